@@ -1,0 +1,32 @@
+# Everything Mica is built from. Debian's packages, and oneDNN from tools/setup/onednn.sh or any other installation.
+
+# Debian's MLIR version file wants major.minor.
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+set(LLVM_LINK_LLVM_DYLIB ON)
+set(MLIR_LINK_MLIR_DYLIB ON)
+set(LLVM_EXTERNAL_LIT ${LLVM_TOOLS_BINARY_DIR}/lit)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+separate_arguments(LLVM_DEFINITIONS)
+
+# liblldELF comes from Debian's liblld-22-dev, whose CMake package needs LLVM's own static libraries; the archives do.
+find_library(MICA_LLD_ELF lldELF HINTS ${LLVM_LIBRARY_DIR} REQUIRED)
+find_library(MICA_LLD_COMMON lldCommon HINTS ${LLVM_LIBRARY_DIR} REQUIRED)
+
+if(NOT DEFINED dnnl_DIR)
+  file(GLOB MICA_ONEDNN_CACHED "$ENV{XDG_CACHE_HOME}/mica-deps/onednn-*" "$ENV{HOME}/.cache/mica-deps/onednn-*")
+endif()
+find_package(dnnl 3.7 REQUIRED CONFIG HINTS $ENV{MICA_ONEDNN_PREFIX} ${MICA_ONEDNN_CACHED})
+
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc)
+find_library(MICA_PCRE2 NAMES libpcre2-8.a REQUIRED)
+find_path(MICA_XXHASH_INCLUDE xxhash.h REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)

@@ -1,0 +1,51 @@
+# The two worlds that Mica consists of, as functions: compiler libraries may use LLVM and MLIR, runtime libraries never.
+include_guard()
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffunction-sections -fdata-sections)
+add_link_options(-fuse-ld=lld -Wl,--gc-sections)
+add_compile_definitions(MICA_VERSION="${PROJECT_VERSION}")
+if(MICA_SANITIZE)
+  add_compile_options(-fsanitize=${MICA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MICA_SANITIZE})
+endif()
+if(MICA_FUZZERS)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+# Flags, includes and the precompiled header that all compiler libraries share.
+add_library(MicaCompilerOptions INTERFACE)
+target_include_directories(MicaCompilerOptions INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_include_directories(MicaCompilerOptions SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_compile_definitions(MicaCompilerOptions INTERFACE ${LLVM_DEFINITIONS})
+
+add_library(MicaPch OBJECT ${CMAKE_SOURCE_DIR}/cmake/Pch.cpp)
+target_link_libraries(MicaPch PRIVATE MicaCompilerOptions)
+target_precompile_headers(MicaPch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/Pch.h)
+
+# mica_add_compiler_library(NAME source... [LINK lib...] [DEPENDS tablegen-target...])
+function(mica_add_compiler_library name)
+  cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC MicaCompilerOptions ${ARG_LINK} MLIR LLVM)
+  target_precompile_headers(${name} REUSE_FROM MicaPch)
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# mica_add_tool(NAME source... [LINK lib...]): a compiler tool in bin/, installed.
+function(mica_add_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE MicaCompilerOptions ${ARG_LINK} MLIR LLVM)
+  target_precompile_headers(${name} REUSE_FROM MicaPch)
+  install(TARGETS ${name} RUNTIME DESTINATION bin)
+endfunction()
+
+# mica_add_runtime_library(NAME source... [LINK lib...]): no LLVM, baseline x86-64.
+function(mica_add_runtime_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+endfunction()
