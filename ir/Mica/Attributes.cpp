@@ -69,18 +69,9 @@ LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t h
   return success();
 }
 
-SmallVector<int64_t> KvCacheType::getKeyShape() {
-  KvLayoutAttr layout = getLayout();
-  int64_t depth = layout.getDepth();
-  return {getLayers(), ShapedType::kDynamic, getHeads(), ShapedType::kDynamic, roundUp(getHeadDim(), depth) / depth,
-          layout.getBlock(), depth};
-}
-
-SmallVector<int64_t> KvCacheType::getValueShape() {
-  KvLayoutAttr layout = getLayout();
-  int64_t depth = layout.getDepth();
-  return {getLayers(), ShapedType::kDynamic, getHeads(), ShapedType::kDynamic, layout.getBlock() / depth,
-          roundUp(getHeadDim(), 16), depth};
+SmallVector<int64_t> KvCacheType::getPhysicalShape() {
+  return {getLayers(), ShapedType::kDynamic, getHeads(), ShapedType::kDynamic,
+          getLayout().getBlock() * roundUp(getHeadDim(), kHeadDimUnit)};
 }
 
 int64_t KvCacheType::getBytesPerPosition() {

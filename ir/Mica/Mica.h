@@ -33,6 +33,9 @@ namespace mica {
 /// Rows of a block in an interleaved weight and columns of a block in a packed one.
 inline constexpr int64_t kBlockColumns = 64;
 
+/// A cache pads heads to multiples of this many elements.
+inline constexpr int64_t kHeadDimUnit = 16;
+
 /// `value` rounded up to a multiple of `unit`.
 inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;

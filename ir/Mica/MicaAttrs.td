@@ -116,9 +116,10 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
 def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
   let summary = "the physical form of a cache";
   let description = [{
-    Positions are stored in blocks of `block`. In a block, keys stand as [ceil(D / depth)][block][depth], so that a
-    vector holds the same elements of neighbouring positions; values stand as [block / depth][D'][depth] with D' = D
-    rounded up to 16, so that a vector holds the elements of one position.
+    Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys stands as
+    [D' / depth][block][depth], so that a vector holds the same elements of neighbouring positions; a block of values stands as
+    [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each other,
+    because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
   }];
   let parameters = (ins "int64_t":$block, "int64_t":$depth);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -136,9 +137,8 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
   let assemblyFormat = [{ `<` $layers `x` $heads `x` $headDim `x` $elementType (`,` $layout^)? `>` }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The physical shape of the keys or the values: [layers, ?, heads, ?, ...]; needs a layout.
-    ::llvm::SmallVector<int64_t> getKeyShape();
-    ::llvm::SmallVector<int64_t> getValueShape();
+    /// [layers, sequences (dynamic), heads, blocks of positions (dynamic), elements of a block]; needs a layout.
+    ::llvm::SmallVector<int64_t> getPhysicalShape();
     /// Bytes that one position of one sequence takes over all layers, without padding.
     int64_t getBytesPerPosition();
   }];

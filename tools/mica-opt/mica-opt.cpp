@@ -1,5 +1,6 @@
 //===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ---------------===//
 
+#include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/InitAllDialects.h"
@@ -12,6 +13,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<mica::MicaDialect>();
+  registry.insert<mica::MicaDialect, mica::exec::ExecDialect>();
+  mica::exec::registerBufferization(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Mica optimizer driver\n", registry));
 }
