@@ -1,4 +1,5 @@
 """Random checkpoints and their folders, shared by the golden makers."""
+
 from __future__ import annotations
 
 import json
@@ -14,7 +15,9 @@ import reference
 PROMPT = 40
 GREEDY = 8
 MUTANT_BOUND = 1e-3  # a mistake must move the logits by more (tests compare within 1e-5)
-MARGIN = 1e-3  # smallest distance of the best two logits, relative, so that ids do not hang on rounding
+MARGIN = (
+    1e-3  # smallest distance of the best two logits, relative, so that ids do not hang on rounding
+)
 GATE_MARGIN = 1e-4
 
 
@@ -23,7 +26,9 @@ def is_norm(name):
 
 
 def random_weights(shapes, seed):
-    """Deterministic f32 tensors: gains 1 + 0.2 N, biases 0.1 N, embedding 0.02 N, others N / sqrt(fan in)."""
+    """Deterministic f32 tensors: gains 1 + 0.2 N, biases 0.1 N, embedding 0.02 N, others N /
+    sqrt(fan in).
+    """
     rng = np.random.default_rng(seed)
     out = {}
     for name, shape in shapes.items():
@@ -47,7 +52,8 @@ def prompt_ids(vocab, seed):
 
 
 def greedy(logits_of, prompt):
-    """The prompt's logits and GREEDY ids by full prefills; also the smallest relative margin met."""
+    """The prompt's logits and GREEDY ids by full prefills; also the smallest relative margin met.
+    """
     ids, worst, first = list(prompt), math.inf, None
     for _ in range(GREEDY):
         logits = logits_of(ids)
@@ -55,7 +61,7 @@ def greedy(logits_of, prompt):
         best = torch.topk(logits[-1], 2).values
         worst = min(worst, float((best[0] - best[1]) / logits.abs().max()))
         ids.append(int(logits[-1].argmax()))
-    return first, ids[len(prompt):], worst
+    return first, ids[len(prompt) :], worst
 
 
 def difference(a, b):
@@ -64,11 +70,16 @@ def difference(a, b):
 
 
 def check(spec, weights, prompt, logits):
-    """Compare a golden with the second implementation and its mutants; a report, or a failure by exception."""
+    """Compare a golden with the second implementation and its mutants; a report, or a failure by
+    exception.
+    """
     torch_weights = {n: torch.from_numpy(v) for n, v in reference.rename(weights).items()}
     double = {n: v.double() for n, v in torch_weights.items()}
     ids, trace = torch.tensor(prompt), []
-    report = {"against_f64": difference(logits, reference.forward(spec, double, ids, trace)), "mutants": {}}
+    report = {
+        "against_f64": difference(logits, reference.forward(spec, double, ids, trace)),
+        "mutants": {},
+    }
     if report["against_f64"] > 2e-6:
         raise ValueError(f"the second implementation disagrees: {report}")
     if trace:
@@ -102,16 +113,18 @@ def write(root, name, config, weights, prompt, logits, ids, trace):
     (path / "golden.json").write_text(json.dumps({"prompt": prompt, "greedy": ids}) + "\n")
     if trace:
         np.save(path / "golden.experts.npy", np.stack([c.numpy().astype("<i4") for c, _ in trace]))
-        np.save(path / "golden.gate_margin.npy", np.stack([m.numpy().astype("<f4") for _, m in trace]))
+        np.save(
+            path / "golden.gate_margin.npy", np.stack([m.numpy().astype("<f4") for _, m in trace])
+        )
 
 
-def produce(root, name, config, spec, shapes, load, first_seed, extra_weights=None,
-            absent=()):
-    """Try seeds until the checkpoint is sensitive and unambiguous, then write it. Returns its manifest entry.
+def produce(root, name, config, spec, shapes, load, first_seed, extra_weights=None, absent=()):
+    """Try seeds until the checkpoint is sensitive and unambiguous, then write it. Returns its
+    manifest entry.
 
-    `load(config, weights)` gives a function from ids to logits [S, V] computed by the reference software.
-    `extra_weights(weights)` may add tensors that are stored but carry nothing new (a tied head stored twice).
-    Keys of `absent` are left out of the config.json written.
+    `load(config, weights)` gives a function from ids to logits [S, V] computed by the reference
+    software. `extra_weights(weights)` may add tensors that are stored but carry nothing new (a tied
+    head stored twice). Keys of `absent` are left out of the config.json written.
     """
     reasons = []
     for seed in range(first_seed, first_seed + 50):
@@ -129,7 +142,9 @@ def produce(root, name, config, spec, shapes, load, first_seed, extra_weights=No
         write(root, name, written, stored, prompt, logits, ids, trace)
         entry = {"seed": seed, "tried": len(reasons) + 1, "greedy_margin": margin, **report}
         worst = min(entry["mutants"].items(), key=lambda m: m[1])
-        print(f"{name}: seed {seed}, against f64 {entry['against_f64']:.1e}, weakest mutant {worst}")
+        print(
+            f"{name}: seed {seed}, against f64 {entry['against_f64']:.1e}, weakest mutant {worst}"
+        )
         return entry
     raise ValueError(f"{name}: no seed will do: {reasons[-5:]}")
 
@@ -140,6 +155,7 @@ def update_manifest(root, versions, entries):
     manifest.setdefault("versions", {}).update(versions)
     for name, entry in entries.items():
         manifest.setdefault("checkpoints", {})[name] = json.loads(
-            json.dumps(entry), parse_float=lambda x: float(f"{float(x):.3g}"))
+            json.dumps(entry), parse_float=lambda x: float(f"{float(x):.3g}")
+        )
     manifest["checkpoints"] = dict(sorted(manifest["checkpoints"].items()))
     path.write_text(json.dumps(manifest, indent=1) + "\n")

@@ -1,9 +1,12 @@
-"""A second opinion on every golden: a plain torch decoder, independent of the libraries that made the golden.
+"""A second opinion on every golden: a plain torch decoder, independent of the libraries that made
+the golden.
 
-It exists for two checks that the golden makers run before they write anything: the golden agrees with it,
-and each *mutant* of it (one deliberate mistake, see `Spec.mutant`) moves the logits far beyond the tests' bound.
-Tensors are looked up by the names of the Hugging Face Llama layout; `rename` brings MiniMind 1 there.
+It exists for two checks that the golden makers run before they write anything: the golden agrees
+with it, and each *mutant* of it (one deliberate mistake, see `Spec.mutant`) moves the logits far
+beyond the tests' bound. Tensors are looked up by the names of the Hugging Face Llama layout;
+`rename` brings MiniMind 1 there.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -14,7 +17,9 @@ import torch
 
 @dataclasses.dataclass
 class Spec:
-    """What a config.json says, in one vocabulary. Sizes in elements; `rope_scaling` as in transformers 4."""
+    """What a config.json says, in one vocabulary. Sizes in elements; `rope_scaling` as in
+    transformers 4.
+    """
 
     hidden: int
     layers: int
@@ -61,7 +66,11 @@ def inverse_frequencies(s: Spec):
     def dim(rotations):
         return s.head_dim * math.log(length / (2 * math.pi * rotations)) / (2 * math.log(s.theta))
 
-    top = half - 1 if (s.yarn_clamp == "minimind") != (s.mutant == "other yarn clamp") else s.head_dim - 1
+    top = (
+        half - 1
+        if (s.yarn_clamp == "minimind") != (s.mutant == "other yarn clamp")
+        else s.head_dim - 1
+    )
     low = max(math.floor(dim(r.get("beta_fast", 32))), 0)
     high = min(math.ceil(dim(r.get("beta_slow", 1))), top)
     ramp = ((i - low) / max(high - low, 0.001)).clamp(0, 1)
@@ -155,7 +164,8 @@ def experts(s: Spec, w, p, x, trace):
 
 
 def forward(s: Spec, w, ids, trace=None):
-    """Logits [S, V] of one sequence; `trace` receives (chosen experts, margin) of every MoE layer."""
+    """Logits [S, V] of one sequence; `trace` receives (chosen experts, margin) of every MoE layer.
+    """
     trace = [] if trace is None else trace
     x = w["model.embed_tokens.weight"][ids]
     norms = ("input_layernorm.weight", "post_attention_layernorm.weight")
@@ -185,7 +195,9 @@ def mutants(s: Spec, w):
             if inverse_frequencies(s)[1] != 1.0:
                 names.append("no attention factor")
             plain = inverse_frequencies(s)[0]
-            if not plain.equal(inverse_frequencies(dataclasses.replace(s, mutant="other yarn clamp"))[0]):
+            if not plain.equal(
+                inverse_frequencies(dataclasses.replace(s, mutant="other yarn clamp"))[0]
+            ):
                 names.append("other yarn clamp")
     if s.qk_norm:
         names += ["swapped qk norms", "no qk norm", "rope before qk norm"]
@@ -200,9 +212,12 @@ def mutants(s: Spec, w):
 
 
 META_NAMES = {
-    "attention.wq": "self_attn.q_proj", "attention.wk": "self_attn.k_proj",
-    "attention.wv": "self_attn.v_proj", "attention.wo": "self_attn.o_proj",
-    "attention_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+    "attention.wq": "self_attn.q_proj",
+    "attention.wk": "self_attn.k_proj",
+    "attention.wv": "self_attn.v_proj",
+    "attention.wo": "self_attn.o_proj",
+    "attention_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
 }
 
 
