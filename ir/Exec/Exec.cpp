@@ -1,0 +1,62 @@
+//===- Exec.cpp - the exec dialect -------------------------------------------===//
+
+#include "ir/Exec/Exec.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace mica::exec;
+
+#include "ir/Exec/ExecDialect.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "ir/Exec/ExecOps.cpp.inc"
+
+void ExecDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/Exec/ExecOps.cpp.inc"
+      >();
+}
+
+/// Buffers among `operands` are read, those among the destinations written.
+static void addEffects(DestinationStyleOpInterface op, SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+}
+
+void LaunchOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) { addEffects(*this, effects); }
+void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) { addEffects(*this, effects); }
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError() << "launches " << getKernelAttr() << ", which is no function";
+  size_t expected = kernel.getNumArguments(), given = getInputs().size() + getOutputs().size() + 2;
+  if (kernel.getNumResults() != 0)
+    return emitOpError() << "launches " << getKernelAttr() << ", which returns values";
+  if (expected != given)
+    return emitOpError() << "passes " << given - 2 << " operands to " << getKernelAttr() << ", which takes begin, end and "
+                         << expected - 2;
+  return success();
+}
+
+LogicalResult MatmulOp::verify() {
+  auto x = cast<ShapedType>(getX().getType()), weight = cast<ShapedType>(getWeight().getType()),
+       output = cast<ShapedType>(getOutput().getType());
+  if (x.getRank() != 2 || output.getRank() != 2 || weight.getRank() != 4 || !weight.hasStaticShape())
+    return emitOpError("takes x [T, K], a packed weight of rank 4 and an output [T, N]");
+  int64_t n = getN(), k = getK();
+  if (x.getDimSize(1) != k || output.getDimSize(1) != n)
+    return emitOpError() << "multiplies by [" << n << ", " << k << "], but x is " << x << " and the output " << output;
+  if (weight.getDimSize(0) * weight.getDimSize(2) < n || weight.getDimSize(1) * weight.getDimSize(3) < k)
+    return emitOpError() << "has a packed weight " << weight << " smaller than [" << n << ", " << k << "]";
+  if (x.getElementType() != weight.getElementType() || !output.getElementType().isF32())
+    return emitOpError("needs x and the weight of one type and an output of f32");
+  return success();
+}

@@ -1,0 +1,30 @@
+//===- Exec.h - the exec dialect ---------------------------------*- C++ -*-===//
+//
+// Launches of generated kernels and products by oneDNN. See ExecOps.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_IR_EXEC_EXEC_H
+#define MICA_IR_EXEC_EXEC_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "ir/Exec/ExecDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "ir/Exec/ExecOps.h.inc"
+
+namespace mica::exec {
+
+/// Attaches the bufferisation interfaces of the exec ops; call before running one-shot bufferisation.
+void registerBufferization(mlir::DialectRegistry &registry);
+
+} // namespace mica::exec
+
+#endif // MICA_IR_EXEC_EXEC_H

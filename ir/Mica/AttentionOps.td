@@ -1,0 +1,113 @@
+// Positions, caches and attention.
+
+def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
+  let summary = "rotary position embedding";
+  let description = [{
+    `inv_freq[i] = theta^(-2 i / rotary_dim)`, changed by `scaling`; each pair (a, b) of the first `rotary_dim` elements of a
+    head becomes `(a cos - b sin, b cos + a sin)` of the angle `positions[t] * inv_freq[i]` (Su et al. 2021, arXiv:2104.09864).
+    The pairing is part of the op, because a wrong one gives fluent nonsense and never an error: `half` turns element i with
+    i + rotary_dim / 2, `interleaved` turns 2 i with 2 i + 1. Without `rotary_dim` the whole head turns.
+
+    Example:
+    ```mlir
+    %r = mica.rope %q, %positions half theta(1.0e+04) : tensor<?x8x8xf32>, tensor<?xi32>
+    %s = mica.rope %q, %positions interleaved theta(1.0e+06) scaling(#mica.linear_scaling<factor = 2.0>)
+        : tensor<?x8x8xf32>, tensor<?xi32>
+    ```
+  }];
+  let arguments = (ins Mica_Heads:$x, Mica_RowIndex:$positions, Mica_PairingAttr:$pairing, F64Attr:$theta,
+                       OptionalAttr<I64Attr>:$rotary_dim, OptionalAttr<Mica_RopeScaling>:$scaling);
+  let results = (outs Mica_Heads:$result);
+  let assemblyFormat = [{
+    $x `,` $positions $pairing `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)? (`scaling` `(` $scaling^ `)`)?
+    attr-dict `:` type($x) `,` type($positions)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let extraClassDeclaration = [{
+    /// How many elements of a head turn.
+    int64_t getRotaryWidth();
+  }];
+}
+
+def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"]>]> {
+  let summary = "the cache with the keys or values of new tokens";
+  let description = [{
+    Writes `x[t]` at layer `layer`, sequence `sequences[t]`, position `positions[t]`. The op consumes the cache: using the old
+    value afterwards is an error, so that the append can always happen in place.
+
+    Example:
+    ```mlir
+    %next = mica.kv_append %k, %cache[%layer] at(%sequences, %positions)
+        : tensor<?x4x8xf32>, !mica.kv_cache<5 x 4 x 8 x f32>, tensor<?xi32>
+    ```
+  }];
+  let arguments = (ins Mica_Heads:$x, Mica_KvCacheType:$cache, Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions);
+  let results = (outs Mica_KvCacheType:$result);
+  let assemblyFormat = [{
+    $x `,` $cache `[` $layer `]` `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
+    attr-dict `:` type($x) `,` type($cache)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
+  let summary = "the cached keys or values of one layer";
+  let description = [{
+    A view [B, P, G, D] of layer `layer` of the cache; never a copy.
+
+    Example:
+    ```mlir
+    %keys = mica.kv_read %cache[%layer] : !mica.kv_cache<5 x 4 x 8 x f32> -> tensor<?x?x4x8xf32>
+    ```
+  }];
+  let arguments = (ins Mica_KvCacheType:$cache, Index:$layer);
+  let results = (outs Mica_Keys:$result);
+  let assemblyFormat = "$cache `[` $layer `]` attr-dict `:` type($cache) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv"> {
+  let summary = "each key/value head repeated next to itself";
+  let description = [{
+    [B, P, G, D] becomes [B, P, G * n, D]: head h of the result is head h / n of x. The op says what a model means;
+    it is folded into attention, and no copy is ever made for it.
+
+    Example:
+    ```mlir
+    %r = mica.repeat_kv %keys times 2 : tensor<?x?x4x8xf32> -> tensor<?x?x8x8xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Keys:$x, I64Attr:$times);
+  let results = (outs Mica_Keys:$result);
+  let assemblyFormat = "$x `times` $times attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Mica_AttentionOp : Mica_PureOp<"attention"> {
+  let summary = "scaled dot-product attention of new tokens over all cached positions";
+  let description = [{
+    `y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R]` with s = sequences[t] and R = H / G
+    (R = 1 until repeat_kv is folded), the softmax in f32. With mask `causal` token t sees the positions 0 .. positions[t] of its
+    sequence, with `full` all of them; `window` keeps only the last so many, its own included; `key_mask` [B, P] hides
+    the keys where it is 0; `softcap` c replaces a score x by `c tanh(x / c)`. A token that sees nothing gets zero.
+
+    Example:
+    ```mlir
+    %y = mica.attention %q, %k, %v at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+        : tensor<?x8x64xf32>, tensor<?x?x8x64xf32>, tensor<?x?x8x64xf32> -> tensor<?x8x64xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Heads:$q, Mica_Keys:$k, Mica_Keys:$v, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
+                       Optional<Mica_KeyMask>:$key_mask, Mica_MaskKindAttr:$mask, F64Attr:$scale,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap);
+  let results = (outs Mica_Heads:$result);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
+    (`key_mask` `(` $key_mask^ `:` type($key_mask) `)`)? $mask `scale` `(` $scale `)`
+    (`window` `(` $window^ `)`)? (`softcap` `(` $softcap^ `)`)? attr-dict
+    `:` type($q) `,` type($k) `,` type($v) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}

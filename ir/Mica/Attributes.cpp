@@ -1,0 +1,126 @@
+//===- Attributes.cpp - verifiers of attributes and types, rope frequencies ----===//
+
+#include "ir/Mica/Mica.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+using namespace mlir;
+using namespace mica;
+
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+static LogicalResult requirePositive(EmitError emitError, FloatAttr value, StringRef name) {
+  double number = value.getValueAsDouble();
+  if (!(number > 0) || !std::isfinite(number))
+    return emitError() << name << " must be a positive number, got " << number;
+  return success();
+}
+
+LogicalResult LinearScalingAttr::verify(EmitError emitError, FloatAttr factor) {
+  return requirePositive(emitError, factor, "factor");
+}
+
+LogicalResult YarnScalingAttr::verify(EmitError emitError, FloatAttr factor, FloatAttr betaFast, FloatAttr betaSlow,
+                                      FloatAttr attentionFactor, int64_t context, int64_t highLimit, bool) {
+  if (failed(requirePositive(emitError, factor, "factor")) || failed(requirePositive(emitError, betaFast, "beta_fast")) ||
+      failed(requirePositive(emitError, betaSlow, "beta_slow")) ||
+      failed(requirePositive(emitError, attentionFactor, "attention_factor")))
+    return failure();
+  if (context <= 0)
+    return emitError() << "original_context must be positive, got " << context;
+  if (highLimit < 0)
+    return emitError() << "high_limit must not be negative, got " << highLimit;
+  return success();
+}
+
+LogicalResult Llama3ScalingAttr::verify(EmitError emitError, FloatAttr factor, FloatAttr low, FloatAttr high, int64_t context) {
+  if (failed(requirePositive(emitError, factor, "factor")) || failed(requirePositive(emitError, low, "low_freq_factor")) ||
+      failed(requirePositive(emitError, high, "high_freq_factor")))
+    return failure();
+  if (low.getValueAsDouble() >= high.getValueAsDouble())
+    return emitError() << "low_freq_factor must be below high_freq_factor";
+  if (context <= 0)
+    return emitError() << "original_context must be positive, got " << context;
+  return success();
+}
+
+LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int64_t depth, int64_t kBlock) {
+  if (columns <= 0 || depth <= 0 || kBlock <= 0)
+    return emitError() << "columns, depth and k_block must be positive";
+  if (kBlock % depth != 0)
+    return emitError() << "k_block must be a multiple of depth";
+  return success();
+}
+
+LogicalResult KvLayoutAttr::verify(EmitError emitError, int64_t block, int64_t depth) {
+  if (block <= 0 || depth <= 0 || block % depth != 0)
+    return emitError() << "block must be a positive multiple of depth";
+  return success();
+}
+
+LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t heads, int64_t headDim, Type elementType,
+                                  KvLayoutAttr) {
+  if (layers <= 0 || heads <= 0 || headDim <= 0)
+    return emitError() << "a cache needs at least one layer, one head and one element";
+  if (!elementType.isF32() && !elementType.isBF16())
+    return emitError() << "a cache holds f32 or bf16, got " << elementType;
+  return success();
+}
+
+SmallVector<int64_t> KvCacheType::getPhysicalShape() {
+  return {getLayers(), ShapedType::kDynamic, getHeads(), ShapedType::kDynamic,
+          getLayout().getBlock() * roundUp(getHeadDim(), kHeadDimUnit)};
+}
+
+int64_t KvCacheType::getBytesPerPosition() {
+  return getLayers() * getHeads() * getHeadDim() * getElementType().getIntOrFloatBitWidth() / 8;
+}
+
+static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta, YarnScalingAttr yarn) {
+  auto dimOf = [&](double beta) {
+    return rotaryDim * std::log(yarn.getOriginalContext() / (2 * std::numbers::pi * beta)) / (2 * std::log(theta));
+  };
+  double low = dimOf(yarn.getBetaFast().getValueAsDouble());
+  double high = dimOf(yarn.getBetaSlow().getValueAsDouble());
+  if (yarn.getTruncate()) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(yarn.getHighLimit()));
+  double ramp = std::clamp((i - low) / std::max(high - low, 0.001), 0.0, 1.0);
+  return frequency * (1 - ramp + ramp / yarn.getFactor().getValueAsDouble());
+}
+
+static double scaleLlama3(double frequency, Llama3ScalingAttr llama3) {
+  double factor = llama3.getFactor().getValueAsDouble();
+  double low = llama3.getLowFreqFactor().getValueAsDouble(), high = llama3.getHighFreqFactor().getValueAsDouble();
+  double context = static_cast<double>(llama3.getOriginalContext());
+  double wavelength = 2 * std::numbers::pi / frequency;
+  if (wavelength > context / low)
+    return frequency / factor;
+  if (wavelength < context / high)
+    return frequency;
+  double smooth = (context / wavelength - low) / (high - low);
+  return (1 - smooth) * frequency / factor + smooth * frequency;
+}
+
+SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attribute scaling, float &amplitude) {
+  SmallVector<float> result;
+  amplitude = 1.0f;
+  for (int64_t i = 0; i < rotaryDim / 2; ++i) {
+    double frequency = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotaryDim));
+    if (auto linear = dyn_cast_or_null<LinearScalingAttr>(scaling))
+      frequency /= linear.getFactor().getValueAsDouble();
+    else if (auto yarn = dyn_cast_or_null<YarnScalingAttr>(scaling))
+      frequency = scaleYarn(frequency, i, rotaryDim, theta, yarn);
+    else if (auto llama3 = dyn_cast_or_null<Llama3ScalingAttr>(scaling))
+      frequency = scaleLlama3(frequency, llama3);
+    result.push_back(static_cast<float>(frequency));
+  }
+  if (auto yarn = dyn_cast_or_null<YarnScalingAttr>(scaling))
+    amplitude = static_cast<float>(yarn.getAttentionFactor().getValueAsDouble());
+  return result;
+}

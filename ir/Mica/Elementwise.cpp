@@ -1,0 +1,62 @@
+//===- Elementwise.cpp - casts and changes of shape ---------------------------===//
+
+#include "ir/Mica/Verify.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mica;
+
+LogicalResult mica::requirePositive(Operation *op, StringRef what, double value) {
+  if (value > 0 && std::isfinite(value))
+    return success();
+  return op->emitOpError() << what << " must be a positive number, got " << value;
+}
+
+LogicalResult mica::requireSameRows(Operation *op, Value a, Value b) {
+  int64_t rowsA = shapeOf(a).getDimSize(0), rowsB = shapeOf(b).getDimSize(0);
+  if (rowsA == rowsB)
+    return success();
+  return op->emitOpError() << "operands and results differ in their number of rows: " << a.getType() << " and " << b.getType();
+}
+
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  return {};
+}
+
+/// [T, H * D] against [T, H, D]: the same element type and number of elements per row.
+static LogicalResult verifyHeads(Operation *op, Value rows, Value heads) {
+  RankedTensorType rowType = shapeOf(rows), headType = shapeOf(heads);
+  if (rowType.getElementType() != headType.getElementType())
+    return op->emitOpError("does not change the element type");
+  if (failed(requireSameRows(op, rows, heads)))
+    return failure();
+  return requireSize(op, "a row", rowType.getDimSize(1), headType.getDimSize(1) * headType.getDimSize(2), "heads times head_dim");
+}
+
+LogicalResult SplitHeadsOp::verify() { return verifyHeads(*this, getX(), getResult()); }
+LogicalResult MergeHeadsOp::verify() { return verifyHeads(*this, getResult(), getX()); }
+
+// split_heads(merge_heads(x)) => x, where the shapes agree.
+OpFoldResult SplitHeadsOp::fold(FoldAdaptor) {
+  if (auto merge = getX().getDefiningOp<MergeHeadsOp>(); merge && merge.getX().getType() == getType())
+    return merge.getX();
+  return {};
+}
+
+// merge_heads(split_heads(x)) => x.
+OpFoldResult MergeHeadsOp::fold(FoldAdaptor) {
+  if (auto split = getX().getDefiningOp<SplitHeadsOp>())
+    return split.getX();
+  return {};
+}
+
+LogicalResult SelectRowsOp::verify() {
+  if (shapeOf(getX()).getElementType() != shapeOf(getResult()).getElementType())
+    return emitOpError("does not change the element type");
+  if (failed(requireSameRows(*this, getRows(), getResult())))
+    return failure();
+  return requireSize(*this, "a row of the result", lastDim(getResult()), lastDim(getX()), "a row of x");
+}

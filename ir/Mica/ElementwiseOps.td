@@ -1,0 +1,152 @@
+// Elementwise arithmetic, activations, rounding and changes of shape.
+
+class Mica_UnaryOp<string mnemonic> : Mica_PureOp<mnemonic, [SameOperandsAndResultType]> {
+  let arguments = (ins Mica_RowsOrHeads:$x);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+class Mica_BinaryOp<string mnemonic> : Mica_PureOp<mnemonic, [SameOperandsAndResultType, Commutative]> {
+  let arguments = (ins Mica_RowsOrHeads:$lhs, Mica_RowsOrHeads:$rhs);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs)";
+}
+
+def Mica_AddOp : Mica_BinaryOp<"add"> {
+  let summary = "elementwise sum";
+  let description = [{
+    `y = lhs + rhs`.
+
+    Example:
+    ```mlir
+    %y = mica.add %a, %b : tensor<?x64xf32>
+    ```
+  }];
+}
+
+def Mica_MulOp : Mica_BinaryOp<"mul"> {
+  let summary = "elementwise product";
+  let description = [{
+    `y = lhs * rhs`.
+
+    Example:
+    ```mlir
+    %y = mica.mul %a, %b : tensor<?x64xf32>
+    ```
+  }];
+}
+
+def Mica_SiluOp : Mica_UnaryOp<"silu"> {
+  let summary = "x times its logistic function";
+  let description = [{
+    `y = x / (1 + exp(-x))`.
+
+    Example:
+    ```mlir
+    %y = mica.silu %x : tensor<?x64xf32>
+    ```
+  }];
+}
+
+def Mica_GeluOp : Mica_UnaryOp<"gelu"> {
+  let summary = "the Gaussian error linear unit";
+  let description = [{
+    `y = x / 2 (1 + erf(x / sqrt 2))`.
+
+    Example:
+    ```mlir
+    %y = mica.gelu %x : tensor<?x64xf32>
+    ```
+  }];
+}
+
+def Mica_GeluTanhOp : Mica_UnaryOp<"gelu_tanh"> {
+  let summary = "the tanh approximation of gelu";
+  let description = [{
+    `y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`.
+
+    Example:
+    ```mlir
+    %y = mica.gelu_tanh %x : tensor<?x64xf32>
+    ```
+  }];
+}
+
+def Mica_ReluOp : Mica_UnaryOp<"relu"> {
+  let summary = "the positive part";
+  let description = [{
+    `y = max(x, 0)`.
+
+    Example:
+    ```mlir
+    %y = mica.relu %x : tensor<?x64xf32>
+    ```
+  }];
+}
+
+def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
+  let summary = "a change of precision";
+  let description = [{
+    Rounds to nearest, ties to even, when the result is narrower. It marks the place where a value enters a product
+    or a cache of lower precision; everything else stays in f32.
+
+    Example:
+    ```mlir
+    %y = mica.cast %x : tensor<?x64xf32> to tensor<?x64xbf16>
+    ```
+  }];
+  let arguments = (ins Mica_RowsOrHeads:$x);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `to` type($result)";
+  let hasFolder = 1;
+}
+
+def Mica_SplitHeadsOp : Mica_PureOp<"split_heads"> {
+  let summary = "rows as heads";
+  let description = [{
+    [T, H * D] seen as [T, H, D].
+
+    Example:
+    ```mlir
+    %h = mica.split_heads %q : tensor<?x64xf32> to tensor<?x8x8xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Rows:$x);
+  let results = (outs Mica_Heads:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
+  let summary = "heads as rows";
+  let description = [{
+    [T, H, D] seen as [T, H * D].
+
+    Example:
+    ```mlir
+    %x = mica.merge_heads %h : tensor<?x8x8xf32> to tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Heads:$x);
+  let results = (outs Mica_Rows:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Mica_SelectRowsOp : Mica_PureOp<"select_rows"> {
+  let summary = "the rows whose numbers are given";
+  let description = [{
+    `y[i] = x[rows[i]]`. Only the last token of a prompt needs logits: the others are left out here.
+
+    Example:
+    ```mlir
+    %y = mica.select_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32>
+    ```
+  }];
+  let arguments = (ins Mica_Rows:$x, Mica_RowIndex:$rows);
+  let results = (outs Mica_Rows:$result);
+  let assemblyFormat = "$x `,` $rows attr-dict `:` type($x) `,` type($rows) `->` type($result)";
+  let hasVerifier = 1;
+}

@@ -1,0 +1,62 @@
+//===- Fused.cpp - verifiers of the ops that fusion makes -------------------------===//
+
+#include "ir/Mica/Verify.h"
+
+using namespace mlir;
+using namespace mica;
+
+LogicalResult SplitOp::verify() {
+  int64_t columns = 0;
+  for (Value part : getParts()) {
+    if (failed(requireSameRows(*this, getX(), part)))
+      return failure();
+    columns += lastDim(part);
+  }
+  return requireSize(*this, "a row of x", lastDim(getX()), columns, "columns of all parts");
+}
+
+LogicalResult RopeTableOp::verify() {
+  int64_t width = getRotaryDim();
+  if (width < 2 || width % 2 != 0)
+    return emitOpError() << "rotary_dim must be positive and even, got " << width;
+  if (!(getTheta().convertToDouble() > 1))
+    return emitOpError() << "theta must be above 1, got " << getTheta().convertToDouble();
+  if (failed(requireSize(*this, "the result", shapeOf(getResult()).getDimSize(1), 2, "cosine and sine")) ||
+      failed(requireSize(*this, "a row of the result", lastDim(getResult()), width / 2, "half of rotary_dim")))
+    return failure();
+  return requireSameRows(*this, getPositions(), getResult());
+}
+
+LogicalResult QkvAppendOp::verify() {
+  KvCacheType keys = getKCache().getType(), values = getVCache().getType();
+  RankedTensorType q = shapeOf(getQ());
+  if (keys != values)
+    return emitOpError() << "key cache " << keys << " and value cache " << values << " differ";
+  int64_t columns = (q.getDimSize(1) + 2 * keys.getHeads()) * keys.getHeadDim();
+  if (failed(requireSize(*this, "a head of q", q.getDimSize(2), keys.getHeadDim(), "head_dim of the cache")) ||
+      failed(requireSize(*this, "a row of qkv", lastDim(getQkv()), columns, "heads of q, keys and values times head_dim")))
+    return failure();
+  if (2 * lastDim(getTable()) > keys.getHeadDim())
+    return emitOpError() << "table turns " << 2 * lastDim(getTable()) << " elements of a head of " << keys.getHeadDim();
+  if (!getQNorm() != !getEps())
+    return emitOpError("has norms and eps together or neither");
+  for (Value norm : {getQNorm(), getKNorm()})
+    if (norm && failed(requireSize(*this, "a norm", lastDim(norm), keys.getHeadDim(), "head_dim")))
+      return failure();
+  return requireSameRows(*this, getQkv(), getQ());
+}
+
+LogicalResult GatedLinearOp::verify() {
+  if (failed(requireSize(*this, "a row of x", lastDim(getX()), lastDim(getWeight()), "columns of the weight")) ||
+      failed(requireSize(*this, "the weight", shapeOf(getWeight()).getDimSize(0), 2 * roundUp(lastDim(getResult()), kBlockColumns),
+                         "gate and up in padded blocks")))
+    return failure();
+  return requireSameRows(*this, getX(), getResult());
+}
+
+LogicalResult GluOp::verify() {
+  if (failed(requireSize(*this, "a row of x", lastDim(getX()), 2 * roundUp(lastDim(getResult()), kBlockColumns),
+                         "gate and up in padded blocks")))
+    return failure();
+  return requireSameRows(*this, getX(), getResult());
+}

@@ -1,0 +1,100 @@
+// What fusion makes of several ops. Each stays whole until the lowering that carries its name.
+
+def Mica_SplitOp : Mica_PureOp<"split"> {
+  let summary = "the columns of a merged product, part by part";
+  let description = [{
+    [T, N1 + N2 + ...] as [T, N1], [T, N2], ...: views, never copies.
+
+    Example:
+    ```mlir
+    %q, %k, %v = mica.split %qkv : tensor<?x128xf32> -> tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Rows32:$x);
+  let results = (outs Variadic<Mica_Rows32>:$parts);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($parts)";
+  let hasVerifier = 1;
+}
+
+def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
+  let summary = "cosines and sines of rope for the positions of a step";
+  let description = [{
+    `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), a the attention factor
+    of the scaling; computed once per step and shared by all layers.
+
+    Example:
+    ```mlir
+    %table = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+    ```
+  }];
+  let arguments = (ins Mica_RowIndex:$positions, I64Attr:$rotary_dim, F64Attr:$theta, OptionalAttr<Mica_RopeScaling>:$scaling);
+  let results = (outs RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>], "[T, 2, rotary_dim / 2] of f32">:$result);
+  let assemblyFormat = [{
+    $positions `rotary_dim` `(` $rotary_dim `)` `theta` `(` $theta `)` (`scaling` `(` $scaling^ `)`)? attr-dict
+    `:` type($positions) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments, AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>]> {
+  let summary = "q/k norms, rope and the appends to both caches in one pass over a merged q/k/v product";
+  let description = [{
+    qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads. Queries and keys are normalised over D where `q_norm`
+    and `k_norm` are given (formula of `mica.rmsnorm`), turned by `table` (formula of `mica.rope`), the keys and the values
+    appended to the caches, the queries returned.
+
+    Example:
+    ```mlir
+    %q, %k1, %v1 = mica.qkv_append %qkv, %table, %k_cache, %v_cache[%layer] at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) half
+        : tensor<?x128xf32>, tensor<?x2x4xf32>, !mica.kv_cache<5 x 4 x 8 x f32>, !mica.kv_cache<5 x 4 x 8 x f32> -> tensor<?x8x8xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Rows32:$qkv, RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$table,
+                       Mica_KvCacheType:$k_cache, Mica_KvCacheType:$v_cache,
+                       Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
+                       Optional<Mica_Vector>:$q_norm, Optional<Mica_Vector>:$k_norm, Mica_PairingAttr:$pairing,
+                       OptionalAttr<F64Attr>:$eps);
+  let results = (outs Mica_Heads:$q, Mica_KvCacheType:$k_next, Mica_KvCacheType:$v_next);
+  let assemblyFormat = [{
+    $qkv `,` $table `,` $k_cache `,` $v_cache `[` $layer `]` `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
+    (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)? $pairing (`eps` `(` $eps^ `)`)? attr-dict
+    `:` type($qkv) `,` type($table) `,` type($k_cache) `,` type($v_cache) `->` type($q)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
+  let summary = "gate and up projection, activation and product in one";
+  let description = [{
+    `y = activation(x G^T) * (x U^T)` [T, inner]; the weight holds G and U in alternating blocks of 64 rows, padded with
+    zero rows (`mica.weight ... interleave`), so that one kernel has both halves of a result at hand.
+
+    Example:
+    ```mlir
+    %h = mica.gated_linear %x, %gate_up silu : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, Mica_ActivationAttr:$activation, OptionalAttr<Mica_KernelKindAttr>:$kernel);
+  let results = (outs Mica_Rows:$result);
+  let assemblyFormat = [{
+    $x `,` $weight $activation (`kernel` `(` $kernel^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mica_GluOp : Mica_PureOp<"glu"> {
+  let summary = "activation and product over alternating blocks";
+  let description = [{
+    The second half of `mica.gated_linear` after a product by oneDNN: x holds gate and up in alternating blocks of 64 columns,
+    `y = activation(gate) * up`.
+
+    Example:
+    ```mlir
+    %h = mica.glu %x silu : tensor<?x384xf32> -> tensor<?x172xbf16>
+    ```
+  }];
+  let arguments = (ins Mica_Rows32:$x, Mica_ActivationAttr:$activation);
+  let results = (outs Mica_Rows:$result);
+  let assemblyFormat = "$x $activation attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+}

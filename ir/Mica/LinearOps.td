@@ -1,0 +1,58 @@
+// Products with weights.
+
+def Mica_EmbeddingOp : Mica_PureOp<"embedding"> {
+  let summary = "one row of a table per token";
+  let description = [{
+    `y[t] = table[tokens[t]]`.
+
+    Example:
+    ```mlir
+    %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<512x64xf32> -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Mica_RowIndex:$tokens, Mica_Matrix:$table);
+  let results = (outs Mica_Rows32:$result);
+  let assemblyFormat = "$tokens `,` $table attr-dict `:` type($tokens) `,` type($table) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
+  let summary = "a product with a weight matrix";
+  let description = [{
+    `y = x W^T + bias + residual`, W of shape [N, K], accumulated in f32. `residual` is set by fusion; `kernel` is chosen
+    at stage `kernels`.
+
+    Example:
+    ```mlir
+    %y = mica.linear %x, %w : tensor<?x64xf32>, tensor<172x64xf32> -> tensor<?x172xf32>
+    %z = mica.linear %x, %v bias(%b : tensor<64xf32>) residual(%x) : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, Optional<Mica_Vector>:$bias, Optional<Mica_Rows32>:$residual,
+                       OptionalAttr<Mica_KernelKindAttr>:$kernel);
+  let results = (outs Mica_Rows32:$result);
+  let assemblyFormat = [{
+    $x `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
+    (`kernel` `(` $kernel^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mica_LmHeadOp : Mica_PureOp<"lm_head"> {
+  let summary = "logits of the next token";
+  let description = [{
+    `logits = x W^T`, W of shape [vocabulary, C]: the last product of the model. It stays an op of its own because its
+    output leaves the model and its weight is often the embedding's.
+
+    Example:
+    ```mlir
+    %logits = mica.lm_head %x, %w : tensor<?x64xf32>, tensor<512x64xf32> -> tensor<?x512xf32>
+    ```
+  }];
+  let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, OptionalAttr<Mica_KernelKindAttr>:$kernel);
+  let results = (outs Mica_Rows32:$result);
+  let assemblyFormat = [{
+    $x `,` $weight (`kernel` `(` $kernel^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}

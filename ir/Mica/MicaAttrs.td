@@ -1,0 +1,147 @@
+// Attributes and types of the `mica` dialect.
+
+#ifndef MICA_ATTRS
+#define MICA_ATTRS
+
+include "MicaDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Mica_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mica";
+  let genSpecializedAttr = 0;
+}
+
+class Mica_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Mica_Dialect, info, mnemonic> {
+  let assemblyFormat = "$value";
+}
+
+def Mica_Pairing : Mica_Enum<"Pairing", "which elements of a head rope turns together", [
+  I32EnumAttrCase<"Half", 0, "half">,
+  I32EnumAttrCase<"Interleaved", 1, "interleaved">]>;
+def Mica_PairingAttr : Mica_EnumAttr<Mica_Pairing, "pairing">;
+
+def Mica_NormRounding : Mica_Enum<"NormRounding",
+    "where rmsnorm rounds to the type of x: before the gain (Llama, Qwen, MiniMind 1 and 2) or after it (MiniMind 3)", [
+  I32EnumAttrCase<"BeforeGain", 0, "before_gain">,
+  I32EnumAttrCase<"AfterGain", 1, "after_gain">]>;
+def Mica_NormRoundingAttr : Mica_EnumAttr<Mica_NormRounding, "norm_rounding">;
+
+def Mica_Activation : Mica_Enum<"Activation", "the nonlinearity of a feed-forward network", [
+  I32EnumAttrCase<"Silu", 0, "silu">,
+  I32EnumAttrCase<"Gelu", 1, "gelu">,
+  I32EnumAttrCase<"GeluTanh", 2, "gelu_tanh">,
+  I32EnumAttrCase<"Relu", 3, "relu">]>;
+def Mica_ActivationAttr : Mica_EnumAttr<Mica_Activation, "activation">;
+
+def Mica_Scoring : Mica_Enum<"Scoring", "how a gate turns its logits into scores", [
+  I32EnumAttrCase<"Softmax", 0, "softmax">,
+  I32EnumAttrCase<"Sigmoid", 1, "sigmoid">]>;
+def Mica_ScoringAttr : Mica_EnumAttr<Mica_Scoring, "scoring">;
+
+def Mica_MaskKind : Mica_Enum<"MaskKind", "which positions attention sees", [
+  I32EnumAttrCase<"Causal", 0, "causal">,
+  I32EnumAttrCase<"Full", 1, "full">]>;
+def Mica_MaskKindAttr : Mica_EnumAttr<Mica_MaskKind, "mask">;
+
+def Mica_Compose : Mica_Enum<"Compose", "how a weight is made of several tensors of the checkpoint", [
+  I32EnumAttrCase<"Concat", 0, "concat">,
+  I32EnumAttrCase<"Stack", 1, "stack">,
+  I32EnumAttrCase<"Interleave", 2, "interleave">]>;
+def Mica_ComposeAttr : Mica_EnumAttr<Mica_Compose, "compose">;
+
+def Mica_KernelKind : Mica_Enum<"KernelKind", "who computes a product", [
+  I32EnumAttrCase<"Generated", 0, "generated">,
+  I32EnumAttrCase<"OneDnn", 1, "onednn">]>;
+def Mica_KernelKindAttr : Mica_EnumAttr<Mica_KernelKind, "kernel">;
+
+class Mica_Attr<string name, string attrMnemonic> : AttrDef<Mica_Dialect, name> {
+  let mnemonic = attrMnemonic;
+  let genVerifyDecl = 1;
+}
+
+def Mica_LinearScalingAttr : Mica_Attr<"LinearScaling", "linear_scaling"> {
+  let summary = "rope scaling: every frequency divided by `factor`";
+  let parameters = (ins "::mlir::FloatAttr":$factor);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mica_YarnScalingAttr : Mica_Attr<"YarnScaling", "yarn_scaling"> {
+  let summary = "rope scaling of YaRN (Peng et al. 2023, arXiv:2309.00071)";
+  let description = [{
+    With `dim(b) = D ln(original_context / (2 pi b)) / (2 ln theta)`, `low = max(floor(dim(beta_fast)), 0)`,
+    `high = min(ceil(dim(beta_slow)), high_limit)` and `ramp_i = clamp((i - low) / max(high - low, 0.001), 0, 1)`,
+    frequency i is multiplied by `1 - ramp_i + ramp_i / factor`; cos and sin are multiplied by `attention_factor`.
+    `high_limit` is D/2 - 1 in MiniMind and D - 1 in transformers. `truncate = false` leaves out floor and ceil.
+  }];
+  let parameters = (ins "::mlir::FloatAttr":$factor, "::mlir::FloatAttr":$beta_fast, "::mlir::FloatAttr":$beta_slow,
+                        "::mlir::FloatAttr":$attention_factor, "int64_t":$original_context, "int64_t":$high_limit,
+                        DefaultValuedParameter<"bool", "true">:$truncate);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mica_Llama3ScalingAttr : Mica_Attr<"Llama3Scaling", "llama3_scaling"> {
+  let summary = "rope scaling of Llama 3.1: long wavelengths are divided by `factor`, short ones kept";
+  let description = [{
+    With `wavelength = 2 pi / f`: above `original_context / low_freq_factor` the frequency f becomes f / factor, below
+    `original_context / high_freq_factor` it stays, and between both it is interpolated with
+    `s = (context / wavelength - low) / (high - low)`: `(1 - s) f / factor + s f`.
+  }];
+  let parameters = (ins "::mlir::FloatAttr":$factor, "::mlir::FloatAttr":$low_freq_factor,
+                        "::mlir::FloatAttr":$high_freq_factor, "int64_t":$original_context);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, Mica_Llama3ScalingAttr],
+                                 "a rope scaling">;
+
+def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
+  let summary = "a matrix [N, K] stored in blocks of columns of the product";
+  let description = [{
+    `#mica.packed<columns = 64, depth = 2, k_block = 32>` stores the matrix [N, K] as
+    [ceil(N / 64)][ceil(K / 32) * 32 / 2][64][2], zero where it is padded. Groups of `depth` values along K stand
+    beside each other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
+
+    ```
+    depth = 2, columns = 4, N = 4, K = 4:   row n of W is w[n][0..3]
+      memory: w00 w01 w10 w11 w20 w21 w30 w31   w02 w03 w12 w13 w22 w23 w32 w33
+    ```
+    It is the layout that oneDNN calls `BA16a64b` (f32) and `BA16a64b2a` (bf16), so that one packed copy
+    serves its products and the generated kernels.
+  }];
+  let parameters = (ins "int64_t":$columns, "int64_t":$depth, "int64_t":$k_block);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
+  let summary = "the physical form of a cache";
+  let description = [{
+    Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys stands as
+    [D' / depth][block][depth], so that a vector holds the same elements of neighbouring positions; a block of values stands as
+    [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each other,
+    because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
+  }];
+  let parameters = (ins "int64_t":$block, "int64_t":$depth);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
+  let mnemonic = "kv_cache";
+  let summary = "the keys or the values of all positions seen so far";
+  let description = [{
+    `!mica.kv_cache<5 x 4 x 8 x f32>` holds 5 layers of 4 key/value heads of 8 elements. The number of sequences and of
+    positions is dynamic: as a tensor it would be `tensor<5x?x?x4x8xf32>`. Stage `kernels` adds the physical layout.
+  }];
+  let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
+                        OptionalParameter<"::mica::KvLayoutAttr">:$layout);
+  let assemblyFormat = [{ `<` $layers `x` $heads `x` $headDim `x` $elementType (`,` $layout^)? `>` }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// [layers, sequences (dynamic), heads, blocks of positions (dynamic), elements of a block]; needs a layout.
+    ::llvm::SmallVector<int64_t> getPhysicalShape();
+    /// Bytes that one position of one sequence takes over all layers, without padding.
+    int64_t getBytesPerPosition();
+  }];
+}
+
+#endif // MICA_ATTRS

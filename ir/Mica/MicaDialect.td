@@ -1,0 +1,26 @@
+// The `mica` dialect: language models at the level at which people talk about them.
+
+#ifndef MICA_DIALECT
+#define MICA_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Mica_Dialect : Dialect {
+  let name = "mica";
+  let cppNamespace = "::mica";
+  let summary = "Decoder language models: norms, rope, attention, gates, weights and caches";
+  let description = [{
+    A model is a module with one `mica.weight` symbol per tensor of the checkpoint, one function per kind of layer and
+    a function `@main` that calls them. Activations are `tensor<?xCxf32>`: one row per token. A row belongs to the
+    sequence `sequences[row]` and stands at the position `positions[row]` of it, so that prompts of different lengths
+    share a batch without padding, and prefill and decode are the same function.
+
+    Weights are symbols: their bytes never enter the IR. A key/value cache is a value: an append consumes it and
+    yields the next one.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+#endif // MICA_DIALECT

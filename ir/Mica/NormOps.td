@@ -1,0 +1,45 @@
+// Normalisation.
+
+def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
+  let summary = "root mean square normalisation over the last axis";
+  let description = [{
+    `y = (gain_offset + w) * (x * rsqrt(mean(x^2, last axis) + eps))` (Zhang and Sennrich 2019, arXiv:1910.07467). The mean
+    and the root are computed in f32. `rounding` says where a narrow x is rounded: `before_gain` rounds the normalised value to
+    the type of x before the gain, `after_gain` multiplies in f32; where x is f32 both are the same. The result's type
+    may be narrower than x's: then the result is rounded once more, which replaces a `mica.cast`.
+
+    Example:
+    ```mlir
+    %y = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Mica_RowsOrHeads:$x, Mica_Vector:$weight, F64Attr:$eps,
+                       DefaultValuedAttr<Mica_NormRoundingAttr, "::mica::NormRounding::BeforeGain">:$rounding,
+                       DefaultValuedAttr<F64Attr, "0.0">:$gain_offset);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = [{
+    $x `,` $weight `eps` `(` $eps `)` (`rounding` `(` $rounding^ `)`)? (`gain_offset` `(` $gain_offset^ `)`)?
+    attr-dict `:` type($x) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Mica_LayerNormOp : Mica_PureOp<"layernorm"> {
+  let summary = "layer normalisation over the last axis";
+  let description = [{
+    `y = w * (x - mean(x)) * rsqrt(variance(x) + eps) + b` (Ba et al. 2016, arXiv:1607.06450), the variance without
+    Bessel's correction, all in f32.
+
+    Example:
+    ```mlir
+    %y = mica.layernorm %x, %w bias(%b : tensor<64xf32>) eps(1.0e-05) : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins Mica_RowsOrHeads:$x, Mica_Vector:$weight, Optional<Mica_Vector>:$bias, F64Attr:$eps);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = [{
+    $x `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? `eps` `(` $eps `)`
+    attr-dict `:` type($x) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}

@@ -1,0 +1,49 @@
+//===- Weight.cpp - weights as symbols ---------------------------------------===//
+
+#include "ir/Mica/Verify.h"
+
+using namespace mlir;
+using namespace mica;
+
+RankedTensorType WeightOp::getTensorType() { return cast<RankedTensorType>(getType()); }
+
+SmallVector<StringRef> WeightOp::getSourceNames() {
+  SmallVector<StringRef> names;
+  if (std::optional<ArrayAttr> sources = getSources())
+    llvm::append_range(names, sources->getAsValueRange<StringAttr>());
+  else
+    names.push_back(getSymName());
+  return names;
+}
+
+LogicalResult WeightOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getType());
+  if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
+    return emitOpError("needs a tensor type of static, non-empty shape");
+  if (!type.getElementType().isF32() && !type.getElementType().isBF16() && !type.getElementType().isF16())
+    return emitOpError() << "holds f32, bf16 or f16, got " << type.getElementType();
+  int64_t count = getSourceNames().size();
+  if (count == 0)
+    return emitOpError("has an empty list of sources");
+  if (count > 1 && !getCompose())
+    return emitOpError("has several sources and must say how they are composed: concat, stack or interleave");
+  int64_t parts = getParts();
+  if (parts < 1 || count % parts != 0)
+    return emitOpError() << "has " << count << " sources, which is no multiple of parts " << getParts();
+  if (getCompose() == Compose::Stack && type.getDimSize(0) != count / parts)
+    return emitOpError() << "stacks " << count / parts << " entries into a leading axis of size " << type.getDimSize(0);
+  if (getCompose() == Compose::Interleave && type.getDimSize(0) % (kBlockColumns * count) != 0)
+    return emitOpError() << "interleaves blocks of " << kBlockColumns << " rows of " << count << " sources, but has "
+                         << type.getDimSize(0) << " rows";
+  return success();
+}
+
+LogicalResult GetWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getWeightAttr());
+  if (!weight)
+    return emitOpError() << "refers to " << getWeightAttr() << ", which is no mica.weight";
+  if (weight.getTensorType() != getResult().getType())
+    return emitOpError() << "has type " << getResult().getType() << ", but " << getWeightAttr() << " is "
+                         << weight.getTensorType();
+  return success();
+}

@@ -1,0 +1,46 @@
+// Weights as symbols.
+
+def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
+  let summary = "a tensor of the checkpoint";
+  let description = [{
+    Names a weight, its type and the tensors of the checkpoint that it is made of; the bytes stay in the checkpoint.
+    Without `sources` the symbol's name is the tensor's. Several sources are joined along the rows (`concat`), become
+    the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole blocks,
+    that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices that are
+    composed themselves, `parts` sources at a time are interleaved and the results stacked. `layout` is set at stage `kernels`;
+    `offset` and `bytes` say where the program stores the packed weight.
+
+    Example:
+    ```mlir
+    mica.weight @"model.norm.weight" : tensor<64xf32>
+    mica.weight @"qkv" from ["q_proj.weight", "k_proj.weight", "v_proj.weight"] concat : tensor<96x64xbf16>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
+                       OptionalAttr<StrArrayAttr>:$sources, OptionalAttr<Mica_ComposeAttr>:$compose,
+                       DefaultValuedAttr<I64Attr, "1">:$parts,
+                       OptionalAttr<Mica_PackedLayoutAttr>:$layout, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes);
+  let assemblyFormat = [{
+    $sym_name (`from` $sources^)? ($compose^)? (`parts` `(` $parts^ `)`)? (`layout` `(` $layout^ `)`)?
+    (`at` $offset^)? (`bytes` $bytes^)? attr-dict `:` $type
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType();
+    /// The names of the checkpoint's tensors, in order.
+    ::llvm::SmallVector<::llvm::StringRef> getSourceNames();
+  }];
+}
+
+def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the value of a weight";
+  let description = [{
+    Example:
+    ```mlir
+    %w = mica.get_weight @"model.norm.weight" : tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$weight attr-dict `:` type($result)";
+}

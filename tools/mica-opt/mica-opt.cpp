@@ -1,0 +1,19 @@
+//===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ---------------===//
+
+#include "ir/Exec/Exec.h"
+#include "ir/Mica/Mica.h"
+
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+int main(int argc, char **argv) {
+  mlir::registerAllPasses();
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  registry.insert<mica::MicaDialect, mica::exec::ExecDialect>();
+  mica::exec::registerBufferization(registry);
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Mica optimizer driver\n", registry));
+}
