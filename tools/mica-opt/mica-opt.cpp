@@ -2,6 +2,7 @@
 
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
+#include "passes/pipelines/Stages.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -10,6 +11,8 @@
 
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
+  mica::registerPasses();
+  mica::registerPipelines();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
