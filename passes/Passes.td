@@ -93,6 +93,113 @@ def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
   }];
 }
 
+def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
+  let summary = "gate and up projection in one product";
+  let description = [{
+    `mul(activation(linear(x, g)), linear(x, u)) => gated_linear(x, gu)`, where gu holds g and u in alternating blocks of 64 rows;
+    `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert. g and u are arguments of the function; at
+    every call the two weights become one:
+
+    ```mlir
+    mica.weight @"gate_proj.weight" : tensor<72x32xf32>
+    mica.weight @"up_proj.weight" : tensor<72x32xf32>
+    ```
+    becomes
+    ```mlir
+    mica.weight @"gate_up_proj.weight" from ["gate_proj.weight", "up_proj.weight"] interleave : tensor<256x32xf32>
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
+def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
+  let summary = "products of the same rows become one";
+  let description = [{
+    `linear(x, a), linear(x, b), ... => split(linear(x, [a; b; ...]))` for weights that are arguments of the function, all with
+    bias or all without; at every call the weights become one:
+
+    ```mlir
+    mica.weight @"q_proj.weight" : tensor<32x32xf32>
+    mica.weight @"k_proj.weight" : tensor<16x32xf32>
+    ```
+    becomes
+    ```mlir
+    mica.weight @"qk_proj.weight" from ["q_proj.weight", "k_proj.weight"] concat : tensor<48x32xf32>
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
+def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
+  let summary = "products add the residual stream themselves";
+  let description = [{
+    `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Two products are chained:
+    `add(r, add(a, b)) => add(add(r, a), b)`, which changes the order of one f32 addition (within 1e-5 relative).
+
+    ```mlir
+    %y = mica.linear %x, %w : tensor<?x64xf32>, tensor<32x64xf32> -> tensor<?x32xf32>
+    %z = mica.add %r, %y : tensor<?x32xf32>
+    ```
+    becomes
+    ```mlir
+    %z = mica.linear %x, %w residual(%r : tensor<?x32xf32>) : tensor<?x64xf32>, tensor<32x64xf32> -> tensor<?x32xf32>
+    ```
+  }];
+}
+
+def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
+  let summary = "q/k norms, rope and both appends in one pass over q, k and v";
+  let description = [{
+    `q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv, rope_table)`, with or without
+    the norms. Both ropes must be the same, both appends must go to the same layer and rows.
+
+    ```mlir
+    %q, %k, %v = mica.split %qkv : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>
+    ...
+    ```
+    becomes
+    ```mlir
+    %table = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+    %q, %k1, %v1 = mica.qkv_append %qkv, %table, %k0, %v0[%layer] at(...) half : ...
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
+def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
+  let summary = "cosines and sines are computed once per step, not once per layer";
+  let description = [{
+    `f(positions) { rope_table(positions) } => f(positions, table)`, and the callers compute the table: one per distinct
+    (positions, rotary_dim, theta, scaling), until it stands in a function that is not called itself.
+
+    ```mlir
+    func.func private @layer(%positions: tensor<?xi32>) { %t = mica.rope_table %positions ... }
+    ```
+    becomes
+    ```mlir
+    func.func private @layer(%positions: tensor<?xi32>, %t: tensor<?x2x4xf32>) { ... }
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
+def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
+  let summary = "an op rounds its own result";
+  let description = [{
+    `cast(op(...)) => op(...)` with the narrower result type, where op is `rmsnorm`, `layernorm`, `attention`, `gated_linear`, `glu` or
+    the queries of `qkv_append`, and no one else reads the wide result; `cast(merge_heads(x)) => merge_heads(cast(x))` on the way.
+
+    ```mlir
+    %n = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+    %b = mica.cast %n : tensor<?x32xf32> to tensor<?x32xbf16>
+    ```
+    becomes
+    ```mlir
+    %b = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xbf16>
+    ```
+  }];
+}
+
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
 #endif // MICA_PASSES

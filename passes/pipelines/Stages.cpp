@@ -37,6 +37,13 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyModel());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
+  // Gate and up first: they would otherwise be merged like any products of the same rows.
+  pm.addPass(createFuseGatedLinear());
+  pm.addPass(createMergeLinears());
+  pm.addNestedPass<func::FuncOp>(createFuseResidual());
+  pm.addNestedPass<func::FuncOp>(createFuseQkvAppend());
+  pm.addPass(createHoistRopeTables());
+  pm.addNestedPass<func::FuncOp>(createFuseCasts());
   pm.addPass(createVerifyFused());
 }
 
