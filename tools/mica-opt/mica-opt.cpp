@@ -3,6 +3,7 @@
 #include "backends/cpu/lowering/Passes.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
+#include "passes/pipelines/Stages.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -15,6 +16,8 @@ int main(int argc, char **argv) {
   mlir::PassPipelineRegistration<>("mica-kernels-to-loops", "stage kernels => stage loops", [](mlir::OpPassManager &pm) {
     mica::cpu::buildLoopsPipeline(pm, /*bf16Dot=*/false);
   });
+  mica::registerPasses();
+  mica::registerPipelines();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
