@@ -19,6 +19,7 @@ llvm::ArrayRef<KeyRule> commonKeys() {
       optionalKey("rope_theta", &H::theta, ranges::theta),
       optionalKey("rope_scaling", &H::ropeScaling),
       optionalKey("rope_parameters", &H::ropeParameters),
+      optionalKey("hidden_act", &H::activation),
       optionalKey("layer_types", &H::layerTypes),
       optionalKey("dtype", &H::type),
       optionalKey("torch_dtype", &H::type),

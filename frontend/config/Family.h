@@ -85,7 +85,7 @@ enum class YarnRules { Transformers, MiniMind };
 
 /// What the family's code does whatever the config says.
 struct FamilyTraits {
-  RopePairing pairing = RopePairing::Half;
+  Pairing pairing = Pairing::Half;
   NormRounding normRounding = NormRounding::BeforeGain;
   QkNorm qkNorm = QkNorm::None;
   YarnRules yarn = YarnRules::Transformers;

@@ -20,7 +20,7 @@ struct Hyperparameters {
   std::optional<int64_t> sparseStep; ///< every how many layers one has experts
   std::optional<double> eps, theta;
   std::optional<bool> tiedHead, attentionBias, mlpBias, sparse, normaliseGate, yarnFlag;
-  std::optional<std::string> type;
+  std::optional<std::string> type, activation;
   std::vector<int64_t> denseLayers; ///< layers without experts, whatever the step says
   std::vector<int64_t> eos;
   std::optional<int64_t> bos;

@@ -26,13 +26,32 @@ private:
   llvm::Expected<SparseConfig> sparse() const;
   llvm::Error addLayers(ModelConfig &model) const;
   bool isSparse(int64_t layer) const;
-  DenseConfig dense(int64_t inner, bool bias) const { return {inner, Activation::Silu, bias}; }
+  llvm::Error readActivation();
+  DenseConfig dense(int64_t inner, bool bias) const { return {inner, activation, bias}; }
   llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what); }
 
   Hyperparameters h;
   const Family &family;
   llvm::StringRef path;
+  Activation activation = Activation::Silu;
 };
+
+/// transformers has two names for some functions; "gelu" is the exact one.
+llvm::Error ModelBuilder::readActivation() {
+  constexpr std::pair<llvm::StringLiteral, Activation> names[] = {
+      {"silu", Activation::Silu},          {"swish", Activation::Silu},
+      {"gelu", Activation::Gelu},          {"gelu_pytorch_tanh", Activation::GeluTanh},
+      {"gelu_new", Activation::GeluTanh}, {"relu", Activation::Relu}};
+  if (!h.activation)
+    return llvm::Error::success();
+  for (auto [name, known] : names)
+    if (name == *h.activation) {
+      activation = known;
+      return llvm::Error::success();
+    }
+  return wrong("has the activation " + inQuotes(*h.activation) +
+               " in \"hidden_act\", only silu, gelu, gelu_pytorch_tanh and relu are computed");
+}
 
 llvm::Error ModelBuilder::deriveSizes() {
   if (family.derive)
@@ -145,6 +164,8 @@ llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
 
 llvm::Expected<ModelConfig> ModelBuilder::build() {
   if (llvm::Error error = deriveSizes())
+    return std::move(error);
+  if (llvm::Error error = readActivation())
     return std::move(error);
   if (llvm::Error error = checkLayerTypes())
     return std::move(error);

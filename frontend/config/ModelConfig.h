@@ -1,6 +1,7 @@
 //===- ModelConfig.h - a decoder, described in general terms ------------------------------------===//
 //
-// What config.json says, typed and checked. No field names a model family: the importer builds from this alone.
+// What config.json says, typed and checked, in the dialect's own words (Pairing, NormRounding, Activation, Scoring).
+// No field names a model family: the importer builds from this alone.
 // Letters as in the formulas: C hidden size, H query heads, G key/value heads, D head size, I inner size, E experts.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -9,6 +10,7 @@
 
 #include "frontend/config/NamingTable.h"
 #include "frontend/weights/TensorInfo.h"
+#include "ir/Mica/Mica.h"
 
 #include <cstdint>
 #include <optional>
@@ -17,9 +19,6 @@
 #include <vector>
 
 namespace mica {
-
-/// Which elements of a head turn together: i and i + D/2, or 2i and 2i + 1.
-enum class RopePairing { Half, Interleaved };
 
 /// inv_freq / factor.
 struct LinearScaling {
@@ -45,12 +44,9 @@ using RopeScaling = std::variant<std::monostate, LinearScaling, YarnScaling, Lla
 struct RopeConfig {
   double theta = 10000;
   int64_t dimensions = 0; ///< how many elements of a head turn: D, or fewer
-  RopePairing pairing = RopePairing::Half;
+  Pairing pairing = Pairing::Half;
   RopeScaling scaling;
 };
-
-/// Whether a normalised value is rounded to the activations' type before or after it meets the gain.
-enum class NormRounding { BeforeGain, AfterGain };
 
 struct NormConfig {
   double eps = 0;
@@ -70,8 +66,6 @@ struct AttentionConfig {
   RopeConfig rope;
 };
 
-enum class Activation { Silu };
-
 /// down(activation(gate(x)) * up(x)).
 struct DenseConfig {
   int64_t inner = 0; ///< I
@@ -79,12 +73,10 @@ struct DenseConfig {
   bool bias = false;
 };
 
-enum class GateScoring { Softmax };
-
 struct SparseConfig {
   int64_t experts = 0;         ///< E
   int64_t expertsPerToken = 0; ///< k <= E
-  GateScoring scoring = GateScoring::Softmax;
+  Scoring scoring = Scoring::Softmax;
   bool normalise = false; ///< divide the chosen weights by their sum; already false where the family skips it at k = 1
   DenseConfig expert;     ///< each routed expert, no biases
   int64_t sharedExperts = 0; ///< always on and unweighted

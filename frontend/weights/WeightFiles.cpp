@@ -39,6 +39,7 @@ bool WeightFiles::present(llvm::StringRef folder) {
 
 llvm::Expected<WeightFiles> WeightFiles::open(llvm::StringRef folder) {
   WeightFiles weights;
+  weights.folderPath = folder.str();
   std::string single = pathIn(folder, singleName), indexPath = pathIn(folder, indexName);
   if (llvm::sys::fs::exists(single)) {
     if (llvm::Error error = weights.add(single))

@@ -35,6 +35,9 @@ public:
   /// Says that the data of `tensor` were consumed: their pages are dropped, and read again if touched again.
   void release(const TensorInfo &tensor) const;
 
+  /// The folder that was opened, for messages.
+  llvm::StringRef folder() const { return folderPath; }
+
   /// The path of the file that holds `tensor`, for messages.
   llvm::StringRef pathOf(const TensorInfo &tensor) const { return files[tensor.file].path(); }
 
@@ -42,6 +45,7 @@ private:
   llvm::Error add(llvm::StringRef path);
   llvm::Error checkAgainst(const struct ShardIndex &index, llvm::StringRef indexPath) const;
 
+  std::string folderPath;
   std::vector<MappedFile> files;
   std::vector<TensorInfo> infos;
   llvm::StringMap<unsigned> byName;

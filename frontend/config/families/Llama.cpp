@@ -11,7 +11,6 @@ llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
       {"mlp_bias", &H::mlpBias, {}, false},
   };
   static constexpr FixedKey fixed[] = {
-      {"hidden_act", R"(["silu", "swish"])"},
       {"pretraining_tp", "[1, null]"},
       {"rope_interleaved", "[false]"},
       {"partial_rotary_factor", "[1, null]"},

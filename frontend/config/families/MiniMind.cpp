@@ -76,11 +76,9 @@ constexpr FixedKey fixedOf1[] = {
     {"use_mla", "[false]"},
 };
 constexpr FixedKey fixedOf2[] = {
-    {"hidden_act", R"(["silu", "swish"])"},
     {"scoring_func", R"(["softmax"])"},
     {"tie_word_embeddings", "[true]"},
 };
-constexpr FixedKey fixedOf3[] = {{"hidden_act", R"(["silu", "swish"])"}};
 
 int64_t roundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -120,7 +118,7 @@ const Family &generation(unsigned number) {
        .architectures = architectures,
        .keys = keys1,
        .fixed = fixedOf1,
-       .traits = {.pairing = RopePairing::Interleaved, .normalisesSingleExpert = false},
+       .traits = {.pairing = Pairing::Interleaved, .normalisesSingleExpert = false},
        .names = &metaNames,
        .derive = deriveOf1},
       {.name = "minimind (generation 2)",
@@ -134,7 +132,7 @@ const Family &generation(unsigned number) {
       {.name = "minimind (generation 3)",
        .architectures = architectures,
        .keys = keys3,
-       .fixed = fixedOf3,
+       .fixed = {},
        .traits = {.normRounding = NormRounding::AfterGain,
                   .qkNorm = QkNorm::PerHead,
                   .yarn = YarnRules::MiniMind,

@@ -10,7 +10,6 @@ static constexpr KeyRule attentionKeys[] = {
     {"head_dim", &H::headDim, ranges::headDim, int64_t(128)},
 };
 static constexpr FixedKey fixedKeys[] = {
-    {"hidden_act", R"(["silu", "swish"])"},
     {"use_sliding_window", "[false, null]"},
     {"partial_rotary_factor", "[1, null]"},
 };
