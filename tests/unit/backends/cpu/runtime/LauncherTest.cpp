@@ -37,7 +37,7 @@ protected:
 
   Outcome shell(const std::string &command) {
     std::string out = folder.file("stdout"), err = folder.file("stderr");
-    int status = std::system((command + " >" + out + " 2>" + err).c_str());
+    int status = std::system(("{ " + command + "; } >" + out + " 2>" + err).c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contents(out),
             contents(err)};
   }
@@ -71,10 +71,10 @@ TEST_F(LauncherTest, PrintsTokens) {
 }
 
 TEST_F(LauncherTest, ThreadsAndChunksChangeNothing) {
-  std::string expected = joined(fakeContinuation({1, 5, 3, 9}, 8));
+  std::string expected = joined(fakeContinuation({1, 5, 3, 4}, 8));
   for (const char *options :
        {"--threads 1", "--threads 2", "--threads 4", "--prefill-chunk 1", "--prefill-chunk 3"})
-    EXPECT_EQ(run(std::string("--tokens 1,5,3,9 -n 8 --temperature 0 --ignore-eos ") + options).out,
+    EXPECT_EQ(run(std::string("--tokens 1,5,3,4 -n 8 --temperature 0 --ignore-eos ") + options).out,
               expected);
 }
 
@@ -175,8 +175,7 @@ TEST_F(LauncherTest, FailedRunLeavesNoLogits) {
 }
 
 TEST_F(LauncherTest, FullStandardOutputIsAnError) {
-  expectError(shell(program + " --tokens 1 --temperature 0 2>" + folder.file("e") +
-                    " >/dev/full; s=$?; cat " + folder.file("e") + " >&2; (exit $s)"),
+  expectError(shell(program + " --tokens 1 --temperature 0 >/dev/full"),
               "cannot write to the standard output");
 }
 
@@ -240,7 +239,7 @@ TEST_F(LauncherTest, InfoDescribes) {
 TEST_F(LauncherTest, LicensesNameEverythingInside) {
   std::string notices = run("info --licenses").out;
   for (const char *name :
-       {"CLI11", "Niels Lohmann", "Yann Collet", "PCRE2", "libstdc++", "Apache License", "XBYAK"})
+       {"CLI11", "Niels Lohmann", "Yann Collet", "PCRE2", "libstdc++", "Apache License", "XByak"})
     EXPECT_THAT(notices, HasSubstr(name));
 }
 
