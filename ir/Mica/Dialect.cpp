@@ -15,6 +15,19 @@ using namespace mica;
 #include "ir/Mica/MicaAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ir/Mica/MicaTypes.cpp.inc"
+/// concat, stack, interleave or nothing: an optional group of the assembly format cannot begin with a bare word.
+static ParseResult parseComposition(OpAsmParser &parser, ComposeAttr &compose) {
+  StringRef word;
+  if (succeeded(parser.parseOptionalKeyword(&word, {"concat", "stack", "interleave"})))
+    compose = ComposeAttr::get(parser.getContext(), *symbolizeCompose(word));
+  return success();
+}
+
+static void printComposition(OpAsmPrinter &printer, WeightOp, ComposeAttr compose) {
+  if (compose)
+    printer << stringifyCompose(compose.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "ir/Mica/MicaOps.cpp.inc"
 

@@ -21,7 +21,7 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
                        DefaultValuedAttr<I64Attr, "1">:$parts,
                        OptionalAttr<Mica_PackedLayoutAttr>:$layout, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes);
   let assemblyFormat = [{
-    $sym_name (`from` $sources^)? ($compose^)? (`parts` `(` $parts^ `)`)? (`layout` `(` $layout^ `)`)?
+    $sym_name (`from` $sources^ custom<Composition>($compose))? (`parts` `(` $parts^ `)`)? (`layout` `(` $layout^ `)`)?
     (`at` $offset^)? (`bytes` $bytes^)? attr-dict `:` $type
   }];
   let hasVerifier = 1;
@@ -43,4 +43,20 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
   let arguments = (ins FlatSymbolRefAttr:$weight);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$weight attr-dict `:` type($result)";
+}
+
+def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the value of one of several weights of a type";
+  let description = [{
+    `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed weights.
+
+    Example:
+    ```mlir
+    %w = mica.select_weight [@"layers.0.norm.weight", @"layers.1.norm.weight"][%layer] : tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$weights, Index:$index);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$weights `[` $index `]` attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
