@@ -21,7 +21,7 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
                        DefaultValuedAttr<I64Attr, "1">:$parts,
                        OptionalAttr<Mica_PackedLayoutAttr>:$layout, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes);
   let assemblyFormat = [{
-    $sym_name (`from` $sources^)? ($compose^)? (`parts` `(` $parts^ `)`)? (`layout` `(` $layout^ `)`)?
+    $sym_name (`from` $sources^)? (custom<OptionalWord>($compose)^)? (`parts` `(` $parts^ `)`)? (`layout` `(` $layout^ `)`)?
     (`at` $offset^)? (`bytes` $bytes^)? attr-dict `:` $type
   }];
   let hasVerifier = 1;
@@ -32,9 +32,13 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   }];
 }
 
-def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the value of a weight";
   let description = [{
+    The tensor that the symbol stands for, composed of its sources and rounded to its type. Printed, the value is named
+    after the symbol: `%q_proj.3` is `@"model.layers.3.self_attn.q_proj.weight"`.
+
     Example:
     ```mlir
     %w = mica.get_weight @"model.norm.weight" : tensor<64xf32>
