@@ -147,7 +147,7 @@ TEST_P(VectorTest, IdsAreThePublishedOnes) {
       EXPECT_EQ(open->tokenizer.decode(ids), input);
     at = end + separator.size();
   }
-  EXPECT_EQ(count, 47);
+  EXPECT_EQ(count, 46);
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, VectorTest, testing::Values("gpt-2", "qwen2"),
