@@ -70,7 +70,9 @@ def rmsnorm(x, w, eps, rounding, offset, result, compute):
 def rmsnorm_case(x, w, eps, rounding="before_gain", offset=0.0, result=None):
     result = result or x.dtype
     y = rmsnorm(x, w, eps, rounding, offset, result, torch.float32)
-    if result == torch.bfloat16:  # equal bits are demanded, so no value may hang on the last f32 bit
+    if (
+        result == torch.bfloat16
+    ):  # equal bits are demanded, so no value may hang on the last f32 bit
         assert y.equal(rmsnorm(x, w, eps, rounding, offset, result, torch.float64))
     words = f" rounding({rounding})" if rounding != "before_gain" else ""
     words += f" gain_offset({offset:e})" if offset else ""
