@@ -94,6 +94,12 @@ TEST(ConfigReader, RefusesHeadsThatDoNotFit) {
   EXPECT_THAT(llamaProblem(R"({"hidden_size": 72})"), HasSubstr("has the head size 9"));
 }
 
+TEST(ConfigReader, BoundsTheExpertsInAll) {
+  EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts": 512, "num_hidden_layers": 512})"), "");
+  EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_experts": 513, "num_hidden_layers": 512})"),
+              HasSubstr("has 513 experts in each of 512 layers"));
+}
+
 TEST(ConfigReader, ReadsTheTypeUnderBothNames) {
   auto typeOf = [](llvm::StringRef changes) { return llvm::cantFail(configOf(llamaText, changes)).type; };
   EXPECT_EQ(typeOf("{}"), StoredType::F32);
