@@ -1,5 +1,6 @@
 #include "frontend/import/ModelFile.h"
 
+#include "frontend/import/FirstDiagnostic.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 
@@ -7,7 +8,6 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SourceMgr.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 
 using namespace mlir;
@@ -49,31 +49,6 @@ llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
     return inputError(path, "nests brackets deeper than " + llvm::Twine(maxDepth) + " levels");
   return llvm::Error::success();
 }
-
-/// Keeps the first error that MLIR reports, as FILE:LINE:COLUMN and a message.
-class FirstError {
-public:
-  FirstError(MLIRContext &context, llvm::StringRef path)
-      : place(path.str()), handler(&context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
-            keep(diagnostic);
-          return success();
-        }) {}
-
-  llvm::Error take(llvm::StringRef otherwise) const {
-    return inputError(place, message.empty() ? otherwise : llvm::StringRef(message));
-  }
-
-private:
-  void keep(Diagnostic &diagnostic) {
-    message = diagnostic.str();
-    if (auto loc = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
-      place += ":" + std::to_string(loc.getLine()) + ":" + std::to_string(loc.getColumn());
-  }
-
-  std::string place, message;
-  ScopedDiagnosticHandler handler;
-};
 
 llvm::StringRef storedNameOf(Type element) {
   return element.isF32() ? "F32" : element.isBF16() ? "BF16" : "F16";
@@ -140,10 +115,10 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &context, llvm:
   context.loadDialect<MicaDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
   llvm::SourceMgr source;
   source.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, path), llvm::SMLoc());
-  FirstError errors(context, path);
+  FirstDiagnostic diagnostics(context, path);
   auto module = parseSourceFile<ModuleOp>(source, ParserConfig(&context));
   if (!module)
-    return errors.take("is no MLIR module");
+    return diagnostics.take("is no MLIR module");
   if (!(*module)->getAttrOfType<DictionaryAttr>("mica.model") ||
       !module->lookupSymbol<func::FuncOp>("main"))
     return inputError(path, "is not stage model (no attribute mica.model or no @main)");

@@ -1,6 +1,7 @@
 #include "frontend/import/ModelInput.h"
 
 #include "frontend/config/ConfigReader.h"
+#include "frontend/import/FirstDiagnostic.h"
 #include "frontend/import/ModelFile.h"
 #include "frontend/import/ModelImporter.h"
 #include "frontend/support/InputError.h"
@@ -59,8 +60,9 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
   }
   input.module = importModel(context, *model, plan, nameOfFolder(input.folder));
   input.ignoredKeys = std::move(model->ignored);
+  FirstDiagnostic diagnostics(context, input.folder);
   if (failed(verify(*input.module)))
-    return inputError(input.folder, "became IR that does not verify, report this as a bug");
+    return diagnostics.take("became IR that does not verify");
   return llvm::Error::success();
 }
 
