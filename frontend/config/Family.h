@@ -97,7 +97,7 @@ struct Family {
   llvm::StringLiteral name;                           ///< for people
   llvm::ArrayRef<llvm::StringLiteral> architectures;  ///< the classes with this family's arithmetic
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;       ///< of the same name, the first counts
-  llvm::ArrayRef<FixedKey> fixed;
+  llvm::ArrayRef<FixedKey> fixed;                     ///< count before `keys`
   FamilyTraits traits;
   const NamingTable *names = &transformersNames;
   /// Fills in sizes that the family's code computes where the file has none. May be null.

@@ -187,14 +187,15 @@ llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
 
 llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value &value,
                                    std::vector<IgnoredKey> &ignored) {
+  // Fixed keys first: a family may fix what is read for others.
+  if (const FixedKey *fixed = findFixed(key))
+    return checkFixed(path, *fixed, value);
   if (const KeyRule *rule = findRule(key)) {
     bool isNull = value.kind() == llvm::json::Value::Null;
     if (isNull && rule->null == Null::Allowed)
       return llvm::Error::success();
     return std::visit(Store(h, path, *rule, value), rule->slot);
   }
-  if (const FixedKey *fixed = findFixed(key))
-    return checkFixed(path, *fixed, value);
   if (auto reason = whyIrrelevant(key, modelType)) {
     ignored.push_back({path.str(), key.str(), reason->str()});
     return llvm::Error::success();

@@ -2,8 +2,10 @@
 
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
+#include "frontend/support/MappedFile.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace mica {
 
@@ -33,11 +35,12 @@ static llvm::Error collectFiles(const llvm::json::Object &map, llvm::StringRef p
   return llvm::Error::success();
 }
 
-llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path) {
-  auto root = readJsonObject(path, indexLimits);
+llvm::Expected<ShardIndex> shardIndexFrom(llvm::StringRef text, llvm::StringRef path) {
+  auto root = parseJson(text, path, indexLimits);
   if (!root)
     return root.takeError();
-  const llvm::json::Object *map = root->getObject("weight_map");
+  const llvm::json::Object *object = root->getAsObject();
+  const llvm::json::Object *map = object ? object->getObject("weight_map") : nullptr;
   if (!map || map->empty())
     return inputError(path, "has no weight_map with tensors in it");
   ShardIndex index;
@@ -47,6 +50,13 @@ llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path) {
     index.tensors[llvm::StringRef(tensor)] =
         llvm::lower_bound(index.files, *value.getAsString()) - index.files.begin();
   return index;
+}
+
+llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path) {
+  auto file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  return shardIndexFrom(llvm::toStringRef(file->bytes()), path);
 }
 
 } // namespace mica

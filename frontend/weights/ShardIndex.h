@@ -20,6 +20,9 @@ struct ShardIndex {
 /// Reads the index at `path`. A shard's name must be a plain *.safetensors name: it can point nowhere outside the folder.
 llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path);
 
+/// The same for the index's text; `path` names it in errors.
+llvm::Expected<ShardIndex> shardIndexFrom(llvm::StringRef text, llvm::StringRef path);
+
 } // namespace mica
 
 #endif // MICA_FRONTEND_WEIGHTS_SHARDINDEX_H
