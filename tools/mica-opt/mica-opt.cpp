@@ -1,5 +1,6 @@
 //===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ---------------===//
 
+#include "backends/cpu/codegen/Passes.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 
@@ -10,6 +11,7 @@
 
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
+  mica::cpu::registerCodegenPasses();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

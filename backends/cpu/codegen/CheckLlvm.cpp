@@ -1,4 +1,5 @@
-//===- CheckLlvm.cpp - what may be left at stage llvm --------------------------------------------===//
+//===- CheckLlvm.cpp - what may be left at stage llvm
+//--------------------------------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -11,7 +12,8 @@ namespace mica::cpu {
 #include "backends/cpu/codegen/Passes.h.inc"
 
 ArrayRef<StringRef> runtimeSymbols() {
-  static constexpr StringRef symbols[] = {"mica_rt_parallel_for", "mica_rt_matmul", "memcpy", "memset", "memmove"};
+  static constexpr StringRef symbols[] = {"mica_rt_parallel_for", "mica_rt_matmul", "memcpy",
+                                          "memset", "memmove"};
   return symbols;
 }
 } // namespace mica::cpu
@@ -19,8 +21,8 @@ ArrayRef<StringRef> runtimeSymbols() {
 namespace {
 
 bool becomesLibraryCall(Operation *op) {
-  return isa<LLVM::ExpOp, LLVM::Exp2Op, LLVM::LogOp, LLVM::Log2Op, LLVM::Log10Op, LLVM::SinOp, LLVM::CosOp, LLVM::PowOp,
-             LLVM::PowIOp, LLVM::FRemOp>(op);
+  return isa<LLVM::ExpOp, LLVM::Exp2Op, LLVM::LogOp, LLVM::Log2Op, LLVM::Log10Op, LLVM::SinOp,
+             LLVM::CosOp, LLVM::PowOp, LLVM::PowIOp, LLVM::FRemOp>(op);
 }
 
 struct CheckLlvm : mica::cpu::impl::CheckLlvmPassBase<CheckLlvm> {
@@ -35,8 +37,10 @@ struct CheckLlvm : mica::cpu::impl::CheckLlvmPassBase<CheckLlvm> {
     if (isa<ModuleOp>(op))
       return success();
     if (auto cast = dyn_cast<UnrealizedConversionCastOp>(op))
-      return op->emitError() << "a value of type " << cast.getOperandTypes() << " was not lowered to the LLVM dialect";
-    if (!isa_and_nonnull<LLVM::LLVMDialect>(op->getDialect()) && !op->getName().getStringRef().starts_with("x86vector."))
+      return op->emitError() << "a value of type " << cast.getOperandTypes()
+                             << " was not lowered to the LLVM dialect";
+    if (!isa_and_nonnull<LLVM::LLVMDialect>(op->getDialect()) &&
+        !op->getName().getStringRef().starts_with("x86vector."))
       return op->emitError("was not lowered to the LLVM dialect");
     if (becomesLibraryCall(op))
       return op->emitError("would become a call of libm");
@@ -49,8 +53,10 @@ struct CheckLlvm : mica::cpu::impl::CheckLlvmPassBase<CheckLlvm> {
     std::optional<StringRef> callee = call.getCallee();
     if (!callee)
       return success();
-    auto function = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(call, call.getCalleeAttr());
-    if (function && function.isExternal() && !llvm::is_contained(mica::cpu::runtimeSymbols(), *callee))
+    auto function =
+        SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(call, call.getCalleeAttr());
+    if (function && function.isExternal() &&
+        !llvm::is_contained(mica::cpu::runtimeSymbols(), *callee))
       return call.emitError() << "calls @" << *callee << ", which no program has";
     return success();
   }

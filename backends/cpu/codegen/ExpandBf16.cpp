@@ -1,4 +1,5 @@
-//===- ExpandBf16.cpp - bf16 conversions by integer instructions ---------------------------------===//
+//===- ExpandBf16.cpp - bf16 conversions by integer instructions
+//---------------------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -23,7 +24,8 @@ struct ExpandBf16 : mica::cpu::impl::ExpandBf16PassBase<ExpandBf16> {
     WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
       if (!isa<arith::ExtFOp, arith::TruncFOp>(op))
         return WalkResult::advance();
-      Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
+      Type from = getElementTypeOrSelf(op->getOperand(0)),
+           to = getElementTypeOrSelf(op->getResult(0));
       if (from.isBF16() || to.isBF16())
         return op->emitError("converts bf16 in a way that this target cannot compute");
       return WalkResult::advance();

@@ -1,4 +1,5 @@
-//===- HoistAllocas.cpp - stack buffers at their function's entry --------------------------------===//
+//===- HoistAllocas.cpp - stack buffers at their function's entry
+//--------------------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -17,7 +18,8 @@ struct HoistAllocas : mica::cpu::impl::HoistAllocasPassBase<HoistAllocas> {
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
       if (isa<memref::AllocOp, memref::ReallocOp>(op))
-        return op->emitError("allocates memory while the model runs: memory must be planned before this stage");
+        return op->emitError(
+            "allocates memory while the model runs: memory must be planned before this stage");
       auto alloca = dyn_cast<memref::AllocaOp>(op);
       return alloca ? hoist(alloca) : success();
     });
@@ -31,7 +33,8 @@ struct HoistAllocas : mica::cpu::impl::HoistAllocasPassBase<HoistAllocas> {
     auto function = alloca->getParentOfType<FunctionOpInterface>();
     if (!function)
       return alloca.emitError("stands in no function");
-    alloca->moveBefore(&function.getFunctionBody().front(), function.getFunctionBody().front().begin());
+    alloca->moveBefore(&function.getFunctionBody().front(),
+                       function.getFunctionBody().front().begin());
     return success();
   }
 };

@@ -1,4 +1,5 @@
-//===- LowerExec.cpp - launches and products as calls of the runtime -----------------------------===//
+//===- LowerExec.cpp - launches and products as calls of the runtime
+//-----------------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -8,6 +9,7 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -24,8 +26,8 @@ using mica::exec::MatmulOp;
 
 constexpr StringLiteral kParallelFor = "mica_rt_parallel_for", kMatmul = "mica_rt_matmul";
 
-/// How one argument of a kernel is passed: a memref as its pointer and whatever its type leaves open, in the order pointer,
-/// offset, sizes, strides; anything else as itself.
+/// How one argument of a kernel is passed: a memref as its pointer and whatever its type leaves
+/// open, in the order pointer, offset, sizes, strides; anything else as itself.
 class Parameter {
 public:
   Parameter(const LLVMTypeConverter &converter, Type type) : converter(&converter), type(type) {
@@ -77,7 +79,8 @@ public:
     auto valueOf = [&](int64_t constant) -> Value {
       if (ShapedType::isDynamic(constant))
         return *next++;
-      return LLVM::ConstantOp::create(builder, loc, converter->getIndexType(), builder.getIndexAttr(constant));
+      return LLVM::ConstantOp::create(builder, loc, converter->getIndexType(),
+                                      builder.getIndexAttr(constant));
     };
     descriptor.setOffset(builder, loc, valueOf(offset));
     for (auto [dim, size] : llvm::enumerate(memref.getShape()))
@@ -95,7 +98,8 @@ public:
 
 private:
   size_t openCount() const {
-    return ShapedType::isDynamic(offset) + llvm::count_if(cast<MemRefType>(type).getShape(), ShapedType::isDynamic) +
+    return ShapedType::isDynamic(offset) +
+           llvm::count_if(cast<MemRefType>(type).getShape(), ShapedType::isDynamic) +
            llvm::count_if(strides, ShapedType::isDynamic);
   }
 
@@ -114,27 +118,29 @@ struct Kernel {
   LLVM::LLVMFuncOp task;             ///< (context, begin, end)
 };
 
-class LowerExec : public mica::cpu::impl::LowerExecPassBase<LowerExec> {
+/// The lowering of one module.
+class ExecLowering {
 public:
-  void runOnOperation() override {
-    converter = std::make_unique<LLVMTypeConverter>(&getContext());
-    pointer = LLVM::LLVMPointerType::get(&getContext());
-    i64 = converter->getIndexType();
-    kernels.clear();
+  explicit ExecLowering(ModuleOp module)
+      : module(module), converter(module.getContext()),
+        pointer(LLVM::LLVMPointerType::get(module.getContext())), i64(converter.getIndexType()) {}
+
+  LogicalResult run() {
     SmallVector<LaunchOp> launches;
     SmallVector<MatmulOp> products;
-    getOperation().walk([&](LaunchOp launch) { launches.push_back(launch); });
-    getOperation().walk([&](MatmulOp product) { products.push_back(product); });
+    module.walk([&](LaunchOp launch) { launches.push_back(launch); });
+    module.walk([&](MatmulOp product) { products.push_back(product); });
     for (LaunchOp launch : launches)
       if (failed(makeKernel(launch)))
-        return signalPassFailure();
+        return failure();
     DenseMap<Operation *, Value> contexts = makeContexts(launches);
     for (LaunchOp launch : launches)
       if (failed(lower(launch, contexts)))
-        return signalPassFailure();
+        return failure();
     for (MatmulOp product : products)
       if (failed(lower(product)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 
 private:
@@ -149,43 +155,50 @@ private:
     return LLVM::ConstantOp::create(builder, loc, type, builder.getIntegerAttr(type, value));
   }
 
-  std::unique_ptr<LLVMTypeConverter> converter;
+  ModuleOp module;
+  LLVMTypeConverter converter;
   Type pointer, i64;
   llvm::StringMap<Kernel> kernels;
 };
 
-LogicalResult LowerExec::makeKernel(LaunchOp launch) {
+LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
+  if (launch->getNumResults() != 0)
+    return launch.emitError("launches on tensors: it was not bufferised");
   StringRef name = launch.getKernel();
   if (kernels.contains(name))
     return success();
-  auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
+  auto function =
+      SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
   if (!function || function.isExternal())
     return launch.emitError() << "launches @" << name << ", which has no body";
   if (function.getNumArguments() < 2 || !function.getArgument(0).getType().isIndex() ||
       !function.getArgument(1).getType().isIndex())
-    return function.emitError() << "kernel @" << name << " does not begin with (begin: index, end: index)";
+    return function.emitError() << "kernel @" << name
+                                << " does not begin with (begin: index, end: index)";
   Kernel kernel;
   SmallVector<Type> fields;
   for (Type type : function.getArgumentTypes().drop_front(2)) {
-    kernel.parameters.emplace_back(*converter, type);
+    kernel.parameters.emplace_back(converter, type);
     if (!kernel.parameters.back().isValid())
-      return function.emitError() << "kernel @" << name << " takes " << type << ", which no program can pass";
+      return function.emitError() << "kernel @" << name << " takes " << type
+                                  << ", which no program can pass";
     llvm::append_range(fields, kernel.parameters.back().fieldTypes());
   }
-  kernel.context = LLVM::LLVMStructType::getLiteral(&getContext(), fields);
+  kernel.context = LLVM::LLVMStructType::getLiteral(module.getContext(), fields);
   kernel.function = convertKernel(function, kernel);
   kernel.task = makeTask(name, kernel.function.getLoc(), kernel);
   kernels.insert({name, std::move(kernel)});
   return success();
 }
 
-/// func.func @k(begin, end, memrefs) => llvm.func @k(begin, end, fields), the memrefs put together again at its entry.
-LLVM::LLVMFuncOp LowerExec::convertKernel(func::FuncOp function, const Kernel &kernel) {
+/// func.func @k(begin, end, memrefs) => llvm.func @k(begin, end, fields), the memrefs put together
+/// again at its entry.
+LLVM::LLVMFuncOp ExecLowering::convertKernel(func::FuncOp function, const Kernel &kernel) {
   OpBuilder builder(function);
   Location loc = function.getLoc();
   SmallVector<Type> types = {i64, i64};
   llvm::append_range(types, kernel.context.getBody());
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), types);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(module.getContext()), types);
   std::string name = function.getName().str();
   auto converted = LLVM::LLVMFuncOp::create(builder, loc, name, type, LLVM::Linkage::Internal);
   converted.getBody().takeBody(function.getBody());
@@ -204,7 +217,8 @@ LLVM::LLVMFuncOp LowerExec::convertKernel(func::FuncOp function, const Kernel &k
     unsigned count = parameter.fieldTypes().size();
     ValueRange fields = ValueRange(added).slice(next, count);
     entry.getArgument(index + 2).replaceAllUsesWith(parameter.pack(builder, loc, fields));
-    if (parameter.isMemRef() && function.getArgAttr(index + 2, LLVM::LLVMDialect::getNoAliasAttrName()))
+    if (parameter.isMemRef() &&
+        function.getArgAttr(index + 2, LLVM::LLVMDialect::getNoAliasAttrName()))
       converted.setArgAttr(next, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     next += count;
   }
@@ -219,11 +233,13 @@ LLVM::LLVMFuncOp LowerExec::convertKernel(func::FuncOp function, const Kernel &k
 }
 
 /// llvm.func @k.task(context, begin, end) { fields = load context; call @k(begin, end, fields) }
-LLVM::LLVMFuncOp LowerExec::makeTask(StringRef name, Location loc, const Kernel &kernel) {
+LLVM::LLVMFuncOp ExecLowering::makeTask(StringRef name, Location loc, const Kernel &kernel) {
   OpBuilder builder(kernel.function);
   builder.setInsertionPointAfter(kernel.function);
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), {pointer, i64, i64});
-  auto task = LLVM::LLVMFuncOp::create(builder, loc, (name + ".task").str(), type, LLVM::Linkage::Internal);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(module.getContext()),
+                                          {pointer, i64, i64});
+  auto task =
+      LLVM::LLVMFuncOp::create(builder, loc, (name + ".task").str(), type, LLVM::Linkage::Internal);
   Block *entry = task.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   SmallVector<Value> operands = {entry->getArgument(1), entry->getArgument(2)};
@@ -238,7 +254,7 @@ LLVM::LLVMFuncOp LowerExec::makeTask(StringRef name, Location loc, const Kernel 
 }
 
 /// One context per function that launches, large enough for each of its launches.
-DenseMap<Operation *, Value> LowerExec::makeContexts(ArrayRef<LaunchOp> launches) {
+DenseMap<Operation *, Value> ExecLowering::makeContexts(ArrayRef<LaunchOp> launches) {
   llvm::MapVector<Operation *, int64_t> words;
   for (LaunchOp launch : launches) {
     // Every field is a pointer, an index or a scalar: at most eight bytes.
@@ -248,20 +264,20 @@ DenseMap<Operation *, Value> LowerExec::makeContexts(ArrayRef<LaunchOp> launches
   }
   DenseMap<Operation *, Value> contexts;
   for (auto [function, size] : words) {
-    OpBuilder builder = OpBuilder::atBlockBegin(&cast<FunctionOpInterface>(function).getFunctionBody().front());
+    OpBuilder builder =
+        OpBuilder::atBlockBegin(&cast<FunctionOpInterface>(function).getFunctionBody().front());
     Location loc = function->getLoc();
     Value one = constant(builder, loc, i64, 1);
     auto words = LLVM::LLVMArrayType::get(i64, std::max<int64_t>(size, 1));
-    contexts[function] = LLVM::AllocaOp::create(builder, loc, pointer, words, one, /*alignment=*/16);
+    contexts[function] =
+        LLVM::AllocaOp::create(builder, loc, pointer, words, one, /*alignment=*/16);
   }
   return contexts;
 }
 
-LogicalResult LowerExec::lower(LaunchOp launch, const DenseMap<Operation *, Value> &contexts) {
+LogicalResult ExecLowering::lower(LaunchOp launch, const DenseMap<Operation *, Value> &contexts) {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
-  if (launch->getNumResults() != 0)
-    return launch.emitError("launches on tensors: it was not bufferised");
   const Kernel &kernel = kernels.find(launch.getKernel())->second;
   SmallVector<Value> operands(launch.getInputs());
   llvm::append_range(operands, launch.getOutputs());
@@ -271,7 +287,8 @@ LogicalResult LowerExec::lower(LaunchOp launch, const DenseMap<Operation *, Valu
     Type type = parameter.getType();
     if (value.getType() != type) {
       if (!memref::CastOp::areCastCompatible(value.getType(), type))
-        return launch.emitError() << "passes " << value.getType() << " where @" << launch.getKernel() << " takes " << type;
+        return launch.emitError() << "passes " << value.getType() << " where @"
+                                  << launch.getKernel() << " takes " << type;
       value = memref::CastOp::create(builder, loc, type, value);
     }
     llvm::append_range(fields, parameter.unpack(builder, loc, value));
@@ -288,7 +305,8 @@ LogicalResult LowerExec::lower(LaunchOp launch, const DenseMap<Operation *, Valu
                                        ArrayRef<LLVM::GEPArg>{0, int32_t(index)});
       LLVM::StoreOp::create(builder, loc, field, slot);
     }
-    FailureOr<LLVM::LLVMFuncOp> parallelFor = declare(builder, kParallelFor, {pointer, pointer, i64});
+    FailureOr<LLVM::LLVMFuncOp> parallelFor =
+        declare(builder, kParallelFor, {pointer, pointer, i64});
     if (failed(parallelFor))
       return failure();
     Value task = LLVM::AddressOfOp::create(builder, loc, kernel.task);
@@ -298,8 +316,9 @@ LogicalResult LowerExec::lower(LaunchOp launch, const DenseMap<Operation *, Valu
   return success();
 }
 
-/// exec.matmul => mica_rt_matmul(x, weight, output, rows, n, k, stride of x, stride of output, format, accumulate)
-LogicalResult LowerExec::lower(MatmulOp product) {
+/// exec.matmul => mica_rt_matmul(x, weight, output, rows, n, k, stride of x, stride of output,
+/// format, accumulate)
+LogicalResult ExecLowering::lower(MatmulOp product) {
   OpBuilder builder(product);
   Location loc = product.getLoc();
   auto bufferOf = [&](Value value) -> FailureOr<MemRefDescriptor> {
@@ -307,8 +326,9 @@ LogicalResult LowerExec::lower(MatmulOp product) {
     SmallVector<int64_t> strides;
     int64_t offset;
     if (!type || failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
-      return product.emitError() << "works on " << value.getType() << ", whose rows are not contiguous in memory";
-    return MemRefDescriptor(Parameter::castTo(builder, loc, value, converter->convertType(type)));
+      return product.emitError() << "works on " << value.getType()
+                                 << ", whose rows are not contiguous in memory";
+    return MemRefDescriptor(Parameter::castTo(builder, loc, value, converter.convertType(type)));
   };
   FailureOr<MemRefDescriptor> x = bufferOf(product.getX()), weight = bufferOf(product.getWeight()),
                               output = bufferOf(product.getOutput());
@@ -326,22 +346,35 @@ LogicalResult LowerExec::lower(MatmulOp product) {
   if (failed(matmul))
     return failure();
   auto address = [&](MemRefDescriptor &buffer, Value value) {
-    return buffer.bufferPtr(builder, loc, *converter, cast<MemRefType>(value.getType()));
+    return buffer.bufferPtr(builder, loc, converter, cast<MemRefType>(value.getType()));
   };
   int64_t format = weightType.getElementType().isBF16();
-  SmallVector<Value> arguments = {
-      address(*x, product.getX()),        address(*weight, product.getWeight()),
-      address(*output, product.getOutput()), x->size(builder, loc, 0),
-      constant(builder, loc, i64, product.getN()), constant(builder, loc, i64, product.getK()),
-      x->stride(builder, loc, 0),         output->stride(builder, loc, 0),
-      constant(builder, loc, i32, format), constant(builder, loc, i32, product.getAccumulate())};
+  SmallVector<Value> arguments = {address(*x, product.getX()),
+                                  address(*weight, product.getWeight()),
+                                  address(*output, product.getOutput()),
+                                  x->size(builder, loc, 0),
+                                  constant(builder, loc, i64, product.getN()),
+                                  constant(builder, loc, i64, product.getK()),
+                                  x->stride(builder, loc, 0),
+                                  output->stride(builder, loc, 0),
+                                  constant(builder, loc, i32, format),
+                                  constant(builder, loc, i32, product.getAccumulate())};
   LLVM::CallOp::create(builder, loc, *matmul, arguments);
   product.erase();
   return success();
 }
 
-FailureOr<LLVM::LLVMFuncOp> LowerExec::declare(OpBuilder &builder, StringRef name, ArrayRef<Type> types) {
-  return LLVM::lookupOrCreateFn(builder, getOperation(), name, types, LLVM::LLVMVoidType::get(&getContext()));
+FailureOr<LLVM::LLVMFuncOp> ExecLowering::declare(OpBuilder &builder, StringRef name,
+                                                  ArrayRef<Type> types) {
+  return LLVM::lookupOrCreateFn(builder, module, name, types,
+                                LLVM::LLVMVoidType::get(module.getContext()));
 }
+
+struct LowerExec : mica::cpu::impl::LowerExecPassBase<LowerExec> {
+  void runOnOperation() override {
+    if (failed(ExecLowering(getOperation()).run()))
+      signalPassFailure();
+  }
+};
 
 } // namespace

@@ -1,15 +1,16 @@
-//===- NativeCode.cpp - from the LLVM dialect to assembly or an object ---------------------------===//
+//===- NativeCode.cpp - from the LLVM dialect to assembly or an object
+//---------------------------===//
 
 #include "backends/cpu/codegen/NativeCode.h"
 
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetOptions.h"
-#include "mlir/Target/LLVMIR/Dialect/All.h"
-#include "mlir/Target/LLVMIR/Export.h"
 
 #include <mutex>
 
@@ -32,8 +33,8 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetDescrip
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Standard;
   std::unique_ptr<TargetMachine> machine(
-      llvmTarget->createTargetMachine(triple, target.cpu, target.featureString(), options, Reloc::PIC_,
-                                      CodeModel::Small, CodeGenOptLevel::Aggressive));
+      llvmTarget->createTargetMachine(triple, target.cpu, target.featureString(), options,
+                                      Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Aggressive));
   if (!machine)
     return createStringError("LLVM cannot generate code for the target " + target.cpu);
   return machine;
@@ -53,7 +54,8 @@ static void addTargetAttributes(Module &module, const TargetDescription &target)
 }
 
 Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMContext &context,
-                                                    const TargetDescription &target, TargetMachine &machine) {
+                                                    const TargetDescription &target,
+                                                    TargetMachine &machine) {
   mlir::DialectRegistry registry;
   mlir::registerAllToLLVMIRTranslations(registry);
   module.getContext()->appendDialectRegistry(registry);

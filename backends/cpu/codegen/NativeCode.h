@@ -1,9 +1,11 @@
-//===- NativeCode.h - from the LLVM dialect to a shared object -----------------------*- C++ -*-===//
+//===- NativeCode.h - from the LLVM dialect to a shared object -----------------------*- C++
+//-*-===//
 #ifndef MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 #define MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 
 #include "backends/cpu/target/TargetDescription.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -11,7 +13,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Target/TargetMachine.h"
-#include "mlir/IR/BuiltinOps.h"
 
 #include <memory>
 #include <string>
@@ -19,12 +20,14 @@
 
 namespace mica::cpu {
 
-/// LLVM's machine for `target`: position-independent code at the highest level of optimisation, multiplications and additions fused
-/// only where the IR says so.
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const TargetDescription &target);
+/// LLVM's machine for `target`: position-independent code at the highest level of optimisation,
+/// multiplications and additions fused only where the IR says so.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(const TargetDescription &target);
 
 /// Stage `llvm` -> LLVM IR, every function with the target's attributes.
-llvm::Expected<std::unique_ptr<llvm::Module>> translateToLlvmIr(mlir::ModuleOp module, llvm::LLVMContext &context,
+llvm::Expected<std::unique_ptr<llvm::Module>> translateToLlvmIr(mlir::ModuleOp module,
+                                                                llvm::LLVMContext &context,
                                                                 const TargetDescription &target,
                                                                 llvm::TargetMachine &machine);
 

@@ -1,4 +1,5 @@
-//===- Pipeline.cpp - the order from stage loops to stage llvm -----------------------------------===//
+//===- Pipeline.cpp - the order from stage loops to stage llvm
+//-----------------------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -12,7 +13,8 @@ using namespace mlir;
 
 namespace mica::cpu {
 
-/// From vectors of any rank, loops and memrefs with offsets to one-dimensional vectors, blocks and plain memrefs.
+/// From vectors of any rank, loops and memrefs with offsets to one-dimensional vectors, blocks and
+/// plain memrefs.
 static void addSimplifyingPasses(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -52,14 +54,16 @@ void addLoopsToLlvmPasses(OpPassManager &passes, const TargetDescription &target
 
 namespace {
 struct LoopsToLlvmOptions : PassPipelineOptions<LoopsToLlvmOptions> {
-  Option<std::string> target{*this, "target", llvm::cl::desc("native or a CPU's name"), llvm::cl::init("native")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("native or a CPU's name"),
+                             llvm::cl::init("native")};
 };
 } // namespace
 
 void registerCodegenPasses() {
   registerCpuCodegenPasses();
   PassPipelineRegistration<LoopsToLlvmOptions>(
-      "mica-loops-to-llvm", "Lower stage loops to stage llvm", [](OpPassManager &passes, const LoopsToLlvmOptions &options) {
+      "mica-loops-to-llvm", "Lower stage loops to stage llvm",
+      [](OpPassManager &passes, const LoopsToLlvmOptions &options) {
         llvm::Expected<TargetDescription> target = describeTarget(options.target);
         if (!target)
           llvm::report_fatal_error(target.takeError(), /*gen_crash_diag=*/false);

@@ -1,4 +1,5 @@
-//===- SharedObject.cpp - linking by lld, and looking at the result ------------------------------===//
+//===- SharedObject.cpp - linking by lld, and looking at the result
+//------------------------------===//
 
 #include "backends/cpu/codegen/NativeCode.h"
 
@@ -27,7 +28,8 @@ static Error writeFile(StringRef path, StringRef bytes) {
     error = stream.error();
     stream.clear_error();
   }
-  return error ? createStringError(path + ": cannot be written: " + error.message()) : Error::success();
+  return error ? createStringError(path + ": cannot be written: " + error.message())
+               : Error::success();
 }
 
 /// lld keeps global state: one link at a time.
@@ -47,17 +49,29 @@ Expected<SmallVector<char, 0>> linkSharedObject(StringRef object) {
   SmallString<128> folder;
   if (std::error_code error = sys::fs::createUniqueDirectory("mica-link", folder))
     return createStringError("no temporary folder can be made: " + error.message());
-  auto cleanup = make_scope_exit([&] { (void)sys::fs::remove_directories(folder); });
+  scope_exit cleanup([&] { (void)sys::fs::remove_directories(folder); });
   std::string input = (folder + "/model.o").str(), output = (folder + "/model.so").str();
   if (Error error = writeFile(input, object))
     return error;
-  const char *arguments[] = {"ld.lld",         "-shared",      "-soname",       "mica-model",    "-z",       "now",
-                             "-z",             "noexecstack",  "--gc-sections", "--build-id=none", "--threads=1",
-                             "--hash-style=gnu", "-o",         output.c_str(),  input.c_str()};
+  const char *arguments[] = {"ld.lld",
+                             "-shared",
+                             "-soname",
+                             "mica-model",
+                             "-z",
+                             "now",
+                             "-z",
+                             "noexecstack",
+                             "--gc-sections",
+                             "--build-id=none",
+                             "--threads=1",
+                             "--hash-style=gnu",
+                             "-o",
+                             output.c_str(),
+                             input.c_str()};
   if (Error error = runLld(arguments))
     return error;
-  ErrorOr<std::unique_ptr<MemoryBuffer>> linked =
-      MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+  ErrorOr<std::unique_ptr<MemoryBuffer>> linked = MemoryBuffer::getFile(
+      output, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
   if (!linked)
     return createStringError("the linked code cannot be read: " + linked.getError().message());
   StringRef bytes = (*linked)->getBuffer();

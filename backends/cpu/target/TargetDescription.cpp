@@ -1,4 +1,5 @@
-//===- TargetDescription.cpp - the machine compiled for, as data --------------------------------===//
+//===- TargetDescription.cpp - the machine compiled for, as data
+//--------------------------------===//
 
 #include "backends/cpu/target/TargetDescription.h"
 
@@ -66,8 +67,8 @@ static TargetDescription describeNative() {
   for (const StringMapEntry<bool> &feature : present)
     if (feature.second)
       has.insert(feature.first().str());
-  // A virtual machine may hide what its CPU's name promises. Names that the host detection does not know (x87, cx8, 64bit)
-  // are there on every x86-64.
+  // A virtual machine may hide what its CPU's name promises. Names that the host detection does not
+  // know (x87, cx8, 64bit) are there on every x86-64.
   for (const std::string &feature : featuresOf(target.cpu)) {
     if (!present.contains(feature))
       has.insert(feature);
@@ -87,7 +88,8 @@ static TargetDescription describeNative() {
   return target;
 }
 
-/// The names of LLVM's list that reach x86-64-v3 and resemble `name`, the closest first; three at most.
+/// The names of LLVM's list that reach x86-64-v3 and resemble `name`, the closest first; three at
+/// most.
 static std::string alike(StringRef name) {
   SmallVector<StringRef> known;
   X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
@@ -99,7 +101,7 @@ static std::string alike(StringRef name) {
     if ((shared || distance <= 3) && features.count("avx2") && features.count("bmi2"))
       ranked.emplace_back(shared ? 0 : distance, candidate);
   }
-  llvm::stable_sort(ranked, [](auto &a, auto &b) { return a.first < b.first; });
+  llvm::sort(ranked);
   SmallVector<StringRef> names;
   for (auto &[distance, candidate] : ArrayRef(ranked).take_front(3))
     names.push_back(candidate);
@@ -116,8 +118,9 @@ Expected<TargetDescription> describeTarget(StringRef name) {
     target.features.assign(features.begin(), features.end());
   } else {
     std::string near = alike(name);
-    return createStringError("unknown target '" + name + "', use native or the name of a CPU such as " +
-                             (near.empty() ? "x86-64-v3, x86-64-v4, znver4 or sapphirerapids" : near));
+    return createStringError(
+        "unknown target '" + name + "', use native or the name of a CPU such as " +
+        (near.empty() ? "x86-64-v3, x86-64-v4, znver4 or sapphirerapids" : near));
   }
   if (std::string missing = missingForLevel3(target); !missing.empty())
     return createStringError("target '" + name + "' is below x86-64-v3 (it lacks " + missing +

@@ -1,4 +1,5 @@
-//===- TargetDescription.h - the machine compiled for, as data ----------------------------------===//
+//===- TargetDescription.h - the machine compiled for, as data
+//----------------------------------===//
 #ifndef MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
 #define MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
 
@@ -23,7 +24,8 @@ struct TargetDescription {
   bool avxVnni = false;      ///< The same in 256-bit vectors.
   bool amxBf16 = false, amxInt8 = false;
 
-  // Of one core, and of all cores for the last level. A named CPU gets modest common values: its tables do not say.
+  // Of one core, and of all cores for the last level. A named CPU gets modest common values: its
+  // tables do not say.
   int64_t l1Bytes = 32 << 10, l2Bytes = 1 << 20, l3Bytes = 16 << 20;
   unsigned cores = 0; ///< Physical; 0 where unknown.
 
@@ -35,8 +37,8 @@ struct TargetDescription {
 /// The triple of all code that Mica generates.
 inline constexpr const char *kTriple = "x86_64-unknown-linux-gnu";
 
-/// "native" for this machine, else one of LLVM's names. Refused: unknown names (with those that are spelled alike) and CPUs
-/// below x86-64-v3.
+/// "native" for this machine, else one of LLVM's names. Refused: unknown names (with those that are
+/// spelled alike) and CPUs below x86-64-v3.
 llvm::Expected<TargetDescription> describeTarget(llvm::StringRef name);
 
 } // namespace mica::cpu
