@@ -31,10 +31,21 @@ std::string TargetDescription::featureString() const {
   return llvm::join(signs, ",");
 }
 
+/// LLVM lists features without those that others imply (avx512bw stands for avx512f as well), and
+/// for some CPUs without parts of the baseline: add both.
 static std::set<std::string> featuresOf(StringRef cpu) {
-  SmallVector<StringRef> names;
-  X86::getFeaturesForCPU(cpu, names);
-  return std::set<std::string>(names.begin(), names.end());
+  SmallVector<StringRef> listed = {"cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"};
+  X86::getFeaturesForCPU(cpu, listed);
+  StringMap<bool> all;
+  for (StringRef name : listed) {
+    all[name] = true;
+    X86::updateImpliedFeatures(name, /*Enabled=*/true, all);
+  }
+  std::set<std::string> names;
+  for (const StringMapEntry<bool> &feature : all)
+    if (feature.second)
+      names.insert(feature.first().str());
+  return names;
 }
 
 /// Everything that follows from the feature list.
