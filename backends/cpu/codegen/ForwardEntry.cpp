@@ -78,7 +78,7 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     for (func::FuncOp entry : entries)
       entry.setPrivate();
     // The places of the weights are constants in the code by now.
-    for (WeightOp weight : llvm::make_early_inc_range(getOperation().getOps<WeightOp>()))
+    for (mica::WeightOp weight : llvm::make_early_inc_range(getOperation().getOps<mica::WeightOp>()))
       weight.erase();
   }
 
