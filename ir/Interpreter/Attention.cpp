@@ -15,8 +15,8 @@ static llvm::Expected<Tensor> evalRope(RopeOp op, Scope &scope) {
     return error;
   const Tensor &x = scope.tensor(op.getX()), &positions = scope.tensor(op.getPositions());
   float amplitude;
-  SmallVector<float> frequencies =
-      ropeFrequencies(op.getRotaryWidth(), op.getTheta().convertToDouble(), op.getScalingAttr(), amplitude);
+  SmallVector<float> frequencies = ropeFrequencies(
+      op.getRotaryWidth(), op.getTheta().convertToDouble(), op.getScalingAttr(), amplitude);
   int64_t heads = x.shape[1], headDim = x.shape[2];
   Tensor y = Tensor::zeros(x.elementType, x.shape);
   for (int64_t t = 0; t < x.shape[0]; ++t) {
@@ -66,11 +66,13 @@ void write(Cache &cache, const Slots &slots, int64_t t, ArrayRef<double> heads) 
 
 // cache[layer, sequences[t], positions[t]] = x[t].
 static llvm::Expected<Value> evalKvAppend(KvAppendOp op, Scope &scope) {
-  if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getSequences(), op.getPositions()}))
+  if (llvm::Error error =
+          checkSameRows(op, scope, {op.getX(), op.getSequences(), op.getPositions()}))
     return error;
   const Tensor &x = scope.tensor(op.getX());
   const CacheVersion &version = scope.cache(op.getCache());
-  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints, scope.tensor(op.getPositions()).ints};
+  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
+              scope.tensor(op.getPositions()).ints};
   if (llvm::Error error = checkSlots(op, version, slots))
     return error;
   CacheVersion next = consume(version);
@@ -86,8 +88,9 @@ static llvm::Expected<Tensor> evalKvRead(KvReadOp op, Scope &scope) {
   int64_t layer = scope.scalar(op.getLayer());
   if (llvm::Error error = checkSlots(op, version, {layer, {}, {}}))
     return error;
-  Tensor y = Tensor::zeros(cache.type.getElementType(),
-                           {cache.batch, cache.positions, cache.type.getHeads(), cache.type.getHeadDim()});
+  Tensor y =
+      Tensor::zeros(cache.type.getElementType(),
+                    {cache.batch, cache.positions, cache.type.getHeads(), cache.type.getHeadDim()});
   std::copy_n(cache.data.begin() + cache.offset(layer, 0, 0), y.getNumElements(), y.floats.begin());
   return y;
 }
@@ -98,13 +101,14 @@ static llvm::Expected<Tensor> evalRepeatKv(RepeatKvOp op, Scope &scope) {
   int64_t times = op.getTimes(), headDim = x.shape[3];
   Tensor y = Tensor::zeros(x.elementType, {x.shape[0], x.shape[1], x.shape[2] * times, headDim});
   for (int64_t head = 0; head < y.getNumElements() / headDim; ++head)
-    std::copy_n(x.floats.begin() + head / times * headDim, headDim, y.floats.begin() + head * headDim);
+    std::copy_n(x.floats.begin() + head / times * headDim, headDim,
+                y.floats.begin() + head * headDim);
   return y;
 }
 
 /// The operands of attention, and where one query looks.
 struct Attention {
-  const Tensor &k, &v;  // [B, P, G, D]
+  const Tensor &k, &v;   // [B, P, G, D]
   const Tensor *keyMask; // [B, P] or null
   bool causal;
   double scale;
@@ -121,7 +125,8 @@ struct Attention {
 
   ArrayRef<float> head(const Tensor &x, int64_t sequence, int64_t key, int64_t group) const {
     int64_t headDim = x.shape[3];
-    return ArrayRef(x.floats).slice(((sequence * x.shape[1] + key) * x.shape[2] + group) * headDim, headDim);
+    return ArrayRef(x.floats).slice(((sequence * x.shape[1] + key) * x.shape[2] + group) * headDim,
+                                    headDim);
   }
 
   /// scale q k, soft-capped: c tanh(x / c).
@@ -130,8 +135,10 @@ struct Attention {
     return softcap ? *softcap * std::tanh(x / *softcap) : x;
   }
 
-  /// sum_p exp(score_p - max) v_p / sum_p exp(score_p - max) over the keys p that are seen; zero where none is.
-  SmallVector<double> operator()(ArrayRef<float> q, int64_t sequence, int64_t position, int64_t group) const {
+  /// sum_p exp(score_p - max) v_p / sum_p exp(score_p - max) over the keys p that are seen; zero
+  /// where none is.
+  SmallVector<double> operator()(ArrayRef<float> q, int64_t sequence, int64_t position,
+                                 int64_t group) const {
     SmallVector<std::pair<int64_t, double>> scores;
     double maximum = -std::numeric_limits<double>::infinity();
     for (int64_t key = 0; key < k.shape[1]; ++key)
@@ -153,16 +160,19 @@ struct Attention {
   }
 };
 
-/// The extents that types leave open: one B and P for k, v and the mask, sequences and positions inside of them.
+/// The extents that types leave open: one B and P for k, v and the mask, sequences and positions
+/// inside of them.
 static llvm::Error checkAttention(AttentionOp op, Scope &scope) {
-  if (llvm::Error error = checkSameRows(op, scope, {op.getQ(), op.getSequences(), op.getPositions()}))
+  if (llvm::Error error =
+          checkSameRows(op, scope, {op.getQ(), op.getSequences(), op.getPositions()}))
     return error;
   const Tensor &k = scope.tensor(op.getK()), &v = scope.tensor(op.getV());
   ArrayRef<int64_t> slots = ArrayRef(k.shape).take_front(2);
   if (ArrayRef(v.shape).take_front(2) != slots)
     return opError(op, "has keys and values for different numbers of sequences or positions");
   if (op.getKeyMask() && ArrayRef(scope.tensor(op.getKeyMask()).shape) != slots)
-    return opError(op, "has a key_mask whose shape is not that of the keys' sequences and positions");
+    return opError(op,
+                   "has a key_mask whose shape is not that of the keys' sequences and positions");
   for (int64_t sequence : scope.tensor(op.getSequences()).ints)
     if (llvm::Error error = checkIndex(op, "sequence", sequence, k.shape[0]))
       return error;
@@ -176,21 +186,25 @@ static llvm::Error checkAttention(AttentionOp op, Scope &scope) {
 static llvm::Expected<Tensor> evalAttention(AttentionOp op, Scope &scope) {
   if (llvm::Error error = checkAttention(op, scope))
     return error;
-  const Tensor &q = scope.tensor(op.getQ()), &k = scope.tensor(op.getK()), &v = scope.tensor(op.getV());
-  const Tensor &sequences = scope.tensor(op.getSequences()), &positions = scope.tensor(op.getPositions());
-  Attention attention{k,
-                      v,
-                      op.getKeyMask() ? &scope.tensor(op.getKeyMask()) : nullptr,
-                      op.getMask() == MaskKind::Causal,
-                      op.getScale().convertToDouble(),
-                      op.getWindow(),
-                      llvm::transformOptional(op.getSoftcap(), [](APFloat cap) { return cap.convertToDouble(); })};
+  const Tensor &q = scope.tensor(op.getQ()), &k = scope.tensor(op.getK()),
+               &v = scope.tensor(op.getV());
+  const Tensor &sequences = scope.tensor(op.getSequences()),
+               &positions = scope.tensor(op.getPositions());
+  Attention attention{
+      k,
+      v,
+      op.getKeyMask() ? &scope.tensor(op.getKeyMask()) : nullptr,
+      op.getMask() == MaskKind::Causal,
+      op.getScale().convertToDouble(),
+      op.getWindow(),
+      llvm::transformOptional(op.getSoftcap(), [](APFloat cap) { return cap.convertToDouble(); })};
   int64_t heads = q.shape[1], repeats = heads / k.shape[2], headDim = q.shape[2];
   Tensor y = Tensor::zerosOf(op.getType(), q.shape[0]);
   for (int64_t t = 0; t < q.shape[0]; ++t)
     for (int64_t h = 0; h < heads; ++h) {
       ArrayRef<float> query = q.row(t).slice(h * headDim, headDim);
-      SmallVector<double> head = attention(query, sequences.ints[t], positions.ints[t], h / repeats);
+      SmallVector<double> head =
+          attention(query, sequences.ints[t], positions.ints[t], h / repeats);
       for (auto [i, value] : llvm::enumerate(head))
         y.set((t * heads + h) * v.shape[3] + i, value);
     }

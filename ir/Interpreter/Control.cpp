@@ -34,7 +34,9 @@ static llvm::Expected<Value> integers(OpT op, Scope &scope, Formula formula) {
   return Value(int64_t(formula(scope.scalar(op.getLhs()), scope.scalar(op.getRhs()))));
 }
 
-static llvm::Expected<Value> evalAddI(arith::AddIOp op, Scope &scope) { return integers(op, scope, std::plus<int64_t>()); }
+static llvm::Expected<Value> evalAddI(arith::AddIOp op, Scope &scope) {
+  return integers(op, scope, std::plus<int64_t>());
+}
 
 static llvm::Expected<Value> evalMulI(arith::MulIOp op, Scope &scope) {
   return integers(op, scope, std::multiplies<int64_t>());
@@ -52,7 +54,8 @@ static llvm::Expected<SmallVector<Value>> evalFor(scf::ForOp op, Scope &scope) {
   if (step <= 0)
     return opError(op, "has step " + Twine(step) + ", which must be positive");
   SmallVector<Value> carried = scope.get(op.getInitArgs());
-  for (int64_t i = scope.scalar(op.getLowerBound()); i < scope.scalar(op.getUpperBound()); i += step) {
+  for (int64_t i = scope.scalar(op.getLowerBound()); i < scope.scalar(op.getUpperBound());
+       i += step) {
     SmallVector<Value> args{Value(i)};
     args.append(carried);
     if (llvm::Error error = scope.bind(op.getBody()->getArguments(), args))
@@ -74,15 +77,17 @@ static llvm::Expected<Value> evalDim(tensor::DimOp op, Scope &scope) {
 }
 
 static llvm::Expected<Tensor> evalEmpty(tensor::EmptyOp op, Scope &scope) {
-  SmallVector<int64_t> extents =
-      llvm::map_to_vector(op.getDynamicSizes(), [&](mlir::Value size) { return scope.scalar(size); });
+  SmallVector<int64_t> extents = llvm::map_to_vector(
+      op.getDynamicSizes(), [&](mlir::Value size) { return scope.scalar(size); });
   for (int64_t extent : extents)
     if (extent < 0)
       return opError(op, "has a negative extent " + Twine(extent));
   return Tensor::zerosOf(op.getType(), extents);
 }
 
-static llvm::Expected<Value> evalTensorCast(tensor::CastOp op, Scope &scope) { return scope.get(op.getSource()); }
+static llvm::Expected<Value> evalTensorCast(tensor::CastOp op, Scope &scope) {
+  return scope.get(op.getSource());
+}
 
 void addControlOps(OpTable &table) {
   table.add(evalCall);

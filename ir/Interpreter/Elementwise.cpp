@@ -8,8 +8,7 @@ using namespace mlir;
 namespace mica::interp {
 
 /// y[i] = formula(x[i]).
-template <typename Formula>
-static Tensor mapped(const Tensor &x, Formula formula) {
+template <typename Formula> static Tensor mapped(const Tensor &x, Formula formula) {
   Tensor y = Tensor::zeros(x.elementType, x.shape);
   for (int64_t i = 0; i < y.getNumElements(); ++i)
     y.set(i, formula(x.floats[i]));
@@ -28,9 +27,13 @@ static llvm::Expected<Tensor> zipped(OpT op, Scope &scope, Formula formula) {
   return y;
 }
 
-static llvm::Expected<Tensor> evalAdd(AddOp op, Scope &scope) { return zipped(op, scope, std::plus<double>()); }
+static llvm::Expected<Tensor> evalAdd(AddOp op, Scope &scope) {
+  return zipped(op, scope, std::plus<double>());
+}
 
-static llvm::Expected<Tensor> evalMul(MulOp op, Scope &scope) { return zipped(op, scope, std::multiplies<double>()); }
+static llvm::Expected<Tensor> evalMul(MulOp op, Scope &scope) {
+  return zipped(op, scope, std::multiplies<double>());
+}
 
 template <typename OpT, Activation kind>
 static llvm::Expected<Tensor> evalActivation(OpT op, Scope &scope) {

@@ -33,7 +33,8 @@ double distance(const Tensor &actual, const Tensor &expected) {
   return difference == 0 ? 0 : difference / largest;
 }
 
-static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &actual, ElementsAttr attribute) {
+static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &actual,
+                            ElementsAttr attribute) {
   llvm::Expected<Tensor> expected = tensorFrom(attribute);
   if (!expected)
     return expected.takeError();
@@ -48,8 +49,8 @@ static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &a
     return llvm::Error::success();
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "@" << function.getSymName() << " result " << number << " is off by " << off << ", allowed is " << tolerance
-     << "\n  actual   ";
+  os << "@" << function.getSymName() << " result " << number << " is off by " << off
+     << ", allowed is " << tolerance << "\n  actual   ";
   flat.print(os);
   os << "\n  expected ";
   Value(std::move(*expected)).print(os);
@@ -59,15 +60,15 @@ static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &a
 static llvm::Error checkResults(func::FuncOp function, ArrayRef<Value> results) {
   auto expected = function->getAttrOfType<ArrayAttr>(kExpectAttr);
   if (!expected || expected.size() != results.size())
-    return llvm::createStringError("@" + function.getSymName() + " needs an array " + kExpectAttr + " of " +
-                                   Twine(results.size()) + " attributes");
+    return llvm::createStringError("@" + function.getSymName() + " needs an array " + kExpectAttr +
+                                   " of " + Twine(results.size()) + " attributes");
   for (auto [number, attribute] : llvm::enumerate(expected)) {
     if (isa<UnitAttr>(attribute))
       continue;
     auto elements = dyn_cast<ElementsAttr>(attribute);
     if (!elements)
-      return llvm::createStringError("@" + function.getSymName() + " " + kExpectAttr + " " + Twine(number) +
-                                     " is no dense attribute");
+      return llvm::createStringError("@" + function.getSymName() + " " + kExpectAttr + " " +
+                                     Twine(number) + " is no dense attribute");
     if (llvm::Error error = checkOne(function, number, results[number], elements))
       return error;
   }
@@ -87,7 +88,8 @@ llvm::Error checkExpected(func::FuncOp function, llvm::Expected<SmallVector<Valu
   std::string message = llvm::toString(outcome.takeError());
   if (StringRef(message).contains(expectedError.getValue()))
     return llvm::Error::success();
-  return llvm::createStringError("@" + function.getSymName() + " must fail otherwise; its error: " + message);
+  return llvm::createStringError("@" + function.getSymName() +
+                                 " must fail otherwise; its error: " + message);
 }
 
 } // namespace mica::interp

@@ -38,12 +38,15 @@ double activate(Activation activation, double x) {
   llvm_unreachable("an activation without a formula");
 }
 
-double inverseRms(ArrayRef<float> x, double eps) { return 1 / std::sqrt(dot(x, x) / double(x.size()) + eps); }
+double inverseRms(ArrayRef<float> x, double eps) {
+  return 1 / std::sqrt(dot(x, x) / double(x.size()) + eps);
+}
 
 Angles anglesAt(int64_t position, ArrayRef<float> frequencies, double amplitude) {
   Angles result;
   for (float frequency : frequencies) {
-    // The product is rounded to f32: at position 8000 its rounding is what the model was trained with.
+    // The product is rounded to f32: at position 8000 its rounding is what the model was trained
+    // with.
     float angle = static_cast<float>(position) * frequency;
     result.cosines.push_back(amplitude * std::cos(double(angle)));
     result.sines.push_back(amplitude * std::sin(double(angle)));

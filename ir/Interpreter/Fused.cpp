@@ -28,8 +28,8 @@ static llvm::Expected<SmallVector<Value>> evalSplit(SplitOp op, Scope &scope) {
 static llvm::Expected<Tensor> evalRopeTable(RopeTableOp op, Scope &scope) {
   const Tensor &positions = scope.tensor(op.getPositions());
   float amplitude;
-  SmallVector<float> frequencies =
-      ropeFrequencies(op.getRotaryDim(), op.getTheta().convertToDouble(), op.getScalingAttr(), amplitude);
+  SmallVector<float> frequencies = ropeFrequencies(
+      op.getRotaryDim(), op.getTheta().convertToDouble(), op.getScalingAttr(), amplitude);
   Tensor y = Tensor::zerosOf(op.getType(), positions.shape);
   for (auto [t, position] : llvm::enumerate(positions.ints)) {
     Angles angles = anglesAt(position, frequencies, amplitude);
@@ -80,17 +80,19 @@ struct QkvRow {
 } // namespace
 
 static llvm::Expected<SmallVector<Value>> evalQkvAppend(QkvAppendOp op, Scope &scope) {
-  if (llvm::Error error =
-          checkSameRows(op, scope, {op.getQkv(), op.getTable(), op.getSequences(), op.getPositions()}))
+  if (llvm::Error error = checkSameRows(
+          op, scope, {op.getQkv(), op.getTable(), op.getSequences(), op.getPositions()}))
     return error;
   const CacheVersion &keys = scope.cache(op.getKCache()), &values = scope.cache(op.getVCache());
-  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints, scope.tensor(op.getPositions()).ints};
+  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
+              scope.tensor(op.getPositions()).ints};
   for (const CacheVersion *version : {&keys, &values})
     if (llvm::Error error = checkSlots(op, *version, slots))
       return error;
   CacheVersion keysNext = consume(keys), valuesNext = consume(values);
   const Tensor &qkv = scope.tensor(op.getQkv()), &table = scope.tensor(op.getTable());
-  int64_t rows = qkv.shape[0], groups = keys.cache->type.getHeads(), headDim = keys.cache->type.getHeadDim();
+  int64_t rows = qkv.shape[0], groups = keys.cache->type.getHeads(),
+          headDim = keys.cache->type.getHeadDim();
   Tensor q = Tensor::zerosOf(op.getQ().getType(), rows);
   int64_t heads = q.shape[1];
   for (int64_t t = 0; t < rows; ++t) {
@@ -123,7 +125,8 @@ static llvm::Expected<Tensor> evalGlu(GluOp op, Scope &scope) {
   int64_t columns = y.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t)
     for (int64_t i = 0; i < columns; ++i)
-      y.set(t * columns + i, activate(op.getActivation(), x.row(t)[gateIndex(i)]) * x.row(t)[upIndex(i)]);
+      y.set(t * columns + i,
+            activate(op.getActivation(), x.row(t)[gateIndex(i)]) * x.row(t)[upIndex(i)]);
   return y;
 }
 

@@ -14,7 +14,8 @@ static constexpr int kMaxDepth = 64;
 
 llvm::Error opError(Operation *op, const Twine &message) {
   std::string text;
-  llvm::raw_string_ostream(text) << "'" << op->getName() << "' " << message << " (at " << op->getLoc() << ")";
+  llvm::raw_string_ostream(text) << "'" << op->getName() << "' " << message << " (at "
+                                 << op->getLoc() << ")";
   return llvm::createStringError(text);
 }
 
@@ -45,7 +46,8 @@ llvm::Error Scope::bind(mlir::Value name, Value value) {
 
 llvm::Error Scope::bind(ValueRange names, ArrayRef<Value> bound) {
   if (names.size() != bound.size())
-    return llvm::createStringError(Twine(bound.size()) + " values for " + Twine(names.size()) + " names");
+    return llvm::createStringError(Twine(bound.size()) + " values for " + Twine(names.size()) +
+                                   " names");
   for (auto [name, value] : llvm::zip_equal(names, bound))
     if (llvm::Error error = bind(name, value))
       return error;
@@ -77,7 +79,8 @@ Interpreter::Interpreter(ModuleOp module, WeightProvider weights, TraceHook trac
     : module(module), weights(std::move(weights)), trace(std::move(trace)) {}
 
 llvm::Expected<SmallVector<Value>> Interpreter::run(func::FuncOp function, ArrayRef<Value> args) {
-  SmallVector<Value> own = llvm::map_to_vector(args, [](const Value &arg) { return arg.getCache() ? arg.clone() : arg; });
+  SmallVector<Value> own = llvm::map_to_vector(
+      args, [](const Value &arg) { return arg.getCache() ? arg.clone() : arg; });
   return call(function, own);
 }
 
@@ -85,20 +88,22 @@ llvm::Expected<SmallVector<Value>> Interpreter::call(func::FuncOp function, Arra
   if (function.isExternal())
     return opError(function, "has no body");
   if (!function.getBody().hasOneBlock())
-    return opError(function, "has several blocks; the interpreter runs structured control flow only");
+    return opError(function,
+                   "has several blocks; the interpreter runs structured control flow only");
   if (depth == kMaxDepth)
     return opError(function, "is called recursively");
   Scope scope(*this);
   if (llvm::Error error = scope.bind(function.getArguments(), args))
-    return opError(function, "@" + function.getSymName() + " arguments: " + llvm::toString(std::move(error)));
+    return opError(function,
+                   "@" + function.getSymName() + " arguments: " + llvm::toString(std::move(error)));
   ++depth;
   llvm::Expected<SmallVector<Value>> results = scope.runBlock(function.getBody().front());
   --depth;
   return results;
 }
 
-llvm::Expected<SmallVector<Value>> interpret(func::FuncOp function, ArrayRef<Value> args, WeightProvider weights,
-                                             TraceHook trace) {
+llvm::Expected<SmallVector<Value>> interpret(func::FuncOp function, ArrayRef<Value> args,
+                                             WeightProvider weights, TraceHook trace) {
   auto module = function->getParentOfType<ModuleOp>();
   return Interpreter(module, std::move(weights), std::move(trace)).run(function, args);
 }

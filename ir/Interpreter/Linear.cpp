@@ -20,7 +20,8 @@ static llvm::Expected<Tensor> evalEmbedding(EmbeddingOp op, Scope &scope) {
 }
 
 /// y[t, n] = sum_k x[t, k] w[n, k] + bias[n] + residual[t, n]; `bias` and `residual` may be null.
-static Tensor product(mlir::Type type, const Tensor &x, const Tensor &w, const Tensor *bias, const Tensor *residual) {
+static Tensor product(mlir::Type type, const Tensor &x, const Tensor &w, const Tensor *bias,
+                      const Tensor *residual) {
   Tensor y = Tensor::zerosOf(type, x.shape[0]);
   int64_t columns = w.shape[0];
   for (int64_t t = 0; t < x.shape[0]; ++t)
@@ -38,13 +39,14 @@ static llvm::Expected<Tensor> evalLinear(LinearOp op, Scope &scope) {
   if (op.getResidual())
     if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getResidual()}))
       return error;
-  return product(op.getType(), scope.tensor(op.getX()), scope.tensor(op.getWeight()), optional(op.getBias()),
-                 optional(op.getResidual()));
+  return product(op.getType(), scope.tensor(op.getX()), scope.tensor(op.getWeight()),
+                 optional(op.getBias()), optional(op.getResidual()));
 }
 
 // logits = x W^T.
 static llvm::Expected<Tensor> evalLmHead(LmHeadOp op, Scope &scope) {
-  return product(op.getType(), scope.tensor(op.getX()), scope.tensor(op.getWeight()), nullptr, nullptr);
+  return product(op.getType(), scope.tensor(op.getX()), scope.tensor(op.getWeight()), nullptr,
+                 nullptr);
 }
 
 void addLinearOps(OpTable &table) {

@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace mica::interp {
 
-/// softmax(x W^T) or sigmoid(x W^T), one score per expert. Rounded to f32 where the kernels round, because
-/// scores that are equal in f32 are ties.
+/// softmax(x W^T) or sigmoid(x W^T), one score per expert. Rounded to f32 where the kernels round,
+/// because scores that are equal in f32 are ties.
 static SmallVector<float> scoresOf(ArrayRef<float> x, const Tensor &gate, Scoring scoring) {
   SmallVector<float> scores;
   for (int64_t e = 0; e < gate.shape[0]; ++e)
@@ -62,21 +62,25 @@ static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope
 }
 
 /// The inner activations of expert e: activation(gate x) * (up x), rounded to the type of x.
-static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<float> x, int64_t e) {
+static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<float> x,
+                                  int64_t e) {
   const Tensor &gate = scope.tensor(op.getGate());
   int64_t width = gate.shape[2];
-  ArrayRef<float> gateRows = gate.row(e), upRows = op.getUp() ? scope.tensor(op.getUp()).row(e) : gateRows;
+  ArrayRef<float> gateRows = gate.row(e),
+                  upRows = op.getUp() ? scope.tensor(op.getUp()).row(e) : gateRows;
   SmallVector<float> inner;
   for (int64_t i = 0; i < static_cast<int64_t>(op.getInner()); ++i) {
     int64_t gateRow = op.getUp() ? i : gateIndex(i), upRow = op.getUp() ? i : upIndex(i);
     double g = dot(x, gateRows.slice(gateRow * width, width));
     double u = dot(x, upRows.slice(upRow * width, width));
-    inner.push_back(roundTo(op.getX().getType().getElementType(), activate(op.getActivation(), g) * u));
+    inner.push_back(
+        roundTo(op.getX().getType().getElementType(), activate(op.getActivation(), g) * u));
   }
   return inner;
 }
 
-// y[t] = sum_j weights[t, j] * down_e(activation(gate_e x[t]) * (up_e x[t])) + residual[t], e = experts[t, j].
+// y[t] = sum_j weights[t, j] * down_e(activation(gate_e x[t]) * (up_e x[t])) + residual[t], e =
+// experts[t, j].
 static llvm::Expected<Tensor> evalMoeExperts(MoeExpertsOp op, Scope &scope) {
   SmallVector<mlir::Value> rowOperands{op.getX(), op.getWeights(), op.getExperts()};
   if (op.getResidual())

@@ -10,8 +10,7 @@ using namespace mlir;
 namespace mica::interp {
 
 /// Calls `normalise(row of x, first index of that row)` for every vector along the last axis.
-template <typename Function>
-static void forEachVector(const Tensor &x, Function normalise) {
+template <typename Function> static void forEachVector(const Tensor &x, Function normalise) {
   int64_t width = x.shape.back();
   for (int64_t begin = 0; begin < x.getNumElements(); begin += width)
     normalise(ArrayRef(x.floats).slice(begin, width), begin);

@@ -54,7 +54,9 @@ public:
   }
 
 private:
-  static llvm::Error error(const Twine &what) { return llvm::createStringError("malformed header: " + what); }
+  static llvm::Error error(const Twine &what) {
+    return llvm::createStringError("malformed header: " + what);
+  }
 
   bool take(StringRef token) {
     rest = rest.ltrim(" ");
@@ -90,7 +92,8 @@ private:
     if (!descr)
       return error("descr is no string");
     if (elementBytes(*descr) == 0)
-      return llvm::createStringError("elements of type '" + *descr + "' are not supported, save <f4, <f2, <u2, <i4, <i8 or |b1");
+      return llvm::createStringError("elements of type '" + *descr +
+                                     "' are not supported, save <f4, <f2, <u2, <i4, <i8 or |b1");
     array.descr = descr->str();
     hasDescr = true;
     return llvm::Error::success();
@@ -98,7 +101,8 @@ private:
 
   llvm::Error parseOrder() {
     if (!take("False"))
-      return llvm::createStringError("the array is not in row-major order, save numpy.ascontiguousarray of it");
+      return llvm::createStringError(
+          "the array is not in row-major order, save numpy.ascontiguousarray of it");
     hasOrder = true;
     return llvm::Error::success();
   }
@@ -141,8 +145,9 @@ static llvm::Expected<StringRef> takeHeader(StringRef &bytes) {
   size_t length = major == 1 ? endian::read16le(bytes.data()) : endian::read32le(bytes.data());
   bytes = bytes.drop_front(lengthBytes);
   if (length > bytes.size() || length > kMaxHeader)
-    return llvm::createStringError("the header claims " + Twine(length) + " bytes, of which " + Twine(bytes.size()) +
-                                   " are there and " + Twine(kMaxHeader) + " are allowed");
+    return llvm::createStringError("the header claims " + Twine(length) + " bytes, of which " +
+                                   Twine(bytes.size()) + " are there and " + Twine(kMaxHeader) +
+                                   " are allowed");
   StringRef header = bytes.take_front(length);
   bytes = bytes.drop_front(length);
   return header;
@@ -160,14 +165,16 @@ llvm::Expected<NpyArray> parseNpy(StringRef bytes) {
   for (int64_t extent : array->shape)
     overflows |= llvm::MulOverflow(wanted, extent, wanted);
   if (overflows || wanted != static_cast<int64_t>(bytes.size()))
-    return llvm::createStringError("the shape wants " + (overflows ? Twine("too many") : Twine(wanted)) + " bytes, but " +
-                                   Twine(bytes.size()) + " follow the header");
+    return llvm::createStringError("the shape wants " +
+                                   (overflows ? Twine("too many") : Twine(wanted)) +
+                                   " bytes, but " + Twine(bytes.size()) + " follow the header");
   array->bytes = bytes.str();
   return array;
 }
 
 llvm::Expected<NpyArray> readNpy(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer =
+      llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
     return llvm::createStringError(path + ": " + buffer.getError().message());
   llvm::Expected<NpyArray> array = parseNpy((*buffer)->getBuffer());
@@ -229,12 +236,14 @@ static float floatAt(const NpyArray &array, size_t index) {
 static llvm::Error cannotConvert(const NpyArray &array, Type type) {
   std::string name;
   llvm::raw_string_ostream(name) << type;
-  return llvm::createStringError("an array of '" + array.descr + "' cannot stand for a tensor of " + name);
+  return llvm::createStringError("an array of '" + array.descr + "' cannot stand for a tensor of " +
+                                 name);
 }
 
 static llvm::Expected<Tensor> toFloats(const NpyArray &array, Type type) {
   StringRef descr = array.descr;
-  bool fits = descr == "<f4" || (descr == "<f2" && type.isF16()) || (descr == "<u2" && type.isBF16());
+  bool fits =
+      descr == "<f4" || (descr == "<f2" && type.isF16()) || (descr == "<u2" && type.isBF16());
   if (!fits)
     return cannotConvert(array, type);
   Tensor result = Tensor::zeros(type, array.shape);
@@ -253,8 +262,8 @@ llvm::Expected<Tensor> toTensor(const NpyArray &array, Type type) {
   for (auto [i, element] : llvm::enumerate(result.ints)) {
     element = integerAt(array, i);
     if (width == 1 ? (element != 0 && element != 1) : !llvm::isIntN(width, element))
-      return llvm::createStringError("element " + Twine(i) + " is " + Twine(element) + ", which does not fit " +
-                                     Twine(width) + " bits");
+      return llvm::createStringError("element " + Twine(i) + " is " + Twine(element) +
+                                     ", which does not fit " + Twine(width) + " bits");
   }
   return result;
 }

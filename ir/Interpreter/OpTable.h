@@ -7,14 +7,17 @@
 
 namespace mica::interp {
 
-/// The SSA values of a running function. Types were checked when they were bound, so reading cannot fail.
+/// The SSA values of a running function. Types were checked when they were bound, so reading cannot
+/// fail.
 class Scope {
 public:
   explicit Scope(Interpreter &interpreter) : interpreter(interpreter) {}
 
   const Tensor &tensor(mlir::Value value) const { return *values.find(value)->second.getTensor(); }
   int64_t scalar(mlir::Value value) const { return values.find(value)->second.getScalar(); }
-  const CacheVersion &cache(mlir::Value value) const { return *values.find(value)->second.getCache(); }
+  const CacheVersion &cache(mlir::Value value) const {
+    return *values.find(value)->second.getCache();
+  }
   Value get(mlir::Value value) const { return values.find(value)->second; }
   llvm::SmallVector<Value> get(mlir::ValueRange range) const;
 
@@ -37,12 +40,14 @@ private:
 llvm::Error opError(mlir::Operation *op, const llvm::Twine &message);
 
 /// Fails unless the tensors have the same extent along their first axis.
-llvm::Error checkSameRows(mlir::Operation *op, const Scope &scope, llvm::ArrayRef<mlir::Value> tensors);
+llvm::Error checkSameRows(mlir::Operation *op, const Scope &scope,
+                          llvm::ArrayRef<mlir::Value> tensors);
 
 /// Fails unless 0 <= index < size.
 llvm::Error checkIndex(mlir::Operation *op, llvm::StringRef what, int64_t index, int64_t size);
 
-using OpFunction = std::function<llvm::Expected<llvm::SmallVector<Value>>(mlir::Operation *, Scope &)>;
+using OpFunction =
+    std::function<llvm::Expected<llvm::SmallVector<Value>>(mlir::Operation *, Scope &)>;
 
 /// From the name of an op to the function that computes it.
 class OpTable {
@@ -50,8 +55,8 @@ public:
   /// `function` returns the op's only result (a Tensor or a Value) or all results.
   template <typename OpT, typename ResultT>
   void add(llvm::Expected<ResultT> (*function)(OpT, Scope &)) {
-    functions[OpT::getOperationName()] = [function](mlir::Operation *op,
-                                                    Scope &scope) -> llvm::Expected<llvm::SmallVector<Value>> {
+    functions[OpT::getOperationName()] =
+        [function](mlir::Operation *op, Scope &scope) -> llvm::Expected<llvm::SmallVector<Value>> {
       llvm::Expected<ResultT> result = function(llvm::cast<OpT>(op), scope);
       if (!result)
         return result.takeError();

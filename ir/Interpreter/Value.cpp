@@ -74,10 +74,11 @@ Value Value::flattened() const {
     return *this;
   const Cache &cache = *version->cache;
   KvCacheType type = cache.type;
-  return Tensor{{type.getLayers(), cache.batch, cache.positions, type.getHeads(), type.getHeadDim()},
-                type.getElementType(),
-                cache.data,
-                {}};
+  return Tensor{
+      {type.getLayers(), cache.batch, cache.positions, type.getHeads(), type.getHeadDim()},
+      type.getElementType(),
+      cache.data,
+      {}};
 }
 
 Value Value::clone() const {
@@ -96,7 +97,9 @@ static llvm::Error doesNotFit(StringRef what, Type type) {
 
 static llvm::Error checkTensorFits(const Tensor &tensor, Type type) {
   auto expected = dyn_cast<RankedTensorType>(type);
-  auto fits = [](int64_t actual, int64_t wanted) { return ShapedType::isDynamic(wanted) || actual == wanted; };
+  auto fits = [](int64_t actual, int64_t wanted) {
+    return ShapedType::isDynamic(wanted) || actual == wanted;
+  };
   if (expected && expected.getElementType() == tensor.elementType &&
       expected.getRank() == static_cast<int64_t>(tensor.shape.size()) &&
       llvm::all_of_zip(tensor.shape, expected.getShape(), fits))
@@ -110,7 +113,8 @@ llvm::Error Value::checkFits(Type type) const {
   if (const Tensor *tensor = getTensor())
     return checkTensorFits(*tensor, type);
   if (const CacheVersion *version = getCache())
-    return version->cache->type == type ? llvm::Error::success() : doesNotFit("a cache of another type", type);
+    return version->cache->type == type ? llvm::Error::success()
+                                        : doesNotFit("a cache of another type", type);
   return type.isIntOrIndex() ? llvm::Error::success() : doesNotFit("an integer", type);
 }
 

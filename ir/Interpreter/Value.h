@@ -1,7 +1,8 @@
 //===- Value.h - what the interpreter computes with -------------------*- C++ -*-===//
 //
-// Tensors, index scalars and key/value caches. Floats are stored in f32 whatever their type, but a tensor of bf16 or
-// f16 holds only numbers of that type, so that every rounding of the IR happens exactly where its types say so.
+// Tensors, index scalars and key/value caches. Floats are stored in f32 whatever their type, but a
+// tensor of bf16 or f16 holds only numbers of that type, so that every rounding of the IR happens
+// exactly where its types say so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,8 @@ struct Tensor {
   /// All zero. `elementType` is a float, integer or index type.
   static Tensor zeros(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
 
-  /// All zero, of the ranked tensor type `type` with its dynamic extents replaced by `extents`, in order.
+  /// All zero, of the ranked tensor type `type` with its dynamic extents replaced by `extents`, in
+  /// order.
   static Tensor zerosOf(mlir::Type type, llvm::ArrayRef<int64_t> extents);
 
   bool isFloat() const { return llvm::isa<mlir::FloatType>(elementType); }
@@ -47,7 +49,8 @@ struct Tensor {
   void set(int64_t index, double value) { floats[index] = roundTo(elementType, value); }
 };
 
-/// Keys or values of every layer, sequence and position: [layers, batch, positions, heads, headDim].
+/// Keys or values of every layer, sequence and position: [layers, batch, positions, heads,
+/// headDim].
 struct Cache {
   KvCacheType type;
   int64_t batch;
@@ -61,7 +64,8 @@ struct Cache {
   }
 };
 
-/// One version of a cache. An append happens in place: it marks the version that it consumes and yields the next one.
+/// One version of a cache. An append happens in place: it marks the version that it consumes and
+/// yields the next one.
 struct CacheVersion {
   std::shared_ptr<Cache> cache;
   std::shared_ptr<bool> consumed;

@@ -56,15 +56,18 @@ static Tensor composed(WeightOp op, ArrayRef<Tensor> sources) {
   llvm_unreachable("a composition without a formula");
 }
 
-/// Sources are joined along their first axis: the others must agree, and all where they are stacked or interleaved.
+/// Sources are joined along their first axis: the others must agree, and all where they are stacked
+/// or interleaved.
 static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
   bool concats = op.getCompose() == Compose::Concat;
   for (auto [name, source] : llvm::zip_equal(op.getSourceNames(), sources)) {
     if (!source.isFloat() || source.shape.empty())
-      return opError(op, "@" + op.getSymName() + ": source '" + name + "' is no tensor of floats of rank 1 or more");
+      return opError(op, "@" + op.getSymName() + ": source '" + name +
+                             "' is no tensor of floats of rank 1 or more");
     ArrayRef<int64_t> shape = source.shape, first = sources.front().shape;
     if (shape.drop_front(concats) != first.drop_front(concats))
-      return opError(op, "@" + op.getSymName() + ": source '" + name + "' differs in shape from the first one");
+      return opError(op, "@" + op.getSymName() + ": source '" + name +
+                             "' differs in shape from the first one");
   }
   return llvm::Error::success();
 }

@@ -11,6 +11,40 @@ using namespace mica;
 #include "ir/Mica/MicaDialect.cpp.inc"
 #include "ir/Mica/MicaEnums.cpp.inc"
 
+/// An enum attribute as a bare word: `half`.
+template <typename EnumAttrT>
+static ParseResult parseWord(OpAsmParser &parser, EnumAttrT &attr) {
+  using Enum = decltype(attr.getValue());
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<Enum> value = symbolizeEnum<Enum>(word);
+  if (!value)
+    return parser.emitError(loc) << "'" << word << "' is no " << EnumAttrT::getMnemonic();
+  attr = EnumAttrT::get(parser.getContext(), *value);
+  return success();
+}
+
+template <typename EnumAttrT>
+static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
+  printer << stringifyEnum(attr.getValue());
+}
+
+/// The same where the attribute may be absent.
+static OptionalParseResult parseOptionalWord(OpAsmParser &parser, ComposeAttr &attr) {
+  for (Compose value : {Compose::Concat, Compose::Stack, Compose::Interleave})
+    if (succeeded(parser.parseOptionalKeyword(stringifyEnum(value)))) {
+      attr = ComposeAttr::get(parser.getContext(), value);
+      return success();
+    }
+  return std::nullopt;
+}
+
+static void printOptionalWord(OpAsmPrinter &printer, Operation *op, ComposeAttr attr) {
+  printWord(printer, op, attr);
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "ir/Mica/MicaAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES

@@ -45,8 +45,10 @@ interp::WeightProvider weightsIn(std::string folder, MLIRContext *context) {
 llvm::Expected<interp::Value> makeCache(KvCacheType type, StringRef size) {
   auto [batchText, positionsText] = size.split('x');
   int64_t batch, positions;
-  if (batchText.getAsInteger(10, batch) || positionsText.getAsInteger(10, positions) || batch < 1 || positions < 1)
-    return llvm::createStringError("--cache " + size + ": write BATCHxPOSITIONS, for instance 2x64");
+  if (batchText.getAsInteger(10, batch) || positionsText.getAsInteger(10, positions) || batch < 1 ||
+      positions < 1)
+    return llvm::createStringError("--cache " + size +
+                                   ": write BATCHxPOSITIONS, for instance 2x64");
   return interp::Value::makeCache(type, batch, positions);
 }
 
@@ -63,14 +65,17 @@ llvm::Expected<interp::Value> readInput(StringRef path, Type type) {
 }
 
 /// Caches are made, everything else is read from --input in order.
-llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function, const Options &options) {
+llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function,
+                                                         const Options &options) {
   SmallVector<interp::Value> args;
   ArrayRef<std::string> inputs = options.inputs;
   for (Type type : function.getArgumentTypes()) {
     auto cache = dyn_cast<KvCacheType>(type);
     if (!cache && inputs.empty())
-      return llvm::createStringError("@" + function.getSymName() + " has more arguments than there are --input");
-    llvm::Expected<interp::Value> arg = cache ? makeCache(cache, options.cache) : readInput(inputs.front(), type);
+      return llvm::createStringError("@" + function.getSymName() +
+                                     " has more arguments than there are --input");
+    llvm::Expected<interp::Value> arg =
+        cache ? makeCache(cache, options.cache) : readInput(inputs.front(), type);
     if (!arg)
       return arg.takeError();
     if (!cache)
@@ -78,7 +83,8 @@ llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function, 
     args.push_back(std::move(*arg));
   }
   if (!inputs.empty())
-    return llvm::createStringError("--input " + inputs.front() + " is one too many for @" + function.getSymName());
+    return llvm::createStringError("--input " + inputs.front() + " is one too many for @" +
+                                   function.getSymName());
   return args;
 }
 
@@ -107,7 +113,8 @@ void printTrace(Operation *op, ArrayRef<interp::Value> results) {
   }
 }
 
-llvm::Error runFunction(func::FuncOp function, interp::Interpreter &interpreter, const Options &options) {
+llvm::Error runFunction(func::FuncOp function, interp::Interpreter &interpreter,
+                        const Options &options) {
   llvm::Expected<SmallVector<interp::Value>> args = makeArguments(function, options);
   if (!args)
     return args.takeError();
@@ -129,10 +136,12 @@ llvm::Expected<SmallVector<func::FuncOp>> chooseFunctions(ModuleOp module, Strin
   }
   SmallVector<func::FuncOp> chosen;
   for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPublic() && llvm::all_of(function.getArgumentTypes(), llvm::IsaPred<KvCacheType>))
+    if (function.isPublic() &&
+        llvm::all_of(function.getArgumentTypes(), llvm::IsaPred<KvCacheType>))
       chosen.push_back(function);
   if (chosen.empty())
-    return llvm::createStringError("no public function without arguments, name one with --function");
+    return llvm::createStringError(
+        "no public function without arguments, name one with --function");
   return chosen;
 }
 
@@ -166,15 +175,21 @@ llvm::Error run(const Options &options, MLIRContext &context) {
 
 int main(int argc, char **argv) {
   Options options;
-  CLI::App app("Runs functions of the mica dialect op by op: the meaning of a model, slowly.", "mica-interpret");
+  CLI::App app("Runs functions of the mica dialect op by op: the meaning of a model, slowly.",
+               "mica-interpret");
   app.set_version_flag("--version", MICA_VERSION);
   app.add_option("FILE", options.file, "IR, or - for standard input")->required();
-  app.add_option("--function", options.function,
-                 "The function to run; without it, every public one that has no arguments but caches");
-  app.add_option("--input", options.inputs, "A .npy file for each argument that is no cache, in order");
-  app.add_option("--cache", options.cache, "Size of the empty caches to begin with, BATCHxPOSITIONS (default 1x16)");
-  app.add_option("--weights", options.weights, "Folder with NAME.npy for every tensor of the checkpoint");
-  app.add_option("--output-prefix", options.outputPrefix, "Write result N to this prefix followed by N.npy");
+  app.add_option(
+      "--function", options.function,
+      "The function to run; without it, every public one that has no arguments but caches");
+  app.add_option("--input", options.inputs,
+                 "A .npy file for each argument that is no cache, in order");
+  app.add_option("--cache", options.cache,
+                 "Size of the empty caches to begin with, BATCHxPOSITIONS (default 1x16)");
+  app.add_option("--weights", options.weights,
+                 "Folder with NAME.npy for every tensor of the checkpoint");
+  app.add_option("--output-prefix", options.outputPrefix,
+                 "Write result N to this prefix followed by N.npy");
   app.add_flag("--print", options.print, "Print the results with 6 significant digits");
   app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
   try {
@@ -183,10 +198,12 @@ int main(int argc, char **argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   DialectRegistry registry;
-  registry.insert<MicaDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect, tensor::TensorDialect>();
+  registry.insert<MicaDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
+                  tensor::TensorDialect>();
   MLIRContext context(registry);
   if (llvm::Error error = run(options, context)) {
-    llvm::errs() << "mica: error: " << options.file << ": " << llvm::toString(std::move(error)) << "\n";
+    llvm::errs() << "mica: error: " << options.file << ": " << llvm::toString(std::move(error))
+                 << "\n";
     return 1;
   }
   return 0;
