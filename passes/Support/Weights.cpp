@@ -134,7 +134,7 @@ WeightOp WeightComposer::composeSymbols(OpBuilder &builder, ArrayRef<WeightOp> i
       detached, builder.getFusedLoc(locations), composeNames(names), type,
       builder.getStrArrayAttr(composeSources(inputs, composition)),
       ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
-      /*layout=*/PackedLayoutAttr(), /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr());
+      /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr());
   // Beside its parts, so that the weights of a layer stay together; renamed where the name is
   // taken.
   symbols.insert(result, Block::iterator(inputs.front()));
