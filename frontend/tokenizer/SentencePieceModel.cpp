@@ -15,7 +15,8 @@ namespace {
 
 constexpr llvm::StringLiteral visibleSpace = "\u2581";
 
-/// The fields of sentencepiece_model.proto that say how text becomes ids, with that file's defaults.
+/// The fields of sentencepiece_model.proto that say how text becomes ids, with that file's
+/// defaults.
 struct Spec {
   uint64_t modelType = 1; // 1 unigram, 2 BPE, 3 word, 4 char
   bool byteFallback = false, spaceAsSuffix = false;
@@ -114,7 +115,8 @@ bool readMessage(llvm::StringRef bytes, TokenizerBuilder &builder, Spec &spec,
     else if (field.number == 3)
       good = readNormalizerSpec(field.bytes, spec);
     else if (field.number == 5)
-      spec.denormalizer = llvm::StringRef(field.bytes).contains('\x12'); // a character map of its own
+      spec.denormalizer =
+          llvm::StringRef(field.bytes).contains('\x12'); // a character map of its own
     if (!good)
       return false;
   }
@@ -161,18 +163,21 @@ void setDecoder(const Spec &spec, TokenizerTable &table) {
 
 } // namespace
 
-llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes, llvm::StringRef file) {
+llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
+                                                        llvm::StringRef file) {
   auto refuse = [&](const llvm::Twine &what) { return inputError(file, what); };
   Problem problem(file);
   TokenizerBuilder builder;
   Spec spec;
   if (!readMessage(bytes, builder, spec, JsonNode(nullptr, "pieces", problem)))
-    return problem.found() ? problem.take()
-                           : refuse("not a sentencepiece model, or a broken one, download it again");
+    return problem.found()
+               ? problem.take()
+               : refuse("not a sentencepiece model, or a broken one, download it again");
   if (problem.found())
     return problem.take();
   if (spec.modelType != 1 && spec.modelType != 2)
-    return refuse("a sentencepiece model of a type that is neither BPE nor Unigram is not supported");
+    return refuse(
+        "a sentencepiece model of a type that is neither BPE nor Unigram is not supported");
   if (spec.denormalizer)
     return refuse("a sentencepiece model with a denormalizer is not supported");
   TokenizerTable &table = builder.table;

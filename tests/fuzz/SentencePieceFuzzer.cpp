@@ -3,8 +3,7 @@
 
 /// A tokenizer.model that is accepted must give a table that encodes and decodes without harm.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  auto builder =
-      mica::readSentencePieceModel({reinterpret_cast<const char *>(data), size}, "fuzz");
+  auto builder = mica::readSentencePieceModel({reinterpret_cast<const char *>(data), size}, "fuzz");
   if (!builder) {
     llvm::consumeError(builder.takeError());
     return 0;

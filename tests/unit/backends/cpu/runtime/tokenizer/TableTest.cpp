@@ -1,4 +1,5 @@
-// Tables that no compiler wrote: whatever is wrong with them, loading says so or the tokenizer is safe to use.
+// Tables that no compiler wrote: whatever is wrong with them, loading says so or the tokenizer is
+// safe to use.
 #include "backends/cpu/runtime/tokenizer/TableFormat.h"
 #include "backends/cpu/runtime/tokenizer/Tokenizer.h"
 
@@ -11,7 +12,8 @@
 namespace mica::rt::tokenizer {
 namespace {
 
-/// Writes a table field by field; the defaults make a small one that is right: a, b and ab, merged by rank.
+/// Writes a table field by field; the defaults make a small one that is right: a, b and ab, merged
+/// by rank.
 struct TableText {
   uint64_t magic = tableMagic;
   uint32_t version = tableVersion;
@@ -137,7 +139,8 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
     return errorOf(table);
   };
   EXPECT_THAT(preTokenizer("\x09"), testing::HasSubstr("unknown pre-tokenizer"));
-  EXPECT_THAT(preTokenizer(std::string("\x01\x01\0", 3) + text("(")), testing::HasSubstr("PCRE2 refuses"));
+  EXPECT_THAT(preTokenizer(std::string("\x01\x01\0", 3) + text("(")),
+              testing::HasSubstr("PCRE2 refuses"));
   EXPECT_EQ(preTokenizer(std::string("\x01\x01\0", 3) + text("a*")), "accepted");
 }
 
