@@ -87,7 +87,7 @@ bool readPiece(llvm::StringRef message, TokenizerBuilder &builder, const JsonNod
                                PieceFlags::userDefined, PieceFlags::unused,  PieceFlags::byte};
   size_t id = builder.table.pieces.size();
   if (reader.broken || type < 1 || type > 6 || !std::isfinite(score) || spelling.empty() ||
-      !isUtf8(spelling) || id >= maxPieces)
+      spelling.find('\0') != std::string::npos || !isUtf8(spelling) || id >= maxPieces)
     return false;
   builder.bytePieces = flags[type - 1] == PieceFlags::byte;
   builder.addPiece(spelling, static_cast<int64_t>(id), where);
@@ -161,6 +161,17 @@ void setDecoder(const Spec &spec, TokenizerTable &table) {
   table.decoder.count = 1;
 }
 
+/// What the message says must also make sense to the library that wrote it; empty: it does.
+std::string refusalOf(sentencepiece::SentencePieceProcessor &library, llvm::StringRef bytes) {
+  // The library's trie throws at some pieces instead of returning a status.
+  try {
+    auto status = library.LoadFromSerializedProto({bytes.data(), bytes.size()});
+    return status.ok() ? std::string() : "error " + status.ToString();
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+}
+
 } // namespace
 
 llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
@@ -183,11 +194,9 @@ llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
   TokenizerTable &table = builder.table;
   if (!setNormalizer(spec, table))
     return refuse("the sentencepiece model's character map is broken, download it again");
-  // What the message says must also make sense to the library that wrote it.
   sentencepiece::SentencePieceProcessor library;
-  auto status = library.LoadFromSerializedProto({bytes.data(), bytes.size()});
-  if (!status.ok())
-    return refuse(llvm::Twine("sentencepiece refuses this model: ") + status.message());
+  if (std::string why = refusalOf(library, bytes); !why.empty())
+    return refuse("sentencepiece refuses this model: " + why);
   if (static_cast<size_t>(library.GetPieceSize()) != table.pieces.size())
     return refuse("sentencepiece reads another number of pieces, download it again");
   table.kind = spec.modelType == 2 ? ModelKind::MergesByScore : ModelKind::Unigram;

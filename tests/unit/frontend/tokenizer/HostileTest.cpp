@@ -204,6 +204,16 @@ TEST(HostileTokenizer, ForeignSentencePieceFilesAreErrors) {
   }
 }
 
+TEST(HostileTokenizer, ASentencePieceWithAZeroByteIsAnError) {
+  std::string bytes = sentencePiece();
+  size_t at = bytes.find("[REFERENCE_DOC_3]");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 3] = '\0';
+  TemporaryFolder folder;
+  folder.write("tokenizer.model", bytes);
+  EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.model: "));
+}
+
 TEST(HostileTokenizer, MergesThatDoNotFitTheVocabularyNameTheLine) {
   TemporaryFolder folder;
   folder.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
