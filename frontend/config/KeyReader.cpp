@@ -200,9 +200,9 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
     ignored.push_back({path.str(), key.str(), reason->str()});
     return llvm::Error::success();
   }
-  return inputError(path, "has the key " + inQuotes(key) + ", which is not known for " +
-                              family.name +
-                              " and could change what the model computes, remove it if it does not");
+  return inputError(path,
+                    "has the key " + inQuotes(key) + ", which is not known for " + family.name +
+                        " and could change what the model computes, remove it if it does not");
 }
 
 llvm::Error KeyReader::fillAbsent() {

@@ -1,22 +1,23 @@
-//===- FirstDiagnostic.h - MLIR's diagnostics as one error --------------------------------------------===//
+//===- FirstDiagnostic.h - MLIR's diagnostics as one error
+//--------------------------------------------===//
 #ifndef MICA_FRONTEND_IMPORT_FIRSTDIAGNOSTIC_H
 #define MICA_FRONTEND_IMPORT_FIRSTDIAGNOSTIC_H
 
-#include "llvm/Support/Error.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/Error.h"
 
 #include <string>
 
 namespace mica {
 
-/// While it lives, keeps the first error that MLIR reports in `context` and silences everything else: an error of the
-/// frontend is one line.
+/// While it lives, keeps the first error that MLIR reports in `context` and silences everything
+/// else: an error of the frontend is one line.
 class FirstDiagnostic {
 public:
   FirstDiagnostic(mlir::MLIRContext &context, llvm::StringRef path);
 
-  /// The error `path:LINE:COLUMN: message`, without line and column where it has no place in a file. `otherwise` is the
-  /// message where nothing was reported.
+  /// The error `path:LINE:COLUMN: message`, without line and column where it has no place in a
+  /// file. `otherwise` is the message where nothing was reported.
   llvm::Error take(llvm::StringRef otherwise) const;
 
 private:

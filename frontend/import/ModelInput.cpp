@@ -6,9 +6,9 @@
 #include "frontend/import/ModelImporter.h"
 #include "frontend/support/InputError.h"
 
+#include "mlir/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "mlir/IR/Verifier.h"
 
 using namespace mlir;
 

@@ -17,13 +17,15 @@ static bool isPlainName(llvm::StringRef name) {
          name.find_first_of(llvm::StringRef("/\\\0", 3)) == llvm::StringRef::npos;
 }
 
-/// Fills `index.files` with the distinct names of `map`, sorted, so that nothing depends on the order in the file.
+/// Fills `index.files` with the distinct names of `map`, sorted, so that nothing depends on the
+/// order in the file.
 static llvm::Error collectFiles(const llvm::json::Object &map, llvm::StringRef path,
                                 ShardIndex &index) {
   for (const auto &[tensor, value] : map) {
     auto file = value.getAsString();
     if (!file || !isPlainName(*file))
-      return inputError(path, "places tensor " + inQuotes(tensor) + " in " + inQuotes(shown(value)) +
+      return inputError(path, "places tensor " + inQuotes(tensor) + " in " +
+                                  inQuotes(shown(value)) +
                                   ", which is not the plain name of a .safetensors file");
     index.files.push_back(file->str());
   }

@@ -2,7 +2,8 @@
 
 #include <cstdlib>
 
-/// Whatever the header says, tensors that are returned lie inside of the file, one behind the other.
+/// Whatever the header says, tensors that are returned lie inside of the file, one behind the
+/// other.
 static void checkPlaces(llvm::ArrayRef<mica::TensorInfo> tensors, uint64_t size) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     uint64_t end = tensors[i].offset + tensors[i].size;

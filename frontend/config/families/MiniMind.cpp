@@ -1,5 +1,5 @@
-// MiniMind (github.com/jingyaogong/minimind), whose three generations share the model_type. The constants are those of
-// the authors' code: generation 1 at 58e3af0, 2 at c090b69, 3 at d65ef2c.
+// MiniMind (github.com/jingyaogong/minimind), whose three generations share the model_type. The
+// constants are those of the authors' code: generation 1 at 58e3af0, 2 at c090b69, 3 at d65ef2c.
 
 #include "frontend/config/families/Families.h"
 

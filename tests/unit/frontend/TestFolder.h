@@ -1,4 +1,5 @@
-//===- TestFolder.h - folders and files made for a test ---------------------------------------------===//
+//===- TestFolder.h - folders and files made for a test
+//---------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_TESTFOLDER_H
 #define MICA_TESTS_UNIT_FRONTEND_TESTFOLDER_H
 
@@ -52,7 +53,10 @@ struct Tensor {
 };
 
 inline size_t widthOf(const std::string &type) {
-  return type == "F32" || type == "I32" ? 4 : type == "F64" || type == "I64" ? 8 : type == "U8" ? 1 : 2;
+  return type == "F32" || type == "I32"   ? 4
+         : type == "F64" || type == "I64" ? 8
+         : type == "U8"                   ? 1
+                                          : 2;
 }
 
 inline std::string lengthPrefixed(const std::string &header, const std::string &data) {
@@ -66,7 +70,8 @@ inline std::string lengthPrefixed(const std::string &header, const std::string &
 inline std::string safetensors(const std::vector<Tensor> &tensors) {
   std::string header = "{\"__metadata__\":{\"format\":\"pt\"}", data;
   for (const Tensor &tensor : tensors) {
-    size_t count = std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t(1), std::multiplies<>());
+    size_t count =
+        std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t(1), std::multiplies<>());
     std::string bytes =
         tensor.data.empty() ? std::string(count * widthOf(tensor.type), '\0') : tensor.data;
     std::string shape;

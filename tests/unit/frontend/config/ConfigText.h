@@ -1,4 +1,5 @@
-//===- ConfigText.h - configs made for a test ----------------------------------------------------------===//
+//===- ConfigText.h - configs made for a test
+//----------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_CONFIG_CONFIGTEXT_H
 #define MICA_TESTS_UNIT_FRONTEND_CONFIG_CONFIGTEXT_H
 

@@ -34,11 +34,13 @@ TEST(Llama, DescribesTheDecoder) {
 }
 
 TEST(Llama, HasDefaultsOfItsOwn) {
-  auto model = configOf(llamaText, R"({"num_key_value_heads": null, "rms_norm_eps": "absent", "head_dim": 16,
+  auto model =
+      configOf(llamaText, R"({"num_key_value_heads": null, "rms_norm_eps": "absent", "head_dim": 16,
                                        "tie_word_embeddings": "absent"})");
   ASSERT_TRUE(bool(model));
   EXPECT_EQ(model->kinds[0].attention.kvHeads, 8);
-  EXPECT_EQ(model->kinds[0].attention.headDim, 16) << "heads times head size need not be the hidden size";
+  EXPECT_EQ(model->kinds[0].attention.headDim, 16)
+      << "heads times head size need not be the hidden size";
   EXPECT_EQ(model->norm.eps, 1e-6);
   EXPECT_FALSE(model->tiedHead);
 }
@@ -60,7 +62,8 @@ TEST(Llama, KnowsItsActivations) {
   EXPECT_EQ(activationOf("gelu"), Activation::Gelu);
   EXPECT_EQ(activationOf("gelu_pytorch_tanh"), Activation::GeluTanh);
   EXPECT_EQ(activationOf("relu"), Activation::Relu);
-  EXPECT_THAT(problemOf(llamaText, R"({"hidden_act": "mish"})"), HasSubstr("has the activation \"mish\""));
+  EXPECT_THAT(problemOf(llamaText, R"({"hidden_act": "mish"})"),
+              HasSubstr("has the activation \"mish\""));
 }
 
 TEST(Qwen3, NormsHeadsOfItsOwnSize) {
@@ -108,7 +111,8 @@ TEST(Qwen3Moe, NormalisesASingleExpertToo) {
 TEST(Qwen3Moe, KnowsBothNamesOfTheCount) {
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts": "absent", "num_local_experts": 8})"), "");
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_local_experts": 8})"), "");
-  EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_local_experts": 4})"), HasSubstr("the same as under its other name"));
+  EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_local_experts": 4})"),
+              HasSubstr("the same as under its other name"));
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts_per_tok": 9})"),
             "config.json: chooses 9 experts per token of 8");
 }

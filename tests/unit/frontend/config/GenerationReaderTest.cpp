@@ -10,7 +10,8 @@ using testing::HasSubstr;
 namespace {
 
 /// Reads `text` over defaults that come from config.json: bos 1, eos 2.
-std::string read(llvm::StringRef text, GenerationDefaults &defaults, std::vector<IgnoredKey> &ignored) {
+std::string read(llvm::StringRef text, GenerationDefaults &defaults,
+                 std::vector<IgnoredKey> &ignored) {
   defaults.bos = 1;
   defaults.eos = {2};
   llvm::json::Value value = llvm::cantFail(parseJson(text, "g.json"));

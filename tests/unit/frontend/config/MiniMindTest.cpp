@@ -8,9 +8,11 @@ namespace {
 
 const std::set<std::string> tensors1 = {"tok_embeddings.weight"};
 const std::set<std::string> tensors2 = {"model.embed_tokens.weight"};
-const std::set<std::string> tensors3 = {"model.embed_tokens.weight", "model.layers.0.self_attn.q_norm.weight"};
+const std::set<std::string> tensors3 = {"model.embed_tokens.weight",
+                                        "model.layers.0.self_attn.q_norm.weight"};
 
-ModelConfig read(llvm::StringRef base, llvm::StringRef changes = "{}", const std::set<std::string> &tensors = {}) {
+ModelConfig read(llvm::StringRef base, llvm::StringRef changes = "{}",
+                 const std::set<std::string> &tensors = {}) {
   auto model = configOf(base, changes, tensors);
   if (!model) {
     ADD_FAILURE() << messageOf(std::move(model));
@@ -30,7 +32,8 @@ TEST(MiniMind1, DescribesTheDecoder) {
   const AttentionConfig &a = model.kinds.at(0).attention;
   EXPECT_EQ(a.rope.pairing, Pairing::Interleaved);
   EXPECT_EQ(a.rope.theta, 1e6);
-  EXPECT_EQ(std::get<DenseConfig>(model.kinds[0].ffn).inner, 1408) << "64 * ceil(int(2 * 4 * 512 / 3) / 64)";
+  EXPECT_EQ(std::get<DenseConfig>(model.kinds[0].ffn).inner, 1408)
+      << "64 * ceil(int(2 * 4 * 512 / 3) / 64)";
 }
 
 TEST(MiniMind1, RoundsItsInnerSize) {
@@ -42,13 +45,16 @@ TEST(MiniMind1, RoundsItsInnerSize) {
 }
 
 TEST(MiniMind1, WithoutThetaIsOf2024) {
-  EXPECT_EQ(read(miniMind1Text, R"({"rope_theta": "absent"})").kinds.at(0).attention.rope.theta, 1e4);
+  EXPECT_EQ(read(miniMind1Text, R"({"rope_theta": "absent"})").kinds.at(0).attention.rope.theta,
+            1e4);
 }
 
 TEST(MiniMind1, HasOneSharedExpertUnlessNull) {
   auto sharedOf = [](llvm::StringRef value) {
-    ModelConfig model = read(
-        miniMind1Text, ("{\"use_moe\": true, \"n_routed_experts\": 4, \"n_shared_experts\": " + value + "}").str());
+    ModelConfig model =
+        read(miniMind1Text,
+             ("{\"use_moe\": true, \"n_routed_experts\": 4, \"n_shared_experts\": " + value + "}")
+                 .str());
     return std::get<SparseConfig>(model.kinds.at(0).ffn).sharedExperts;
   };
   EXPECT_EQ(sharedOf("true"), 1);
@@ -58,7 +64,8 @@ TEST(MiniMind1, HasOneSharedExpertUnlessNull) {
 }
 
 TEST(MiniMind1, RefusesOtherScoring) {
-  EXPECT_THAT(problemOf(miniMind1Text, R"({"scoring_func": "sigmoid"})"), HasSubstr("\"scoring_func\": \"sigmoid\""));
+  EXPECT_THAT(problemOf(miniMind1Text, R"({"scoring_func": "sigmoid"})"),
+              HasSubstr("\"scoring_func\": \"sigmoid\""));
 }
 
 TEST(MiniMind2, DescribesTheDecoder) {
@@ -81,7 +88,8 @@ TEST(MiniMind2, NormalisesOnlyTwoExpertsOrMore) {
 }
 
 TEST(MiniMind2, SharesAsManyExpertsAsItSays) {
-  ModelConfig model = read(miniMind2Text, R"({"use_moe": true, "n_shared_experts": 2, "intermediate_size": 48})");
+  ModelConfig model =
+      read(miniMind2Text, R"({"use_moe": true, "n_shared_experts": 2, "intermediate_size": 48})");
   const SparseConfig &sparse = std::get<SparseConfig>(model.kinds.at(0).ffn);
   EXPECT_EQ(sparse.sharedExperts, 2);
   EXPECT_EQ(sparse.expert.inner, 48);
@@ -90,7 +98,8 @@ TEST(MiniMind2, SharesAsManyExpertsAsItSays) {
 
 TEST(MiniMind2, HeadIsAlwaysTied) {
   EXPECT_EQ(problemOf(miniMind2Text, R"({"tie_word_embeddings": true})"), "");
-  EXPECT_THAT(problemOf(miniMind2Text, R"({"tie_word_embeddings": false})"), HasSubstr("\"tie_word_embeddings\""));
+  EXPECT_THAT(problemOf(miniMind2Text, R"({"tie_word_embeddings": false})"),
+              HasSubstr("\"tie_word_embeddings\""));
 }
 
 TEST(MiniMind3, DescribesTheDecoder) {
@@ -114,7 +123,8 @@ TEST(MiniMindGenerations, AreToldApartByKeysAndTensors) {
   EXPECT_EQ(read(miniMind1Text, "{}", tensors1).family, "minimind (generation 1)");
   EXPECT_EQ(read(miniMind2Text, "{}", tensors2).family, "minimind (generation 2)");
   EXPECT_EQ(read(miniMind3Text, "{}", tensors3).family, "minimind (generation 3)");
-  EXPECT_EQ(read(miniMind2Text, R"({"n_routed_experts": "absent"})", tensors2).family, "minimind (generation 2)");
+  EXPECT_EQ(read(miniMind2Text, R"({"n_routed_experts": "absent"})", tensors2).family,
+            "minimind (generation 2)");
   EXPECT_EQ(read(miniMind3Text, R"({"head_dim": "absent"})").family, "minimind (generation 3)");
 }
 
@@ -123,9 +133,12 @@ TEST(MiniMindGenerations, RefusesEvidenceThatDisagrees) {
             "config.json: the key \"n_routed_experts\" says MiniMind generation 2, but the tensor "
             "\"model.layers.0.self_attn.q_norm.weight\" says generation 3");
   EXPECT_THAT(problemOf(miniMind3Text, "{}", tensors2), HasSubstr("the absence of q_norm tensors"));
-  EXPECT_THAT(problemOf(miniMind1Text, "{}", tensors2), HasSubstr("the key \"dim\" says MiniMind generation 1"));
-  EXPECT_THAT(problemOf(miniMind3Text, R"({"n_routed_experts": 4})"), HasSubstr("says generation 2"));
-  EXPECT_THAT(problemOf(miniMind2Text, R"({"dim": 512})"), HasSubstr("\"hidden_size\", which is not known"));
+  EXPECT_THAT(problemOf(miniMind1Text, "{}", tensors2),
+              HasSubstr("the key \"dim\" says MiniMind generation 1"));
+  EXPECT_THAT(problemOf(miniMind3Text, R"({"n_routed_experts": 4})"),
+              HasSubstr("says generation 2"));
+  EXPECT_THAT(problemOf(miniMind2Text, R"({"dim": 512})"),
+              HasSubstr("\"hidden_size\", which is not known"));
 }
 
 TEST(MiniMindGenerations, RefusesNoEvidence) {
@@ -146,9 +159,10 @@ TEST(MiniMindYarn, FollowsTheFlag) {
 
 TEST(MiniMindYarn, DictionaryWinsOverTheFlag) {
   for (llvm::StringRef flag : {"true", "false"}) {
-    ModelConfig model = read(miniMind3Text, ("{\"inference_rope_scaling\": " + flag + R"(, "rope_scaling":
+    ModelConfig model =
+        read(miniMind3Text, ("{\"inference_rope_scaling\": " + flag + R"(, "rope_scaling":
         {"type": "yarn", "factor": 8, "original_max_position_embeddings": 4096, "beta_fast": 16}})")
-                                                .str());
+                                .str());
     auto yarn = std::get<YarnScaling>(model.kinds.at(0).attention.rope.scaling);
     EXPECT_EQ(yarn.factor, 8);
     EXPECT_EQ(yarn.betaFast, 16);
@@ -157,14 +171,17 @@ TEST(MiniMindYarn, DictionaryWinsOverTheFlag) {
 }
 
 TEST(MiniMindYarn, IsAbsentWhereTheContextIsNotLonger) {
-  ModelConfig model = read(miniMind2Text, R"({"inference_rope_scaling": true, "max_position_embeddings": 2048})");
+  ModelConfig model =
+      read(miniMind2Text, R"({"inference_rope_scaling": true, "max_position_embeddings": 2048})");
   EXPECT_TRUE(std::holds_alternative<std::monostate>(model.kinds.at(0).attention.rope.scaling));
 }
 
 TEST(MiniMindYarn, RefusesTheFormOfAutumn2025) {
-  EXPECT_THAT(problemOf(miniMind2Text, R"({"rope_scaling": {"type": "yarn", "beta_fast": 4, "beta_slow": 1, "factor": 4,
+  EXPECT_THAT(
+      problemOf(miniMind2Text,
+                R"({"rope_scaling": {"type": "yarn", "beta_fast": 4, "beta_slow": 1, "factor": 4,
                                            "original_max_position_embeddings": 2048}})"),
-              HasSubstr("has the yarn of MiniMind's autumn 2025"));
+      HasSubstr("has the yarn of MiniMind's autumn 2025"));
 }
 
 TEST(MiniMindYarn, RefusesOtherScalings) {

@@ -1,10 +1,10 @@
 #include "frontend/import/ModelInput.h"
 #include "tests/unit/frontend/import/ModelFolder.h"
 
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mica;
 using namespace mica::test;
@@ -43,7 +43,9 @@ std::string nameOf(mlir::Location loc) {
   return name ? name.getName().str() : "";
 }
 
-std::string golden(const std::string &name) { return MICA_SOURCE_DIR "/tests/goldens/models/" + name; }
+std::string golden(const std::string &name) {
+  return MICA_SOURCE_DIR "/tests/goldens/models/" + name;
+}
 
 TEST(Import, OneFunctionPerKindCalledOncePerLayer) {
   TestFolder folder;
@@ -94,10 +96,11 @@ TEST(Import, LocationsNameTheModule) {
   std::vector<std::string> linears;
   for (LinearOp op : model.ops<LinearOp>("dense_layer"))
     linears.push_back(nameOf(op.getLoc()));
-  EXPECT_THAT(linears, testing::ElementsAre("model.layers.*.self_attn.q_proj", "model.layers.*.self_attn.k_proj",
-                                            "model.layers.*.self_attn.v_proj", "model.layers.*.self_attn.o_proj",
-                                            "model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj",
-                                            "model.layers.*.mlp.down_proj"));
+  EXPECT_THAT(linears, testing::ElementsAre(
+                           "model.layers.*.self_attn.q_proj", "model.layers.*.self_attn.k_proj",
+                           "model.layers.*.self_attn.v_proj", "model.layers.*.self_attn.o_proj",
+                           "model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj",
+                           "model.layers.*.mlp.down_proj"));
   EXPECT_EQ(nameOf(model.ops<AttentionOp>("dense_layer")[0].getLoc()), "model.layers.*.self_attn");
   EXPECT_EQ(nameOf(model.ops<LmHeadOp>("main")[0].getLoc()), "lm_head");
 }
@@ -111,7 +114,8 @@ TEST(Import, CarriesWhatAProgramMustKnow) {
   auto attribute = model.module()->getAttrOfType<mlir::DictionaryAttr>("mica.model");
   std::string text;
   llvm::raw_string_ostream(text) << attribute;
-  EXPECT_EQ(text, "{bos = 1 : i64, eos = [2], family = \"llama\", generation = {do_sample = false, temperature = "
+  EXPECT_EQ(text, "{bos = 1 : i64, eos = [2], family = \"llama\", generation = {do_sample = false, "
+                  "temperature = "
                   "5.000000e-01 : f64, top_k = 7 : i64}, max_positions = 64 : i64}");
 }
 
@@ -119,7 +123,8 @@ TEST(Import, DryRunNeedsNoWeights) {
   TestFolder folder;
   folder.write("config.json", TinyModel().config);
   mlir::MLIRContext context;
-  EXPECT_THAT(messageOf(readModel(context, folder.path())), HasSubstr("holds neither model.safetensors"));
+  EXPECT_THAT(messageOf(readModel(context, folder.path())),
+              HasSubstr("holds neither model.safetensors"));
   Imported model(folder.path(), WeightsNeeded::No);
   ASSERT_TRUE(model);
   EXPECT_FALSE(model.input.weights);
@@ -161,7 +166,8 @@ TEST(Import, MixedLayersHaveTwoKinds) {
 TEST(Import, RefusesWhatIsNoModel) {
   TestFolder folder;
   mlir::MLIRContext context;
-  EXPECT_THAT(messageOf(readModel(context, folder.path("none"))), HasSubstr("does not exist, name a model folder"));
+  EXPECT_THAT(messageOf(readModel(context, folder.path("none"))),
+              HasSubstr("does not exist, name a model folder"));
   EXPECT_THAT(messageOf(readModel(context, folder.write("model.bin", "x"))),
               HasSubstr("is neither a model folder nor a .mlir file"));
 }

@@ -3,8 +3,8 @@
 #include "frontend/import/ModelInput.h"
 #include "tests/unit/frontend/import/ModelFolder.h"
 
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mica;
 using namespace mica::test;
@@ -68,7 +68,9 @@ TEST(ModelFile, ReadsBackWhatTheImporterMakes) {
 }
 
 TEST(ModelFile, MayBeEdited) {
-  EXPECT_EQ(problemOf(replaced(tinyText(), "half theta(1.000000e+04)", "interleaved theta(5.000000e+05)")), "");
+  EXPECT_EQ(problemOf(replaced(tinyText(), "half theta(1.000000e+04)",
+                               "interleaved theta(5.000000e+05)")),
+            "");
 }
 
 TEST(ModelFile, LeavesOutTensorsThatItDoesNotName) {
@@ -100,14 +102,16 @@ TEST(ModelFile, RefusesWhatIsNotStageModel) {
 }
 
 TEST(ModelFile, RefusesDepthBeforeTheParserRecurses) {
-  EXPECT_THAT(problemOf("module attributes {a = " + std::string(100000, '[')), HasSubstr("nests brackets deeper"));
+  EXPECT_THAT(problemOf("module attributes {a = " + std::string(100000, '[')),
+              HasSubstr("nests brackets deeper"));
   EXPECT_EQ(problemOf(tinyText() + "\n// " + std::string(1000, '[')), "") << "comments do not nest";
 }
 
 TEST(ModelFile, ChecksTensorsAgainstItsSymbols) {
   TinyModel tiny;
   tiny.erase("model.norm.weight");
-  EXPECT_THAT(problemOf(tinyText(), tiny), HasSubstr("tensor \"model.norm.weight\" [32] is missing"));
+  EXPECT_THAT(problemOf(tinyText(), tiny),
+              HasSubstr("tensor \"model.norm.weight\" [32] is missing"));
   tiny = TinyModel();
   tiny.tensor("model.norm.weight").type = "BF16";
   EXPECT_THAT(problemOf(tinyText(), tiny), HasSubstr("has the type BF16, but the IR says F32"));
@@ -119,13 +123,16 @@ TEST(ModelFile, ChecksTensorsAgainstItsSymbols) {
 TEST(ModelFile, ChecksSourcesThatAreJoined) {
   std::string from = "mica.weight @model.norm.weight : tensor<32xf32>";
   auto joined = [&](const std::string &sources) {
-    return replaced(tinyText(), from, "mica.weight @model.norm.weight from [" + sources + "] concat : tensor<32xf32>");
+    return replaced(tinyText(), from,
+                    "mica.weight @model.norm.weight from [" + sources +
+                        "] concat : tensor<32xf32>");
   };
   TinyModel tiny;
   tiny.tensors.push_back({"first", {12}});
   tiny.tensors.push_back({"second", {20}});
   EXPECT_EQ(problemOf(joined("\"first\", \"second\""), tiny), "");
-  EXPECT_THAT(problemOf(joined("\"first\", \"first\""), tiny), HasSubstr("have 24 rows, but the IR says 32"));
+  EXPECT_THAT(problemOf(joined("\"first\", \"first\""), tiny),
+              HasSubstr("have 24 rows, but the IR says 32"));
   EXPECT_THAT(problemOf(joined("\"first\", \"third\""), tiny), HasSubstr("\"third\""));
 }
 

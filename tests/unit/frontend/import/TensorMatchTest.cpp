@@ -21,25 +21,27 @@ TEST(TensorMatch, AcceptsTheWholeModel) { EXPECT_EQ(problemOf(TinyModel()), "");
 TEST(TensorMatch, NamesAMissingTensor) {
   TinyModel model;
   model.erase("model.layers.1.mlp.up_proj.weight");
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" [48, 32] is missing, fetch the weights again"));
+  EXPECT_THAT(problemOf(model), HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" [48, 32] "
+                                          "is missing, fetch the weights again"));
 }
 
 TEST(TensorMatch, NamesASurplusTensor) {
   TinyModel model;
   model.tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"model.layers.0.self_attn.q_proj.bias\" [32] has no place in llama"));
+  EXPECT_THAT(
+      problemOf(model),
+      HasSubstr("tensor \"model.layers.0.self_attn.q_proj.bias\" [32] has no place in llama"));
   model = TinyModel();
   model.tensors.push_back({"model.layers.2.input_layernorm.weight", {32}});
-  EXPECT_THAT(problemOf(model), HasSubstr("tensor \"model.layers.2.input_layernorm.weight\" [32] has no place"));
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"model.layers.2.input_layernorm.weight\" [32] has no place"));
 }
 
 TEST(TensorMatch, NamesAWrongShape) {
   TinyModel model;
   model.tensor("model.layers.0.self_attn.k_proj.weight").shape = {32, 16};
-  EXPECT_THAT(problemOf(model),
-              HasSubstr("tensor \"model.layers.0.self_attn.k_proj.weight\" has the shape [32, 16], expected [16, 32]"));
+  EXPECT_THAT(problemOf(model), HasSubstr("tensor \"model.layers.0.self_attn.k_proj.weight\" has "
+                                          "the shape [32, 16], expected [16, 32]"));
   model = TinyModel();
   model.tensor("model.norm.weight").shape = {1, 32};
   EXPECT_THAT(problemOf(model), HasSubstr("has the shape [1, 32], expected [32]"));
@@ -71,7 +73,8 @@ TEST(TensorMatch, TiedHeadMustBeTheEmbedding) {
   model.tensors.push_back({"lm_head.weight", {96, 32}, "F32", values});
   EXPECT_EQ(problemOf(model), "");
   model.tensors.back().data.back() = 'x';
-  EXPECT_THAT(problemOf(model), HasSubstr("tensor \"lm_head.weight\" differs from \"model.embed_tokens.weight\""));
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"lm_head.weight\" differs from \"model.embed_tokens.weight\""));
   model.tensors.back() = {"lm_head.weight", {96, 32}, "BF16"};
   EXPECT_THAT(problemOf(model), HasSubstr("differs from"));
 }
@@ -86,7 +89,8 @@ TEST(TensorMatch, UntiedHeadMustBeThere) {
 
 TEST(TensorMatch, ExpertsMustHaveOneType) {
   TinyModel model;
-  model.config = R"({"model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1,
+  model.config =
+      R"({"model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 96, "max_position_embeddings": 64,
     "num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16, "tie_word_embeddings": true})";
   std::erase_if(model.tensors, [](const Tensor &t) {

@@ -33,9 +33,11 @@ TEST(WeightPlan, ListsASparseLayerWithNorms) {
               ElementsAre("input_layernorm.weight [64]", "self_attn.q_proj.weight [128, 64]",
                           "self_attn.k_proj.weight [64, 64]", "self_attn.v_proj.weight [64, 64]",
                           "self_attn.q_norm.weight [32]", "self_attn.k_norm.weight [32]",
-                          "self_attn.o_proj.weight [64, 128]", "post_attention_layernorm.weight [64]",
-                          "mlp.gate.weight [8, 64]", "mlp.experts.*.gate_proj.weight [8, 32, 64]",
-                          "mlp.experts.*.up_proj.weight [8, 32, 64]", "mlp.experts.*.down_proj.weight [8, 64, 32]"));
+                          "self_attn.o_proj.weight [64, 128]",
+                          "post_attention_layernorm.weight [64]", "mlp.gate.weight [8, 64]",
+                          "mlp.experts.*.gate_proj.weight [8, 32, 64]",
+                          "mlp.experts.*.up_proj.weight [8, 32, 64]",
+                          "mlp.experts.*.down_proj.weight [8, 64, 32]"));
 }
 
 TEST(WeightPlan, StacksExperts) {
@@ -49,7 +51,8 @@ TEST(WeightPlan, StacksExperts) {
 }
 
 TEST(WeightPlan, UsesMetaNames) {
-  WeightPlan plan = planWeights(llvm::cantFail(configOf(miniMind1Text, R"({"use_moe": true, "n_layers": 1})")));
+  WeightPlan plan =
+      planWeights(llvm::cantFail(configOf(miniMind1Text, R"({"use_moe": true, "n_layers": 1})")));
   EXPECT_EQ(plan.embedding.symbol, "tok_embeddings.weight");
   EXPECT_EQ(plan.finalNorm.symbol, "norm.weight");
   EXPECT_FALSE(plan.head) << "tied";
@@ -59,7 +62,8 @@ TEST(WeightPlan, UsesMetaNames) {
   EXPECT_THAT(last, ElementsAre("layers.0.attention_norm.weight", "layers.0.attention.wq.weight",
                                 "layers.0.attention.wk.weight", "layers.0.attention.wv.weight",
                                 "layers.0.attention.wo.weight", "layers.0.ffn_norm.weight",
-                                "layers.0.feed_forward.gate.weight", "layers.0.feed_forward.experts.3.w1.weight",
+                                "layers.0.feed_forward.gate.weight",
+                                "layers.0.feed_forward.experts.3.w1.weight",
                                 "layers.0.feed_forward.experts.3.w3.weight",
                                 "layers.0.feed_forward.experts.3.w2.weight",
                                 "layers.0.feed_forward.shared_experts.w1.weight",

@@ -9,7 +9,8 @@ using testing::HasSubstr;
 namespace {
 
 llvm::Expected<std::vector<TensorInfo>> read(const std::string &bytes) {
-  return readSafetensorsHeader({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, "m");
+  return readSafetensorsHeader({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()},
+                               "m");
 }
 
 /// The problem of a file whose only header entry is `entry`, over `dataBytes` of data.
@@ -32,9 +33,10 @@ TEST(Safetensors, ReadsNamesShapesAndPlaces) {
 }
 
 TEST(Safetensors, OrdersByPlaceNotByHeader) {
-  auto tensors = read(lengthPrefixed(R"({"late":{"dtype":"U8","shape":[1],"data_offsets":[2,3]},)"
-                                     R"("early":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}  )",
-                                     "abc"));
+  auto tensors =
+      read(lengthPrefixed(R"({"late":{"dtype":"U8","shape":[1],"data_offsets":[2,3]},)"
+                          R"("early":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}  )",
+                          "abc"));
   ASSERT_TRUE(bool(tensors));
   EXPECT_EQ((*tensors)[0].name, "early");
 }
@@ -46,7 +48,8 @@ TEST(Safetensors, ToleratesEmptyTensors) {
 TEST(Safetensors, RefusesALyingHeaderLength) {
   EXPECT_EQ(messageOf(read("short")), "m: is no safetensors file (5 bytes)");
   std::string huge(8, '\xff');
-  EXPECT_THAT(messageOf(read(huge + "{}")), HasSubstr("declares a header of 18446744073709551615 bytes"));
+  EXPECT_THAT(messageOf(read(huge + "{}")),
+              HasSubstr("declares a header of 18446744073709551615 bytes"));
   std::string beyond = lengthPrefixed("{}", "");
   beyond[0] = 3;
   EXPECT_THAT(messageOf(read(beyond)), HasSubstr("declares a header of 3 bytes, but 2 follow"));
@@ -55,7 +58,8 @@ TEST(Safetensors, RefusesALyingHeaderLength) {
 TEST(Safetensors, RefusesATruncatedFile) {
   std::string bytes = safetensors({{"a", {2, 3}}});
   bytes.pop_back();
-  EXPECT_THAT(messageOf(read(bytes)), HasSubstr("tensor \"a\" ends at byte 24 of 23 bytes of data"));
+  EXPECT_THAT(messageOf(read(bytes)),
+              HasSubstr("tensor \"a\" ends at byte 24 of 23 bytes of data"));
 }
 
 TEST(Safetensors, RefusesDataThatNobodyOwns) {
@@ -66,7 +70,8 @@ TEST(Safetensors, RefusesDataThatNobodyOwns) {
 TEST(Safetensors, RefusesOverlapsAndGaps) {
   auto pair = [](const char *offsets) {
     return messageOf(read(lengthPrefixed(
-        std::string(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],)") +
+        std::string(
+            R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],)") +
             "\"data_offsets\":" + offsets + "}}",
         std::string(9, '\0'))));
   };
@@ -78,11 +83,14 @@ TEST(Safetensors, RefusesOverlapsAndGaps) {
 TEST(Safetensors, RefusesSizesThatLie) {
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"),
               HasSubstr("tensor \"t\" has 8 bytes, but F32 [3] needs 12"));
-  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]})"),
-              HasSubstr("whose size overflows"));
-  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[9223372036854775807,0],"data_offsets":[0,8]})"),
-              HasSubstr("whose size overflows"));
-  EXPECT_THAT(problemOfEntry(R"({"dtype":"F4","shape":[3],"data_offsets":[0,8]})"), HasSubstr("has 8 bytes"));
+  EXPECT_THAT(
+      problemOfEntry(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]})"),
+      HasSubstr("whose size overflows"));
+  EXPECT_THAT(
+      problemOfEntry(R"({"dtype":"F32","shape":[9223372036854775807,0],"data_offsets":[0,8]})"),
+      HasSubstr("whose size overflows"));
+  EXPECT_THAT(problemOfEntry(R"({"dtype":"F4","shape":[3],"data_offsets":[0,8]})"),
+              HasSubstr("has 8 bytes"));
 }
 
 TEST(Safetensors, RefusesOddEntries) {
@@ -96,9 +104,12 @@ TEST(Safetensors, RefusesOddEntries) {
               HasSubstr("has the dimension 1.5"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]})"),
               HasSubstr("has 9 dimensions"));
-  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), HasSubstr("not a range"));
-  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[0]})"), HasSubstr("no pair"));
-  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[-1,8]})"), HasSubstr("not a range"));
+  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"),
+              HasSubstr("not a range"));
+  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[0]})"),
+              HasSubstr("no pair"));
+  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[-1,8]})"),
+              HasSubstr("not a range"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1})"),
               HasSubstr("has the unknown entry \"x\""));
   EXPECT_THAT(problemOfEntry("3"), HasSubstr("has a header entry \"t\" that is not an object"));
@@ -107,7 +118,8 @@ TEST(Safetensors, RefusesOddEntries) {
 TEST(Safetensors, RefusesBrokenHeaders) {
   EXPECT_THAT(messageOf(read(lengthPrefixed("{\"a\":", ""))), HasSubstr("is not valid JSON"));
   EXPECT_THAT(messageOf(read(lengthPrefixed("[1]", ""))), HasSubstr("not a JSON object"));
-  EXPECT_THAT(messageOf(read(lengthPrefixed(R"({"__metadata__":{"a":1}})", ""))), HasSubstr("__metadata__"));
+  EXPECT_THAT(messageOf(read(lengthPrefixed(R"({"__metadata__":{"a":1}})", ""))),
+              HasSubstr("__metadata__"));
   EXPECT_THAT(messageOf(read(lengthPrefixed("{\"a\":" + std::string(100000, '['), ""))),
               HasSubstr("nests deeper"));
 }

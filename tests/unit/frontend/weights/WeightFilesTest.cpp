@@ -77,8 +77,8 @@ TEST(WeightFiles, RefusesAMissingShard) {
 TEST(WeightFiles, RefusesATensorThatItsShardLacks) {
   std::string all = entry("a", shard1) + "," + entry("b", shard2) + ",";
   EXPECT_THAT(problemWithIndex(indexOf(all + entry("c", shard1))),
-              HasSubstr("model.safetensors.index.json: places tensor \"c\" in \"" + std::string(shard1) +
-                        "\", which does not hold it"));
+              HasSubstr("model.safetensors.index.json: places tensor \"c\" in \"" +
+                        std::string(shard1) + "\", which does not hold it"));
 }
 
 TEST(WeightFiles, RefusesATensorThatTheIndexLacks) {
@@ -104,8 +104,9 @@ TEST(WeightFiles, RefusesATensorInTwoShards) {
 }
 
 TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
-  for (const char *name : {"../secret.safetensors", "/etc/x.safetensors", "sub/x.safetensors", "..", "",
-                           "model.bin", ".hidden.safetensors", "a\\\\b.safetensors", "a\\u0000.safetensors"})
+  for (const char *name :
+       {"../secret.safetensors", "/etc/x.safetensors", "sub/x.safetensors", "..", "", "model.bin",
+        ".hidden.safetensors", "a\\\\b.safetensors", "a\\u0000.safetensors"})
     EXPECT_THAT(problemWithIndex(indexOf(entry("a", name))),
                 HasSubstr("which is not the plain name of a .safetensors file"))
         << name;
@@ -127,8 +128,10 @@ TEST(WeightFiles, SaysWhyThereAreNoWeights) {
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("none"))), HasSubstr("does not exist"));
   EXPECT_FALSE(WeightFiles::present(folder.path()));
   folder.write("pytorch_model.bin", "x");
-  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())), HasSubstr("is a pickle, which is not read"));
-  EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))), HasSubstr("is not a folder"));
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
+              HasSubstr("is a pickle, which is not read"));
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))),
+              HasSubstr("is not a folder"));
 }
 
 TEST(WeightFiles, RefusesADirectoryInPlaceOfTheFile) {
