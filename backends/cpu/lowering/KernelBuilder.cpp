@@ -92,41 +92,41 @@ Value KernelBuilder::eachVector(int64_t columns, Value init, llvm::function_ref<
   return whole == columns ? init : body(idx(whole), idx(columns - whole), init);
 }
 
-KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target) : module(module), target(target) {
-  for (Operation &op : module.getOps())
-    if (auto symbol = dyn_cast<SymbolOpInterface>(op))
-      symbols[symbol.getName()] = &op;
-}
+KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target) : module(module), target(target), symbols(module) {}
 
-func::FuncOp KernelLibrary::getOrCreate(StringRef name, ArrayRef<Type> types, Location loc, Build build) {
-  Operation *&known = symbols[name];
+func::FuncOp KernelLibrary::getOrCreate(StringRef base, StringRef spec, ArrayRef<Type> types, Location loc, Build build) {
+  std::string key = (base + "|" + spec).str();
+  llvm::raw_string_ostream stream(key);
+  for (Type type : types)
+    stream << '|' << type;
+  func::FuncOp &known = kernels[key];
   if (known)
-    return cast<func::FuncOp>(known);
+    return known;
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   SmallVector<Type> inputs(2, builder.getIndexType());
   llvm::append_range(inputs, types);
-  auto kernel = func::FuncOp::create(builder, loc, name, builder.getFunctionType(inputs, {}));
-  kernel.setPrivate();
-  kernel->setAttr("exec.kernel", builder.getUnitAttr());
-  builder.setInsertionPointToStart(kernel.addEntryBlock());
+  known = func::FuncOp::create(builder, loc, base, builder.getFunctionType(inputs, {}));
+  known.setPrivate();
+  known->setAttr(kKernelAttr, builder.getUnitAttr());
+  // Inserting into the symbol table makes the name unique.
+  symbols.insert(known);
+  builder.setInsertionPointToStart(known.addEntryBlock());
   KernelBuilder body(loc, builder, target);
-  build(body, kernel.getArguments());
+  build(body, known.getArguments());
   func::ReturnOp::create(body);
-  known = kernel;
-  return kernel;
+  return known;
 }
 
-memref::GlobalOp KernelLibrary::getOrCreateTable(StringRef name, ArrayRef<float> values, Location loc) {
-  Operation *&known = symbols[name];
+memref::GlobalOp KernelLibrary::getOrCreateTable(StringRef base, DenseElementsAttr values, Location loc) {
+  memref::GlobalOp &known = tables[values];
   if (known)
-    return cast<memref::GlobalOp>(known);
+    return known;
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  auto tensor = RankedTensorType::get({static_cast<int64_t>(values.size())}, builder.getF32Type());
-  auto global = memref::GlobalOp::create(builder, loc, name, builder.getStringAttr("private"),
-                                         MemRefType::get(tensor.getShape(), tensor.getElementType()),
-                                         DenseElementsAttr::get(tensor, values), /*constant=*/true, builder.getI64IntegerAttr(64));
-  known = global;
-  return global;
+  auto type = MemRefType::get(values.getType().getShape(), values.getElementType());
+  known = memref::GlobalOp::create(builder, loc, base, builder.getStringAttr("private"), type, values, /*constant=*/true,
+                                   builder.getI64IntegerAttr(64));
+  symbols.insert(known);
+  return known;
 }
 
 MemRefType mica::cpu::kernelBufferType(RankedTensorType tensor) {

@@ -15,11 +15,15 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/SymbolTable.h"
 
 namespace mica::cpu {
 
 /// Lanes of the vectors that kernels compute with.
 inline constexpr int64_t kLanes = 16;
+
+/// Marks the functions that are kernels.
+inline constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 
 /// What of the target decides which instructions a kernel is made of.
 struct KernelTarget {
@@ -131,16 +135,20 @@ public:
 
   using Build = llvm::function_ref<void(KernelBuilder &, mlir::ValueRange)>;
 
-  /// The kernel `name` over buffers of `types`; `build` receives (begin, end, buffers...) where it does not exist yet.
-  mlir::func::FuncOp getOrCreate(llvm::StringRef name, llvm::ArrayRef<mlir::Type> types, mlir::Location loc, Build build);
+  /// The kernel over buffers of `types` that `spec` describes in full; its symbol is `base`, or `base_N` where several specs share
+  /// it. `build` receives (begin, end, buffers...) where the kernel does not exist yet.
+  mlir::func::FuncOp getOrCreate(llvm::StringRef base, llvm::StringRef spec, llvm::ArrayRef<mlir::Type> types, mlir::Location loc,
+                                 Build build);
 
-  /// The symbol of a constant table of f32, made once per name.
-  mlir::memref::GlobalOp getOrCreateTable(llvm::StringRef name, llvm::ArrayRef<float> values, mlir::Location loc);
+  /// A constant table, made once per content.
+  mlir::memref::GlobalOp getOrCreateTable(llvm::StringRef base, mlir::DenseElementsAttr values, mlir::Location loc);
 
 private:
   mlir::ModuleOp module;
   KernelTarget target;
-  llvm::StringMap<mlir::Operation *> symbols;
+  mlir::SymbolTable symbols;
+  llvm::StringMap<mlir::func::FuncOp> kernels;
+  llvm::DenseMap<mlir::Attribute, mlir::memref::GlobalOp> tables;
 };
 
 /// How a kernel takes a tensor: rows with a dynamic stride, so that views of columns fit; everything else contiguous.

@@ -38,22 +38,24 @@ TEST_F(RopeFrequencies, LinearDividesEveryOne) {
   expectNear(ropeFrequencies(4, 10000, scaling, amplitude), {{0, 0.25}, {1, 0.0025}});
 }
 
-// The worked example of YaRN: D = 64, theta = 1e6, original context 2048, factor 16, beta 32 and 1: low 5, high 14.
+// The worked example of YaRN: D = 64, theta = 1e6, original context 2048, factor 16, beta 32 and 1:
+// low 5, high 14.
 TEST_F(RopeFrequencies, YarnRampsBetweenLowAndHigh) {
-  auto scaling = YarnScalingAttr::get(&context, f64(16), f64(32), f64(1), f64(1.25), 2048, 31, true);
-  expectNear(ropeFrequencies(64, 1e6, scaling, amplitude),
-             {{0, 1.0},
-              {4, 0.177827941},
-              {5, 0.115478198},
-              {8, 0.0217406589},
-              {12, 0.00152300776},
-              {13, 0.000608623545},
-              {14, 0.000148210857},
-              {31, 9.62454079e-08}});
+  auto scaling =
+      YarnScalingAttr::get(&context, f64(16), f64(32), f64(1), f64(1.25), 2048, 31, true);
+  expectNear(ropeFrequencies(64, 1e6, scaling, amplitude), {{0, 1.0},
+                                                            {4, 0.177827941},
+                                                            {5, 0.115478198},
+                                                            {8, 0.0217406589},
+                                                            {12, 0.00152300776},
+                                                            {13, 0.000608623545},
+                                                            {14, 0.000148210857},
+                                                            {31, 9.62454079e-08}});
   EXPECT_EQ(amplitude, 1.25f);
 }
 
-// Llama 3.1: factor 8, low 1, high 4, context 8192, theta 5e5. Wavelengths above 8192 are divided by 8, below 2048 kept.
+// Llama 3.1: factor 8, low 1, high 4, context 8192, theta 5e5. Wavelengths above 8192 are divided
+// by 8, below 2048 kept.
 TEST_F(RopeFrequencies, Llama3InterpolatesBetweenWavelengths) {
   auto scaling = Llama3ScalingAttr::get(&context, f64(8), f64(1), f64(4), 8192);
   SmallVector<float> plain = ropeFrequencies(128, 5e5, nullptr, amplitude);

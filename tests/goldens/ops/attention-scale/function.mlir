@@ -1,0 +1,4 @@
+func.func @main(%arg0: tensor<?x4x8xf32>, %arg1: tensor<?x?x2x8xf32>, %arg2: tensor<?x?x2x8xf32>, %arg3: tensor<?xi32>, %arg4: tensor<?xi32>) -> tensor<?x4x8xf32> {
+  %y = mica.attention %arg0, %arg1, %arg2 at(%arg3, %arg4 : tensor<?xi32>, tensor<?xi32>) causal scale(0.11) : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+  return %y : tensor<?x4x8xf32>
+}

@@ -1,0 +1,4 @@
+func.func @main(%arg0: tensor<?x2x16xf32>, %arg1: tensor<?xi32>) -> tensor<?x2x16xf32> {
+  %y = mica.rope %arg0, %arg1 interleaved theta(1.000000e+04) scaling(#mica.yarn_scaling<factor = 4.0, beta_fast = 32.0, beta_slow = 1.0, attention_factor = 1.138629436111989, original_context = 64, high_limit = 15>) : tensor<?x2x16xf32>, tensor<?xi32>
+  return %y : tensor<?x2x16xf32>
+}
