@@ -104,7 +104,8 @@ void Pool::runPart(int64_t part) const {
 void Pool::work(Worker &self, int64_t part) {
   inBody = true;
   for (uint32_t seen = 0;;) {
-    self.ticket.waitWhile(seen, forkSpin);
+    // The first fork is far away: until then the model is being loaded.
+    self.ticket.waitWhile(seen, seen == 0 ? std::chrono::microseconds(0) : forkSpin);
     seen = self.ticket.word.load(std::memory_order_acquire);
     if (seen == stopTicket)
       return;

@@ -21,7 +21,7 @@ int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; 
 
 /// Where element (k, n) of a [K, N] matrix stands in the packed form.
 int64_t packedIndex(MatmulFormat format, int64_t k, int64_t n, int64_t depth) {
-  if (format == MatmulFormat::F32)
+  if (format != MatmulFormat::Bf16)
     return (n / 64 * roundUp(depth, 16) + k) * 64 + n % 64;
   return ((n / 64 * (roundUp(depth, 32) / 2) + k / 2) * 64 + n % 64) * 2 + k % 2;
 }
@@ -31,13 +31,13 @@ struct Problem {
   explicit Problem(const MatmulShape &shape) : shape(shape) {
     std::mt19937 random(static_cast<unsigned>(shape.m * 7919 + shape.n * 31 + shape.k));
     std::uniform_real_distribution<float> uniform(-1, 1);
-    bool bf16 = shape.format == MatmulFormat::Bf16;
-    auto value = [&] { return bf16 ? fromBf16(toBf16(uniform(random))) : uniform(random); };
+    bool rounded = shape.format != MatmulFormat::F32;
+    auto value = [&] { return rounded ? fromBf16(toBf16(uniform(random))) : uniform(random); };
     a.assign(static_cast<size_t>(shape.m * shape.lda), std::nanf(""));
     for (int64_t i = 0; i < shape.m; ++i)
       for (int64_t j = 0; j < shape.k; ++j)
         a[i * shape.lda + j] = value();
-    w.assign(static_cast<size_t>(roundUp(shape.n, 64) * roundUp(shape.k, bf16 ? 32 : 16)), 0);
+    w.assign(static_cast<size_t>(roundUp(shape.n, 64) * roundUp(shape.k, 32)), 0);
     for (int64_t j = 0; j < shape.k; ++j)
       for (int64_t n = 0; n < shape.n; ++n)
         w[packedIndex(shape.format, j, n, shape.k)] = value();
@@ -59,9 +59,11 @@ struct Problem {
 
   std::vector<float> run(Matmul &matmul) const {
     std::vector<float> result = c;
-    bool bf16 = shape.format == MatmulFormat::Bf16;
-    Status done = bf16 ? matmul.run(shape, a16.data(), w16.data(), result.data())
-                       : matmul.run(shape, a.data(), w.data(), result.data());
+    const void *left =
+        shape.format == MatmulFormat::Bf16 ? static_cast<const void *>(a16.data()) : a.data();
+    const void *right =
+        shape.format == MatmulFormat::F32 ? static_cast<const void *>(w.data()) : w16.data();
+    Status done = matmul.run(shape, left, right, result.data());
     EXPECT_TRUE(done) << done.error().message;
     return result;
   }
@@ -86,8 +88,8 @@ void expectProduct(const Problem &problem, const std::vector<float> &result) {
 class MatmulTest : public testing::TestWithParam<MatmulFormat> {
 protected:
   void SetUp() override {
-    if (GetParam() == MatmulFormat::Bf16 && !cpuHas("avx512bw"))
-      GTEST_SKIP() << "this CPU has no AVX-512: bf16 products are not tested";
+    if (GetParam() == MatmulFormat::Bf16 && !cpuHas("avx512bf16"))
+      GTEST_SKIP() << "this CPU has no AVX512-BF16: bf16 products are not tested";
   }
   Pool pool{2};
   Matmul matmul{pool};
@@ -158,8 +160,11 @@ TEST_P(MatmulTest, OnePrimitivePerShapeAndABound) {
 }
 
 std::string formatName(const testing::TestParamInfo<MatmulFormat> &info) {
-  return info.param == MatmulFormat::F32 ? "F32" : "Bf16";
+  constexpr const char *names[] = {"F32", "Bf16", "F32Bf16"};
+  return names[static_cast<int>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Formats, MatmulTest,
-                         testing::Values(MatmulFormat::F32, MatmulFormat::Bf16), formatName);
+                         testing::Values(MatmulFormat::F32, MatmulFormat::Bf16,
+                                         MatmulFormat::F32Bf16),
+                         formatName);
 } // namespace
