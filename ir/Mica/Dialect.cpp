@@ -31,20 +31,6 @@ static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
   printer << stringifyEnum(attr.getValue());
 }
 
-/// The same where the attribute may be absent.
-static OptionalParseResult parseOptionalWord(OpAsmParser &parser, ComposeAttr &attr) {
-  for (Compose value : {Compose::Concat, Compose::Stack, Compose::Interleave})
-    if (succeeded(parser.parseOptionalKeyword(stringifyEnum(value)))) {
-      attr = ComposeAttr::get(parser.getContext(), value);
-      return success();
-    }
-  return std::nullopt;
-}
-
-static void printOptionalWord(OpAsmPrinter &printer, Operation *op, ComposeAttr attr) {
-  printWord(printer, op, attr);
-}
-
 #define GET_ATTRDEF_CLASSES
 #include "ir/Mica/MicaAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES

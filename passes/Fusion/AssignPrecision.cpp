@@ -147,7 +147,8 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     if (failed(assignWeights()))
       return signalPassFailure();
     Type cache = typeOf(kv);
-    convertCaches(getOperation(), [&](KvCacheType type) {
+    convertCaches(getOperation(), [&](Value value) {
+      auto type = cast<KvCacheType>(value.getType());
       return KvCacheType::get(type.getContext(), type.getLayers(), type.getHeads(),
                               type.getHeadDim(), cache, type.getLayout());
     });

@@ -36,6 +36,22 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
       .Default(WeightUse::None);
 }
 
+bool WeightUses::isUsedAs(Value value, WeightUse use) {
+  std::pair<Value, int> key{value, static_cast<int>(use)};
+  if (auto entry = known.find(key); entry != known.end())
+    return entry->second;
+  // Functions do not recurse: the call graph of a model is a tree.
+  bool used = llvm::any_of(value.getUses(), [&](OpOperand &operand) {
+    if (classifyWeightUse(operand) == use)
+      return true;
+    auto call = dyn_cast<func::CallOp>(operand.getOwner());
+    auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+    return callee && !callee.isExternal() &&
+           isUsedAs(callee.getArgument(operand.getOperandNumber()), use);
+  });
+  return known[key] = used;
+}
+
 /// The function whose arguments all of `weights` are, or null.
 static func::FuncOp getFunctionOf(ValueRange weights) {
   Block *entry = nullptr;
@@ -134,7 +150,7 @@ WeightOp WeightComposer::composeSymbols(OpBuilder &builder, ArrayRef<WeightOp> i
       detached, builder.getFusedLoc(locations), composeNames(names), type,
       builder.getStrArrayAttr(composeSources(inputs, composition)),
       ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
-      /*layout=*/PackedLayoutAttr(), /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr());
+      /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr());
   // Beside its parts, so that the weights of a layer stay together; renamed where the name is
   // taken.
   symbols.insert(result, Block::iterator(inputs.front()));

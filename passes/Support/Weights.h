@@ -20,6 +20,20 @@ enum class WeightUse {
 /// What `operand` is for its owner.
 WeightUse classifyWeightUse(mlir::OpOperand &operand);
 
+/// What weights are used for, through calls.
+class WeightUses {
+public:
+  explicit WeightUses(const mlir::SymbolTable &symbols) : symbols(symbols) {}
+
+  /// Whether `value` reaches an operand of that use.
+  bool isUsedAs(mlir::Value value, WeightUse use);
+
+private:
+  const mlir::SymbolTable &symbols;
+  /// Of arguments, which many calls share.
+  llvm::DenseMap<std::pair<mlir::Value, int>, bool> known;
+};
+
 /// How several weights become one, in the words of `mica.weight`.
 enum class Composition {
   Concat,          ///< rows one after the other
