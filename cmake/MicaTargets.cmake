@@ -42,6 +42,7 @@ function(mica_add_tool name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
   target_precompile_headers(${name} REUSE_FROM MicaPch)
+  set_property(GLOBAL APPEND PROPERTY MICA_TOOLS ${name})
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 

@@ -19,7 +19,7 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
                        OptionalAttr<I64Attr>:$rotary_dim, OptionalAttr<Mica_RopeScaling>:$scaling);
   let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
-    $x `,` $positions $pairing `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)? (`scaling` `(` $scaling^ `)`)?
+    $x `,` $positions custom<Word>($pairing) `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)? (`scaling` `(` $scaling^ `)`)?
     attr-dict `:` type($x) `,` type($positions)
   }];
   let hasVerifier = 1;
@@ -105,7 +105,7 @@ def Mica_AttentionOp : Mica_PureOp<"attention"> {
   let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
     $q `,` $k `,` $v `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
-    (`key_mask` `(` $key_mask^ `:` type($key_mask) `)`)? $mask `scale` `(` $scale `)`
+    (`key_mask` `(` $key_mask^ `:` type($key_mask) `)`)? custom<Word>($mask) `scale` `(` $scale `)`
     (`window` `(` $window^ `)`)? (`softcap` `(` $softcap^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `->` type($result)
   }];

@@ -54,7 +54,7 @@ LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int
   return success();
 }
 
-LogicalResult KvLayoutAttr::verify(EmitError emitError, int64_t block, int64_t depth) {
+LogicalResult KvLayoutAttr::verify(EmitError emitError, KvKind, int64_t block, int64_t depth) {
   if (block <= 0 || depth <= 0 || block % depth != 0)
     return emitError() << "block must be a positive multiple of depth";
   return success();

@@ -11,10 +11,43 @@ using namespace mica;
 #include "ir/Mica/MicaDialect.cpp.inc"
 #include "ir/Mica/MicaEnums.cpp.inc"
 
+/// An enum attribute as a bare word: `half`.
+template <typename EnumAttrT>
+static ParseResult parseWord(OpAsmParser &parser, EnumAttrT &attr) {
+  using Enum = decltype(attr.getValue());
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<Enum> value = symbolizeEnum<Enum>(word);
+  if (!value)
+    return parser.emitError(loc) << "'" << word << "' is no " << EnumAttrT::getMnemonic();
+  attr = EnumAttrT::get(parser.getContext(), *value);
+  return success();
+}
+
+template <typename EnumAttrT>
+static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
+  printer << stringifyEnum(attr.getValue());
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "ir/Mica/MicaAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ir/Mica/MicaTypes.cpp.inc"
+/// concat, stack, interleave or nothing: an optional group of the assembly format cannot begin with a bare word.
+static ParseResult parseComposition(OpAsmParser &parser, ComposeAttr &compose) {
+  StringRef word;
+  if (succeeded(parser.parseOptionalKeyword(&word, {"concat", "stack", "interleave"})))
+    compose = ComposeAttr::get(parser.getContext(), *symbolizeCompose(word));
+  return success();
+}
+
+static void printComposition(OpAsmPrinter &printer, WeightOp, ComposeAttr compose) {
+  if (compose)
+    printer << stringifyCompose(compose.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "ir/Mica/MicaOps.cpp.inc"
 

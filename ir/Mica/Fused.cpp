@@ -30,7 +30,7 @@ LogicalResult RopeTableOp::verify() {
 LogicalResult QkvAppendOp::verify() {
   KvCacheType keys = getKCache().getType(), values = getVCache().getType();
   RankedTensorType q = shapeOf(getQ());
-  if (keys != values)
+  if (keys.withoutLayout() != values.withoutLayout())
     return emitOpError() << "key cache " << keys << " and value cache " << values << " differ";
   int64_t columns = (q.getDimSize(1) + 2 * keys.getHeads()) * keys.getHeadDim();
   if (failed(requireSize(*this, "a head of q", q.getDimSize(2), keys.getHeadDim(), "head_dim of the cache")) ||

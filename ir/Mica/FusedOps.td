@@ -57,7 +57,7 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments, AllT
   let results = (outs Mica_Heads:$q, Mica_KvCacheType:$k_next, Mica_KvCacheType:$v_next);
   let assemblyFormat = [{
     $qkv `,` $table `,` $k_cache `,` $v_cache `[` $layer `]` `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
-    (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)? $pairing (`eps` `(` $eps^ `)`)? attr-dict
+    (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)? custom<Word>($pairing) (`eps` `(` $eps^ `)`)? attr-dict
     `:` type($qkv) `,` type($table) `,` type($k_cache) `,` type($v_cache) `->` type($q)
   }];
   let hasVerifier = 1;
@@ -77,7 +77,7 @@ def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
   let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, Mica_ActivationAttr:$activation, OptionalAttr<Mica_KernelKindAttr>:$kernel);
   let results = (outs Mica_Rows:$result);
   let assemblyFormat = [{
-    $x `,` $weight $activation (`kernel` `(` $kernel^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
+    $x `,` $weight custom<Word>($activation) (`kernel` `(` custom<Word>($kernel)^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -95,6 +95,6 @@ def Mica_GluOp : Mica_PureOp<"glu"> {
   }];
   let arguments = (ins Mica_Rows32:$x, Mica_ActivationAttr:$activation);
   let results = (outs Mica_Rows:$result);
-  let assemblyFormat = "$x $activation attr-dict `:` type($x) `->` type($result)";
+  let assemblyFormat = "$x custom<Word>($activation) attr-dict `:` type($x) `->` type($result)";
   let hasVerifier = 1;
 }

@@ -33,7 +33,7 @@ def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
   let results = (outs Mica_Rows32:$result);
   let assemblyFormat = [{
     $x `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
-    (`kernel` `(` $kernel^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
+    (`kernel` `(` custom<Word>($kernel)^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -52,7 +52,7 @@ def Mica_LmHeadOp : Mica_PureOp<"lm_head"> {
   let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, OptionalAttr<Mica_KernelKindAttr>:$kernel);
   let results = (outs Mica_Rows32:$result);
   let assemblyFormat = [{
-    $x `,` $weight (`kernel` `(` $kernel^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
+    $x `,` $weight (`kernel` `(` custom<Word>($kernel)^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
 }

@@ -55,6 +55,10 @@ def Mica_KernelKind : Mica_Enum<"KernelKind", "who computes a product", [
   I32EnumAttrCase<"OneDnn", 1, "onednn">]>;
 def Mica_KernelKindAttr : Mica_EnumAttr<Mica_KernelKind, "kernel">;
 
+def Mica_KvKind : Mica_Enum<"KvKind", "what a cache holds", [
+  I32EnumAttrCase<"Keys", 0, "keys">,
+  I32EnumAttrCase<"Values", 1, "values">]>;
+
 class Mica_Attr<string name, string attrMnemonic> : AttrDef<Mica_Dialect, name> {
   let mnemonic = attrMnemonic;
   let genVerifyDecl = 1;
@@ -98,7 +102,7 @@ def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, 
 def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
   let summary = "a matrix [N, K] stored in blocks of columns of the product";
   let description = [{
-    `#mica.packed<columns = 64, depth = 2, k_block = 32>` stores the matrix [N, K] as
+    It is the encoding of a weight's tensor type: `tensor<64x32xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>` stores the matrix [N, K] as
     [ceil(N / 64)][ceil(K / 32) * 32 / 2][64][2], zero where it is padded. Groups of `depth` values along K stand
     beside each other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
 
@@ -121,8 +125,8 @@ def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
     [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each other,
     because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
   }];
-  let parameters = (ins "int64_t":$block, "int64_t":$depth);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins EnumParameter<Mica_KvKind>:$kind, "int64_t":$block, "int64_t":$depth);
+  let assemblyFormat = "`<` $kind `,` struct($block, $depth) `>`";
 }
 
 def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
@@ -137,6 +141,8 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
   let assemblyFormat = [{ `<` $layers `x` $heads `x` $headDim `x` $elementType (`,` $layout^)? `>` }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// The same cache before its layout was chosen.
+    KvCacheType withoutLayout() { return get(getContext(), getLayers(), getHeads(), getHeadDim(), getElementType(), {}); }
     /// [layers, sequences (dynamic), heads, blocks of positions (dynamic), elements of a block]; needs a layout.
     ::llvm::SmallVector<int64_t> getPhysicalShape();
     /// Bytes that one position of one sequence takes over all layers, without padding.

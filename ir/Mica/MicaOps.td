@@ -4,24 +4,27 @@
 #define MICA_OPS
 
 include "MicaAttrs.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 
-// Constraints, named as people would say them.
+// Constraints, named as people would say them. Only the number of rows, sequences and positions is dynamic.
+class Mica_StaticFrom<int axis> : CPred<"!::llvm::is_contained(::llvm::cast<::mlir::ShapedType>($_self).getShape().drop_front("
+                                        # axis # "), ::mlir::ShapedType::kDynamic)">;
 def Mica_Float : AnyTypeOf<[F32, BF16, F16], "f32, bf16 or f16">;
 def Mica_Compute : AnyTypeOf<[F32, BF16], "f32 or bf16">;
-def Mica_Rows : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[2]>], "rows [T, C] of f32 or bf16">;
-def Mica_Rows32 : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>], "rows [T, C] of f32">;
-def Mica_Heads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[3]>], "heads [T, H, D] of f32 or bf16">;
-def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[2, 3]>], "rows [T, C] or heads [T, H, D] of f32 or bf16">;
+def Mica_Rows : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C] of f32 or bf16">;
+def Mica_Rows32 : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C] of f32">;
+def Mica_Heads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, D] of f32 or bf16">;
+def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C] or heads [T, H, D] of f32 or bf16">;
 def Mica_RowIndex : RankedTensorOf<[I32], [HasAnyRankOfPred<[1]>], "one i32 per row">;
-def Mica_Keys : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[4]>], "keys or values [B, P, G, D] of f32 or bf16">;
+def Mica_Keys : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[4]>, Mica_StaticFrom<2>], "keys or values [B, P, G, D] of f32 or bf16">;
 def Mica_Vector : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[1]>], "a weight vector">;
 def Mica_Matrix : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight matrix [N, K]">;
 def Mica_Matrices : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[3]>], "weight matrices [E, N, K]">;
 def Mica_KeyMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[2]>], "a key mask [B, P] of i1">;
-def Mica_Picks : RankedTensorOf<[I32], [HasAnyRankOfPred<[2]>], "chosen experts [T, k] of i32">;
+def Mica_Picks : RankedTensorOf<[I32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "chosen experts [T, k] of i32">;
 
 class Mica_Op<string mnemonic, list<Trait> traits = []> : Op<Mica_Dialect, mnemonic, traits>;
 class Mica_PureOp<string mnemonic, list<Trait> traits = []> : Mica_Op<mnemonic, !listconcat(traits, [Pure])>;

@@ -15,7 +15,7 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate"> {
   let arguments = (ins Mica_Rows32:$x, Mica_Matrix:$gate, Mica_ScoringAttr:$scoring, I64Attr:$k, UnitAttr:$normalize);
   let results = (outs Mica_Rows32:$weights, Mica_Picks:$experts);
   let assemblyFormat = [{
-    $x `,` $gate $scoring `k` `(` $k `)` (`normalize` $normalize^)? attr-dict
+    $x `,` $gate custom<Word>($scoring) `k` `(` $k `)` (`normalize` $normalize^)? attr-dict
     `:` type($x) `,` type($gate) `->` type($weights) `,` type($experts)
   }];
   let hasVerifier = 1;
@@ -38,7 +38,7 @@ def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
   let results = (outs Mica_Rows32:$result);
   let assemblyFormat = [{
     $x `,` $weights `,` $experts `,` $gate `,` $down (`up` `(` $up^ `:` type($up) `)`)?
-    (`residual` `(` $residual^ `:` type($residual) `)`)? $activation `inner` `(` $inner `)` attr-dict
+    (`residual` `(` $residual^ `:` type($residual) `)`)? custom<Word>($activation) `inner` `(` $inner `)` attr-dict
     `:` type($x) `,` type($weights) `,` type($experts) `,` type($gate) `,` type($down) `->` type($result)
   }];
   let hasVerifier = 1;

@@ -18,7 +18,7 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
                        DefaultValuedAttr<F64Attr, "0.0">:$gain_offset);
   let results = (outs Mica_RowsOrHeads:$result);
   let assemblyFormat = [{
-    $x `,` $weight `eps` `(` $eps `)` (`rounding` `(` $rounding^ `)`)? (`gain_offset` `(` $gain_offset^ `)`)?
+    $x `,` $weight `eps` `(` $eps `)` (`rounding` `(` custom<Word>($rounding)^ `)`)? (`gain_offset` `(` $gain_offset^ `)`)?
     attr-dict `:` type($x) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;

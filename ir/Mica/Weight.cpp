@@ -2,6 +2,8 @@
 
 #include "ir/Mica/Verify.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace mica;
 
@@ -22,6 +24,8 @@ LogicalResult WeightOp::verify() {
     return emitOpError("needs a tensor type of static, non-empty shape");
   if (!type.getElementType().isF32() && !type.getElementType().isBF16() && !type.getElementType().isF16())
     return emitOpError() << "holds f32, bf16 or f16, got " << type.getElementType();
+  if (getCompose() && !getSources())
+    return emitOpError("says how it is composed, but not of what");
   int64_t count = getSourceNames().size();
   if (count == 0)
     return emitOpError("has an empty list of sources");
@@ -38,12 +42,48 @@ LogicalResult WeightOp::verify() {
   return success();
 }
 
-LogicalResult GetWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getWeightAttr());
+static LogicalResult verifyWeightSymbol(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &symbols) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, name);
   if (!weight)
-    return emitOpError() << "refers to " << getWeightAttr() << ", which is no mica.weight";
-  if (weight.getTensorType() != getResult().getType())
-    return emitOpError() << "has type " << getResult().getType() << ", but " << getWeightAttr() << " is "
-                         << weight.getTensorType();
+    return op->emitOpError() << "refers to " << name << ", which is no mica.weight";
+  if (weight.getTensorType() != type)
+    return op->emitOpError() << "has type " << type << ", but " << name << " is " << weight.getTensorType();
   return success();
 }
+
+LogicalResult GetWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyWeightSymbol(*this, getWeightAttr(), getResult().getType(), symbols);
+}
+
+LogicalResult SelectWeightOp::verify() {
+  if (getWeights().empty())
+    return emitOpError("selects from an empty list of weights");
+  return success();
+}
+
+LogicalResult SelectWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (auto name : getWeights().getAsRange<FlatSymbolRefAttr>())
+    if (failed(verifyWeightSymbol(*this, name, getResult().getType(), symbols)))
+      return failure();
+  return success();
+}
+
+/// The last word of a tensor's name without `weight`, and its numbers: layers.3.experts.1.up_proj.weight => up_proj.3.1.
+static std::string shortName(StringRef symbol) {
+  SmallVector<StringRef> parts;
+  symbol.split(parts, '.', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  if (parts.size() > 1 && parts.back() == "weight")
+    parts.pop_back();
+  auto isNumber = [](StringRef part) { return llvm::all_of(part, llvm::isDigit); };
+  auto word = llvm::find_if_not(llvm::reverse(parts), isNumber);
+  if (word == parts.rend())
+    return "weight";
+  std::string name = word->str();
+  if (*word == "bias" && std::next(word) != parts.rend())
+    name = (*std::next(word) + ".bias").str();
+  for (StringRef part : llvm::make_filter_range(parts, isNumber))
+    name += ("." + part).str();
+  return name;
+}
+
+void GetWeightOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), shortName(getWeight())); }

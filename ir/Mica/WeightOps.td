@@ -7,8 +7,9 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     Without `sources` the symbol's name is the tensor's. Several sources are joined along the rows (`concat`), become
     the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole blocks,
     that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices that are
-    composed themselves, `parts` sources at a time are interleaved and the results stacked. `layout` is set at stage `kernels`;
-    `offset` and `bytes` say where the program stores the packed weight.
+    composed themselves, `parts` sources at a time are interleaved and the results stacked. At stage `kernels` the
+    encoding of the type is the layout (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that
+    carries the weight; `offset` and `bytes` say where the program stores it.
 
     Example:
     ```mlir
@@ -19,9 +20,9 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
                        OptionalAttr<StrArrayAttr>:$sources, OptionalAttr<Mica_ComposeAttr>:$compose,
                        DefaultValuedAttr<I64Attr, "1">:$parts,
-                       OptionalAttr<Mica_PackedLayoutAttr>:$layout, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes);
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes);
   let assemblyFormat = [{
-    $sym_name (`from` $sources^)? ($compose^)? (`parts` `(` $parts^ `)`)? (`layout` `(` $layout^ `)`)?
+    $sym_name (`from` $sources^ custom<Composition>($compose))? (`parts` `(` $parts^ `)`)?
     (`at` $offset^)? (`bytes` $bytes^)? attr-dict `:` $type
   }];
   let hasVerifier = 1;
@@ -32,9 +33,13 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   }];
 }
 
-def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the value of a weight";
   let description = [{
+    The tensor that the symbol stands for, composed of its sources and rounded to its type. Printed, the value is named
+    after the symbol: `%q_proj.3` is `@"model.layers.3.self_attn.q_proj.weight"`.
+
     Example:
     ```mlir
     %w = mica.get_weight @"model.norm.weight" : tensor<64xf32>
@@ -43,4 +48,20 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
   let arguments = (ins FlatSymbolRefAttr:$weight);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$weight attr-dict `:` type($result)";
+}
+
+def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the value of one of several weights of a type";
+  let description = [{
+    `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed weights.
+
+    Example:
+    ```mlir
+    %w = mica.select_weight [@"layers.0.norm.weight", @"layers.1.norm.weight"][%layer] : tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$weights, Index:$index);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$weights `[` $index `]` attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }

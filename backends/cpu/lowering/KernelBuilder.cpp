@@ -1,0 +1,142 @@
+//===- KernelBuilder.cpp - emitting kernels -----------------------------------===//
+
+#include "backends/cpu/lowering/KernelBuilder.h"
+
+using namespace mlir;
+using namespace mica::cpu;
+
+// Sums of lanes may be taken as a tree: a chain of sixteen additions is slower and no more exact.
+static constexpr arith::FastMathFlags kTree = arith::FastMathFlags::reassoc;
+
+Value KernelBuilder::reduceAdd(Value vector) {
+  return vector::ReductionOp::create(*this, vector::CombiningKind::ADD, vector, kTree);
+}
+
+Value KernelBuilder::reduceMax(Value vector) {
+  return vector::ReductionOp::create(*this, vector::CombiningKind::MAXNUMF, vector,
+                                     kTree | arith::FastMathFlags::nnan);
+}
+
+Value KernelBuilder::toF32(Value value) {
+  Type wide = getF32Type();
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    wide = vector.clone(wide);
+  return value.getType() == wide ? value : arith::ExtFOp::create(*this, wide, value).getResult();
+}
+
+Value KernelBuilder::fromF32(Value value, Type element) {
+  Type narrow = element;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    narrow = vector.clone(element);
+  return value.getType() == narrow ? value : arith::TruncFOp::create(*this, narrow, value).getResult();
+}
+
+Value KernelBuilder::loadVector(Value buffer, ValueRange at, Value live, int64_t lanes) {
+  if (!live)
+    return toF32(loadRaw(buffer, at, lanes));
+  VectorType type = vec(elementOf(buffer), lanes);
+  Value zero = arith::ConstantOp::create(*this, getZeroAttr(type));
+  return toF32(vector::MaskedLoadOp::create(*this, type, buffer, at, maskOf(live, lanes), zero));
+}
+
+void KernelBuilder::storeVector(Value vector, Value buffer, ValueRange at, Value live) {
+  Value narrow = fromF32(vector, elementOf(buffer));
+  if (!live) {
+    vector::StoreOp::create(*this, narrow, buffer, at);
+    return;
+  }
+  int64_t lanes = cast<VectorType>(narrow.getType()).getDimSize(0);
+  vector::MaskedStoreOp::create(*this, buffer, at, maskOf(live, lanes), narrow);
+}
+
+Value KernelBuilder::stackBuffer(ArrayRef<int64_t> shape, Type element) {
+  return memref::AllocaOp::create(*this, MemRefType::get(shape, element), getI64IntegerAttr(64));
+}
+
+void KernelBuilder::loop(Value from, Value to, int64_t step, Body body) {
+  auto op = scf::ForOp::create(*this, from, to, idx(step));
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.getBody());
+  body(op.getInductionVar());
+}
+
+SmallVector<Value> KernelBuilder::carry(Value from, Value to, int64_t step, ValueRange inits, CarryBody body) {
+  auto op = scf::ForOp::create(*this, from, to, idx(step), inits);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.getBody());
+  scf::YieldOp::create(*this, body(op.getInductionVar(), op.getRegionIterArgs()));
+  return SmallVector<Value>(op.getResults());
+}
+
+void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
+  auto op = scf::IfOp::create(*this, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.thenBlock());
+  body();
+}
+
+void KernelBuilder::eachVector(int64_t columns, llvm::function_ref<void(Value, Value)> body) {
+  int64_t whole = columns / kLanes * kLanes;
+  if (whole)
+    loop(idx(0), idx(whole), kLanes, [&](Value column) { body(column, Value()); });
+  if (whole != columns)
+    body(idx(whole), idx(columns - whole));
+}
+
+Value KernelBuilder::eachVector(int64_t columns, Value init, llvm::function_ref<Value(Value, Value, Value)> body) {
+  int64_t whole = columns / kLanes * kLanes;
+  if (whole)
+    init = carry(idx(0), idx(whole), kLanes, init, [&](Value column, ValueRange carried) -> SmallVector<Value> {
+      return {body(column, Value(), carried[0])};
+    })[0];
+  return whole == columns ? init : body(idx(whole), idx(columns - whole), init);
+}
+
+KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target) : module(module), target(target), symbols(module) {}
+
+func::FuncOp KernelLibrary::getOrCreate(StringRef base, StringRef spec, ArrayRef<Type> types, Location loc, Build build) {
+  std::string key = (base + "|" + spec).str();
+  llvm::raw_string_ostream stream(key);
+  for (Type type : types)
+    stream << '|' << type;
+  func::FuncOp &known = kernels[key];
+  if (known)
+    return known;
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  SmallVector<Type> inputs(2, builder.getIndexType());
+  llvm::append_range(inputs, types);
+  known = func::FuncOp::create(builder, loc, base, builder.getFunctionType(inputs, {}));
+  known.setPrivate();
+  known->setAttr(kKernelAttr, builder.getUnitAttr());
+  // Inserting into the symbol table makes the name unique.
+  symbols.insert(known);
+  builder.setInsertionPointToStart(known.addEntryBlock());
+  KernelBuilder body(loc, builder, target);
+  build(body, known.getArguments());
+  func::ReturnOp::create(body);
+  return known;
+}
+
+memref::GlobalOp KernelLibrary::getOrCreateTable(StringRef base, DenseElementsAttr values, Location loc) {
+  memref::GlobalOp &known = tables[values];
+  if (known)
+    return known;
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto type = MemRefType::get(values.getType().getShape(), values.getElementType());
+  known = memref::GlobalOp::create(builder, loc, base, builder.getStringAttr("private"), type, values, /*constant=*/true,
+                                   builder.getI64IntegerAttr(64));
+  symbols.insert(known);
+  return known;
+}
+
+MemRefType mica::cpu::kernelBufferType(RankedTensorType tensor) {
+  bool rows = tensor.getRank() >= 2 && tensor.isDynamicDim(0) && !tensor.isDynamicDim(tensor.getRank() - 1);
+  if (!rows)
+    return MemRefType::get(tensor.getShape(), tensor.getElementType());
+  SmallVector<int64_t> strides(tensor.getRank(), 1);
+  for (int64_t axis = tensor.getRank() - 2; axis > 0; --axis)
+    strides[axis] = strides[axis + 1] * tensor.getDimSize(axis + 1);
+  strides[0] = ShapedType::kDynamic;
+  return MemRefType::get(tensor.getShape(), tensor.getElementType(),
+                         StridedLayoutAttr::get(tensor.getContext(), ShapedType::kDynamic, strides));
+}

@@ -1,0 +1,144 @@
+//===- LowerToExec.cpp - mica ops => launches and oneDNN products --------------------===//
+
+#include "backends/cpu/lowering/Lowering.h"
+#include "backends/cpu/lowering/Passes.h"
+
+#include "mlir/Dialect/Func/Transforms/FuncConversions.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+
+namespace mica::cpu {
+#define GEN_PASS_DEF_LOWERTOEXEC
+#include "backends/cpu/lowering/Passes.h.inc"
+} // namespace mica::cpu
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+bool mica::cpu::isEntry(func::FuncOp function) { return function.isPublic() && !function.isExternal(); }
+
+PhysicalTypeConverter::PhysicalTypeConverter() {
+  addConversion([](Type type) { return type; });
+  addConversion([](KvCacheType cache) -> Type {
+    if (!cache.getLayout())
+      return cache;
+    return RankedTensorType::get(cache.getPhysicalShape(), cache.getElementType());
+  });
+  addConversion([](RankedTensorType tensor) -> Type {
+    auto layout = dyn_cast_or_null<PackedLayoutAttr>(tensor.getEncoding());
+    if (!layout)
+      return tensor;
+    // A matrix, or a stack of matrices, each of which is packed.
+    SmallVector<int64_t> shape(tensor.getShape().drop_back(2));
+    int64_t n = tensor.getDimSize(tensor.getRank() - 2), k = tensor.getShape().back();
+    shape.append({roundUp(n, layout.getColumns()) / layout.getColumns(), roundUp(k, layout.getKBlock()) / layout.getDepth(),
+                  layout.getColumns(), layout.getDepth()});
+    return RankedTensorType::get(shape, tensor.getElementType());
+  });
+  auto cast = [](OpBuilder &builder, Type type, ValueRange inputs, Location loc) -> Value {
+    return UnrealizedConversionCastOp::create(builder, loc, type, inputs).getResult(0);
+  };
+  addSourceMaterialization(cast);
+  addTargetMaterialization(cast);
+}
+
+SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value tasks, ValueRange inputs, ValueRange outputs,
+                                        KernelLibrary::Build build) {
+  SmallVector<Type> types;
+  for (ValueRange values : {inputs, outputs})
+    for (Value value : values) {
+      auto tensor = dyn_cast<RankedTensorType>(value.getType());
+      types.push_back(tensor ? Type(kernelBufferType(tensor)) : value.getType());
+    }
+  func::FuncOp kernel = kernels.getOrCreate(base, spec, types, loc, build);
+  auto op = exec::LaunchOp::create(rewriter, loc, outputs.getTypes(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()), tasks, inputs, outputs);
+  return SmallVector<Value>(op.getResults());
+}
+
+Value Launcher::rowsOf(Value tensor) { return tensor::DimOp::create(rewriter, loc, tensor, 0); }
+Value Launcher::constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
+
+Value Launcher::empty(Type type, Value rows) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<Value> extents(tensor.getNumDynamicDims(), rows);
+  return tensor::EmptyOp::create(rewriter, loc, tensor, extents);
+}
+
+namespace {
+
+struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
+  using LowerToExecBase::LowerToExecBase;
+
+  void runOnOperation() override {
+    addEntryArguments();
+    if (failed(convert()))
+      return signalPassFailure();
+    removeReads();
+    storeLogits();
+  }
+
+private:
+  /// Entry functions take the weights, scratch memory and the place for the logits behind the caches.
+  void addEntryArguments() {
+    Builder builder(&getContext());
+    auto bytes = MemRefType::get(ShapedType::kDynamic, builder.getI8Type());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!isEntry(function))
+        continue;
+      auto logits = cast<RankedTensorType>(function.getResultTypes().front());
+      Type types[] = {bytes, bytes, MemRefType::get(logits.getShape(), logits.getElementType())};
+      for (Type type : types)
+        (void)function.insertArgument(function.getNumArguments(), type, {}, function.getLoc());
+    }
+  }
+
+  LogicalResult convert() {
+    MLIRContext *context = &getContext();
+    PhysicalTypeConverter converter;
+    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot});
+    RewritePatternSet patterns(context);
+    populateRowPatterns(patterns, converter, kernels);
+    populateProductPatterns(patterns, converter, kernels);
+    populateAttentionPatterns(patterns, converter, kernels);
+    populateMoePatterns(patterns, converter, kernels);
+    populateWeightPatterns(patterns, converter, kernels);
+    populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns, converter);
+    populateCallOpTypeConversionPattern(patterns, converter);
+    populateReturnOpTypeConversionPattern(patterns, converter);
+    ConversionTarget target(*context);
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns, target);
+    target.addIllegalDialect<MicaDialect>();
+    // Symbols stay for the packer; reads of caches vanish with the attention that looks through them.
+    target.addLegalOp<WeightOp, KvReadOp>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp op) { return converter.isSignatureLegal(op.getFunctionType()); });
+    target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp>([&](Operation *op) { return converter.isLegal(op); });
+    return applyPartialConversion(getOperation(), target, std::move(patterns));
+  }
+
+  void removeReads() {
+    getOperation().walk([](KvReadOp op) {
+      Value cache = op.getCache();
+      op.erase();
+      if (Operation *cast = cache.getDefiningOp(); cast && isa<UnrealizedConversionCastOp>(cast) && cast->use_empty())
+        cast->erase();
+    });
+  }
+
+  /// return %logits, %caches... => the logits stored into the last argument, the caches returned
+  void storeLogits() {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!isEntry(function))
+        continue;
+      auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+      OpBuilder builder(ret);
+      Value target = function.getArguments().back();
+      bufferization::MaterializeInDestinationOp::create(builder, ret.getLoc(), Type(), ret.getOperand(0), target, /*restrict=*/true,
+                                                        /*writable=*/true);
+      ret->eraseOperand(0);
+      function.setType(builder.getFunctionType(function.getArgumentTypes(), function.getResultTypes().drop_front()));
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,81 @@
+//===- Lowering.h - what the lowering patterns share ----------------*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_LOWERING_LOWERING_H
+#define MICA_BACKENDS_CPU_LOWERING_LOWERING_H
+
+#include "backends/cpu/lowering/kernels/Kernels.h"
+#include "ir/Exec/Exec.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Support/Format.h"
+
+namespace mica::cpu {
+
+/// Everything that a kernel depends on as one text; floating point numbers in full precision.
+template <typename... Parts> std::string specOf(const Parts &...parts) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  auto print = [&](const auto &part) {
+    if constexpr (std::is_floating_point_v<std::decay_t<decltype(part)>>)
+      stream << llvm::format("%.17g", static_cast<double>(part));
+    else
+      stream << part;
+    stream << ',';
+  };
+  (print(parts), ...);
+  return text;
+}
+
+/// The name of a product's kernel: `base_NxK`.
+inline std::string productName(llvm::StringRef base, int64_t n, int64_t k) {
+  return (base + "_" + llvm::Twine(n) + "x" + llvm::Twine(k)).str();
+}
+
+/// Caches and packed weights as tensors of their physical shapes; everything else stays.
+class PhysicalTypeConverter : public mlir::TypeConverter {
+public:
+  PhysicalTypeConverter();
+};
+
+/// A pattern that turns a mica op into launches.
+template <typename Op> class Lowering : public mlir::OpConversionPattern<Op> {
+public:
+  Lowering(const mlir::TypeConverter &converter, mlir::MLIRContext *context, KernelLibrary &kernels)
+      : mlir::OpConversionPattern<Op>(converter, context), kernels(kernels) {}
+
+protected:
+  KernelLibrary &kernels;
+};
+
+/// Emits one launch.
+class Launcher {
+public:
+  Launcher(mlir::ConversionPatternRewriter &rewriter, mlir::Location loc, KernelLibrary &kernels)
+      : rewriter(rewriter), loc(loc), kernels(kernels) {}
+
+  /// The launch of kernel `base` over `tasks`; returns the new values of the outputs. `spec` names all that the kernel depends on
+  /// besides its types.
+  mlir::SmallVector<mlir::Value> operator()(llvm::StringRef base, llvm::StringRef spec, mlir::Value tasks,
+                                            mlir::ValueRange inputs, mlir::ValueRange outputs, KernelLibrary::Build build);
+
+  /// Extent of the leading axis.
+  mlir::Value rowsOf(mlir::Value tensor);
+  mlir::Value constant(int64_t value);
+  /// An uninitialised tensor of `type`, whose dynamic extents are all `rows`.
+  mlir::Value empty(mlir::Type type, mlir::Value rows);
+
+  mlir::ConversionPatternRewriter &rewriter;
+  mlir::Location loc;
+  KernelLibrary &kernels;
+};
+
+void populateRowPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
+void populateProductPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
+void populateAttentionPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
+void populateMoePatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
+void populateWeightPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_LOWERING_LOWERING_H

@@ -1,0 +1,29 @@
+//===- Pipeline.cpp - from stage `kernels` to stage `loops` ----------------------------===//
+
+#include "backends/cpu/lowering/Passes.h"
+
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mica::cpu;
+
+void mica::cpu::buildLoopsPipeline(OpPassManager &pm, bool bf16Dot) {
+  pm.addPass(createLowerToExec({bf16Dot}));
+  // No CSE here: it would make one empty tensor, and so one buffer, of several.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(bufferization::createEmptyTensorEliminationPass());
+  bufferization::OneShotBufferizePassOptions options;
+  options.bufferizeFunctionBoundaries = true;
+  options.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(options));
+  pm.addPass(bufferization::createDropEquivalentBufferResultsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createVerifyInPlace());
+  pm.addPass(createPlanBuffers());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}

@@ -1,0 +1,206 @@
+//===- PlanBuffers.cpp - allocations => views of one scratch buffer --------------------===//
+
+#include "backends/cpu/lowering/Passes.h"
+
+#include "mlir/Analysis/Liveness.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+namespace mica::cpu {
+#define GEN_PASS_DEF_PLANBUFFERS
+#include "backends/cpu/lowering/Passes.h.inc"
+} // namespace mica::cpu
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+/// One allocation: alive from its first to its last use, as positions in its block.
+struct Buffer {
+  memref::AllocOp alloc;
+  int64_t bytes; ///< per row where the buffer has rows, else in all; a multiple of the alignment
+  bool perRow;
+  unsigned first, last;
+  int64_t offset = 0;
+};
+
+/// Bytes that a function needs for itself and for what it calls.
+struct Need {
+  int64_t perRow = 0, fixed = 0;
+};
+
+struct PlanBuffersPass : mica::cpu::impl::PlanBuffersBase<PlanBuffersPass> {
+  void runOnOperation() override {
+    Need most;
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (!isEntry(function))
+        continue;
+      std::optional<Need> need = planFunction(function);
+      if (!need)
+        return signalPassFailure();
+      most.perRow = std::max(most.perRow, need->perRow);
+      most.fixed = std::max(most.fixed, need->fixed);
+    }
+    Builder builder(&getContext());
+    getOperation()->setAttr("mica.scratch_per_row", builder.getI64IntegerAttr(most.perRow));
+    getOperation()->setAttr("mica.scratch_fixed", builder.getI64IntegerAttr(most.fixed));
+  }
+
+private:
+  static Value scratchOf(func::FuncOp function) {
+    unsigned fromEnd = kEntryArguments - static_cast<unsigned>(EntryArgument::Scratch);
+    return isEntry(function) ? function.getArgument(function.getNumArguments() - fromEnd)
+                             : function.getArgument(function.getNumArguments() - 1);
+  }
+
+  /// Plans an entry and the functions that it calls, which share the scratch memory behind its own buffers.
+  std::optional<Need> planFunction(func::FuncOp function) {
+    FailureOr<SmallVector<Buffer>> buffers = collect(function);
+    if (failed(buffers))
+      return std::nullopt;
+    Need own = place(*buffers);
+    Need need = own;
+    SmallVector<func::CallOp> calls;
+    function.walk([&](func::CallOp call) { calls.push_back(call); });
+    for (func::CallOp call : calls) {
+      auto callee = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
+      if (callee.isExternal())
+        continue;
+      Need &known = planned[callee];
+      if (!visited.contains(callee)) {
+        visited.insert(callee);
+        (void)callee.insertArgument(callee.getNumArguments(), plainBytes(), {}, callee.getLoc());
+        std::optional<Need> inner = planFunction(callee);
+        if (!inner)
+          return std::nullopt;
+        known = *inner;
+      }
+      need.perRow = std::max(need.perRow, own.perRow + planned[callee].perRow);
+      need.fixed = std::max(need.fixed, own.fixed + planned[callee].fixed);
+    }
+    if (failed(rewrite(function, *buffers, own, calls)))
+      return std::nullopt;
+    return need;
+  }
+
+  Type plainBytes() { return MemRefType::get(ShapedType::kDynamic, Builder(&getContext()).getI8Type()); }
+
+  FailureOr<SmallVector<Buffer>> collect(func::FuncOp function) {
+    SmallVector<Buffer> buffers;
+    Block &body = function.getBody().front();
+    DenseMap<Operation *, unsigned> order;
+    for (auto [number, op] : llvm::enumerate(body))
+      order[&op] = number;
+    WalkResult result = function.walk([&](memref::AllocOp alloc) {
+      if (alloc->getBlock() != &body) {
+        alloc.emitError("allocates inside of a loop or branch, which has no place in the plan");
+        return WalkResult::interrupt();
+      }
+      Buffer buffer{alloc, 1, false, order[alloc], order[alloc]};
+      if (!measure(buffer))
+        return WalkResult::interrupt();
+      extend(alloc.getResult(), body, order, buffer.last);
+      buffers.push_back(buffer);
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+    return buffers;
+  }
+
+  bool measure(Buffer &buffer) {
+    MemRefType type = buffer.alloc.getType();
+    for (auto [axis, extent] : llvm::enumerate(type.getShape()))
+      if (!ShapedType::isDynamic(extent))
+        buffer.bytes *= extent;
+      else if (axis == 0)
+        buffer.perRow = true;
+      else {
+        buffer.alloc.emitError("allocates a buffer whose size is not linear in the number of rows");
+        return false;
+      }
+    buffer.bytes = roundUp(buffer.bytes * std::max(8u, type.getElementTypeBitWidth()) / 8, kAlignment);
+    return true;
+  }
+
+  /// The last operation of the body that uses `value` or a view of it.
+  void extend(Value value, Block &body, DenseMap<Operation *, unsigned> &order, unsigned &last) {
+    for (Operation *user : value.getUsers()) {
+      last = std::max(last, order[body.findAncestorOpInBlock(*user)]);
+      if (isa<ViewLikeOpInterface>(user))
+        for (Value view : user->getResults())
+          extend(view, body, order, last);
+    }
+  }
+
+  /// First fit in the order of allocation; rows and fixed parts are separate regions.
+  static Need place(MutableArrayRef<Buffer> buffers) {
+    Need need;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      Buffer &buffer = buffers[i];
+      bool moved = true;
+      while (moved) {
+        moved = false;
+        for (Buffer &other : buffers.take_front(i)) {
+          bool together = other.first <= buffer.last && buffer.first <= other.last;
+          bool overlap = other.offset < buffer.offset + buffer.bytes && buffer.offset < other.offset + other.bytes;
+          if (other.perRow == buffer.perRow && together && overlap) {
+            buffer.offset = other.offset + other.bytes;
+            moved = true;
+          }
+        }
+      }
+      int64_t &extent = buffer.perRow ? need.perRow : need.fixed;
+      extent = std::max(extent, buffer.offset + buffer.bytes);
+    }
+    return need;
+  }
+
+  /// alloc => view of the scratch memory; calls pass on what lies behind the caller's own buffers.
+  LogicalResult rewrite(func::FuncOp function, ArrayRef<Buffer> buffers, Need own, ArrayRef<func::CallOp> calls) {
+    Value scratch = scratchOf(function);
+    OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
+    Location loc = function.getLoc();
+    FailureOr<Value> rows = rowsOf(function, builder);
+    if (failed(rows))
+      return failure();
+    auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value).getResult(); };
+    Value fixedStart = arith::MulIOp::create(builder, loc, *rows, constant(own.perRow));
+    for (Buffer buffer : buffers) {
+      builder.setInsertionPoint(buffer.alloc);
+      Value offset = buffer.perRow ? arith::MulIOp::create(builder, loc, *rows, constant(buffer.offset)).getResult()
+                                   : arith::AddIOp::create(builder, loc, fixedStart, constant(buffer.offset)).getResult();
+      Value view = memref::ViewOp::create(builder, buffer.alloc.getLoc(), buffer.alloc.getType(), scratch, offset,
+                                          buffer.alloc.getDynamicSizes());
+      buffer.alloc.replaceAllUsesWith(view);
+      buffer.alloc.erase();
+    }
+    for (func::CallOp call : calls) {
+      auto callee = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
+      if (callee.isExternal())
+        continue;
+      builder.setInsertionPoint(call);
+      Value start = arith::AddIOp::create(builder, loc, fixedStart, constant(own.fixed));
+      Value size = arith::SubIOp::create(builder, loc, memref::DimOp::create(builder, loc, scratch, 0), start);
+      Value rest = memref::ViewOp::create(builder, loc, cast<MemRefType>(plainBytes()), scratch, start, size);
+      call->insertOperands(call->getNumOperands(), rest);
+    }
+    return success();
+  }
+
+  /// The number of rows of a call: the leading extent of the first argument that has rows.
+  FailureOr<Value> rowsOf(func::FuncOp function, OpBuilder &builder) {
+    for (BlockArgument argument : function.getArguments())
+      if (auto type = dyn_cast<MemRefType>(argument.getType()); type && type.isDynamicDim(0) && !type.getElementType().isInteger(8))
+        return memref::DimOp::create(builder, function.getLoc(), argument, 0).getResult();
+    return function.emitError("takes no rows, so that its buffers have no size");
+  }
+
+  DenseMap<Operation *, Need> planned;
+  DenseSet<Operation *> visited;
+};
+
+} // namespace

@@ -1,0 +1,179 @@
+//===- Positions.cpp - rope and appends to caches -----------------------------------===//
+
+#include "backends/cpu/lowering/kernels/Kernels.h"
+
+#include <numbers>
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies, float amplitude) {
+  Value positions = args[2], y = args[3];
+  int64_t pairs = frequencies.getType().getDimSize(0);
+  Value table = memref::GetGlobalOp::create(b, frequencies.getType(), frequencies.getSymName());
+  auto wide = b.vec(b.getF64Type());
+  auto f64 = [&](double value) {
+    return arith::ConstantOp::create(b, DenseElementsAttr::get(wide, value)).getResult();
+  };
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    Value position = arith::SIToFPOp::create(b, b.getF32Type(), b.load(positions, row));
+    b.eachVector(pairs, [&](Value column, Value live) {
+      // The angle is rounded to f32, as in the reference implementations; its remainder by 2 pi needs f64.
+      Value angle = arith::ExtFOp::create(b, wide, b.mulf(b.broadcast(position), b.loadVector(table, column, live)));
+      Value turns = math::RoundEvenOp::create(b, arith::MulFOp::create(b, angle, f64(0.5 / std::numbers::pi)));
+      Value rest = arith::SubFOp::create(b, angle, arith::MulFOp::create(b, turns, f64(2 * std::numbers::pi)));
+      Value reduced = arith::TruncFOp::create(b, b.vecF32(), rest);
+      Value cosine = b.mulf(math::CosOp::create(b, reduced), b.splat(amplitude));
+      Value sine = b.mulf(math::SinOp::create(b, reduced), b.splat(amplitude));
+      b.storeVector(cosine, y, {row, b.idx(0), column}, live);
+      b.storeVector(sine, y, {row, b.idx(1), column}, live);
+    });
+  });
+}
+
+namespace {
+
+/// One head of x: where it stands, and what its elements are multiplied by before they turn.
+struct Head {
+  Value buffer;
+  SmallVector<Value> leading; ///< of the head
+  Value offset;               ///< first column of the head
+  Value scale;                ///< vector, or null without a norm
+  Value gain;                 ///< buffer [D], or null without a norm
+
+  SmallVector<Value> at(KernelBuilder &b, Value column) const {
+    SmallVector<Value> index(leading);
+    index.push_back(b.add(offset, column));
+    return index;
+  }
+
+  Value load(KernelBuilder &b, Value column, Value live, int64_t lanes = kLanes) const {
+    Value value = b.loadVector(buffer, at(b, column), live, lanes);
+    if (!scale)
+      return value;
+    Value factor = lanes == kLanes ? scale : b.broadcast(vector::ExtractOp::create(b, scale, 0), lanes);
+    return b.mulf(b.mulf(value, factor), b.loadVector(gain, column, live, lanes));
+  }
+};
+
+/// Where a turned head goes.
+using StoreVector = llvm::function_ref<void(Value vector, Value column, Value live)>;
+
+/// (a cos - b sin, b cos + a sin) for the pairs of `columns` neighbours of the table.
+std::pair<Value, Value> turn(KernelBuilder &b, Value first, Value second, Value cosine, Value sine) {
+  return {b.subf(b.mulf(first, cosine), b.mulf(second, sine)), b.addf(b.mulf(second, cosine), b.mulf(first, sine))};
+}
+
+/// Turns a head of `headDim` elements by row `row` of `table` [T, 2, pairs].
+void turnHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table, Value row, Pairing pairing, StoreVector store) {
+  int64_t pairs = cast<MemRefType>(table.getType()).getDimSize(2);
+  b.eachVector(pairs, [&](Value column, Value live) {
+    Value cosine = b.loadVector(table, {row, b.idx(0), column}, live);
+    Value sine = b.loadVector(table, {row, b.idx(1), column}, live);
+    if (pairing == Pairing::Half) {
+      Value other = b.add(column, pairs);
+      auto [first, second] = turn(b, head.load(b, column, live), head.load(b, other, live), cosine, sine);
+      store(first, column, live);
+      store(second, other, live);
+      return;
+    }
+    Value even = b.mul(column, 2), liveBoth = live ? b.mul(live, 2) : Value();
+    auto parts = vector::DeinterleaveOp::create(b, head.load(b, even, liveBoth, 2 * kLanes));
+    auto [first, second] = turn(b, parts.getRes1(), parts.getRes2(), cosine, sine);
+    store(vector::InterleaveOp::create(b, first, second), even, liveBoth);
+  });
+  // Elements behind the rotary dimension pass unturned.
+  if (int64_t rest = headDim - 2 * pairs)
+    b.eachVector(rest, [&](Value column, Value live) {
+      Value behind = b.add(column, 2 * pairs);
+      store(head.load(b, behind, live), behind, live);
+    });
+}
+
+/// rsqrt(mean of squares + eps) of a head as a vector.
+Value headScale(KernelBuilder &b, const Head &head, int64_t headDim, double eps) {
+  Value squares = b.eachVector(headDim, b.splat(0), [&](Value column, Value live, Value sum) {
+    Value values = b.loadVector(head.buffer, head.at(b, column), live);
+    return b.fma(values, values, sum);
+  });
+  Value mean = b.mulf(b.reduceAdd(squares), b.f32(1.0f / static_cast<float>(headDim)));
+  Value root = math::SqrtOp::create(b, b.addf(mean, b.f32(static_cast<float>(eps))));
+  return b.broadcast(b.divf(b.f32(1), root));
+}
+
+/// One head at one position of a cache.
+struct CacheSlot {
+  Value cache, layer, sequence, head, position;
+};
+
+/// Writes `headDim` elements given by `element` into their places; see #mica.kv_layout for the formulas.
+void appendHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type, llvm::function_ref<Value(Value)> element) {
+  KvLayoutAttr layout = type.getLayout();
+  int64_t block = layout.getBlock(), depth = layout.getDepth(), padded = roundUp(type.getHeadDim(), kHeadDimUnit);
+  bool keys = layout.getKind() == KvKind::Keys;
+  Value inBlock = b.rem(slot.position, block);
+  b.loop(type.getHeadDim(), [&](Value d) {
+    Value group = b.div(keys ? d : inBlock, depth), lane = b.rem(keys ? d : inBlock, depth);
+    Value column = keys ? inBlock : d;
+    Value place = b.add(b.mul(b.add(b.mul(group, keys ? block : padded), column), depth), lane);
+    b.storeF32(element(d), slot.cache, {slot.layer, slot.sequence, slot.head, b.div(slot.position, block), place});
+  });
+}
+
+} // namespace
+
+void mica::cpu::emitRope(KernelBuilder &b, ValueRange args, Pairing pairing) {
+  Value x = args[2], table = args[3], y = args[4];
+  ArrayRef<int64_t> shape = cast<MemRefType>(x.getType()).getShape();
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    b.loop(shape[1], [&](Value h) {
+      Head head{x, {row, h}, b.idx(0), {}, {}};
+      turnHead(b, head, shape[2], table, row, pairing, [&](Value vector, Value column, Value live) {
+        b.storeVector(vector, y, {row, h, column}, live);
+      });
+    });
+  });
+}
+
+void mica::cpu::emitKvAppend(KernelBuilder &b, ValueRange args, KvCacheType cache) {
+  Value x = args[2], sequences = args[3], positions = args[4], layer = args[5], target = args[6];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
+    b.loop(cache.getHeads(), [&](Value h) {
+      appendHead(b, {target, layer, sequence, h, position}, cache, [&](Value d) { return b.loadF32(x, {row, h, d}); });
+    });
+  });
+}
+
+void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppendSpec &spec) {
+  Value qkv = args[2], table = args[3], sequences = args[4], positions = args[5], layer = args[6];
+  Value qGain = spec.eps ? args[7] : Value(), kGain = spec.eps ? args[8] : Value();
+  Value q = args[args.size() - 3], kCache = args[args.size() - 2], vCache = args[args.size() - 1];
+  int64_t headDim = spec.keys.getHeadDim(), groups = spec.keys.getHeads();
+  auto headAt = [&](Value row, Value number, Value gain) {
+    Head head{qkv, {row}, b.mul(number, headDim), {}, gain};
+    if (spec.eps)
+      head.scale = headScale(b, head, headDim, *spec.eps);
+    return head;
+  };
+  // Keys turn in a buffer that has room for whole vectors and are scattered from there.
+  Value turned = b.stackBuffer({headDim}, b.getF32Type());
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
+    b.loop(spec.heads, [&](Value h) {
+      turnHead(b, headAt(row, h, qGain), headDim, table, row, spec.pairing, [&](Value vector, Value column, Value live) {
+        b.storeVector(vector, q, {row, h, column}, live);
+      });
+    });
+    b.loop(groups, [&](Value g) {
+      Head head = headAt(row, b.add(g, spec.heads), kGain);
+      turnHead(b, head, headDim, table, row, spec.pairing,
+               [&](Value vector, Value column, Value live) { b.storeVector(vector, turned, column, live); });
+      appendHead(b, {kCache, layer, sequence, g, position}, spec.keys, [&](Value d) { return b.loadF32(turned, d); });
+      Value first = b.mul(b.add(g, spec.heads + groups), headDim);
+      appendHead(b, {vCache, layer, sequence, g, position}, spec.values,
+                 [&](Value d) { return b.loadF32(qkv, {row, b.add(first, d)}); });
+    });
+  });
+}

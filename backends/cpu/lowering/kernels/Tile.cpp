@@ -1,0 +1,157 @@
+//===- Tile.cpp - the inner loop of all products -----------------------------------===//
+
+#include "backends/cpu/lowering/kernels/Tile.h"
+
+#include "ir/Mica/Mica.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mica::cpu;
+
+namespace {
+
+/// How one step along K (one group of `depth` values) is multiplied.
+class Step {
+public:
+  Step(KernelBuilder &b, const ProductTile &tile) : b(b), x(tile.x), depth(tile.panels.front().depth) {}
+
+  /// One group of a row of x as the vectors that multiply the weights. A `partial` group ends behind its first value.
+  SmallVector<Value> loadRow(ArrayRef<Value> row, Value group, bool partial) {
+    SmallVector<Value> at(row);
+    if (depth == 1) {
+      at.push_back(group);
+      return {b.broadcast(b.loadF32(x, at))};
+    }
+    at.push_back(b.mul(group, 2));
+    if (b.target.bf16Dot && !partial && b.elementOf(x).isBF16())
+      return {broadcastPair(b.loadRaw(x, at, 2))};
+    Value first = b.loadF32(x, at), second = b.f32(0);
+    if (!partial) {
+      at.back() = b.add(at.back(), 1);
+      second = b.loadF32(x, at);
+    }
+    if (!b.target.bf16Dot)
+      return {b.broadcast(first), b.broadcast(second)};
+    Value pair = vector::FromElementsOp::create(b, b.vec(b.getF32Type(), 2), ValueRange{first, second});
+    return {broadcastPair(b.fromF32(pair, b.getBF16Type()))};
+  }
+
+  /// 16 columns of one group of a panel, in the form that `multiply` takes.
+  SmallVector<Value> loadColumns(const PackedPanel &panel, Value group, Value column) {
+    Value inPanel = b.mul(b.add(b.mul(group, panel.columns), column), depth);
+    Value vector = b.loadRaw(panel.memory, b.add(panel.offset, inPanel), kLanes * depth);
+    if (depth == 1)
+      return {b.toF32(vector)};
+    if (b.target.bf16Dot)
+      return {vector};
+    Value pairs = vector::BitCastOp::create(b, b.vec(b.getI32Type()), vector);
+    Value low = arith::ShLIOp::create(b, pairs, splatBits(16));
+    Value high = arith::AndIOp::create(b, pairs, splatBits(0xffff0000));
+    return {vector::BitCastOp::create(b, b.vecF32(), low), vector::BitCastOp::create(b, b.vecF32(), high)};
+  }
+
+  Value multiply(ArrayRef<Value> row, ArrayRef<Value> columns, Value sum) {
+    if (depth == 2 && b.target.bf16Dot)
+      return x86vector::DotBF16Op::create(b, b.vecF32(), sum, row[0], columns[0]);
+    for (auto [a, w] : llvm::zip_equal(row, columns))
+      sum = b.fma(a, w, sum);
+    return sum;
+  }
+
+private:
+  Value splatBits(uint32_t bits) {
+    return arith::ConstantOp::create(b, DenseElementsAttr::get(b.vec(b.getI32Type()), APInt(32, bits)));
+  }
+
+  Value broadcastPair(Value pair) {
+    Value word = vector::ExtractOp::create(b, vector::BitCastOp::create(b, b.vec(b.getI32Type(), 1), pair), 0);
+    return vector::BitCastOp::create(b, b.vec(b.getBF16Type(), 2 * kLanes), b.broadcast(word));
+  }
+
+  KernelBuilder &b;
+  Value x;
+  int64_t depth;
+};
+
+/// A contiguous buffer as one row of memory.
+Value flatten(KernelBuilder &b, Value buffer) {
+  ReassociationIndices all(cast<MemRefType>(buffer.getType()).getRank());
+  std::iota(all.begin(), all.end(), 0);
+  return memref::CollapseShapeOp::create(b, buffer, ArrayRef<ReassociationIndices>{all});
+}
+
+/// Elements before the part that `leading` selects.
+Value offsetOf(KernelBuilder &b, Value buffer, ValueRange leading) {
+  auto type = cast<MemRefType>(buffer.getType());
+  Value offset = leading[0];
+  for (int64_t axis = 1; axis < type.getRank(); ++axis) {
+    Value extent = memref::DimOp::create(b, buffer, axis);
+    offset = arith::MulIOp::create(b, offset, extent);
+    if (axis < static_cast<int64_t>(leading.size()))
+      offset = b.add(offset, leading[axis]);
+  }
+  return offset;
+}
+
+} // namespace
+
+PackedPanel mica::cpu::panelOf(KernelBuilder &b, Value buffer, ValueRange leading) {
+  ArrayRef<int64_t> shape = cast<MemRefType>(buffer.getType()).getShape();
+  return panelOf(b, buffer, leading, shape[shape.size() - 2], shape.back());
+}
+
+PackedPanel mica::cpu::panelOf(KernelBuilder &b, Value buffer, ValueRange leading, int64_t columns, int64_t depth) {
+  return {flatten(b, buffer), offsetOf(b, buffer, leading), columns, depth};
+}
+
+ProductTile mica::cpu::tileOver(KernelBuilder &b, Value x, int64_t k, SmallVector<PackedPanel> panels, Value firstColumn,
+                                int64_t vectors) {
+  int64_t depth = panels.front().depth;
+  return {x, b.idx(k / depth), k % depth != 0, std::move(panels), firstColumn, vectors};
+}
+
+SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
+  Step step(b, *this);
+  auto addGroup = [&](Value group, bool isPartial, ValueRange sums) {
+    SmallVector<SmallVector<Value>> values;
+    for (ArrayRef<Value> row : rows)
+      values.push_back(step.loadRow(row, group, isPartial));
+    SmallVector<Value> next(sums);
+    for (auto [p, panel] : llvm::enumerate(panels))
+      for (int64_t v = 0; v < vectors; ++v) {
+        SmallVector<Value> columns = step.loadColumns(panel, group, b.add(firstColumn, v * kLanes));
+        for (size_t r = 0; r < rows.size(); ++r) {
+          Value &sum = next[(p * rows.size() + r) * vectors + v];
+          sum = step.multiply(values[r], columns, sum);
+        }
+      }
+    return next;
+  };
+  SmallVector<Value> sums(inits);
+  if (sums.empty())
+    sums.assign(panels.size() * rows.size() * vectors, b.splat(0));
+  sums = b.carry(b.idx(0), groups, 1, sums, [&](Value group, ValueRange carried) { return addGroup(group, false, carried); });
+  return partial ? addGroup(groups, true, sums) : sums;
+}
+
+Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
+  if (columns % kBlockColumns == 0)
+    return {};
+  return arith::MaxSIOp::create(b, b.sub(b.idx(columns), column), b.idx(0));
+}
+
+void mica::cpu::eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams,
+                            llvm::function_ref<void(Value, int64_t, int64_t)> body) {
+  // 16 accumulators leave half of the 32 registers for the weights and rows.
+  constexpr int64_t kAccumulators = 16, kBlockVectors = 4;
+  Value first = from;
+  for (int64_t rows : {8, 4, 2, 1}) {
+    int64_t vectors = std::min(kBlockVectors, std::max<int64_t>(1, kAccumulators / (rows * streams)));
+    Value whole = b.mul(b.div(b.sub(to, first), rows), rows);
+    Value last = b.add(first, whole);
+    b.loop(first, last, rows, [&](Value row) { body(row, rows, vectors); });
+    first = last;
+  }
+}

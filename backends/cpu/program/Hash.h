@@ -1,0 +1,26 @@
+// XXH3-64, at once or in pieces; the only place that knows xxHash.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace mica::program {
+
+uint64_t hashBytes(const void *data, size_t size);
+
+class Hasher {
+public:
+  Hasher();
+  ~Hasher();
+  void reset();
+  void update(std::span<const std::byte> bytes);
+  uint64_t digest() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace mica::program

@@ -1,0 +1,201 @@
+#include "backends/cpu/program/ProgramWriter.h"
+#include "backends/cpu/program/ByteSource.h"
+#include "backends/cpu/program/SignalCleanup.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using mica::rt::Error;
+using mica::rt::Result;
+using mica::rt::Status;
+
+namespace mica::program {
+
+/// Writes of this size reach the disk's bandwidth.
+static constexpr size_t bufferSize = size_t(1) << 20;
+
+static Status writeAll(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return Error{std::strerror(errno)};
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+Error ProgramWriter::cannot(const char *what) const {
+  std::string reason = std::strerror(errno);
+  const char *advice = errno == ENOSPC || errno == EDQUOT
+                           ? "free space or choose another place with -o"
+                           : "choose another place with -o";
+  return Error{std::string("cannot ") + what + " the program: " + reason + ", " + advice};
+}
+
+static Status checkTarget(const std::string &target) {
+  struct stat info;
+  if (target.empty() || target.back() == '/')
+    return Error{"names no file, give a file name with -o"};
+  if (stat(target.c_str(), &info) != 0)
+    return {};
+  if (S_ISDIR(info.st_mode))
+    return Error{"is a directory, give a file name with -o"};
+  if (!S_ISREG(info.st_mode))
+    return Error{"is not a regular file, give another name with -o"};
+  return {};
+}
+
+ProgramWriter::ProgramWriter(std::string target, std::string temporary, int fd)
+    : target(std::move(target)), temporary(std::move(temporary)), fd(fd),
+      cleanupSlot(protectTemporary(this->temporary)) {
+  buffer.reserve(bufferSize);
+}
+
+ProgramWriter::~ProgramWriter() {
+  if (fd >= 0)
+    close(fd);
+  if (!committed)
+    unlink(temporary.c_str());
+  forgetTemporary(cleanupSlot);
+}
+
+Result<std::unique_ptr<ProgramWriter>> ProgramWriter::create(std::string target,
+                                                             const std::string &launcher) {
+  if (Status usable = checkTarget(target); !usable)
+    return usable.error();
+  std::string temporary = target + ".tmp-" + std::to_string(getpid());
+  // A leftover of a dead process that had our number; a link planted under this name is removed,
+  // not followed.
+  unlink(temporary.c_str());
+  int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return Error{std::string("cannot write here: ") + std::strerror(errno) +
+                 ", choose another place with -o"};
+  std::unique_ptr<ProgramWriter> writer(
+      new ProgramWriter(std::move(target), std::move(temporary), fd));
+  if (Status copied = writer->copyLauncher(launcher); !copied)
+    return copied.error();
+  return writer;
+}
+
+Status ProgramWriter::copyLauncher(const std::string &launcher) {
+  Result<FileSource> source = FileSource::open(launcher);
+  if (!source)
+    return Error{"the launcher '" + launcher + "' " + source.error().message +
+                 "; install Mica again"};
+  std::vector<std::byte> piece(bufferSize);
+  for (uint64_t done = 0; done < source->size();) {
+    std::span<std::byte> part(piece.data(),
+                              std::min<uint64_t>(piece.size(), source->size() - done));
+    if (Status read = source->readAt(done, part); !read)
+      return Error{"the launcher '" + launcher + "': " + read.error().message};
+    if (Status written = write(part); !written)
+      return written;
+    done += part.size();
+  }
+  if (Status padded = padToPage(); !padded)
+    return padded;
+  headerOffset = position;
+  const std::vector<std::byte> room(pageSize);
+  return write(room);
+}
+
+Status ProgramWriter::write(std::span<const std::byte> bytes) {
+  position += bytes.size();
+  if (buffer.size() + bytes.size() > bufferSize)
+    if (Status flushed = flush(); !flushed)
+      return flushed;
+  if (bytes.size() < bufferSize) {
+    buffer.insert(buffer.end(), bytes.begin(), bytes.end());
+    return {};
+  }
+  return writeAll(fd, bytes) ? Status() : cannot("write");
+}
+
+Status ProgramWriter::flush() {
+  Status written = writeAll(fd, buffer);
+  buffer.clear();
+  return written ? Status() : cannot("write");
+}
+
+Status ProgramWriter::padToPage() {
+  const std::vector<std::byte> zeros(alignToPage(position) - position);
+  return write(zeros);
+}
+
+Status ProgramWriter::begin(SectionKind kind) {
+  if (inSection || sections.size() == maxSections)
+    return Error{"cannot begin a section here (the compiler is at fault), report this"};
+  if (Status padded = padToPage(); !padded)
+    return padded;
+  current = {static_cast<uint32_t>(kind), 0, position, 0, 0};
+  hasher.reset();
+  inSection = true;
+  return {};
+}
+
+Status ProgramWriter::append(std::span<const std::byte> bytes) {
+  if (!inSection)
+    return Error{"bytes outside of a section (the compiler is at fault), report this"};
+  hasher.update(bytes);
+  return write(bytes);
+}
+
+Status ProgramWriter::end() {
+  if (!inSection)
+    return Error{"no section is open (the compiler is at fault), report this"};
+  current.size = sectionSize();
+  current.hash = hasher.digest();
+  sections.push_back(current);
+  inSection = false;
+  return {};
+}
+
+Status ProgramWriter::add(SectionKind kind, std::span<const std::byte> bytes) {
+  Status done = begin(kind);
+  if (done)
+    done = append(bytes);
+  return done ? end() : done;
+}
+
+Status ProgramWriter::writeHeader(const Header &header) {
+  if (pwrite(fd, &header, sizeof header, static_cast<off_t>(headerOffset)) != sizeof header)
+    return cannot("write");
+  return {};
+}
+
+Status ProgramWriter::commit() {
+  if (inSection || committed)
+    return Error{"cannot finish the program here (the compiler is at fault), report this"};
+  if (Status padded = padToPage(); !padded)
+    return padded;
+  Footer footer{headerOffset, formatVersion, 0, 0, footerMagic};
+  footer.hash = hashOf(footer);
+  if (Status written = write(std::as_bytes(std::span(&footer, 1))); !written)
+    return written;
+  if (Status flushed = flush(); !flushed)
+    return flushed;
+  Header header{headerMagic, formatVersion, static_cast<uint32_t>(sections.size()), position, 0,
+                {}};
+  std::copy(sections.begin(), sections.end(), header.sections.begin());
+  header.hash = hashOf(header);
+  if (Status written = writeHeader(header); !written)
+    return written;
+  if (fchmod(fd, 0755) != 0)
+    return cannot("make executable");
+  // Some file systems report a full disk only when the file is closed.
+  if (close(std::exchange(fd, -1)) != 0)
+    return cannot("write");
+  if (rename(temporary.c_str(), target.c_str()) != 0)
+    return cannot("name");
+  committed = true;
+  return {};
+}
+
+} // namespace mica::program

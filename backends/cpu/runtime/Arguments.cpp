@@ -1,0 +1,178 @@
+#include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/Report.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace mica::rt {
+
+namespace {
+constexpr int64_t maxCount = std::numeric_limits<int32_t>::max();
+constexpr unsigned maxThreads = 1024;
+
+std::string_view trimmed(std::string_view text) {
+  size_t first = text.find_first_not_of(" \t\r\n");
+  return first == text.npos ? text.substr(0, 0)
+                            : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+/// Accepts finite numbers only; CLI11's own range check lets NaN pass.
+CLI::Validator between(double least, double most, const char *words) {
+  return CLI::Validator(
+      [=](const std::string &text) {
+        char *end = nullptr;
+        double value = std::strtod(text.c_str(), &end);
+        bool good = end != text.c_str() && *end == '\0' && std::isfinite(value) && value >= least &&
+                    value <= most;
+        return good ? std::string() : "'" + text + "' is not a number " + words;
+      },
+      words);
+}
+
+void addRun(CLI::App &app, RunArguments &run) {
+  auto *prompt =
+      app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
+  auto *file =
+      app.add_option("-f,--file", run.file, "A file with the text to continue")->type_name("FILE");
+  auto *tokens = app.add_option_function<std::vector<std::string>>(
+      "--tokens",
+      [&run](const std::vector<std::string> &lists) {
+        for (const std::string &list : lists) {
+          Result<Tokens> parsed = parseTokenList(list);
+          if (!parsed)
+            throw CLI::ValidationError("--tokens", parsed.error().message);
+          run.tokens.push_back(*std::move(parsed));
+        }
+      },
+      "Token ids to continue, such as 1,2,3; may repeat: one sequence each, in one batch");
+  tokens->type_name("IDS")->type_size(1)->expected(1)->allow_extra_args(false);
+  tokens->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  prompt->excludes(file)->excludes(tokens);
+  file->excludes(tokens);
+  app.add_option("-n", run.maxTokens, "New tokens at most, per sequence")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(0), maxCount));
+  app.add_option("--temperature", run.temperature, "0 is greedy")->check(between(0, 1e6, "from 0"));
+  app.add_option("--top-k", run.topK, "Sample from the K likeliest tokens; 0: all")
+      ->check(CLI::Range(int64_t(0), maxCount));
+  app.add_option("--top-p", run.topP,
+                 "Sample from the likeliest tokens that make up P of the probability")
+      ->check(between(1e-9, 1, "above 0, at most 1"));
+  app.add_option("--min-p", run.minP, "Drop tokens less likely than P times the likeliest")
+      ->check(between(0, 1, "from 0 to 1"));
+  app.add_option("--repetition-penalty", run.repetitionPenalty,
+                 "Divides the logits of tokens seen before; 1: none")
+      ->check(between(1e-6, 1e6, "above 0"));
+  app.add_option("--seed", run.seed, "Makes sampling repeatable");
+  app.add_option("--prefill-chunk", run.prefillChunk, "Rows of the prompt computed at once")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(1), maxCount));
+  app.add_flag("--ignore-eos", run.ignoreEos, "Go on after an end token");
+  app.add_flag("--print-tokens", run.printTokens,
+               "Write token ids instead of text, one line per sequence");
+  app.add_option("--logits", run.logits,
+                 "Write the logits of every position fed as float32 [rows, vocabulary]")
+      ->type_name("FILE.npy");
+  app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
+  app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
+}
+
+void addThreads(CLI::App &app, std::optional<unsigned> &threads) {
+  app.add_option("--threads", threads,
+                 "Threads to compute with; default: the processors that this process may use")
+      ->check(CLI::Range(1u, maxThreads));
+}
+
+CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
+  CLI::App *sub =
+      app.add_subcommand("bench", "Measure speed: reading prompts (pp) and generating (tg)");
+  auto counts = [&](const char *name, std::vector<int64_t> &values, int64_t least,
+                    const char *help) {
+    sub->add_option(name, values, help)
+        ->type_name("N")
+        ->type_size(1)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->check(CLI::Range(least, maxCount));
+  };
+  counts("--prompt", bench.prompts, 0, "Prompt of N tokens; may repeat; default 512");
+  counts("--gen", bench.gens, 0, "Generation of N tokens; may repeat; default 64");
+  counts("--batch", bench.batches, 1, "Sequences generated at once; may repeat; default 1");
+  sub->add_option("--depth", bench.depth, "Positions that the context holds before each test")
+      ->check(CLI::Range(int64_t(0), maxCount));
+  sub->add_option("--repeat", bench.repeat, "Runs of each test; the median counts")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(1), int64_t(10000)));
+  sub->add_option("--prefill-chunk", bench.prefillChunk, "Rows of a prompt computed at once")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(1), maxCount));
+  sub->add_flag("--json", bench.json, "Write one JSON object");
+  return sub;
+}
+
+CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
+  CLI::App *sub = app.add_subcommand("info", "What this program is");
+  sub->add_flag("--json", info.json, "Write one JSON object");
+  sub->add_flag("--check", info.check, "Check the weights' checksum");
+  sub->add_flag("--licenses", info.licenses, "The notices of the software inside");
+  return sub;
+}
+
+/// CLI11's messages, without the name's repetition and on one line.
+int usageError(const CLI::ParseError &error) {
+  reportError(std::string(trimmed(error.what())) + ", see --help");
+  return 2;
+}
+} // namespace
+
+Result<Tokens> parseTokenList(const std::string &list) {
+  Tokens tokens;
+  std::string_view rest = list;
+  for (bool more = true; more;) {
+    size_t comma = rest.find(',');
+    more = comma != rest.npos;
+    std::string_view entry = trimmed(rest.substr(0, comma));
+    rest = more ? rest.substr(comma + 1) : std::string_view();
+    int32_t token = 0;
+    auto [end, failure] = std::from_chars(entry.data(), entry.data() + entry.size(), token);
+    if (failure != std::errc() || end != entry.data() + entry.size() || token < 0)
+      return Error{"'" + std::string(entry) +
+                   "' is not a token id, write numbers with commas: 1,2,3"};
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+Parsed parseArguments(int argc, const char *const *argv) {
+  Parsed parsed;
+  Arguments &arguments = parsed.arguments;
+  CLI::App app("A language model, compiled by Mica");
+  app.name(argc > 0 ? argv[0] : "program");
+  app.set_version_flag("--version", "mica " MICA_VERSION);
+  addRun(app, arguments.run);
+  addThreads(app, arguments.threads);
+  CLI::App *bench = addBench(app, arguments.bench);
+  addThreads(*bench, arguments.threads);
+  CLI::App *info = addInfo(app, arguments.info);
+  app.require_subcommand(0, 1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &wish) {
+    parsed.exit = app.exit(wish);
+    return parsed;
+  } catch (const CLI::ParseError &error) {
+    parsed.exit = usageError(error);
+    return parsed;
+  }
+  if (bench->parsed())
+    arguments.command = Arguments::Command::Bench;
+  else if (info->parsed())
+    arguments.command = Arguments::Command::Info;
+  return parsed;
+}
+
+} // namespace mica::rt

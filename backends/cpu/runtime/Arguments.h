@@ -1,0 +1,60 @@
+// The command line of a compiled program, parsed and checked.
+#pragma once
+
+#include "backends/cpu/runtime/Generate.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica::rt {
+
+struct RunArguments {
+  std::optional<std::string> prompt, file; ///< -p, -f
+  std::vector<Tokens> tokens;              ///< --tokens, one per sequence
+  int64_t maxTokens = 256;
+  std::optional<double> temperature, topP, minP, repetitionPenalty;
+  std::optional<int64_t> topK;
+  std::optional<uint64_t> seed;
+  int64_t prefillChunk = 512;
+  bool ignoreEos = false;
+  bool printTokens = false;
+  std::optional<std::string> logits;
+  bool json = false;
+  bool verbose = false;
+};
+
+struct BenchArguments {
+  std::vector<int64_t> prompts, gens, batches;
+  int64_t depth = 0;
+  int64_t repeat = 5;
+  int64_t prefillChunk = 512;
+  bool json = false;
+};
+
+struct InfoArguments {
+  bool json = false, check = false, licenses = false;
+};
+
+struct Arguments {
+  enum class Command { Run, Bench, Info } command = Command::Run;
+  RunArguments run;
+  BenchArguments bench;
+  InfoArguments info;
+  std::optional<unsigned> threads;
+};
+
+/// What remains to be done after parsing: nothing (`exit` holds the status; help, version or an
+/// error line have been written), or the command.
+struct Parsed {
+  std::optional<int> exit;
+  Arguments arguments;
+};
+
+Parsed parseArguments(int argc, const char *const *argv);
+
+/// "1,2,3" as tokens; spaces around numbers are allowed. Errors name the entry.
+Result<Tokens> parseTokenList(const std::string &list);
+
+} // namespace mica::rt

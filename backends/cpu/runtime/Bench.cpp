@@ -1,0 +1,173 @@
+#include "backends/cpu/runtime/Bench.h"
+#include "backends/cpu/runtime/Exports.h"
+#include "backends/cpu/runtime/Output.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace mica::rt {
+
+namespace {
+constexpr int64_t defaultPrompt = 512, defaultGen = 64;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// Feeds `count` random tokens to every sequence, in chunks; the logits of each sequence's last are
+/// computed.
+Status feedPrompt(Session &session, Random &random, int64_t count, const Manifest &m,
+                  int64_t chunk) {
+  for (int64_t s = 0; s < session.sequences(); ++s)
+    for (int64_t i = 0; i < count; ++i) {
+      auto token = static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab));
+      bool last = i + 1 == count;
+      if (Status pushed = session.push(s, token, last); !pushed)
+        return pushed;
+      if (session.queued() >= chunk || (last && s + 1 == session.sequences()))
+        if (auto ran = session.run(); !ran)
+          return ran.error();
+    }
+  return {};
+}
+
+Status feedSteps(Session &session, Random &random, int64_t count, const Manifest &m) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t s = 0; s < session.sequences(); ++s) {
+      auto token = static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab));
+      if (Status pushed = session.push(s, token, true); !pushed)
+        return pushed;
+    }
+    if (auto ran = session.run(); !ran)
+      return ran.error();
+  }
+  return {};
+}
+
+/// Bytes that the test must read at least: all weights once per call of the model, and of the
+/// caches what each call's newest rows see.
+double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t chunk) {
+  auto positions = static_cast<double>(t.tokens);
+  double calls =
+      t.generate ? positions : static_cast<double>((t.tokens * t.batch + chunk - 1) / chunk);
+  double seen = static_cast<double>(t.depth) + positions / 2;
+  double sequencesPerCall = t.generate ? static_cast<double>(t.batch) : 1;
+  return calls * (cost.weightBytesPerToken + sequencesPerCall * seen * cost.kvBytesPerPosition);
+}
+
+void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, const Manifest &m) {
+  bool defaults = arguments.prompts.empty() && arguments.gens.empty();
+  int64_t room = std::max<int64_t>(0, m.maxSeq - arguments.depth);
+  std::vector<int64_t> prompts = arguments.prompts, gens = arguments.gens,
+                       batches = arguments.batches;
+  if (defaults) {
+    prompts = {std::min(defaultPrompt, room)};
+    gens = {std::min(defaultGen, room)};
+  }
+  if (batches.empty())
+    batches = {1};
+  for (int64_t prompt : prompts)
+    if (prompt > 0)
+      tests.push_back({false, prompt, 1, arguments.depth});
+  for (int64_t batch : batches)
+    for (int64_t gen : gens)
+      if (gen > 0)
+        tests.push_back({true, gen, batch, arguments.depth});
+}
+} // namespace
+
+std::string BenchTest::name() const {
+  std::string text = (generate ? "tg" : "pp") + std::to_string(tokens);
+  if (batch > 1)
+    text += "@b" + std::to_string(batch);
+  if (depth > 0)
+    text += "@d" + std::to_string(depth);
+  return text;
+}
+
+Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
+                                          const Manifest &manifest) {
+  std::vector<BenchTest> tests;
+  addTests(tests, arguments, manifest);
+  for (const BenchTest &test : tests)
+    if (test.depth + test.tokens > manifest.maxSeq)
+      return Error{"the test " + test.name() + " does not fit into the context of " +
+                   std::to_string(manifest.maxSeq) +
+                   " positions, choose smaller numbers or compile with a larger --max-seq"};
+  if (tests.empty())
+    return Error{"nothing to measure, give --prompt or --gen above 0 and a --depth below " +
+                 std::to_string(manifest.maxSeq)};
+  return tests;
+}
+
+Result<BenchResult> runBench(const Model &model, const BenchTest &test,
+                             const BenchArguments &arguments) {
+  const Manifest &m = model.manifest();
+  Result<std::unique_ptr<Session>> made = Session::create(model, test.batch);
+  if (!made)
+    return made.error();
+  Session &session = **made;
+  Random random(1);
+  if (test.depth > 0)
+    if (Status fed = feedPrompt(session, random, test.depth, m, arguments.prefillChunk); !fed)
+      return fed.error();
+  BenchResult result{test, {}, 0, 0, 0};
+  for (int64_t run = -1; run < arguments.repeat; ++run) {
+    for (int64_t s = 0; s < test.batch; ++s)
+      session.truncate(s, test.depth);
+    auto start = std::chrono::steady_clock::now();
+    Status fed = test.generate
+                     ? feedSteps(session, random, test.tokens, m)
+                     : feedPrompt(session, random, test.tokens, m, arguments.prefillChunk);
+    if (!fed)
+      return fed.error();
+    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (run >= 0)
+      result.runs.push_back(static_cast<double>(test.tokens * test.batch) / seconds.count());
+  }
+  result.tokensPerSecond = median(result.runs);
+  double seconds = static_cast<double>(test.tokens * test.batch) / result.tokensPerSecond;
+  result.gbPerSecond = bytesOf(test, m.cost, arguments.prefillChunk) / seconds * 1e-9;
+  result.gflopPerSecond = m.cost.flopsPerToken * result.tokensPerSecond * 1e-9;
+  return result;
+}
+
+Status benchCommand(const Model &model, const BenchArguments &arguments) {
+  const Manifest &m = model.manifest();
+  Result<std::vector<BenchTest>> tests = benchTests(arguments, m);
+  if (!tests)
+    return tests.error();
+  nlohmann::ordered_json report = {{"model", m.name},
+                                   {"weights", m.weights},
+                                   {"threads", pool().threads()},
+                                   {"results", nlohmann::json::array()}};
+  if (!arguments.json)
+    if (Status done =
+            writeOut(m.name + ", weights " + m.weights + ", " + std::to_string(pool().threads()) +
+                     " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
+        !done)
+      return done;
+  for (const BenchTest &test : *tests) {
+    Result<BenchResult> result = runBench(model, test, arguments);
+    if (!result)
+      return result.error();
+    report["results"].push_back({{"test", test.name()},
+                                 {"tokens_per_s", result->tokensPerSecond},
+                                 {"runs", result->runs},
+                                 {"gb_per_s", result->gbPerSecond},
+                                 {"gflop_per_s", result->gflopPerSecond}});
+    char line[128];
+    std::snprintf(line, sizeof line, "%-16s %10.2f %9.2f %9.2f\n", test.name().c_str(),
+                  result->tokensPerSecond, result->gbPerSecond, result->gflopPerSecond);
+    if (!arguments.json)
+      if (Status done = writeOut(line); !done)
+        return done;
+  }
+  return arguments.json ? writeOut(toJsonText(report) + "\n") : Status();
+}
+
+} // namespace mica::rt

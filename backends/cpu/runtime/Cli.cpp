@@ -1,0 +1,60 @@
+#include "backends/cpu/runtime/Cli.h"
+#include "backends/cpu/runtime/Bench.h"
+#include "backends/cpu/runtime/Exports.h"
+#include "backends/cpu/runtime/Info.h"
+#include "backends/cpu/runtime/Report.h"
+#include "backends/cpu/runtime/RunCommand.h"
+#include "backends/cpu/runtime/Threads.h"
+
+#include <csignal>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+/// The weights are read through a mapping: a failing disk or a program file that is cut while it
+/// runs arrives as SIGBUS.
+void onBusError(int) {
+  static constexpr char message[] =
+      "mica: error: the program file could not be read while running (bad disk, or the "
+      "file was changed), copy or compile it again\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  _exit(1);
+}
+
+void setUpSignals() {
+  // A reader that goes away ends the program quietly, even where a parent has ignored the signal.
+  std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGBUS, onBusError);
+}
+
+Status dispatch(const char *program, const Arguments &arguments) {
+  Result<program::ProgramFile> file = program::ProgramFile::open(program);
+  if (!file)
+    return file.error();
+  if (arguments.command == Arguments::Command::Info)
+    return infoCommand(*file, arguments.info);
+  Result<std::unique_ptr<Model>> model = Model::load(*std::move(file));
+  if (!model)
+    return model.error();
+  startRuntime(arguments.threads ? *arguments.threads : defaultThreads());
+  if (arguments.command == Arguments::Command::Bench)
+    return benchCommand(**model, arguments.bench);
+  return runCommand(**model, arguments.run);
+}
+} // namespace
+
+int runProgram(const char *program, int argc, const char *const *argv) {
+  setProgramName(argc > 0 ? argv[0] : program);
+  setUpSignals();
+  Parsed parsed = parseArguments(argc, argv);
+  if (parsed.exit)
+    return *parsed.exit;
+  if (Status done = dispatch(program, parsed.arguments); !done) {
+    reportError(done.error().message);
+    return 1;
+  }
+  return 0;
+}
+
+} // namespace mica::rt

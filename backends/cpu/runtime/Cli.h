@@ -1,0 +1,10 @@
+// The program's main: parses, loads, dispatches.
+#pragma once
+
+namespace mica::rt {
+
+/// `program`: the path of the program file. Returns the exit status: 0 done, 1 wrong input or
+/// environment, 2 usage.
+int runProgram(const char *program, int argc, const char *const *argv);
+
+} // namespace mica::rt

@@ -1,0 +1,48 @@
+// The generation loop: prompts in, tokens out.
+#pragma once
+
+#include "backends/cpu/runtime/Sampler.h"
+#include "backends/cpu/runtime/Session.h"
+
+namespace mica::rt {
+
+using Tokens = std::vector<int32_t>;
+
+struct GenerateOptions {
+  int64_t maxTokens = 256;    ///< New tokens per sequence, at most.
+  int64_t prefillChunk = 512; ///< Rows per call of the model while prompts are read.
+  bool ignoreEos = false;
+  bool allLogits =
+      false; ///< Hand every fed row's logits to the listener, not only what is sampled from.
+  SamplingOptions sampling;
+};
+
+enum class Finish { Length, EndToken, ContextFull };
+
+struct Generated {
+  Tokens tokens; ///< New ones, an end token included.
+  Finish finish = Finish::Length;
+};
+
+struct GenerateResult {
+  std::vector<Generated> sequences;
+  int64_t promptTokens = 0, decodeTokens = 0; ///< Rows fed.
+  double promptSeconds = 0, decodeSeconds = 0;
+};
+
+/// Hears what happens while it happens. An error ends generation.
+class GenerateListener {
+public:
+  virtual ~GenerateListener() = default;
+  virtual Status token(int64_t sequence, int32_t token) { return {}; }
+  /// The logits of a sequence's next fed position; only with GenerateOptions::allLogits.
+  virtual Status logits(int64_t sequence, std::span<const float> row) { return {}; }
+};
+
+/// Reads the prompts (none may be empty) in chunks, then decodes all sequences together until each
+/// has its end. Errors: tokens outside the vocabulary, a prompt longer than the context, logits
+/// that are not finite, the listener's own.
+Result<GenerateResult> generate(const Model &model, const std::vector<Tokens> &prompts,
+                                const GenerateOptions &options, GenerateListener &listener);
+
+} // namespace mica::rt

@@ -1,0 +1,123 @@
+#include "backends/cpu/runtime/Info.h"
+#include "backends/cpu/runtime/Cpu.h"
+#include "backends/cpu/runtime/Output.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+using Json = nlohmann::ordered_json;
+
+uint64_t cacheBytesPerToken(const Manifest &m) {
+  uint64_t bytes = 0;
+  for (const CacheSpec &cache : m.caches)
+    bytes += cache.bytesPerToken;
+  return bytes;
+}
+
+Json sectionsOf(const program::ProgramFile &file) {
+  Json sections = Json::array();
+  const program::Layout &layout = file.layout();
+  sections.push_back({{"name", "launcher"}, {"offset", 0}, {"bytes", layout.headerOffset}});
+  for (const program::Section &section : layout.sections)
+    sections.push_back({{"name", program::sectionName(static_cast<uint32_t>(section.kind))},
+                        {"offset", section.offset},
+                        {"bytes", section.size}});
+  return sections;
+}
+
+Json describe(const program::ProgramFile &file, const Manifest &m) {
+  Json manifest = Json::parse(m.json);
+  bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
+  return {{"model", m.name},
+          {"weights", m.weights},
+          {"kv", m.kv},
+          {"vocab", m.vocab},
+          {"max_seq", m.maxSeq},
+          {"tokenizer", tokenizer},
+          {"target", manifest["target"]},
+          {"runs_here", bool(checkCpu(m.cpu, m.features))},
+          {"cache_bytes_per_token", cacheBytesPerToken(m)},
+          {"file_bytes", file.layout().fileSize},
+          {"sections", sectionsOf(file)},
+          {"version", MICA_VERSION},
+          {"format", program::formatVersion},
+          {"manifest", manifest}};
+}
+
+/// "3.21 MB", with the binary prefixes written as people read them.
+std::string size(uint64_t bytes) {
+  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
+    value /= 1024;
+  char text[64];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+  return text;
+}
+
+std::string words(const program::ProgramFile &file, const Manifest &m) {
+  std::string text;
+  auto line = [&](const char *name, const std::string &value) {
+    text += name + std::string(14 - std::char_traits<char>::length(name), ' ') + value + "\n";
+  };
+  line("model", m.name);
+  line("weights", m.weights + ", cache " + m.kv);
+  line("vocabulary", std::to_string(m.vocab));
+  line("context",
+       std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
+  line("tokenizer",
+       file.layout().find(program::SectionKind::Tokenizer) ? "yes" : "no, use --tokens");
+  Status able = checkCpu(m.cpu, m.features);
+  line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));
+  line("file", size(file.layout().fileSize) + ", written by mica " MICA_VERSION);
+  line("  launcher", size(file.layout().headerOffset));
+  for (const program::Section &section : file.layout().sections)
+    line(("  " + std::string(program::sectionName(static_cast<uint32_t>(section.kind)))).c_str(),
+         size(section.size));
+  return text;
+}
+
+Status checkSections(const program::ProgramFile &file) {
+  bool terminal = isatty(STDERR_FILENO);
+  for (const program::Section &section : file.layout().sections) {
+    auto progress = [&](uint64_t done) {
+      std::fprintf(stderr, "\rchecking %s %3.0f %%",
+                   std::string(program::sectionName(static_cast<uint32_t>(section.kind))).c_str(),
+                   100.0 * static_cast<double>(done) / static_cast<double>(section.size));
+    };
+    Status sound = program::verifySection(file.source(), section,
+                                          terminal ? progress : std::function<void(uint64_t)>());
+    if (terminal)
+      std::fprintf(stderr, "\r\x1b[K");
+    if (!sound)
+      return sound;
+  }
+  return {};
+}
+} // namespace
+
+Status infoCommand(const program::ProgramFile &file, const InfoArguments &arguments) {
+  if (arguments.licenses)
+    return writeOut(licenseNotices());
+  Result<Manifest> manifest = readManifest(file);
+  if (!manifest)
+    return manifest.error();
+  if (arguments.check)
+    if (Status sound = checkSections(file); !sound)
+      return sound;
+  if (arguments.json) {
+    Json report = describe(file, *manifest);
+    if (arguments.check)
+      report["check"] = "ok";
+    return writeOut(toJsonText(report) + "\n");
+  }
+  return writeOut(words(file, *manifest) +
+                  (arguments.check ? "check         all checksums match\n" : ""));
+}
+
+} // namespace mica::rt

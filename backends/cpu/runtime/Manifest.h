@@ -1,0 +1,57 @@
+// What a program says about its model: the JSON that the compiler writes beside the code.
+#pragma once
+
+#include "backends/cpu/runtime/Result.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::rt {
+
+/// One cache argument of the forward function.
+struct CacheSpec {
+  std::string name;
+  std::string element;        ///< "f32" or "bf16".
+  std::vector<int64_t> shape; ///< Physical; `batchSize` and `blockCount` stand for run-time sizes.
+  uint64_t bytesPerToken = 0; ///< Of one sequence.
+
+  static constexpr int64_t batchSize = -1;  ///< The number of sequences.
+  static constexpr int64_t blockCount = -2; ///< ceil(maxSeq / positionBlock).
+};
+
+struct Manifest {
+  std::string name, weights, kv;
+  int64_t vocab = 0;
+  int64_t maxSeq = 0; ///< Positions per sequence.
+  std::string cpu;
+  std::vector<std::string> features; ///< LLVM's names.
+  std::vector<CacheSpec> caches;
+  int64_t positionBlock = 64;
+  uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
+  uint64_t weightBytes = 0; ///< 0: not stated.
+  std::optional<int32_t> bos;
+  std::vector<int32_t> eos;
+
+  struct Generation {
+    std::optional<double> temperature, topP, minP, repetitionPenalty;
+    std::optional<int64_t> topK;
+    std::optional<bool> doSample;
+  } generation;
+
+  struct Cost {
+    double weightBytesPerToken = 0; ///< Bytes of weights that one decoded token reads.
+    double flopsPerToken = 0;       ///< Multiplications and additions in products with weights.
+    double kvBytesPerPosition =
+        0; ///< Bytes of cache that one decoded token reads per position before it.
+  } cost;
+
+  std::string json; ///< The whole text, for `info --json`.
+};
+
+/// Errors name the key that is missing, of the wrong type or out of range.
+Result<Manifest> parseManifest(std::string_view json);
+
+} // namespace mica::rt

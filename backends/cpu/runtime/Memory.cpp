@@ -1,0 +1,36 @@
+#include "backends/cpu/runtime/Memory.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <utility>
+
+namespace mica::rt {
+
+Result<Memory> Memory::reserve(uint64_t bytes) {
+  // mmap refuses a length of 0; callers want a valid pointer even then.
+  uint64_t length = bytes == 0 ? 1 : bytes;
+  void *address = mmap(nullptr, length, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED)
+    return Error{"cannot reserve " + std::to_string(bytes) + " bytes of memory (" +
+                 std::strerror(errno) +
+                 "), use fewer sequences or compile with a smaller --max-seq"};
+  return Memory(address, length);
+}
+
+Memory::Memory(Memory &&other) noexcept
+    : address(std::exchange(other.address, nullptr)), length(std::exchange(other.length, 0)) {}
+
+Memory &Memory::operator=(Memory &&other) noexcept {
+  std::swap(address, other.address);
+  std::swap(length, other.length);
+  return *this;
+}
+
+Memory::~Memory() {
+  if (address)
+    munmap(address, length);
+}
+
+} // namespace mica::rt

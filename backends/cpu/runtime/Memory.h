@@ -1,0 +1,31 @@
+// Zeroed memory that costs nothing until it is touched.
+#pragma once
+
+#include "backends/cpu/runtime/Result.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mica::rt {
+
+/// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero at first touch, page-aligned.
+class Memory {
+public:
+  /// Errors: no address space left, or an absurd size.
+  static Result<Memory> reserve(uint64_t bytes);
+  Memory() = default;
+  Memory(Memory &&other) noexcept;
+  Memory &operator=(Memory &&other) noexcept;
+  ~Memory();
+
+  void *data() const { return address; }
+  uint64_t size() const { return length; }
+
+private:
+  Memory(void *address, uint64_t length) : address(address), length(length) {}
+
+  void *address = nullptr;
+  uint64_t length = 0;
+};
+
+} // namespace mica::rt

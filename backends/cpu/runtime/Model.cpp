@@ -1,0 +1,97 @@
+#include "backends/cpu/runtime/Model.h"
+#include "backends/cpu/runtime/Cpu.h"
+
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+namespace mica::rt {
+
+Result<Manifest> readManifest(const program::ProgramFile &file) {
+  Result<std::vector<std::byte>> bytes = file.read(program::SectionKind::Manifest);
+  if (!bytes)
+    return bytes.error();
+  return parseManifest({reinterpret_cast<const char *>(bytes->data()), bytes->size()});
+}
+
+/// A file in memory that dlopen can open by name; -1 with errno on failure.
+static int memoryFile(std::span<const std::byte> bytes) {
+  // Kernels from 6.3 on may forbid executable memory files unless they are asked for; older ones do
+  // not know the flag.
+  int fd = memfd_create("mica-model", MFD_CLOEXEC | MFD_EXEC);
+  if (fd < 0 && errno == EINVAL)
+    fd = memfd_create("mica-model", MFD_CLOEXEC);
+  while (fd >= 0 && !bytes.empty()) {
+    ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0) {
+      int reason = errno;
+      close(fd);
+      errno = reason;
+      return -1;
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return fd;
+}
+
+Status Model::loadCode() {
+  Result<std::vector<std::byte>> code = program.read(program::SectionKind::Code);
+  if (!code)
+    return code.error();
+  int fd = memoryFile(*code);
+  if (fd < 0)
+    return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno)};
+  library = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  // The message belongs to dlopen; closing first could replace it.
+  const char *reason = library ? nullptr : dlerror();
+  std::string message = reason ? reason : "";
+  close(fd);
+  if (!library)
+    return Error{"cannot load the model's code (" + message + "), compile it again"};
+  entry = reinterpret_cast<Forward>(dlsym(library, "mica_forward"));
+  if (!entry)
+    return Error{"the model's code has no function mica_forward, compile it again"};
+  return {};
+}
+
+Status Model::mapWeights() {
+  Result<program::Mapping> mapping = program.map(program::SectionKind::Weights);
+  if (!mapping)
+    return mapping.error();
+  weightMapping = *std::move(mapping);
+  uint64_t present = weightMapping.bytes().size();
+  if (description.weightBytes != 0 && description.weightBytes != present)
+    return Error{"the program holds " + std::to_string(present) +
+                 " bytes of weights and its manifest says " +
+                 std::to_string(description.weightBytes) + ", compile it again"};
+  return {};
+}
+
+Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file) {
+  Result<Manifest> manifest = readManifest(file);
+  if (!manifest)
+    return manifest.error();
+  if (Status able = checkCpu(manifest->cpu, manifest->features); !able)
+    return able.error();
+  std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest)));
+  if (Status loaded = model->loadCode(); !loaded)
+    return loaded.error();
+  if (Status mapped = model->mapWeights(); !mapped)
+    return mapped.error();
+  return model;
+}
+
+Model::~Model() {
+  if (library)
+    dlclose(library);
+}
+
+} // namespace mica::rt

@@ -1,0 +1,45 @@
+// A compiled model in memory: its code, its weights and what its manifest says.
+#pragma once
+
+#include "backends/cpu/program/ProgramFile.h"
+#include "backends/cpu/runtime/Manifest.h"
+
+#include <memory>
+#include <span>
+
+namespace mica::rt {
+
+/// Reads and parses the manifest, its hash checked.
+Result<Manifest> readManifest(const program::ProgramFile &file);
+
+class Model {
+public:
+  /// The model object's only entry. The descriptors are those of Session.h.
+  using Forward = void (*)(void *const *descriptors);
+
+  /// Checks the CPU against the manifest, then loads the code and maps the weights. Nothing of the
+  /// model object runs before the check.
+  static Result<std::unique_ptr<Model>> load(program::ProgramFile file);
+  ~Model();
+  Model(const Model &) = delete;
+  Model &operator=(const Model &) = delete;
+
+  const Manifest &manifest() const { return description; }
+  const program::ProgramFile &file() const { return program; }
+  std::span<const std::byte> weights() const { return weightMapping.bytes(); }
+  void forward(void *const *descriptors) const { entry(descriptors); }
+
+private:
+  Model(program::ProgramFile file, Manifest manifest)
+      : program(std::move(file)), description(std::move(manifest)) {}
+  Status loadCode();
+  Status mapWeights();
+
+  program::ProgramFile program;
+  Manifest description;
+  program::Mapping weightMapping;
+  void *library = nullptr;
+  Forward entry = nullptr;
+};
+
+} // namespace mica::rt

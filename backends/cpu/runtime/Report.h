@@ -1,0 +1,23 @@
+// The lines that a program writes to stderr.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace mica::rt {
+
+/// The file that errors name: the program's path as it was called.
+void setProgramName(std::string name);
+
+/// `text` on one line and without effect on a terminal: control characters become \n, \t or \xNN.
+std::string printable(std::string_view text);
+
+/// Writes `mica: error: PROGRAM: MESSAGE`.
+void reportError(std::string_view message);
+/// Writes `mica: note: MESSAGE`.
+void reportNote(std::string_view message);
+/// reportError, then ends the process with status 1 without running destructors: for errors inside
+/// generated code.
+[[noreturn]] void reportFatal(std::string_view message);
+
+} // namespace mica::rt

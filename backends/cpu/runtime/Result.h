@@ -1,0 +1,52 @@
+// A value or a message: how everything that a compiled program carries reports failure (C++20 has
+// no std::expected).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace mica::rt {
+
+/// What went wrong, as the end of a line `mica: error: FILE: ...`: what is wrong (where), what to
+/// do. One line, no final newline.
+struct Error {
+  std::string message;
+};
+
+/// Either a T or an Error. `if (!result) return result.error();` hands the error on.
+template <typename T> class [[nodiscard]] Result {
+public:
+  Result(T value) : state(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return state.index() == 0; }
+  T &operator*() & { return *std::get_if<0>(&state); }
+  const T &operator*() const & { return *std::get_if<0>(&state); }
+  T &&operator*() && { return std::move(*std::get_if<0>(&state)); }
+  T *operator->() { return std::get_if<0>(&state); }
+  const T *operator->() const { return std::get_if<0>(&state); }
+  /// Only where the result holds no value.
+  const Error &error() const { return *std::get_if<1>(&state); }
+
+private:
+  std::variant<T, Error> state;
+};
+
+/// Success, or an Error: the result of what yields nothing.
+template <> class [[nodiscard]] Result<void> {
+public:
+  Result() = default;
+  Result(Error error) : failure(std::move(error)), failed(true) {}
+
+  explicit operator bool() const { return !failed; }
+  const Error &error() const { return failure; }
+
+private:
+  Error failure;
+  bool failed = false;
+};
+
+using Status = Result<void>;
+
+} // namespace mica::rt

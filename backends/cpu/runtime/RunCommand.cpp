@@ -1,0 +1,237 @@
+#include "backends/cpu/runtime/RunCommand.h"
+#include "backends/cpu/runtime/Npy.h"
+#include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/Report.h"
+#include "backends/cpu/runtime/Text.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+/// Longer prompts exceed every context.
+constexpr size_t maxPromptBytes = size_t(1) << 30;
+
+Result<std::string> readText(const std::string &path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::string text, piece(1 << 16, '\0');
+  ssize_t got = fd < 0 ? -1 : 1;
+  while (got > 0 && text.size() <= maxPromptBytes) {
+    got = read(fd, piece.data(), piece.size());
+    if (got > 0)
+      text.append(piece, 0, static_cast<size_t>(got));
+  }
+  Error failure{"cannot read the prompt from '" + path + "': " + std::strerror(errno) +
+                ", give another file with -f"};
+  if (fd >= 0)
+    close(fd);
+  if (got < 0)
+    return failure;
+  if (text.size() > maxPromptBytes)
+    return Error{"the prompt in '" + path + "' is larger than 1 GiB, give a shorter one"};
+  return text;
+}
+
+/// The token sequences that the arguments ask for.
+Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifest &m,
+                                    const Text *text) {
+  if (!arguments.tokens.empty())
+    return arguments.tokens;
+  if (!arguments.prompt && !arguments.file) {
+    if (!m.bos)
+      return Error{"this model has no token to begin with, give a prompt with -p, -f or --tokens"};
+    return std::vector<Tokens>{{*m.bos}};
+  }
+  if (!text)
+    return Error{"the program has no tokenizer, give ids with --tokens"};
+  Result<std::string> prompt =
+      arguments.prompt ? Result<std::string>(*arguments.prompt) : readText(*arguments.file);
+  if (!prompt)
+    return prompt.error();
+  return std::vector<Tokens>{text->encode(*prompt)};
+}
+
+/// Streams a single sequence; several are written one after the other at the end.
+class Writer final : public GenerateListener {
+public:
+  Writer(const RunArguments &arguments, const Text *text, const std::vector<Tokens> &prompts,
+         NpyWriter *logitsFile)
+      : streaming(prompts.size() == 1 && !arguments.json), ids(arguments.printTokens || !text),
+        logitsFile(logitsFile) {
+    for (const Tokens &prompt : prompts)
+      streams.push_back(text ? text->stream(prompt) : nullptr);
+    texts.resize(prompts.size());
+  }
+
+  Status token(int64_t sequence, int32_t token) override {
+    std::string &text = texts[sequence];
+    std::string piece;
+    if (ids)
+      piece = (text.empty() ? "" : " ") + std::to_string(token);
+    else
+      piece = streams[sequence]->push(token);
+    text += piece;
+    return streaming ? writeOut(piece) : Status();
+  }
+
+  Status logits(int64_t sequence, std::span<const float> row) override {
+    return logitsFile->append(sequence, row);
+  }
+
+  /// Ends the texts; writes what has not been streamed.
+  Status finish(bool write) {
+    for (size_t s = 0; s < texts.size(); ++s) {
+      std::string rest = ids ? "" : streams[s]->finish();
+      texts[s] += rest;
+      if (!write)
+        continue;
+      bool endLine = ids || !texts[s].ends_with('\n');
+      if (Status done = writeOut((streaming ? rest : texts[s]) + (endLine ? "\n" : "")); !done)
+        return done;
+    }
+    return {};
+  }
+
+  /// The text of a sequence; empty where only ids are written.
+  std::string text(size_t sequence) const { return ids ? "" : texts[sequence]; }
+
+private:
+  bool streaming, ids;
+  NpyWriter *logitsFile;
+  std::vector<std::unique_ptr<TextStream>> streams;
+  std::vector<std::string> texts;
+};
+
+const char *nameOf(Finish finish) {
+  switch (finish) {
+  case Finish::Length:
+    return "length";
+  case Finish::EndToken:
+    return "stop";
+  case Finish::ContextFull:
+    return "context";
+  }
+  return "";
+}
+
+double rate(int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
+                   const GenerateResult &result, const Writer &writer, uint64_t seed) {
+  nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
+  for (size_t s = 0; s < prompts.size(); ++s) {
+    const Generated &generated = result.sequences[s];
+    sequences.push_back({{"prompt_tokens", prompts[s]},
+                         {"tokens", generated.tokens},
+                         {"text", writer.text(s)},
+                         {"finish", nameOf(generated.finish)}});
+  }
+  nlohmann::ordered_json json = {
+      {"model", m.name},
+      {"seed", seed},
+      {"sequences", sequences},
+      {"prefill",
+       {{"tokens", result.promptTokens},
+        {"seconds", result.promptSeconds},
+        {"tokens_per_s", rate(result.promptTokens, result.promptSeconds)}}},
+      {"decode",
+       {{"tokens", result.decodeTokens},
+        {"seconds", result.decodeSeconds},
+        {"tokens_per_s", rate(result.decodeTokens, result.decodeSeconds)}}}};
+  return toJsonText(json) + "\n";
+}
+
+void noteSpeed(const GenerateResult &result) {
+  char line[160];
+  std::snprintf(
+      line, sizeof line,
+      "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
+      static_cast<long long>(result.promptTokens), rate(result.promptTokens, result.promptSeconds),
+      static_cast<long long>(result.decodeTokens), rate(result.decodeTokens, result.decodeSeconds));
+  reportNote(line);
+}
+
+Result<std::unique_ptr<NpyWriter>> openLogits(const RunArguments &arguments, const Manifest &m,
+                                              const std::vector<Tokens> &prompts) {
+  std::vector<int64_t> capacities;
+  for (const Tokens &prompt : prompts) {
+    int64_t fed =
+        static_cast<int64_t>(prompt.size()) + std::max<int64_t>(0, arguments.maxTokens - 1);
+    capacities.push_back(std::min(fed, m.maxSeq));
+  }
+  return NpyWriter::create(*arguments.logits, m.vocab, capacities);
+}
+
+Status finishRun(const Model &model, const RunArguments &arguments,
+                 const std::vector<Tokens> &sequences, const GenerateResult &result, Writer &writer,
+                 uint64_t seed) {
+  if (Status done = writer.finish(!arguments.json); !done)
+    return done;
+  if (arguments.json)
+    if (Status done = writeOut(report(model.manifest(), sequences, result, writer, seed)); !done)
+      return done;
+  for (const Generated &generated : result.sequences)
+    if (generated.finish == Finish::ContextFull) {
+      reportNote("the context of " + std::to_string(model.manifest().maxSeq) +
+                 " positions is full, generation ends");
+      break;
+    }
+  if (arguments.verbose)
+    noteSpeed(result);
+  return {};
+}
+} // namespace
+
+SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &manifest) {
+  const Manifest::Generation &g = manifest.generation;
+  SamplingOptions options;
+  double temperature = g.doSample.value_or(true) ? g.temperature.value_or(options.temperature) : 0;
+  options.temperature = arguments.temperature.value_or(temperature);
+  options.topK = arguments.topK.value_or(g.topK.value_or(options.topK));
+  options.topP = arguments.topP.value_or(g.topP.value_or(options.topP));
+  options.minP = arguments.minP.value_or(g.minP.value_or(options.minP));
+  options.repetitionPenalty =
+      arguments.repetitionPenalty.value_or(g.repetitionPenalty.value_or(options.repetitionPenalty));
+  uint64_t drawn = 0;
+  // Without random bytes (an ancient kernel) every run draws the same numbers, which is no error.
+  if (!arguments.seed && getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
+    drawn = 0;
+  options.seed = arguments.seed.value_or(drawn);
+  return options;
+}
+
+Status runCommand(const Model &model, const RunArguments &arguments) {
+  Result<std::unique_ptr<Text>> text = Text::load(model.file());
+  if (!text)
+    return text.error();
+  Result<std::vector<Tokens>> sequences = prompts(arguments, model.manifest(), text->get());
+  if (!sequences)
+    return sequences.error();
+  std::unique_ptr<NpyWriter> logits;
+  if (arguments.logits) {
+    Result<std::unique_ptr<NpyWriter>> opened = openLogits(arguments, model.manifest(), *sequences);
+    if (!opened)
+      return opened.error();
+    logits = *std::move(opened);
+  }
+  GenerateOptions options{arguments.maxTokens, arguments.prefillChunk, arguments.ignoreEos,
+                          logits != nullptr, samplingOptions(arguments, model.manifest())};
+  Writer writer(arguments, text->get(), *sequences, logits.get());
+  Result<GenerateResult> result = generate(model, *sequences, options, writer);
+  if (!result)
+    return result.error();
+  if (logits)
+    if (Status done = logits->commit(); !done)
+      return done;
+  return finishRun(model, arguments, *sequences, *result, writer, options.sampling.seed);
+}
+
+} // namespace mica::rt

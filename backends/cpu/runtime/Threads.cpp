@@ -1,0 +1,97 @@
+#include "backends/cpu/runtime/Threads.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sched.h>
+#include <set>
+#include <sstream>
+#include <vector>
+
+namespace mica::rt {
+
+static std::string firstLine(const std::string &path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Cores of the affinity mask, hardware threads of one core counted once.
+static unsigned coresAllowed() {
+  // More processors than a cpu_set_t holds make sched_getaffinity fail: grow the mask until it
+  // fits.
+  for (size_t count = 1024; count <= (size_t(1) << 20); count *= 4) {
+    std::vector<unsigned long> mask(count / (8 * sizeof(unsigned long)));
+    size_t bytes = mask.size() * sizeof(unsigned long);
+    auto *set = reinterpret_cast<cpu_set_t *>(mask.data());
+    if (sched_getaffinity(0, bytes, set) != 0)
+      continue;
+    std::set<std::string> cores;
+    for (size_t cpu = 0; cpu < count; ++cpu) {
+      if (!CPU_ISSET_S(cpu, bytes, set))
+        continue;
+      std::string name = std::to_string(cpu);
+      std::string siblings =
+          firstLine("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
+      cores.insert(siblings.empty() ? name : siblings);
+    }
+    return std::max<unsigned>(1, static_cast<unsigned>(cores.size()));
+  }
+  return 1;
+}
+
+unsigned quotaOf(const std::string &cpuMax) {
+  std::istringstream line(cpuMax);
+  double quota = 0, period = 0;
+  if (!(line >> quota >> period) || quota <= 0 || period <= 0)
+    return 0;
+  return std::max(1u, static_cast<unsigned>(std::min(quota / period, 1e6)));
+}
+
+/// The path of this process below `controller` in /proc/self/cgroup; version 2 has the empty
+/// controller name.
+static std::string cgroupPath(const std::string &controller) {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos)
+      continue;
+    std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (names == "," + controller + "," ||
+        (!controller.empty() && names.find("," + controller + ",") != names.npos))
+      return line.substr(second + 1);
+  }
+  return "/";
+}
+
+/// The smallest quota of this process' cgroup and the ones above it; 0 without a limit.
+static unsigned cgroupQuota() {
+  unsigned least = 0;
+  auto take = [&](unsigned quota) {
+    if (quota > 0 && (least == 0 || quota < least))
+      least = quota;
+  };
+  auto forEachLevel = [](std::string path, auto visit) {
+    for (;; path.erase(path.rfind('/'))) {
+      visit(path == "/" ? "" : path);
+      if (path.empty() || path == "/")
+        return;
+    }
+  };
+  forEachLevel(cgroupPath(""), [&](const std::string &path) {
+    take(quotaOf(firstLine("/sys/fs/cgroup" + path + "/cpu.max")));
+  });
+  forEachLevel(cgroupPath("cpu"), [&](const std::string &path) {
+    std::string folder = "/sys/fs/cgroup/cpu" + path;
+    take(quotaOf(firstLine(folder + "/cpu.cfs_quota_us") + " " +
+                 firstLine(folder + "/cpu.cfs_period_us")));
+  });
+  return least;
+}
+
+unsigned defaultThreads() {
+  unsigned cores = coresAllowed(), quota = cgroupQuota();
+  return quota > 0 ? std::min(cores, quota) : cores;
+}
+
+} // namespace mica::rt

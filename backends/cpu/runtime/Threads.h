@@ -1,0 +1,17 @@
+// How many threads this process should use.
+#pragma once
+
+#include <string>
+
+namespace mica::rt {
+
+/// min(physical cores in the affinity mask, whole processors of the cgroup's quota), at least 1. A
+/// second hardware thread per core does not pay: one thread saturates a core's vector units and its
+/// share of the bandwidth.
+unsigned defaultThreads();
+
+/// The quota in whole processors (rounded down, at least 1) that a cgroup version 2 `cpu.max` line
+/// grants; 0 without a limit. "150000 100000" is 1, "max 100000" is 0.
+unsigned quotaOf(const std::string &cpuMax);
+
+} // namespace mica::rt

@@ -1,0 +1,117 @@
+#include "backends/cpu/runtime/tokenizer/AddedTokens.h"
+#include "backends/cpu/runtime/tokenizer/Utf8.h"
+
+#include <algorithm>
+
+namespace mica::rt::tokenizer {
+namespace {
+
+/// The start of the character that ends at `at` > 0.
+size_t characterBefore(std::string_view text, size_t at) {
+  do
+    --at;
+  while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);
+  return at;
+}
+
+std::string_view characterAt(std::string_view text, size_t at) {
+  return text.substr(at, charLength(text[at]));
+}
+
+} // namespace
+
+Result<AddedTokens> AddedTokens::create(const Table &table, const Normalizer &normalizer) {
+  AddedTokens out;
+  out.tokens = table.addedTokens;
+  std::vector<std::pair<std::string_view, int32_t>> entries[2];
+  uint8_t flags = 0;
+  for (size_t i = 0; i < out.tokens.size(); ++i) {
+    const AddedToken &token = out.tokens[i];
+    flags |= token.flags;
+    bool normalized = token.flags & AddedTokenFlags::normalized;
+    std::string_view content = token.content;
+    if (normalized)
+      content = out.normalizedContents.emplace_back(normalizer.apply(content));
+    entries[normalized].emplace_back(content, static_cast<int32_t>(i));
+  }
+  for (int i = 0; i < 2; ++i)
+    out.searches[i] = PrefixSearch(std::move(entries[i]));
+  auto compile = [](std::optional<Regex> &into, std::string_view pattern) -> Status {
+    Result<Regex> regex = Regex::compile(pattern);
+    if (!regex)
+      return regex.error();
+    into = std::move(*regex);
+    return {};
+  };
+  Status status;
+  // The regex crate's \w and \s.
+  if (flags & AddedTokenFlags::singleWord)
+    status = compile(out.wordCharacter, R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D}])");
+  if (status && (flags & (AddedTokenFlags::stripLeft | AddedTokenFlags::stripRight)))
+    status = compile(out.whiteSpace, R"([\t-\r\x{85}\p{Z}])");
+  if (!status)
+    return status.error();
+  return out;
+}
+
+bool AddedTokens::is(const std::optional<Regex> &kind, std::string_view character) {
+  Regex::Match match;
+  return kind && Regex::Searcher(*kind).find(character, 0, match);
+}
+
+bool AddedTokens::wordBefore(std::string_view text, size_t at) const {
+  return at > 0 && is(wordCharacter, characterAt(text, characterBefore(text, at)));
+}
+
+/// Applies the token's flags to its occurrence [begin, end); `from` is where the last part ended.
+bool AddedTokens::accept(std::string_view text, const AddedToken &token, size_t from, size_t &begin,
+                         size_t &end) const {
+  if (token.flags & AddedTokenFlags::singleWord) {
+    bool wordAfter = end < text.size() && is(wordCharacter, characterAt(text, end));
+    if (wordAfter || wordBefore(text, begin))
+      return false;
+  }
+  if (token.flags & AddedTokenFlags::stripLeft) {
+    while (begin > from) {
+      size_t previous = characterBefore(text, begin);
+      if (previous < from || !is(whiteSpace, characterAt(text, previous)))
+        break;
+      begin = previous;
+    }
+  }
+  if (token.flags & AddedTokenFlags::stripRight)
+    while (end < text.size() && is(whiteSpace, characterAt(text, end)))
+      end += charLength(text[end]);
+  return true;
+}
+
+std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool normalized) const {
+  const PrefixSearch &search = searches[normalized];
+  std::vector<Part> parts;
+  size_t done = 0;
+  for (size_t at = 0; !search.empty() && at < text.size();) {
+    if (!search.mayStart(text[at])) {
+      ++at;
+      continue;
+    }
+    PrefixSearch::Match match = search.longest(text.substr(at));
+    if (match.length == 0) {
+      ++at;
+      continue;
+    }
+    size_t begin = at, end = at + match.length;
+    at = end; // a rejected occurrence is passed over whole
+    const AddedToken &token = tokens[match.value];
+    if (!accept(text, token, done, begin, end))
+      continue;
+    if (done < begin)
+      parts.push_back({done, begin, -1});
+    parts.push_back({begin, end, token.id});
+    done = at = end;
+  }
+  if (done < text.size())
+    parts.push_back({done, text.size(), -1});
+  return parts;
+}
+
+} // namespace mica::rt::tokenizer

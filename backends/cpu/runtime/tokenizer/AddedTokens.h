@@ -1,0 +1,40 @@
+// Finds the tokens that stand beside the model's vocabulary (special and added ones) in text.
+#pragma once
+
+#include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/tokenizer/Lookup.h"
+#include "backends/cpu/runtime/tokenizer/Normalizer.h"
+#include "backends/cpu/runtime/tokenizer/Regex.h"
+#include "backends/cpu/runtime/tokenizer/Table.h"
+
+#include <deque>
+#include <optional>
+#include <string>
+
+namespace mica::rt::tokenizer {
+
+class AddedTokens {
+public:
+  static Result<AddedTokens> create(const Table &table, const Normalizer &normalizer);
+
+  struct Part {
+    size_t begin, end; // in the text
+    int32_t id;        // -1: ordinary text
+  };
+  /// Cuts `text` at the tokens that are looked for before (`normalized` false) or after the
+  /// normaliser: leftmost, then longest.
+  std::vector<Part> split(std::string_view text, bool normalized) const;
+
+private:
+  bool accept(std::string_view text, const AddedToken &token, size_t from, size_t &begin,
+              size_t &end) const;
+  static bool is(const std::optional<Regex> &kind, std::string_view character);
+  bool wordBefore(std::string_view text, size_t at) const;
+
+  std::vector<AddedToken> tokens;
+  std::deque<std::string> normalizedContents; // stable addresses for the search
+  PrefixSearch searches[2];                   // [normalized]
+  std::optional<Regex> wordCharacter, whiteSpace;
+};
+
+} // namespace mica::rt::tokenizer

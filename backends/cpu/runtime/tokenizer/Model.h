@@ -1,0 +1,32 @@
+// From one pre-tokenised word to ids: the three algorithms that vocabularies are made for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace mica::rt::tokenizer {
+
+struct Table;
+
+class Model {
+public:
+  virtual ~Model() = default;
+  /// Appends the ids of `word`: well-formed UTF-8, not empty. O(n log n) in its length.
+  virtual void encode(std::string_view word, std::vector<int32_t> &ids) const = 0;
+};
+
+/// The algorithm of `table`, which must outlive the result.
+std::unique_ptr<Model> makeModel(const Table &table);
+
+std::unique_ptr<Model> makeRankModel(const Table &table);
+std::unique_ptr<Model> makeScoreModel(const Table &table);
+std::unique_ptr<Model> makeUnigramModel(const Table &table);
+
+/// Appends what stands for an unknown `text` under the rules of sentencepiece: the ids of its
+/// bytes, or the unknown id unless the id before was it (`afterUnknown`, updated).
+void encodeUnknown(const Table &table, std::string_view text, bool &afterUnknown,
+                   std::vector<int32_t> &ids);
+
+} // namespace mica::rt::tokenizer

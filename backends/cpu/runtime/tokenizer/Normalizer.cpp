@@ -1,0 +1,72 @@
+#include "backends/cpu/runtime/tokenizer/Normalizer.h"
+#include "backends/cpu/runtime/tokenizer/Table.h"
+#include "backends/cpu/runtime/tokenizer/Utf8.h"
+
+namespace mica::rt::tokenizer {
+namespace {
+
+class PrependStage final : public NormalizerStage {
+public:
+  explicit PrependStage(std::string_view prefix) : prefix(prefix) {}
+  std::string apply(std::string text) const override {
+    if (!text.empty())
+      text.insert(0, prefix);
+    return text;
+  }
+
+private:
+  std::string_view prefix;
+};
+
+class ReplaceStage final : public NormalizerStage {
+public:
+  ReplaceStage(std::string_view from, std::string_view to) : from(from), to(to) {}
+  std::string apply(std::string text) const override {
+    size_t at = text.find(from);
+    if (at == std::string::npos)
+      return text;
+    std::string out;
+    size_t begin = 0;
+    for (; at != std::string::npos; at = text.find(from, begin)) {
+      out.append(text, begin, at - begin);
+      out += to;
+      begin = at + from.size();
+    }
+    return out.append(text, begin);
+  }
+
+private:
+  std::string_view from, to;
+};
+
+std::unique_ptr<NormalizerStage> makeStage(const NormalizerStep &step, const Table &table) {
+  switch (step.kind) {
+  case NormalizerKind::Prepend:
+    return std::make_unique<PrependStage>(step.text);
+  case NormalizerKind::Replace:
+    return std::make_unique<ReplaceStage>(step.text, step.replacement);
+  case NormalizerKind::UnicodeForm:
+    return makeUnicodeForm(step);
+  case NormalizerKind::SentencePiece:
+    return makeSentencePieceRules(step, table);
+  }
+  return nullptr;
+}
+
+} // namespace
+
+Normalizer::Normalizer(const Table &table) {
+  for (const NormalizerStep &step : table.normalizer)
+    stages.push_back(makeStage(step, table));
+}
+
+Normalizer::~Normalizer() = default;
+
+std::string Normalizer::apply(std::string_view text) const {
+  std::string out(text);
+  for (const auto &stage : stages)
+    out = stage->apply(std::move(out));
+  return out;
+}
+
+} // namespace mica::rt::tokenizer

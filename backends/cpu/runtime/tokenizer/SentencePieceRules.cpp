@@ -1,0 +1,142 @@
+// sentencepiece's normaliser: its compiled character map, and its rules for white space.
+#include "backends/cpu/runtime/tokenizer/Lookup.h"
+#include "backends/cpu/runtime/tokenizer/Normalizer.h"
+#include "backends/cpu/runtime/tokenizer/Table.h"
+#include "backends/cpu/runtime/tokenizer/Utf8.h"
+
+namespace mica::rt::tokenizer {
+namespace {
+
+constexpr std::string_view visibleSpace = "\xE2\x96\x81";
+
+/// The double-array trie of the Darts library: unit i's children stand at i ^ offset(i) ^ byte. A
+/// unit has the label in bits 0-7 and 31, "has a value" in bit 8, the offset in bits 10-30 (shifted
+/// by 8 more where bit 9 is set).
+class Darts {
+public:
+  explicit Darts(std::string_view bytes)
+      : units(reinterpret_cast<const std::byte *>(bytes.data()), bytes.size() / 4) {}
+
+  struct Match {
+    size_t length = 0; // 0: none
+    uint32_t value = 0;
+  };
+  Match longest(std::string_view text) const {
+    Match match;
+    if (units.empty())
+      return match;
+    size_t at = offset(units[0]);
+    for (size_t i = 0; i < text.size(); ++i) {
+      at ^= static_cast<uint8_t>(text[i]);
+      if (at >= units.size())
+        return match;
+      uint32_t unit = units[at];
+      if ((unit & 0x800000FFu) != static_cast<uint8_t>(text[i]))
+        return match;
+      at ^= offset(unit);
+      if (unit >> 8 & 1) {
+        if (at >= units.size())
+          return match;
+        match = {i + 1, units[at] & 0x7FFFFFFFu};
+      }
+    }
+    return match;
+  }
+
+private:
+  static size_t offset(uint32_t unit) { return size_t(unit >> 10) << ((unit & (1u << 9)) >> 6); }
+  Array<uint32_t> units;
+};
+
+class SentencePieceStage final : public NormalizerStage {
+public:
+  SentencePieceStage(const NormalizerStep &step, const Table &table)
+      : rules(step.rules), darts(step.trie), replacements(step.replacements) {
+    std::vector<std::pair<std::string_view, int32_t>> userDefined;
+    for (uint32_t id = 0; id < table.pieces(); ++id)
+      if (table.pieceFlags[id] & PieceFlags::userDefined)
+        userDefined.emplace_back(table.piece(id), static_cast<int32_t>(id));
+    kept = PrefixSearch(std::move(userDefined));
+  }
+
+  std::string apply(std::string text) const override {
+    std::string_view rest = text;
+    bool removeExtra = rules & SentencePieceRules::removeExtraSpaces;
+    while (removeExtra && !rest.empty()) {
+      Part part = next(rest);
+      if (part.text != " ")
+        break;
+      rest.remove_prefix(part.consumed);
+    }
+    if (rest.empty())
+      return {};
+    std::string out;
+    out.reserve(rest.size() + rest.size() / 2);
+    bool asSuffix = rules & SentencePieceRules::spaceAsSuffix;
+    bool dummy = rules & SentencePieceRules::dummyPrefix;
+    if (dummy && !asSuffix)
+      out += space();
+    appendParts(rest, removeExtra, out);
+    while (removeExtra && out.ends_with(space()))
+      out.resize(out.size() - space().size());
+    if (dummy && asSuffix)
+      out += space();
+    // A character map is foreign data: what it makes must be text again.
+    return replacements.empty() ? out : repairUtf8(out);
+  }
+
+private:
+  struct Part {
+    std::string_view text; // what the first `consumed` bytes become
+    size_t consumed;
+  };
+
+  std::string_view space() const {
+    return rules & SentencePieceRules::escapeSpaces ? visibleSpace : " ";
+  }
+
+  Part next(std::string_view text) const {
+    if (auto found = kept.longest(text); found.length != 0)
+      return {text.substr(0, found.length), found.length};
+    auto found = darts.longest(text);
+    if (found.length == 0 || found.value >= replacements.size()) {
+      size_t length = std::min<size_t>(charLength(text[0]), text.size());
+      return {text.substr(0, length), length};
+    }
+    return {replacements.data() + found.value,
+            found.length}; // zero-terminated, as the table's check ensures
+  }
+
+  void appendParts(std::string_view rest, bool removeExtra, std::string &out) const {
+    bool afterSpace = removeExtra;
+    while (!rest.empty()) {
+      Part part = next(rest);
+      rest.remove_prefix(part.consumed);
+      while (afterSpace && part.text.starts_with(' '))
+        part.text.remove_prefix(1);
+      for (char byte : part.text) {
+        if (byte == ' ')
+          out += space();
+        else
+          out += byte;
+      }
+      if (!part.text.empty())
+        afterSpace = part.text.ends_with(' ');
+      afterSpace &= removeExtra;
+    }
+  }
+
+  uint8_t rules;
+  Darts darts;
+  std::string_view replacements;
+  PrefixSearch kept;
+};
+
+} // namespace
+
+std::unique_ptr<NormalizerStage> makeSentencePieceRules(const NormalizerStep &step,
+                                                        const Table &table) {
+  return std::make_unique<SentencePieceStage>(step, table);
+}
+
+} // namespace mica::rt::tokenizer

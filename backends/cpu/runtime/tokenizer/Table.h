@@ -1,0 +1,98 @@
+// A tokenizer table opened for reading: every offset, count, id and flag checked, nothing copied.
+#pragma once
+
+#include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/tokenizer/TableFormat.h"
+
+#include <array>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace mica::rt::tokenizer {
+
+/// Little-endian numbers at any address.
+template <typename T> class Array {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+  Array() = default;
+  Array(const std::byte *data, size_t count) : data(data), count(count) {}
+  size_t size() const { return count; }
+  bool empty() const { return count == 0; }
+  T operator[](size_t index) const {
+    T value;
+    std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+    return value;
+  }
+
+private:
+  const std::byte *data = nullptr;
+  size_t count = 0;
+};
+
+struct Merge {
+  uint32_t left, right, merged;
+};
+
+/// One step of the normaliser; which fields count depends on `kind` (TableFormat.h).
+struct NormalizerStep {
+  NormalizerKind kind;
+  std::string_view text, replacement; // Prepend, Replace
+  bool compose = false;               // UnicodeForm
+  Array<uint32_t> classes, decompositions, compositions;
+  uint8_t rules = 0; // SentencePiece
+  std::string_view trie, replacements;
+};
+
+struct PreTokenizerStep {
+  PreTokenizerKind kind;
+  SplitBehavior behavior = SplitBehavior::Isolated;
+  bool invert = false, split = false;
+  PrependScheme scheme = PrependScheme::Never;
+  std::string_view text; // Split: the pattern; Metaspace: the replacement
+};
+
+struct AddedToken {
+  int32_t id;
+  uint8_t flags;
+  std::string_view content;
+};
+
+struct Replacement {
+  std::string_view from, to;
+};
+
+struct Table {
+  ModelKind kind;
+  uint32_t flags;
+  int32_t unknownId;
+  std::array<int32_t, 256> byteIds;
+  Array<uint32_t> pieceEnds;
+  std::string_view pieceBytes;
+  Array<uint8_t> pieceFlags;
+  Array<float> scores;
+  Array<Merge> merges;
+  std::vector<NormalizerStep> normalizer;
+  std::vector<PreTokenizerStep> preTokenizer;
+  std::vector<AddedToken> addedTokens;
+  std::vector<int32_t> prefixIds, suffixIds;
+  DecoderStart decoderStart;
+  uint32_t stripCount;
+  std::string_view stripped, unknownText;
+  std::vector<Replacement> replacements;
+
+  uint32_t pieces() const { return static_cast<uint32_t>(pieceEnds.size()); }
+  std::string_view piece(uint32_t id) const {
+    uint32_t begin = id == 0 ? 0 : pieceEnds[id - 1];
+    return pieceBytes.substr(begin, pieceEnds[id] - begin);
+  }
+  bool has(uint32_t modelFlag) const { return (flags & modelFlag) != 0; }
+};
+
+/// Opens `bytes`, which must outlive the result. Any table is either refused or safe to use.
+Result<Table> openTable(std::span<const std::byte> bytes);
+
+} // namespace mica::rt::tokenizer

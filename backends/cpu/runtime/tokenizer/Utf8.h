@@ -1,0 +1,57 @@
+// UTF-8 as the tokenizer needs it: lengths, repair of invalid text, and a stream that never emits
+// half a character.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mica::rt::tokenizer {
+
+/// What stands at the start of some bytes.
+struct Utf8Prefix {
+  enum State {
+    Valid,     ///< a character of `length` bytes
+    Invalid,   ///< a maximal ill-formed part of `length` bytes (Unicode 15, section 3.9)
+    Incomplete ///< all bytes are the start of a character whose rest is missing
+  } state;
+  uint32_t length;
+};
+
+/// Classifies the start of `text`, which is not empty.
+Utf8Prefix scanUtf8(std::string_view text);
+
+/// Whether all of `text` is well-formed.
+bool isUtf8(std::string_view text);
+
+/// `text` with every maximal ill-formed part replaced by U+FFFD: Python's
+/// bytes.decode(errors="replace").
+std::string repairUtf8(std::string_view text);
+
+/// The length of the character that starts at `text[0]` of well-formed text.
+inline uint32_t charLength(char lead) {
+  auto byte = static_cast<uint8_t>(lead);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+/// The code point at the start of well-formed text.
+uint32_t decodeChar(std::string_view text);
+/// Appends a code point; surrogates and numbers above 0x10FFFF become U+FFFD.
+void appendChar(std::string &text, uint32_t codePoint);
+
+/// Collects bytes and hands out whole characters.
+class Utf8Stream {
+public:
+  /// Moves to `out` all of `bytes` that is decided; ill-formed parts become U+FFFD, one for each
+  /// part, or with `perByte` one for each byte of it.
+  void push(std::string_view bytes, std::string &out, bool perByte);
+  /// An unfinished character at the end becomes U+FFFD.
+  void flush(std::string &out, bool perByte);
+  bool empty() const { return pending.empty(); }
+
+private:
+  std::string pending; // at most 3 bytes between calls
+};
+
+} // namespace mica::rt::tokenizer

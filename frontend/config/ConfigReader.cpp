@@ -1,0 +1,132 @@
+#include "frontend/config/ConfigReader.h"
+
+#include "frontend/config/Family.h"
+#include "frontend/config/GenerationReader.h"
+#include "frontend/config/KeyReader.h"
+#include "frontend/config/ModelBuilder.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
+#include "frontend/weights/WeightFiles.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+namespace mica {
+
+static std::string knownTypes() {
+  return llvm::join(
+      llvm::map_range(familyEntries(), [](const FamilyEntry &e) { return e.modelType.str(); }),
+      ", ");
+}
+
+static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &config,
+                                                     llvm::StringRef path) {
+  const llvm::json::Value *value = config.get("model_type");
+  if (!value)
+    return inputError(path, "has no key \"model_type\", add one of " + knownTypes());
+  auto type = value->getAsString();
+  for (const FamilyEntry &entry : familyEntries())
+    if (type == entry.modelType)
+      return &entry;
+  return inputError(path, "has the model_type " + shown(*value) +
+                              ", which is not known, known are " + knownTypes());
+}
+
+/// The class says what stands on top of the decoder: anything but a language model's head computes
+/// something else.
+static llvm::Error checkArchitectures(const llvm::json::Object &config, const Family &family,
+                                      llvm::StringRef path) {
+  const llvm::json::Value *value = config.get("architectures");
+  if (!value || value->kind() == llvm::json::Value::Null)
+    return llvm::Error::success();
+  const llvm::json::Array *list = value->getAsArray();
+  if (list && llvm::all_of(*list, [&](const llvm::json::Value &item) {
+        auto name = item.getAsString();
+        return name && llvm::is_contained(family.architectures, *name);
+      }))
+    return llvm::Error::success();
+  return inputError(path, "has \"architectures\": " + shown(*value) + ", only " +
+                              llvm::join(family.architectures, " and ") + " is computed for " +
+                              family.name);
+}
+
+static llvm::Error checkTokens(const ModelConfig &model, llvm::StringRef path) {
+  std::vector<int64_t> ids = model.generation.eos;
+  if (model.generation.bos)
+    ids.push_back(*model.generation.bos);
+  for (int64_t id : ids)
+    if (id >= model.vocab)
+      return inputError(path, "names the token " + llvm::Twine(id) +
+                                  " as the text's begin or end, but the vocabulary has " +
+                                  llvm::Twine(model.vocab));
+  return llvm::Error::success();
+}
+
+static void tidy(ModelConfig &model) {
+  llvm::sort(model.generation.eos);
+  model.generation.eos.erase(llvm::unique(model.generation.eos), model.generation.eos.end());
+  llvm::sort(model.ignored, [](const IgnoredKey &a, const IgnoredKey &b) {
+    return std::tie(a.file, a.key) < std::tie(b.file, b.key);
+  });
+}
+
+llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, llvm::StringRef path,
+                                            llvm::function_ref<bool(llvm::StringRef)> hasTensor) {
+  auto entry = findEntry(config, path);
+  if (!entry)
+    return entry.takeError();
+  auto family = (*entry)->choose({path, config, hasTensor});
+  if (!family)
+    return family.takeError();
+  if (llvm::Error error = checkArchitectures(config, **family, path))
+    return std::move(error);
+  std::vector<IgnoredKey> ignored;
+  auto h = readKeys(config, path, (*entry)->modelType, **family, ignored);
+  if (!h)
+    return h.takeError();
+  auto model = buildModelConfig(std::move(*h), **family, path);
+  if (!model)
+    return model.takeError();
+  model->ignored = std::move(ignored);
+  tidy(*model);
+  if (llvm::Error error = checkTokens(*model, path))
+    return std::move(error);
+  return model;
+}
+
+/// Adds what `folder`/generation_config.json proposes, where there is one.
+static llvm::Error addGeneration(llvm::StringRef folder, ModelConfig &model) {
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, "generation_config.json");
+  if (!llvm::sys::fs::exists(path))
+    return llvm::Error::success();
+  auto object = readJsonObject(path);
+  if (!object)
+    return object.takeError();
+  if (llvm::Error error = readGeneration(*object, path, model.generation, model.ignored))
+    return error;
+  tidy(model);
+  return checkTokens(model, path);
+}
+
+llvm::Expected<ModelConfig> readModelConfig(llvm::StringRef folder, const WeightFiles *weights) {
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, "config.json");
+  auto config = readJsonObject(path);
+  if (!config)
+    return config.takeError();
+  auto hasTensor = [weights](llvm::StringRef name) { return weights->find(name) != nullptr; };
+  llvm::function_ref<bool(llvm::StringRef)> evidence;
+  if (weights)
+    evidence = hasTensor;
+  auto model = modelConfigFrom(*config, path, evidence);
+  if (!model)
+    return model.takeError();
+  if (llvm::Error error = addGeneration(folder, *model))
+    return std::move(error);
+  return model;
+}
+
+} // namespace mica

@@ -1,0 +1,136 @@
+//===- Family.h - how a model family is described
+//-------------------------------------------------===//
+//
+// A family is data: the keys of its config.json, its constants, its tensor names. One file in
+// families/ holds it, and no other file names it.
+//
+//===----------------------------------------------------------------------------------------------===//
+#ifndef MICA_FRONTEND_CONFIG_FAMILY_H
+#define MICA_FRONTEND_CONFIG_FAMILY_H
+
+#include "frontend/config/Hyperparameters.h"
+#include "frontend/config/ModelConfig.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Error.h"
+
+#include <limits>
+#include <variant>
+
+namespace mica {
+
+/// A slot that is true where the key's value is anything but null: MiniMind 1 asks only whether it
+/// is None.
+struct NotNull {
+  std::optional<int64_t> Hyperparameters::*slot;
+};
+
+/// The type of a key is the type of the slot that it fills. A list of integers may be given as a
+/// single one.
+using Slot = std::variant<
+    std::optional<int64_t> Hyperparameters::*, std::optional<double> Hyperparameters::*,
+    std::optional<bool> Hyperparameters::*, std::optional<std::string> Hyperparameters::*,
+    std::vector<int64_t> Hyperparameters::*, const llvm::json::Object * Hyperparameters::*,
+    const llvm::json::Array * Hyperparameters::*, NotNull>;
+
+/// The numbers that a key may have, borders included. Integers only where the slot holds integers.
+struct Range {
+  double least = -std::numeric_limits<double>::max();
+  double most = std::numeric_limits<double>::max();
+};
+
+/// Bounds that are absurd for a decoder, yet keep every product of two sizes far from overflow.
+namespace ranges {
+inline constexpr Range width = {1, 1 << 20};
+inline constexpr Range layers = {1, 4096};
+inline constexpr Range heads = {1, 4096};
+inline constexpr Range headDim = {2, 4096};
+inline constexpr Range vocab = {1, 1 << 24};
+inline constexpr Range positions = {1, 1 << 28};
+inline constexpr Range experts = {1, 4096};
+inline constexpr Range eps = {1e-15, 0.1};
+inline constexpr Range theta = {1.0001, 1e15};
+inline constexpr Range token = {0, (1 << 24) - 1};
+} // namespace ranges
+
+/// What happens where a key is absent: refuse, leave the slot unset, or take a default.
+struct Required {};
+struct Unset {};
+using Absent = std::variant<Required, Unset, int64_t, double, bool>;
+
+/// Whether a key may be null, which leaves its slot unset.
+enum class Null { Refused, Allowed };
+
+/// A key that is read.
+struct KeyRule {
+  llvm::StringLiteral name;
+  Slot slot;
+  Range range;
+  Absent absent = Required();
+  Null null = Null::Refused;
+};
+
+/// A key that may as well be absent or null.
+constexpr KeyRule optionalKey(llvm::StringLiteral name, Slot slot, Range range = {}) {
+  return {name, slot, range, Unset(), Null::Allowed};
+}
+
+/// A key that is accepted with certain values only, because Mica computes nothing else: `values` is
+/// a JSON array.
+struct FixedKey {
+  llvm::StringLiteral name;
+  llvm::StringLiteral values;
+};
+
+/// Whose rules of YaRN hold: transformers always applies it and bounds the ramp by D - 1; MiniMind
+/// applies it only where the context is longer than the original one, bounds the ramp by D/2 - 1
+/// and has defaults for all values.
+enum class YarnRules { Transformers, MiniMind };
+
+/// What the family's code does whatever the config says.
+struct FamilyTraits {
+  Pairing pairing = Pairing::Half;
+  NormRounding normRounding = NormRounding::BeforeGain;
+  QkNorm qkNorm = QkNorm::None;
+  YarnRules yarn = YarnRules::Transformers;
+  bool normalisesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
+  double defaultTheta = 10000;
+};
+
+struct Family {
+  llvm::StringLiteral name;                          ///< for people
+  llvm::ArrayRef<llvm::StringLiteral> architectures; ///< the classes with this family's arithmetic
+  llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;      ///< of the same name, the first counts
+  llvm::ArrayRef<FixedKey> fixed;                    ///< count before `keys`
+  FamilyTraits traits;
+  const NamingTable *names = &transformersNames;
+  /// Fills in sizes that the family's code computes where the file has none. May be null.
+  void (*derive)(Hyperparameters &) = nullptr;
+};
+
+/// What tells the families of one model_type apart.
+struct FamilyEvidence {
+  llvm::StringRef path; ///< of config.json
+  const llvm::json::Object &config;
+  /// Whether the weights have a tensor of that name; null in a dry run without weights.
+  llvm::function_ref<bool(llvm::StringRef)> hasTensor;
+};
+
+/// A row of the registry: a model_type and the choice among its families.
+struct FamilyEntry {
+  llvm::StringLiteral modelType;
+  llvm::Expected<const Family *> (*choose)(const FamilyEvidence &evidence);
+};
+
+/// All families that are known, sorted by model_type.
+llvm::ArrayRef<FamilyEntry> familyEntries();
+
+/// The keys that most families share: sizes, norm, rope, ends of text.
+llvm::ArrayRef<KeyRule> commonKeys();
+
+/// Keys that say the same of every decoder and have one meaning that is computed.
+llvm::ArrayRef<FixedKey> commonFixedKeys();
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_CONFIG_FAMILY_H

@@ -1,0 +1,96 @@
+#include "frontend/config/GenerationReader.h"
+
+#include "frontend/config/KeyReader.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace mica {
+namespace {
+
+using G = GenerationDefaults;
+
+struct NumberKey {
+  llvm::StringLiteral name;
+  std::optional<double> G::*slot;
+  Range range;
+};
+
+constexpr NumberKey numberKeys[] = {
+    {"temperature", &G::temperature, {0, 1e3}},
+    {"top_p", &G::topP, {0, 1}},
+    {"min_p", &G::minP, {0, 1}},
+    {"repetition_penalty", &G::repetitionPenalty, {1e-3, 1e3}},
+};
+
+llvm::Error readIds(llvm::StringRef path, llvm::StringRef key, const llvm::json::Value &value,
+                    std::vector<int64_t> &ids) {
+  ids.clear();
+  llvm::SmallVector<llvm::json::Value> items;
+  if (const llvm::json::Array *list = value.getAsArray())
+    llvm::append_range(items, *list);
+  else
+    items.push_back(value);
+  for (const llvm::json::Value &item : items) {
+    auto id = readInteger(path, key, item, ranges::token);
+    if (!id)
+      return id.takeError();
+    ids.push_back(*id);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error readInto(std::optional<int64_t> &slot, llvm::Expected<int64_t> value) {
+  if (!value)
+    return value.takeError();
+  slot = *value;
+  return llvm::Error::success();
+}
+
+llvm::Error readKey(llvm::StringRef path, llvm::StringRef key, const llvm::json::Value &value,
+                    GenerationDefaults &defaults, std::vector<IgnoredKey> &ignored) {
+  for (const NumberKey &rule : numberKeys)
+    if (rule.name == key) {
+      auto number = readNumber(path, key, value, rule.range);
+      if (!number)
+        return number.takeError();
+      defaults.*rule.slot = *number;
+      return llvm::Error::success();
+    }
+  if (key == "top_k")
+    return readInto(defaults.topK, readInteger(path, key, value, {0, 1 << 24}));
+  if (key == "bos_token_id")
+    return readInto(defaults.bos, readInteger(path, key, value, ranges::token));
+  if (key == "eos_token_id")
+    return readIds(path, key, value, defaults.eos);
+  if (key != "do_sample") {
+    ignored.push_back({path.str(), key.str(), "is not a setting that the program samples by"});
+    return llvm::Error::success();
+  }
+  auto flag = value.getAsBoolean();
+  if (!flag)
+    return inputError(path, "has \"do_sample\": " + shown(value) + ", expected true or false");
+  defaults.doSample = *flag;
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error readGeneration(const llvm::json::Object &object, llvm::StringRef path,
+                           GenerationDefaults &defaults, std::vector<IgnoredKey> &ignored) {
+  llvm::SmallVector<llvm::StringRef> keys;
+  for (const auto &entry : object)
+    keys.push_back(entry.first);
+  llvm::sort(keys);
+  for (llvm::StringRef key : keys) {
+    const llvm::json::Value &value = *object.get(key);
+    if (value.kind() == llvm::json::Value::Null)
+      continue;
+    if (llvm::Error error = readKey(path, key, value, defaults, ignored))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+} // namespace mica

@@ -1,0 +1,35 @@
+//===- Hyperparameters.h - the values of config.json, by meaning
+//---------------------------------===//
+#ifndef MICA_FRONTEND_CONFIG_HYPERPARAMETERS_H
+#define MICA_FRONTEND_CONFIG_HYPERPARAMETERS_H
+
+#include "llvm/Support/JSON.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica {
+
+/// The keys of all families, under one name per meaning. Absent where the file has no such key and
+/// the family no default; what must be there was checked when the file was read.
+struct Hyperparameters {
+  std::optional<int64_t> hidden, layers, heads, kvHeads, headDim, vocab, inner, maxPositions;
+  std::optional<int64_t> innerMultiple; ///< the inner size is rounded up to a multiple of it
+  std::optional<int64_t> experts, expertsPerToken, expertInner, sharedExperts;
+  std::optional<int64_t> sparseStep; ///< every how many layers one has experts
+  std::optional<double> eps, theta;
+  std::optional<bool> tiedHead, attentionBias, mlpBias, sparse, normaliseGate, yarnFlag;
+  std::optional<std::string> type, activation;
+  std::vector<int64_t> denseLayers; ///< layers without experts, whatever the step says
+  std::vector<int64_t> eos;
+  std::optional<int64_t> bos;
+  const llvm::json::Object *ropeScaling = nullptr;    ///< transformers 4's name
+  const llvm::json::Object *ropeParameters = nullptr; ///< transformers 5's name
+  const llvm::json::Array *layerTypes = nullptr;
+};
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_CONFIG_HYPERPARAMETERS_H

@@ -1,0 +1,244 @@
+#include "frontend/config/KeyReader.h"
+
+#include "frontend/config/IrrelevantKeys.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+namespace mica {
+
+static llvm::Error wrongValue(llvm::StringRef path, llvm::StringRef key,
+                              const llvm::json::Value &value, const llvm::Twine &expected) {
+  return inputError(path, "has " + inQuotes(key) + ": " + shown(value) + ", expected " + expected);
+}
+
+/// Numbers without a fraction print without one: "1048576", not "1.048576e+06".
+static std::string shown(double number) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (number == std::floor(number) && std::abs(number) < 1e15)
+    stream << static_cast<int64_t>(number);
+  else
+    stream << llvm::format("%g", number);
+  return text;
+}
+
+static std::string shown(Range range) {
+  if (range.most == Range().most)
+    return range.least == Range().least ? "" : " of at least " + shown(range.least);
+  return " from " + shown(range.least) + " to " + shown(range.most);
+}
+
+llvm::Expected<double> readNumber(llvm::StringRef path, llvm::StringRef key,
+                                  const llvm::json::Value &value, Range range) {
+  auto number = value.getAsNumber();
+  if (!number || !std::isfinite(*number) || *number < range.least || *number > range.most)
+    return wrongValue(path, key, value, "a number" + shown(range));
+  return *number;
+}
+
+llvm::Expected<int64_t> readInteger(llvm::StringRef path, llvm::StringRef key,
+                                    const llvm::json::Value &value, Range range) {
+  auto number = value.getAsInteger();
+  if (!number || *number < range.least || *number > range.most)
+    return wrongValue(path, key, value, "an integer" + shown(range));
+  return *number;
+}
+
+namespace {
+
+/// Stores values of one key into its slot; one call operator per type of slot.
+class Store {
+public:
+  Store(Hyperparameters &h, llvm::StringRef path, const KeyRule &rule,
+        const llvm::json::Value &value)
+      : h(h), path(path), rule(rule), value(value) {}
+
+  llvm::Error operator()(std::optional<int64_t> Hyperparameters::*slot) const {
+    return set(slot, readInteger(path, rule.name, value, rule.range));
+  }
+  llvm::Error operator()(std::optional<double> Hyperparameters::*slot) const {
+    return set(slot, readNumber(path, rule.name, value, rule.range));
+  }
+  llvm::Error operator()(std::optional<bool> Hyperparameters::*slot) const {
+    if (auto flag = value.getAsBoolean())
+      return set(slot, llvm::Expected<bool>(*flag));
+    return wrongValue(path, rule.name, value, "true or false");
+  }
+  llvm::Error operator()(std::optional<std::string> Hyperparameters::*slot) const {
+    if (auto text = value.getAsString())
+      return set(slot, llvm::Expected<std::string>(text->str()));
+    return wrongValue(path, rule.name, value, "a string");
+  }
+  llvm::Error operator()(std::vector<int64_t> Hyperparameters::*slot) const;
+  llvm::Error operator()(const llvm::json::Object *Hyperparameters::*slot) const {
+    h.*slot = value.getAsObject();
+    return h.*slot ? llvm::Error::success() : wrongValue(path, rule.name, value, "an object");
+  }
+  llvm::Error operator()(const llvm::json::Array *Hyperparameters::*slot) const {
+    h.*slot = value.getAsArray();
+    return h.*slot ? llvm::Error::success() : wrongValue(path, rule.name, value, "a list");
+  }
+  llvm::Error operator()(NotNull notNull) const {
+    h.*notNull.slot = value.kind() != llvm::json::Value::Null;
+    return llvm::Error::success();
+  }
+
+private:
+  /// Two keys may fill one slot (torch_dtype and dtype), if they agree.
+  template <typename T>
+  llvm::Error set(std::optional<T> Hyperparameters::*slot, llvm::Expected<T> read) const {
+    if (!read)
+      return read.takeError();
+    if (h.*slot && *(h.*slot) != *read)
+      return wrongValue(path, rule.name, value, "the same as under its other name, keep one");
+    h.*slot = std::move(*read);
+    return llvm::Error::success();
+  }
+
+  Hyperparameters &h;
+  llvm::StringRef path;
+  const KeyRule &rule;
+  const llvm::json::Value &value;
+};
+
+llvm::Error Store::operator()(std::vector<int64_t> Hyperparameters::*slot) const {
+  llvm::SmallVector<llvm::json::Value> items;
+  if (const llvm::json::Array *list = value.getAsArray())
+    llvm::append_range(items, *list);
+  else
+    items.push_back(value);
+  for (const llvm::json::Value &item : items) {
+    auto number = readInteger(path, rule.name, item, rule.range);
+    if (!number)
+      return number.takeError();
+    (h.*slot).push_back(*number);
+  }
+  return llvm::Error::success();
+}
+
+/// Puts the default of `rule` where no key filled its slot.
+class StoreDefault {
+public:
+  StoreDefault(Hyperparameters &h, const KeyRule &rule) : h(h), rule(rule) {}
+
+  template <typename T> void operator()(std::optional<T> Hyperparameters::*slot) const {
+    if constexpr (!std::is_same_v<T, std::string>)
+      if (const T *value = std::get_if<T>(&rule.absent))
+        h.*slot = *value;
+  }
+  void operator()(NotNull notNull) const { (*this)(notNull.slot); }
+  template <typename T> void operator()(T) const {} // lists and objects have no defaults
+
+private:
+  Hyperparameters &h;
+  const KeyRule &rule;
+};
+
+/// The config while its keys are read.
+class KeyReader {
+public:
+  KeyReader(const llvm::json::Object &config, llvm::StringRef path, llvm::StringRef modelType,
+            const Family &family)
+      : config(config), path(path), modelType(modelType), family(family) {}
+
+  llvm::Expected<Hyperparameters> read(std::vector<IgnoredKey> &ignored);
+
+private:
+  const KeyRule *findRule(llvm::StringRef key) const;
+  const FixedKey *findFixed(llvm::StringRef key) const;
+  llvm::Error readPresent(llvm::StringRef key, const llvm::json::Value &value,
+                          std::vector<IgnoredKey> &ignored);
+  llvm::Error fillAbsent();
+
+  const llvm::json::Object &config;
+  llvm::StringRef path, modelType;
+  const Family &family;
+  Hyperparameters h;
+};
+
+const KeyRule *KeyReader::findRule(llvm::StringRef key) const {
+  for (llvm::ArrayRef<KeyRule> rules : family.keys)
+    for (const KeyRule &rule : rules)
+      if (rule.name == key)
+        return &rule;
+  return nullptr;
+}
+
+const FixedKey *KeyReader::findFixed(llvm::StringRef key) const {
+  for (llvm::ArrayRef<FixedKey> keys : {family.fixed, commonFixedKeys()})
+    for (const FixedKey &fixed : keys)
+      if (fixed.name == key)
+        return &fixed;
+  return nullptr;
+}
+
+llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
+                       const llvm::json::Value &value) {
+  llvm::json::Value allowed = llvm::cantFail(llvm::json::parse(fixed.values));
+  if (llvm::is_contained(*allowed.getAsArray(), value))
+    return llvm::Error::success();
+  return wrongValue(path, fixed.name, value,
+                    "one of " + shown(allowed) + " (nothing else is computed)");
+}
+
+llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value &value,
+                                   std::vector<IgnoredKey> &ignored) {
+  // Fixed keys first: a family may fix what is read for others.
+  if (const FixedKey *fixed = findFixed(key))
+    return checkFixed(path, *fixed, value);
+  if (const KeyRule *rule = findRule(key)) {
+    bool isNull = value.kind() == llvm::json::Value::Null;
+    if (isNull && rule->null == Null::Allowed)
+      return llvm::Error::success();
+    return std::visit(Store(h, path, *rule, value), rule->slot);
+  }
+  if (auto reason = whyIrrelevant(key, modelType)) {
+    ignored.push_back({path.str(), key.str(), reason->str()});
+    return llvm::Error::success();
+  }
+  return inputError(path,
+                    "has the key " + inQuotes(key) + ", which is not known for " + family.name +
+                        " and could change what the model computes, remove it if it does not");
+}
+
+llvm::Error KeyReader::fillAbsent() {
+  llvm::SmallVector<llvm::StringRef> done;
+  for (llvm::ArrayRef<KeyRule> rules : family.keys)
+    for (const KeyRule &rule : rules) {
+      if (config.get(rule.name) || llvm::is_contained(done, rule.name))
+        continue;
+      done.push_back(rule.name);
+      if (std::holds_alternative<Required>(rule.absent))
+        return inputError(path, "has no key " + inQuotes(rule.name) + ", which " + family.name +
+                                    " needs");
+      std::visit(StoreDefault(h, rule), rule.slot);
+    }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Hyperparameters> KeyReader::read(std::vector<IgnoredKey> &ignored) {
+  llvm::SmallVector<llvm::StringRef> keys;
+  for (const auto &entry : config)
+    keys.push_back(entry.first);
+  llvm::sort(keys); // so that of several wrong keys the same one is named every time
+  for (llvm::StringRef key : keys)
+    if (llvm::Error error = readPresent(key, *config.get(key), ignored))
+      return std::move(error);
+  if (llvm::Error error = fillAbsent())
+    return std::move(error);
+  return std::move(h);
+}
+
+} // namespace
+
+llvm::Expected<Hyperparameters> readKeys(const llvm::json::Object &config, llvm::StringRef path,
+                                         llvm::StringRef modelType, const Family &family,
+                                         std::vector<IgnoredKey> &ignored) {
+  return KeyReader(config, path, modelType, family).read(ignored);
+}
+
+} // namespace mica

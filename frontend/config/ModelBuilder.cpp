@@ -1,0 +1,204 @@
+#include "frontend/config/ModelBuilder.h"
+
+#include "frontend/config/RopeReader.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+namespace mica {
+namespace {
+
+constexpr int64_t maxExpertsInAll = 1 << 18;
+
+class ModelBuilder {
+public:
+  ModelBuilder(Hyperparameters h, const Family &family, llvm::StringRef path)
+      : h(std::move(h)), family(family), path(path) {}
+
+  llvm::Expected<ModelConfig> build();
+
+private:
+  llvm::Error deriveSizes();
+  llvm::Error checkLayerTypes() const;
+  llvm::Error readType(ModelConfig &model) const;
+  llvm::Expected<AttentionConfig> attention() const;
+  llvm::Expected<SparseConfig> sparse() const;
+  llvm::Error addLayers(ModelConfig &model) const;
+  bool isSparse(int64_t layer) const;
+  llvm::Error readActivation();
+  DenseConfig dense(int64_t inner, bool bias) const { return {inner, activation, bias}; }
+  llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what); }
+
+  Hyperparameters h;
+  const Family &family;
+  llvm::StringRef path;
+  Activation activation = Activation::Silu;
+};
+
+/// transformers has two names for some functions; "gelu" is the exact one.
+llvm::Error ModelBuilder::readActivation() {
+  constexpr std::pair<llvm::StringLiteral, Activation> names[] = {
+      {"silu", Activation::Silu},         {"swish", Activation::Silu},
+      {"gelu", Activation::Gelu},         {"gelu_pytorch_tanh", Activation::GeluTanh},
+      {"gelu_new", Activation::GeluTanh}, {"relu", Activation::Relu}};
+  if (!h.activation)
+    return llvm::Error::success();
+  for (auto [name, known] : names)
+    if (name == *h.activation) {
+      activation = known;
+      return llvm::Error::success();
+    }
+  return wrong("has the activation " + inQuotes(*h.activation) +
+               " in \"hidden_act\", only silu, gelu, gelu_pytorch_tanh and relu are computed");
+}
+
+llvm::Error ModelBuilder::deriveSizes() {
+  if (family.derive)
+    family.derive(h);
+  if (!h.kvHeads)
+    h.kvHeads = h.heads;
+  if (*h.heads % *h.kvHeads != 0)
+    return wrong("has " + llvm::Twine(*h.heads) + " attention heads, which its " +
+                 llvm::Twine(*h.kvHeads) + " key/value heads do not divide");
+  if (!h.headDim) {
+    if (*h.hidden % *h.heads != 0)
+      return wrong("has the hidden size " + llvm::Twine(*h.hidden) + ", which its " +
+                   llvm::Twine(*h.heads) + " heads do not divide, and no head_dim");
+    h.headDim = *h.hidden / *h.heads;
+  }
+  if (*h.headDim % 2 != 0)
+    return wrong("has the head size " + llvm::Twine(*h.headDim) +
+                 ", but rope turns pairs: it must be even");
+  return llvm::Error::success();
+}
+
+/// transformers 5 writes a type for every layer; only full attention is computed.
+llvm::Error ModelBuilder::checkLayerTypes() const {
+  if (!h.layerTypes)
+    return llvm::Error::success();
+  if (static_cast<int64_t>(h.layerTypes->size()) != *h.layers)
+    return wrong("has " + llvm::Twine(h.layerTypes->size()) + " \"layer_types\" for " +
+                 llvm::Twine(*h.layers) + " layers");
+  for (const llvm::json::Value &type : *h.layerTypes)
+    if (type != llvm::json::Value("full_attention"))
+      return wrong("has the layer type " + shown(type) +
+                   " in \"layer_types\", only full_attention is computed");
+  return llvm::Error::success();
+}
+
+llvm::Error ModelBuilder::readType(ModelConfig &model) const {
+  if (!h.type)
+    return llvm::Error::success();
+  constexpr std::pair<llvm::StringLiteral, StoredType> types[] = {
+      {"float32", StoredType::F32}, {"bfloat16", StoredType::BF16}, {"float16", StoredType::F16}};
+  llvm::StringRef name = *h.type;
+  name.consume_front("torch.");
+  for (auto [known, type] : types)
+    if (known == name)
+      model.type = type;
+  if (!model.type)
+    return wrong("has the weight type " + inQuotes(*h.type) +
+                 ", only float32, bfloat16 and float16 are read");
+  return llvm::Error::success();
+}
+
+llvm::Expected<AttentionConfig> ModelBuilder::attention() const {
+  auto rope = readRope(h, family.traits, *h.headDim, path);
+  if (!rope)
+    return rope.takeError();
+  AttentionConfig attention;
+  attention.heads = *h.heads;
+  attention.kvHeads = *h.kvHeads;
+  attention.headDim = *h.headDim;
+  attention.scale = 1 / std::sqrt(double(*h.headDim));
+  attention.qkvBias = attention.outBias = h.attentionBias.value_or(false);
+  attention.qkNorm = family.traits.qkNorm;
+  attention.rope = *rope;
+  return attention;
+}
+
+llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
+  if (*h.expertsPerToken > *h.experts)
+    return wrong("chooses " + llvm::Twine(*h.expertsPerToken) + " experts per token of " +
+                 llvm::Twine(*h.experts));
+  // Every expert is a tensor with a name: published models have some ten thousand.
+  if (*h.experts * *h.layers > maxExpertsInAll)
+    return wrong("has " + llvm::Twine(*h.experts) + " experts in each of " +
+                 llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
+                 " in all are read");
+  SparseConfig sparse;
+  sparse.experts = *h.experts;
+  sparse.expertsPerToken = *h.expertsPerToken;
+  sparse.normalise = h.normaliseGate.value_or(false) &&
+                     (sparse.expertsPerToken > 1 || family.traits.normalisesSingleExpert);
+  sparse.expert = dense(*h.expertInner, false);
+  sparse.sharedExperts = h.sharedExperts.value_or(0);
+  sparse.shared = dense(*h.expertInner, false);
+  return sparse;
+}
+
+bool ModelBuilder::isSparse(int64_t layer) const {
+  return h.sparse.value_or(false) && (layer + 1) % h.sparseStep.value_or(1) == 0 &&
+         !llvm::is_contained(h.denseLayers, layer);
+}
+
+llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
+  auto attention = this->attention();
+  if (!attention)
+    return attention.takeError();
+  std::optional<unsigned> kindOf[2];
+  for (int64_t layer = 0; layer < *h.layers; ++layer) {
+    bool hasExperts = isSparse(layer);
+    std::optional<unsigned> &kind = kindOf[hasExperts];
+    if (!kind) {
+      kind = model.kinds.size();
+      model.kinds.push_back({hasExperts ? "sparse" : "dense", *attention,
+                             dense(*h.inner, h.mlpBias.value_or(false))});
+      if (hasExperts) {
+        auto experts = sparse();
+        if (!experts)
+          return experts.takeError();
+        model.kinds.back().ffn = *experts;
+      }
+    }
+    model.layers.push_back(*kind);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<ModelConfig> ModelBuilder::build() {
+  if (llvm::Error error = deriveSizes())
+    return std::move(error);
+  if (llvm::Error error = readActivation())
+    return std::move(error);
+  if (llvm::Error error = checkLayerTypes())
+    return std::move(error);
+  ModelConfig model;
+  model.family = family.name;
+  model.path = path.str();
+  model.vocab = *h.vocab;
+  model.hidden = *h.hidden;
+  model.maxPositions = *h.maxPositions;
+  model.tiedHead = h.tiedHead.value_or(false);
+  model.norm = {*h.eps, family.traits.normRounding};
+  model.generation.bos = h.bos;
+  model.generation.eos = h.eos;
+  model.names = family.names;
+  if (llvm::Error error = readType(model))
+    return std::move(error);
+  if (llvm::Error error = addLayers(model))
+    return std::move(error);
+  return model;
+}
+
+} // namespace
+
+llvm::Expected<ModelConfig> buildModelConfig(Hyperparameters h, const Family &family,
+                                             llvm::StringRef path) {
+  return ModelBuilder(std::move(h), family, path).build();
+}
+
+} // namespace mica

@@ -1,0 +1,73 @@
+//===- NamingTable.h - what a family calls its tensors
+//------------------------------------------===//
+#ifndef MICA_FRONTEND_CONFIG_NAMINGTABLE_H
+#define MICA_FRONTEND_CONFIG_NAMINGTABLE_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mica {
+
+/// Names of modules; a tensor is its module's name with ".weight" or ".bias" behind it. Names of a
+/// layer's modules count from `layers`.N, names of an expert's three products from the expert. In
+/// `expert` and `sharedExpert` the star is the expert's index; a `sharedExpert` without a star is
+/// the only one.
+struct NamingTable {
+  llvm::StringLiteral embedding, layers, finalNorm, head;
+  llvm::StringLiteral attentionNorm, query, key, value, out, queryNorm, keyNorm;
+  llvm::StringLiteral ffnNorm, gate, up, down;
+  llvm::StringLiteral router, expert, expertGate, expertUp, expertDown, sharedExpert;
+};
+
+/// The names of transformers' Llama, which most families follow.
+inline constexpr NamingTable transformersNames = {
+    .embedding = "model.embed_tokens",
+    .layers = "model.layers",
+    .finalNorm = "model.norm",
+    .head = "lm_head",
+    .attentionNorm = "input_layernorm",
+    .query = "self_attn.q_proj",
+    .key = "self_attn.k_proj",
+    .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj",
+    .queryNorm = "self_attn.q_norm",
+    .keyNorm = "self_attn.k_norm",
+    .ffnNorm = "post_attention_layernorm",
+    .gate = "mlp.gate_proj",
+    .up = "mlp.up_proj",
+    .down = "mlp.down_proj",
+    .router = "mlp.gate",
+    .expert = "mlp.experts.*",
+    .expertGate = "gate_proj",
+    .expertUp = "up_proj",
+    .expertDown = "down_proj",
+    .sharedExpert = "mlp.shared_experts.*",
+};
+
+/// The names of Meta's own code, which MiniMind's first generation follows.
+inline constexpr NamingTable metaNames = {
+    .embedding = "tok_embeddings",
+    .layers = "layers",
+    .finalNorm = "norm",
+    .head = "output",
+    .attentionNorm = "attention_norm",
+    .query = "attention.wq",
+    .key = "attention.wk",
+    .value = "attention.wv",
+    .out = "attention.wo",
+    .queryNorm = "attention.q_norm",
+    .keyNorm = "attention.k_norm",
+    .ffnNorm = "ffn_norm",
+    .gate = "feed_forward.w1",
+    .up = "feed_forward.w3",
+    .down = "feed_forward.w2",
+    .router = "feed_forward.gate",
+    .expert = "feed_forward.experts.*",
+    .expertGate = "w1",
+    .expertUp = "w3",
+    .expertDown = "w2",
+    .sharedExpert = "feed_forward.shared_experts",
+};
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_CONFIG_NAMINGTABLE_H

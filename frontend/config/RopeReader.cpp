@@ -1,0 +1,292 @@
+#include "frontend/config/RopeReader.h"
+
+#include "frontend/config/KeyReader.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+namespace mica {
+namespace {
+
+constexpr Range positive = {1e-6, 1e6};
+constexpr Range factors = {1, 1e6};
+
+/// The first error among `values`; the others are dropped, for an error is one line.
+template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
+  llvm::Error first = llvm::Error::success();
+  auto take = [&](llvm::Error error) {
+    if (!first)
+      first = std::move(error);
+    else
+      llvm::consumeError(std::move(error));
+  };
+  (take(values.takeError()), ...);
+  return first;
+}
+
+/// The dictionary of rope's parameters while it is read. Remembers which entries were asked for:
+/// what is left is unknown.
+class RopeReader {
+public:
+  RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim,
+             llvm::StringRef path)
+      : h(h), traits(traits), headDim(headDim), path(path) {}
+
+  llvm::Expected<RopeConfig> read();
+
+private:
+  llvm::Error chooseDictionary();
+  llvm::Error readTheta(double &theta);
+  llvm::Expected<llvm::StringRef> readType();
+  llvm::Expected<RopeScaling> readScaling();
+  llvm::Expected<RopeScaling> readLinear();
+  llvm::Expected<RopeScaling> readLlama3();
+  llvm::Expected<RopeScaling> readYarn();
+  llvm::Expected<RopeScaling> readMiniMindYarn();
+  llvm::Expected<double> yarnAttentionFactor(double factor);
+  llvm::Error refuseUnknown();
+
+  const llvm::json::Value *get(llvm::StringRef key);
+  llvm::Expected<double> number(llvm::StringRef key, Range range, std::optional<double> absent);
+  llvm::Expected<int64_t> original(std::optional<int64_t> absent);
+  std::string named(llvm::StringRef key) const { return (dictionaryName + "." + key).str(); }
+
+  const Hyperparameters &h;
+  const FamilyTraits &traits;
+  int64_t headDim;
+  llvm::StringRef path;
+  const llvm::json::Object *dictionary = nullptr;
+  llvm::StringRef dictionaryName;
+  llvm::SmallVector<llvm::StringRef> asked;
+};
+
+/// The value of `key`, null where it is absent or null.
+const llvm::json::Value *RopeReader::get(llvm::StringRef key) {
+  asked.push_back(key);
+  const llvm::json::Value *value = dictionary ? dictionary->get(key) : nullptr;
+  return value && value->kind() == llvm::json::Value::Null ? nullptr : value;
+}
+
+llvm::Expected<double> RopeReader::number(llvm::StringRef key, Range range,
+                                          std::optional<double> absent) {
+  if (const llvm::json::Value *value = get(key))
+    return readNumber(path, named(key), *value, range);
+  if (absent)
+    return *absent;
+  return inputError(path, "has no " + inQuotes(named(key)) + ", which this scaling needs");
+}
+
+llvm::Expected<int64_t> RopeReader::original(std::optional<int64_t> absent) {
+  constexpr llvm::StringLiteral key = "original_max_position_embeddings";
+  if (const llvm::json::Value *value = get(key))
+    return readInteger(path, named(key), *value, ranges::positions);
+  if (absent)
+    return *absent;
+  return inputError(path, "has no " + inQuotes(named(key)) + ", which this scaling needs");
+}
+
+/// Finds the one dictionary there is; transformers 5 may nest it under the only type of layer.
+llvm::Error RopeReader::chooseDictionary() {
+  bool hasScaling = h.ropeScaling && !h.ropeScaling->empty();
+  bool hasParameters = h.ropeParameters && !h.ropeParameters->empty();
+  if (hasScaling && hasParameters)
+    return inputError(path, "has both \"rope_scaling\" and \"rope_parameters\", keep one");
+  dictionary = hasScaling ? h.ropeScaling : hasParameters ? h.ropeParameters : nullptr;
+  dictionaryName = hasScaling ? "rope_scaling" : "rope_parameters";
+  if (!dictionary || !hasParameters)
+    return llvm::Error::success();
+  if (const llvm::json::Object *nested = dictionary->getObject("full_attention")) {
+    if (dictionary->size() != 1)
+      return inputError(path, "has \"rope_parameters\" for several types of layer, only "
+                              "full_attention is computed");
+    dictionary = nested;
+    dictionaryName = "rope_parameters.full_attention";
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error RopeReader::readTheta(double &theta) {
+  auto inner = number("rope_theta", ranges::theta, h.theta.value_or(traits.defaultTheta));
+  if (!inner)
+    return inner.takeError();
+  if (h.theta && *inner != *h.theta)
+    return inputError(path, "has \"rope_theta\" and another " + inQuotes(named("rope_theta")) +
+                                ", keep one");
+  theta = *inner;
+  return llvm::Error::success();
+}
+
+llvm::Expected<llvm::StringRef> RopeReader::readType() {
+  llvm::StringRef type;
+  for (llvm::StringRef key : {"rope_type", "type"}) {
+    const llvm::json::Value *value = get(key);
+    if (!value)
+      continue;
+    auto text = value->getAsString();
+    if (!text || (!type.empty() && type != *text))
+      return inputError(path,
+                        "has " + inQuotes(named(key)) + ": " + shown(*value) +
+                            (type.empty() ? ", expected a name" : ", but \"rope_type\" differs"));
+    type = *text;
+  }
+  return type;
+}
+
+llvm::Expected<RopeScaling> RopeReader::readLinear() {
+  auto factor = number("factor", factors, std::nullopt);
+  if (!factor)
+    return factor.takeError();
+  return LinearScaling{*factor};
+}
+
+llvm::Expected<RopeScaling> RopeReader::readLlama3() {
+  auto factor = number("factor", factors, std::nullopt);
+  if (!factor)
+    return factor.takeError();
+  auto low = number("low_freq_factor", positive, std::nullopt);
+  if (!low)
+    return low.takeError();
+  auto high = number("high_freq_factor", positive, std::nullopt);
+  if (!high)
+    return high.takeError();
+  auto length = original(std::nullopt);
+  if (!length)
+    return length.takeError();
+  if (*high <= *low)
+    return inputError(path, "has a high_freq_factor in " + inQuotes(dictionaryName) +
+                                " that is not above its low_freq_factor");
+  return Llama3Scaling{*factor, *low, *high, *length};
+}
+
+/// transformers: given, or 0.1 m ln(factor) + 1 for m = mscale over the same for m =
+/// mscale_all_dim.
+llvm::Expected<double> RopeReader::yarnAttentionFactor(double factor) {
+  auto scaleOf = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
+  auto mscale = number("mscale", {0, 1e3}, 0.0);
+  if (!mscale)
+    return mscale.takeError();
+  auto allDim = number("mscale_all_dim", {0, 1e3}, 0.0);
+  if (!allDim)
+    return allDim.takeError();
+  bool both = *mscale != 0 && *allDim != 0;
+  return number("attention_factor", positive,
+                both ? scaleOf(*mscale) / scaleOf(*allDim) : scaleOf(1));
+}
+
+llvm::Expected<RopeScaling> RopeReader::readYarn() {
+  auto length = original(h.maxPositions);
+  if (!length)
+    return length.takeError();
+  auto factor = number("factor", factors, double(*h.maxPositions) / double(*length));
+  if (!factor)
+    return factor.takeError();
+  auto fast = number("beta_fast", positive, 32.0), slow = number("beta_slow", positive, 1.0);
+  if (llvm::Error error = firstError(fast, slow))
+    return std::move(error);
+  auto attention = yarnAttentionFactor(*factor);
+  if (!attention)
+    return attention.takeError();
+  if (const llvm::json::Value *truncate = get("truncate");
+      truncate && *truncate != llvm::json::Value(true))
+    return inputError(path, "has " + inQuotes(named("truncate")) + ": " + shown(*truncate) +
+                                ", only true is computed");
+  if (*fast < *slow)
+    return inputError(path,
+                      "has a beta_fast in " + inQuotes(dictionaryName) + " below its beta_slow");
+  return YarnScaling{*factor, *fast, *slow, *attention, *length, headDim - 1};
+}
+
+/// The form of autumn 2025 was another formula under the same name.
+bool isAutumn2025(const YarnScaling &yarn) { return yarn.betaFast == 4 && yarn.factor == 4; }
+
+llvm::Expected<RopeScaling> RopeReader::readMiniMindYarn() {
+  auto length = original(2048);
+  if (!length)
+    return length.takeError();
+  auto factor = number("factor", factors, 16.0), fast = number("beta_fast", positive, 32.0);
+  auto slow = number("beta_slow", positive, 1.0);
+  auto attention = number("attention_factor", positive, 1.0);
+  if (llvm::Error error = firstError(factor, fast, slow, attention))
+    return std::move(error);
+  YarnScaling yarn = {*factor, *fast, *slow, *attention, *length, headDim / 2 - 1};
+  if (isAutumn2025(yarn))
+    return inputError(path, "has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose "
+                            "formula is not computed, convert the model with later code");
+  if (*h.maxPositions <= *length)
+    return RopeScaling();
+  return yarn;
+}
+
+llvm::Expected<RopeScaling> RopeReader::readScaling() {
+  auto type = readType();
+  if (!type)
+    return type.takeError();
+  bool isMiniMind = traits.yarn == YarnRules::MiniMind;
+  bool flag = h.yarnFlag.value_or(false), hasParameters = dictionary && dictionary != h.ropeScaling;
+  if (flag && hasParameters)
+    return inputError(path,
+                      "has both \"inference_rope_scaling\" and \"rope_parameters\", keep one");
+  if (!dictionary)
+    return flag ? readMiniMindYarn() : RopeScaling();
+  // MiniMind's own code takes every rope_scaling for yarn; other types would mean something else to
+  // each reader.
+  if (*type == "yarn" || (isMiniMind && !hasParameters && type->empty()))
+    return isMiniMind ? readMiniMindYarn() : readYarn();
+  if (*type == "linear" && !isMiniMind)
+    return readLinear();
+  if (*type == "llama3" && !isMiniMind)
+    return readLlama3();
+  if (*type == "default" || (type->empty() && hasParameters))
+    return RopeScaling();
+  return inputError(
+      path, "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) +
+                ", only " + (isMiniMind ? "default and yarn" : "default, linear, yarn and llama3") +
+                " are computed");
+}
+
+llvm::Error RopeReader::refuseUnknown() {
+  if (!dictionary)
+    return llvm::Error::success();
+  llvm::SmallVector<llvm::StringRef> unknown;
+  for (const auto &entry : *dictionary)
+    if (!llvm::is_contained(asked, llvm::StringRef(entry.first)))
+      unknown.push_back(entry.first);
+  if (unknown.empty())
+    return llvm::Error::success();
+  return inputError(path,
+                    "has the key " + inQuotes(named(*llvm::min_element(unknown))) +
+                        ", which is not known for its scaling, remove it if it has no effect");
+}
+
+llvm::Expected<RopeConfig> RopeReader::read() {
+  RopeConfig rope;
+  rope.dimensions = headDim;
+  rope.pairing = traits.pairing;
+  if (llvm::Error error = chooseDictionary())
+    return std::move(error);
+  if (llvm::Error error = readTheta(rope.theta))
+    return std::move(error);
+  auto scaling = readScaling();
+  if (!scaling)
+    return scaling.takeError();
+  rope.scaling = *scaling;
+  if (const llvm::json::Value *part = get("partial_rotary_factor");
+      part && *part != llvm::json::Value(1.0))
+    return inputError(path, "has " + inQuotes(named("partial_rotary_factor")) + ": " +
+                                shown(*part) + ", only 1 is computed");
+  if (llvm::Error error = refuseUnknown())
+    return std::move(error);
+  return rope;
+}
+
+} // namespace
+
+llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
+                                    int64_t headDim, llvm::StringRef path) {
+  return RopeReader(h, traits, headDim, path).read();
+}
+
+} // namespace mica

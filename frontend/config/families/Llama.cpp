@@ -1,0 +1,30 @@
+#include "frontend/config/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"LlamaForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"attention_bias", &H::attentionBias, {}, false},
+      {"mlp_bias", &H::mlpBias, {}, false},
+  };
+  static constexpr FixedKey fixed[] = {
+      {"pretraining_tp", "[1, null]"},
+      {"rope_interleaved", "[false]"},
+      {"partial_rotary_factor", "[1, null]"},
+      {"sliding_window", "[null]"},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
+  static const Family llama = {
+      .name = "llama",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixed,
+      .traits = {},
+  };
+  return &llama;
+}
+
+} // namespace mica

@@ -1,0 +1,257 @@
+#include "frontend/import/LayerBuilder.h"
+
+#include "frontend/import/WeightPlan.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace mica {
+
+RankedTensorType rowsType(OpBuilder &builder, int64_t width) {
+  return RankedTensorType::get({ShapedType::kDynamic, width}, builder.getF32Type());
+}
+
+RankedTensorType indexRowsType(OpBuilder &builder) {
+  return RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
+}
+
+namespace {
+
+class LayerBuilder {
+public:
+  LayerBuilder(OpBuilder &builder, const ModelConfig &model, const LayerKind &kind,
+               func::FuncOp function)
+      : builder(builder), model(model), names(*model.names), kind(kind), function(function) {}
+
+  void build();
+
+private:
+  using Names = llvm::StringLiteral;
+
+  void takeArguments();
+  Value attentionBlock(Value x);
+  Value ffnBlock(Value x);
+  Value dense(Value x, const llvm::Twine &gate, const llvm::Twine &up, const llvm::Twine &down,
+              const DenseConfig &config);
+  Value sparse(Value x, const SparseConfig &config);
+
+  Value heads(Value rows, int64_t count, const llvm::Twine &module);
+  Value rope(Value heads);
+  Value normedAndTurned(Value heads, llvm::StringRef normModule);
+  Value append(Value heads, Value &cache);
+  Value read(Value cache);
+  Value linear(Value x, const llvm::Twine &module);
+  Value norm(Value x, llvm::StringRef module);
+  Value activate(Value x, Activation activation, Location loc);
+  Attribute scalingAttr() const;
+
+  /// The module's place in any layer: "model.layers.*.self_attn.q_proj".
+  Location at(const llvm::Twine &module) const {
+    return NameLoc::get(builder.getStringAttr(names.layers + ".*." + module));
+  }
+  /// The attention's own module: what stands before the last dot of its query's name.
+  std::string attentionModule() const {
+    return llvm::StringRef(names.query).rsplit('.').first.str();
+  }
+  std::string ffnModule() const { return llvm::StringRef(names.gate).rsplit('.').first.str(); }
+  Value weight(const llvm::Twine &name) const { return weights.lookup(name.str()); }
+
+  OpBuilder &builder;
+  const ModelConfig &model;
+  const NamingTable &names;
+  const LayerKind &kind;
+  func::FuncOp function;
+  llvm::StringMap<Value> weights; // null where the kind has no such weight
+  Value x, kCache, vCache, layer, sequences, positions;
+};
+
+void LayerBuilder::takeArguments() {
+  Block *body = function.addEntryBlock();
+  x = body->getArgument(0);
+  kCache = body->getArgument(1);
+  vCache = body->getArgument(2);
+  layer = body->getArgument(3);
+  sequences = body->getArgument(4);
+  positions = body->getArgument(5);
+  for (auto [weight, argument] :
+       llvm::zip_equal(layerWeights(model, kind), body->getArguments().drop_front(6))) {
+    weights[weight.name] = argument;
+    argument.setLoc(at(weight.name));
+  }
+  builder.setInsertionPointToStart(body);
+}
+
+Value LayerBuilder::linear(Value x, const llvm::Twine &module) {
+  Value w = weight(module + ".weight"), bias = weight(module + ".bias");
+  auto type = rowsType(builder, cast<RankedTensorType>(w.getType()).getDimSize(0));
+  return LinearOp::create(builder, at(module), type, x, w, bias, /*residual=*/Value(),
+                          /*kernel=*/KernelKindAttr());
+}
+
+Value LayerBuilder::norm(Value x, llvm::StringRef module) {
+  return RmsNormOp::create(builder, at(module), x.getType(), x, weight(module + ".weight"),
+                           builder.getF64FloatAttr(model.norm.eps),
+                           NormRoundingAttr::get(builder.getContext(), model.norm.rounding),
+                           builder.getF64FloatAttr(0));
+}
+
+Value LayerBuilder::heads(Value rows, int64_t count, const llvm::Twine &module) {
+  auto type = RankedTensorType::get({ShapedType::kDynamic, count, kind.attention.headDim},
+                                    builder.getF32Type());
+  return SplitHeadsOp::create(builder, at(module), type, rows);
+}
+
+/// The scaling as the dialect has it, null for none.
+Attribute LayerBuilder::scalingAttr() const {
+  auto number = [&](double value) { return builder.getF64FloatAttr(value); };
+  const RopeScaling &scaling = kind.attention.rope.scaling;
+  MLIRContext *context = builder.getContext();
+  if (auto *linear = std::get_if<LinearScaling>(&scaling))
+    return LinearScalingAttr::get(context, number(linear->factor));
+  if (auto *yarn = std::get_if<YarnScaling>(&scaling))
+    return YarnScalingAttr::get(context, number(yarn->factor), number(yarn->betaFast),
+                                number(yarn->betaSlow), number(yarn->attentionFactor),
+                                yarn->original, yarn->highLimit, /*truncate=*/true);
+  if (auto *llama3 = std::get_if<Llama3Scaling>(&scaling))
+    return Llama3ScalingAttr::get(context, number(llama3->factor), number(llama3->lowFrequency),
+                                  number(llama3->highFrequency), llama3->original);
+  return {};
+}
+
+Value LayerBuilder::rope(Value heads) {
+  const RopeConfig &rope = kind.attention.rope;
+  IntegerAttr width;
+  if (rope.dimensions != kind.attention.headDim)
+    width = builder.getI64IntegerAttr(rope.dimensions);
+  return RopeOp::create(builder, at(attentionModule() + ".rope"), heads.getType(), heads, positions,
+                        PairingAttr::get(builder.getContext(), rope.pairing),
+                        builder.getF64FloatAttr(rope.theta), width, scalingAttr());
+}
+
+Value LayerBuilder::normedAndTurned(Value heads, llvm::StringRef normModule) {
+  if (kind.attention.qkNorm == QkNorm::PerHead)
+    heads = norm(heads, normModule);
+  return rope(heads);
+}
+
+Value LayerBuilder::append(Value heads, Value &cache) {
+  cache = KvAppendOp::create(builder, at(attentionModule() + ".kv_append"), cache.getType(), heads,
+                             cache, layer, sequences, positions);
+  return read(cache);
+}
+
+/// The cached heads of this layer, each repeated for the query heads that share it.
+Value LayerBuilder::read(Value cache) {
+  const AttentionConfig &a = kind.attention;
+  auto typeOf = [&](int64_t count) {
+    return RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic, count, a.headDim},
+                                 cast<KvCacheType>(cache.getType()).getElementType());
+  };
+  Location loc = at(attentionModule() + ".repeat_kv");
+  Value cached = KvReadOp::create(builder, loc, typeOf(a.kvHeads), cache, layer);
+  if (a.heads == a.kvHeads)
+    return cached;
+  return RepeatKvOp::create(builder, loc, typeOf(a.heads), cached,
+                            builder.getI64IntegerAttr(a.heads / a.kvHeads));
+}
+
+Value LayerBuilder::attentionBlock(Value x) {
+  const AttentionConfig &a = kind.attention;
+  Value normed = norm(x, names.attentionNorm);
+  Value q = linear(normed, names.query), k = linear(normed, names.key);
+  Value v = linear(normed, names.value);
+  Value queries = normedAndTurned(heads(q, a.heads, names.query), names.queryNorm);
+  Value newKeys = normedAndTurned(heads(k, a.kvHeads, names.key), names.keyNorm);
+  Value newValues = heads(v, a.kvHeads, names.value);
+  Value keys = append(newKeys, kCache), values = append(newValues, vCache);
+  Location loc = at(attentionModule());
+  Value seen = AttentionOp::create(builder, loc, queries.getType(), queries, keys, values,
+                                   sequences, positions, /*key_mask=*/Value(),
+                                   MaskKindAttr::get(builder.getContext(), MaskKind::Causal),
+                                   builder.getF64FloatAttr(a.scale), /*window=*/IntegerAttr(),
+                                   /*softcap=*/FloatAttr());
+  Value merged = MergeHeadsOp::create(builder, loc, rowsType(builder, a.heads * a.headDim), seen);
+  return AddOp::create(builder, loc, x, linear(merged, names.out));
+}
+
+Value LayerBuilder::activate(Value x, Activation activation, Location loc) {
+  switch (activation) {
+  case Activation::Silu:
+    return SiluOp::create(builder, loc, x);
+  case Activation::Gelu:
+    return GeluOp::create(builder, loc, x);
+  case Activation::GeluTanh:
+    return GeluTanhOp::create(builder, loc, x);
+  case Activation::Relu:
+    return ReluOp::create(builder, loc, x);
+  }
+  llvm_unreachable("all activations are handled");
+}
+
+Value LayerBuilder::dense(Value x, const llvm::Twine &gate, const llvm::Twine &up,
+                          const llvm::Twine &down, const DenseConfig &config) {
+  Value gated = activate(linear(x, gate), config.activation, at(gate));
+  Value product = MulOp::create(builder, at(up), gated, linear(x, up));
+  return linear(product, down);
+}
+
+Value LayerBuilder::sparse(Value x, const SparseConfig &config) {
+  auto picks = [&](Type element) {
+    return RankedTensorType::get({ShapedType::kDynamic, config.expertsPerToken}, element);
+  };
+  auto gate = MoeGateOp::create(builder, at(names.router), picks(builder.getF32Type()),
+                                picks(builder.getI32Type()), x, weight(names.router + ".weight"),
+                                ScoringAttr::get(builder.getContext(), config.scoring),
+                                builder.getI64IntegerAttr(config.expertsPerToken),
+                                config.normalise ? builder.getUnitAttr() : UnitAttr());
+  auto stacked = [&](llvm::StringRef product) {
+    return weight(names.expert + "." + product + ".weight");
+  };
+  Value sum = MoeExpertsOp::create(
+      builder, at(names.expert), x.getType(), x, gate.getWeights(), gate.getExperts(),
+      stacked(names.expertGate), stacked(names.expertDown), stacked(names.expertUp),
+      /*residual=*/Value(), ActivationAttr::get(builder.getContext(), config.expert.activation),
+      builder.getI64IntegerAttr(config.expert.inner));
+  for (int64_t i = 0; i < config.sharedExperts; ++i) {
+    std::string expert = sharedExpertName(names, i) + ".";
+    Value shared = dense(x, expert + names.expertGate, expert + names.expertUp,
+                         expert + names.expertDown, config.shared);
+    sum = AddOp::create(builder, at(expert + names.expertDown), sum, shared);
+  }
+  return sum;
+}
+
+Value LayerBuilder::ffnBlock(Value x) {
+  Value normed = norm(x, names.ffnNorm), result;
+  if (auto *config = std::get_if<DenseConfig>(&kind.ffn))
+    result = dense(normed, names.gate, names.up, names.down, *config);
+  else
+    result = sparse(normed, std::get<SparseConfig>(kind.ffn));
+  return AddOp::create(builder, at(ffnModule()), x, result);
+}
+
+void LayerBuilder::build() {
+  takeArguments();
+  Value result = ffnBlock(attentionBlock(x));
+  func::ReturnOp::create(builder, function.getLoc(), ValueRange{result, kCache, vCache});
+}
+
+} // namespace
+
+func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelConfig &model,
+                        const LayerKind &kind, KvCacheType cache,
+                        llvm::ArrayRef<Type> weightTypes) {
+  Type rows = rowsType(builder, model.hidden), indices = indexRowsType(builder);
+  llvm::SmallVector<Type> inputs = {rows, cache, cache, builder.getIndexType(), indices, indices};
+  llvm::append_range(inputs, weightTypes);
+  auto type = builder.getFunctionType(inputs, {rows, cache, cache});
+  Location loc = NameLoc::get(builder.getStringAttr(model.names->layers + ".*"));
+  auto function = func::FuncOp::create(builder, loc, name, type);
+  function.setPrivate();
+  OpBuilder::InsertionGuard guard(builder);
+  LayerBuilder(builder, model, kind, function).build();
+  return function;
+}
+
+} // namespace mica

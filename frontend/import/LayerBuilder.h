@@ -1,0 +1,28 @@
+//===- LayerBuilder.h - the function of a kind of layer
+//--------------------------------------------===//
+#ifndef MICA_FRONTEND_IMPORT_LAYERBUILDER_H
+#define MICA_FRONTEND_IMPORT_LAYERBUILDER_H
+
+#include "frontend/config/ModelConfig.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace mica {
+
+/// Builds `name`(x, k_cache, v_cache, layer, sequences, positions, weights...) -> (x, k_cache,
+/// v_cache) at the insertion point. `weightTypes` are the types of layerWeights(model, kind), in
+/// that order.
+mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
+                              const ModelConfig &model, const LayerKind &kind, KvCacheType cache,
+                              llvm::ArrayRef<mlir::Type> weightTypes);
+
+/// tensor<?x`width`xf32>: one row per token.
+mlir::RankedTensorType rowsType(mlir::OpBuilder &builder, int64_t width);
+
+/// tensor<?xi32>: one index per row.
+mlir::RankedTensorType indexRowsType(mlir::OpBuilder &builder);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_IMPORT_LAYERBUILDER_H

@@ -1,0 +1,151 @@
+#include "frontend/import/ModelFile.h"
+
+#include "frontend/import/FirstDiagnostic.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/MappedFile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+
+namespace mica {
+namespace {
+
+constexpr size_t maxBytes = 256u << 20;
+constexpr unsigned maxDepth = 200;
+
+/// How deep the brackets of `text` nest, outside of strings and comments. MLIR's parser recurses,
+/// so that a hostile file could exhaust the stack.
+unsigned depthOf(llvm::StringRef text) {
+  unsigned depth = 0, deepest = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+    } else if (c == '/' && text.substr(i).starts_with("//")) {
+      i = text.find('\n', i);
+      if (i == llvm::StringRef::npos)
+        break;
+    } else if (c == '(' || c == '[' || c == '{' || c == '<') {
+      deepest = std::max(deepest, ++depth);
+    } else if ((c == ')' || c == ']' || c == '}' || c == '>') && depth > 0) {
+      depth -= c != '>' || i == 0 || text[i - 1] != '-'; // an arrow closes nothing
+    }
+  }
+  return deepest;
+}
+
+llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
+  if (text.size() > maxBytes)
+    return inputError(path,
+                      "is larger than the " + llvm::Twine(maxBytes) + " bytes that are read of IR");
+  if (text.starts_with("ML\xefR"))
+    return inputError(path, "is MLIR bytecode, write the IR as text");
+  if (depthOf(text) > maxDepth)
+    return inputError(path, "nests brackets deeper than " + llvm::Twine(maxDepth) + " levels");
+  return llvm::Error::success();
+}
+
+llvm::StringRef storedNameOf(Type element) {
+  return element.isF32() ? "F32" : element.isBF16() ? "BF16" : "F16";
+}
+
+/// Rows of the source that the weight needs are known only for one source, stacks and, up to their
+/// sum, joins.
+llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, llvm::StringRef source,
+                        llvm::ArrayRef<int64_t> shape) {
+  auto tensor = findTensor(weights, source, shape);
+  if (!tensor)
+    return tensor.takeError();
+  llvm::StringRef wanted = storedNameOf(weight.getTensorType().getElementType());
+  if (nameOf((*tensor)->type) != wanted)
+    return inputError(weights.pathOf(**tensor), "tensor " + inQuotes(source) + " has the type " +
+                                                    nameOf((*tensor)->type) + ", but the IR says " +
+                                                    wanted);
+  return llvm::Error::success();
+}
+
+/// Sources of one matrix, joined along the rows: their columns are the weight's, their rows add up
+/// to it.
+llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
+  llvm::ArrayRef<int64_t> shape = weight.getTensorType().getShape();
+  int64_t rows = 0;
+  for (llvm::StringRef source : weight.getSourceNames()) {
+    const TensorInfo *tensor = weights.find(source);
+    llvm::SmallVector<int64_t> expected(shape);
+    if (tensor && !tensor->shape.empty())
+      expected.front() = tensor->shape.front();
+    if (llvm::Error error = matchSource(weight, weights, source, expected))
+      return error;
+    rows += expected.front();
+  }
+  if (rows != shape.front())
+    return inputError(weights.folder(), "the sources of " + inQuotes(weight.getSymName()) +
+                                            " have " + llvm::Twine(rows) +
+                                            " rows, but the IR says " + llvm::Twine(shape.front()));
+  return llvm::Error::success();
+}
+
+llvm::Error matchWeight(WeightOp weight, const WeightFiles &weights) {
+  llvm::ArrayRef<int64_t> shape = weight.getTensorType().getShape();
+  auto compose = weight.getCompose();
+  if (compose == Compose::Interleave || weight.getParts() != 1 ||
+      weight.getTensorType().getEncoding())
+    return inputError(weights.folder(), "the weight " + inQuotes(weight.getSymName()) +
+                                            " is interleaved or packed, which is not stage model");
+  if (compose == Compose::Concat && !shape.empty())
+    return matchConcat(weight, weights);
+  if (compose == Compose::Stack)
+    shape = shape.drop_front();
+  for (llvm::StringRef source : weight.getSourceNames())
+    if (llvm::Error error = matchSource(weight, weights, source, shape))
+      return error;
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &context, llvm::StringRef path) {
+  auto file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  llvm::StringRef text = llvm::toStringRef(file->bytes());
+  if (llvm::Error error = checkText(path, text))
+    return std::move(error);
+  context.loadDialect<MicaDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
+  llvm::SourceMgr source;
+  source.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, path), llvm::SMLoc());
+  FirstDiagnostic diagnostics(context, path);
+  auto module = parseSourceFile<ModuleOp>(source, ParserConfig(&context));
+  if (!module)
+    return diagnostics.take("is no MLIR module");
+  if (!(*module)->getAttrOfType<DictionaryAttr>("mica.model") ||
+      !module->lookupSymbol<func::FuncOp>("main"))
+    return inputError(path, "is not stage model (no attribute mica.model or no @main)");
+  return module;
+}
+
+llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module,
+                                                       const WeightFiles &weights) {
+  llvm::StringSet<> used;
+  for (WeightOp weight : module.getOps<WeightOp>()) {
+    if (llvm::Error error = matchWeight(weight, weights))
+      return std::move(error);
+    for (llvm::StringRef source : weight.getSourceNames())
+      used.insert(source);
+  }
+  std::vector<IgnoredTensor> ignored;
+  for (const TensorInfo &tensor : weights.tensors())
+    if (!used.contains(tensor.name))
+      ignored.push_back({tensor.name, "is not named by the IR"});
+  llvm::sort(ignored,
+             [](const IgnoredTensor &a, const IgnoredTensor &b) { return a.name < b.name; });
+  return ignored;
+}
+
+} // namespace mica

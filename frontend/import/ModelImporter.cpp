@@ -1,0 +1,211 @@
+#include "frontend/import/ModelImporter.h"
+
+#include "frontend/import/LayerBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace mica {
+namespace {
+
+class ModelImporter {
+public:
+  ModelImporter(MLIRContext &context, const ModelConfig &model, const WeightPlan &plan)
+      : builder(&context), model(model), plan(plan) {}
+
+  OwningOpRef<ModuleOp> import(llvm::StringRef name);
+
+private:
+  Type elementOf(StoredType type);
+  RankedTensorType typeOf(const PlannedWeight &weight);
+  void declare(const PlannedWeight &weight);
+  void declareAll();
+  void buildLayers();
+  void buildMain();
+  Value get(const PlannedWeight &weight);
+  Value callLayers(Value x, Block &body, Value &kCache, Value &vCache);
+  Value projectOut(Value x, Value outputs, Value table);
+  DictionaryAttr modelAttr();
+  DictionaryAttr generationAttr();
+  Location at(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
+  KvCacheType cacheType();
+
+  OpBuilder builder;
+  const ModelConfig &model;
+  const WeightPlan &plan;
+  std::vector<func::FuncOp> functions; // per layer
+};
+
+Type ModelImporter::elementOf(StoredType type) {
+  return type == StoredType::F32    ? Type(builder.getF32Type())
+         : type == StoredType::BF16 ? Type(builder.getBF16Type())
+                                    : Type(builder.getF16Type());
+}
+
+RankedTensorType ModelImporter::typeOf(const PlannedWeight &weight) {
+  return RankedTensorType::get(weight.shape, elementOf(weight.type));
+}
+
+/// All layers share one pair of caches: their heads are equal.
+KvCacheType ModelImporter::cacheType() {
+  const AttentionConfig &attention = model.kinds.front().attention;
+  return KvCacheType::get(builder.getContext(), model.layers.size(), attention.kvHeads,
+                          attention.headDim, builder.getF32Type(), KvLayoutAttr());
+}
+
+void ModelImporter::declare(const PlannedWeight &weight) {
+  ArrayAttr sources;
+  ComposeAttr compose;
+  if (weight.stacked) {
+    llvm::SmallVector<llvm::StringRef> names(weight.sources.begin(), weight.sources.end());
+    sources = builder.getStrArrayAttr(names);
+    compose = ComposeAttr::get(builder.getContext(), Compose::Stack);
+  }
+  WeightOp::create(builder, at(weight.symbol), builder.getStringAttr(weight.symbol),
+                   TypeAttr::get(typeOf(weight)), sources, compose, builder.getI64IntegerAttr(1),
+                   IntegerAttr(), IntegerAttr());
+}
+
+void ModelImporter::declareAll() {
+  declare(plan.embedding);
+  for (const std::vector<PlannedWeight> &layer : plan.layers)
+    for (const PlannedWeight &weight : layer)
+      declare(weight);
+  declare(plan.finalNorm);
+  if (plan.head)
+    declare(*plan.head);
+}
+
+/// One function for all layers of one structure and the same types of weights.
+void ModelImporter::buildLayers() {
+  std::map<std::pair<unsigned, std::vector<StoredType>>, func::FuncOp> byKind;
+  std::vector<unsigned> functionsOfKind(model.kinds.size());
+  for (auto [kind, weights] : llvm::zip_equal(model.layers, plan.layers)) {
+    std::vector<StoredType> stored;
+    llvm::SmallVector<Type> types;
+    for (const PlannedWeight &weight : weights) {
+      stored.push_back(weight.type);
+      types.push_back(typeOf(weight));
+    }
+    func::FuncOp &function = byKind[{kind, stored}];
+    if (!function) {
+      const LayerKind &structure = model.kinds[kind];
+      std::string name = structure.name + "_layer";
+      if (unsigned number = functionsOfKind[kind]++)
+        name += "_" + std::to_string(number);
+      function = buildLayer(builder, name, model, structure, cacheType(), types);
+    }
+    functions.push_back(function);
+  }
+}
+
+Value ModelImporter::get(const PlannedWeight &weight) {
+  return GetWeightOp::create(builder, at(weight.symbol), typeOf(weight), weight.symbol);
+}
+
+Value ModelImporter::callLayers(Value x, Block &body, Value &kCache, Value &vCache) {
+  for (auto [index, function] : llvm::enumerate(functions)) {
+    Location loc = at((model.names->layers + "." + llvm::Twine(index)).str());
+    Value layer = arith::ConstantIndexOp::create(builder, loc, index);
+    llvm::SmallVector<Value> operands = {
+        x, kCache, vCache, layer, body.getArgument(1), body.getArgument(2)};
+    for (const PlannedWeight &weight : plan.layers[index])
+      operands.push_back(get(weight));
+    auto call = func::CallOp::create(builder, loc, function, operands);
+    x = call.getResult(0);
+    kCache = call.getResult(1);
+    vCache = call.getResult(2);
+  }
+  return x;
+}
+
+Value ModelImporter::projectOut(Value x, Value outputs, Value table) {
+  const NamingTable &names = *model.names;
+  Location loc = at(names.finalNorm);
+  Value chosen = SelectRowsOp::create(builder, loc, x.getType(), x, outputs);
+  Value normed = RmsNormOp::create(builder, loc, x.getType(), chosen, get(plan.finalNorm),
+                                   builder.getF64FloatAttr(model.norm.eps),
+                                   NormRoundingAttr::get(builder.getContext(), model.norm.rounding),
+                                   builder.getF64FloatAttr(0));
+  Value head = plan.head ? get(*plan.head) : table;
+  return LmHeadOp::create(builder, at(names.head), rowsType(builder, model.vocab), normed, head,
+                          KernelKindAttr());
+}
+
+/// @main(tokens, sequences, positions, outputs, k_cache, v_cache) -> (logits, k_cache, v_cache).
+void ModelImporter::buildMain() {
+  Type indices = indexRowsType(builder), cache = cacheType();
+  auto type = builder.getFunctionType({indices, indices, indices, indices, cache, cache},
+                                      {rowsType(builder, model.vocab), cache, cache});
+  auto main = func::FuncOp::create(builder, at("model"), "main", type);
+  Block &body = *main.addEntryBlock();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&body);
+  Value table = get(plan.embedding);
+  Value x = EmbeddingOp::create(builder, at(model.names->embedding),
+                                rowsType(builder, model.hidden), body.getArgument(0), table);
+  Value kCache = body.getArgument(4), vCache = body.getArgument(5);
+  x = callLayers(x, body, kCache, vCache);
+  Value logits = projectOut(x, body.getArgument(3), table);
+  func::ReturnOp::create(builder, main.getLoc(), ValueRange{logits, kCache, vCache});
+}
+
+/// What the model proposes for sampling; null where it proposes nothing.
+DictionaryAttr ModelImporter::generationAttr() {
+  const GenerationDefaults &g = model.generation;
+  llvm::SmallVector<NamedAttribute> entries;
+  auto number = [&](llvm::StringRef name, std::optional<double> value) {
+    if (value)
+      entries.push_back(builder.getNamedAttr(name, builder.getF64FloatAttr(*value)));
+  };
+  number("temperature", g.temperature);
+  number("top_p", g.topP);
+  number("min_p", g.minP);
+  number("repetition_penalty", g.repetitionPenalty);
+  if (g.topK)
+    entries.push_back(builder.getNamedAttr("top_k", builder.getI64IntegerAttr(*g.topK)));
+  if (g.doSample)
+    entries.push_back(builder.getNamedAttr("do_sample", builder.getBoolAttr(*g.doSample)));
+  return entries.empty() ? DictionaryAttr() : builder.getDictionaryAttr(entries);
+}
+
+DictionaryAttr ModelImporter::modelAttr() {
+  llvm::SmallVector<NamedAttribute> entries;
+  auto add = [&](llvm::StringRef name, Attribute value) {
+    entries.push_back(builder.getNamedAttr(name, value));
+  };
+  add("family", builder.getStringAttr(model.family));
+  add("max_positions", builder.getI64IntegerAttr(model.maxPositions));
+  if (model.generation.bos)
+    add("bos", builder.getI64IntegerAttr(*model.generation.bos));
+  llvm::SmallVector<Attribute> eos;
+  for (int64_t id : model.generation.eos)
+    eos.push_back(builder.getI64IntegerAttr(id));
+  add("eos", builder.getArrayAttr(eos));
+  if (DictionaryAttr generation = generationAttr())
+    add("generation", generation);
+  return builder.getDictionaryAttr(entries);
+}
+
+OwningOpRef<ModuleOp> ModelImporter::import(llvm::StringRef name) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(at("model"), name);
+  (*module)->setAttr("mica.model", modelAttr());
+  builder.setInsertionPointToEnd(module->getBody());
+  declareAll();
+  buildLayers();
+  buildMain();
+  return module;
+}
+
+} // namespace
+
+OwningOpRef<ModuleOp> importModel(MLIRContext &context, const ModelConfig &model,
+                                  const WeightPlan &plan, llvm::StringRef name) {
+  context.loadDialect<MicaDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
+  return ModelImporter(context, model, plan).import(name);
+}
+
+} // namespace mica

@@ -1,0 +1,132 @@
+#include "frontend/import/TensorMatch.h"
+
+#include "frontend/config/IrrelevantKeys.h"
+#include "frontend/support/InputError.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mica {
+namespace {
+
+class Matcher {
+public:
+  Matcher(const WeightFiles &weights, const ModelConfig &model, WeightPlan &plan)
+      : weights(weights), model(model), plan(plan) {}
+
+  llvm::Expected<std::vector<IgnoredTensor>> match();
+
+private:
+  llvm::Error matchWeight(PlannedWeight &weight);
+  llvm::Error matchAll();
+  llvm::Error checkTiedHead(const TensorInfo &head) const;
+  llvm::Expected<IgnoredTensor> judgeSurplus(const TensorInfo &tensor) const;
+
+  const WeightFiles &weights;
+  const ModelConfig &model;
+  WeightPlan &plan;
+  llvm::StringSet<> needed;
+};
+
+llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
+  for (auto [index, source] : llvm::enumerate(weight.sources)) {
+    auto tensor = findTensor(weights, source, weight.sourceShape());
+    if (!tensor)
+      return tensor.takeError();
+    if (index == 0)
+      weight.type = (*tensor)->type;
+    else if (weight.type != (*tensor)->type)
+      return inputError(weights.pathOf(**tensor),
+                        "tensor " + inQuotes(source) + " has the type " + nameOf((*tensor)->type) +
+                            ", but " + inQuotes(weight.sources.front()) + " has " +
+                            nameOf(weight.type) + ", experts must have one type");
+    needed.insert(source);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Matcher::matchAll() {
+  llvm::SmallVector<PlannedWeight *> all = {&plan.embedding, &plan.finalNorm};
+  if (plan.head)
+    all.push_back(&*plan.head);
+  for (std::vector<PlannedWeight> &layer : plan.layers)
+    for (PlannedWeight &weight : layer)
+      all.push_back(&weight);
+  for (PlannedWeight *weight : all)
+    if (llvm::Error error = matchWeight(*weight))
+      return error;
+  return llvm::Error::success();
+}
+
+/// The head of a tied model may be stored again, but it must be the embedding.
+llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
+  const TensorInfo &embedding = *weights.find(plan.embedding.symbol);
+  llvm::ArrayRef<uint8_t> a = weights.bytes(head), b = weights.bytes(embedding);
+  bool isSame = head.type == embedding.type && head.shape == embedding.shape && a == b;
+  weights.release(head);
+  weights.release(embedding);
+  if (isSame)
+    return llvm::Error::success();
+  return inputError(weights.pathOf(head), "tensor " + inQuotes(head.name) + " differs from " +
+                                              inQuotes(embedding.name) +
+                                              ", but the config says that they are one, set "
+                                              "\"tie_word_embeddings\" to false if they are not");
+}
+
+llvm::Expected<IgnoredTensor> Matcher::judgeSurplus(const TensorInfo &tensor) const {
+  if (model.tiedHead && tensor.name == (model.names->head + ".weight").str()) {
+    if (llvm::Error error = checkTiedHead(tensor))
+      return std::move(error);
+    return IgnoredTensor{tensor.name, "is the embedding, byte for byte"};
+  }
+  if (auto reason = whyIrrelevantTensor(tensor.name))
+    return IgnoredTensor{tensor.name, reason->str()};
+  return inputError(weights.pathOf(tensor), "tensor " + inQuotes(tensor.name) + " " +
+                                                shown(tensor.shape) + " has no place in " +
+                                                model.family +
+                                                ", the config does not describe this model");
+}
+
+llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
+  if (llvm::Error error = matchAll())
+    return std::move(error);
+  std::vector<IgnoredTensor> ignored;
+  for (const TensorInfo &tensor : weights.tensors()) {
+    if (needed.contains(tensor.name))
+      continue;
+    auto judged = judgeSurplus(tensor);
+    if (!judged)
+      return judged.takeError();
+    ignored.push_back(std::move(*judged));
+  }
+  llvm::sort(ignored,
+             [](const IgnoredTensor &a, const IgnoredTensor &b) { return a.name < b.name; });
+  return ignored;
+}
+
+} // namespace
+
+llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,
+                                              llvm::ArrayRef<int64_t> shape) {
+  const TensorInfo *tensor = weights.find(name);
+  if (!tensor)
+    return inputError(weights.folder(), "tensor " + inQuotes(name) + " " + shown(shape) +
+                                            " is missing, fetch the weights again");
+  if (shape != llvm::ArrayRef<int64_t>(tensor->shape))
+    return inputError(weights.pathOf(*tensor), "tensor " + inQuotes(name) + " has the shape " +
+                                                   shown(tensor->shape) + ", expected " +
+                                                   shown(shape));
+  if (tensor->type != StoredType::F32 && tensor->type != StoredType::BF16 &&
+      tensor->type != StoredType::F16)
+    return inputError(weights.pathOf(*tensor), "tensor " + inQuotes(name) + " has the type " +
+                                                   nameOf(tensor->type) +
+                                                   ", only F32, BF16 and F16 are read");
+  return tensor;
+}
+
+llvm::Expected<std::vector<IgnoredTensor>>
+matchTensors(const WeightFiles &weights, const ModelConfig &model, WeightPlan &plan) {
+  return Matcher(weights, model, plan).match();
+}
+
+} // namespace mica

@@ -1,0 +1,114 @@
+#include "frontend/weights/WeightFiles.h"
+
+#include "frontend/support/InputError.h"
+#include "frontend/weights/Safetensors.h"
+#include "frontend/weights/ShardIndex.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+namespace mica {
+
+constexpr llvm::StringLiteral singleName = "model.safetensors";
+constexpr llvm::StringLiteral indexName = "model.safetensors.index.json";
+
+static std::string pathIn(llvm::StringRef folder, llvm::StringRef name) {
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, name);
+  return path.str().str();
+}
+
+/// Why a folder without safetensors files has none, as far as its other files tell.
+static llvm::Error noWeights(llvm::StringRef folder) {
+  if (!llvm::sys::fs::exists(folder))
+    return inputError(folder, "does not exist");
+  if (!llvm::sys::fs::is_directory(folder))
+    return inputError(folder, "is not a folder");
+  for (llvm::StringRef other : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (llvm::sys::fs::exists(pathIn(folder, other)))
+      return inputError(pathIn(folder, other),
+                        "is a pickle, which is not read, convert the model to safetensors");
+  return inputError(folder,
+                    "holds neither " + singleName + " nor " + indexName + ", fetch the weights");
+}
+
+bool WeightFiles::present(llvm::StringRef folder) {
+  return llvm::sys::fs::exists(pathIn(folder, singleName)) ||
+         llvm::sys::fs::exists(pathIn(folder, indexName));
+}
+
+llvm::Expected<WeightFiles> WeightFiles::open(llvm::StringRef folder) {
+  WeightFiles weights;
+  weights.folderPath = folder.str();
+  std::string single = pathIn(folder, singleName), indexPath = pathIn(folder, indexName);
+  if (llvm::sys::fs::exists(single)) {
+    if (llvm::Error error = weights.add(single))
+      return std::move(error);
+    return weights;
+  }
+  if (!llvm::sys::fs::exists(indexPath))
+    return noWeights(folder);
+  auto index = readShardIndex(indexPath);
+  if (!index)
+    return index.takeError();
+  for (const std::string &file : index->files)
+    if (llvm::Error error = weights.add(pathIn(folder, file)))
+      return std::move(error);
+  if (llvm::Error error = weights.checkAgainst(*index, indexPath))
+    return std::move(error);
+  return weights;
+}
+
+llvm::Error WeightFiles::add(llvm::StringRef path) {
+  auto file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  auto header = readSafetensorsHeader(file->bytes(), path);
+  if (!header)
+    return header.takeError();
+  for (TensorInfo &tensor : *header) {
+    tensor.file = files.size();
+    auto [entry, isNew] = byName.try_emplace(tensor.name, infos.size());
+    if (!isNew)
+      return inputError(path, "holds tensor " + inQuotes(tensor.name) + ", which " +
+                                  files[infos[entry->second].file].path() + " holds too");
+    infos.push_back(std::move(tensor));
+  }
+  files.push_back(std::move(*file));
+  return llvm::Error::success();
+}
+
+llvm::Error WeightFiles::checkAgainst(const ShardIndex &index, llvm::StringRef indexPath) const {
+  for (const TensorInfo &tensor : infos) {
+    auto placed = index.tensors.find(tensor.name);
+    if (placed == index.tensors.end() || placed->second != tensor.file)
+      return inputError(pathOf(tensor), "holds tensor " + inQuotes(tensor.name) +
+                                            ", which the index does not place there");
+  }
+  // Sorted, so that of several the same one is named every time.
+  llvm::SmallVector<llvm::StringRef> missing;
+  for (const auto &entry : index.tensors)
+    if (!find(entry.getKey()))
+      missing.push_back(entry.getKey());
+  if (missing.empty())
+    return llvm::Error::success();
+  llvm::StringRef first = *llvm::min_element(missing);
+  return inputError(indexPath, "places tensor " + inQuotes(first) + " in " +
+                                   inQuotes(index.files[index.tensors.lookup(first)]) +
+                                   ", which does not hold it");
+}
+
+const TensorInfo *WeightFiles::find(llvm::StringRef name) const {
+  auto entry = byName.find(name);
+  return entry == byName.end() ? nullptr : &infos[entry->second];
+}
+
+llvm::ArrayRef<uint8_t> WeightFiles::bytes(const TensorInfo &tensor) const {
+  return files[tensor.file].bytes().slice(tensor.offset, tensor.size);
+}
+
+void WeightFiles::release(const TensorInfo &tensor) const {
+  files[tensor.file].release(bytes(tensor));
+}
+
+} // namespace mica

@@ -1,0 +1,59 @@
+//===- WeightFiles.h - the weights of a model folder
+//--------------------------------------------===//
+#ifndef MICA_FRONTEND_WEIGHTS_WEIGHTFILES_H
+#define MICA_FRONTEND_WEIGHTS_WEIGHTFILES_H
+
+#include "frontend/support/MappedFile.h"
+#include "frontend/weights/TensorInfo.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+
+#include <vector>
+
+namespace mica {
+
+/// The safetensors files of a model folder, mapped. Holds names, shapes and places; the data stay
+/// in the files, so that memory does not grow with the model.
+class WeightFiles {
+public:
+  /// Opens `folder`/model.safetensors or, where that is absent, the shards of
+  /// model.safetensors.index.json, which must hold exactly the tensors that the index names. Errors
+  /// name the file, and the tensor where there is one.
+  static llvm::Expected<WeightFiles> open(llvm::StringRef folder);
+
+  /// Whether `folder` has weights to open at all (a dry run has none).
+  static bool present(llvm::StringRef folder);
+
+  /// The tensor of that name, null where there is none.
+  const TensorInfo *find(llvm::StringRef name) const;
+
+  /// All tensors, file by file in the order of their data.
+  llvm::ArrayRef<TensorInfo> tensors() const { return infos; }
+
+  /// The data of `tensor`; valid as long as this object lives.
+  llvm::ArrayRef<uint8_t> bytes(const TensorInfo &tensor) const;
+
+  /// Says that the data of `tensor` were consumed: their pages are dropped, and read again if
+  /// touched again.
+  void release(const TensorInfo &tensor) const;
+
+  /// The folder that was opened, for messages.
+  llvm::StringRef folder() const { return folderPath; }
+
+  /// The path of the file that holds `tensor`, for messages.
+  llvm::StringRef pathOf(const TensorInfo &tensor) const { return files[tensor.file].path(); }
+
+private:
+  llvm::Error add(llvm::StringRef path);
+  llvm::Error checkAgainst(const struct ShardIndex &index, llvm::StringRef indexPath) const;
+
+  std::string folderPath;
+  std::vector<MappedFile> files;
+  std::vector<TensorInfo> infos;
+  llvm::StringMap<unsigned> byName;
+};
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_WEIGHTS_WEIGHTFILES_H

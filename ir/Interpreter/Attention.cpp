@@ -1,0 +1,222 @@
+//===- Attention.cpp - positions, caches and attention --------------------------------===//
+
+#include "ir/Interpreter/Caches.h"
+#include "ir/Interpreter/Formulas.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace mica::interp {
+
+static llvm::Expected<Tensor> evalRope(RopeOp op, Scope &scope) {
+  if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getPositions()}))
+    return error;
+  const Tensor &x = scope.tensor(op.getX()), &positions = scope.tensor(op.getPositions());
+  float amplitude;
+  SmallVector<float> frequencies = ropeFrequencies(
+      op.getRotaryWidth(), op.getTheta().convertToDouble(), op.getScalingAttr(), amplitude);
+  int64_t heads = x.shape[1], headDim = x.shape[2];
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    Angles angles = anglesAt(positions.ints[t], frequencies, amplitude);
+    for (int64_t h = 0; h < heads; ++h) {
+      int64_t begin = (t * heads + h) * headDim;
+      SmallVector<double> head(ArrayRef(x.floats).slice(begin, headDim));
+      turn(head, angles, op.getPairing());
+      for (auto [i, value] : llvm::enumerate(head))
+        y.set(begin + i, value);
+    }
+  }
+  return y;
+}
+
+static llvm::Error checkUsable(Operation *op, const CacheVersion &version) {
+  if (*version.consumed)
+    return opError(op, "uses a cache after an append has consumed it");
+  return llvm::Error::success();
+}
+
+llvm::Error checkSlots(Operation *op, const CacheVersion &version, const Slots &slots) {
+  const Cache &cache = *version.cache;
+  if (llvm::Error error = checkUsable(op, version))
+    return error;
+  if (llvm::Error error = checkIndex(op, "layer", slots.layer, cache.type.getLayers()))
+    return error;
+  for (int64_t sequence : slots.sequences)
+    if (llvm::Error error = checkIndex(op, "sequence", sequence, cache.batch))
+      return error;
+  for (int64_t position : slots.positions)
+    if (llvm::Error error = checkIndex(op, "position", position, cache.positions))
+      return error;
+  return llvm::Error::success();
+}
+
+CacheVersion consume(const CacheVersion &version) {
+  *version.consumed = true;
+  return {version.cache, std::make_shared<bool>(false)};
+}
+
+void write(Cache &cache, const Slots &slots, int64_t t, ArrayRef<double> heads) {
+  int64_t begin = cache.offset(slots.layer, slots.sequences[t], slots.positions[t]);
+  for (auto [i, value] : llvm::enumerate(heads))
+    cache.data[begin + i] = roundTo(cache.type.getElementType(), value);
+}
+
+// cache[layer, sequences[t], positions[t]] = x[t].
+static llvm::Expected<Value> evalKvAppend(KvAppendOp op, Scope &scope) {
+  if (llvm::Error error =
+          checkSameRows(op, scope, {op.getX(), op.getSequences(), op.getPositions()}))
+    return error;
+  const Tensor &x = scope.tensor(op.getX());
+  const CacheVersion &version = scope.cache(op.getCache());
+  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
+              scope.tensor(op.getPositions()).ints};
+  if (llvm::Error error = checkSlots(op, version, slots))
+    return error;
+  CacheVersion next = consume(version);
+  for (int64_t t = 0; t < x.shape[0]; ++t)
+    write(*next.cache, slots, t, SmallVector<double>(x.row(t)));
+  return Value(next);
+}
+
+// y = cache[layer], [B, P, G, D].
+static llvm::Expected<Tensor> evalKvRead(KvReadOp op, Scope &scope) {
+  const CacheVersion &version = scope.cache(op.getCache());
+  const Cache &cache = *version.cache;
+  int64_t layer = scope.scalar(op.getLayer());
+  if (llvm::Error error = checkSlots(op, version, {layer, {}, {}}))
+    return error;
+  Tensor y =
+      Tensor::zeros(cache.type.getElementType(),
+                    {cache.batch, cache.positions, cache.type.getHeads(), cache.type.getHeadDim()});
+  std::copy_n(cache.data.begin() + cache.offset(layer, 0, 0), y.getNumElements(), y.floats.begin());
+  return y;
+}
+
+// y[b, p, h] = x[b, p, h / times].
+static llvm::Expected<Tensor> evalRepeatKv(RepeatKvOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX());
+  int64_t times = op.getTimes(), headDim = x.shape[3];
+  Tensor y = Tensor::zeros(x.elementType, {x.shape[0], x.shape[1], x.shape[2] * times, headDim});
+  for (int64_t head = 0; head < y.getNumElements() / headDim; ++head)
+    std::copy_n(x.floats.begin() + head / times * headDim, headDim,
+                y.floats.begin() + head * headDim);
+  return y;
+}
+
+/// The operands of attention, and where one query looks.
+struct Attention {
+  const Tensor &k, &v;   // [B, P, G, D]
+  const Tensor *keyMask; // [B, P] or null
+  bool causal;
+  double scale;
+  std::optional<int64_t> window;
+  std::optional<double> softcap;
+
+  bool sees(int64_t sequence, int64_t position, int64_t key) const {
+    if (causal && key > position)
+      return false;
+    if (window && key <= position - *window)
+      return false;
+    return !keyMask || keyMask->ints[sequence * k.shape[1] + key];
+  }
+
+  ArrayRef<float> head(const Tensor &x, int64_t sequence, int64_t key, int64_t group) const {
+    int64_t headDim = x.shape[3];
+    return ArrayRef(x.floats).slice(((sequence * x.shape[1] + key) * x.shape[2] + group) * headDim,
+                                    headDim);
+  }
+
+  /// scale q k, soft-capped: c tanh(x / c).
+  double score(ArrayRef<float> q, ArrayRef<float> key) const {
+    double x = scale * dot(q, key);
+    return softcap ? *softcap * std::tanh(x / *softcap) : x;
+  }
+
+  /// sum_p exp(score_p - max) v_p / sum_p exp(score_p - max) over the keys p that are seen; zero
+  /// where none is.
+  SmallVector<double> operator()(ArrayRef<float> q, int64_t sequence, int64_t position,
+                                 int64_t group) const {
+    SmallVector<std::pair<int64_t, double>> scores;
+    double maximum = -std::numeric_limits<double>::infinity();
+    for (int64_t key = 0; key < k.shape[1]; ++key)
+      if (sees(sequence, position, key)) {
+        scores.emplace_back(key, score(q, head(k, sequence, key, group)));
+        maximum = std::max(maximum, scores.back().second);
+      }
+    double total = 0;
+    SmallVector<double> y(v.shape[3], 0.0);
+    for (auto [key, value] : scores) {
+      double weight = std::exp(value - maximum);
+      total += weight;
+      for (auto [sum, element] : llvm::zip_equal(y, head(v, sequence, key, group)))
+        sum += weight * element;
+    }
+    for (double &sum : y)
+      sum = scores.empty() ? 0 : sum / total;
+    return y;
+  }
+};
+
+/// The extents that types leave open: one B and P for k, v and the mask, sequences and positions
+/// inside of them.
+static llvm::Error checkAttention(AttentionOp op, Scope &scope) {
+  if (llvm::Error error =
+          checkSameRows(op, scope, {op.getQ(), op.getSequences(), op.getPositions()}))
+    return error;
+  const Tensor &k = scope.tensor(op.getK()), &v = scope.tensor(op.getV());
+  ArrayRef<int64_t> slots = ArrayRef(k.shape).take_front(2);
+  if (ArrayRef(v.shape).take_front(2) != slots)
+    return opError(op, "has keys and values for different numbers of sequences or positions");
+  if (op.getKeyMask() && ArrayRef(scope.tensor(op.getKeyMask()).shape) != slots)
+    return opError(op,
+                   "has a key_mask whose shape is not that of the keys' sequences and positions");
+  for (int64_t sequence : scope.tensor(op.getSequences()).ints)
+    if (llvm::Error error = checkIndex(op, "sequence", sequence, k.shape[0]))
+      return error;
+  for (int64_t position : scope.tensor(op.getPositions()).ints)
+    if (llvm::Error error = checkIndex(op, "position", position, k.shape[1]))
+      return error;
+  return llvm::Error::success();
+}
+
+// y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R].
+static llvm::Expected<Tensor> evalAttention(AttentionOp op, Scope &scope) {
+  if (llvm::Error error = checkAttention(op, scope))
+    return error;
+  const Tensor &q = scope.tensor(op.getQ()), &k = scope.tensor(op.getK()),
+               &v = scope.tensor(op.getV());
+  const Tensor &sequences = scope.tensor(op.getSequences()),
+               &positions = scope.tensor(op.getPositions());
+  Attention attention{
+      k,
+      v,
+      op.getKeyMask() ? &scope.tensor(op.getKeyMask()) : nullptr,
+      op.getMask() == MaskKind::Causal,
+      op.getScale().convertToDouble(),
+      op.getWindow(),
+      llvm::transformOptional(op.getSoftcap(), [](APFloat cap) { return cap.convertToDouble(); })};
+  int64_t heads = q.shape[1], repeats = heads / k.shape[2], headDim = q.shape[2];
+  Tensor y = Tensor::zerosOf(op.getType(), q.shape[0]);
+  for (int64_t t = 0; t < q.shape[0]; ++t)
+    for (int64_t h = 0; h < heads; ++h) {
+      ArrayRef<float> query = q.row(t).slice(h * headDim, headDim);
+      SmallVector<double> head =
+          attention(query, sequences.ints[t], positions.ints[t], h / repeats);
+      for (auto [i, value] : llvm::enumerate(head))
+        y.set((t * heads + h) * v.shape[3] + i, value);
+    }
+  return y;
+}
+
+void addAttentionOps(OpTable &table) {
+  table.add(evalRope);
+  table.add(evalKvAppend);
+  table.add(evalKvRead);
+  table.add(evalRepeatKv);
+  table.add(evalAttention);
+}
+
+} // namespace mica::interp

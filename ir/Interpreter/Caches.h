@@ -1,0 +1,28 @@
+//===- Caches.h - reading and appending, for plain and fused ops -------------*- C++ -*-===//
+
+#ifndef MICA_IR_INTERPRETER_CACHES_H
+#define MICA_IR_INTERPRETER_CACHES_H
+
+#include "ir/Interpreter/OpTable.h"
+
+namespace mica::interp {
+
+/// Which slots of a cache the rows of a step belong to.
+struct Slots {
+  int64_t layer;
+  llvm::ArrayRef<int64_t> sequences; ///< [T]
+  llvm::ArrayRef<int64_t> positions; ///< [T]
+};
+
+/// Fails, in the name of `op`, unless the cache may still be used and every slot is inside of it.
+llvm::Error checkSlots(mlir::Operation *op, const CacheVersion &version, const Slots &slots);
+
+/// Consumes `version` and yields the next one; checkSlots must have succeeded.
+CacheVersion consume(const CacheVersion &version);
+
+/// Writes `heads` [G, D] to the slot of row `t`, rounded to the cache's type.
+void write(Cache &cache, const Slots &slots, int64_t t, llvm::ArrayRef<double> heads);
+
+} // namespace mica::interp
+
+#endif // MICA_IR_INTERPRETER_CACHES_H

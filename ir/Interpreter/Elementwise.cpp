@@ -1,0 +1,94 @@
+//===- Elementwise.cpp - arithmetic, activations, rounding, changes of shape -------===//
+
+#include "ir/Interpreter/Formulas.h"
+#include "ir/Interpreter/OpTable.h"
+
+using namespace mlir;
+
+namespace mica::interp {
+
+/// y[i] = formula(x[i]).
+template <typename Formula> static Tensor mapped(const Tensor &x, Formula formula) {
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i)
+    y.set(i, formula(x.floats[i]));
+  return y;
+}
+
+/// y[i] = formula(lhs[i], rhs[i]).
+template <typename OpT, typename Formula>
+static llvm::Expected<Tensor> zipped(OpT op, Scope &scope, Formula formula) {
+  if (llvm::Error error = checkSameRows(op, scope, {op.getLhs(), op.getRhs()}))
+    return error;
+  const Tensor &lhs = scope.tensor(op.getLhs()), &rhs = scope.tensor(op.getRhs());
+  Tensor y = Tensor::zeros(lhs.elementType, lhs.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i)
+    y.set(i, formula(double(lhs.floats[i]), double(rhs.floats[i])));
+  return y;
+}
+
+static llvm::Expected<Tensor> evalAdd(AddOp op, Scope &scope) {
+  return zipped(op, scope, std::plus<double>());
+}
+
+static llvm::Expected<Tensor> evalMul(MulOp op, Scope &scope) {
+  return zipped(op, scope, std::multiplies<double>());
+}
+
+template <typename OpT, Activation kind>
+static llvm::Expected<Tensor> evalActivation(OpT op, Scope &scope) {
+  return mapped(scope.tensor(op.getX()), [](double x) { return activate(kind, x); });
+}
+
+static llvm::Expected<Tensor> evalCast(CastOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX());
+  Tensor y = Tensor::zeros(op.getType().getElementType(), x.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i)
+    y.set(i, x.floats[i]);
+  return y;
+}
+
+/// The same elements under another shape.
+static Tensor reshaped(const Tensor &x, mlir::Type type) {
+  Tensor y = x;
+  y.shape.assign(cast<RankedTensorType>(type).getShape());
+  y.shape[0] = x.shape[0];
+  return y;
+}
+
+// [T, H * D] => [T, H, D].
+static llvm::Expected<Tensor> evalSplitHeads(SplitHeadsOp op, Scope &scope) {
+  return reshaped(scope.tensor(op.getX()), op.getType());
+}
+
+// [T, H, D] => [T, H * D].
+static llvm::Expected<Tensor> evalMergeHeads(MergeHeadsOp op, Scope &scope) {
+  return reshaped(scope.tensor(op.getX()), op.getType());
+}
+
+// y[i] = x[rows[i]].
+static llvm::Expected<Tensor> evalSelectRows(SelectRowsOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX()), &rows = scope.tensor(op.getRows());
+  Tensor y = Tensor::zerosOf(op.getType(), rows.shape);
+  for (auto [i, row] : llvm::enumerate(rows.ints)) {
+    if (llvm::Error error = checkIndex(op, "row", row, x.shape[0]))
+      return error;
+    llvm::copy(x.row(row), y.floats.begin() + i * y.rowSize());
+  }
+  return y;
+}
+
+void addElementwiseOps(OpTable &table) {
+  table.add(evalAdd);
+  table.add(evalMul);
+  table.add(evalActivation<SiluOp, Activation::Silu>);
+  table.add(evalActivation<GeluOp, Activation::Gelu>);
+  table.add(evalActivation<GeluTanhOp, Activation::GeluTanh>);
+  table.add(evalActivation<ReluOp, Activation::Relu>);
+  table.add(evalCast);
+  table.add(evalSplitHeads);
+  table.add(evalMergeHeads);
+  table.add(evalSelectRows);
+}
+
+} // namespace mica::interp

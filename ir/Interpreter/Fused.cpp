@@ -1,0 +1,141 @@
+//===- Fused.cpp - what fusion makes of several ops ----------------------------------------===//
+
+#include "ir/Interpreter/Blocks.h"
+#include "ir/Interpreter/Caches.h"
+#include "ir/Interpreter/Formulas.h"
+
+using namespace mlir;
+
+namespace mica::interp {
+
+// [T, N1 + N2 + ...] => [T, N1], [T, N2], ...
+static llvm::Expected<SmallVector<Value>> evalSplit(SplitOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX());
+  SmallVector<Value> parts;
+  int64_t begin = 0;
+  for (mlir::Type type : op.getResultTypes()) {
+    Tensor part = Tensor::zerosOf(type, x.shape[0]);
+    int64_t width = part.shape[1];
+    for (int64_t t = 0; t < x.shape[0]; ++t)
+      llvm::copy(x.row(t).slice(begin, width), part.floats.begin() + t * width);
+    begin += width;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// y[t, 0, i] = a cos(positions[t] * inv_freq[i]), y[t, 1, i] = a sin(...).
+static llvm::Expected<Tensor> evalRopeTable(RopeTableOp op, Scope &scope) {
+  const Tensor &positions = scope.tensor(op.getPositions());
+  float amplitude;
+  SmallVector<float> frequencies = ropeFrequencies(
+      op.getRotaryDim(), op.getTheta().convertToDouble(), op.getScalingAttr(), amplitude);
+  Tensor y = Tensor::zerosOf(op.getType(), positions.shape);
+  for (auto [t, position] : llvm::enumerate(positions.ints)) {
+    Angles angles = anglesAt(position, frequencies, amplitude);
+    for (size_t i = 0; i < frequencies.size(); ++i) {
+      y.set(t * y.rowSize() + i, angles.cosines[i]);
+      y.set(t * y.rowSize() + frequencies.size() + i, angles.sines[i]);
+    }
+  }
+  return y;
+}
+
+/// Row t of a rope_table.
+static Angles anglesOf(const Tensor &table, int64_t t) {
+  ArrayRef<float> row = table.row(t);
+  size_t pairs = table.shape[2];
+  return {SmallVector<double>(row.take_front(pairs)), SmallVector<double>(row.drop_front(pairs))};
+}
+
+namespace {
+/// One row of qkv, [(H + 2 G) D], taken apart into heads.
+struct QkvRow {
+  QkvAppendOp op;
+  Scope &scope;
+  ArrayRef<float> row;
+  Angles angles;
+  int64_t headDim;
+
+  /// Heads [begin, begin + count) normalised, where there is a norm, and turned.
+  SmallVector<double> turned(int64_t begin, int64_t count, mlir::Value norm) {
+    SmallVector<double> result;
+    for (int64_t h = begin; h < begin + count; ++h) {
+      ArrayRef<float> head = row.slice(h * headDim, headDim);
+      double scale = norm ? inverseRms(head, op.getEps()->convertToDouble()) : 1;
+      SmallVector<double> values;
+      for (auto [i, value] : llvm::enumerate(head))
+        values.push_back(norm ? scope.tensor(norm).floats[i] * (value * scale) : value);
+      turn(values, angles, op.getPairing());
+      result.append(values);
+    }
+    return result;
+  }
+
+  /// Heads [begin, begin + count) as they are.
+  SmallVector<double> plain(int64_t begin, int64_t count) {
+    return SmallVector<double>(row.slice(begin * headDim, count * headDim));
+  }
+};
+} // namespace
+
+static llvm::Expected<SmallVector<Value>> evalQkvAppend(QkvAppendOp op, Scope &scope) {
+  if (llvm::Error error = checkSameRows(
+          op, scope, {op.getQkv(), op.getTable(), op.getSequences(), op.getPositions()}))
+    return error;
+  const CacheVersion &keys = scope.cache(op.getKCache()), &values = scope.cache(op.getVCache());
+  Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
+              scope.tensor(op.getPositions()).ints};
+  for (const CacheVersion *version : {&keys, &values})
+    if (llvm::Error error = checkSlots(op, *version, slots))
+      return error;
+  CacheVersion keysNext = consume(keys), valuesNext = consume(values);
+  const Tensor &qkv = scope.tensor(op.getQkv()), &table = scope.tensor(op.getTable());
+  int64_t rows = qkv.shape[0], groups = keys.cache->type.getHeads(),
+          headDim = keys.cache->type.getHeadDim();
+  Tensor q = Tensor::zerosOf(op.getQ().getType(), rows);
+  int64_t heads = q.shape[1];
+  for (int64_t t = 0; t < rows; ++t) {
+    QkvRow row{op, scope, qkv.row(t), anglesOf(table, t), headDim};
+    for (auto [i, value] : llvm::enumerate(row.turned(0, heads, op.getQNorm())))
+      q.set(t * q.rowSize() + i, value);
+    write(*keysNext.cache, slots, t, row.turned(heads, groups, op.getKNorm()));
+    write(*valuesNext.cache, slots, t, row.plain(heads + groups, groups));
+  }
+  return SmallVector<Value>{Value(std::move(q)), Value(keysNext), Value(valuesNext)};
+}
+
+// y[t, i] = activation(x[t] G[i]) * (x[t] U[i]), G and U in alternating blocks of 64 rows.
+static llvm::Expected<Tensor> evalGatedLinear(GatedLinearOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
+  Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
+  int64_t columns = y.shape[1];
+  for (int64_t t = 0; t < x.shape[0]; ++t)
+    for (int64_t i = 0; i < columns; ++i) {
+      double gate = dot(x.row(t), w.row(gateIndex(i))), up = dot(x.row(t), w.row(upIndex(i)));
+      y.set(t * columns + i, activate(op.getActivation(), gate) * up);
+    }
+  return y;
+}
+
+// y[t, i] = activation(gate[t, i]) * up[t, i], gate and up in alternating blocks of 64 columns.
+static llvm::Expected<Tensor> evalGlu(GluOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX());
+  Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
+  int64_t columns = y.shape[1];
+  for (int64_t t = 0; t < x.shape[0]; ++t)
+    for (int64_t i = 0; i < columns; ++i)
+      y.set(t * columns + i,
+            activate(op.getActivation(), x.row(t)[gateIndex(i)]) * x.row(t)[upIndex(i)]);
+  return y;
+}
+
+void addFusedOps(OpTable &table) {
+  table.add(evalSplit);
+  table.add(evalRopeTable);
+  table.add(evalQkvAppend);
+  table.add(evalGatedLinear);
+  table.add(evalGlu);
+}
+
+} // namespace mica::interp

@@ -1,0 +1,116 @@
+//===- Moe.cpp - mixtures of experts ----------------------------------------------------===//
+
+#include "ir/Interpreter/Blocks.h"
+#include "ir/Interpreter/Formulas.h"
+#include "ir/Interpreter/OpTable.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace mica::interp {
+
+/// softmax(x W^T) or sigmoid(x W^T), one score per expert. Rounded to f32 where the kernels round,
+/// because scores that are equal in f32 are ties.
+static SmallVector<float> scoresOf(ArrayRef<float> x, const Tensor &gate, Scoring scoring) {
+  SmallVector<float> scores;
+  for (int64_t e = 0; e < gate.shape[0]; ++e)
+    scores.push_back(static_cast<float>(dot(x, gate.row(e))));
+  if (scoring == Scoring::Sigmoid) {
+    for (float &score : scores)
+      score = static_cast<float>(1 / (1 + std::exp(-double(score))));
+    return scores;
+  }
+  double maximum = *llvm::max_element(scores), total = 0;
+  for (float score : scores)
+    total += std::exp(score - maximum);
+  for (float &score : scores)
+    score = static_cast<float>(std::exp(score - maximum) / total);
+  return scores;
+}
+
+/// The indices of the k largest scores, best first; of equal ones the lower index.
+static SmallVector<int64_t> bestOf(ArrayRef<float> scores, int64_t k) {
+  SmallVector<int64_t> chosen;
+  for (int64_t j = 0; j < k; ++j) {
+    std::optional<int64_t> best;
+    for (int64_t e = 0; e < static_cast<int64_t>(scores.size()); ++e)
+      if (!llvm::is_contained(chosen, e) && (!best || scores[e] > scores[*best]))
+        best = e;
+    chosen.push_back(*best);
+  }
+  return chosen;
+}
+
+static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX()), &gate = scope.tensor(op.getGate());
+  int64_t k = op.getK(), rows = x.shape[0];
+  Tensor weights = Tensor::zerosOf(op.getWeights().getType(), rows);
+  Tensor experts = Tensor::zerosOf(op.getExperts().getType(), rows);
+  for (int64_t t = 0; t < rows; ++t) {
+    SmallVector<float> scores = scoresOf(x.row(t), gate, op.getScoring());
+    SmallVector<int64_t> best = bestOf(scores, k);
+    double total = 1e-20;
+    for (int64_t expert : best)
+      total += scores[expert];
+    for (auto [j, expert] : llvm::enumerate(best)) {
+      weights.set(t * k + j, op.getNormalize() ? scores[expert] / total : scores[expert]);
+      experts.ints[t * k + j] = expert;
+    }
+  }
+  return SmallVector<Value>{Value(std::move(weights)), Value(std::move(experts))};
+}
+
+/// The inner activations of expert e: activation(gate x) * (up x), rounded to the type of x.
+static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<float> x,
+                                  int64_t e) {
+  const Tensor &gate = scope.tensor(op.getGate());
+  int64_t width = gate.shape[2];
+  ArrayRef<float> gateRows = gate.row(e),
+                  upRows = op.getUp() ? scope.tensor(op.getUp()).row(e) : gateRows;
+  SmallVector<float> inner;
+  for (int64_t i = 0; i < static_cast<int64_t>(op.getInner()); ++i) {
+    int64_t gateRow = op.getUp() ? i : gateIndex(i), upRow = op.getUp() ? i : upIndex(i);
+    double g = dot(x, gateRows.slice(gateRow * width, width));
+    double u = dot(x, upRows.slice(upRow * width, width));
+    inner.push_back(
+        roundTo(op.getX().getType().getElementType(), activate(op.getActivation(), g) * u));
+  }
+  return inner;
+}
+
+// y[t] = sum_j weights[t, j] * down_e(activation(gate_e x[t]) * (up_e x[t])) + residual[t], e =
+// experts[t, j].
+static llvm::Expected<Tensor> evalMoeExperts(MoeExpertsOp op, Scope &scope) {
+  SmallVector<mlir::Value> rowOperands{op.getX(), op.getWeights(), op.getExperts()};
+  if (op.getResidual())
+    rowOperands.push_back(op.getResidual());
+  if (llvm::Error error = checkSameRows(op, scope, rowOperands))
+    return error;
+  const Tensor &x = scope.tensor(op.getX()), &down = scope.tensor(op.getDown());
+  const Tensor &weights = scope.tensor(op.getWeights()), &experts = scope.tensor(op.getExperts());
+  const Tensor *residual = op.getResidual() ? &scope.tensor(op.getResidual()) : nullptr;
+  int64_t inner = op.getInner(), columns = down.shape[1], k = experts.shape[1];
+  Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    SmallVector<double> sums(columns, 0.0);
+    for (int64_t j = 0; j < k; ++j) {
+      int64_t e = experts.ints[t * k + j];
+      if (llvm::Error error = checkIndex(op, "expert", e, down.shape[0]))
+        return error;
+      SmallVector<float> h = innerOf(op, scope, x.row(t), e);
+      for (int64_t n = 0; n < columns; ++n)
+        sums[n] += weights.floats[t * k + j] * dot(h, down.row(e).slice(n * inner, inner));
+    }
+    for (int64_t n = 0; n < columns; ++n)
+      y.set(t * columns + n, sums[n] + (residual ? residual->floats[t * columns + n] : 0));
+  }
+  return y;
+}
+
+void addMoeOps(OpTable &table) {
+  table.add(evalMoeGate);
+  table.add(evalMoeExperts);
+}
+
+} // namespace mica::interp

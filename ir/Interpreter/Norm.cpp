@@ -1,0 +1,60 @@
+//===- Norm.cpp - normalisation ---------------------------------------------------===//
+
+#include "ir/Interpreter/Formulas.h"
+#include "ir/Interpreter/OpTable.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace mica::interp {
+
+/// Calls `normalise(row of x, first index of that row)` for every vector along the last axis.
+template <typename Function> static void forEachVector(const Tensor &x, Function normalise) {
+  int64_t width = x.shape.back();
+  for (int64_t begin = 0; begin < x.getNumElements(); begin += width)
+    normalise(ArrayRef(x.floats).slice(begin, width), begin);
+}
+
+// y = (gain_offset + w) * (x * rsqrt(mean(x^2) + eps)).
+static llvm::Expected<Tensor> evalRmsNorm(RmsNormOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
+  double eps = op.getEps().convertToDouble(), offset = op.getGainOffset().convertToDouble();
+  bool roundsFirst = op.getRounding() == NormRounding::BeforeGain;
+  auto round = [&](double value) { return double(roundTo(x.elementType, value)); };
+  Tensor y = Tensor::zeros(op.getType().getElementType(), x.shape);
+  forEachVector(x, [&](ArrayRef<float> row, int64_t begin) {
+    double scale = inverseRms(row, eps);
+    for (auto [i, value] : llvm::enumerate(row)) {
+      double normalised = roundsFirst ? round(value * scale) : value * scale;
+      y.set(begin + i, round((offset + w.floats[i]) * normalised));
+    }
+  });
+  return y;
+}
+
+// y = w * (x - mean(x)) * rsqrt(variance(x) + eps) + b.
+static llvm::Expected<Tensor> evalLayerNorm(LayerNormOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
+  const Tensor *bias = op.getBias() ? &scope.tensor(op.getBias()) : nullptr;
+  double eps = op.getEps().convertToDouble();
+  Tensor y = Tensor::zeros(op.getType().getElementType(), x.shape);
+  forEachVector(x, [&](ArrayRef<float> row, int64_t begin) {
+    double mean = 0, variance = 0;
+    for (double value : row)
+      mean += value / row.size();
+    for (double value : row)
+      variance += (value - mean) * (value - mean) / row.size();
+    double scale = 1 / std::sqrt(variance + eps);
+    for (auto [i, value] : llvm::enumerate(row))
+      y.set(begin + i, w.floats[i] * (value - mean) * scale + (bias ? bias->floats[i] : 0));
+  });
+  return y;
+}
+
+void addNormOps(OpTable &table) {
+  table.add(evalRmsNorm);
+  table.add(evalLayerNorm);
+}
+
+} // namespace mica::interp

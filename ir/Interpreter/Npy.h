@@ -1,0 +1,43 @@
+//===- Npy.h - arrays as NumPy stores them -----------------------------------*- C++ -*-===//
+//
+// Format: numpy.lib.format, versions 1.0 to 3.0, row-major and little-endian. Files are untrusted:
+// whatever they hold, reading gives an array or an error.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_IR_INTERPRETER_NPY_H
+#define MICA_IR_INTERPRETER_NPY_H
+
+#include "ir/Interpreter/Value.h"
+
+namespace mica::interp {
+
+/// An array of one of the element types <f4, <f2, <u2, <i4, <i8, |b1.
+struct NpyArray {
+  std::string descr; ///< as in the header, for instance "<f4"
+  llvm::SmallVector<int64_t> shape;
+  std::string bytes; ///< the elements, as many as the shape says
+};
+
+/// Reads `bytes`, the content of a file; an error says what is wrong with it.
+llvm::Expected<NpyArray> parseNpy(llvm::StringRef bytes);
+
+/// As parseNpy; an error names the file.
+llvm::Expected<NpyArray> readNpy(llvm::StringRef path);
+
+/// The content of the file that holds `array`.
+std::string formatNpy(const NpyArray &array);
+
+llvm::Error writeNpy(llvm::StringRef path, const NpyArray &array);
+
+/// The array as a tensor of elements of `type`: f32 from <f4, f16 from <f2, bf16 from <u2 (its
+/// bits) or <f4 (rounded), i32 from <i4 or <i8, i1 from |b1 or integers that are 0 or 1. Fails
+/// where a number does not fit.
+llvm::Expected<Tensor> toTensor(const NpyArray &array, mlir::Type type);
+
+/// The inverse: f32 and f16 as <f4, bf16 as <f4, i1 as |b1, other integers as <i4 or <i8.
+NpyArray toNpy(const Tensor &tensor);
+
+} // namespace mica::interp
+
+#endif // MICA_IR_INTERPRETER_NPY_H

@@ -1,0 +1,114 @@
+//===- Value.h - what the interpreter computes with -------------------*- C++ -*-===//
+//
+// Tensors, index scalars and key/value caches. Floats are stored in f32 whatever their type, but a
+// tensor of bf16 or f16 holds only numbers of that type, so that every rounding of the IR happens
+// exactly where its types say so.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_IR_INTERPRETER_VALUE_H
+#define MICA_IR_INTERPRETER_VALUE_H
+
+#include "ir/Mica/Mica.h"
+
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+namespace mica::interp {
+
+/// `value` rounded to f32 and then, ties to even, to `type` (f32, bf16 or f16).
+float roundTo(mlir::Type type, double value);
+
+/// A dense tensor in row-major order.
+struct Tensor {
+  llvm::SmallVector<int64_t> shape;
+  mlir::Type elementType;
+  std::vector<float> floats; ///< the elements where the type is f32, bf16 or f16
+  std::vector<int64_t> ints; ///< the elements where the type is i1, i32, i64 or index
+
+  /// All zero. `elementType` is a float, integer or index type.
+  static Tensor zeros(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
+
+  /// All zero, of the ranked tensor type `type` with its dynamic extents replaced by `extents`, in
+  /// order.
+  static Tensor zerosOf(mlir::Type type, llvm::ArrayRef<int64_t> extents);
+
+  bool isFloat() const { return llvm::isa<mlir::FloatType>(elementType); }
+  int64_t getNumElements() const { return isFloat() ? floats.size() : ints.size(); }
+
+  /// Elements of one entry along the first axis.
+  int64_t rowSize() const;
+
+  /// Entry `index` along the first axis, [rowSize()].
+  llvm::ArrayRef<float> row(int64_t index) const;
+
+  /// Writes a float at a flat index, rounded to the element type.
+  void set(int64_t index, double value) { floats[index] = roundTo(elementType, value); }
+};
+
+/// Keys or values of every layer, sequence and position: [layers, batch, positions, heads,
+/// headDim].
+struct Cache {
+  KvCacheType type;
+  int64_t batch;
+  int64_t positions;
+  std::vector<float> data;
+
+  /// Index of element 0 of head 0.
+  int64_t offset(int64_t layer, int64_t sequence, int64_t position) const {
+    int64_t slot = (layer * batch + sequence) * positions + position;
+    return slot * type.getHeads() * type.getHeadDim();
+  }
+};
+
+/// One version of a cache. An append happens in place: it marks the version that it consumes and
+/// yields the next one.
+struct CacheVersion {
+  std::shared_ptr<Cache> cache;
+  std::shared_ptr<bool> consumed;
+};
+
+/// A value of the program. Copies share what they hold.
+class Value {
+public:
+  Value() : data(int64_t(0)) {}
+  Value(Tensor tensor) : data(std::make_shared<const Tensor>(std::move(tensor))) {}
+  Value(int64_t scalar) : data(scalar) {}
+  Value(CacheVersion cache) : data(std::move(cache)) {}
+
+  /// An empty (zeroed) cache for `batch` sequences of at most `positions` positions.
+  static Value makeCache(KvCacheType type, int64_t batch, int64_t positions);
+
+  /// Null where the value is something else.
+  const Tensor *getTensor() const;
+  const CacheVersion *getCache() const;
+
+  /// An integer or index; only valid where the value is one.
+  bool isScalar() const { return std::holds_alternative<int64_t>(data); }
+  int64_t getScalar() const { return std::get<int64_t>(data); }
+
+  /// A cache as a tensor [layers, batch, positions, heads, headDim]; anything but a cache as it is.
+  Value flattened() const;
+
+  /// The same value that shares no memory with this one and, if a cache, has not been consumed.
+  Value clone() const;
+
+  /// Fails unless the value can stand for an SSA value of `type`.
+  llvm::Error checkFits(mlir::Type type) const;
+
+  /// Numbers with 6 significant digits, nested in brackets as in a dense attribute, after the type.
+  void print(llvm::raw_ostream &os) const;
+
+private:
+  std::variant<int64_t, std::shared_ptr<const Tensor>, CacheVersion> data;
+};
+
+/// The elements of a dense attribute.
+llvm::Expected<Tensor> tensorFrom(mlir::ElementsAttr attribute);
+
+} // namespace mica::interp
+
+#endif // MICA_IR_INTERPRETER_VALUE_H

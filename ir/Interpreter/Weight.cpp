@@ -1,0 +1,106 @@
+//===- Weight.cpp - weights from the checkpoint's tensors -------------------------------===//
+
+#include "ir/Interpreter/Blocks.h"
+#include "ir/Interpreter/OpTable.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace mica::interp {
+
+/// Sources below each other: the first axes add up.
+static Tensor concatenated(ArrayRef<Tensor> sources) {
+  Tensor result = sources.front();
+  for (const Tensor &source : sources.drop_front()) {
+    result.shape[0] += source.shape[0];
+    llvm::append_range(result.floats, source.floats);
+  }
+  return result;
+}
+
+/// Blocks of 64 rows of each source in turn; rows beyond the sources' are zero.
+static Tensor interleaved(ArrayRef<Tensor> sources) {
+  const Tensor &first = sources.front();
+  int64_t rows = first.shape[0], width = first.rowSize(), parts = sources.size();
+  SmallVector<int64_t> shape(first.shape);
+  shape[0] = roundUp(rows, kBlockColumns) * parts;
+  Tensor result = Tensor::zeros(first.elementType, shape);
+  for (auto [part, source] : llvm::enumerate(sources))
+    for (int64_t i = 0; i < rows; ++i)
+      llvm::copy(source.row(i), result.floats.begin() + interleavedIndex(i, part, parts) * width);
+  return result;
+}
+
+/// Sources, or interleaved groups of `parts` of them, along a new first axis.
+static Tensor stacked(ArrayRef<Tensor> sources, int64_t parts) {
+  SmallVector<Tensor> entries;
+  for (; !sources.empty(); sources = sources.drop_front(parts))
+    entries.push_back(parts == 1 ? sources.front() : interleaved(sources.take_front(parts)));
+  for (Tensor &entry : entries)
+    entry.shape.insert(entry.shape.begin(), 1);
+  return concatenated(entries);
+}
+
+static Tensor composed(WeightOp op, ArrayRef<Tensor> sources) {
+  if (!op.getCompose())
+    return sources.front();
+  switch (*op.getCompose()) {
+  case Compose::Concat:
+    return concatenated(sources);
+  case Compose::Stack:
+    return stacked(sources, op.getParts());
+  case Compose::Interleave:
+    return interleaved(sources);
+  }
+  llvm_unreachable("a composition without a formula");
+}
+
+/// Sources are joined along their first axis: the others must agree, and all where they are stacked
+/// or interleaved.
+static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
+  bool concats = op.getCompose() == Compose::Concat;
+  for (auto [name, source] : llvm::zip_equal(op.getSourceNames(), sources)) {
+    if (!source.isFloat() || source.shape.empty())
+      return opError(op, "@" + op.getSymName() + ": source '" + name +
+                             "' is no tensor of floats of rank 1 or more");
+    ArrayRef<int64_t> shape = source.shape, first = sources.front().shape;
+    if (shape.drop_front(concats) != first.drop_front(concats))
+      return opError(op, "@" + op.getSymName() + ": source '" + name +
+                             "' differs in shape from the first one");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Value> Interpreter::weight(WeightOp op) {
+  if (auto it = loaded.find(op.getSymName()); it != loaded.end())
+    return it->second;
+  if (!weights)
+    return opError(op, "@" + op.getSymName() + " is needed, but no weights were given");
+  SmallVector<Tensor> sources;
+  for (StringRef name : op.getSourceNames()) {
+    llvm::Expected<Tensor> source = weights(name);
+    if (!source)
+      return opError(op, "@" + op.getSymName() + ": " + llvm::toString(source.takeError()));
+    sources.push_back(std::move(*source));
+  }
+  if (llvm::Error error = checkSources(op, sources))
+    return error;
+  Tensor result = composed(op, sources);
+  result.elementType = op.getTensorType().getElementType();
+  for (float &element : result.floats)
+    element = roundTo(result.elementType, element);
+  Value value(std::move(result));
+  if (llvm::Error error = value.checkFits(op.getTensorType()))
+    return opError(op, "@" + op.getSymName() + ": " + llvm::toString(std::move(error)));
+  return loaded[op.getSymName()] = value;
+}
+
+static llvm::Expected<Value> evalGetWeight(GetWeightOp op, Scope &scope) {
+  auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, op.getWeightAttr());
+  return scope.interpreter.weight(weight);
+}
+
+void addWeightOps(OpTable &table) { table.add(evalGetWeight); }
+
+} // namespace mica::interp

@@ -1,0 +1,48 @@
+# The lit suite. Tests mirror the source tree; RUN lines find Mica's tools and LLVM's on the PATH.
+import os
+import shutil
+
+import lit.formats
+
+config.name = "Mica"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.mica_build_dir, "tests", "lit")
+
+search_path = [config.mica_tools_dir, config.llvm_tools_dir, config.environment.get("PATH", os.defpath)]
+config.environment["PATH"] = os.pathsep.join(search_path)
+
+config.substitutions += [
+    ("%python", config.python),
+    ("%mica_source", config.mica_source_dir),
+    ("%mica_build", config.mica_build_dir),
+    ("%test_data", os.path.join(config.mica_source_dir, "tests", "data")),
+    ("%tests_tools", os.path.join(config.mica_source_dir, "tests", "tools")),
+]
+
+# What a test may ask for with REQUIRES. `shared-data` stands for optional models and texts beside the checkout.
+shared = os.path.join(config.mica_source_dir, os.pardir, "shared")
+config.substitutions.append(("%shared", os.path.normpath(shared)))
+if os.path.isdir(os.path.join(shared, "models")):
+    config.available_features.add("shared-data")
+else:
+    lit_config.note("no optional data beside the checkout: tests that need `shared-data` do not run")
+if shutil.which("qemu-x86_64"):
+    config.available_features.add("qemu")
+
+
+def cpu_flags():
+    """The instruction sets of this machine, as Linux names them."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            lines = [line for line in file if line.startswith("flags")]
+    except OSError:
+        return []
+    return lines[0].split(":")[1].split() if lines else []
+
+
+for flag in ("avx2", "avx512f", "avx512_bf16", "avx512_vnni"):
+    if flag in cpu_flags():
+        config.available_features.add("cpu-" + flag)

@@ -1,0 +1,97 @@
+// A model object as the compiler makes them, whose arithmetic a test can follow: the next token
+// after tokens t0 t1 ... is (7 + sum over i of t_i (i + 1)) mod vocab, read back from its cache. It
+// checks what the runtime promises (order of rows, sizes, alignment, zeroed caches) and answers any
+// violation with NaN; feeding the token `poison` does the same.
+#include <stdint.h>
+
+enum { poison = 31, block = 4 };
+
+typedef struct {
+  void *allocated, *aligned;
+  int64_t offset, size, stride;
+} Vector;
+typedef struct {
+  void *allocated, *aligned;
+  int64_t offset, sizes[2], strides[2];
+} Matrix;
+typedef struct {
+  void *allocated, *aligned;
+  int64_t offset, sizes[3], strides[3];
+} Cube;
+
+void mica_rt_parallel_for(void (*body)(void *, int64_t, int64_t), void *context, int64_t tasks);
+// The unit tests listen here; a program has no such function.
+__attribute__((weak)) void mica_fake_trace(int64_t rows, const int32_t *tokens,
+                                           const int32_t *sequences, const int32_t *positions,
+                                           int64_t outputs, const int32_t *outputRows);
+
+typedef struct {
+  const Vector *tokens, *sequences, *positions, *outputs;
+  const Cube *cache;
+  const Vector *weights, *scratch;
+  const Matrix *logits;
+  int broken;
+} Call;
+
+static int32_t at(const Vector *v, int64_t i) {
+  return ((const int32_t *)v->aligned)[v->offset + i * v->stride];
+}
+
+static float *cell(const Cube *cache, int64_t sequence, int64_t position) {
+  return (float *)cache->aligned + sequence * cache->strides[0] +
+         position / block * cache->strides[1] + position % block * cache->strides[2];
+}
+
+static void append(Call *call) {
+  int64_t rows = call->tokens->size;
+  for (int64_t r = 0; r < rows; ++r) {
+    int32_t sequence = at(call->sequences, r), position = at(call->positions, r),
+            token = at(call->tokens, r);
+    int follows = r > 0 && at(call->sequences, r - 1) == sequence;
+    if (follows && at(call->positions, r - 1) + 1 != position)
+      call->broken = 1;
+    for (int64_t earlier = 0; !follows && earlier < r; ++earlier)
+      if (at(call->sequences, earlier) == sequence)
+        call->broken = 1;
+    if (position >= call->cache->sizes[1] * block ||
+        (position > 0 && *cell(call->cache, sequence, position - 1) == 0))
+      call->broken = 1;
+    if (token == poison)
+      call->broken = 1;
+    *cell(call->cache, sequence, position) = (float)(token + 1);
+  }
+}
+
+static void check(Call *call) {
+  if (call->scratch->size < 256 * call->tokens->size + 1024 ||
+      (uintptr_t)call->scratch->aligned % 64 != 0)
+    call->broken = 1;
+  if (call->weights->size != 64 || *(const float *)call->weights->aligned != 1.0f)
+    call->broken = 1;
+  for (int64_t i = 0; !call->broken && i < call->scratch->size; ++i)
+    ((volatile char *)call->scratch->aligned)[i] = 1;
+}
+
+static void head(void *context, int64_t begin, int64_t end) {
+  const Call *call = context;
+  int64_t vocab = call->logits->sizes[1];
+  for (int64_t o = begin; o < end; ++o) {
+    int32_t row = at(call->outputs, o);
+    int64_t next = 7;
+    for (int64_t p = 0; p <= at(call->positions, row); ++p)
+      next += (int64_t)(*cell(call->cache, at(call->sequences, row), p) - 1) * (p + 1);
+    float *logits = (float *)call->logits->aligned + o * call->logits->strides[0];
+    for (int64_t v = 0; v < vocab; ++v)
+      logits[v] = call->broken ? __builtin_nanf("") : v == next % vocab ? 1.0f : -0.01f * (float)v;
+  }
+}
+
+void mica_forward(void *const *d) {
+  Call call = {d[0], d[1], d[2], d[3], d[4], d[6], d[7], d[8], 0};
+  if (mica_fake_trace)
+    mica_fake_trace(call.tokens->size, call.tokens->aligned, call.sequences->aligned,
+                    call.positions->aligned, call.outputs->size, call.outputs->aligned);
+  check(&call);
+  append(&call);
+  mica_rt_parallel_for(head, &call, call.outputs->size);
+}

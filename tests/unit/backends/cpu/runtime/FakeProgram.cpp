@@ -1,0 +1,81 @@
+#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
+#include "backends/cpu/program/ProgramWriter.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+namespace mica::test {
+
+using program::SectionKind;
+
+std::string fakeManifest(const std::string &features) {
+  return R"({"name": "fake", "weights": "f32", "kv": "f32", "vocab": 32, "max_seq": 20,
+    "target": {"cpu": "fake-cpu", "features": [)" +
+         features + R"(]},
+    "caches": [{"name": "k", "element": "f32", "shape": [-1, -2, 4], "bytes_per_token": 4},
+               {"name": "v", "element": "bf16", "shape": [3, -1, -2, 8], "bytes_per_token": 12}],
+    "position_block": 4, "scratch": {"bytes_per_row": 256, "bytes_fixed": 1024}, "weight_bytes": 64,
+    "bos": 1, "eos": [2], "generation": {"temperature": 0.5, "top_k": 7},
+    "cost": {"weight_bytes_per_token": 1000, "flops_per_token": 2000, "kv_bytes_per_position": 10},
+    "config": {"layers": 1}})";
+}
+
+static void require(const rt::Status &status) {
+  if (status)
+    return;
+  std::fprintf(stderr, "fake program: %s\n", status.error().message.c_str());
+  std::abort();
+}
+
+void writeFakeProgram(const std::string &path, const std::string &launcher,
+                      const std::string &manifest) {
+  auto writer = program::ProgramWriter::create(path, launcher);
+  if (!writer)
+    require(writer.error());
+  std::ifstream file(MICA_FAKE_MODEL, std::ios::binary);
+  std::string code((std::istreambuf_iterator<char>(file)), {});
+  std::vector<float> weights(16, 1.0f);
+  require((*writer)->add(SectionKind::Code, std::as_bytes(std::span(code))));
+  require((*writer)->add(SectionKind::Weights, std::as_bytes(std::span(weights))));
+  require((*writer)->add(SectionKind::Manifest, std::as_bytes(std::span(manifest))));
+  require((*writer)->commit());
+}
+
+int32_t fakeNext(const rt::Tokens &tokens) {
+  int64_t next = 7;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    next += static_cast<int64_t>(tokens[i]) * static_cast<int64_t>(i + 1);
+  return static_cast<int32_t>(next % fakeVocab);
+}
+
+rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count) {
+  rt::Tokens tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(fakeNext(prompt));
+    prompt.push_back(tokens.back());
+  }
+  return tokens;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "mica-test-XXXXXX").string();
+  path = mkdtemp(pattern.data());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+std::vector<std::string> TemporaryFolder::entries() const {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(path))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+} // namespace mica::test

@@ -1,0 +1,39 @@
+// A compiled program around FakeModel.c, for tests.
+#pragma once
+
+#include "backends/cpu/runtime/Generate.h"
+
+#include <filesystem>
+#include <string>
+
+namespace mica::test {
+
+inline constexpr int64_t fakeVocab = 32, fakeMaxSeq = 20;
+inline constexpr int32_t fakePoison = 31, fakeEos = 2, fakeBos = 1;
+
+/// The manifest of the fake model; `features` and `cpu` make it refuse a CPU.
+std::string fakeManifest(const std::string &features = "");
+
+/// Writes the program to `path`; aborts the test process on failure.
+void writeFakeProgram(const std::string &path, const std::string &launcher,
+                      const std::string &manifest);
+
+/// What the fake model computes after `tokens`.
+int32_t fakeNext(const rt::Tokens &tokens);
+/// The first `count` tokens after `prompt`, regardless of end tokens.
+rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count);
+
+/// A folder of its own that disappears with the object.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  std::string file(const std::string &name) const { return (path / name).string(); }
+  /// Names of the entries, sorted.
+  std::vector<std::string> entries() const;
+
+private:
+  std::filesystem::path path;
+};
+
+} // namespace mica::test

@@ -1,0 +1,191 @@
+#include "backends/cpu/runtime/Generate.h"
+#include "backends/cpu/runtime/Exports.h"
+#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
+
+#include <gmock/gmock.h>
+
+using namespace mica;
+using namespace mica::rt;
+using namespace mica::test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+struct Row {
+  int32_t token, sequence, position;
+  bool operator==(const Row &) const = default;
+};
+struct Call {
+  std::vector<Row> rows;
+  std::vector<int32_t> outputs;
+};
+std::vector<Call> trace;
+} // namespace
+
+extern "C" void mica_fake_trace(int64_t rows, const int32_t *tokens, const int32_t *sequences,
+                                const int32_t *positions, int64_t outputs,
+                                const int32_t *outputRows) {
+  Call call;
+  for (int64_t r = 0; r < rows; ++r)
+    call.rows.push_back({tokens[r], sequences[r], positions[r]});
+  call.outputs.assign(outputRows, outputRows + outputs);
+  trace.push_back(call);
+}
+
+namespace {
+class GenerateTest : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    static bool started = (startRuntime(2), true);
+    (void)started;
+  }
+  void SetUp() override {
+    writeFakeProgram(folder.file("fake"), "/proc/self/exe", fakeManifest());
+    auto file = program::ProgramFile::open(folder.file("fake"));
+    ASSERT_TRUE(file) << file.error().message;
+    auto loaded = Model::load(*std::move(file));
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    model = *std::move(loaded);
+    options.sampling.temperature = 0;
+    options.ignoreEos = true;
+    trace.clear();
+  }
+
+  Result<GenerateResult> run(const std::vector<Tokens> &prompts) {
+    return generate(*model, prompts, options, listener);
+  }
+
+  TemporaryFolder folder;
+  std::unique_ptr<Model> model;
+  GenerateOptions options;
+  GenerateListener listener;
+};
+
+TEST_F(GenerateTest, ContinuesGreedily) {
+  options.maxTokens = 6;
+  auto result = run({{1, 5, 3}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].tokens, fakeContinuation({1, 5, 3}, 6));
+  EXPECT_EQ(result->sequences[0].finish, Finish::Length);
+  EXPECT_EQ(result->promptTokens, 3);
+  EXPECT_EQ(result->decodeTokens, 5);
+}
+
+TEST_F(GenerateTest, ChunksThePromptAndAsksForItsLastRowOnly) {
+  options.maxTokens = 2;
+  options.prefillChunk = 4;
+  auto result = run({{1, 2, 3, 4, 5, 6}});
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_EQ(trace.size(), 3u);
+  EXPECT_THAT(trace[0].rows, ElementsAre(Row{1, 0, 0}, Row{2, 0, 1}, Row{3, 0, 2}, Row{4, 0, 3}));
+  EXPECT_TRUE(trace[0].outputs.empty());
+  EXPECT_THAT(trace[1].rows, ElementsAre(Row{5, 0, 4}, Row{6, 0, 5}));
+  EXPECT_THAT(trace[1].outputs, ElementsAre(1));
+  EXPECT_THAT(trace[2].rows, ElementsAre(Row{result->sequences[0].tokens[0], 0, 6}));
+}
+
+TEST_F(GenerateTest, EveryChunkSizeGivesTheSameTokens) {
+  options.maxTokens = 5;
+  Tokens expected = fakeContinuation({3, 1, 4, 1, 5, 9, 2, 6}, 5);
+  for (int64_t chunk = 1; chunk <= 9; ++chunk) {
+    options.prefillChunk = chunk;
+    auto result = run({{3, 1, 4, 1, 5, 9, 2, 6}});
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->sequences[0].tokens, expected) << "chunk " << chunk;
+  }
+}
+
+TEST_F(GenerateTest, RaggedBatchEqualsTheSequencesAlone) {
+  options.maxTokens = 4;
+  options.prefillChunk = 4;
+  std::vector<Tokens> prompts = {{1, 9, 4}, {7}, {1, 2, 3, 4, 5}};
+  auto result = run(prompts);
+  ASSERT_TRUE(result) << result.error().message;
+  for (size_t s = 0; s < prompts.size(); ++s)
+    EXPECT_EQ(result->sequences[s].tokens, fakeContinuation(prompts[s], 4)) << "sequence " << s;
+  // Chunks are filled across sequences, and decoding takes one row of each.
+  EXPECT_THAT(trace[0].rows, ElementsAre(Row{1, 0, 0}, Row{9, 0, 1}, Row{4, 0, 2}, Row{7, 1, 0}));
+  EXPECT_THAT(trace[0].outputs, ElementsAre(2, 3));
+  const auto &tokens = result->sequences;
+  EXPECT_THAT(trace[3].rows,
+              ElementsAre(Row{tokens[0].tokens[0], 0, 3}, Row{tokens[1].tokens[0], 1, 1},
+                          Row{tokens[2].tokens[0], 2, 5}));
+}
+
+TEST_F(GenerateTest, EndTokenEndsItsSequenceOnly) {
+  // 7 + 27 * 1 = 34 = 2 mod 32 is the end token.
+  options.ignoreEos = false;
+  options.maxTokens = 3;
+  auto result = run({{27}, {5}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_THAT(result->sequences[0].tokens, ElementsAre(fakeEos));
+  EXPECT_EQ(result->sequences[0].finish, Finish::EndToken);
+  EXPECT_EQ(result->sequences[1].tokens, fakeContinuation({5}, 3));
+}
+
+TEST_F(GenerateTest, FullContextEndsGeneration) {
+  options.maxTokens = 100;
+  Tokens prompt(18, 1);
+  auto result = run({prompt});
+  ASSERT_TRUE(result) << result.error().message;
+  // Positions 18 and 19 can still be fed; the token drawn after position 19 has no room.
+  EXPECT_EQ(result->sequences[0].tokens, fakeContinuation(prompt, 3));
+  EXPECT_EQ(result->sequences[0].finish, Finish::ContextFull);
+}
+
+TEST_F(GenerateTest, RefusesPromptsThatDoNotFit) {
+  auto tooLong = run({Tokens(21, 1)});
+  ASSERT_FALSE(tooLong);
+  EXPECT_THAT(tooLong.error().message,
+              HasSubstr("the prompt has 21 tokens and the context 20 positions"));
+  auto empty = run({{}});
+  ASSERT_FALSE(empty);
+  EXPECT_THAT(empty.error().message, HasSubstr("no tokens"));
+  auto foreign = run({{1, 32}});
+  ASSERT_FALSE(foreign);
+  EXPECT_THAT(foreign.error().message, HasSubstr("token 32 is not in the vocabulary (0 to 31)"));
+}
+
+TEST_F(GenerateTest, NaNLogitsAreAnError) {
+  auto result = run({{1, fakePoison}});
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message, HasSubstr("not finite"));
+}
+
+TEST_F(GenerateTest, ListenerHearsEveryFedPositionsLogits) {
+  struct Recorder : GenerateListener {
+    std::vector<std::pair<int64_t, int32_t>> rows;
+    Status logits(int64_t sequence, std::span<const float> row) override {
+      rows.emplace_back(sequence, *argmax(row));
+      return {};
+    }
+  } recorder;
+  options.maxTokens = 3;
+  options.allLogits = true;
+  options.prefillChunk = 2;
+  auto result = generate(*model, {{1, 5, 3}}, options, recorder);
+  ASSERT_TRUE(result) << result.error().message;
+  const Tokens &t = result->sequences[0].tokens;
+  // Three of the prompt, then each generated token's but the last.
+  EXPECT_THAT(recorder.rows,
+              ElementsAre(std::pair(0, fakeNext({1})), std::pair(0, fakeNext({1, 5})),
+                          std::pair(0, t[0]), std::pair(0, t[1]), std::pair(0, t[2])));
+}
+
+TEST_F(GenerateTest, NoTokensWantedStillReadsThePrompt) {
+  options.maxTokens = 0;
+  auto result = run({{1, 2}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->sequences[0].tokens.empty());
+  EXPECT_EQ(result->promptTokens, 2);
+}
+
+TEST_F(GenerateTest, ListenersErrorEndsGeneration) {
+  struct Failing : GenerateListener {
+    Status token(int64_t, int32_t) override { return Error{"stop here"}; }
+  } failing;
+  auto result = generate(*model, {{1}}, options, failing);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "stop here");
+}
+} // namespace

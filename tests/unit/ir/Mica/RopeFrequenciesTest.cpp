@@ -1,0 +1,76 @@
+//===- RopeFrequenciesTest.cpp - scaling of rope's frequencies -------------------===//
+
+#include "ir/Mica/Mica.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <map>
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+
+class RopeFrequencies : public ::testing::Test {
+protected:
+  RopeFrequencies() : builder(&context) { context.loadDialect<MicaDialect>(); }
+
+  FloatAttr f64(double value) { return builder.getF64FloatAttr(value); }
+
+  void expectNear(const SmallVector<float> &actual, const std::map<int, double> &expected) {
+    for (auto [index, value] : expected)
+      EXPECT_NEAR(actual[index], value, 2e-7 * value) << "frequency " << index;
+  }
+
+  MLIRContext context;
+  Builder builder;
+  float amplitude = 0;
+};
+
+TEST_F(RopeFrequencies, PlainArePowersOfTheta) {
+  expectNear(ropeFrequencies(4, 10000, nullptr, amplitude), {{0, 1.0}, {1, 0.01}});
+  EXPECT_EQ(amplitude, 1.0f);
+}
+
+TEST_F(RopeFrequencies, LinearDividesEveryOne) {
+  auto scaling = LinearScalingAttr::get(&context, f64(4));
+  expectNear(ropeFrequencies(4, 10000, scaling, amplitude), {{0, 0.25}, {1, 0.0025}});
+}
+
+// The worked example of YaRN: D = 64, theta = 1e6, original context 2048, factor 16, beta 32 and 1:
+// low 5, high 14.
+TEST_F(RopeFrequencies, YarnRampsBetweenLowAndHigh) {
+  auto scaling =
+      YarnScalingAttr::get(&context, f64(16), f64(32), f64(1), f64(1.25), 2048, 31, true);
+  expectNear(ropeFrequencies(64, 1e6, scaling, amplitude), {{0, 1.0},
+                                                            {4, 0.177827941},
+                                                            {5, 0.115478198},
+                                                            {8, 0.0217406589},
+                                                            {12, 0.00152300776},
+                                                            {13, 0.000608623545},
+                                                            {14, 0.000148210857},
+                                                            {31, 9.62454079e-08}});
+  EXPECT_EQ(amplitude, 1.25f);
+}
+
+// Llama 3.1: factor 8, low 1, high 4, context 8192, theta 5e5. Wavelengths above 8192 are divided
+// by 8, below 2048 kept.
+TEST_F(RopeFrequencies, Llama3InterpolatesBetweenWavelengths) {
+  auto scaling = Llama3ScalingAttr::get(&context, f64(8), f64(1), f64(4), 8192);
+  SmallVector<float> plain = ropeFrequencies(128, 5e5, nullptr, amplitude);
+  SmallVector<float> scaled = ropeFrequencies(128, 5e5, scaling, amplitude);
+  for (int i = 0; i < 64; ++i) {
+    double wavelength = 2 * M_PI / plain[i];
+    if (wavelength < 2048)
+      EXPECT_FLOAT_EQ(scaled[i], plain[i]) << i;
+    else if (wavelength > 8192)
+      EXPECT_FLOAT_EQ(scaled[i], plain[i] / 8) << i;
+    else {
+      double smooth = (8192 / wavelength - 1) / 3;
+      EXPECT_NEAR(scaled[i], (1 - smooth) * plain[i] / 8 + smooth * plain[i], 1e-6 * plain[i]) << i;
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,210 @@
+//===- mica-interpret.cpp - runs functions of the mica dialect by the interpreter ---------===//
+
+#include "ir/Interpreter/Expect.h"
+#include "ir/Interpreter/Npy.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <CLI/CLI.hpp>
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+
+struct Options {
+  std::string file, function, weights, outputPrefix, cache = "1x16";
+  std::vector<std::string> inputs;
+  bool print = false, trace = false;
+};
+
+/// The tensors FOLDER/NAME.npy.
+interp::WeightProvider weightsIn(std::string folder, MLIRContext *context) {
+  if (folder.empty())
+    return {};
+  return [folder, context](StringRef name) -> llvm::Expected<interp::Tensor> {
+    if (name.contains('/'))
+      return llvm::createStringError("'" + name + "' is no name of a file");
+    SmallString<128> path(folder);
+    llvm::sys::path::append(path, name + ".npy");
+    llvm::Expected<interp::NpyArray> array = interp::readNpy(path);
+    if (!array)
+      return array.takeError();
+    return interp::toTensor(*array, Float32Type::get(context));
+  };
+}
+
+/// An empty cache of the size that --cache says, BATCHxPOSITIONS.
+llvm::Expected<interp::Value> makeCache(KvCacheType type, StringRef size) {
+  auto [batchText, positionsText] = size.split('x');
+  int64_t batch, positions;
+  if (batchText.getAsInteger(10, batch) || positionsText.getAsInteger(10, positions) || batch < 1 ||
+      positions < 1)
+    return llvm::createStringError("--cache " + size +
+                                   ": write BATCHxPOSITIONS, for instance 2x64");
+  return interp::Value::makeCache(type, batch, positions);
+}
+
+llvm::Expected<interp::Value> readInput(StringRef path, Type type) {
+  llvm::Expected<interp::NpyArray> array = interp::readNpy(path);
+  if (!array)
+    return array.takeError();
+  llvm::Expected<interp::Tensor> tensor = interp::toTensor(*array, getElementTypeOrSelf(type));
+  if (!tensor)
+    return llvm::createStringError(path + ": " + llvm::toString(tensor.takeError()));
+  if (type.isIntOrIndex() && tensor->getNumElements() == 1)
+    return interp::Value(tensor->ints.front());
+  return interp::Value(std::move(*tensor));
+}
+
+/// Caches are made, everything else is read from --input in order.
+llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function,
+                                                         const Options &options) {
+  SmallVector<interp::Value> args;
+  ArrayRef<std::string> inputs = options.inputs;
+  for (Type type : function.getArgumentTypes()) {
+    auto cache = dyn_cast<KvCacheType>(type);
+    if (!cache && inputs.empty())
+      return llvm::createStringError("@" + function.getSymName() +
+                                     " has more arguments than there are --input");
+    llvm::Expected<interp::Value> arg =
+        cache ? makeCache(cache, options.cache) : readInput(inputs.front(), type);
+    if (!arg)
+      return arg.takeError();
+    if (!cache)
+      inputs = inputs.drop_front();
+    args.push_back(std::move(*arg));
+  }
+  if (!inputs.empty())
+    return llvm::createStringError("--input " + inputs.front() + " is one too many for @" +
+                                   function.getSymName());
+  return args;
+}
+
+llvm::Error output(func::FuncOp function, ArrayRef<interp::Value> results, const Options &options) {
+  if (options.print)
+    llvm::outs() << "@" << function.getSymName() << "\n";
+  for (auto [number, result] : llvm::enumerate(results)) {
+    if (options.print) {
+      result.print(llvm::outs() << "  ");
+      llvm::outs() << "\n";
+    }
+    interp::Value flat = result.flattened();
+    if (options.outputPrefix.empty() || !flat.getTensor())
+      continue;
+    std::string path = options.outputPrefix + std::to_string(number) + ".npy";
+    if (llvm::Error error = interp::writeNpy(path, interp::toNpy(*flat.getTensor())))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+void printTrace(Operation *op, ArrayRef<interp::Value> results) {
+  for (const interp::Value &result : results) {
+    result.print(llvm::errs() << op->getName() << " " << op->getLoc() << " ");
+    llvm::errs() << "\n";
+  }
+}
+
+llvm::Error runFunction(func::FuncOp function, interp::Interpreter &interpreter,
+                        const Options &options) {
+  llvm::Expected<SmallVector<interp::Value>> args = makeArguments(function, options);
+  if (!args)
+    return args.takeError();
+  llvm::Expected<SmallVector<interp::Value>> results = interpreter.run(function, *args);
+  if (results)
+    if (llvm::Error error = output(function, *results, options))
+      return error;
+  if (!interp::hasExpectation(function))
+    return results.takeError();
+  return interp::checkExpected(function, std::move(results));
+}
+
+/// The function that was named, or every public one that has no arguments but caches.
+llvm::Expected<SmallVector<func::FuncOp>> chooseFunctions(ModuleOp module, StringRef name) {
+  if (!name.empty()) {
+    if (auto function = module.lookupSymbol<func::FuncOp>(name))
+      return SmallVector<func::FuncOp>{function};
+    return llvm::createStringError("there is no function @" + name);
+  }
+  SmallVector<func::FuncOp> chosen;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() &&
+        llvm::all_of(function.getArgumentTypes(), llvm::IsaPred<KvCacheType>))
+      chosen.push_back(function);
+  if (chosen.empty())
+    return llvm::createStringError(
+        "no public function without arguments, name one with --function");
+  return chosen;
+}
+
+llvm::Error run(const Options &options, MLIRContext &context) {
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(options.file, &message);
+  if (!buffer)
+    return llvm::createStringError(message);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return llvm::createStringError("is no valid module of the mica dialect, see above");
+  llvm::Expected<SmallVector<func::FuncOp>> functions = chooseFunctions(*module, options.function);
+  if (!functions)
+    return functions.takeError();
+  interp::TraceHook trace;
+  if (options.trace)
+    trace = printTrace;
+  interp::Interpreter interpreter(*module, weightsIn(options.weights, &context), trace);
+  for (func::FuncOp function : *functions)
+    if (llvm::Error error = runFunction(function, interpreter, options))
+      return error;
+  llvm::outs() << llvm::count_if(*functions, interp::hasExpectation) << " of " << functions->size()
+               << " functions stated what to expect and did it\n";
+  return llvm::Error::success();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  CLI::App app("Runs functions of the mica dialect op by op: the meaning of a model, slowly.",
+               "mica-interpret");
+  app.set_version_flag("--version", MICA_VERSION);
+  app.add_option("FILE", options.file, "IR, or - for standard input")->required();
+  app.add_option(
+      "--function", options.function,
+      "The function to run; without it, every public one that has no arguments but caches");
+  app.add_option("--input", options.inputs,
+                 "A .npy file for each argument that is no cache, in order");
+  app.add_option("--cache", options.cache,
+                 "Size of the empty caches to begin with, BATCHxPOSITIONS (default 1x16)");
+  app.add_option("--weights", options.weights,
+                 "Folder with NAME.npy for every tensor of the checkpoint");
+  app.add_option("--output-prefix", options.outputPrefix,
+                 "Write result N to this prefix followed by N.npy");
+  app.add_flag("--print", options.print, "Print the results with 6 significant digits");
+  app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  DialectRegistry registry;
+  registry.insert<MicaDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
+                  tensor::TensorDialect>();
+  MLIRContext context(registry);
+  if (llvm::Error error = run(options, context)) {
+    llvm::errs() << "mica: error: " << options.file << ": " << llvm::toString(std::move(error))
+                 << "\n";
+    return 1;
+  }
+  return 0;
+}
