@@ -7,13 +7,16 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     Without `sources` the symbol's name is the tensor's. Several sources are joined along the rows (`concat`), become
     the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole blocks,
     that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices that are
-    composed themselves, `parts` sources at a time are interleaved and the results stacked. `layout` is set at stage `kernels`;
+    composed themselves, `parts` sources at a time are interleaved and the results stacked. Values of another precision
+    than the type's are rounded. `layout` is set at stage `kernels`;
     `offset` and `bytes` say where the program stores the packed weight.
 
     Example:
     ```mlir
     mica.weight @"model.norm.weight" : tensor<64xf32>
     mica.weight @"qkv" from ["q_proj.weight", "k_proj.weight", "v_proj.weight"] concat : tensor<96x64xbf16>
+    mica.weight @"gate_up" from ["gate_proj.weight", "up_proj.weight"] interleave : tensor<384x64xbf16>
+    mica.weight @"experts" from ["0.down_proj.weight", "1.down_proj.weight"] stack : tensor<2x64x172xf32>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
@@ -41,7 +44,11 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
 
     Example:
     ```mlir
-    %w = mica.get_weight @"model.norm.weight" : tensor<64xf32>
+    mica.weight @"model.norm.weight" : tensor<64xf32>
+    func.func @get_weight() -> tensor<64xf32> {
+      %norm = mica.get_weight @"model.norm.weight" : tensor<64xf32>
+      return %norm : tensor<64xf32>
+    }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$weight);
