@@ -16,9 +16,9 @@
 namespace mica {
 
 static std::string knownTypes() {
-  return llvm::join(llvm::map_range(familyEntries(),
-                                    [](const FamilyEntry &e) { return e.modelType.str(); }),
-                    ", ");
+  return llvm::join(
+      llvm::map_range(familyEntries(), [](const FamilyEntry &e) { return e.modelType.str(); }),
+      ", ");
 }
 
 static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &config,
@@ -30,11 +30,12 @@ static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &c
   for (const FamilyEntry &entry : familyEntries())
     if (type == entry.modelType)
       return &entry;
-  return inputError(path, "has the model_type " + shown(*value) + ", which is not known, known are " +
-                              knownTypes());
+  return inputError(path, "has the model_type " + shown(*value) +
+                              ", which is not known, known are " + knownTypes());
 }
 
-/// The class says what stands on top of the decoder: anything but a language model's head computes something else.
+/// The class says what stands on top of the decoder: anything but a language model's head computes
+/// something else.
 static llvm::Error checkArchitectures(const llvm::json::Object &config, const Family &family,
                                       llvm::StringRef path) {
   const llvm::json::Value *value = config.get("architectures");

@@ -1,4 +1,5 @@
-//===- ConfigReader.h - config.json and generation_config.json of a folder --------------------------===//
+//===- ConfigReader.h - config.json and generation_config.json of a folder
+//--------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_CONFIGREADER_H
 #define MICA_FRONTEND_CONFIG_CONFIGREADER_H
 
@@ -12,8 +13,9 @@ namespace mica {
 
 class WeightFiles;
 
-/// Reads and checks the config of a model folder. `weights` help to tell families of one model_type apart; null in a dry
-/// run without weights. Errors are one line and name the file, the key and the value.
+/// Reads and checks the config of a model folder. `weights` help to tell families of one model_type
+/// apart; null in a dry run without weights. Errors are one line and name the file, the key and the
+/// value.
 llvm::Expected<ModelConfig> readModelConfig(llvm::StringRef folder, const WeightFiles *weights);
 
 /// The same for a parsed config.json; `path` names it in errors. `hasTensor` may be null.

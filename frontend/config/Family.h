@@ -1,7 +1,8 @@
-//===- Family.h - how a model family is described -------------------------------------------------===//
+//===- Family.h - how a model family is described
+//-------------------------------------------------===//
 //
-// A family is data: the keys of its config.json, its constants, its tensor names. One file in families/ holds it, and
-// no other file names it.
+// A family is data: the keys of its config.json, its constants, its tensor names. One file in
+// families/ holds it, and no other file names it.
 //
 //===----------------------------------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_FAMILY_H
@@ -18,18 +19,19 @@
 
 namespace mica {
 
-/// A slot that is true where the key's value is anything but null: MiniMind 1 asks only whether it is None.
+/// A slot that is true where the key's value is anything but null: MiniMind 1 asks only whether it
+/// is None.
 struct NotNull {
   std::optional<int64_t> Hyperparameters::*slot;
 };
 
-/// The type of a key is the type of the slot that it fills. A list of integers may be given as a single one.
-using Slot =
-    std::variant<std::optional<int64_t> Hyperparameters::*, std::optional<double> Hyperparameters::*,
-                 std::optional<bool> Hyperparameters::*, std::optional<std::string> Hyperparameters::*,
-                 std::vector<int64_t> Hyperparameters::*,
-                 const llvm::json::Object *Hyperparameters::*,
-                 const llvm::json::Array *Hyperparameters::*, NotNull>;
+/// The type of a key is the type of the slot that it fills. A list of integers may be given as a
+/// single one.
+using Slot = std::variant<
+    std::optional<int64_t> Hyperparameters::*, std::optional<double> Hyperparameters::*,
+    std::optional<bool> Hyperparameters::*, std::optional<std::string> Hyperparameters::*,
+    std::vector<int64_t> Hyperparameters::*, const llvm::json::Object * Hyperparameters::*,
+    const llvm::json::Array * Hyperparameters::*, NotNull>;
 
 /// The numbers that a key may have, borders included. Integers only where the slot holds integers.
 struct Range {
@@ -73,14 +75,16 @@ constexpr KeyRule optionalKey(llvm::StringLiteral name, Slot slot, Range range =
   return {name, slot, range, Unset(), Null::Allowed};
 }
 
-/// A key that is accepted with certain values only, because Mica computes nothing else: `values` is a JSON array.
+/// A key that is accepted with certain values only, because Mica computes nothing else: `values` is
+/// a JSON array.
 struct FixedKey {
   llvm::StringLiteral name;
   llvm::StringLiteral values;
 };
 
-/// Whose rules of YaRN hold: transformers always applies it and bounds the ramp by D - 1; MiniMind applies it only where
-/// the context is longer than the original one, bounds the ramp by D/2 - 1 and has defaults for all values.
+/// Whose rules of YaRN hold: transformers always applies it and bounds the ramp by D - 1; MiniMind
+/// applies it only where the context is longer than the original one, bounds the ramp by D/2 - 1
+/// and has defaults for all values.
 enum class YarnRules { Transformers, MiniMind };
 
 /// What the family's code does whatever the config says.
@@ -94,10 +98,10 @@ struct FamilyTraits {
 };
 
 struct Family {
-  llvm::StringLiteral name;                           ///< for people
-  llvm::ArrayRef<llvm::StringLiteral> architectures;  ///< the classes with this family's arithmetic
-  llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;       ///< of the same name, the first counts
-  llvm::ArrayRef<FixedKey> fixed;
+  llvm::StringLiteral name;                          ///< for people
+  llvm::ArrayRef<llvm::StringLiteral> architectures; ///< the classes with this family's arithmetic
+  llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;      ///< of the same name, the first counts
+  llvm::ArrayRef<FixedKey> fixed;                    ///< count before `keys`
   FamilyTraits traits;
   const NamingTable *names = &transformersNames;
   /// Fills in sizes that the family's code computes where the file has none. May be null.

@@ -1,4 +1,5 @@
-//===- GenerationReader.h - generation_config.json ------------------------------------------------===//
+//===- GenerationReader.h - generation_config.json
+//------------------------------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_GENERATIONREADER_H
 #define MICA_FRONTEND_CONFIG_GENERATIONREADER_H
 
@@ -9,9 +10,9 @@
 
 namespace mica {
 
-/// Reads what `object`, a generation_config.json, proposes into `defaults`, whose bos and eos it replaces where it has its
-/// own. Values that cannot be are refused; settings that Mica does not sample by are listed in `ignored`, for they
-/// change no logits.
+/// Reads what `object`, a generation_config.json, proposes into `defaults`, whose bos and eos it
+/// replaces where it has its own. Values that cannot be are refused; settings that Mica does not
+/// sample by are listed in `ignored`, for they change no logits.
 llvm::Error readGeneration(const llvm::json::Object &object, llvm::StringRef path,
                            GenerationDefaults &defaults, std::vector<IgnoredKey> &ignored);
 

@@ -1,4 +1,5 @@
-//===- Hyperparameters.h - the values of config.json, by meaning ---------------------------------===//
+//===- Hyperparameters.h - the values of config.json, by meaning
+//---------------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_HYPERPARAMETERS_H
 #define MICA_FRONTEND_CONFIG_HYPERPARAMETERS_H
 
@@ -11,8 +12,8 @@
 
 namespace mica {
 
-/// The keys of all families, under one name per meaning. Absent where the file has no such key and the family no
-/// default; what must be there was checked when the file was read.
+/// The keys of all families, under one name per meaning. Absent where the file has no such key and
+/// the family no default; what must be there was checked when the file was read.
 struct Hyperparameters {
   std::optional<int64_t> hidden, layers, heads, kvHeads, headDim, vocab, inner, maxPositions;
   std::optional<int64_t> innerMultiple; ///< the inner size is rounded up to a multiple of it

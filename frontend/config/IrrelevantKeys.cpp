@@ -12,7 +12,8 @@ constexpr llvm::StringLiteral outputs = "selects what Python code returns beside
 constexpr llvm::StringLiteral classification = "belongs to classification heads";
 constexpr llvm::StringLiteral tokenizer = "is the tokenizer's, which has its own files";
 constexpr llvm::StringLiteral generation = "is about generating text, see generation_config.json";
-constexpr llvm::StringLiteral implementation = "selects among implementations of the same arithmetic";
+constexpr llvm::StringLiteral implementation =
+    "selects among implementations of the same arithmetic";
 constexpr llvm::StringLiteral otherShapes = "belongs to encoder-decoder models";
 constexpr llvm::StringLiteral window = "is read only with use_sliding_window, which is refused";
 constexpr llvm::StringLiteral browser = "configures a browser's runtime";
@@ -98,7 +99,8 @@ constexpr KeyRow keyRows[] = {
     {"use_cache", "the cache is always used"},
 };
 
-/// The one table of tensors that are known and read by nobody. In a pattern a star stands for anything.
+/// The one table of tensors that are known and read by nobody. In a pattern a star stands for
+/// anything.
 struct TensorRow {
   llvm::StringLiteral pattern, reason;
 };

@@ -1,4 +1,5 @@
-//===- IrrelevantKeys.h - keys that cannot change what a model computes --------------------------===//
+//===- IrrelevantKeys.h - keys that cannot change what a model computes
+//--------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_IRRELEVANTKEYS_H
 #define MICA_FRONTEND_CONFIG_IRRELEVANTKEYS_H
 
@@ -8,7 +9,8 @@
 
 namespace mica {
 
-/// Why the key of config.json has no influence on a model of that type; nothing where it may have some.
+/// Why the key of config.json has no influence on a model of that type; nothing where it may have
+/// some.
 std::optional<llvm::StringRef> whyIrrelevant(llvm::StringRef key, llvm::StringRef modelType);
 
 /// Why the tensor has no influence, whatever its type and shape; nothing where it may have some.

@@ -187,21 +187,22 @@ llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
 
 llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value &value,
                                    std::vector<IgnoredKey> &ignored) {
+  // Fixed keys first: a family may fix what is read for others.
+  if (const FixedKey *fixed = findFixed(key))
+    return checkFixed(path, *fixed, value);
   if (const KeyRule *rule = findRule(key)) {
     bool isNull = value.kind() == llvm::json::Value::Null;
     if (isNull && rule->null == Null::Allowed)
       return llvm::Error::success();
     return std::visit(Store(h, path, *rule, value), rule->slot);
   }
-  if (const FixedKey *fixed = findFixed(key))
-    return checkFixed(path, *fixed, value);
   if (auto reason = whyIrrelevant(key, modelType)) {
     ignored.push_back({path.str(), key.str(), reason->str()});
     return llvm::Error::success();
   }
-  return inputError(path, "has the key " + inQuotes(key) + ", which is not known for " +
-                              family.name +
-                              " and could change what the model computes, remove it if it does not");
+  return inputError(path,
+                    "has the key " + inQuotes(key) + ", which is not known for " + family.name +
+                        " and could change what the model computes, remove it if it does not");
 }
 
 llvm::Error KeyReader::fillAbsent() {

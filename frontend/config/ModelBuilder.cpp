@@ -11,6 +11,8 @@
 namespace mica {
 namespace {
 
+constexpr int64_t maxExpertsInAll = 1 << 18;
+
 class ModelBuilder {
 public:
   ModelBuilder(Hyperparameters h, const Family &family, llvm::StringRef path)
@@ -39,8 +41,8 @@ private:
 /// transformers has two names for some functions; "gelu" is the exact one.
 llvm::Error ModelBuilder::readActivation() {
   constexpr std::pair<llvm::StringLiteral, Activation> names[] = {
-      {"silu", Activation::Silu},          {"swish", Activation::Silu},
-      {"gelu", Activation::Gelu},          {"gelu_pytorch_tanh", Activation::GeluTanh},
+      {"silu", Activation::Silu},         {"swish", Activation::Silu},
+      {"gelu", Activation::Gelu},         {"gelu_pytorch_tanh", Activation::GeluTanh},
       {"gelu_new", Activation::GeluTanh}, {"relu", Activation::Relu}};
   if (!h.activation)
     return llvm::Error::success();
@@ -122,6 +124,11 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   if (*h.expertsPerToken > *h.experts)
     return wrong("chooses " + llvm::Twine(*h.expertsPerToken) + " experts per token of " +
                  llvm::Twine(*h.experts));
+  // Every expert is a tensor with a name: published models have some ten thousand.
+  if (*h.experts * *h.layers > maxExpertsInAll)
+    return wrong("has " + llvm::Twine(*h.experts) + " experts in each of " +
+                 llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
+                 " in all are read");
   SparseConfig sparse;
   sparse.experts = *h.experts;
   sparse.expertsPerToken = *h.expertsPerToken;

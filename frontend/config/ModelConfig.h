@@ -1,8 +1,10 @@
-//===- ModelConfig.h - a decoder, described in general terms ------------------------------------===//
+//===- ModelConfig.h - a decoder, described in general terms
+//------------------------------------===//
 //
-// What config.json says, typed and checked, in the dialect's own words (Pairing, NormRounding, Activation, Scoring).
-// No field names a model family: the importer builds from this alone.
-// Letters as in the formulas: C hidden size, H query heads, G key/value heads, D head size, I inner size, E experts.
+// What config.json says, typed and checked, in the dialect's own words (Pairing, NormRounding,
+// Activation, Scoring). No field names a model family: the importer builds from this alone. Letters
+// as in the formulas: C hidden size, H query heads, G key/value heads, D head size, I inner size, E
+// experts.
 //
 //===----------------------------------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_MODELCONFIG_H
@@ -25,9 +27,10 @@ struct LinearScaling {
   double factor;
 };
 
-/// YaRN: interpolates the dimensions between the corrections of `betaFast` and `betaSlow` rotations; cos and sin are
-/// multiplied by `attentionFactor`. `original` is the context length before scaling, `highLimit` the largest value of the
-/// ramp's upper end (transformers: D - 1, MiniMind: D/2 - 1).
+/// YaRN: interpolates the dimensions between the corrections of `betaFast` and `betaSlow`
+/// rotations; cos and sin are multiplied by `attentionFactor`. `original` is the context length
+/// before scaling, `highLimit` the largest value of the ramp's upper end (transformers: D - 1,
+/// MiniMind: D/2 - 1).
 struct YarnScaling {
   double factor, betaFast, betaSlow, attentionFactor;
   int64_t original, highLimit;
@@ -77,8 +80,9 @@ struct SparseConfig {
   int64_t experts = 0;         ///< E
   int64_t expertsPerToken = 0; ///< k <= E
   Scoring scoring = Scoring::Softmax;
-  bool normalise = false; ///< divide the chosen weights by their sum; already false where the family skips it at k = 1
-  DenseConfig expert;     ///< each routed expert, no biases
+  bool normalise = false;    ///< divide the chosen weights by their sum; already false where the
+                             ///< family skips it at k = 1
+  DenseConfig expert;        ///< each routed expert, no biases
   int64_t sharedExperts = 0; ///< always on and unweighted
   DenseConfig shared;        ///< each shared expert
 };
@@ -112,9 +116,10 @@ struct ModelConfig {
   int64_t maxPositions = 0; ///< the model's own context length
   bool tiedHead = false;    ///< the output projection is the embedding
   NormConfig norm;
-  std::vector<LayerKind> kinds;  ///< in the order of their first layer
-  std::vector<unsigned> layers;  ///< per layer, its kind
-  std::optional<StoredType> type; ///< what the file calls its weights' type; the weights themselves decide
+  std::vector<LayerKind> kinds; ///< in the order of their first layer
+  std::vector<unsigned> layers; ///< per layer, its kind
+  std::optional<StoredType>
+      type; ///< what the file calls its weights' type; the weights themselves decide
   GenerationDefaults generation;
   const NamingTable *names = nullptr;
   std::vector<IgnoredKey> ignored; ///< sorted by file and key

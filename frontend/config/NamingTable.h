@@ -1,4 +1,5 @@
-//===- NamingTable.h - what a family calls its tensors ------------------------------------------===//
+//===- NamingTable.h - what a family calls its tensors
+//------------------------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_NAMINGTABLE_H
 #define MICA_FRONTEND_CONFIG_NAMINGTABLE_H
 
@@ -6,9 +7,10 @@
 
 namespace mica {
 
-/// Names of modules; a tensor is its module's name with ".weight" or ".bias" behind it. Names of a layer's modules
-/// count from `layers`.N, names of an expert's three products from the expert. In `expert` and `sharedExpert` the star is
-/// the expert's index; a `sharedExpert` without a star is the only one.
+/// Names of modules; a tensor is its module's name with ".weight" or ".bias" behind it. Names of a
+/// layer's modules count from `layers`.N, names of an expert's three products from the expert. In
+/// `expert` and `sharedExpert` the star is the expert's index; a `sharedExpert` without a star is
+/// the only one.
 struct NamingTable {
   llvm::StringLiteral embedding, layers, finalNorm, head;
   llvm::StringLiteral attentionNorm, query, key, value, out, queryNorm, keyNorm;

@@ -27,7 +27,8 @@ template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
   return first;
 }
 
-/// The dictionary of rope's parameters while it is read. Remembers which entries were asked for: what is left is unknown.
+/// The dictionary of rope's parameters while it is read. Remembers which entries were asked for:
+/// what is left is unknown.
 class RopeReader {
 public:
   RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim,
@@ -126,8 +127,9 @@ llvm::Expected<llvm::StringRef> RopeReader::readType() {
       continue;
     auto text = value->getAsString();
     if (!text || (!type.empty() && type != *text))
-      return inputError(path, "has " + inQuotes(named(key)) + ": " + shown(*value) +
-                                  (type.empty() ? ", expected a name" : ", but \"rope_type\" differs"));
+      return inputError(path,
+                        "has " + inQuotes(named(key)) + ": " + shown(*value) +
+                            (type.empty() ? ", expected a name" : ", but \"rope_type\" differs"));
     type = *text;
   }
   return type;
@@ -159,7 +161,8 @@ llvm::Expected<RopeScaling> RopeReader::readLlama3() {
   return Llama3Scaling{*factor, *low, *high, *length};
 }
 
-/// transformers: given, or 0.1 m ln(factor) + 1 for m = mscale over the same for m = mscale_all_dim.
+/// transformers: given, or 0.1 m ln(factor) + 1 for m = mscale over the same for m =
+/// mscale_all_dim.
 llvm::Expected<double> RopeReader::yarnAttentionFactor(double factor) {
   auto scaleOf = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
   auto mscale = number("mscale", {0, 1e3}, 0.0);
@@ -186,11 +189,13 @@ llvm::Expected<RopeScaling> RopeReader::readYarn() {
   auto attention = yarnAttentionFactor(*factor);
   if (!attention)
     return attention.takeError();
-  if (const llvm::json::Value *truncate = get("truncate"); truncate && *truncate != llvm::json::Value(true))
+  if (const llvm::json::Value *truncate = get("truncate");
+      truncate && *truncate != llvm::json::Value(true))
     return inputError(path, "has " + inQuotes(named("truncate")) + ": " + shown(*truncate) +
                                 ", only true is computed");
   if (*fast < *slow)
-    return inputError(path, "has a beta_fast in " + inQuotes(dictionaryName) + " below its beta_slow");
+    return inputError(path,
+                      "has a beta_fast in " + inQuotes(dictionaryName) + " below its beta_slow");
   return YarnScaling{*factor, *fast, *slow, *attention, *length, headDim - 1};
 }
 
@@ -222,10 +227,12 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
   bool isMiniMind = traits.yarn == YarnRules::MiniMind;
   bool flag = h.yarnFlag.value_or(false), hasParameters = dictionary && dictionary != h.ropeScaling;
   if (flag && hasParameters)
-    return inputError(path, "has both \"inference_rope_scaling\" and \"rope_parameters\", keep one");
+    return inputError(path,
+                      "has both \"inference_rope_scaling\" and \"rope_parameters\", keep one");
   if (!dictionary)
     return flag ? readMiniMindYarn() : RopeScaling();
-  // MiniMind's own code takes every rope_scaling for yarn; other types would mean something else to each reader.
+  // MiniMind's own code takes every rope_scaling for yarn; other types would mean something else to
+  // each reader.
   if (*type == "yarn" || (isMiniMind && !hasParameters && type->empty()))
     return isMiniMind ? readMiniMindYarn() : readYarn();
   if (*type == "linear" && !isMiniMind)
@@ -234,10 +241,10 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
     return readLlama3();
   if (*type == "default" || (type->empty() && hasParameters))
     return RopeScaling();
-  return inputError(path, "has the rope scaling " + inQuotes(*type) + " in " +
-                              inQuotes(dictionaryName) + ", only " +
-                              (isMiniMind ? "default and yarn" : "default, linear, yarn and llama3") +
-                              " are computed");
+  return inputError(
+      path, "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) +
+                ", only " + (isMiniMind ? "default and yarn" : "default, linear, yarn and llama3") +
+                " are computed");
 }
 
 llvm::Error RopeReader::refuseUnknown() {
@@ -249,8 +256,9 @@ llvm::Error RopeReader::refuseUnknown() {
       unknown.push_back(entry.first);
   if (unknown.empty())
     return llvm::Error::success();
-  return inputError(path, "has the key " + inQuotes(named(*llvm::min_element(unknown))) +
-                              ", which is not known for its scaling, remove it if it has no effect");
+  return inputError(path,
+                    "has the key " + inQuotes(named(*llvm::min_element(unknown))) +
+                        ", which is not known for its scaling, remove it if it has no effect");
 }
 
 llvm::Expected<RopeConfig> RopeReader::read() {
@@ -265,9 +273,10 @@ llvm::Expected<RopeConfig> RopeReader::read() {
   if (!scaling)
     return scaling.takeError();
   rope.scaling = *scaling;
-  if (const llvm::json::Value *part = get("partial_rotary_factor"); part && *part != llvm::json::Value(1.0))
-    return inputError(path, "has " + inQuotes(named("partial_rotary_factor")) + ": " + shown(*part) +
-                                ", only 1 is computed");
+  if (const llvm::json::Value *part = get("partial_rotary_factor");
+      part && *part != llvm::json::Value(1.0))
+    return inputError(path, "has " + inQuotes(named("partial_rotary_factor")) + ": " +
+                                shown(*part) + ", only 1 is computed");
   if (llvm::Error error = refuseUnknown())
     return std::move(error);
   return rope;

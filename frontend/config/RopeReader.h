@@ -1,4 +1,5 @@
-//===- RopeReader.h - the rope of a config -------------------------------------------------------===//
+//===- RopeReader.h - the rope of a config
+//-------------------------------------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_ROPEREADER_H
 #define MICA_FRONTEND_CONFIG_ROPEREADER_H
 
@@ -6,9 +7,9 @@
 
 namespace mica {
 
-/// The rope that `h` describes under either of its names (rope_theta and rope_scaling, rope_parameters), for heads of
-/// `headDim` elements. Scalings other than none, linear, yarn and llama3 are refused by name, and so is every entry
-/// that the scaling does not know.
+/// The rope that `h` describes under either of its names (rope_theta and rope_scaling,
+/// rope_parameters), for heads of `headDim` elements. Scalings other than none, linear, yarn and
+/// llama3 are refused by name, and so is every entry that the scaling does not know.
 llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
                                     int64_t headDim, llvm::StringRef path);
 

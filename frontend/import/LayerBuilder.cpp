@@ -51,7 +51,9 @@ private:
     return NameLoc::get(builder.getStringAttr(names.layers + ".*." + module));
   }
   /// The attention's own module: what stands before the last dot of its query's name.
-  std::string attentionModule() const { return llvm::StringRef(names.query).rsplit('.').first.str(); }
+  std::string attentionModule() const {
+    return llvm::StringRef(names.query).rsplit('.').first.str();
+  }
   std::string ffnModule() const { return llvm::StringRef(names.gate).rsplit('.').first.str(); }
   Value weight(const llvm::Twine &name) const { return weights.lookup(name.str()); }
 
@@ -164,8 +166,8 @@ Value LayerBuilder::attentionBlock(Value x) {
   Value newValues = heads(v, a.kvHeads, names.value);
   Value keys = append(newKeys, kCache), values = append(newValues, vCache);
   Location loc = at(attentionModule());
-  Value seen = AttentionOp::create(builder, loc, queries.getType(), queries, keys, values, sequences,
-                                   positions, /*key_mask=*/Value(),
+  Value seen = AttentionOp::create(builder, loc, queries.getType(), queries, keys, values,
+                                   sequences, positions, /*key_mask=*/Value(),
                                    MaskKindAttr::get(builder.getContext(), MaskKind::Causal),
                                    builder.getF64FloatAttr(a.scale), /*window=*/IntegerAttr(),
                                    /*softcap=*/FloatAttr());
@@ -198,11 +200,11 @@ Value LayerBuilder::sparse(Value x, const SparseConfig &config) {
   auto picks = [&](Type element) {
     return RankedTensorType::get({ShapedType::kDynamic, config.expertsPerToken}, element);
   };
-  auto gate = MoeGateOp::create(
-      builder, at(names.router), picks(builder.getF32Type()), picks(builder.getI32Type()), x,
-      weight(names.router + ".weight"), ScoringAttr::get(builder.getContext(), config.scoring),
-      builder.getI64IntegerAttr(config.expertsPerToken),
-      config.normalise ? builder.getUnitAttr() : UnitAttr());
+  auto gate = MoeGateOp::create(builder, at(names.router), picks(builder.getF32Type()),
+                                picks(builder.getI32Type()), x, weight(names.router + ".weight"),
+                                ScoringAttr::get(builder.getContext(), config.scoring),
+                                builder.getI64IntegerAttr(config.expertsPerToken),
+                                config.normalise ? builder.getUnitAttr() : UnitAttr());
   auto stacked = [&](llvm::StringRef product) {
     return weight(names.expert + "." + product + ".weight");
   };
@@ -238,7 +240,8 @@ void LayerBuilder::build() {
 } // namespace
 
 func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelConfig &model,
-                        const LayerKind &kind, KvCacheType cache, llvm::ArrayRef<Type> weightTypes) {
+                        const LayerKind &kind, KvCacheType cache,
+                        llvm::ArrayRef<Type> weightTypes) {
   Type rows = rowsType(builder, model.hidden), indices = indexRowsType(builder);
   llvm::SmallVector<Type> inputs = {rows, cache, cache, builder.getIndexType(), indices, indices};
   llvm::append_range(inputs, weightTypes);

@@ -1,4 +1,5 @@
-//===- LayerBuilder.h - the function of a kind of layer --------------------------------------------===//
+//===- LayerBuilder.h - the function of a kind of layer
+//--------------------------------------------===//
 #ifndef MICA_FRONTEND_IMPORT_LAYERBUILDER_H
 #define MICA_FRONTEND_IMPORT_LAYERBUILDER_H
 
@@ -9,8 +10,9 @@
 
 namespace mica {
 
-/// Builds `name`(x, k_cache, v_cache, layer, sequences, positions, weights...) -> (x, k_cache, v_cache) at the
-/// insertion point. `weightTypes` are the types of layerWeights(model, kind), in that order.
+/// Builds `name`(x, k_cache, v_cache, layer, sequences, positions, weights...) -> (x, k_cache,
+/// v_cache) at the insertion point. `weightTypes` are the types of layerWeights(model, kind), in
+/// that order.
 mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
                               const ModelConfig &model, const LayerKind &kind, KvCacheType cache,
                               llvm::ArrayRef<mlir::Type> weightTypes);

@@ -1,14 +1,14 @@
 #include "frontend/import/ModelFile.h"
 
+#include "frontend/import/FirstDiagnostic.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SourceMgr.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 
 using namespace mlir;
 
@@ -18,8 +18,8 @@ namespace {
 constexpr size_t maxBytes = 256u << 20;
 constexpr unsigned maxDepth = 200;
 
-/// How deep the brackets of `text` nest, outside of strings and comments. MLIR's parser recurses, so that a hostile
-/// file could exhaust the stack.
+/// How deep the brackets of `text` nest, outside of strings and comments. MLIR's parser recurses,
+/// so that a hostile file could exhaust the stack.
 unsigned depthOf(llvm::StringRef text) {
   unsigned depth = 0, deepest = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -42,7 +42,8 @@ unsigned depthOf(llvm::StringRef text) {
 
 llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
   if (text.size() > maxBytes)
-    return inputError(path, "is larger than the " + llvm::Twine(maxBytes) + " bytes that are read of IR");
+    return inputError(path,
+                      "is larger than the " + llvm::Twine(maxBytes) + " bytes that are read of IR");
   if (text.starts_with("ML\xefR"))
     return inputError(path, "is MLIR bytecode, write the IR as text");
   if (depthOf(text) > maxDepth)
@@ -50,36 +51,12 @@ llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
   return llvm::Error::success();
 }
 
-/// Keeps the first error that MLIR reports, as FILE:LINE:COLUMN and a message.
-class FirstError {
-public:
-  FirstError(MLIRContext &context, llvm::StringRef path)
-      : place(path.str()), handler(&context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
-            keep(diagnostic);
-          return success();
-        }) {}
-
-  llvm::Error take(llvm::StringRef otherwise) const {
-    return inputError(place, message.empty() ? otherwise : llvm::StringRef(message));
-  }
-
-private:
-  void keep(Diagnostic &diagnostic) {
-    message = diagnostic.str();
-    if (auto loc = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
-      place += ":" + std::to_string(loc.getLine()) + ":" + std::to_string(loc.getColumn());
-  }
-
-  std::string place, message;
-  ScopedDiagnosticHandler handler;
-};
-
 llvm::StringRef storedNameOf(Type element) {
   return element.isF32() ? "F32" : element.isBF16() ? "BF16" : "F16";
 }
 
-/// Rows of the source that the weight needs are known only for one source, stacks and, up to their sum, joins.
+/// Rows of the source that the weight needs are known only for one source, stacks and, up to their
+/// sum, joins.
 llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, llvm::StringRef source,
                         llvm::ArrayRef<int64_t> shape) {
   auto tensor = findTensor(weights, source, shape);
@@ -88,11 +65,13 @@ llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, llvm::Strin
   llvm::StringRef wanted = storedNameOf(weight.getTensorType().getElementType());
   if (nameOf((*tensor)->type) != wanted)
     return inputError(weights.pathOf(**tensor), "tensor " + inQuotes(source) + " has the type " +
-                                                    nameOf((*tensor)->type) + ", but the IR says " + wanted);
+                                                    nameOf((*tensor)->type) + ", but the IR says " +
+                                                    wanted);
   return llvm::Error::success();
 }
 
-/// Sources of one matrix, joined along the rows: their columns are the weight's, their rows add up to it.
+/// Sources of one matrix, joined along the rows: their columns are the weight's, their rows add up
+/// to it.
 llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
   llvm::ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   int64_t rows = 0;
@@ -106,16 +85,16 @@ llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
     rows += expected.front();
   }
   if (rows != shape.front())
-    return inputError(weights.folder(), "the sources of " + inQuotes(weight.getSymName()) + " have " +
-                                            llvm::Twine(rows) + " rows, but the IR says " +
-                                            llvm::Twine(shape.front()));
+    return inputError(weights.folder(), "the sources of " + inQuotes(weight.getSymName()) +
+                                            " have " + llvm::Twine(rows) +
+                                            " rows, but the IR says " + llvm::Twine(shape.front()));
   return llvm::Error::success();
 }
 
 llvm::Error matchWeight(WeightOp weight, const WeightFiles &weights) {
   llvm::ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   auto compose = weight.getCompose();
-  if (compose == Compose::Interleave || weight.getParts() != 1 || weight.getLayout())
+  if (compose == Compose::Interleave || weight.getParts() != 1 || weight.getTensorType().getEncoding())
     return inputError(weights.folder(), "the weight " + inQuotes(weight.getSymName()) +
                                             " is interleaved or packed, which is not stage model");
   if (compose == Compose::Concat && !shape.empty())
@@ -140,17 +119,18 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &context, llvm:
   context.loadDialect<MicaDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
   llvm::SourceMgr source;
   source.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, path), llvm::SMLoc());
-  FirstError errors(context, path);
+  FirstDiagnostic diagnostics(context, path);
   auto module = parseSourceFile<ModuleOp>(source, ParserConfig(&context));
   if (!module)
-    return errors.take("is no MLIR module");
+    return diagnostics.take("is no MLIR module");
   if (!(*module)->getAttrOfType<DictionaryAttr>("mica.model") ||
       !module->lookupSymbol<func::FuncOp>("main"))
     return inputError(path, "is not stage model (no attribute mica.model or no @main)");
   return module;
 }
 
-llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module, const WeightFiles &weights) {
+llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module,
+                                                       const WeightFiles &weights) {
   llvm::StringSet<> used;
   for (WeightOp weight : module.getOps<WeightOp>()) {
     if (llvm::Error error = matchWeight(weight, weights))
@@ -162,7 +142,8 @@ llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module, const We
   for (const TensorInfo &tensor : weights.tensors())
     if (!used.contains(tensor.name))
       ignored.push_back({tensor.name, "is not named by the IR"});
-  llvm::sort(ignored, [](const IgnoredTensor &a, const IgnoredTensor &b) { return a.name < b.name; });
+  llvm::sort(ignored,
+             [](const IgnoredTensor &a, const IgnoredTensor &b) { return a.name < b.name; });
   return ignored;
 }
 

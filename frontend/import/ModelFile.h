@@ -1,4 +1,5 @@
-//===- ModelFile.h - stage `model` from a file --------------------------------------------------------===//
+//===- ModelFile.h - stage `model` from a file
+//--------------------------------------------------------===//
 #ifndef MICA_FRONTEND_IMPORT_MODELFILE_H
 #define MICA_FRONTEND_IMPORT_MODELFILE_H
 
@@ -9,13 +10,16 @@
 
 namespace mica {
 
-/// Parses and verifies the `.mlir` file at `path`. It must hold one module with the attribute `mica.model` and a function
-/// `@main`. The first diagnostic becomes the error, with its place. Loads the dialects of stage `model`.
+/// Parses and verifies the `.mlir` file at `path`. It must hold one module with the attribute
+/// `mica.model` and a function
+/// `@main`. The first diagnostic becomes the error, with its place. Loads the dialects of stage
+/// `model`.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> parseModelFile(mlir::MLIRContext &context,
                                                                  llvm::StringRef path);
 
-/// Checks that `weights` hold every tensor that the weight symbols of `module` are made of, with their shapes and types.
-/// Returns the tensors that the module does not use, sorted by name: the IR is the model, so they are left out.
+/// Checks that `weights` hold every tensor that the weight symbols of `module` are made of, with
+/// their shapes and types. Returns the tensors that the module does not use, sorted by name: the IR
+/// is the model, so they are left out.
 llvm::Expected<std::vector<IgnoredTensor>> matchModule(mlir::ModuleOp module,
                                                        const WeightFiles &weights);
 

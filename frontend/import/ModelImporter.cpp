@@ -110,8 +110,8 @@ Value ModelImporter::callLayers(Value x, Block &body, Value &kCache, Value &vCac
   for (auto [index, function] : llvm::enumerate(functions)) {
     Location loc = at((model.names->layers + "." + llvm::Twine(index)).str());
     Value layer = arith::ConstantIndexOp::create(builder, loc, index);
-    llvm::SmallVector<Value> operands = {x, kCache, vCache, layer, body.getArgument(1),
-                                         body.getArgument(2)};
+    llvm::SmallVector<Value> operands = {
+        x, kCache, vCache, layer, body.getArgument(1), body.getArgument(2)};
     for (const PlannedWeight &weight : plan.layers[index])
       operands.push_back(get(weight));
     auto call = func::CallOp::create(builder, loc, function, operands);
@@ -126,11 +126,10 @@ Value ModelImporter::projectOut(Value x, Value outputs, Value table) {
   const NamingTable &names = *model.names;
   Location loc = at(names.finalNorm);
   Value chosen = SelectRowsOp::create(builder, loc, x.getType(), x, outputs);
-  Value normed =
-      RmsNormOp::create(builder, loc, x.getType(), chosen, get(plan.finalNorm),
-                        builder.getF64FloatAttr(model.norm.eps),
-                        NormRoundingAttr::get(builder.getContext(), model.norm.rounding),
-                        builder.getF64FloatAttr(0));
+  Value normed = RmsNormOp::create(builder, loc, x.getType(), chosen, get(plan.finalNorm),
+                                   builder.getF64FloatAttr(model.norm.eps),
+                                   NormRoundingAttr::get(builder.getContext(), model.norm.rounding),
+                                   builder.getF64FloatAttr(0));
   Value head = plan.head ? get(*plan.head) : table;
   return LmHeadOp::create(builder, at(names.head), rowsType(builder, model.vocab), normed, head,
                           KernelKindAttr());
@@ -146,8 +145,8 @@ void ModelImporter::buildMain() {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&body);
   Value table = get(plan.embedding);
-  Value x = EmbeddingOp::create(builder, at(model.names->embedding), rowsType(builder, model.hidden),
-                                body.getArgument(0), table);
+  Value x = EmbeddingOp::create(builder, at(model.names->embedding),
+                                rowsType(builder, model.hidden), body.getArgument(0), table);
   Value kCache = body.getArgument(4), vCache = body.getArgument(5);
   x = callLayers(x, body, kCache, vCache);
   Value logits = projectOut(x, body.getArgument(3), table);

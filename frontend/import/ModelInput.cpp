@@ -1,13 +1,14 @@
 #include "frontend/import/ModelInput.h"
 
 #include "frontend/config/ConfigReader.h"
+#include "frontend/import/FirstDiagnostic.h"
 #include "frontend/import/ModelFile.h"
 #include "frontend/import/ModelImporter.h"
 #include "frontend/support/InputError.h"
 
+#include "mlir/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "mlir/IR/Verifier.h"
 
 using namespace mlir;
 
@@ -59,8 +60,9 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
   }
   input.module = importModel(context, *model, plan, nameOfFolder(input.folder));
   input.ignoredKeys = std::move(model->ignored);
+  FirstDiagnostic diagnostics(context, input.folder);
   if (failed(verify(*input.module)))
-    return inputError(input.folder, "became IR that does not verify, report this as a bug");
+    return diagnostics.take("became IR that does not verify");
   return llvm::Error::success();
 }
 

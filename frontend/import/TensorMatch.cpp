@@ -36,11 +36,10 @@ llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
     if (index == 0)
       weight.type = (*tensor)->type;
     else if (weight.type != (*tensor)->type)
-      return inputError(weights.pathOf(**tensor), "tensor " + inQuotes(source) + " has the type " +
-                                                      nameOf((*tensor)->type) + ", but " +
-                                                      inQuotes(weight.sources.front()) + " has " +
-                                                      nameOf(weight.type) +
-                                                      ", experts must have one type");
+      return inputError(weights.pathOf(**tensor),
+                        "tensor " + inQuotes(source) + " has the type " + nameOf((*tensor)->type) +
+                            ", but " + inQuotes(weight.sources.front()) + " has " +
+                            nameOf(weight.type) + ", experts must have one type");
     needed.insert(source);
   }
   return llvm::Error::success();
@@ -84,7 +83,8 @@ llvm::Expected<IgnoredTensor> Matcher::judgeSurplus(const TensorInfo &tensor) co
     return IgnoredTensor{tensor.name, reason->str()};
   return inputError(weights.pathOf(tensor), "tensor " + inQuotes(tensor.name) + " " +
                                                 shown(tensor.shape) + " has no place in " +
-                                                model.family + ", the config does not describe this model");
+                                                model.family +
+                                                ", the config does not describe this model");
 }
 
 llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
@@ -99,7 +99,8 @@ llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
       return judged.takeError();
     ignored.push_back(std::move(*judged));
   }
-  llvm::sort(ignored, [](const IgnoredTensor &a, const IgnoredTensor &b) { return a.name < b.name; });
+  llvm::sort(ignored,
+             [](const IgnoredTensor &a, const IgnoredTensor &b) { return a.name < b.name; });
   return ignored;
 }
 
@@ -123,9 +124,8 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
   return tensor;
 }
 
-llvm::Expected<std::vector<IgnoredTensor>> matchTensors(const WeightFiles &weights,
-                                                        const ModelConfig &model,
-                                                        WeightPlan &plan) {
+llvm::Expected<std::vector<IgnoredTensor>>
+matchTensors(const WeightFiles &weights, const ModelConfig &model, WeightPlan &plan) {
   return Matcher(weights, model, plan).match();
 }
 

@@ -1,4 +1,5 @@
-//===- TensorMatch.h - the tensors that are there against those that are needed -------------------===//
+//===- TensorMatch.h - the tensors that are there against those that are needed
+//-------------------===//
 #ifndef MICA_FRONTEND_IMPORT_TENSORMATCH_H
 #define MICA_FRONTEND_IMPORT_TENSORMATCH_H
 
@@ -17,14 +18,16 @@ struct IgnoredTensor {
   std::string name, reason;
 };
 
-/// Finds the tensor `name` of `shape` and of a type that Mica computes with. Errors name the tensor.
+/// Finds the tensor `name` of `shape` and of a type that Mica computes with. Errors name the
+/// tensor.
 llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,
                                               llvm::ArrayRef<int64_t> shape);
 
-/// Checks `weights` against `plan` and sets the types of the plan. Every tensor of the plan must be there with its shape
-/// and a type of f32, bf16 or f16, the same for all that are stacked. No other tensor may be there, except those known to
-/// be irrelevant and a head that is stored beside the embedding although both are one: that must equal it byte for
-/// byte. Returns the exceptions, sorted by name.
+/// Checks `weights` against `plan` and sets the types of the plan. Every tensor of the plan must be
+/// there with its shape and a type of f32, bf16 or f16, the same for all that are stacked. No other
+/// tensor may be there, except those known to be irrelevant and a head that is stored beside the
+/// embedding although both are one: that must equal it byte for byte. Returns the exceptions,
+/// sorted by name.
 llvm::Expected<std::vector<IgnoredTensor>> matchTensors(const WeightFiles &weights,
                                                         const ModelConfig &model, WeightPlan &plan);
 

@@ -1,7 +1,8 @@
-//===- WeightPlan.h - which tensors a model needs -------------------------------------------------===//
+//===- WeightPlan.h - which tensors a model needs
+//-------------------------------------------------===//
 //
-// A model's weights by name and shape, planned from its config alone. The same list gives the arguments of a layer
-// function their order.
+// A model's weights by name and shape, planned from its config alone. The same list gives the
+// arguments of a layer function their order.
 //
 //===----------------------------------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_IMPORT_WEIGHTPLAN_H
@@ -15,12 +16,12 @@
 
 namespace mica {
 
-/// A weight of a kind of layer: one argument of its function. `name` counts from the layer ("self_attn.q_proj.weight"),
-/// with a star where the index of an expert stands.
+/// A weight of a kind of layer: one argument of its function. `name` counts from the layer
+/// ("self_attn.q_proj.weight"), with a star where the index of an expert stands.
 struct LayerWeight {
   std::string name;
   llvm::SmallVector<int64_t, 3> shape; ///< with E in front where it is stacked
-  int64_t stacked = 0;                 ///< number of tensors stacked into it, 0 where it is one tensor
+  int64_t stacked = 0; ///< number of tensors stacked into it, 0 where it is one tensor
 };
 
 /// The weights of a kind of layer, in the order of its function's arguments.
@@ -29,9 +30,9 @@ std::vector<LayerWeight> layerWeights(const ModelConfig &model, const LayerKind 
 /// The name of the shared expert `index`, counted from the layer.
 std::string sharedExpertName(const NamingTable &names, int64_t index);
 
-/// A weight symbol to be: its name, its shape and the tensors of the checkpoint that it is made of. One tensor has the
-/// symbol's own name; those of experts are stacked along a new leading axis, even where there is one expert. `type` is
-/// known once the tensors were matched.
+/// A weight symbol to be: its name, its shape and the tensors of the checkpoint that it is made of.
+/// One tensor has the symbol's own name; those of experts are stacked along a new leading axis,
+/// even where there is one expert. `type` is known once the tensors were matched.
 struct PlannedWeight {
   std::string symbol;
   llvm::SmallVector<std::string, 1> sources;
@@ -47,7 +48,7 @@ struct PlannedWeight {
 
 struct WeightPlan {
   PlannedWeight embedding, finalNorm;
-  std::optional<PlannedWeight> head; ///< absent where the embedding is the head
+  std::optional<PlannedWeight> head;              ///< absent where the embedding is the head
   std::vector<std::vector<PlannedWeight>> layers; ///< per layer, in the order of layerWeights
 };
 

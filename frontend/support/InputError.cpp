@@ -12,7 +12,8 @@ static std::string escaped(llvm::StringRef text) {
   return result;
 }
 
-/// Replaces what would break the line or the terminal; UTF-8 passes, for paths are shown as they are.
+/// Replaces what would break the line or the terminal; UTF-8 passes, for paths are shown as they
+/// are.
 static std::string onOneLine(llvm::StringRef text) {
   std::string result = text.str();
   for (char &c : result)

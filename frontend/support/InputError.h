@@ -1,4 +1,5 @@
-//===- InputError.h - errors about what the user handed in -------------------------------------===//
+//===- InputError.h - errors about what the user handed in
+//-------------------------------------===//
 #ifndef MICA_FRONTEND_SUPPORT_INPUTERROR_H
 #define MICA_FRONTEND_SUPPORT_INPUTERROR_H
 
@@ -10,12 +11,12 @@
 
 namespace mica {
 
-/// The error `FILE: message`, on one line: control characters of either are escaped. `message` says what is wrong,
-/// where in brackets, and after a comma what to do.
+/// The error `FILE: message`, on one line: control characters of either are escaped. `message` says
+/// what is wrong, where in brackets, and after a comma what to do.
 llvm::Error inputError(llvm::StringRef file, const llvm::Twine &message);
 
-/// `text` in double quotes as it may stand in a message: control and non-ASCII bytes escaped, cut after 120 bytes.
-/// For everything that comes out of a file.
+/// `text` in double quotes as it may stand in a message: control and non-ASCII bytes escaped, cut
+/// after 120 bytes. For everything that comes out of a file.
 std::string inQuotes(llvm::StringRef text);
 
 } // namespace mica

@@ -1,4 +1,5 @@
-//===- Json.h - strict, bounded JSON ------------------------------------------------------------===//
+//===- Json.h - strict, bounded JSON
+//------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_SUPPORT_JSON_H
 #define MICA_FRONTEND_SUPPORT_JSON_H
 
@@ -15,8 +16,9 @@ struct JsonLimits {
   unsigned depth = 32;
 };
 
-/// Parses `text`, naming `file` in errors. Stricter than JSON asks for: a key that occurs twice in an object, NaN and
-/// infinities (Python writes them), numbers beyond double, and documents beyond `limits` are refused. Does not recurse.
+/// Parses `text`, naming `file` in errors. Stricter than JSON asks for: a key that occurs twice in
+/// an object, NaN and infinities (Python writes them), numbers beyond double, and documents beyond
+/// `limits` are refused. Does not recurse.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRef file,
                                             const JsonLimits &limits = {});
 

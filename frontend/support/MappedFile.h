@@ -1,4 +1,5 @@
-//===- MappedFile.h - a file as read-only memory ------------------------------------------------===//
+//===- MappedFile.h - a file as read-only memory
+//------------------------------------------------===//
 #ifndef MICA_FRONTEND_SUPPORT_MAPPEDFILE_H
 #define MICA_FRONTEND_SUPPORT_MAPPEDFILE_H
 
@@ -10,8 +11,8 @@
 
 namespace mica {
 
-/// A regular file mapped read-only. Its pages are file-backed: they count as cache, not as memory of the process, and
-/// can be dropped again. The file must not shrink while it is mapped.
+/// A regular file mapped read-only. Its pages are file-backed: they count as cache, not as memory
+/// of the process, and can be dropped again. The file must not shrink while it is mapped.
 class MappedFile {
 public:
   /// Refuses, naming the path, what is missing, unreadable, empty or not a regular file.

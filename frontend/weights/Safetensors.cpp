@@ -139,7 +139,8 @@ llvm::Expected<TensorInfo> EntryReader::read(uint64_t dataBytes) {
   return tensor;
 }
 
-/// The format promises that the data follow each other without gaps: anything else is a damaged or a crafted file.
+/// The format promises that the data follow each other without gaps: anything else is a damaged or
+/// a crafted file.
 llvm::Error checkContiguous(llvm::ArrayRef<TensorInfo> sorted, uint64_t dataBytes,
                             llvm::StringRef path) {
   uint64_t end = 0;
@@ -153,8 +154,9 @@ llvm::Error checkContiguous(llvm::ArrayRef<TensorInfo> sorted, uint64_t dataByte
     end += tensor.size;
   }
   if (end != dataBytes)
-    return inputError(path, "has " + llvm::Twine(dataBytes) + " bytes of data, but its tensors end at " +
-                                llvm::Twine(end) + "; fetch it again");
+    return inputError(path, "has " + llvm::Twine(dataBytes) +
+                                " bytes of data, but its tensors end at " + llvm::Twine(end) +
+                                "; fetch it again");
   return llvm::Error::success();
 }
 
@@ -164,7 +166,8 @@ llvm::Error checkMetadata(const llvm::json::Value &metadata, llvm::StringRef pat
     return inputError(path, "has a __metadata__ in its header that is not an object");
   for (const auto &[key, value] : *object)
     if (!value.getAsString())
-      return inputError(path, "has a __metadata__ entry " + inQuotes(key) + " that is not a string");
+      return inputError(path,
+                        "has a __metadata__ entry " + inQuotes(key) + " that is not a string");
   return llvm::Error::success();
 }
 

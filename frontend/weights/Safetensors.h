@@ -1,4 +1,5 @@
-//===- Safetensors.h - the header of a safetensors file -----------------------------------------===//
+//===- Safetensors.h - the header of a safetensors file
+//-----------------------------------------===//
 #ifndef MICA_FRONTEND_WEIGHTS_SAFETENSORS_H
 #define MICA_FRONTEND_WEIGHTS_SAFETENSORS_H
 
@@ -10,12 +11,13 @@
 
 namespace mica {
 
-/// Reads the header of the safetensors file `bytes`: a little-endian u64 length, a JSON object of that length, then the
-/// data. Returns its tensors in the order of their data. `path` names the file in errors.
+/// Reads the header of the safetensors file `bytes`: a little-endian u64 length, a JSON object of
+/// that length, then the data. Returns its tensors in the order of their data. `path` names the
+/// file in errors.
 ///
-/// Refused: a length beyond the file or beyond 100 MB; JSON that is broken, deep or repeats a name; unknown element types;
-/// sizes that are negative, overflow, or disagree with shape and type; data that overlap, leave gaps, or end before or
-/// after the file does.
+/// Refused: a length beyond the file or beyond 100 MB; JSON that is broken, deep or repeats a name;
+/// unknown element types; sizes that are negative, overflow, or disagree with shape and type; data
+/// that overlap, leave gaps, or end before or after the file does.
 llvm::Expected<std::vector<TensorInfo>> readSafetensorsHeader(llvm::ArrayRef<uint8_t> bytes,
                                                               llvm::StringRef path);
 

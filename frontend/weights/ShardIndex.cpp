@@ -2,8 +2,10 @@
 
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
+#include "frontend/support/MappedFile.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace mica {
 
@@ -15,13 +17,15 @@ static bool isPlainName(llvm::StringRef name) {
          name.find_first_of(llvm::StringRef("/\\\0", 3)) == llvm::StringRef::npos;
 }
 
-/// Fills `index.files` with the distinct names of `map`, sorted, so that nothing depends on the order in the file.
+/// Fills `index.files` with the distinct names of `map`, sorted, so that nothing depends on the
+/// order in the file.
 static llvm::Error collectFiles(const llvm::json::Object &map, llvm::StringRef path,
                                 ShardIndex &index) {
   for (const auto &[tensor, value] : map) {
     auto file = value.getAsString();
     if (!file || !isPlainName(*file))
-      return inputError(path, "places tensor " + inQuotes(tensor) + " in " + inQuotes(shown(value)) +
+      return inputError(path, "places tensor " + inQuotes(tensor) + " in " +
+                                  inQuotes(shown(value)) +
                                   ", which is not the plain name of a .safetensors file");
     index.files.push_back(file->str());
   }
@@ -33,11 +37,12 @@ static llvm::Error collectFiles(const llvm::json::Object &map, llvm::StringRef p
   return llvm::Error::success();
 }
 
-llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path) {
-  auto root = readJsonObject(path, indexLimits);
+llvm::Expected<ShardIndex> shardIndexFrom(llvm::StringRef text, llvm::StringRef path) {
+  auto root = parseJson(text, path, indexLimits);
   if (!root)
     return root.takeError();
-  const llvm::json::Object *map = root->getObject("weight_map");
+  const llvm::json::Object *object = root->getAsObject();
+  const llvm::json::Object *map = object ? object->getObject("weight_map") : nullptr;
   if (!map || map->empty())
     return inputError(path, "has no weight_map with tensors in it");
   ShardIndex index;
@@ -47,6 +52,13 @@ llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path) {
     index.tensors[llvm::StringRef(tensor)] =
         llvm::lower_bound(index.files, *value.getAsString()) - index.files.begin();
   return index;
+}
+
+llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path) {
+  auto file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  return shardIndexFrom(llvm::toStringRef(file->bytes()), path);
 }
 
 } // namespace mica

@@ -1,4 +1,5 @@
-//===- ShardIndex.h - model.safetensors.index.json ----------------------------------------------===//
+//===- ShardIndex.h - model.safetensors.index.json
+//----------------------------------------------===//
 #ifndef MICA_FRONTEND_WEIGHTS_SHARDINDEX_H
 #define MICA_FRONTEND_WEIGHTS_SHARDINDEX_H
 
@@ -17,8 +18,12 @@ struct ShardIndex {
   llvm::StringMap<unsigned> tensors; ///< tensor name to index into `files`
 };
 
-/// Reads the index at `path`. A shard's name must be a plain *.safetensors name: it can point nowhere outside the folder.
+/// Reads the index at `path`. A shard's name must be a plain *.safetensors name: it can point
+/// nowhere outside the folder.
 llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path);
+
+/// The same for the index's text; `path` names it in errors.
+llvm::Expected<ShardIndex> shardIndexFrom(llvm::StringRef text, llvm::StringRef path);
 
 } // namespace mica
 

@@ -1,4 +1,5 @@
-//===- TensorInfo.h - one stored tensor ---------------------------------------------------------===//
+//===- TensorInfo.h - one stored tensor
+//---------------------------------------------------------===//
 #ifndef MICA_FRONTEND_WEIGHTS_TENSORINFO_H
 #define MICA_FRONTEND_WEIGHTS_TENSORINFO_H
 
@@ -12,11 +13,29 @@
 
 namespace mica {
 
-/// The element types that safetensors files can declare. Mica computes with F32, BF16 and F16; the others are known so
-/// that a tensor which nobody reads may have them.
+/// The element types that safetensors files can declare. Mica computes with F32, BF16 and F16; the
+/// others are known so that a tensor which nobody reads may have them.
 enum class StoredType {
-  F64, F32, F16, BF16, F8E4M3, F8E5M2, F8E8M0, F6E2M3, F6E3M2, F4,
-  I64, I32, I16, I8, U64, U32, U16, U8, Bool, C64,
+  F64,
+  F32,
+  F16,
+  BF16,
+  F8E4M3,
+  F8E5M2,
+  F8E8M0,
+  F6E2M3,
+  F6E3M2,
+  F4,
+  I64,
+  I32,
+  I16,
+  I8,
+  U64,
+  U32,
+  U16,
+  U8,
+  Bool,
+  C64,
 };
 
 /// The file's name of a type, e.g. "BF16"; the bits of one element; and the way back.
@@ -24,8 +43,9 @@ llvm::StringRef nameOf(StoredType type);
 unsigned bitsOf(StoredType type);
 std::optional<StoredType> storedTypeNamed(llvm::StringRef name);
 
-/// Where a tensor lies: `size` bytes at `offset` of its file, row-major, little-endian, not necessarily aligned to
-/// its elements. The shape is what the file declares, checked against `size`.
+/// Where a tensor lies: `size` bytes at `offset` of its file, row-major, little-endian, not
+/// necessarily aligned to its elements. The shape is what the file declares, checked against
+/// `size`.
 struct TensorInfo {
   std::string name;
   StoredType type = StoredType::F32;

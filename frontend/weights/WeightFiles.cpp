@@ -28,8 +28,8 @@ static llvm::Error noWeights(llvm::StringRef folder) {
     if (llvm::sys::fs::exists(pathIn(folder, other)))
       return inputError(pathIn(folder, other),
                         "is a pickle, which is not read, convert the model to safetensors");
-  return inputError(folder, "holds neither " + singleName + " nor " + indexName +
-                                ", fetch the weights");
+  return inputError(folder,
+                    "holds neither " + singleName + " nor " + indexName + ", fetch the weights");
 }
 
 bool WeightFiles::present(llvm::StringRef folder) {

@@ -1,4 +1,5 @@
-//===- WeightFiles.h - the weights of a model folder --------------------------------------------===//
+//===- WeightFiles.h - the weights of a model folder
+//--------------------------------------------===//
 #ifndef MICA_FRONTEND_WEIGHTS_WEIGHTFILES_H
 #define MICA_FRONTEND_WEIGHTS_WEIGHTFILES_H
 
@@ -12,12 +13,13 @@
 
 namespace mica {
 
-/// The safetensors files of a model folder, mapped. Holds names, shapes and places; the data stay in the files, so that
-/// memory does not grow with the model.
+/// The safetensors files of a model folder, mapped. Holds names, shapes and places; the data stay
+/// in the files, so that memory does not grow with the model.
 class WeightFiles {
 public:
-  /// Opens `folder`/model.safetensors or, where that is absent, the shards of model.safetensors.index.json, which must
-  /// hold exactly the tensors that the index names. Errors name the file, and the tensor where there is one.
+  /// Opens `folder`/model.safetensors or, where that is absent, the shards of
+  /// model.safetensors.index.json, which must hold exactly the tensors that the index names. Errors
+  /// name the file, and the tensor where there is one.
   static llvm::Expected<WeightFiles> open(llvm::StringRef folder);
 
   /// Whether `folder` has weights to open at all (a dry run has none).
@@ -32,7 +34,8 @@ public:
   /// The data of `tensor`; valid as long as this object lives.
   llvm::ArrayRef<uint8_t> bytes(const TensorInfo &tensor) const;
 
-  /// Says that the data of `tensor` were consumed: their pages are dropped, and read again if touched again.
+  /// Says that the data of `tensor` were consumed: their pages are dropped, and read again if
+  /// touched again.
   void release(const TensorInfo &tensor) const;
 
   /// The folder that was opened, for messages.

@@ -31,24 +31,23 @@ static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
   printer << stringifyEnum(attr.getValue());
 }
 
-/// The same where the attribute may be absent.
-static OptionalParseResult parseOptionalWord(OpAsmParser &parser, ComposeAttr &attr) {
-  for (Compose value : {Compose::Concat, Compose::Stack, Compose::Interleave})
-    if (succeeded(parser.parseOptionalKeyword(stringifyEnum(value)))) {
-      attr = ComposeAttr::get(parser.getContext(), value);
-      return success();
-    }
-  return std::nullopt;
-}
-
-static void printOptionalWord(OpAsmPrinter &printer, Operation *op, ComposeAttr attr) {
-  printWord(printer, op, attr);
-}
-
 #define GET_ATTRDEF_CLASSES
 #include "ir/Mica/MicaAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ir/Mica/MicaTypes.cpp.inc"
+/// concat, stack, interleave or nothing: an optional group of the assembly format cannot begin with a bare word.
+static ParseResult parseComposition(OpAsmParser &parser, ComposeAttr &compose) {
+  StringRef word;
+  if (succeeded(parser.parseOptionalKeyword(&word, {"concat", "stack", "interleave"})))
+    compose = ComposeAttr::get(parser.getContext(), *symbolizeCompose(word));
+  return success();
+}
+
+static void printComposition(OpAsmPrinter &printer, WeightOp, ComposeAttr compose) {
+  if (compose)
+    printer << stringifyCompose(compose.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "ir/Mica/MicaOps.cpp.inc"
 

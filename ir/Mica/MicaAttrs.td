@@ -102,7 +102,7 @@ def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, 
 def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
   let summary = "a matrix [N, K] stored in blocks of columns of the product";
   let description = [{
-    `#mica.packed<columns = 64, depth = 2, k_block = 32>` stores the matrix [N, K] as
+    It is the encoding of a weight's tensor type: `tensor<64x32xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>` stores the matrix [N, K] as
     [ceil(N / 64)][ceil(K / 32) * 32 / 2][64][2], zero where it is padded. Groups of `depth` values along K stand
     beside each other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
 

@@ -24,6 +24,8 @@ LogicalResult WeightOp::verify() {
     return emitOpError("needs a tensor type of static, non-empty shape");
   if (!type.getElementType().isF32() && !type.getElementType().isBF16() && !type.getElementType().isF16())
     return emitOpError() << "holds f32, bf16 or f16, got " << type.getElementType();
+  if (getCompose() && !getSources())
+    return emitOpError("says how it is composed, but not of what");
   int64_t count = getSourceNames().size();
   if (count == 0)
     return emitOpError("has an empty list of sources");
@@ -40,13 +42,29 @@ LogicalResult WeightOp::verify() {
   return success();
 }
 
-LogicalResult GetWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getWeightAttr());
+static LogicalResult verifyWeightSymbol(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &symbols) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, name);
   if (!weight)
-    return emitOpError() << "refers to " << getWeightAttr() << ", which is no mica.weight";
-  if (weight.getTensorType() != getResult().getType())
-    return emitOpError() << "has type " << getResult().getType() << ", but " << getWeightAttr() << " is "
-                         << weight.getTensorType();
+    return op->emitOpError() << "refers to " << name << ", which is no mica.weight";
+  if (weight.getTensorType() != type)
+    return op->emitOpError() << "has type " << type << ", but " << name << " is " << weight.getTensorType();
+  return success();
+}
+
+LogicalResult GetWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyWeightSymbol(*this, getWeightAttr(), getResult().getType(), symbols);
+}
+
+LogicalResult SelectWeightOp::verify() {
+  if (getWeights().empty())
+    return emitOpError("selects from an empty list of weights");
+  return success();
+}
+
+LogicalResult SelectWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (auto name : getWeights().getAsRange<FlatSymbolRefAttr>())
+    if (failed(verifyWeightSymbol(*this, name, getResult().getType(), symbols)))
+      return failure();
   return success();
 }
 

@@ -8,8 +8,9 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole blocks,
     that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices that are
     composed themselves, `parts` sources at a time are interleaved and the results stacked. Values of another precision
-    than the type's are rounded. `layout` is set at stage `kernels`;
-    `offset` and `bytes` say where the program stores the packed weight.
+    than the type's are rounded. At stage `kernels` the encoding of the type is the layout
+    (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that carries the weight;
+    `offset` and `bytes` say where the program stores it.
 
     Example:
     ```mlir
@@ -22,9 +23,9 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
                        OptionalAttr<StrArrayAttr>:$sources, OptionalAttr<Mica_ComposeAttr>:$compose,
                        DefaultValuedAttr<I64Attr, "1">:$parts,
-                       OptionalAttr<Mica_PackedLayoutAttr>:$layout, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes);
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes);
   let assemblyFormat = [{
-    $sym_name (`from` $sources^)? (custom<OptionalWord>($compose)^)? (`parts` `(` $parts^ `)`)? (`layout` `(` $layout^ `)`)?
+    $sym_name (`from` $sources^ custom<Composition>($compose))? (`parts` `(` $parts^ `)`)?
     (`at` $offset^)? (`bytes` $bytes^)? attr-dict `:` $type
   }];
   let hasVerifier = 1;
@@ -54,4 +55,26 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
   let arguments = (ins FlatSymbolRefAttr:$weight);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$weight attr-dict `:` type($result)";
+}
+
+def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the value of one of several weights of a type";
+  let description = [{
+    `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed weights.
+    The index must be inside of the list.
+
+    Example:
+    ```mlir
+    mica.weight @"layers.0.norm.weight" : tensor<64xf32>
+    mica.weight @"layers.1.norm.weight" : tensor<64xf32>
+    func.func @select_weight(%layer: index) -> tensor<64xf32> {
+      %norm = mica.select_weight [@"layers.0.norm.weight", @"layers.1.norm.weight"][%layer] : tensor<64xf32>
+      return %norm : tensor<64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$weights, Index:$index);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$weights `[` $index `]` attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }

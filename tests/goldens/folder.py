@@ -52,8 +52,7 @@ def prompt_ids(vocab, seed):
 
 
 def greedy(logits_of, prompt):
-    """The prompt's logits and GREEDY ids by full prefills; also the smallest relative margin met.
-    """
+    """The prompt's logits and GREEDY ids by full prefills; and the smallest relative margin met."""
     ids, worst, first = list(prompt), math.inf, None
     for _ in range(GREEDY):
         logits = logits_of(ids)

@@ -81,6 +81,10 @@ def choose(path, logits_of):
     return chosen
 
 
+def lines(entries):
+    return "[\n    " + ",\n    ".join(json.dumps(e) for e in entries) + "\n  ]"
+
+
 def make(classes, path):
     logits_of, own, generation = load(classes, path)
     tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
@@ -104,8 +108,15 @@ def make(classes, path):
     texts = [{"text": t, "ids": tokenizer.encode(t).ids} for t in TEXTS]
     commit = authors.COMMITS[generation][:7]
     made_by = f"MiniMind generation {generation}, commit {commit}, torch {torch.__version__}"
-    content = {"made_by": made_by, "runs": entries, "tokenizer": texts}
-    (path / "golden.json").write_text(json.dumps(content, indent=1) + "\n")
+    (path / "golden.json").write_text(
+        '{\n  "made_by": '
+        + json.dumps(made_by)
+        + ',\n  "runs": '
+        + lines(entries)
+        + ',\n  "tokenizer": '
+        + lines(texts)
+        + "\n}\n"
+    )
 
 
 def main():

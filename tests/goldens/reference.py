@@ -164,8 +164,7 @@ def experts(s: Spec, w, p, x, trace):
 
 
 def forward(s: Spec, w, ids, trace=None):
-    """Logits [S, V] of one sequence; `trace` receives (chosen experts, margin) of every MoE layer.
-    """
+    """Logits [S, V] of one sequence; `trace` receives (chosen experts, margin) per MoE layer."""
     trace = [] if trace is None else trace
     x = w["model.embed_tokens.weight"][ids]
     norms = ("input_layernorm.weight", "post_attention_layernorm.weight")

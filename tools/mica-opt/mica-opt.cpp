@@ -1,7 +1,10 @@
 //===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ---------------===//
 
+#include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/lowering/Passes.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
+#include "passes/pipelines/Stages.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -10,6 +13,13 @@
 
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
+  mica::cpu::registerCodegenPasses();
+  mica::cpu::registerMicaCpuLoweringPasses();
+  mlir::PassPipelineRegistration<>("mica-kernels-to-loops", "stage kernels => stage loops", [](mlir::OpPassManager &pm) {
+    mica::cpu::buildLoopsPipeline(pm, /*bf16Dot=*/false);
+  });
+  mica::registerPasses();
+  mica::registerPipelines();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

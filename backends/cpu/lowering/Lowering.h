@@ -27,6 +27,11 @@ template <typename... Parts> std::string specOf(const Parts &...parts) {
   return text;
 }
 
+/// The name of a product's kernel: `base_NxK`.
+inline std::string productName(llvm::StringRef base, int64_t n, int64_t k) {
+  return (base + "_" + llvm::Twine(n) + "x" + llvm::Twine(k)).str();
+}
+
 /// Caches and packed weights as tensors of their physical shapes; everything else stays.
 class PhysicalTypeConverter : public mlir::TypeConverter {
 public:

@@ -19,7 +19,7 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
     Value rows = launch.rowsOf(operands.getX());
     ProductSpec product{spec.experts, gate.getDimSize(1), /*bias=*/false, /*accumulate=*/false};
     auto logitsType = RankedTensorType::get({ShapedType::kDynamic, spec.experts}, rewriter.getF32Type());
-    Value logits = launch("linear", specOf(product.n, product.k, false), launch.constant(roundUp(product.n, kBlockColumns) / kBlockColumns),
+    Value logits = launch(productName("linear", product.n, product.k), specOf(product.n, product.k, false), launch.constant(roundUp(product.n, kBlockColumns) / kBlockColumns),
                           operands.getOperands(), launch.empty(logitsType, rows),
                           [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, product); })[0];
     rewriter.replaceOp(op, launch("moe_gate", specOf(stringifyScoring(spec.scoring), spec.normalize), rows, logits,
@@ -47,11 +47,11 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
     auto tasks = [&](int64_t n) { return launch.constant(experts * (roundUp(n, kBlockColumns) / kBlockColumns)); };
     Type inputType = cast<RankedTensorType>(op.getX().getType()).getElementType();
     auto hidden = RankedTensorType::get({ShapedType::kDynamic, choices, inner}, inputType);
-    Value h = launch("experts_up", specOf(inner, stringifyActivation(op.getActivation())), tasks(inner),
+    Value h = launch(productName("experts_up", inner, k), specOf(inner, stringifyActivation(op.getActivation())), tasks(inner),
                      {operands.getX(), routes[0], routes[1], operands.getGate()}, launch.empty(hidden, rows),
                      [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, inner, k, op.getActivation()); })[0];
     auto partType = RankedTensorType::get({ShapedType::kDynamic, choices, columns}, rewriter.getF32Type());
-    Value parts = launch("experts_down", specOf(columns), tasks(columns), {h, routes[0], routes[1], operands.getDown()},
+    Value parts = launch(productName("experts_down", columns, inner), specOf(columns), tasks(columns), {h, routes[0], routes[1], operands.getDown()},
                          launch.empty(partType, rows),
                          [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, columns, inner); })[0];
     bool accumulate = !!op.getResidual();

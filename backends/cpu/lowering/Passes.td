@@ -22,7 +22,8 @@ def VerifyInPlace : Pass<"mica-verify-in-place", "::mlir::ModuleOp"> {
   let summary = "proves that no cache is ever copied";
   let description = [{
     Follows every cache argument of the entry functions through views, calls and loops. A copy from or to one of its
-    buffers, or a buffer of a cache's shape that is allocated anew, is an error that names the append which caused it.
+    buffers, or a buffer of a cache's shape that is allocated anew, is an error that names the append which caused it. Entry
+    functions must return the caches that they received; the results are dropped.
   }];
 }
 

@@ -12,8 +12,8 @@ using namespace mica::cpu;
 
 void mica::cpu::buildLoopsPipeline(OpPassManager &pm, bool bf16Dot) {
   pm.addPass(createLowerToExec({bf16Dot}));
+  // No CSE here: it would make one empty tensor, and so one buffer, of several.
   pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;

@@ -46,7 +46,7 @@ struct Product {
     SmallVector<Value> inputs{x, weight};
     if (bias)
       inputs.push_back(bias);
-    StringRef name = residual ? "linear_residual" : "linear";
+    std::string name = productName(residual ? "linear_residual" : "linear", n, k);
     Value blocks = launch.constant(roundUp(n, kBlockColumns) / kBlockColumns);
     return launch(name, specOf(n, k, spec.bias), blocks, inputs, target,
                   [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, spec); })[0];
@@ -89,7 +89,7 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     auto type = cast<RankedTensorType>(op.getType());
     int64_t inner = type.getDimSize(1), k = cast<RankedTensorType>(op.getWeight().getType()).getDimSize(1);
-    rewriter.replaceOp(op, launch("gated_linear", specOf(inner, k, stringifyActivation(op.getActivation())),
+    rewriter.replaceOp(op, launch(productName("gated_linear", inner, k), specOf(inner, k, stringifyActivation(op.getActivation())),
                                   launch.constant(roundUp(inner, kBlockColumns) / kBlockColumns), operands.getOperands(),
                                   launch.empty(type, launch.rowsOf(operands.getX())), [&](KernelBuilder &b, ValueRange args) {
                                     emitGatedProduct(b, args, inner, k, op.getActivation());

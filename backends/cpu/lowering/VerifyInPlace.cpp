@@ -30,6 +30,9 @@ struct VerifyInPlacePass : mica::cpu::impl::VerifyInPlaceBase<VerifyInPlacePass>
     while (!worklist.empty())
       for (OpOperand &use : worklist.pop_back_val().getUses())
         follow(use, symbols);
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (isEntry(function))
+        dropResults(function);
     getOperation().walk([&](memref::AllocOp alloc) {
       if (cacheTypes.contains(alloc.getType()))
         fail(alloc, alloc.getResult());
@@ -41,6 +44,18 @@ private:
   static bool isCache(Type type) {
     auto buffer = dyn_cast<MemRefType>(type);
     return buffer && buffer.getRank() == 5;
+  }
+
+  /// An entry hands its caches back in the memory in which it received them, so that there is nothing to return.
+  void dropResults(func::FuncOp function) {
+    auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+    for (Value result : ret.getOperands())
+      if (!isa<BlockArgument>(result)) {
+        ret.emitError("returns a cache that is not the one it received: every append must happen in place");
+        return signalPassFailure();
+      }
+    ret->setOperands({});
+    function.setType(FunctionType::get(&getContext(), function.getArgumentTypes(), {}));
   }
 
   void reach(Value value) {

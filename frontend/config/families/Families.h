@@ -1,4 +1,5 @@
-//===- Families.h - the families' files, for the registry only -----------------------------------===//
+//===- Families.h - the families' files, for the registry only
+//-----------------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_FAMILIES_FAMILIES_H
 #define MICA_FRONTEND_CONFIG_FAMILIES_FAMILIES_H
 

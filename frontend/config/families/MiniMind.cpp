@@ -1,5 +1,5 @@
-// MiniMind (github.com/jingyaogong/minimind), whose three generations share the model_type. The constants are those of
-// the authors' code: generation 1 at 58e3af0, 2 at c090b69, 3 at d65ef2c.
+// MiniMind (github.com/jingyaogong/minimind), whose three generations share the model_type. The
+// constants are those of the authors' code: generation 1 at 58e3af0, 2 at c090b69, 3 at d65ef2c.
 
 #include "frontend/config/families/Families.h"
 
@@ -160,7 +160,7 @@ std::vector<Sign> signsIn(const FamilyEvidence &evidence) {
   if (!evidence.hasTensor)
     return signs;
   if (evidence.hasTensor("model.layers.0.self_attn.q_norm.weight"))
-    signs.push_back({3, "the q_norm tensors"});
+    signs.push_back({3, "the tensor \"model.layers.0.self_attn.q_norm.weight\""});
   else if (evidence.hasTensor("model.embed_tokens.weight"))
     signs.push_back({2, "the absence of q_norm tensors"});
   else if (evidence.hasTensor("tok_embeddings.weight"))

@@ -4,7 +4,8 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Both sizes of Qwen3 norm their queries and keys per head, with a head size of its own that defaults to 128.
+// Both sizes of Qwen3 norm their queries and keys per head, with a head size of its own that
+// defaults to 128.
 static constexpr KeyRule attentionKeys[] = {
     {"attention_bias", &H::attentionBias, {}, false},
     {"head_dim", &H::headDim, ranges::headDim, int64_t(128)},

@@ -67,3 +67,24 @@ func.func @f() {
   %0 = mica.get_weight @w : tensor<5xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op says how it is composed, but not of what}}
+"mica.weight"() <{sym_name = "w", type = tensor<4xf32>, compose = #mica<compose concat>}> : () -> ()
+
+// -----
+
+func.func @f(%i: index) {
+  // expected-error @+1 {{'mica.select_weight' op selects from an empty list of weights}}
+  %0 = mica.select_weight [][%i] : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%i: index) {
+  // expected-error @+1 {{'mica.select_weight' op refers to @f, which is no mica.weight}}
+  %0 = mica.select_weight [@f][%i] : tensor<4xf32>
+  return
+}

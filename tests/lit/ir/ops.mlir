@@ -19,13 +19,15 @@ mica.weight @stack from ["0", "1"] stack : tensor<2x4x4xf32>
 mica.weight @interleave from ["gate", "up"] interleave : tensor<128x4xf32>
 // CHECK: mica.weight @stacked_pairs from ["0.gate", "0.up", "1.gate", "1.up"] stack parts(2) : tensor<2x128x4xf32>
 mica.weight @stacked_pairs from ["0.gate", "0.up", "1.gate", "1.up"] stack parts(2) : tensor<2x128x4xf32>
-// CHECK: mica.weight @placed layout(<columns = 64, depth = 2, k_block = 32>) at 4096 bytes 8192 : tensor<4x4xbf16>
-mica.weight @placed layout(#mica.packed<columns = 64, depth = 2, k_block = 32>) at 4096 bytes 8192 : tensor<4x4xbf16>
+// CHECK: mica.weight @placed at 4096 bytes 8192 : tensor<4x4xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>
+mica.weight @placed at 4096 bytes 8192 : tensor<4x4xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>
 
 // CHECK-LABEL: func.func @weights
-func.func @weights() {
+func.func @weights(%layer: index) {
   // CHECK: mica.get_weight @plain : tensor<4x4xf16>
   %0 = mica.get_weight @plain : tensor<4x4xf16>
+  // CHECK: mica.select_weight [@plain, @plain][%{{.*}}] : tensor<4x4xf16>
+  %1 = mica.select_weight [@plain, @plain][%layer] : tensor<4x4xf16>
   return
 }
 

@@ -14,9 +14,9 @@ struct Tokenizer::Decoder::State {
   }
 
   std::string pieceText(int32_t id) {
-    std::string text(table.pieceFlags[id] & PieceFlags::unknown && !table.unknownText.empty()
-                         ? table.unknownText
-                         : table.piece(id));
+    if ((table.pieceFlags[id] & PieceFlags::unknown) && !table.unknownText.empty())
+      return std::string(table.unknownText); // its spaces are not the text's
+    std::string text(table.piece(id));
     if (atStart && firstToken && table.decoderStart == DecoderStart::FirstToken)
       replaceAll(text, table.stripped, "");
     for (const Replacement &entry : table.replacements)
@@ -61,9 +61,14 @@ Tokenizer::Decoder::~Decoder() = default;
 
 std::string Tokenizer::Decoder::push(int32_t id) {
   State &s = *state;
-  if (id < 0 || id >= s.tokenizer.size() || (!s.printSpecial && s.tokenizer.isSpecial(id)))
+  if (id < 0 || id >= s.tokenizer.size())
     return {};
   std::string out;
+  if (!s.printSpecial && s.tokenizer.isSpecial(id)) {
+    if (s.table.pieceFlags[id] & PieceFlags::control) // ends a run of bytes, unprinted as it is
+      s.stream.flush(out, /*perByte=*/true);
+    return out;
+  }
   if (s.table.has(ModelFlags::byteLevel)) {
     // All bytes are one stream; an ill-formed part becomes one U+FFFD.
     s.stream.push(s.pieceText(id), out, /*perByte=*/false);

@@ -1,4 +1,5 @@
-// Unigram as sentencepiece computes it: the best path over all pieces, by dynamic programming in f32.
+// Unigram as sentencepiece computes it: the best path over all pieces, by dynamic programming. Sums are f64: of the
+// versions in use that is the newest (f32 ones differ in ties such as - -- against -- -).
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
@@ -53,20 +54,20 @@ private:
 
   struct Node {
     int32_t id = unreached;
-    float score = 0;
+    double score = 0;
     size_t start = 0;
   };
 
   /// Carries the best path that ends at `at` over every piece that starts there.
   void extend(std::string_view word, size_t at, std::vector<Node> &nodes) const {
     size_t charBytes = charLength(word[at]);
-    float here = nodes[at].score;
+    double here = nodes[at].score;
     bool coversChar = false;
     auto offer = [&](size_t length, int32_t id, double score) {
       Node &target = nodes[at + length];
       double candidate = score + here;
       if (target.id == unreached || candidate > target.score)
-        target = {id, static_cast<float>(candidate), at};
+        target = {id, candidate, at};
     };
     search.forEach(word.substr(at), [&](size_t length, int32_t id) {
       uint8_t flags = table.pieceFlags[id];
@@ -83,7 +84,8 @@ private:
 
   const Table &table;
   PrefixSearch search;
-  float unknownScore = 0, highest = std::numeric_limits<float>::lowest();
+  // sentencepiece starts its maximum of the (negative) log probabilities at the smallest positive float.
+  float unknownScore = 0, highest = std::numeric_limits<float>::min();
 };
 
 } // namespace

@@ -1,0 +1,53 @@
+#include "frontend/tokenizer/JsonComponents.h"
+#include "frontend/tokenizer/UnicodeTables.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+namespace mica {
+
+using rt::tokenizer::NormalizerKind;
+
+static void readReplace(const JsonNode &node, TokenizerTable &table) {
+  node.allowKeys({"type", "pattern", "content"});
+  JsonNode pattern = node["pattern"];
+  if (pattern.isObject() && !pattern["Regex"].absent())
+    return pattern["Regex"].refuse("a Replace normalizer with a regular expression is not supported");
+  TokenizerTable::NormalizerStep step{NormalizerKind::Replace};
+  step.text = pattern["String"].string();
+  step.replacement = node["content"].string();
+  if (step.text.empty())
+    pattern["String"].refuse("an empty pattern");
+  table.normalizer.push_back(std::move(step));
+}
+
+void readNormalizer(const JsonNode &node, TokenizerTable &table) {
+  if (node.absent())
+    return;
+  std::string type = node["type"].string();
+  auto form = llvm::StringSwitch<std::optional<UnicodeForm>>(type)
+                  .Case("NFC", UnicodeForm::NFC)
+                  .Case("NFD", UnicodeForm::NFD)
+                  .Case("NFKC", UnicodeForm::NFKC)
+                  .Case("NFKD", UnicodeForm::NFKD)
+                  .Default(std::nullopt);
+  if (form) {
+    node.allowKeys({"type"});
+    table.normalizer.push_back(unicodeFormStep(*form));
+  } else if (type == "Sequence") {
+    node.allowKeys({"type", "normalizers"});
+    JsonNode steps = node["normalizers"];
+    for (size_t i = 0; i < steps.array().size(); ++i)
+      readNormalizer(steps.at(i), table);
+  } else if (type == "Prepend") {
+    node.allowKeys({"type", "prepend"});
+    TokenizerTable::NormalizerStep step{NormalizerKind::Prepend};
+    step.text = node["prepend"].string();
+    table.normalizer.push_back(std::move(step));
+  } else if (type == "Replace") {
+    readReplace(node, table);
+  } else {
+    node.refuseType(type, "normalizer");
+  }
+}
+
+} // namespace mica

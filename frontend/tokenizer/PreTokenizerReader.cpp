@@ -1,0 +1,140 @@
+#include "frontend/tokenizer/JsonComponents.h"
+#include "frontend/tokenizer/RegexTranslation.h"
+
+#include "frontend/support/InputError.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+namespace mica {
+
+using namespace rt::tokenizer;
+using Step = TokenizerTable::PreTokenizerStep;
+
+namespace {
+
+std::string builtIn(llvm::StringRef pattern) { return llvm::cantFail(translateRegex(pattern)); }
+
+SplitBehavior readBehavior(const JsonNode &node) {
+  std::string name = node.string();
+  auto behavior = llvm::StringSwitch<std::optional<SplitBehavior>>(name)
+                      .Case("Removed", SplitBehavior::Removed)
+                      .Case("Isolated", SplitBehavior::Isolated)
+                      .Case("MergedWithPrevious", SplitBehavior::MergedWithPrevious)
+                      .Case("MergedWithNext", SplitBehavior::MergedWithNext)
+                      .Case("Contiguous", SplitBehavior::Contiguous)
+                      .Default(std::nullopt);
+  if (!behavior)
+    node.refuse("the split behavior " + inQuotes(name) + " is not known");
+  return behavior.value_or(SplitBehavior::Isolated);
+}
+
+Step split(std::string pattern, SplitBehavior behavior, bool invert = false) {
+  Step step{PreTokenizerKind::Split};
+  step.text = std::move(pattern);
+  step.behavior = behavior;
+  step.invert = invert;
+  return step;
+}
+
+void readSplit(const JsonNode &node, TokenizerTable &table) {
+  node.allowKeys({"type", "pattern", "behavior", "invert"});
+  JsonNode pattern = node["pattern"];
+  std::string text;
+  if (pattern.isObject() && pattern["Regex"].absent()) {
+    text = escapeRegex(pattern["String"].string());
+  } else {
+    JsonNode regex = pattern.isObject() ? pattern["Regex"] : pattern;
+    llvm::Expected<std::string> translated = translateRegex(regex.string());
+    if (!translated)
+      return regex.refuse("a regular expression that cannot be used: " +
+                          llvm::toString(translated.takeError()));
+    text = std::move(*translated);
+  }
+  if (text.size() > maxPatternBytes)
+    pattern.refuse("a regular expression of absurd length");
+  table.preTokenizer.push_back(
+      split(std::move(text), readBehavior(node["behavior"]), node["invert"].boolean(false)));
+}
+
+void readByteLevel(const JsonNode &node, TokenizerTable &table) {
+  node.allowKeys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  if (node["add_prefix_space"].boolean(true))
+    table.preTokenizer.push_back({PreTokenizerKind::PrefixSpace});
+  if (node["use_regex"].boolean(true))
+    table.preTokenizer.push_back(isolate(gpt2Pattern()));
+  table.flags |= ModelFlags::byteLevel;
+}
+
+void readMetaspace(const JsonNode &node, TokenizerTable &table) {
+  node.allowKeys({"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
+  Step step{PreTokenizerKind::Metaspace};
+  step.text = node["replacement"].string("\u2581");
+  step.split = node["split"].boolean(true);
+  std::string scheme =
+      node["prepend_scheme"].string(node["add_prefix_space"].boolean(true) ? "always" : "never");
+  auto known = llvm::StringSwitch<std::optional<PrependScheme>>(scheme)
+                   .Case("never", PrependScheme::Never)
+                   .Case("first", PrependScheme::First)
+                   .Case("always", PrependScheme::Always)
+                   .Default(std::nullopt);
+  if (!known)
+    node["prepend_scheme"].refuse("the scheme " + inQuotes(scheme) + " is not known");
+  if (step.text.empty())
+    node["replacement"].refuse("an empty replacement");
+  step.scheme = known.value_or(PrependScheme::Never);
+  table.preTokenizer.push_back(std::move(step));
+}
+
+} // namespace
+
+std::string gpt2Pattern() {
+  return builtIn(
+      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
+}
+
+std::string qwen2Pattern() {
+  return builtIn(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+                 R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
+}
+
+Step isolate(std::string pattern) { return split(std::move(pattern), SplitBehavior::Isolated); }
+
+void readPreTokenizer(const JsonNode &node, TokenizerTable &table) {
+  if (node.absent())
+    return;
+  std::string type = node["type"].string();
+  if (table.flags & ModelFlags::byteLevel)
+    return node.refuse("the pre-tokenizer " + inQuotes(type) + " after ByteLevel is not supported");
+  if (type == "Sequence") {
+    node.allowKeys({"type", "pretokenizers"});
+    JsonNode steps = node["pretokenizers"];
+    for (size_t i = 0; i < steps.array().size(); ++i)
+      readPreTokenizer(steps.at(i), table);
+  } else if (type == "ByteLevel") {
+    readByteLevel(node, table);
+  } else if (type == "Split") {
+    readSplit(node, table);
+  } else if (type == "Digits") {
+    node.allowKeys({"type", "individual_digits"});
+    bool each = node["individual_digits"].boolean(false);
+    table.preTokenizer.push_back(
+        split("\\p{N}", each ? SplitBehavior::Isolated : SplitBehavior::Contiguous));
+  } else if (type == "Metaspace") {
+    readMetaspace(node, table);
+  } else if (type == "Whitespace") {
+    table.preTokenizer.push_back(
+        split(builtIn(R"(\w+|[^\w\s]+)"), SplitBehavior::Removed, /*invert=*/true));
+  } else if (type == "WhitespaceSplit") {
+    table.preTokenizer.push_back(split(builtIn(R"(\s)"), SplitBehavior::Removed));
+  } else if (type == "Punctuation") {
+    node.allowKeys({"type", "behavior"});
+    JsonNode behavior = node["behavior"];
+    table.preTokenizer.push_back(
+        split(R"([!-/:-@\[-`{-~\p{P}])",
+              behavior.absent() ? SplitBehavior::Isolated : readBehavior(behavior)));
+  } else {
+    node.refuseType(type, "pre-tokenizer");
+  }
+}
+
+} // namespace mica

@@ -1,0 +1,94 @@
+#include "frontend/tokenizer/ReadTokenizer.h"
+
+#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
+#include "frontend/support/MappedFile.h"
+#include "frontend/tokenizer/SentencePieceModel.h"
+#include "frontend/tokenizer/TokenizerConfig.h"
+#include "frontend/tokenizer/TokenizerJson.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+namespace mica {
+namespace {
+
+/// Published files reach 35 MB and two million values.
+constexpr JsonLimits limits{size_t(256) << 20, size_t(1) << 25, 32};
+
+std::string in(llvm::StringRef folder, llvm::StringRef name) {
+  llvm::SmallString<256> path(folder);
+  llvm::sys::path::append(path, name);
+  return path.str().str();
+}
+
+llvm::Expected<llvm::json::Value> readJson(llvm::StringRef path) {
+  auto object = readJsonObject(path, limits);
+  if (!object)
+    return object.takeError();
+  return llvm::json::Value(std::move(*object));
+}
+
+llvm::Expected<TokenizerBuilder> readJsonTokenizer(llvm::StringRef path) {
+  auto root = readJson(path);
+  return root ? readTokenizerJson(*root, path) : root.takeError();
+}
+
+llvm::Expected<TokenizerBuilder> readPieces(llvm::StringRef path) {
+  auto file = MappedFile::open(path);
+  return file ? readSentencePieceModel(llvm::toStringRef(file->bytes()), path) : file.takeError();
+}
+
+llvm::Expected<TokenizerBuilder> readPair(llvm::StringRef vocabPath, llvm::StringRef mergesPath) {
+  auto vocab = readJson(vocabPath);
+  if (!vocab)
+    return vocab.takeError();
+  auto merges = MappedFile::open(mergesPath);
+  if (!merges)
+    return merges.takeError();
+  return readVocabAndMerges(*vocab, vocabPath, llvm::toStringRef(merges->bytes()), mergesPath);
+}
+
+llvm::Error applyConfig(llvm::StringRef path, TokenizerSource source, TokenizerBuilder &builder) {
+  if (!llvm::sys::fs::exists(path))
+    return applyTokenizerConfig(nullptr, path, source, builder);
+  auto root = readJson(path);
+  return root ? applyTokenizerConfig(&*root, path, source, builder) : root.takeError();
+}
+
+/// What the run time would refuse (a pattern, say) is an error now.
+llvm::Error check(const TokenizerTable &table, llvm::StringRef path) {
+  std::vector<std::byte> bytes = table.serialise();
+  auto opened = rt::Tokenizer::load(bytes);
+  return opened ? llvm::Error::success()
+                : inputError(path, "a tokenizer that cannot be used: " + opened.error().message);
+}
+
+} // namespace
+
+llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef folder) {
+  std::string json = in(folder, "tokenizer.json"), model = in(folder, "tokenizer.model");
+  std::string vocab = in(folder, "vocab.json"), merges = in(folder, "merges.txt");
+  using llvm::sys::fs::exists;
+  auto finish = [&](llvm::Expected<TokenizerBuilder> builder, llvm::StringRef path,
+                    TokenizerSource source) -> llvm::Expected<std::optional<TokenizerTable>> {
+    if (!builder)
+      return builder.takeError();
+    if (auto error = applyConfig(in(folder, "tokenizer_config.json"), source, *builder))
+      return std::move(error);
+    if (auto error = check(builder->table, path))
+      return std::move(error);
+    return std::move(builder->table);
+  };
+  if (exists(json))
+    return finish(readJsonTokenizer(json), json, TokenizerSource::TokenizerJson);
+  if (exists(model))
+    return finish(readPieces(model), model, TokenizerSource::SentencePiece);
+  if (exists(vocab) && exists(merges))
+    return finish(readPair(vocab, merges), vocab, TokenizerSource::VocabAndMerges);
+  return std::nullopt;
+}
+
+} // namespace mica

@@ -1,0 +1,20 @@
+//===- ReadTokenizer.h - the tokenizer of a model folder ----------------------------------------===//
+#ifndef MICA_FRONTEND_TOKENIZER_READTOKENIZER_H
+#define MICA_FRONTEND_TOKENIZER_READTOKENIZER_H
+
+#include "frontend/tokenizer/TokenizerTable.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <optional>
+
+namespace mica {
+
+/// Reads tokenizer.json, else tokenizer.model, else vocab.json with merges.txt, and tokenizer_config.json beside it.
+/// Nothing when the folder has none of them. The table is checked: the run time will open its bytes.
+llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef modelFolder);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_TOKENIZER_READTOKENIZER_H

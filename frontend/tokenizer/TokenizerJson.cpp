@@ -1,0 +1,180 @@
+#include "frontend/tokenizer/TokenizerJson.h"
+
+#include "frontend/support/InputError.h"
+#include "frontend/tokenizer/ByteAlphabet.h"
+#include "frontend/tokenizer/JsonComponents.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+namespace mica {
+
+using namespace rt::tokenizer;
+
+namespace {
+
+void readVocab(const JsonNode &node, TokenizerBuilder &builder) {
+  const llvm::json::Object &vocab = node.object();
+  if (vocab.empty() || vocab.size() > maxPieces)
+    return node.refuse("a vocabulary of " + llvm::Twine(vocab.size()) + " pieces");
+  // In the order of ids, so that gaps are judged against what is there.
+  std::vector<std::pair<int64_t, llvm::StringRef>> entries;
+  for (const auto &entry : vocab) {
+    auto id = entry.second.getAsInteger();
+    if (!id)
+      return node[entry.first].refuse("a whole number is expected");
+    entries.emplace_back(*id, entry.first);
+  }
+  llvm::sort(entries);
+  for (const auto &[id, spelling] : entries)
+    builder.addPiece(spelling, id, node);
+}
+
+/// The merges under construction, with what repeats among them.
+class MergeList {
+public:
+  MergeList(TokenizerBuilder &builder, const JsonNode &where) : builder(builder), where(where) {}
+
+  void add(llvm::StringRef left, llvm::StringRef right, size_t index) {
+    auto leftId = builder.find(left), rightId = builder.find(right);
+    auto merged = builder.find((left + right).str());
+    if (!leftId || !rightId || !merged)
+      return where.refuseAt(index, "the merge of " + inQuotes(left) + " and " + inQuotes(right) +
+                                       " needs pieces that the vocabulary lacks");
+    if (!seen.insert({*leftId, *rightId}).second)
+      return where.refuseAt(index, "the merge of " + inQuotes(left) + " and " + inQuotes(right) +
+                                       " occurs twice");
+    builder.table.merges.push_back({static_cast<uint32_t>(*leftId), static_cast<uint32_t>(*rightId),
+                                    static_cast<uint32_t>(*merged)});
+  }
+  /// "left right"
+  void addLine(llvm::StringRef line, size_t index) {
+    auto [left, right] = line.split(' ');
+    if (left.empty() || right.empty() || right.contains(' '))
+      return where.refuseAt(index, "a merge is two pieces with a space between, not " +
+                                       inQuotes(line));
+    add(left, right, index);
+  }
+
+private:
+  TokenizerBuilder &builder;
+  const JsonNode &where;
+  llvm::DenseSet<std::pair<int32_t, int32_t>> seen;
+};
+
+void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
+  const llvm::json::Array &list = node.array();
+  if (list.size() > maxMerges)
+    return node.refuse("an absurd number of merges");
+  MergeList merges(builder, node);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const llvm::json::Array *pair = list[i].getAsArray();
+    auto left = pair && pair->size() == 2 ? (*pair)[0].getAsString() : std::nullopt;
+    auto right = pair && pair->size() == 2 ? (*pair)[1].getAsString() : std::nullopt;
+    if (left && right)
+      merges.add(*left, *right, i);
+    else if (auto line = list[i].getAsString())
+      merges.addLine(*line, i);
+    else
+      node.refuseAt(i, "a merge is two pieces");
+  }
+}
+
+void setByteIds(TokenizerBuilder &builder) {
+  bool byteLevel = builder.table.flags & ModelFlags::byteLevel;
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string spelling = byteLevel ? byteLevelChar(static_cast<uint8_t>(byte))
+                                     : "<0x" + llvm::utohexstr(byte, false, 2) + ">";
+    builder.table.byteIds[byte] = builder.find(spelling).value_or(-1);
+  }
+}
+
+void readModel(const JsonNode &node, TokenizerBuilder &builder) {
+  std::string type = node["type"].string("BPE"); // old files leave it out
+  if (type != "BPE")
+    return node.refuseType(type, "model");
+  node.allowKeys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                  "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges", "cache_capacity"});
+  for (llvm::StringRef key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (!node[key].string("").empty())
+      node[key].refuse("marks inside words are not supported");
+  if (!node["dropout"].absent())
+    node["dropout"].refuse("dropout makes ids random, set it to null");
+  auto flag = [&](llvm::StringRef key, uint32_t bit) {
+    builder.table.flags |= node[key].boolean(false) ? bit : 0;
+  };
+  flag("fuse_unk", ModelFlags::fuseUnknown);
+  flag("byte_fallback", ModelFlags::byteFallback);
+  flag("ignore_merges", ModelFlags::ignoreMerges);
+  readVocab(node["vocab"], builder);
+  readMerges(node["merges"], builder);
+  setByteIds(builder);
+  if (!node["unk_token"].absent()) {
+    auto unknown = builder.find(node["unk_token"].string());
+    if (!unknown)
+      node["unk_token"].refuse("the vocabulary lacks this piece");
+    builder.table.unknownId = unknown.value_or(-1);
+  }
+}
+
+void readAddedTokens(const JsonNode &node, TokenizerBuilder &builder) {
+  if (node.absent())
+    return;
+  for (size_t i = 0; i < node.array().size(); ++i) {
+    JsonNode token = node.at(i);
+    builder.readAddedToken(token, token["id"].integer(0, maxPieces - 1));
+  }
+}
+
+} // namespace
+
+llvm::Expected<TokenizerBuilder> readTokenizerJson(const llvm::json::Value &root,
+                                                   llvm::StringRef file) {
+  Problem problem(file);
+  JsonNode node(&root, "", problem);
+  TokenizerBuilder builder;
+  // Truncation and padding serve batches in training; a prompt is neither cut nor filled.
+  node.allowKeys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                  "post_processor", "decoder", "model"});
+  readNormalizer(node["normalizer"], builder.table);
+  readPreTokenizer(node["pre_tokenizer"], builder.table);
+  readDecoder(node["decoder"], builder.table, builder.bytePieces);
+  if (!problem.found())
+    readModel(node["model"], builder);
+  readAddedTokens(node["added_tokens"], builder);
+  if (!problem.found())
+    readPostProcessor(node["post_processor"], builder.table);
+  if (problem.found())
+    return problem.take();
+  return builder;
+}
+
+llvm::Expected<TokenizerBuilder> readVocabAndMerges(const llvm::json::Value &vocab,
+                                                    llvm::StringRef vocabFile,
+                                                    llvm::StringRef merges,
+                                                    llvm::StringRef mergesFile) {
+  TokenizerBuilder builder;
+  builder.table.flags = ModelFlags::byteLevel;
+  Problem problem(vocabFile), mergesProblem(mergesFile);
+  readVocab(JsonNode(&vocab, "", problem), builder);
+  if (problem.found())
+    return problem.take();
+  JsonNode where(nullptr, "merges", mergesProblem);
+  MergeList list(builder, where);
+  size_t line = 0;
+  for (; !merges.empty() && !mergesProblem.found(); ++line) {
+    llvm::StringRef text;
+    std::tie(text, merges) = merges.split('\n');
+    text.consume_back("\r");
+    if (text.empty() || (line == 0 && text.starts_with("#version")))
+      continue;
+    list.addLine(text, line);
+  }
+  if (mergesProblem.found())
+    return mergesProblem.take();
+  setByteIds(builder);
+  return builder;
+}
+
+} // namespace mica

@@ -1,0 +1,67 @@
+#include "frontend/tokenizer/UnicodeTables.h"
+
+#include <unicode/uchar.h>
+#include <unicode/unorm2.h>
+#include <unicode/utf16.h>
+
+namespace mica {
+namespace {
+
+constexpr UChar32 hangulFirst = 0xAC00, hangulLast = 0xD7A3; // composed by arithmetic at run time
+
+/// The code points of the decomposition that `lookUp` gives for `point`; empty when there is none.
+template <typename LookUp>
+std::vector<uint32_t> decomposition(LookUp lookUp, const UNormalizer2 *form, UChar32 point) {
+  UChar units[64]; // the longest is 18 units
+  UErrorCode status = U_ZERO_ERROR;
+  int32_t length = lookUp(form, point, units, 64, &status);
+  std::vector<uint32_t> out;
+  if (length <= 0 || U_FAILURE(status))
+    return out;
+  for (int32_t i = 0; i < length;) {
+    UChar32 part;
+    U16_NEXT(units, i, length, part);
+    out.push_back(static_cast<uint32_t>(part));
+  }
+  return out;
+}
+
+void addCompositions(const UNormalizer2 *canonical, TokenizerTable::NormalizerStep &step) {
+  for (UChar32 point = 0x80; point <= UCHAR_MAX_VALUE; ++point) {
+    auto pair = decomposition(unorm2_getRawDecomposition, canonical, point);
+    if (pair.size() != 2 || unorm2_composePair(canonical, pair[0], pair[1]) != point)
+      continue;
+    if (point >= hangulFirst && point <= hangulLast)
+      continue;
+    step.compositions.insert(step.compositions.end(),
+                             {pair[0], pair[1], static_cast<uint32_t>(point)});
+  }
+}
+
+} // namespace
+
+TokenizerTable::NormalizerStep unicodeFormStep(UnicodeForm form) {
+  TokenizerTable::NormalizerStep step{rt::tokenizer::NormalizerKind::UnicodeForm};
+  step.compose = form == UnicodeForm::NFC || form == UnicodeForm::NFKC;
+  bool compatibility = form == UnicodeForm::NFKC || form == UnicodeForm::NFKD;
+  UErrorCode status = U_ZERO_ERROR;
+  const UNormalizer2 *canonical = unorm2_getNFCInstance(&status);
+  const UNormalizer2 *used = compatibility ? unorm2_getNFKCInstance(&status) : canonical;
+  for (UChar32 point = 0x80; point <= UCHAR_MAX_VALUE; ++point) {
+    if (uint8_t itsClass = u_getCombiningClass(point))
+      step.classes.insert(step.classes.end(), {static_cast<uint32_t>(point), itsClass});
+    if (point >= hangulFirst && point <= hangulLast)
+      continue;
+    auto parts = decomposition(unorm2_getDecomposition, used, point);
+    if (parts.empty())
+      continue;
+    step.decompositions.push_back(static_cast<uint32_t>(point));
+    step.decompositions.push_back(static_cast<uint32_t>(parts.size()));
+    step.decompositions.insert(step.decompositions.end(), parts.begin(), parts.end());
+  }
+  if (step.compose)
+    addCompositions(canonical, step);
+  return step;
+}
+
+} // namespace mica

@@ -1,0 +1,16 @@
+//===- UnicodeTables.h - facts about Unicode for the program, taken from ICU --------------------===//
+#ifndef MICA_FRONTEND_TOKENIZER_UNICODETABLES_H
+#define MICA_FRONTEND_TOKENIZER_UNICODETABLES_H
+
+#include "frontend/tokenizer/TokenizerTable.h"
+
+namespace mica {
+
+enum class UnicodeForm { NFC, NFD, NFKC, NFKD };
+
+/// The normaliser step of a form, with its tables.
+TokenizerTable::NormalizerStep unicodeFormStep(UnicodeForm form);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_TOKENIZER_UNICODETABLES_H

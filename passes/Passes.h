@@ -1,0 +1,29 @@
+//===- Passes.h - graph-to-graph passes of Mica -------------------*- C++ -*-===//
+//
+// One entry per pass in Passes.td. The order in which they run lives in pipelines/Stages.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_PASSES_PASSES_H
+#define MICA_PASSES_PASSES_H
+
+#include "ir/Mica/Mica.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mica {
+
+/// The element type of weights or caches.
+enum class Precision { F32, BF16 };
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+
+} // namespace mica
+
+#endif // MICA_PASSES_PASSES_H

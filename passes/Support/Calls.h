@@ -1,0 +1,40 @@
+//===- Calls.h - functions changed together with their calls -----*- C++ -*-===//
+
+#ifndef MICA_PASSES_SUPPORT_CALLS_H
+#define MICA_PASSES_SUPPORT_CALLS_H
+
+#include "ir/Mica/Mica.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mica {
+
+/// The calls of a private function that nothing but calls refers to; nothing when it may be called
+/// from elsewhere.
+std::optional<llvm::SmallVector<mlir::func::CallOp>> findCalls(mlir::func::FuncOp function);
+
+/// Adds an argument in front of argument `index`; `values` holds what each of `calls` passes.
+mlir::BlockArgument insertArgument(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
+                                   unsigned index, mlir::Type type, mlir::Location loc,
+                                   llvm::ArrayRef<mlir::func::CallOp> calls,
+                                   mlir::ValueRange values);
+
+/// Removes unused arguments, and at the calls what they were given where no one else needs it.
+void eraseArguments(mlir::RewriterBase &rewriter, mlir::func::FuncOp function,
+                    const llvm::BitVector &indices, llvm::ArrayRef<mlir::func::CallOp> calls);
+
+/// Makes the type of `function` agree with its body after the types of arguments or results have
+/// changed.
+void updateFunctionType(mlir::func::FuncOp function);
+
+/// Applies `convert` to every cache type in the module: values, function types and what is read
+/// from caches.
+void convertCaches(mlir::ModuleOp module, llvm::function_ref<KvCacheType(KvCacheType)> convert);
+
+/// The name of the model's module that `loc` stands for, e.g. "model.layers.*.self_attn.q_proj",
+/// else file and line.
+std::string describePlace(mlir::Location loc);
+
+} // namespace mica
+
+#endif // MICA_PASSES_SUPPORT_CALLS_H

@@ -1,0 +1,60 @@
+//===- Checks.cpp - entry functions and living dialects -----------------------===//
+
+#include "passes/Verify/Checks.h"
+
+using namespace mlir;
+using namespace mica;
+
+/// tensor<?xT> for the index vectors, tensor<?xVxf32> for the logits.
+static bool isRows(Type type, size_t rank, Type element) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getElementType() == element &&
+         static_cast<size_t>(tensor.getRank()) == rank && tensor.isDynamicDim(0) &&
+         (rank == 1 || !tensor.isDynamicDim(1));
+}
+
+static LogicalResult verifyEntry(func::FuncOp entry) {
+  constexpr size_t kIndexVectors = 4;
+  Builder builder(entry.getContext());
+  ArrayRef<Type> inputs = entry.getFunctionType().getInputs(),
+                 results = entry.getFunctionType().getResults();
+  bool fits = inputs.size() >= kIndexVectors &&
+              results.size() == inputs.size() - kIndexVectors + 1 &&
+              isRows(results.front(), 2, builder.getF32Type()) &&
+              results.drop_front() == inputs.drop_front(kIndexVectors) &&
+              llvm::all_of(results.drop_front(), llvm::IsaPred<KvCacheType>) &&
+              llvm::all_of(inputs.take_front(kIndexVectors),
+                           [&](Type type) { return isRows(type, 1, builder.getI32Type()); });
+  if (fits)
+    return success();
+  return entry.emitOpError("@")
+         << entry.getSymName()
+         << " must be (tokens, sequences, positions, outputs : tensor<?xi32>, caches...) -> "
+            "(logits : tensor<?xVxf32>, the same caches...)";
+}
+
+LogicalResult mica::verifyEntries(ModuleOp module) {
+  bool found = false;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      return function.emitOpError("@") << function.getSymName() << " has no body";
+    if (function.isPrivate())
+      continue;
+    found = true;
+    if (failed(verifyEntry(function)))
+      return failure();
+  }
+  if (!found)
+    return module.emitOpError(
+        "has no public function @main, which is where a step of the model starts");
+  return success();
+}
+
+LogicalResult mica::verifyDialects(ModuleOp module, ArrayRef<StringRef> dialects, StringRef stage) {
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    if (isa<ModuleOp>(op) || llvm::is_contained(dialects, op->getName().getDialectNamespace()))
+      return WalkResult::advance();
+    return op->emitOpError("is not allowed at stage `") << stage << "`";
+  });
+  return failure(result.wasInterrupted());
+}

@@ -1,0 +1,124 @@
+//===- Stages.cpp - the stages of compilation and the way between them ------===//
+
+#include "passes/pipelines/Stages.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/Error.h"
+
+using namespace mlir;
+using namespace mica;
+
+static constexpr std::array<StageInfo, kStageCount> kStages{{
+    {Stage::Model, "model", "mica ops as the model's modules have them, imported and checked"},
+    {Stage::Fused, "fused", "mica ops after fusion, with precision assigned"},
+    {Stage::Kernels, "kernels", "mica ops with a chosen implementation and layout each"},
+    {Stage::Loops, "loops", "linalg, vector, scf and memref, bufferised, caches in place"},
+    {Stage::Llvm, "llvm", "the LLVM dialect"},
+    {Stage::Ll, "ll", "optimised LLVM IR"},
+    {Stage::Asm, "asm", "assembly"},
+    {Stage::Obj, "obj", "an object file"},
+    {Stage::Exe, "exe", "the program"},
+}};
+
+ArrayRef<StageInfo> mica::getStages() { return kStages; }
+
+const StageInfo &mica::getStageInfo(Stage stage) { return kStages[static_cast<size_t>(stage)]; }
+
+std::optional<Stage> mica::parseStage(StringRef name) {
+  for (const StageInfo &info : kStages)
+    if (info.name == name)
+      return info.stage;
+  return std::nullopt;
+}
+
+// Alive afterwards: mica, func, arith.
+void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
+  pm.addPass(createVerifyModel());
+  pm.addPass(createAssignPrecision({options.weights, options.kv}));
+  pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
+  // Gate and up first: they would otherwise be merged like any products of the same rows.
+  pm.addPass(createFuseGatedLinear());
+  pm.addPass(createMergeLinears());
+  pm.addNestedPass<func::FuncOp>(createFuseResidual());
+  pm.addNestedPass<func::FuncOp>(createFuseQkvAppend());
+  pm.addPass(createHoistRopeTables());
+  pm.addNestedPass<func::FuncOp>(createFuseCasts());
+  pm.addPass(createVerifyFused());
+}
+
+// Alive afterwards: mica, func, arith, scf.
+void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
+  pm.addPass(createVerifyKernels());
+}
+
+StageTable StageTable::graphStages() {
+  StageTable table;
+  table.set(Stage::Fused, buildModelToFused);
+  table.set(Stage::Kernels, buildFusedToKernels);
+  return table;
+}
+
+llvm::Error StageTable::buildPipeline(OpPassManager &pm, Stage from, Stage to,
+                                      const StageOptions &options) const {
+  auto fail = [](const llvm::Twine &message) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+  };
+  if (to < from)
+    return fail("stage `" + getStageInfo(to).name + "` is before stage `" +
+                getStageInfo(from).name + "`");
+  auto begin = static_cast<size_t>(from) + 1, end = static_cast<size_t>(to) + 1;
+  for (size_t stage = begin; stage < end; ++stage)
+    if (!builders[stage])
+      return fail("no passes lead to stage `" + kStages[stage].name + "`");
+  for (size_t stage = begin; stage < end; ++stage)
+    builders[stage](pm, options);
+  return llvm::Error::success();
+}
+
+namespace {
+auto precisions() {
+  return llvm::cl::values(clEnumValN(Precision::F32, "f32", "32 bits"),
+                          clEnumValN(Precision::BF16, "bf16", "upper 16 bits of f32"));
+}
+
+/// The options of the named pipelines of mica-opt.
+struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
+  StageOptions defaults;
+
+  Option<Precision> weights{*this, "weights", llvm::cl::desc("precision of matrices"),
+                            llvm::cl::init(defaults.weights), precisions()};
+  Option<Precision> kv{*this, "kv", llvm::cl::desc("precision of caches"),
+                       llvm::cl::init(defaults.kv), precisions()};
+  Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_few` function"),
+                           llvm::cl::init(defaults.crossing)};
+  Option<int64_t> manyRows{*this, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
+                           llvm::cl::init(defaults.manyRows)};
+  Option<int64_t> minWork{*this, "min-work",
+                          llvm::cl::desc("multiply-adds from which a library call pays"),
+                          llvm::cl::init(defaults.minWork)};
+  Option<bool> onednnF32{*this, "onednn-f32", llvm::cl::desc("oneDNN is fast for f32"),
+                         llvm::cl::init(defaults.onednnF32)};
+  Option<bool> onednnBf16{*this, "onednn-bf16", llvm::cl::desc("oneDNN is fast for bf16"),
+                          llvm::cl::init(defaults.onednnBf16)};
+
+  StageOptions get() const {
+    return {weights, kv, crossing, manyRows, minWork, onednnF32, onednnBf16};
+  }
+};
+} // namespace
+
+void mica::registerPipelines() {
+  static const auto add = [](StringRef name, StringRef help, auto build) {
+    PassPipelineRegistration<PipelineOptions>(
+        name, help,
+        [build](OpPassManager &pm, const PipelineOptions &options) { build(pm, options.get()); });
+  };
+  add("mica-to-fused", "stage `model` -> `fused`", buildModelToFused);
+  add("mica-fused-to-kernels", "stage `fused` -> `kernels`", buildFusedToKernels);
+  add("mica-to-kernels", "stage `model` -> `kernels`",
+      [](OpPassManager &pm, const StageOptions &options) {
+        buildModelToFused(pm, options);
+        buildFusedToKernels(pm, options);
+      });
+}

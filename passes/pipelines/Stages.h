@@ -1,0 +1,85 @@
+//===- Stages.h - the stages of compilation and the way between them -*- C++ -*-===//
+//
+// The only place where the order of passes lives. Each stage is reached from the one before it by a
+// builder, which ends with the verifier of the stage's border. This library knows how to reach
+// `fused` and `kernels`; backends add the rest.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_PASSES_PIPELINES_STAGES_H
+#define MICA_PASSES_PIPELINES_STAGES_H
+
+#include "passes/Passes.h"
+
+#include "mlir/Pass/PassOptions.h"
+
+#include <array>
+
+namespace mica {
+
+enum class Stage { Model, Fused, Kernels, Loops, Llvm, Ll, Asm, Obj, Exe };
+inline constexpr size_t kStageCount = 9;
+
+struct StageInfo {
+  Stage stage;
+  llvm::StringRef name;
+  llvm::StringRef help;
+};
+
+/// All stages in order.
+llvm::ArrayRef<StageInfo> getStages();
+const StageInfo &getStageInfo(Stage stage);
+/// The stage of that name, or nothing.
+std::optional<Stage> parseStage(llvm::StringRef name);
+
+/// What the pipelines can be told. Defaults are those of the passes.
+struct StageOptions {
+  Precision weights = Precision::F32;
+  Precision kv = Precision::F32;
+  /// The most rows that generated kernels compute at decoding.
+  int64_t crossing = 16;
+  /// Where a library call pays: see mica-select-kernels.
+  int64_t manyRows = 64;
+  int64_t minWork = 262144;
+  bool onednnF32 = true;
+  bool onednnBf16 = true;
+};
+
+/// Adds to a pipeline over a module what leads from the stage before to a stage.
+using StageBuilder = std::function<void(mlir::OpPassManager &, const StageOptions &)>;
+
+/// How each stage is reached from the one before it.
+class StageTable {
+public:
+  /// The graph-to-graph stages: `fused` and `kernels`.
+  static StageTable graphStages();
+
+  /// Says how `stage` is reached.
+  void set(Stage stage, StageBuilder builder) {
+    builders[static_cast<size_t>(stage)] = std::move(builder);
+  }
+  /// Whether `stage` can be reached by a pipeline of passes.
+  bool has(Stage stage) const { return static_cast<bool>(builders[static_cast<size_t>(stage)]); }
+
+  /// Adds what leads from `from` to `to`; fails, with nothing added, when `to` is before `from` or
+  /// a stage on the way has no builder.
+  llvm::Error buildPipeline(mlir::OpPassManager &pm, Stage from, Stage to,
+                            const StageOptions &options) const;
+
+private:
+  std::array<StageBuilder, kStageCount> builders;
+};
+
+/// Stage `model` -> `fused`; begins with the verifier of `model`, which is the border of the
+/// frontend.
+void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
+
+/// Stage `fused` -> `kernels`.
+void buildFusedToKernels(mlir::OpPassManager &pm, const StageOptions &options);
+
+/// Makes `--mica-to-fused`, `--mica-fused-to-kernels` and `--mica-to-kernels` known to mica-opt.
+void registerPipelines();
+
+} // namespace mica
+
+#endif // MICA_PASSES_PIPELINES_STAGES_H

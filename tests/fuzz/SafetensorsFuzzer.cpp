@@ -1,0 +1,23 @@
+#include "frontend/weights/Safetensors.h"
+
+#include <cstdlib>
+
+/// Whatever the header says, tensors that are returned lie inside of the file, one behind the
+/// other.
+static void checkPlaces(llvm::ArrayRef<mica::TensorInfo> tensors, uint64_t size) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    uint64_t end = tensors[i].offset + tensors[i].size;
+    uint64_t limit = i + 1 < tensors.size() ? tensors[i + 1].offset : size;
+    if (end < tensors[i].offset || end != limit)
+      std::abort();
+  }
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  auto tensors = mica::readSafetensorsHeader({data, size}, "fuzz");
+  if (tensors)
+    checkPlaces(*tensors, size);
+  else
+    llvm::consumeError(tensors.takeError());
+  return 0;
+}

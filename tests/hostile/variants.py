@@ -1,0 +1,349 @@
+"""The broken variants: a name, what the error must mention, and how to break the folder.
+
+A variant changes the parts of a Folder before it is written, or, with `after`, the written files.
+"""
+import json
+import os
+import shutil
+
+VARIANTS = []
+
+Q_PROJ = "model.layers.0.self_attn.q_proj.weight"
+SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+
+
+def variant(mention, after=None):
+    def register(function):
+        VARIANTS.append((function.__name__.replace("_", "-"), mention, function, after))
+        return function
+
+    return register
+
+
+# --- the header of model.safetensors -----------------------------------------------------------------------------
+
+
+@variant("declares a header of")
+def header_length_lies(folder):
+    folder.header_length = 2**63
+
+
+@variant("declares a header of")
+def header_longer_than_the_file(folder):
+    folder.header_length = len(folder.weights()) + 1
+
+
+@variant("is not valid JSON")
+def header_cut_in_the_middle(folder):
+    folder.header_text = json.dumps(folder.header).encode()[:100]
+
+
+@variant("nests deeper")
+def header_nests_deep(folder):
+    folder.header_text = b'{"a":' + b"[" * 200000
+
+
+@variant("occurs twice")
+def header_repeats_a_name(folder):
+    text = json.dumps(folder.header)
+    folder.header_text = (text[:-1] + ', "model.norm.weight": {}}').encode()
+
+
+@variant("is not valid JSON")
+def header_is_binary(folder):
+    folder.header_text = bytes(range(128, 256))
+
+
+@variant("bytes of data")
+def data_truncated(folder):
+    folder.data = folder.data[:-4]
+
+
+@variant("bytes of data")
+def data_trailing(folder):
+    folder.data += b"more"
+
+
+@variant("overlaps")
+def offsets_overlap(folder):
+    entry = folder.header["model.norm.weight"]
+    entry["data_offsets"] = [offset - 4 for offset in entry["data_offsets"]]
+
+
+@variant("leaves a gap")
+def offsets_leave_a_gap(folder):
+    entry = folder.header["model.norm.weight"]
+    entry["data_offsets"] = [offset + 4 for offset in entry["data_offsets"]]
+    folder.data += b"gap!"
+
+
+@variant("not a range")
+def offsets_run_backwards(folder):
+    folder.header[Q_PROJ]["data_offsets"].reverse()
+
+
+@variant("overflows")
+def shape_overflows(folder):
+    folder.header[Q_PROJ]["shape"] = [2**32, 2**33]
+
+
+@variant("needs")
+def shape_disagrees_with_the_size(folder):
+    folder.header[Q_PROJ]["shape"] = [64, 63]
+
+
+@variant("has the dimension -64")
+def shape_negative(folder):
+    folder.header[Q_PROJ]["shape"] = [-64, -64]
+
+
+@variant("unknown dtype")
+def type_unknown(folder):
+    folder.header[Q_PROJ]["dtype"] = "F31"
+
+
+@variant("is no safetensors file")
+def weights_too_short(folder):
+    folder.header_text, folder.data = b"", b""
+    folder.extra["model.safetensors"] = b"abc"
+
+
+@variant("is empty")
+def weights_empty(folder):
+    folder.extra["model.safetensors"] = b""
+
+
+@variant("model.safetensors")
+def weights_missing(folder):
+    folder.extra["model.safetensors"] = None
+
+
+@variant("is a pickle")
+def weights_pickled(folder):
+    folder.extra["model.safetensors"] = None
+    folder.extra["pytorch_model.bin"] = b"\x80\x02."
+
+
+# --- tensors that do not fit the config ------------------------------------------------------------------------
+
+
+@variant(Q_PROJ)
+def tensor_missing(folder):
+    folder.rebuild(lambda name: name != Q_PROJ)
+
+
+@variant("has no place")
+def tensor_surplus(folder):
+    folder.add("model.layers.0.self_attn.q_proj.bias", (64,), b"\0" * 256)
+
+
+@variant("has the shape [32, 128], expected [64, 64]")
+def tensor_of_wrong_shape(folder):
+    folder.header[Q_PROJ]["shape"] = [32, 128]
+
+
+@variant("has the type I32")
+def tensor_of_wrong_type(folder):
+    folder.header[Q_PROJ]["dtype"] = "I32"
+
+
+@variant("differs from")
+def tied_head_differs(folder):
+    folder.add("lm_head.weight", (128, 64), b"\0" * (128 * 64 * 4))
+
+
+@variant("is missing")
+def untied_head_missing(folder):
+    folder.config["tie_word_embeddings"] = False
+
+
+# --- shards ----------------------------------------------------------------------------------------------------
+
+
+def shard(folder, place):
+    """Moves all weights into the first shard of an index that says `place` of each tensor."""
+    folder.weights_name = SHARDS[0]
+    names = [name for name in folder.header if name != "__metadata__"]
+    index = {"metadata": {}, "weight_map": {name: place(name) for name in names}}
+    folder.extra["model.safetensors.index.json"] = json.dumps(index).encode()
+
+
+@variant(SHARDS[1])
+def shard_missing(folder):
+    shard(folder, lambda name: SHARDS[1] if name == Q_PROJ else SHARDS[0])
+
+
+@variant("plain name")
+def shard_outside_of_the_folder(folder):
+    shard(folder, lambda name: "../" + SHARDS[0])
+
+
+@variant("does not hold it")
+def index_names_too_much(folder):
+    shard(folder, lambda name: SHARDS[0])
+    index = json.loads(folder.extra["model.safetensors.index.json"])
+    index["weight_map"]["model.extra.weight"] = SHARDS[0]
+    folder.extra["model.safetensors.index.json"] = json.dumps(index).encode()
+
+
+@variant("does not place there")
+def index_names_too_little(folder):
+    shard(folder, lambda name: SHARDS[0])
+    index = json.loads(folder.extra["model.safetensors.index.json"])
+    del index["weight_map"][Q_PROJ]
+    folder.extra["model.safetensors.index.json"] = json.dumps(index).encode()
+
+
+@variant("is not valid JSON")
+def index_broken(folder):
+    shard(folder, lambda name: SHARDS[0])
+    folder.extra["model.safetensors.index.json"] = b'{"weight_map": {'
+
+
+# --- config.json -------------------------------------------------------------------------------------------------
+
+
+@variant("rms_norm_eps")
+def config_not_a_number(folder):
+    folder.config["rms_norm_eps"] = float("nan")
+
+
+@variant("rope_theta")
+def config_infinite(folder):
+    folder.config["rope_theta"] = float("inf")
+
+
+@variant("out of range")
+def config_number_too_large(folder):
+    folder.config_text = json.dumps(folder.config).replace("10000.0", "1e999").encode()
+
+
+@variant("hidden_size")
+def config_absurd_size(folder):
+    folder.config["hidden_size"] = 2**62
+
+
+@variant("vocab_size")
+def config_negative_size(folder):
+    folder.config["vocab_size"] = -128
+
+
+@variant("num_attention_heads")
+def config_zero_heads(folder):
+    folder.config["num_attention_heads"] = 0
+
+
+@variant("do not divide")
+def config_heads_do_not_divide(folder):
+    folder.config["num_key_value_heads"] = 3
+
+
+@variant("must be even")
+def config_odd_head(folder):
+    folder.config["head_dim"] = 15
+
+
+@variant("num_hidden_layers")
+def config_text_for_a_number(folder):
+    folder.config["num_hidden_layers"] = "2"
+
+
+@variant("has no key")
+def config_key_missing(folder):
+    del folder.config["intermediate_size"]
+
+
+@variant("attention_chunk_size")
+def config_key_unknown(folder):
+    folder.config["attention_chunk_size"] = 16
+
+
+@variant("quantization_config")
+def config_quantised(folder):
+    folder.config["quantization_config"] = {"bits": 4}
+
+
+@variant("model_type")
+def config_unknown_model(folder):
+    folder.config["model_type"] = "transmogrifier"
+
+
+@variant("dynamic")
+def config_unknown_scaling(folder):
+    folder.config["rope_scaling"] = {"type": "dynamic", "factor": 2.0}
+
+
+@variant("nests deeper")
+def config_nests_deep(folder):
+    folder.config_text = b'{"a":' * 100000
+
+
+@variant("occurs twice")
+def config_repeats_a_key(folder):
+    folder.config_text = json.dumps(folder.config)[:-1].encode() + b', "hidden_size": 128}'
+
+
+@variant("is larger than")
+def config_huge(folder):
+    folder.config_text = json.dumps(folder.config).encode() + b" " * (5 << 20)
+
+
+@variant("is not valid JSON")
+def config_truncated(folder):
+    folder.config_text = json.dumps(folder.config).encode()[:-20]
+
+
+@variant("does not hold a JSON object")
+def config_is_a_list(folder):
+    folder.config_text = b"[1, 2]"
+
+
+@variant("config.json")
+def config_missing(folder):
+    folder.extra["config.json"] = None
+
+
+@variant("eos")
+def end_token_outside_of_the_vocabulary(folder):
+    folder.config["eos_token_id"] = -7
+
+
+@variant("temperature")
+def generation_config_absurd(folder):
+    folder.extra["generation_config.json"] = b'{"temperature": -3}'
+
+
+# --- what is no file ----------------------------------------------------------------------------------------------
+
+
+def directory_instead(name):
+    def apply(path):
+        os.remove(os.path.join(path, name))
+        os.mkdir(os.path.join(path, name))
+
+    return apply
+
+
+@variant("is a directory", after=directory_instead("config.json"))
+def config_is_a_directory(folder):
+    pass
+
+
+@variant("is a directory", after=directory_instead("model.safetensors"))
+def weights_are_a_directory(folder):
+    pass
+
+
+def fifo_instead(path):
+    os.remove(os.path.join(path, "config.json"))
+    os.mkfifo(os.path.join(path, "config.json"))
+
+
+@variant("is not a regular file", after=fifo_instead)
+def config_is_a_pipe(folder):
+    pass
+
+
+@variant("does not exist", after=shutil.rmtree)
+def folder_missing(folder):
+    pass

@@ -1,0 +1,101 @@
+// RUN: mica-opt %s --mica-lower-to-exec --split-input-file --verify-diagnostics
+
+func.func private @product_without_layout(%x: tensor<?x32xf32>, %w: tensor<64x32xf32>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{'mica.linear' op multiplies by a weight without a packed layout}}
+  // expected-error @+1 {{failed to legalize operation 'mica.linear' that was explicitly marked illegal}}
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x32xf32>, tensor<64x32xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
+func.func private @product_without_kernel(%x: tensor<?x32xf32>, %w: tensor<64x32xf32, #f32>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{'mica.linear' op has no kernel chosen}}
+  // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
+  %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<64x32xf32, #f32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
+func.func private @gated_by_onednn(%x: tensor<?x32xf32>, %w: tensor<128x32xf32, #f32>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{is lowered as one generated kernel only: decompose it for oneDNN}}
+  // expected-error @+1 {{failed to legalize operation 'mica.gated_linear'}}
+  %y = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x32xf32>, tensor<128x32xf32, #f32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+func.func private @append_without_layout(%x: tensor<?x2x8xf32>, %k: !mica.kv_cache<1 x 2 x 8 x f32>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> !mica.kv_cache<1 x 2 x 8 x f32> {
+  // expected-error @+2 {{appends to a cache without a layout}}
+  // expected-error @+1 {{failed to legalize operation 'mica.kv_append'}}
+  %n = mica.kv_append %x, %k[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !mica.kv_cache<1 x 2 x 8 x f32>
+  return %n : !mica.kv_cache<1 x 2 x 8 x f32>
+}
+
+// -----
+
+func.func private @attention_over_no_cache(%q: tensor<?x2x8xf32>, %k: tensor<?x?x2x8xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  // expected-error @+2 {{attends to keys and values that are not read from one layer of the caches}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+func.func private @attention_with_padding(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %m: tensor<?x?xi1>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{has a key_mask: programs run ragged batches, which need no padding}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) key_mask(%m : tensor<?x?xi1>) causal scale(0.5)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+func.func private @attention_without_mask(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{has mask full: programs decode causally}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) full scale(0.5)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+func.func private @gate_without_layout(%x: tensor<?x32xf32>, %g: tensor<4x32xf32>) -> tensor<?x1xf32> {
+  // expected-error @+2 {{has a gate without a packed layout}}
+  // expected-error @+1 {{failed to legalize operation 'mica.moe_gate'}}
+  %w, %e = mica.moe_gate %x, %g softmax k(1) : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x1xf32>, tensor<?x1xi32>
+  return %w : tensor<?x1xf32>
+}
+
+// -----
+
+func.func private @experts_unmerged(%x: tensor<?x32xf32>, %w: tensor<?x1xf32>, %e: tensor<?x1xi32>, %g: tensor<4x64x32xf32>, %d: tensor<4x32x64xf32>) -> tensor<?x32xf32> {
+  // expected-error @+2 {{is lowered with gate and up merged and packed}}
+  // expected-error @+1 {{failed to legalize operation 'mica.moe_experts'}}
+  %y = mica.moe_experts %x, %w, %e, %g, %d up(%g : tensor<4x64x32xf32>) silu inner(64)
+      : tensor<?x32xf32>, tensor<?x1xf32>, tensor<?x1xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+mica.weight @w at 0 bytes 128 : tensor<32xf32>
+func.func private @weight_in_a_layer() -> tensor<32xf32> {
+  // expected-error @+2 {{fetches a weight outside of an entry function: pass it as an argument}}
+  // expected-error @+1 {{failed to legalize operation 'mica.get_weight'}}
+  %w = mica.get_weight @w : tensor<32xf32>
+  return %w : tensor<32xf32>
+}

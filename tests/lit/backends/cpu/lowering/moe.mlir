@@ -1,0 +1,18 @@
+// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s
+
+#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
+
+// CHECK-LABEL: func.func private @moe
+// CHECK: exec.launch @linear_4x32
+// CHECK: %[[GATE:.*]]:2 = exec.launch @moe_gate
+// CHECK: %[[ROUTE:.*]]:2 = exec.launch @moe_route tasks(%c1{{.*}}) ins(%[[GATE]]#1
+// CHECK: %[[H:.*]] = exec.launch @experts_up_48x32 tasks(%c4{{.*}}) ins(%arg0, %[[ROUTE]]#0, %[[ROUTE]]#1, %arg2
+// CHECK: %[[PARTS:.*]] = exec.launch @experts_down_32x48 tasks(%c4{{.*}}) ins(%[[H]]
+// CHECK: exec.launch @experts_combine tasks(%{{.*}}) ins(%[[PARTS]], %[[GATE]]#0 {{.*}} outs(%arg0
+func.func private @moe(%x: tensor<?x32xf32>, %gate: tensor<4x32xf32, #f32>, %gate_up: tensor<4x128x32xf32, #f32>,
+    %down: tensor<4x32x48xf32, #f32>) -> tensor<?x32xf32> {
+  %w, %e = mica.moe_gate %x, %gate softmax k(2) normalize : tensor<?x32xf32>, tensor<4x32xf32, #f32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %y = mica.moe_experts %x, %w, %e, %gate_up, %down residual(%x : tensor<?x32xf32>) silu inner(48)
+      : tensor<?x32xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32xf32, #f32>, tensor<4x32x48xf32, #f32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}

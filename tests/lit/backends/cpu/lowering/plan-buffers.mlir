@@ -1,0 +1,73 @@
+// RUN: mica-opt %s --mica-plan-buffers --split-input-file --verify-diagnostics | FileCheck %s
+
+// The buffers of the layer stand behind those of the entry. %a and %c are not alive together and share memory; %b is alive with both.
+// 64 floats per row are 256 bytes, 16 are 64: 320 for the layer, 64 for the entry; 256 fixed bytes for the table.
+// CHECK: mica.scratch_fixed = 256 : i64, mica.scratch_per_row = 384 : i64
+module {
+  func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x64xf32>) { return }
+  func.func private @back(%begin: index, %end: index, %x: memref<?x64xf32>, %y: memref<?x16xf32>) { return }
+  func.func private @fixed(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<60xf32>) { return }
+  // CHECK-LABEL: func.func private @layer
+  // CHECK-SAME: %[[SCRATCH:[a-z0-9]+]]: memref<?xi8>)
+  func.func private @layer(%x: memref<?x16xf32>) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %rows = memref.dim %x, %zero : memref<?x16xf32>
+    // CHECK: memref.view %[[SCRATCH]][%[[A:.*]]][%{{.*}}] : memref<?xi8> to memref<?x64xf32>
+    %a = memref.alloc(%rows) : memref<?x64xf32>
+    exec.launch @kernel tasks(%one) ins(%x : memref<?x16xf32>) outs(%a : memref<?x64xf32>)
+    // CHECK: memref.view %[[SCRATCH]][%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x16xf32>
+    %b = memref.alloc(%rows) : memref<?x16xf32>
+    exec.launch @back tasks(%one) ins(%a : memref<?x64xf32>) outs(%b : memref<?x16xf32>)
+    %c = memref.alloc(%rows) : memref<?x64xf32>
+    exec.launch @kernel tasks(%one) ins(%b : memref<?x16xf32>) outs(%c : memref<?x64xf32>)
+    exec.launch @back tasks(%one) ins(%c : memref<?x64xf32>) outs(%x : memref<?x16xf32>)
+    %t = memref.alloc() : memref<60xf32>
+    exec.launch @fixed tasks(%one) ins(%x : memref<?x16xf32>) outs(%t : memref<60xf32>)
+    return
+  }
+  // CHECK-LABEL: func.func @main
+  func.func @main(%tokens: memref<?xi32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+    %zero = arith.constant 0 : index
+    %rows = memref.dim %tokens, %zero : memref<?xi32>
+    %x = memref.alloc(%rows) : memref<?x16xf32>
+    // CHECK: %[[REST:.*]] = memref.view %{{.*}}[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?xi8>
+    // CHECK: call @layer(%{{.*}}, %[[REST]])
+    call @layer(%x) : (memref<?x16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+module {
+  func.func @nested(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    scf.for %i = %zero to %n step %one {
+      // expected-error @+1 {{allocates inside of a loop or branch, which has no place in the plan}}
+      %x = memref.alloc(%n) : memref<?x16xf32>
+    }
+    return
+  }
+}
+
+// -----
+
+module {
+  func.func @quadratic(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+    // expected-error @+1 {{allocates a buffer whose size is not linear in the number of rows}}
+    %x = memref.alloc(%n, %n) : memref<?x?xf32>
+    return
+  }
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{takes no rows, so that its buffers have no size}}
+  func.func @no_rows(%n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<8xf32>) {
+    %x = memref.alloc(%n) : memref<?x16xf32>
+    return
+  }
+}

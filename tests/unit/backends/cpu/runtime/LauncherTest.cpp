@@ -1,0 +1,290 @@
+// The launcher with a program attached, as a user starts it.
+#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
+
+#include <cstdio>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+using namespace mica;
+using namespace mica::test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+struct Outcome {
+  int status;
+  std::string out, err;
+};
+
+std::string contents(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+std::string joined(const rt::Tokens &tokens) {
+  std::string text;
+  for (int32_t token : tokens)
+    text += (text.empty() ? "" : " ") + std::to_string(token);
+  return text + "\n";
+}
+
+class LauncherTest : public testing::Test {
+protected:
+  void SetUp() override { writeFakeProgram(program, MICA_LAUNCHER, fakeManifest()); }
+
+  Outcome shell(const std::string &command) {
+    std::string out = folder.file("stdout"), err = folder.file("stderr");
+    int status = std::system(("{ " + command + "; } >" + out + " 2>" + err).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contents(out),
+            contents(err)};
+  }
+  Outcome run(const std::string &arguments) { return shell(program + " " + arguments); }
+
+  void expectUsageError(const std::string &arguments, const std::string &words) {
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.err, StartsWith("mica: error: " + program + ": ")) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(words)) << arguments;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+
+  void expectError(const Outcome &outcome, const std::string &words) {
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, StartsWith("mica: error: "));
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+
+  TemporaryFolder folder;
+  std::string program = folder.file("program");
+};
+
+TEST_F(LauncherTest, PrintsTokens) {
+  Outcome outcome = run("--tokens 1,5,3 -n 8 --temperature 0 --print-tokens --ignore-eos");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, joined(fakeContinuation({1, 5, 3}, 8)));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(LauncherTest, ThreadsAndChunksChangeNothing) {
+  std::string expected = joined(fakeContinuation({1, 5, 3, 4}, 8));
+  for (const char *options :
+       {"--threads 1", "--threads 2", "--threads 4", "--prefill-chunk 1", "--prefill-chunk 3"})
+    EXPECT_EQ(run(std::string("--tokens 1,5,3,4 -n 8 --temperature 0 --ignore-eos ") + options).out,
+              expected);
+}
+
+TEST_F(LauncherTest, BeginsWithBosWithoutAPrompt) {
+  EXPECT_EQ(run("-n 3 --temperature 0 --ignore-eos").out, joined(fakeContinuation({fakeBos}, 3)));
+}
+
+TEST_F(LauncherTest, BatchGivesOneLinePerSequence) {
+  Outcome outcome =
+      run("--tokens 1,9,4 --tokens 7 -n 4 --temperature 0 --ignore-eos --print-tokens");
+  EXPECT_EQ(outcome.out, joined(fakeContinuation({1, 9, 4}, 4)) + joined(fakeContinuation({7}, 4)));
+}
+
+TEST_F(LauncherTest, FullContextIsANote) {
+  Outcome outcome =
+      run("--tokens 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1 -n 100 --temperature 0 --ignore-eos");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out, joined(fakeContinuation(rt::Tokens(18, 1), 3)));
+  EXPECT_EQ(outcome.err, "mica: note: the context of 20 positions is full, generation ends\n");
+}
+
+TEST_F(LauncherTest, WritesLogitsInTheOrderOfSequences) {
+  // The first sequence ends at once with an end token, so the second one's rows move up.
+  Outcome outcome =
+      run("--tokens 1,26 --tokens 4,5,6 -n 3 --temperature 0 --logits " + folder.file("l.npy"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  ASSERT_EQ(fakeNext({1, 26}), 28);
+  rt::Tokens first = fakeContinuation({1, 26}, 3), second = fakeContinuation({4, 5, 6}, 3);
+  std::string npy = contents(folder.file("l.npy"));
+  EXPECT_THAT(npy, HasSubstr("'shape': (9, 32)"));
+  ASSERT_EQ(npy.size(), 128u + 9 * 32 * 4);
+  std::vector<int32_t> tops;
+  for (int row = 0; row < 9; ++row) {
+    const float *logits = reinterpret_cast<const float *>(npy.data() + 128) + row * 32;
+    tops.push_back(*rt::argmax(std::span(logits, 32)));
+  }
+  EXPECT_THAT(tops, ElementsAre(fakeNext({1}), first[0], first[1], first[2], fakeNext({4}),
+                                fakeNext({4, 5}), second[0], second[1], second[2]));
+}
+
+TEST_F(LauncherTest, JsonTellsEverything) {
+  Outcome outcome = run("--tokens 27 --tokens 5 -n 3 --temperature 0 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["sequences"][0]["finish"], "stop");
+  EXPECT_EQ(json["sequences"][0]["tokens"], (rt::Tokens{fakeEos}));
+  EXPECT_EQ(json["sequences"][1]["finish"], "length");
+  EXPECT_EQ(json["sequences"][1]["tokens"], fakeContinuation({5}, 3));
+  EXPECT_EQ(json["prefill"]["tokens"], 2);
+}
+
+TEST_F(LauncherTest, SeedMakesSamplingRepeatable) {
+  std::string options = "--tokens 3 -n 12 --temperature 3 --top-k 0 --top-p 1 --ignore-eos --seed ";
+  EXPECT_EQ(run(options + "7").out, run(options + "7").out);
+  EXPECT_NE(run(options + "7").out, run(options + "8").out);
+}
+
+TEST_F(LauncherTest, RefusesWrongUsage) {
+  expectUsageError("--no-such-option", "--no-such-option");
+  expectUsageError("surplus", "surplus");
+  expectUsageError("--tokens 1,x", "'x' is not a token id");
+  expectUsageError("--tokens 1,,2", "'' is not a token id");
+  expectUsageError("--tokens -1", "'-1' is not a token id");
+  expectUsageError("--tokens 99999999999", "is not a token id");
+  expectUsageError("-p a -f b", "excludes");
+  expectUsageError("-n -3", "-n");
+  expectUsageError("-n 1.5", "-n");
+  expectUsageError("-n", "-n");
+  expectUsageError("--temperature nan", "'nan' is not a number from 0");
+  expectUsageError("--temperature -1", "--temperature");
+  expectUsageError("--top-p 0", "--top-p");
+  expectUsageError("--top-p 1.01", "--top-p");
+  expectUsageError("--top-k -1", "--top-k");
+  expectUsageError("--min-p 2", "--min-p");
+  expectUsageError("--repetition-penalty 0", "--repetition-penalty");
+  expectUsageError("--threads 0", "--threads");
+  expectUsageError("--prefill-chunk 0", "--prefill-chunk");
+  expectUsageError("--seed x", "--seed");
+  expectUsageError("bench --repeat 0", "--repeat");
+  expectUsageError("info --no", "--no");
+}
+
+TEST_F(LauncherTest, RefusesWrongInput) {
+  expectError(run("--tokens 1,32"), "token 32 is not in the vocabulary (0 to 31)");
+  expectError(run("--tokens 31 -n 1"), "not finite");
+  expectError(run("-p hello"), "has no tokenizer, give ids with --tokens");
+  expectError(run("--tokens 1 --logits /nowhere/l.npy"),
+              "cannot write the logits to '/nowhere/l.npy'");
+  expectError(run("--tokens 1 --logits " + folder.file("")), "not a regular file");
+  expectError(run("bench --prompt 30"),
+              "the test pp30 does not fit into the context of 20 positions");
+  expectError(run("bench --gen 0"), "nothing to measure");
+}
+
+TEST_F(LauncherTest, FailedRunLeavesNoLogits) {
+  expectError(run("--tokens 1,31 --logits " + folder.file("l.npy")), "not finite");
+  EXPECT_THAT(folder.entries(), ElementsAre("program", "stderr", "stdout"));
+}
+
+TEST_F(LauncherTest, FullStandardOutputIsAnError) {
+  expectError(shell(program + " --tokens 1 --temperature 0 >/dev/full"),
+              "cannot write to the standard output");
+}
+
+TEST_F(LauncherTest, ReaderThatGoesAwayEndsItQuietly) {
+  // The status of the program itself: 128 + SIGPIPE, or 0 where the reader was slower.
+  Outcome outcome =
+      shell("{ " + program + " bench --prompt 0 --gen 2 --repeat 500; echo $? >&2; } | true");
+  EXPECT_THAT(outcome.err, testing::AnyOf("141\n", "0\n"));
+}
+
+TEST_F(LauncherTest, HelpAndVersion) {
+  EXPECT_THAT(run("--help").out, HasSubstr("--repetition-penalty"));
+  EXPECT_THAT(run("bench --help").out, HasSubstr("--depth"));
+  EXPECT_THAT(run("--version").out, StartsWith("mica "));
+  EXPECT_EQ(run("--help").status, 0);
+}
+
+TEST_F(LauncherTest, BenchJson) {
+  Outcome outcome =
+      run("bench --prompt 4 --gen 3 --batch 1 --batch 2 --depth 5 --repeat 3 --threads 2 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["model"], "fake");
+  EXPECT_EQ(json["weights"], "f32");
+  EXPECT_EQ(json["threads"], 2);
+  std::vector<std::string> names;
+  for (const auto &result : json["results"]) {
+    names.push_back(result["test"]);
+    EXPECT_EQ(result["runs"].size(), 3u);
+    double rate = result["tokens_per_s"];
+    EXPECT_GT(rate, 0);
+    EXPECT_NEAR(result["gflop_per_s"], 2000 * rate * 1e-9, 1e-9 * rate);
+  }
+  EXPECT_THAT(names, ElementsAre("pp4@d5", "tg3@d5", "tg3@b2@d5"));
+  // Three steps of one sequence with 5, 6 and 7 positions before: 1000 bytes of weights, 10 per
+  // position (6.5 on average).
+  const auto &single = json["results"][1];
+  EXPECT_NEAR(single["gb_per_s"], double(single["tokens_per_s"]) * 1065e-9, 1e-6);
+}
+
+TEST_F(LauncherTest, BenchDefaultsFitTheContext) {
+  Outcome outcome = run("bench --repeat 1");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("pp20"));
+  EXPECT_THAT(outcome.out, HasSubstr("tg20"));
+}
+
+TEST_F(LauncherTest, InfoDescribes) {
+  Outcome outcome = run("info --json --check");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["model"], "fake");
+  EXPECT_EQ(json["tokenizer"], false);
+  EXPECT_EQ(json["runs_here"], true);
+  EXPECT_EQ(json["cache_bytes_per_token"], 16);
+  EXPECT_EQ(json["check"], "ok");
+  EXPECT_EQ(json["manifest"]["config"]["layers"], 1);
+  EXPECT_THAT(run("info").out, HasSubstr("20 positions"));
+}
+
+TEST_F(LauncherTest, LicensesNameEverythingInside) {
+  std::string notices = run("info --licenses").out;
+  for (const char *name :
+       {"CLI11", "Niels Lohmann", "Yann Collet", "PCRE2", "libstdc++", "Apache License", "XByak"})
+    EXPECT_THAT(notices, HasSubstr(name));
+}
+
+TEST_F(LauncherTest, DamagedWeightsAreFoundByCheck) {
+  std::string bytes = contents(program);
+  auto layout = program::readLayout(program::MemorySource(std::as_bytes(std::span(bytes))));
+  ASSERT_TRUE(layout);
+  bytes[layout->find(program::SectionKind::Weights)->offset + 9] ^= 1;
+  std::ofstream(folder.file("damaged"), std::ios::binary) << bytes;
+  Outcome outcome =
+      shell("chmod +x " + folder.file("damaged") + "; " + folder.file("damaged") + " info --check");
+  expectError(outcome, "its section 'weights' does not match its checksum");
+}
+
+TEST_F(LauncherTest, TruncatedProgramIsRefused) {
+  std::string bytes = contents(program);
+  std::ofstream(folder.file("cut"), std::ios::binary) << bytes.substr(0, bytes.size() - 4096);
+  Outcome outcome =
+      shell("chmod +x " + folder.file("cut") + "; " + folder.file("cut") + " --tokens 1");
+  expectError(outcome, "the program is truncated");
+}
+
+TEST_F(LauncherTest, BareLauncherIsRefused) {
+  expectError(shell(std::string(MICA_LAUNCHER) + " --tokens 1"), "holds no Mica program");
+}
+
+TEST_F(LauncherTest, MissingCpuFeatureIsRefusedInOneLine) {
+  writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("sse2", "no-such-feature")"));
+  expectError(run("--tokens 1"), "compiled for fake-cpu, but this machine");
+  expectError(run("--tokens 1"), "lacks no-such-feature;");
+  EXPECT_EQ(run("info").status, 0) << "info works on any machine";
+}
+
+TEST_F(LauncherTest, RefusesUnderAnOlderCpu) {
+  if (std::system("command -v qemu-x86_64 >/dev/null") != 0)
+    GTEST_SKIP() << "no qemu-x86_64 on this machine: the refusal on an older CPU is not tested";
+  writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("sse4.2", "avx2", "fma")"));
+  expectError(shell("qemu-x86_64 -cpu Nehalem " + program + " --tokens 1"), "lacks avx2, fma;");
+}
+
+TEST_F(LauncherTest, RunsOnAnOlderCpu) {
+  if (std::system("command -v qemu-x86_64 >/dev/null") != 0)
+    GTEST_SKIP() << "no qemu-x86_64 on this machine: running on an older CPU is not tested";
+  Outcome outcome = shell("qemu-x86_64 -cpu Nehalem " + program +
+                          " --tokens 1 -n 3 --temperature 0 --ignore-eos");
+  EXPECT_EQ(outcome.out, joined(fakeContinuation({1}, 3))) << outcome.err;
+}
+} // namespace

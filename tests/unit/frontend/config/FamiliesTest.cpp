@@ -1,0 +1,132 @@
+#include "tests/unit/frontend/config/ConfigText.h"
+
+#include <cmath>
+
+using namespace mica;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+
+TEST(Llama, DescribesTheDecoder) {
+  auto read = configOf(llamaText);
+  ASSERT_TRUE(bool(read));
+  const ModelConfig &model = *read;
+  EXPECT_EQ(model.family, "llama");
+  EXPECT_EQ(model.vocab, 512);
+  EXPECT_EQ(model.hidden, 64);
+  EXPECT_EQ(model.maxPositions, 512);
+  EXPECT_TRUE(model.tiedHead);
+  EXPECT_EQ(model.norm.eps, 1e-5);
+  EXPECT_EQ(model.norm.rounding, NormRounding::BeforeGain);
+  EXPECT_EQ(model.layers, std::vector<unsigned>(5, 0));
+  ASSERT_EQ(model.kinds.size(), 1u);
+  const AttentionConfig &a = model.kinds[0].attention;
+  EXPECT_EQ(a.heads, 8);
+  EXPECT_EQ(a.kvHeads, 4);
+  EXPECT_EQ(a.headDim, 8);
+  EXPECT_DOUBLE_EQ(a.scale, 1 / std::sqrt(8.0));
+  EXPECT_EQ(a.qkNorm, QkNorm::None);
+  EXPECT_FALSE(a.qkvBias || a.outBias);
+  const DenseConfig &ffn = std::get<DenseConfig>(model.kinds[0].ffn);
+  EXPECT_EQ(ffn.inner, 172);
+  EXPECT_FALSE(ffn.bias);
+}
+
+TEST(Llama, HasDefaultsOfItsOwn) {
+  auto model =
+      configOf(llamaText, R"({"num_key_value_heads": null, "rms_norm_eps": "absent", "head_dim": 16,
+                                       "tie_word_embeddings": "absent"})");
+  ASSERT_TRUE(bool(model));
+  EXPECT_EQ(model->kinds[0].attention.kvHeads, 8);
+  EXPECT_EQ(model->kinds[0].attention.headDim, 16)
+      << "heads times head size need not be the hidden size";
+  EXPECT_EQ(model->norm.eps, 1e-6);
+  EXPECT_FALSE(model->tiedHead);
+}
+
+TEST(Llama, HasBiasesWhereItsKeysSaySo) {
+  auto model = configOf(llamaText, R"({"attention_bias": true, "mlp_bias": true})");
+  ASSERT_TRUE(bool(model));
+  EXPECT_TRUE(model->kinds[0].attention.qkvBias && model->kinds[0].attention.outBias);
+  EXPECT_TRUE(std::get<DenseConfig>(model->kinds[0].ffn).bias);
+}
+
+TEST(Llama, KnowsItsActivations) {
+  auto activationOf = [](llvm::StringRef name) {
+    auto model = llvm::cantFail(configOf(llamaText, ("{\"hidden_act\": \"" + name + "\"}").str()));
+    return std::get<DenseConfig>(model.kinds[0].ffn).activation;
+  };
+  EXPECT_EQ(activationOf("silu"), Activation::Silu);
+  EXPECT_EQ(activationOf("swish"), Activation::Silu);
+  EXPECT_EQ(activationOf("gelu"), Activation::Gelu);
+  EXPECT_EQ(activationOf("gelu_pytorch_tanh"), Activation::GeluTanh);
+  EXPECT_EQ(activationOf("relu"), Activation::Relu);
+  EXPECT_THAT(problemOf(llamaText, R"({"hidden_act": "mish"})"),
+              HasSubstr("has the activation \"mish\""));
+}
+
+TEST(Qwen3, NormsHeadsOfItsOwnSize) {
+  auto model = configOf(llamaText, R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"],
+                                       "use_sliding_window": false, "sliding_window": null})");
+  ASSERT_TRUE(bool(model));
+  EXPECT_EQ(model->kinds[0].attention.qkNorm, QkNorm::PerHead);
+  EXPECT_EQ(model->kinds[0].attention.headDim, 128);
+}
+
+TEST(Qwen3Moe, DescribesItsExperts) {
+  auto model = configOf(qwen3MoeText);
+  ASSERT_TRUE(bool(model));
+  ASSERT_EQ(model->kinds.size(), 1u);
+  EXPECT_EQ(model->kinds[0].name, "sparse");
+  const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[0].ffn);
+  EXPECT_EQ(sparse.experts, 8);
+  EXPECT_EQ(sparse.expertsPerToken, 2);
+  EXPECT_TRUE(sparse.normalise);
+  EXPECT_EQ(sparse.scoring, Scoring::Softmax);
+  EXPECT_EQ(sparse.expert.inner, 32);
+  EXPECT_EQ(sparse.sharedExperts, 0);
+}
+
+TEST(Qwen3Moe, MixesDenseAndSparseLayers) {
+  auto kindsOf = [](llvm::StringRef changes) {
+    auto model = llvm::cantFail(configOf(qwen3MoeText, changes));
+    std::string names;
+    for (unsigned kind : model.layers)
+      names += model.kinds[kind].name[0];
+    return names;
+  };
+  EXPECT_EQ(kindsOf("{}"), "ssss");
+  EXPECT_EQ(kindsOf(R"({"mlp_only_layers": [0, 3]})"), "dssd");
+  EXPECT_EQ(kindsOf(R"({"decoder_sparse_step": 2})"), "dsds");
+  EXPECT_EQ(kindsOf(R"({"decoder_sparse_step": 2, "mlp_only_layers": [1]})"), "ddds");
+}
+
+TEST(Qwen3Moe, NormalisesASingleExpertToo) {
+  auto model = configOf(qwen3MoeText, R"({"num_experts_per_tok": 1})");
+  ASSERT_TRUE(bool(model));
+  EXPECT_TRUE(std::get<SparseConfig>(model->kinds[0].ffn).normalise);
+}
+
+TEST(Qwen3Moe, KnowsBothNamesOfTheCount) {
+  EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts": "absent", "num_local_experts": 8})"), "");
+  EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_local_experts": 8})"), "");
+  EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_local_experts": 4})"),
+              HasSubstr("the same as under its other name"));
+  EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts_per_tok": 9})"),
+            "config.json: chooses 9 experts per token of 8");
+}
+
+/// Published configs, where they stand beside the checkout.
+TEST(Published, ConfigsOfKnownFamiliesAreRead) {
+  std::filesystem::path configs = MICA_SOURCE_DIR "/../shared/configs";
+  if (!std::filesystem::is_directory(configs))
+    GTEST_SKIP() << "no published configs at " << configs;
+  for (const char *name : {"Llama-3.2-1B-Instruct", "smollm2_135m", "qwen3-0.6b", "qwen3-30b"}) {
+    auto config = readJsonObject((configs / name).string() + ".json");
+    ASSERT_TRUE(bool(config));
+    EXPECT_EQ(messageOf(modelConfigFrom(*config, name, nullptr)), "");
+  }
+}
+
+} // namespace

@@ -1,0 +1,65 @@
+#include "frontend/config/GenerationReader.h"
+
+#include "frontend/support/Json.h"
+#include "tests/unit/frontend/TestFolder.h"
+
+using namespace mica;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+
+/// Reads `text` over defaults that come from config.json: bos 1, eos 2.
+std::string read(llvm::StringRef text, GenerationDefaults &defaults,
+                 std::vector<IgnoredKey> &ignored) {
+  defaults.bos = 1;
+  defaults.eos = {2};
+  llvm::json::Value value = llvm::cantFail(parseJson(text, "g.json"));
+  return messageOf(readGeneration(*value.getAsObject(), "g.json", defaults, ignored));
+}
+
+std::string problemOf(llvm::StringRef text) {
+  GenerationDefaults defaults;
+  std::vector<IgnoredKey> ignored;
+  return read(text, defaults, ignored);
+}
+
+TEST(GenerationReader, ReadsWhatTheProgramSamplesBy) {
+  GenerationDefaults g;
+  std::vector<IgnoredKey> ignored;
+  EXPECT_EQ(read(R"({"temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0, "do_sample": true,
+                     "repetition_penalty": 1.1, "bos_token_id": 5, "eos_token_id": [9, 8],
+                     "transformers_version": "5", "max_length": 20})",
+                 g, ignored),
+            "");
+  EXPECT_EQ(g.temperature, 0.6);
+  EXPECT_EQ(g.topK, 20);
+  EXPECT_EQ(g.topP, 0.95);
+  EXPECT_EQ(g.minP, 0.0);
+  EXPECT_EQ(g.doSample, true);
+  EXPECT_EQ(g.repetitionPenalty, 1.1);
+  EXPECT_EQ(g.bos, 5);
+  EXPECT_THAT(g.eos, testing::ElementsAre(9, 8));
+  ASSERT_EQ(ignored.size(), 2u);
+  EXPECT_EQ(ignored[0].key, "max_length");
+}
+
+TEST(GenerationReader, KeepsWhatItDoesNotName) {
+  GenerationDefaults g;
+  std::vector<IgnoredKey> ignored;
+  EXPECT_EQ(read(R"({"eos_token_id": null, "temperature": null})", g, ignored), "");
+  EXPECT_EQ(g.bos, 1);
+  EXPECT_THAT(g.eos, testing::ElementsAre(2));
+  EXPECT_EQ(g.temperature, std::nullopt);
+}
+
+TEST(GenerationReader, RefusesWhatCannotBe) {
+  EXPECT_EQ(problemOf(R"({"temperature": -1})"),
+            "g.json: has \"temperature\": -1, expected a number from 0 to 1000");
+  EXPECT_THAT(problemOf(R"({"top_p": 1.5})"), HasSubstr("\"top_p\": 1.5"));
+  EXPECT_THAT(problemOf(R"({"top_k": 2.5})"), HasSubstr("\"top_k\": 2.5, expected an integer"));
+  EXPECT_THAT(problemOf(R"({"do_sample": 1})"), HasSubstr("\"do_sample\": 1"));
+  EXPECT_THAT(problemOf(R"({"eos_token_id": ["a"]})"), HasSubstr("\"eos_token_id\": \"a\""));
+}
+
+} // namespace

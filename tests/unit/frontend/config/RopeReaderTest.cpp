@@ -1,0 +1,127 @@
+#include "tests/unit/frontend/config/ConfigText.h"
+
+#include <cmath>
+
+using namespace mica;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+
+RopeConfig ropeOf(llvm::StringRef changes, llvm::StringRef base = llamaText) {
+  auto model = configOf(base, changes);
+  if (!model) {
+    ADD_FAILURE() << messageOf(std::move(model));
+    return {};
+  }
+  return model->kinds.front().attention.rope;
+}
+
+std::string problem(llvm::StringRef changes) { return problemOf(llamaText, changes); }
+
+TEST(Rope, PlainUnderOldAndNewNames) {
+  for (
+      llvm::StringRef changes :
+      {R"({"rope_theta": 5e5})",
+       R"({"rope_theta": "absent", "rope_parameters": {"rope_theta": 5e5}})",
+       R"({"rope_theta": 5e5, "rope_parameters": {"rope_theta": 5e5, "rope_type": "default"}})",
+       R"({"rope_theta": 5e5, "rope_scaling": {"type": "default"}})",
+       R"({"rope_theta": "absent", "rope_parameters": {"full_attention": {"rope_theta": 5e5}}})"}) {
+    RopeConfig rope = ropeOf(changes);
+    EXPECT_EQ(rope.theta, 5e5) << changes.str();
+    EXPECT_EQ(rope.dimensions, 8);
+    EXPECT_EQ(rope.pairing, Pairing::Half);
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(rope.scaling));
+  }
+}
+
+TEST(Rope, ThetaHasADefault) { EXPECT_EQ(ropeOf(R"({"rope_theta": "absent"})").theta, 10000); }
+
+TEST(Rope, Linear) {
+  for (llvm::StringRef changes :
+       {R"({"rope_scaling": {"type": "linear", "factor": 2.0}})",
+        R"({"rope_scaling": {"rope_type": "linear", "type": "linear", "factor": 2}})",
+        R"({"rope_parameters": {"rope_type": "linear", "factor": 2}})"})
+    EXPECT_EQ(std::get<LinearScaling>(ropeOf(changes).scaling).factor, 2) << changes.str();
+}
+
+TEST(Rope, Llama3) {
+  RopeConfig rope =
+      ropeOf(R"({"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
+      "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})");
+  auto scaling = std::get<Llama3Scaling>(rope.scaling);
+  EXPECT_EQ(scaling.factor, 32);
+  EXPECT_EQ(scaling.lowFrequency, 1);
+  EXPECT_EQ(scaling.highFrequency, 4);
+  EXPECT_EQ(scaling.original, 8192);
+}
+
+TEST(Rope, YarnAsTransformersHasIt) {
+  RopeConfig rope = ropeOf(R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+      "original_max_position_embeddings": 128}})");
+  auto yarn = std::get<YarnScaling>(rope.scaling);
+  EXPECT_EQ(yarn.betaFast, 32);
+  EXPECT_EQ(yarn.betaSlow, 1);
+  EXPECT_EQ(yarn.original, 128);
+  EXPECT_EQ(yarn.highLimit, 7) << "D - 1";
+  EXPECT_DOUBLE_EQ(yarn.attentionFactor, 0.1 * std::log(4.0) + 1);
+}
+
+TEST(Rope, YarnFactorsFromMscaleOrTheContexts) {
+  RopeConfig rope = ropeOf(
+      R"({"rope_parameters": {"rope_type": "yarn", "factor": null, "mscale": 2, "mscale_all_dim": 1,
+      "original_max_position_embeddings": 128, "beta_fast": 16, "beta_slow": 2, "truncate": true}})");
+  auto yarn = std::get<YarnScaling>(rope.scaling);
+  EXPECT_EQ(yarn.factor, 4) << "512 / 128";
+  EXPECT_EQ(yarn.betaFast, 16);
+  EXPECT_EQ(yarn.betaSlow, 2);
+  EXPECT_DOUBLE_EQ(yarn.attentionFactor, (0.2 * std::log(4.0) + 1) / (0.1 * std::log(4.0) + 1));
+}
+
+TEST(Rope, RefusesOtherScalingsByName) {
+  for (llvm::StringRef type : {"dynamic", "longrope", "su", "mrope", "proportional"})
+    EXPECT_EQ(problem(("{\"rope_scaling\": {\"type\": \"" + type + "\", \"factor\": 2}}").str()),
+              ("config.json: has the rope scaling \"" + type +
+               "\" in \"rope_scaling\", only default, linear, yarn and llama3 are computed")
+                  .str());
+  EXPECT_THAT(problem(R"({"rope_scaling": {"factor": 2}})"),
+              HasSubstr("has the rope scaling \"\""));
+}
+
+TEST(Rope, RefusesUnknownEntries) {
+  EXPECT_THAT(
+      problem(R"({"rope_scaling": {"type": "linear", "factor": 2, "beta_fast": 3}})"),
+      HasSubstr("has the key \"rope_scaling.beta_fast\", which is not known for its scaling"));
+}
+
+TEST(Rope, RefusesContradictions) {
+  EXPECT_THAT(problem(R"({"rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})"),
+              HasSubstr("but \"rope_type\" differs"));
+  EXPECT_THAT(problem(R"({"rope_parameters": {"rope_theta": 5e5}})"), HasSubstr("keep one"));
+  EXPECT_THAT(
+      problem(
+          R"({"rope_scaling": {"type": "default"}, "rope_parameters": {"rope_type": "default"}})"),
+      HasSubstr("has both \"rope_scaling\" and \"rope_parameters\""));
+  EXPECT_THAT(problem(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
+              HasSubstr("several types of layer"));
+}
+
+TEST(Rope, RefusesNumbersThatCannotBe) {
+  EXPECT_EQ(problem(R"({"rope_scaling": {"type": "linear", "factor": 0}})"),
+            "config.json: has \"rope_scaling.factor\": 0, expected a number from 1 to 1000000");
+  EXPECT_THAT(problem(R"({"rope_scaling": {"type": "linear"}})"),
+              HasSubstr("has no \"rope_scaling.factor\""));
+  EXPECT_THAT(problem(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
+      "high_freq_factor": 4, "original_max_position_embeddings": 8192}})"),
+              HasSubstr("not above its low_freq_factor"));
+  EXPECT_THAT(
+      problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 2}})"),
+      HasSubstr("below its beta_slow"));
+  EXPECT_THAT(problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "truncate": false}})"),
+              HasSubstr("only true is computed"));
+  EXPECT_THAT(
+      problem(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}})"),
+      HasSubstr("only 1 is computed"));
+}
+
+} // namespace

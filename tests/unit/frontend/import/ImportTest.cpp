@@ -1,0 +1,175 @@
+#include "frontend/import/ModelInput.h"
+#include "tests/unit/frontend/import/ModelFolder.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mica;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+
+/// A model read from a folder; a failure fails the test.
+struct Imported {
+  explicit Imported(const std::string &path, WeightsNeeded needed = WeightsNeeded::Yes) {
+    auto read = readModel(context, path, needed);
+    if (!read) {
+      ADD_FAILURE() << messageOf(std::move(read));
+      return;
+    }
+    input = std::move(*read);
+    EXPECT_TRUE(mlir::succeeded(mlir::verify(*input.module)));
+  }
+  explicit operator bool() const { return bool(input.module); }
+  mlir::ModuleOp module() const { return input.module.get(); }
+  mlir::func::FuncOp function(llvm::StringRef name) const {
+    return module().lookupSymbol<mlir::func::FuncOp>(name);
+  }
+  template <typename Op> std::vector<Op> ops(llvm::StringRef functionName) const {
+    std::vector<Op> found;
+    function(functionName).walk([&](Op op) { found.push_back(op); });
+    return found;
+  }
+
+  mlir::MLIRContext context;
+  ModelInput input;
+};
+
+std::string nameOf(mlir::Location loc) {
+  auto name = llvm::dyn_cast<mlir::NameLoc>(loc);
+  return name ? name.getName().str() : "";
+}
+
+std::string golden(const std::string &name) {
+  return MICA_SOURCE_DIR "/tests/goldens/models/" + name;
+}
+
+TEST(Import, OneFunctionPerKindCalledOncePerLayer) {
+  TestFolder folder;
+  TinyModel().writeTo(folder);
+  Imported model(folder.path());
+  ASSERT_TRUE(model);
+  auto calls = model.ops<mlir::func::CallOp>("main");
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].getCallee(), "dense_layer");
+  EXPECT_EQ(calls[1].getCallee(), "dense_layer");
+  EXPECT_EQ(nameOf(calls[1].getLoc()), "model.layers.1");
+  EXPECT_EQ(std::distance(model.module().getOps<mlir::func::FuncOp>().begin(),
+                          model.module().getOps<mlir::func::FuncOp>().end()),
+            2);
+  EXPECT_TRUE(model.function("dense_layer").isPrivate());
+}
+
+TEST(Import, WeightsAreSymbolsWithTheirNamesAndTypes) {
+  TestFolder folder;
+  TinyModel tiny;
+  tiny.tensor("model.norm.weight").type = "BF16";
+  tiny.writeTo(folder);
+  Imported model(folder.path());
+  ASSERT_TRUE(model);
+  auto norm = model.module().lookupSymbol<WeightOp>("model.norm.weight");
+  ASSERT_TRUE(norm);
+  EXPECT_TRUE(norm.getTensorType().getElementType().isBF16());
+  EXPECT_TRUE(model.module().lookupSymbol<WeightOp>("model.layers.1.mlp.down_proj.weight"));
+}
+
+TEST(Import, LayersOfOtherWeightTypesAreAnotherKind) {
+  TestFolder folder;
+  TinyModel tiny;
+  tiny.tensor("model.layers.1.mlp.down_proj.weight").type = "BF16";
+  tiny.writeTo(folder);
+  Imported model(folder.path());
+  ASSERT_TRUE(model);
+  auto calls = model.ops<mlir::func::CallOp>("main");
+  EXPECT_EQ(calls[0].getCallee(), "dense_layer");
+  EXPECT_EQ(calls[1].getCallee(), "dense_layer_1");
+}
+
+TEST(Import, LocationsNameTheModule) {
+  TestFolder folder;
+  TinyModel().writeTo(folder);
+  Imported model(folder.path());
+  ASSERT_TRUE(model);
+  std::vector<std::string> linears;
+  for (LinearOp op : model.ops<LinearOp>("dense_layer"))
+    linears.push_back(nameOf(op.getLoc()));
+  EXPECT_THAT(linears, testing::ElementsAre(
+                           "model.layers.*.self_attn.q_proj", "model.layers.*.self_attn.k_proj",
+                           "model.layers.*.self_attn.v_proj", "model.layers.*.self_attn.o_proj",
+                           "model.layers.*.mlp.gate_proj", "model.layers.*.mlp.up_proj",
+                           "model.layers.*.mlp.down_proj"));
+  EXPECT_EQ(nameOf(model.ops<AttentionOp>("dense_layer")[0].getLoc()), "model.layers.*.self_attn");
+  EXPECT_EQ(nameOf(model.ops<LmHeadOp>("main")[0].getLoc()), "lm_head");
+}
+
+TEST(Import, CarriesWhatAProgramMustKnow) {
+  TestFolder folder;
+  TinyModel().writeTo(folder);
+  folder.write("generation_config.json", R"({"temperature": 0.5, "top_k": 7, "do_sample": false})");
+  Imported model(folder.path());
+  ASSERT_TRUE(model);
+  auto attribute = model.module()->getAttrOfType<mlir::DictionaryAttr>("mica.model");
+  std::string text;
+  llvm::raw_string_ostream(text) << attribute;
+  EXPECT_EQ(text, "{bos = 1 : i64, eos = [2], family = \"llama\", generation = {do_sample = false, "
+                  "temperature = "
+                  "5.000000e-01 : f64, top_k = 7 : i64}, max_positions = 64 : i64}");
+}
+
+TEST(Import, DryRunNeedsNoWeights) {
+  TestFolder folder;
+  folder.write("config.json", TinyModel().config);
+  mlir::MLIRContext context;
+  EXPECT_THAT(messageOf(readModel(context, folder.path())),
+              HasSubstr("holds neither model.safetensors"));
+  Imported model(folder.path(), WeightsNeeded::No);
+  ASSERT_TRUE(model);
+  EXPECT_FALSE(model.input.weights);
+  EXPECT_TRUE(model.function("dense_layer"));
+}
+
+TEST(Import, EveryGoldenModel) {
+  unsigned count = 0;
+  for (auto &entry : std::filesystem::directory_iterator(golden(""))) {
+    SCOPED_TRACE(entry.path().string());
+    EXPECT_TRUE(Imported(entry.path().string()));
+    ++count;
+  }
+  EXPECT_GE(count, 30u);
+}
+
+TEST(Import, GenerationsDifferWhereTheyShould) {
+  Imported first(golden("minimind1-moe-shared")), second(golden("minimind2-dense-yarn-flag"));
+  Imported third(golden("minimind3-moe"));
+  ASSERT_TRUE(first && second && third);
+  EXPECT_EQ(first.ops<RopeOp>("sparse_layer")[0].getPairing(), Pairing::Interleaved);
+  EXPECT_EQ(first.ops<RmsNormOp>("sparse_layer").size(), 2u);
+  EXPECT_EQ(first.ops<SiluOp>("sparse_layer").size(), 1u) << "the shared expert's";
+  EXPECT_TRUE(llvm::isa<YarnScalingAttr>(*second.ops<RopeOp>("dense_layer")[0].getScaling()));
+  EXPECT_EQ(third.ops<RmsNormOp>("sparse_layer").size(), 4u) << "of queries and keys, too";
+  EXPECT_EQ(third.ops<RmsNormOp>("sparse_layer")[1].getRounding(), NormRounding::AfterGain);
+  EXPECT_EQ(third.ops<MoeGateOp>("sparse_layer")[0].getK(), 1u);
+  EXPECT_TRUE(third.ops<MoeGateOp>("sparse_layer")[0].getNormalize());
+  EXPECT_EQ(third.ops<SiluOp>("sparse_layer").size(), 0u);
+}
+
+TEST(Import, MixedLayersHaveTwoKinds) {
+  Imported model(golden("qwen3-moe-mixed"));
+  ASSERT_TRUE(model);
+  EXPECT_TRUE(model.function("dense_layer"));
+  EXPECT_TRUE(model.function("sparse_layer"));
+}
+
+TEST(Import, RefusesWhatIsNoModel) {
+  TestFolder folder;
+  mlir::MLIRContext context;
+  EXPECT_THAT(messageOf(readModel(context, folder.path("none"))),
+              HasSubstr("does not exist, name a model folder"));
+  EXPECT_THAT(messageOf(readModel(context, folder.write("model.bin", "x"))),
+              HasSubstr("is neither a model folder nor a .mlir file"));
+}
+
+} // namespace

@@ -1,0 +1,114 @@
+#include "frontend/import/ModelInput.h"
+#include "tests/unit/frontend/import/ModelFolder.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+using namespace mica;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+
+std::string problemOf(const TinyModel &model) {
+  TestFolder folder;
+  model.writeTo(folder);
+  mlir::MLIRContext context;
+  return messageOf(readModel(context, folder.path()));
+}
+
+TEST(TensorMatch, AcceptsTheWholeModel) { EXPECT_EQ(problemOf(TinyModel()), ""); }
+
+TEST(TensorMatch, NamesAMissingTensor) {
+  TinyModel model;
+  model.erase("model.layers.1.mlp.up_proj.weight");
+  EXPECT_THAT(problemOf(model), HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" [48, 32] "
+                                          "is missing, fetch the weights again"));
+}
+
+TEST(TensorMatch, NamesASurplusTensor) {
+  TinyModel model;
+  model.tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
+  EXPECT_THAT(
+      problemOf(model),
+      HasSubstr("tensor \"model.layers.0.self_attn.q_proj.bias\" [32] has no place in llama"));
+  model = TinyModel();
+  model.tensors.push_back({"model.layers.2.input_layernorm.weight", {32}});
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"model.layers.2.input_layernorm.weight\" [32] has no place"));
+}
+
+TEST(TensorMatch, NamesAWrongShape) {
+  TinyModel model;
+  model.tensor("model.layers.0.self_attn.k_proj.weight").shape = {32, 16};
+  EXPECT_THAT(problemOf(model), HasSubstr("tensor \"model.layers.0.self_attn.k_proj.weight\" has "
+                                          "the shape [32, 16], expected [16, 32]"));
+  model = TinyModel();
+  model.tensor("model.norm.weight").shape = {1, 32};
+  EXPECT_THAT(problemOf(model), HasSubstr("has the shape [1, 32], expected [32]"));
+}
+
+TEST(TensorMatch, NamesAWrongType) {
+  TinyModel model;
+  model.tensor("model.layers.0.mlp.gate_proj.weight").type = "F64";
+  EXPECT_THAT(problemOf(model), HasSubstr("has the type F64, only F32, BF16 and F16 are read"));
+}
+
+TEST(TensorMatch, ListsIrrelevantTensorsOfAnyType) {
+  TinyModel model;
+  model.tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", {4}, "F64"});
+  TestFolder folder;
+  model.writeTo(folder);
+  mlir::MLIRContext context;
+  auto input = readModel(context, folder.path());
+  ASSERT_TRUE(bool(input));
+  ASSERT_EQ(input->ignoredTensors.size(), 1u);
+  EXPECT_EQ(input->ignoredTensors[0].name, "model.layers.0.self_attn.rotary_emb.inv_freq");
+  EXPECT_THAT(input->ignoredTensors[0].reason, HasSubstr("table of rope"));
+}
+
+TEST(TensorMatch, TiedHeadMustBeTheEmbedding) {
+  TinyModel model;
+  std::string values(96 * 32 * 4, 'v');
+  model.tensor("model.embed_tokens.weight").data = values;
+  model.tensors.push_back({"lm_head.weight", {96, 32}, "F32", values});
+  EXPECT_EQ(problemOf(model), "");
+  model.tensors.back().data.back() = 'x';
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"lm_head.weight\" differs from \"model.embed_tokens.weight\""));
+  model.tensors.back() = {"lm_head.weight", {96, 32}, "BF16"};
+  EXPECT_THAT(problemOf(model), HasSubstr("differs from"));
+}
+
+TEST(TensorMatch, UntiedHeadMustBeThere) {
+  TinyModel model;
+  model.config.replace(model.config.find("true"), 4, "false");
+  EXPECT_THAT(problemOf(model), HasSubstr("tensor \"lm_head.weight\" [96, 32] is missing"));
+  model.tensors.push_back({"lm_head.weight", {96, 32}});
+  EXPECT_EQ(problemOf(model), "");
+}
+
+TEST(TensorMatch, ExpertsMustHaveOneType) {
+  TinyModel model;
+  model.config =
+      R"({"model_type": "qwen3_moe", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 96, "max_position_embeddings": 64,
+    "num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16, "tie_word_embeddings": true})";
+  std::erase_if(model.tensors, [](const Tensor &t) {
+    return t.name.starts_with("model.layers.1.") || t.name.find("mlp") != std::string::npos;
+  });
+  std::string layer = "model.layers.0.";
+  model.tensors.push_back({layer + "self_attn.q_norm.weight", {8}});
+  model.tensors.push_back({layer + "self_attn.k_norm.weight", {8}});
+  model.tensors.push_back({layer + "mlp.gate.weight", {2, 32}});
+  for (const char *expert : {"0", "1"}) {
+    std::string prefix = layer + "mlp.experts." + expert;
+    model.tensors.push_back({prefix + ".gate_proj.weight", {16, 32}});
+    model.tensors.push_back({prefix + ".up_proj.weight", {16, 32}});
+    model.tensors.push_back({prefix + ".down_proj.weight", {32, 16}});
+  }
+  EXPECT_EQ(problemOf(model), "");
+  model.tensor(layer + "mlp.experts.1.up_proj.weight").type = "BF16";
+  EXPECT_THAT(problemOf(model), HasSubstr("experts must have one type"));
+}
+
+} // namespace

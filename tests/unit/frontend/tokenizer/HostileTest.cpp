@@ -1,0 +1,222 @@
+// Broken and foreign tokenizer files: each is one clear line that names the file and the place, never a crash.
+#include "TokenizerFixture.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mica::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// The error of the folder; fails the test when there is none.
+std::string errorOf(const TemporaryFolder &folder) {
+  auto table = readTokenizer(folder.path());
+  EXPECT_FALSE(static_cast<bool>(table)) << "accepted";
+  return table ? std::string() : llvm::toString(table.takeError());
+}
+
+std::string replaced(std::string text, const std::string &from, const std::string &to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// A tokenizer.json that is right.
+const std::string good = R"({"version": "1.0", "truncation": null, "padding": null,
+ "added_tokens": [{"id": 5, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false,
+                   "normalized": false, "special": true}],
+ "normalizer": null,
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post_processor": null,
+ "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+ "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+           "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+           "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "abc": 4}, "merges": ["a b", ["ab", "c"]]}})";
+
+struct Change {
+  const char *name, *from, *to, *message;
+};
+
+void PrintTo(const Change &change, std::ostream *out) { *out << change.name; }
+
+class HostileJson : public testing::TestWithParam<Change> {};
+
+TEST(TokenizerJson, TheFileThatTheOthersBreakIsGood) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", good);
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_THAT(open->tokenizer.encode("abcab<end>", false), testing::ElementsAre(4, 2, 5));
+}
+
+TEST_P(HostileJson, IsOneClearLine) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", replaced(good, GetParam().from, GetParam().to));
+  std::string error = errorOf(folder);
+  EXPECT_THAT(error, AllOf(HasSubstr("tokenizer.json: "), HasSubstr(GetParam().message),
+                           Not(HasSubstr("\n"))));
+}
+
+const Change changes[] = {
+    {"UnknownModel", R"("type": "BPE")", R"("type": "WordPiece")",
+     R"(the model "WordPiece" is not supported)"},
+    {"UnknownModelKey", R"("fuse_unk")", R"("fuse_unknown")", "(model.fuse_unknown)"},
+    {"UnknownNormalizer", R"("normalizer": null)", R"("normalizer": {"type": "BertNormalizer"})",
+     R"(the normalizer "BertNormalizer" is not supported)"},
+    {"NormalizerInSequence", R"("normalizer": null)",
+     R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Odd"}]})",
+     "(normalizer.normalizers[1].type)"},
+    {"UnknownPreTokenizer", R"("pre_tokenizer": {"type": "ByteLevel",)",
+     R"("pre_tokenizer": {"type": "CharDelimiterSplit",)",
+     R"(the pre-tokenizer "CharDelimiterSplit" is not supported)"},
+    {"PreTokenizerKey", R"("use_regex": true},
+ "post)", R"("use_regexp": true},
+ "post)", "(pre_tokenizer.use_regexp)"},
+    {"BadRegex", R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]},
+ "post)", "PCRE2"},
+    {"ForeignRegex", R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "\\h+"}, "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]},
+ "post)", "(pre_tokenizer.pretokenizers[0].pattern.Regex)"},
+    {"UnknownBehavior", R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"String": "a"}, "behavior": "Sideways", "invert": false}, {"type": "ByteLevel"}]},
+ "post)", R"(the split behavior "Sideways" is not known)"},
+    {"UnknownPostProcessor", R"("post_processor": null)",
+     R"("post_processor": {"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]})",
+     R"(the post-processor "BertProcessing" is not supported)"},
+    {"TemplateIdOutOfRange", R"("post_processor": null)",
+     R"("post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [99], "tokens": ["<s>"]}}})",
+     "(post_processor.special_tokens.<s>.ids[0])"},
+    {"TemplateWithoutText", R"("post_processor": null)",
+     R"("post_processor": {"type": "TemplateProcessing", "single": [], "pair": [], "special_tokens": {}})",
+     "leaves the text out"},
+    {"NoDecoder", R"("decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true})",
+     R"("decoder": null)", "(decoder)"},
+    {"UnknownDecoder", R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "CTC")",
+     R"(the decoder "CTC" is not supported)"},
+    {"WrongDecoder", R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "Metaspace", "replacement": "_", "prepend_scheme": "never", "split": false}, "version": {"type": "x")",
+     "occurs twice"},
+    {"NegativeId", R"("b": 1)", R"("b": -1)", "out of range"},
+    {"AbsurdId", R"("abc": 4)", R"("abc": 4000000000)", "out of range"},
+    {"FractionalId", R"("b": 1)", R"("b": 1.5)", "(model.vocab.b)"},
+    {"IdTwice", R"("b": 1)", R"("b": 0)", "used twice"},
+    {"PieceTwice", R"("b": 1)", R"("a": 1)", "occurs twice"},
+    {"VocabIsAList", R"({"a": 0, "b": 1, "ab": 2, "c": 3, "abc": 4})", "[1, 2]", "(model.vocab)"},
+    {"EmptyVocab", R"({"a": 0, "b": 1, "ab": 2, "c": 3, "abc": 4})", "{}", "a vocabulary of 0 pieces"},
+    {"MergeOfUnknown", R"("a b")", R"("a z")", "(model.merges[0])"},
+    {"MergeWithoutResult", R"("a b")", R"("b a")", "the vocabulary lacks"},
+    {"MergeTwice", R"("a b")", R"("a b", "a b")", "(model.merges[1])"},
+    {"MergeOfThree", R"(["ab", "c"])", R"(["a", "b", "c"])", "(model.merges[1])"},
+    {"MergeIsANumber", R"("a b")", "7", "a merge is two pieces"},
+    {"UnknownTokenMissing", R"("unk_token": null)", R"("unk_token": "<unk>")", "(model.unk_token)"},
+    {"Dropout", R"("dropout": null)", R"("dropout": 0.1)", "(model.dropout)"},
+    {"WordMarks", R"("end_of_word_suffix": null)", R"("end_of_word_suffix": "</w>")",
+     "(model.end_of_word_suffix)"},
+    {"AddedTokenClash", R"("id": 5, "content": "<end>")", R"("id": 1, "content": "<end>")",
+     "used twice"},
+    {"AddedTokenOtherId", R"("id": 5, "content": "<end>")", R"("id": 3, "content": "a")",
+     "has the id 3, but its piece has 0"},
+    {"AddedTokenAbsurdId", R"("id": 5)", R"("id": 4000000)", "out of range"},
+    {"AddedTokenEmpty", R"("content": "<end>")", R"("content": "")", "without text"},
+    {"AddedTokenNoFlag", R"("lstrip": false)", R"("lstrip": "no")", "(added_tokens[0].lstrip)"},
+    {"NotAnObject", R"("model": {"type": "BPE")", R"("model": 5, "version": {"type": "BPE")", "twice"},
+    {"NumberBeyondDouble", R"("b": 1)", R"("b": 1e999)", "number"},
+    {"UnknownRootKey", R"("padding": null)", R"("paddings": null)", "(paddings)"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Changes, HostileJson, testing::ValuesIn(changes),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST(HostileTokenizer, EveryTruncationOfAJsonIsAnError) {
+  for (size_t length = 0; length + 1 < good.size(); length += 7) {
+    TemporaryFolder folder;
+    folder.write("tokenizer.json", good.substr(0, length));
+    EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.json: "));
+  }
+}
+
+TEST(HostileTokenizer, DeepNestingIsAnError) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", R"({"normalizer": )" + std::string(2000000, '['));
+  EXPECT_THAT(errorOf(folder), HasSubstr("nests deeper"));
+}
+
+TEST(HostileTokenizer, InvalidUtf8IsAnError) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", replaced(good, R"("b": 1)", "\"\xC3\": 1"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("not valid JSON"));
+}
+
+TEST(HostileTokenizer, ADirectoryInPlaceOfAFileIsAnError) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() + "/tokenizer.json");
+  EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.json"));
+}
+
+TEST(HostileTokenizer, NoFilesAreNoTokenizer) {
+  TemporaryFolder folder;
+  auto table = readTokenizer(folder.path());
+  ASSERT_TRUE(static_cast<bool>(table)) << llvm::toString(table.takeError());
+  EXPECT_FALSE(table->has_value());
+}
+
+/// A good sentencepiece model.
+std::string sentencePiece() { return readText(tokenizerData() / "sp_bpe.model"); }
+
+TEST(HostileTokenizer, TruncatedSentencePieceModelsAreErrors) {
+  std::string bytes = sentencePiece();
+  ASSERT_GT(bytes.size(), 1000u);
+  // A cut between two pieces leaves a shorter message that is well-formed; what is behind the pieces is then missing.
+  for (size_t length : {size_t(1), size_t(17), size_t(1000), bytes.size() - 1, bytes.size() - 20}) {
+    TemporaryFolder folder;
+    folder.write("tokenizer.model", bytes.substr(0, length));
+    EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.model: ")) << length;
+  }
+}
+
+TEST(HostileTokenizer, ForeignSentencePieceFilesAreErrors) {
+  for (std::string bytes : {std::string("hello"), std::string(4096, '\xFF'), std::string(4096, '\0'),
+                            std::string("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F", 10)}) {
+    TemporaryFolder folder;
+    folder.write("tokenizer.model", bytes);
+    EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.model: "));
+  }
+}
+
+TEST(HostileTokenizer, MergesThatDoNotFitTheVocabularyNameTheLine) {
+  TemporaryFolder folder;
+  folder.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  folder.write("merges.txt", "#version: 0.2\na b\na c\n");
+  EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("merges.txt: "), HasSubstr("(merges[2])")));
+}
+
+TEST(HostileTokenizer, AClassWithoutItsJsonIsRefusedByName) {
+  TemporaryFolder folder;
+  folder.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  folder.write("merges.txt", "a b\n");
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "BloomTokenizer"})");
+  EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr("BloomTokenizer")));
+}
+
+TEST(HostileTokenizer, ConfigThatNamesAMissingTokenIsAnError) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", good);
+  folder.write("tokenizer_config.json", R"({"bos_token": "<begin>"})");
+  EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr("(bos_token)")));
+}
+
+TEST(HostileTokenizer, ConfigThatIsNoJsonIsAnError) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", good);
+  folder.write("tokenizer_config.json", "{");
+  EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer_config.json: "));
+}
+
+} // namespace
+} // namespace mica::test

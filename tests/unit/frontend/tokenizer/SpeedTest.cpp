@@ -1,0 +1,70 @@
+// Bounds on time that hold on a busy machine and in sanitizer builds: quadratic behaviour exceeds them by far.
+#include "TokenizerFixture.h"
+
+#include "gtest/gtest.h"
+
+#include <chrono>
+
+namespace mica::test {
+namespace {
+
+double seconds(const rt::Tokenizer &tokenizer, const std::string &text) {
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(tokenizer.encode(text, false).empty());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr double allowance = 10;
+#else
+constexpr double allowance = 1;
+#endif
+#else
+constexpr double allowance = 1;
+#endif
+
+class SpeedTest : public testing::TestWithParam<const char *> {};
+
+TEST_P(SpeedTest, AMegabyteOfOneThingTakesLessThanASecond) {
+  TemporaryFolder folder;
+  std::string file = GetParam();
+  folder.link(file.ends_with(".json") ? "tokenizer.json" : "tokenizer.model", tokenizerData() / file);
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  for (std::string unit : {"a", "1", "!", "\n", " x", "\u0301", "\u4f60", "\xFF"}) {
+    std::string text;
+    while (text.size() < 1000000)
+      text += unit;
+    EXPECT_LT(seconds(open->tokenizer, text), allowance) << unit;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, SpeedTest,
+                         testing::Values("gpt2_kin.json", "qwen2_kin.json", "llama3_kin.json",
+                                         "llama2_kin.json", "sp_bpe.model", "sp_unigram.model"),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           return name.substr(0, name.find('.'));
+                         });
+
+TEST(Speed, TwoMegabytesTakeNotMuchMoreThanTwiceOne) {
+  auto file = sharedData() / "tokenizers/gpt2_tokenizer.json";
+  if (!std::filesystem::exists(file))
+    GTEST_SKIP() << "SKIPPED: no " << file;
+  TemporaryFolder folder;
+  folder.link("tokenizer.json", file);
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  // The best of three: other work on the machine must not decide.
+  double one = 1e9, two = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    one = std::min(one, seconds(open->tokenizer, std::string(1000000, 'a')));
+    two = std::min(two, seconds(open->tokenizer, std::string(2000000, 'a')));
+  }
+  EXPECT_LT(one, allowance);
+  EXPECT_LT(two, 3.5 * one);
+}
+
+} // namespace
+} // namespace mica::test

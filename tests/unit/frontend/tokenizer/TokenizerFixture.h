@@ -1,0 +1,43 @@
+// Model folders made for one test, and tokenizers opened from them.
+#ifndef MICA_TESTS_UNIT_FRONTEND_TOKENIZER_TOKENIZERFIXTURE_H
+#define MICA_TESTS_UNIT_FRONTEND_TOKENIZER_TOKENIZERFIXTURE_H
+
+#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
+#include "frontend/tokenizer/ReadTokenizer.h"
+
+#include <filesystem>
+#include <string>
+
+namespace mica::test {
+
+/// A folder that disappears with the object.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  void write(const std::string &name, const std::string &content) const;
+  /// Puts a link to `target` there.
+  void link(const std::string &name, const std::filesystem::path &target) const;
+  std::string path() const { return folder.string(); }
+
+private:
+  std::filesystem::path folder;
+};
+
+/// A tokenizer with the bytes that it refers to.
+struct OpenTokenizer {
+  std::vector<std::byte> bytes;
+  rt::Tokenizer tokenizer;
+};
+
+/// Reads `folder`, which has a tokenizer, and opens its table at run time.
+llvm::Expected<OpenTokenizer> openFolder(const std::string &folder);
+
+std::string readText(const std::filesystem::path &path);
+/// tests/data/tokenizers and the optional data beside the tree.
+std::filesystem::path tokenizerData();
+std::filesystem::path sharedData();
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_FRONTEND_TOKENIZER_TOKENIZERFIXTURE_H

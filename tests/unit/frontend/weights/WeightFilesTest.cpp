@@ -1,0 +1,144 @@
+#include "frontend/weights/WeightFiles.h"
+
+#include "tests/unit/frontend/TestFolder.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mica;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr const char *shard1 = "model-00001-of-00002.safetensors";
+constexpr const char *shard2 = "model-00002-of-00002.safetensors";
+
+std::string indexOf(const std::string &map) {
+  return "{\"metadata\":{\"total_size\":8},\"weight_map\":{" + map + "}}";
+}
+
+std::string entry(const std::string &tensor, const std::string &file) {
+  return "\"" + tensor + "\":\"" + file + "\"";
+}
+
+/// A folder with tensor a in the first shard, b in the second, and `index`.
+struct Sharded {
+  explicit Sharded(const std::string &index) {
+    folder.write(shard1, safetensors({{"a", {1}, "F32", "aaaa"}}));
+    folder.write(shard2, safetensors({{"b", {1}, "F32", "bbbb"}}));
+    folder.write("model.safetensors.index.json", index);
+  }
+  TestFolder folder;
+};
+
+std::string problemWithIndex(const std::string &index) {
+  Sharded sharded(index);
+  return messageOf(WeightFiles::open(sharded.folder.path()));
+}
+
+TEST(WeightFiles, OpensASingleFile) {
+  TestFolder folder;
+  folder.write("model.safetensors", safetensors({{"a", {2}, "U8", "xy"}, {"b", {1}, "U8", "z"}}));
+  auto weights = WeightFiles::open(folder.path());
+  ASSERT_TRUE(bool(weights));
+  EXPECT_EQ(weights->tensors().size(), 2u);
+  ASSERT_TRUE(weights->find("b"));
+  EXPECT_EQ(llvm::toStringRef(weights->bytes(*weights->find("a"))), "xy");
+  weights->release(*weights->find("a"));
+  EXPECT_EQ(llvm::toStringRef(weights->bytes(*weights->find("b"))), "z");
+  EXPECT_EQ(weights->find("c"), nullptr);
+  EXPECT_EQ(weights->folder(), folder.path());
+}
+
+TEST(WeightFiles, OpensShards) {
+  Sharded sharded(indexOf(entry("a", shard1) + "," + entry("b", shard2)));
+  auto weights = WeightFiles::open(sharded.folder.path());
+  ASSERT_TRUE(bool(weights));
+  EXPECT_EQ(llvm::toStringRef(weights->bytes(*weights->find("a"))), "aaaa");
+  EXPECT_EQ(llvm::toStringRef(weights->bytes(*weights->find("b"))), "bbbb");
+  EXPECT_EQ(weights->pathOf(*weights->find("b")), sharded.folder.path(shard2));
+}
+
+TEST(WeightFiles, SurvivesAMove) {
+  TestFolder folder;
+  folder.write("model.safetensors", safetensors({{"a", {2}, "U8", "xy"}}));
+  auto weights = WeightFiles::open(folder.path());
+  ASSERT_TRUE(bool(weights));
+  WeightFiles moved = std::move(*weights);
+  EXPECT_EQ(llvm::toStringRef(moved.bytes(*moved.find("a"))), "xy");
+}
+
+TEST(WeightFiles, RefusesAMissingShard) {
+  std::string all = entry("a", shard1) + "," + entry("b", shard2) + ",";
+  EXPECT_THAT(problemWithIndex(indexOf(all + entry("c", "model-3.safetensors"))),
+              HasSubstr("model-3.safetensors: cannot be read (No such file or directory)"));
+}
+
+TEST(WeightFiles, RefusesATensorThatItsShardLacks) {
+  std::string all = entry("a", shard1) + "," + entry("b", shard2) + ",";
+  EXPECT_THAT(problemWithIndex(indexOf(all + entry("c", shard1))),
+              HasSubstr("model.safetensors.index.json: places tensor \"c\" in \"" +
+                        std::string(shard1) + "\", which does not hold it"));
+}
+
+TEST(WeightFiles, RefusesATensorThatTheIndexLacks) {
+  TestFolder folder;
+  folder.write("one.safetensors", safetensors({{"a", {1}}, {"x", {1}}}));
+  folder.write("model.safetensors.index.json", indexOf(entry("a", "one.safetensors")));
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
+              HasSubstr("holds tensor \"x\", which the index does not place there"));
+}
+
+TEST(WeightFiles, RefusesATensorInTheWrongShard) {
+  EXPECT_THAT(problemWithIndex(indexOf(entry("a", shard2) + "," + entry("b", shard1))),
+              HasSubstr("which the index does not place there"));
+}
+
+TEST(WeightFiles, RefusesATensorInTwoShards) {
+  TestFolder folder;
+  folder.write("one.safetensors", safetensors({{"a", {1}}}));
+  folder.write("two.safetensors", safetensors({{"a", {1}}, {"b", {1}}}));
+  folder.write("model.safetensors.index.json",
+               indexOf(entry("a", "one.safetensors") + "," + entry("b", "two.safetensors")));
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())), HasSubstr("holds tensor \"a\", which"));
+}
+
+TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
+  for (const char *name :
+       {"../secret.safetensors", "/etc/x.safetensors", "sub/x.safetensors", "..", "", "model.bin",
+        ".hidden.safetensors", "a\\\\b.safetensors", "a\\u0000.safetensors"})
+    EXPECT_THAT(problemWithIndex(indexOf(entry("a", name))),
+                HasSubstr("which is not the plain name of a .safetensors file"))
+        << name;
+  EXPECT_THAT(problemWithIndex(indexOf("\"a\":7")), HasSubstr("plain name"));
+}
+
+TEST(WeightFiles, RefusesABrokenIndex) {
+  EXPECT_THAT(problemWithIndex("{}"), HasSubstr("has no weight_map"));
+  EXPECT_THAT(problemWithIndex(indexOf("")), HasSubstr("has no weight_map"));
+  EXPECT_THAT(problemWithIndex(indexOf(entry("a", shard1) + "," + entry("a", shard1))),
+              HasSubstr("key \"a\" occurs twice"));
+  EXPECT_THAT(problemWithIndex("{"), HasSubstr("is not valid JSON"));
+}
+
+TEST(WeightFiles, SaysWhyThereAreNoWeights) {
+  TestFolder folder;
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
+              HasSubstr("holds neither model.safetensors nor model.safetensors.index.json"));
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path("none"))), HasSubstr("does not exist"));
+  EXPECT_FALSE(WeightFiles::present(folder.path()));
+  folder.write("pytorch_model.bin", "x");
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
+              HasSubstr("is a pickle, which is not read"));
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))),
+              HasSubstr("is not a folder"));
+}
+
+TEST(WeightFiles, RefusesADirectoryInPlaceOfTheFile) {
+  TestFolder folder;
+  folder.write("model.safetensors/inside", "x");
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
+              HasSubstr("model.safetensors: is a directory where a file is expected"));
+}
+
+} // namespace
