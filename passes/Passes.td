@@ -202,4 +202,96 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
 
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
+def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
+  let summary = "one copy of the model for few rows and one for many";
+  let description = [{
+    `f => f_few, f_many` for every function. `f_few` has the attribute `mica.max_rows = crossing`: it is called for at most so many rows,
+    as in decoding; `f_many` is for more, as in reading a prompt. The module says where the crossing is.
+
+    ```mlir
+    func.func @main(...)
+    ```
+    becomes
+    ```mlir
+    func.func @main_few(...) attributes {mica.max_rows = 16 : i64}
+    func.func @main_many(...)
+    ```
+  }];
+  let options = [Option<"crossing", "crossing", "int64_t", "16", "the most rows that `_few` functions are called for">];
+}
+
+def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
+  let summary = "who computes each product";
+  let description = [{
+    Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and nothing else: generated for few rows
+    (`mica.max_rows`), where memory is the limit, and for products so small that a library call would cost more than it saves;
+    oneDNN otherwise, where the target's oneDNN is fast in that format. `Kernels/CostModel.h` has the rule.
+
+    ```mlir
+    %y = mica.linear %x, %w : ...                   => mica.linear %x, %w kernel(generated) : ...
+    ```
+  }];
+  let options = [
+    Option<"manyRows", "many-rows", "int64_t", "64", "rows that a call of a `_many` function is assumed to have">,
+    Option<"minWork", "min-work", "int64_t", "262144", "multiply-adds below which a library call does not pay">,
+    Option<"onednnF32", "onednn-f32", "bool", "true", "whether oneDNN is fast for f32 weights on the target">,
+    Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">];
+}
+
+def DecomposeGatedLinear : Pass<"mica-decompose-gated-linear", "::mlir::func::FuncOp"> {
+  let summary = "oneDNN computes a gated product without its epilogue";
+  let description = [{
+    `gated_linear kernel(onednn) => glu(linear kernel(onednn))`.
+
+    ```mlir
+    %h = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>
+    ```
+    becomes
+    ```mlir
+    %p = mica.linear %x, %w kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x384xf32>
+    %h = mica.glu %p silu : tensor<?x384xf32> -> tensor<?x172xf32>
+    ```
+  }];
+}
+
+def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
+  let summary = "physical forms of weights and caches, and where weights are stored";
+  let description = [{
+    A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol and in
+    all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
+    biases, gates of experts and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, in the order
+    in which the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant distance.
+
+    ```mlir
+    mica.weight @"w" : tensor<172x64xf32>
+    ```
+    becomes
+    ```mlir
+    mica.weight @"w" at 0 bytes 49152 : tensor<172x64xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
+def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
+  let summary = "one loop over layers instead of one call per layer";
+  let description = [{
+    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to the next:
+
+    ```mlir
+    %a = call @layer(%x, %zero, %w0) : ...
+    %b = call @layer(%a, %one, %w1) : ...
+    ```
+    becomes
+    ```mlir
+    %b = scf.for %i = %c0 to %c2 step %c1 iter_args(%y = %x) {
+      %w = mica.select_weight [@w0, @w1][%i] : tensor<...>
+      %z = func.call @layer(%y, %i, %w) : ...
+      scf.yield %z
+    }
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];
+}
+
 #endif // MICA_PASSES

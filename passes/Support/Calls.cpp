@@ -63,10 +63,10 @@ void mica::updateFunctionType(func::FuncOp function) {
       FunctionType::get(function.getContext(), function.front().getArgumentTypes(), resultTypes));
 }
 
-void mica::convertCaches(ModuleOp module, llvm::function_ref<KvCacheType(KvCacheType)> convert) {
+void mica::convertCaches(ModuleOp module, llvm::function_ref<KvCacheType(Value)> convert) {
   auto convertValue = [&](Value value) {
-    if (auto cache = dyn_cast<KvCacheType>(value.getType()))
-      value.setType(convert(cache));
+    if (isa<KvCacheType>(value.getType()))
+      value.setType(convert(value));
   };
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     for (Region &region : op->getRegions())

@@ -29,7 +29,7 @@ void updateFunctionType(mlir::func::FuncOp function);
 
 /// Applies `convert` to every cache type in the module: values, function types and what is read
 /// from caches.
-void convertCaches(mlir::ModuleOp module, llvm::function_ref<KvCacheType(KvCacheType)> convert);
+void convertCaches(mlir::ModuleOp module, llvm::function_ref<KvCacheType(mlir::Value)> convert);
 
 /// The name of the model's module that `loc` stands for, e.g. "model.layers.*.self_attn.q_proj",
 /// else file and line.

@@ -5,6 +5,7 @@
 
 #include "passes/Support/Calls.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mica {
@@ -19,6 +20,31 @@ enum class WeightUse {
 
 /// What `operand` is for its owner.
 WeightUse classifyWeightUse(mlir::OpOperand &operand);
+
+/// A property that all values have that are the same weight: what a use needs spreads through calls
+/// to the symbol and from there to all other values.
+class WeightProperty {
+public:
+  /// `what` names the property in errors, e.g. "elements of".
+  WeightProperty(mlir::ModuleOp module, llvm::StringRef what);
+
+  /// `value` needs `property` for `user`; fails when another use needs another one.
+  llvm::LogicalResult require(mlir::Value value, mlir::Attribute property, mlir::Operation *user);
+
+  /// Changes the types of all values that have the property, of their symbols and of functions.
+  void apply(
+      llvm::function_ref<mlir::RankedTensorType(mlir::RankedTensorType, mlir::Attribute)> convert);
+
+private:
+  void appendSame(mlir::Value value, llvm::SmallVectorImpl<mlir::Value> &open);
+
+  mlir::ModuleOp module;
+  llvm::StringRef what;
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::Value>> gets;
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::func::CallOp>> calls;
+  llvm::MapVector<mlir::Value, mlir::Attribute> properties;
+};
 
 /// How several weights become one, in the words of `mica.weight`.
 enum class Composition {

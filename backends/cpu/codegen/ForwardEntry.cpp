@@ -3,6 +3,8 @@
 
 #include "backends/cpu/codegen/Passes.h"
 
+#include "ir/Mica/Mica.h"
+
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -75,6 +77,9 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     func::ReturnOp::create(builder, loc);
     for (func::FuncOp entry : entries)
       entry.setPrivate();
+    // The places of the weights are constants in the code by now.
+    for (mica::WeightOp weight : llvm::make_early_inc_range(getOperation().getOps<mica::WeightOp>()))
+      weight.erase();
   }
 
   /// descriptors[i] -> the entry's i-th memref.

@@ -10,7 +10,8 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
   let description = [{
     The public functions of stage `loops` take the arguments of the program's ABI as memrefs. Those with `mica.max_rows = N` serve
     up to N rows, the one without serves any number. The pass makes them private and adds `mica_forward`, which takes an array
-    of pointers to memref descriptors, one per argument, and calls the one with the smallest limit that is enough.
+    of pointers to memref descriptors, one per argument, and calls the one with the smallest limit that is enough. The symbols
+    of the weights are dropped: their places are constants in the code.
 
     ```mlir
     func.func @main_few(%tokens: memref<?xi32>, ...) attributes {mica.max_rows = 16 : i64}

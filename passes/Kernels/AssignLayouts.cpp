@@ -1,0 +1,107 @@
+//===- AssignLayouts.cpp - physical forms and places ----------------------------===//
+
+#include "passes/Kernels/CacheKinds.h"
+#include "passes/Passes.h"
+#include "passes/Support/Weights.h"
+
+namespace mica {
+#define GEN_PASS_DEF_ASSIGNLAYOUTS
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+/// Vectors of 64 bytes begin at whole cache lines.
+static constexpr int64_t kAlignment = 64;
+/// Positions in a block of a cache: a few vectors of scores at once.
+static constexpr int64_t kPositionBlock = 64;
+
+/// Values that a dot-product instruction consumes together: a 32-bit lane of them.
+static int64_t getDepth(Type element) { return 32 / element.getIntOrFloatBitWidth(); }
+
+/// BA16a64b of oneDNN for f32, BA16a64b2a for bf16: 16 groups of `depth` along K, 64 columns.
+static PackedLayoutAttr getPackedLayout(RankedTensorType type) {
+  constexpr int64_t groups = 16;
+  int64_t depth = getDepth(type.getElementType());
+  return PackedLayoutAttr::get(type.getContext(), kBlockColumns, depth, groups * depth);
+}
+
+/// Bytes of a weight of that type as the program stores it.
+static int64_t getStoredBytes(RankedTensorType type) {
+  SmallVector<int64_t> shape(type.getShape());
+  if (auto layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding())) {
+    shape.back() = roundUp(shape.back(), layout.getKBlock());
+    shape[shape.size() - 2] = roundUp(shape[shape.size() - 2], layout.getColumns());
+  }
+  return ShapedType::getNumElements(shape) * type.getElementTypeBitWidth() / 8;
+}
+
+namespace {
+struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(assignPackedLayouts()))
+      return signalPassFailure();
+    assignOffsets();
+    CacheKinds kinds(module);
+    if (failed(kinds.infer(module)))
+      return signalPassFailure();
+    convertCaches(module, [&](Value value) {
+      auto type = cast<KvCacheType>(value.getType());
+      auto layout = KvLayoutAttr::get(type.getContext(), kinds.get(value), kPositionBlock,
+                                      getDepth(type.getElementType()));
+      return KvCacheType::get(type.getContext(), type.getLayers(), type.getHeads(),
+                              type.getHeadDim(), type.getElementType(), layout);
+    });
+  }
+
+private:
+  /// The encoding of the type, wherever the weight goes, says how it is packed.
+  LogicalResult assignPackedLayouts() {
+    WeightProperty layouts(getOperation(), "layout");
+    WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
+      for (OpOperand &operand : op->getOpOperands())
+        if (classifyWeightUse(operand) == WeightUse::Product &&
+            failed(layouts.require(operand.get(),
+                                   getPackedLayout(cast<RankedTensorType>(operand.get().getType())),
+                                   op)))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    layouts.apply([](RankedTensorType type, Attribute layout) {
+      return RankedTensorType::get(type.getShape(), type.getElementType(), layout);
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  /// Offsets in the order in which a step uses the weights: of a layer the operands of its call,
+  /// one after the other. The symbols move into that order as well, so that they read as they are
+  /// stored.
+  void assignOffsets() {
+    SymbolTable symbols(getOperation());
+    llvm::SetVector<WeightOp> order;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      function.walk([&](Operation *op) {
+        for (Value operand : op->getOperands())
+          if (auto get = operand.getDefiningOp<GetWeightOp>())
+            order.insert(symbols.lookup<WeightOp>(get.getWeight()));
+      });
+    order.insert_range(getOperation().getOps<WeightOp>());
+    Builder builder(&getContext());
+    Block &body = *getOperation().getBody();
+    Block::iterator place = body.begin();
+    int64_t offset = 0;
+    for (WeightOp weight : order) {
+      int64_t bytes = getStoredBytes(weight.getTensorType());
+      weight.setOffsetAttr(builder.getI64IntegerAttr(offset));
+      weight.setBytesAttr(builder.getI64IntegerAttr(bytes));
+      offset = roundUp(offset + bytes, kAlignment);
+      if (place == weight->getIterator())
+        ++place;
+      else
+        weight->moveBefore(&body, place);
+    }
+  }
+};
+} // namespace

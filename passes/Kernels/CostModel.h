@@ -1,0 +1,33 @@
+//===- CostModel.h - generated kernel or library ------------------*- C++ -*-===//
+
+#ifndef MICA_PASSES_KERNELS_COSTMODEL_H
+#define MICA_PASSES_KERNELS_COSTMODEL_H
+
+#include "ir/Mica/Mica.h"
+
+namespace mica {
+
+/// A product of `rows` rows with a weight [n, k].
+struct ProductShape {
+  int64_t rows, n, k;
+  bool bf16; ///< format of the weight: bf16, else f32
+};
+
+/// What the choice depends on besides the shape.
+struct KernelCosts {
+  /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
+  /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN
+  /// reaches 500: 5 us * 2 / (1/100 - 1/500) per GFLOP/s is 0.6 MFLOP, hence a quarter of a million
+  /// multiply-adds.
+  int64_t minWork = 262144;
+  /// Whether the target's oneDNN is fast in a format: on AVX2 without AVX-512 its bf16 path is not.
+  bool onednnF32 = true;
+  bool onednnBf16 = true;
+};
+
+/// Who computes a product of many rows.
+KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
+
+} // namespace mica
+
+#endif // MICA_PASSES_KERNELS_COSTMODEL_H

@@ -1,0 +1,18 @@
+//===- Phases.h - the attributes that tell few rows from many ----*- C++ -*-===//
+
+#ifndef MICA_PASSES_KERNELS_PHASES_H
+#define MICA_PASSES_KERNELS_PHASES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mica {
+
+/// On a module: the most rows that its `_few` functions are called for.
+inline constexpr llvm::StringLiteral kCrossingAttr = "mica.crossing";
+
+/// On a function: the most rows it is called for; functions without it take any number.
+inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
+
+} // namespace mica
+
+#endif // MICA_PASSES_KERNELS_PHASES_H

@@ -1,0 +1,38 @@
+//===- SelectKernels.cpp - who computes each product ----------------------------===//
+
+#include "passes/Kernels/CostModel.h"
+#include "passes/Kernels/Phases.h"
+#include "passes/Passes.h"
+
+namespace mica {
+#define GEN_PASS_DEF_SELECTKERNELS
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
+  using SelectKernelsBase::SelectKernelsBase;
+
+  KernelKind choose(RankedTensorType weight) {
+    // Few rows: the weights are read once from memory, which generated kernels do at its bandwidth.
+    if (getOperation()->hasAttr(kMaxRowsAttr))
+      return KernelKind::Generated;
+    ProductShape shape{manyRows, weight.getDimSize(0), weight.getDimSize(1),
+                       weight.getElementType().isBF16()};
+    return chooseKernel(shape, {minWork, onednnF32, onednnBf16});
+  }
+
+  void runOnOperation() override {
+    getOperation().walk([&](Operation *op) {
+      TypeSwitch<Operation *>(op).Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
+        // A choice that stands in the IR already was made by someone who knows better.
+        if (!product.getKernel())
+          product.setKernel(choose(product.getWeight().getType()));
+      });
+    });
+  }
+};
+} // namespace

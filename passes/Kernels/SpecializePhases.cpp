@@ -1,0 +1,58 @@
+//===- SpecializePhases.cpp - few rows and many rows ---------------------------===//
+
+#include "passes/Kernels/Phases.h"
+#include "passes/Passes.h"
+
+namespace mica {
+#define GEN_PASS_DEF_SPECIALIZEPHASES
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+/// Clones `functions` under names with `suffix`, calling each other; private and public ones alike.
+static SmallVector<func::FuncOp> cloneWithSuffix(ArrayRef<func::FuncOp> functions, StringRef suffix,
+                                                 SymbolTable &symbols) {
+  llvm::StringMap<StringAttr> names;
+  SmallVector<func::FuncOp> clones;
+  for (func::FuncOp function : functions) {
+    func::FuncOp clone = function.clone();
+    clone.setSymName((function.getSymName() + suffix).str());
+    names[function.getSymName()] = symbols.insert(clone);
+    clones.push_back(clone);
+  }
+  for (func::FuncOp clone : clones)
+    clone.walk([&](func::CallOp call) {
+      call.setCalleeAttr(FlatSymbolRefAttr::get(names.lookup(call.getCallee())));
+    });
+  return clones;
+}
+
+namespace {
+struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
+  using SpecializePhasesBase::SpecializePhasesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (crossing < 1) {
+      module.emitError("the crossing between few and many rows must be at least 1, got ")
+          << crossing;
+      return signalPassFailure();
+    }
+    if (module->hasAttr(kCrossingAttr)) {
+      module.emitError("has been specialized for few and many rows already");
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+    IntegerAttr maxRows = Builder(module.getContext()).getI64IntegerAttr(crossing);
+    for (func::FuncOp few : cloneWithSuffix(functions, "_few", symbols))
+      few->setAttr(kMaxRowsAttr, maxRows);
+    cloneWithSuffix(functions, "_many", symbols);
+    for (func::FuncOp function : functions)
+      symbols.erase(function);
+    module->setAttr(kCrossingAttr, maxRows);
+  }
+};
+} // namespace
