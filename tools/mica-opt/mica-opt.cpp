@@ -1,5 +1,6 @@
 //===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ---------------===//
 
+#include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
@@ -12,6 +13,7 @@
 
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
+  mica::cpu::registerCodegenPasses();
   mica::cpu::registerMicaCpuLoweringPasses();
   mlir::PassPipelineRegistration<>("mica-kernels-to-loops", "stage kernels => stage loops", [](mlir::OpPassManager &pm) {
     mica::cpu::buildLoopsPipeline(pm, /*bf16Dot=*/false);

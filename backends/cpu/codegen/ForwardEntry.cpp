@@ -1,0 +1,119 @@
+//===- ForwardEntry.cpp - the function that a program calls
+//-------------------------------------===//
+
+#include "backends/cpu/codegen/Passes.h"
+
+#include "ir/Mica/Mica.h"
+
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace mica::cpu {
+#define GEN_PASS_DEF_FORWARDENTRYPASS
+#include "backends/cpu/codegen/Passes.h.inc"
+} // namespace mica::cpu
+
+namespace {
+
+using mica::cpu::kForwardSymbol;
+using mica::cpu::kMaxRowsAttr;
+
+/// The module's entry functions, those with the smallest limits first, the unlimited one last.
+SmallVector<func::FuncOp> entriesOf(ModuleOp module) {
+  SmallVector<func::FuncOp> entries;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      entries.push_back(function);
+  auto limit = [](func::FuncOp function) {
+    auto rows = function->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
+    return rows ? rows.getInt() : INT64_MAX;
+  };
+  llvm::sort(entries, [&](auto a, auto b) { return limit(a) < limit(b); });
+  return entries;
+}
+
+LogicalResult checkEntries(ModuleOp module, MutableArrayRef<func::FuncOp> entries) {
+  if (entries.empty())
+    return module.emitError("has no public function to enter (stage loops)");
+  for (func::FuncOp entry : entries) {
+    if (entry.getNumResults() != 0)
+      return entry.emitError() << "entry function @" << entry.getName()
+                               << " returns values, but results are buffers at "
+                               << "stage loops";
+    if (entry.getFunctionType() != entries.front().getFunctionType())
+      return entry.emitError() << "entry functions @" << entries.front().getName() << " and @"
+                               << entry.getName() << " have different types";
+    if (!llvm::all_of(entry.getArgumentTypes(), llvm::IsaPred<MemRefType>))
+      return entry.emitError() << "entry function @" << entry.getName()
+                               << " takes something that is no memref";
+    bool unlimited = !entry->hasAttr(kMaxRowsAttr);
+    if (unlimited != (entry == entries.back()))
+      return entry.emitError() << "one entry function, and only one, must have no " << kMaxRowsAttr;
+  }
+  if (entries.front().getNumArguments() == 0 ||
+      cast<MemRefType>(entries.front().getArgumentTypes()[0]).getRank() != 1)
+    return entries.front().emitError("entry functions begin with the tokens, a memref of rank 1");
+  return success();
+}
+
+struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> entries = entriesOf(getOperation());
+    if (failed(checkEntries(getOperation(), entries)))
+      return signalPassFailure();
+    OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
+    Location loc = getOperation().getLoc();
+    Type pointer = LLVM::LLVMPointerType::get(&getContext());
+    auto forward =
+        func::FuncOp::create(builder, loc, kForwardSymbol, builder.getFunctionType({pointer}, {}));
+    builder.setInsertionPointToStart(forward.addEntryBlock());
+    SmallVector<Value> arguments =
+        loadArguments(builder, loc, forward.getArgument(0), entries.front());
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value rows = memref::DimOp::create(builder, loc, arguments.front(), zero);
+    buildDispatch(builder, loc, entries, rows, arguments);
+    func::ReturnOp::create(builder, loc);
+    for (func::FuncOp entry : entries)
+      entry.setPrivate();
+    // The places of the weights are constants in the code by now.
+    for (mica::WeightOp weight : llvm::make_early_inc_range(getOperation().getOps<mica::WeightOp>()))
+      weight.erase();
+  }
+
+  /// descriptors[i] -> the entry's i-th memref.
+  SmallVector<Value> loadArguments(OpBuilder &builder, Location loc, Value descriptors,
+                                   func::FuncOp entry) {
+    LLVMTypeConverter converter(&getContext());
+    Type pointer = descriptors.getType();
+    SmallVector<Value> arguments;
+    for (auto [index, type] : llvm::enumerate(entry.getArgumentTypes())) {
+      Value slot =
+          LLVM::GEPOp::create(builder, loc, pointer, pointer, descriptors, LLVM::GEPArg(index));
+      Value address = LLVM::LoadOp::create(builder, loc, pointer, slot);
+      Value descriptor = LLVM::LoadOp::create(builder, loc, converter.convertType(type), address);
+      arguments.push_back(
+          UnrealizedConversionCastOp::create(builder, loc, type, descriptor).getResult(0));
+    }
+    return arguments;
+  }
+
+  void buildDispatch(OpBuilder &builder, Location loc, MutableArrayRef<func::FuncOp> entries,
+                     Value rows, ValueRange arguments) {
+    func::FuncOp entry = entries.front();
+    auto limit = entry->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
+    if (!limit) {
+      func::CallOp::create(builder, loc, entry, arguments);
+      return;
+    }
+    Value bound = arith::ConstantIndexOp::create(builder, loc, limit.getInt());
+    Value enough = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, rows, bound);
+    auto choice = scf::IfOp::create(builder, loc, enough, /*withElseRegion=*/true);
+    OpBuilder taken = choice.getThenBodyBuilder(), otherwise = choice.getElseBodyBuilder();
+    func::CallOp::create(taken, loc, entry, arguments);
+    buildDispatch(otherwise, loc, entries.drop_front(), rows, arguments);
+  }
+};
+
+} // namespace

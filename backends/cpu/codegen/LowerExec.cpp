@@ -1,0 +1,380 @@
+//===- LowerExec.cpp - launches and products as calls of the runtime
+//-----------------------------===//
+
+#include "backends/cpu/codegen/Passes.h"
+
+#include "ir/Exec/Exec.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+
+namespace mica::cpu {
+#define GEN_PASS_DEF_LOWEREXECPASS
+#include "backends/cpu/codegen/Passes.h.inc"
+} // namespace mica::cpu
+
+namespace {
+
+using mica::exec::LaunchOp;
+using mica::exec::MatmulOp;
+
+constexpr StringLiteral kParallelFor = "mica_rt_parallel_for", kMatmul = "mica_rt_matmul";
+
+/// How one argument of a kernel is passed: a memref as its pointer and whatever its type leaves
+/// open, in the order pointer, offset, sizes, strides; anything else as itself.
+class Parameter {
+public:
+  Parameter(const LLVMTypeConverter &converter, Type type) : converter(&converter), type(type) {
+    if (auto memref = dyn_cast<MemRefType>(type))
+      valid = succeeded(memref.getStridesAndOffset(strides, offset)) && converter.convertType(type);
+    else
+      valid = converter.convertType(type) && LLVM::isCompatibleType(converter.convertType(type));
+  }
+
+  bool isValid() const { return valid; }
+  Type getType() const { return type; }
+  bool isMemRef() const { return isa<MemRefType>(type); }
+
+  SmallVector<Type> fieldTypes() const {
+    if (!isMemRef())
+      return {converter->convertType(type)};
+    SmallVector<Type> types = {LLVM::LLVMPointerType::get(type.getContext())};
+    types.append(openCount(), converter->getIndexType());
+    return types;
+  }
+
+  /// The fields of `value`, which has the argument's type.
+  SmallVector<Value> unpack(OpBuilder &builder, Location loc, Value value) const {
+    Value converted = castTo(builder, loc, value, converter->convertType(type));
+    if (!isMemRef())
+      return {converted};
+    MemRefDescriptor descriptor(converted);
+    SmallVector<Value> fields = {descriptor.alignedPtr(builder, loc)};
+    if (ShapedType::isDynamic(offset))
+      fields.push_back(descriptor.offset(builder, loc));
+    for (auto [dim, size] : llvm::enumerate(cast<MemRefType>(type).getShape()))
+      if (ShapedType::isDynamic(size))
+        fields.push_back(descriptor.size(builder, loc, dim));
+    for (auto [dim, stride] : llvm::enumerate(strides))
+      if (ShapedType::isDynamic(stride))
+        fields.push_back(descriptor.stride(builder, loc, dim));
+    return fields;
+  }
+
+  /// The argument made of its fields.
+  Value pack(OpBuilder &builder, Location loc, ValueRange fields) const {
+    if (!isMemRef())
+      return castTo(builder, loc, fields.front(), type);
+    auto memref = cast<MemRefType>(type);
+    auto next = fields.begin();
+    auto descriptor = MemRefDescriptor::poison(builder, loc, converter->convertType(type));
+    descriptor.setAllocatedPtr(builder, loc, *next);
+    descriptor.setAlignedPtr(builder, loc, *next++);
+    auto valueOf = [&](int64_t constant) -> Value {
+      if (ShapedType::isDynamic(constant))
+        return *next++;
+      return LLVM::ConstantOp::create(builder, loc, converter->getIndexType(),
+                                      builder.getIndexAttr(constant));
+    };
+    descriptor.setOffset(builder, loc, valueOf(offset));
+    for (auto [dim, size] : llvm::enumerate(memref.getShape()))
+      descriptor.setSize(builder, loc, dim, valueOf(size));
+    for (auto [dim, stride] : llvm::enumerate(strides))
+      descriptor.setStride(builder, loc, dim, valueOf(stride));
+    return castTo(builder, loc, descriptor, type);
+  }
+
+  static Value castTo(OpBuilder &builder, Location loc, Value value, Type wanted) {
+    if (value.getType() == wanted)
+      return value;
+    return UnrealizedConversionCastOp::create(builder, loc, wanted, value).getResult(0);
+  }
+
+private:
+  size_t openCount() const {
+    return ShapedType::isDynamic(offset) +
+           llvm::count_if(cast<MemRefType>(type).getShape(), ShapedType::isDynamic) +
+           llvm::count_if(strides, ShapedType::isDynamic);
+  }
+
+  const LLVMTypeConverter *converter;
+  Type type;
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  bool valid = false;
+};
+
+/// A function that is launched, in its new form.
+struct Kernel {
+  SmallVector<Parameter> parameters; ///< without begin and end
+  LLVM::LLVMStructType context;      ///< all fields of all parameters
+  LLVM::LLVMFuncOp function;         ///< (begin, end, fields...)
+  LLVM::LLVMFuncOp task;             ///< (context, begin, end)
+};
+
+/// The lowering of one module.
+class ExecLowering {
+public:
+  explicit ExecLowering(ModuleOp module)
+      : module(module), converter(module.getContext()),
+        pointer(LLVM::LLVMPointerType::get(module.getContext())), i64(converter.getIndexType()) {}
+
+  LogicalResult run() {
+    SmallVector<LaunchOp> launches;
+    SmallVector<MatmulOp> products;
+    module.walk([&](LaunchOp launch) { launches.push_back(launch); });
+    module.walk([&](MatmulOp product) { products.push_back(product); });
+    for (LaunchOp launch : launches)
+      if (failed(makeKernel(launch)))
+        return failure();
+    DenseMap<Operation *, Value> contexts = makeContexts(launches);
+    for (LaunchOp launch : launches)
+      if (failed(lower(launch, contexts)))
+        return failure();
+    for (MatmulOp product : products)
+      if (failed(lower(product)))
+        return failure();
+    return success();
+  }
+
+private:
+  LogicalResult makeKernel(LaunchOp launch);
+  LLVM::LLVMFuncOp convertKernel(func::FuncOp function, const Kernel &kernel);
+  LLVM::LLVMFuncOp makeTask(StringRef name, Location loc, const Kernel &kernel);
+  DenseMap<Operation *, Value> makeContexts(ArrayRef<LaunchOp> launches);
+  LogicalResult lower(LaunchOp launch, const DenseMap<Operation *, Value> &contexts);
+  LogicalResult lower(MatmulOp product);
+  FailureOr<LLVM::LLVMFuncOp> declare(OpBuilder &builder, StringRef name, ArrayRef<Type> types);
+  Value constant(OpBuilder &builder, Location loc, Type type, int64_t value) {
+    return LLVM::ConstantOp::create(builder, loc, type, builder.getIntegerAttr(type, value));
+  }
+
+  ModuleOp module;
+  LLVMTypeConverter converter;
+  Type pointer, i64;
+  llvm::StringMap<Kernel> kernels;
+};
+
+LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
+  if (launch->getNumResults() != 0)
+    return launch.emitError("launches on tensors: it was not bufferised");
+  StringRef name = launch.getKernel();
+  if (kernels.contains(name))
+    return success();
+  auto function =
+      SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
+  if (!function || function.isExternal())
+    return launch.emitError() << "launches @" << name << ", which has no body";
+  if (function.getNumArguments() < 2 || !function.getArgument(0).getType().isIndex() ||
+      !function.getArgument(1).getType().isIndex())
+    return function.emitError() << "kernel @" << name
+                                << " does not begin with (begin: index, end: index)";
+  Kernel kernel;
+  SmallVector<Type> fields;
+  for (Type type : function.getArgumentTypes().drop_front(2)) {
+    kernel.parameters.emplace_back(converter, type);
+    if (!kernel.parameters.back().isValid())
+      return function.emitError() << "kernel @" << name << " takes " << type
+                                  << ", which no program can pass";
+    llvm::append_range(fields, kernel.parameters.back().fieldTypes());
+  }
+  kernel.context = LLVM::LLVMStructType::getLiteral(module.getContext(), fields);
+  kernel.function = convertKernel(function, kernel);
+  kernel.task = makeTask(name, kernel.function.getLoc(), kernel);
+  kernels.insert({name, std::move(kernel)});
+  return success();
+}
+
+/// func.func @k(begin, end, memrefs) => llvm.func @k(begin, end, fields), the memrefs put together
+/// again at its entry.
+LLVM::LLVMFuncOp ExecLowering::convertKernel(func::FuncOp function, const Kernel &kernel) {
+  OpBuilder builder(function);
+  Location loc = function.getLoc();
+  SmallVector<Type> types = {i64, i64};
+  llvm::append_range(types, kernel.context.getBody());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(module.getContext()), types);
+  std::string name = function.getName().str();
+  auto converted = LLVM::LLVMFuncOp::create(builder, loc, name, type, LLVM::Linkage::Internal);
+  converted.getBody().takeBody(function.getBody());
+
+  Block &entry = converted.getBody().front();
+  unsigned oldCount = entry.getNumArguments();
+  SmallVector<Value> added;
+  for (Type argument : types)
+    added.push_back(entry.addArgument(argument, loc));
+  builder.setInsertionPointToStart(&entry);
+  for (unsigned bound : {0u, 1u})
+    entry.getArgument(bound).replaceAllUsesWith(
+        Parameter::castTo(builder, loc, added[bound], builder.getIndexType()));
+  unsigned next = 2;
+  for (auto [index, parameter] : llvm::enumerate(kernel.parameters)) {
+    unsigned count = parameter.fieldTypes().size();
+    ValueRange fields = ValueRange(added).slice(next, count);
+    entry.getArgument(index + 2).replaceAllUsesWith(parameter.pack(builder, loc, fields));
+    if (parameter.isMemRef() &&
+        function.getArgAttr(index + 2, LLVM::LLVMDialect::getNoAliasAttrName()))
+      converted.setArgAttr(next, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    next += count;
+  }
+  entry.eraseArguments(0, oldCount);
+  converted.walk([](func::ReturnOp op) {
+    OpBuilder atReturn(op);
+    LLVM::ReturnOp::create(atReturn, op.getLoc(), ValueRange());
+    op.erase();
+  });
+  function.erase();
+  return converted;
+}
+
+/// llvm.func @k.task(context, begin, end) { fields = load context; call @k(begin, end, fields) }
+LLVM::LLVMFuncOp ExecLowering::makeTask(StringRef name, Location loc, const Kernel &kernel) {
+  OpBuilder builder(kernel.function);
+  builder.setInsertionPointAfter(kernel.function);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(module.getContext()),
+                                          {pointer, i64, i64});
+  auto task =
+      LLVM::LLVMFuncOp::create(builder, loc, (name + ".task").str(), type, LLVM::Linkage::Internal);
+  Block *entry = task.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  SmallVector<Value> operands = {entry->getArgument(1), entry->getArgument(2)};
+  for (auto [index, field] : llvm::enumerate(kernel.context.getBody())) {
+    Value slot = LLVM::GEPOp::create(builder, loc, pointer, kernel.context, entry->getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{0, int32_t(index)});
+    operands.push_back(LLVM::LoadOp::create(builder, loc, field, slot));
+  }
+  LLVM::CallOp::create(builder, loc, kernel.function, operands);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  return task;
+}
+
+/// One context per function that launches, large enough for each of its launches.
+DenseMap<Operation *, Value> ExecLowering::makeContexts(ArrayRef<LaunchOp> launches) {
+  llvm::MapVector<Operation *, int64_t> words;
+  for (LaunchOp launch : launches) {
+    // Every field is a pointer, an index or a scalar: at most eight bytes.
+    int64_t fields = kernels.find(launch.getKernel())->second.context.getBody().size();
+    int64_t &size = words[launch->getParentOfType<FunctionOpInterface>()];
+    size = std::max(size, fields);
+  }
+  DenseMap<Operation *, Value> contexts;
+  for (auto [function, size] : words) {
+    OpBuilder builder =
+        OpBuilder::atBlockBegin(&cast<FunctionOpInterface>(function).getFunctionBody().front());
+    Location loc = function->getLoc();
+    Value one = constant(builder, loc, i64, 1);
+    auto words = LLVM::LLVMArrayType::get(i64, std::max<int64_t>(size, 1));
+    contexts[function] =
+        LLVM::AllocaOp::create(builder, loc, pointer, words, one, /*alignment=*/16);
+  }
+  return contexts;
+}
+
+LogicalResult ExecLowering::lower(LaunchOp launch, const DenseMap<Operation *, Value> &contexts) {
+  OpBuilder builder(launch);
+  Location loc = launch.getLoc();
+  const Kernel &kernel = kernels.find(launch.getKernel())->second;
+  SmallVector<Value> operands(launch.getInputs());
+  llvm::append_range(operands, launch.getOutputs());
+  SmallVector<Value> fields;
+  for (auto [operand, parameter] : llvm::zip_equal(operands, kernel.parameters)) {
+    Value value = operand;
+    Type type = parameter.getType();
+    if (value.getType() != type) {
+      if (!memref::CastOp::areCastCompatible(value.getType(), type))
+        return launch.emitError() << "passes " << value.getType() << " where @"
+                                  << launch.getKernel() << " takes " << type;
+      value = memref::CastOp::create(builder, loc, type, value);
+    }
+    llvm::append_range(fields, parameter.unpack(builder, loc, value));
+  }
+  Value tasks = Parameter::castTo(builder, loc, launch.getTasks(), i64);
+  if (matchPattern(launch.getTasks(), m_One())) {
+    SmallVector<Value> arguments = {constant(builder, loc, i64, 0), tasks};
+    llvm::append_range(arguments, fields);
+    LLVM::CallOp::create(builder, loc, kernel.function, arguments);
+  } else {
+    Value context = contexts.lookup(launch->getParentOfType<FunctionOpInterface>());
+    for (auto [index, field] : llvm::enumerate(fields)) {
+      Value slot = LLVM::GEPOp::create(builder, loc, pointer, kernel.context, context,
+                                       ArrayRef<LLVM::GEPArg>{0, int32_t(index)});
+      LLVM::StoreOp::create(builder, loc, field, slot);
+    }
+    FailureOr<LLVM::LLVMFuncOp> parallelFor =
+        declare(builder, kParallelFor, {pointer, pointer, i64});
+    if (failed(parallelFor))
+      return failure();
+    Value task = LLVM::AddressOfOp::create(builder, loc, kernel.task);
+    LLVM::CallOp::create(builder, loc, *parallelFor, ValueRange{task, context, tasks});
+  }
+  launch.erase();
+  return success();
+}
+
+/// exec.matmul => mica_rt_matmul(x, weight, output, rows, n, k, stride of x, stride of output,
+/// format, accumulate)
+LogicalResult ExecLowering::lower(MatmulOp product) {
+  OpBuilder builder(product);
+  Location loc = product.getLoc();
+  auto bufferOf = [&](Value value) -> FailureOr<MemRefDescriptor> {
+    auto type = dyn_cast<MemRefType>(value.getType());
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (!type || failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
+      return product.emitError() << "works on " << value.getType()
+                                 << ", whose rows are not contiguous in memory";
+    return MemRefDescriptor(Parameter::castTo(builder, loc, value, converter.convertType(type)));
+  };
+  FailureOr<MemRefDescriptor> x = bufferOf(product.getX()), weight = bufferOf(product.getWeight()),
+                              output = bufferOf(product.getOutput());
+  if (failed(x) || failed(weight) || failed(output))
+    return failure();
+  auto weightType = cast<MemRefType>(product.getWeight().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  (void)weightType.getStridesAndOffset(strides, offset);
+  if (strides != computeStrides(weightType.getShape()))
+    return product.emitError() << "reads a weight that is not contiguous in memory: " << weightType;
+  Type i32 = builder.getI32Type();
+  FailureOr<LLVM::LLVMFuncOp> matmul =
+      declare(builder, kMatmul, {pointer, pointer, pointer, i64, i64, i64, i64, i64, i32, i32});
+  if (failed(matmul))
+    return failure();
+  auto address = [&](MemRefDescriptor &buffer, Value value) {
+    return buffer.bufferPtr(builder, loc, converter, cast<MemRefType>(value.getType()));
+  };
+  int64_t format = weightType.getElementType().isBF16();
+  SmallVector<Value> arguments = {address(*x, product.getX()),
+                                  address(*weight, product.getWeight()),
+                                  address(*output, product.getOutput()),
+                                  x->size(builder, loc, 0),
+                                  constant(builder, loc, i64, product.getN()),
+                                  constant(builder, loc, i64, product.getK()),
+                                  x->stride(builder, loc, 0),
+                                  output->stride(builder, loc, 0),
+                                  constant(builder, loc, i32, format),
+                                  constant(builder, loc, i32, product.getAccumulate())};
+  LLVM::CallOp::create(builder, loc, *matmul, arguments);
+  product.erase();
+  return success();
+}
+
+FailureOr<LLVM::LLVMFuncOp> ExecLowering::declare(OpBuilder &builder, StringRef name,
+                                                  ArrayRef<Type> types) {
+  return LLVM::lookupOrCreateFn(builder, module, name, types,
+                                LLVM::LLVMVoidType::get(module.getContext()));
+}
+
+struct LowerExec : mica::cpu::impl::LowerExecPassBase<LowerExec> {
+  void runOnOperation() override {
+    if (failed(ExecLowering(getOperation()).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,103 @@
+//===- NativeCode.cpp - from the LLVM dialect to assembly or an object
+//---------------------------===//
+
+#include "backends/cpu/codegen/NativeCode.h"
+
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetOptions.h"
+
+#include <mutex>
+
+using namespace llvm;
+
+namespace mica::cpu {
+
+Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetDescription &target) {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+    InitializeNativeTargetAsmParser();
+  });
+  std::string message;
+  Triple triple(kTriple);
+  const Target *llvmTarget = TargetRegistry::lookupTarget(triple, message);
+  if (!llvmTarget)
+    return createStringError("LLVM has no code generator for " + Twine(kTriple) + ": " + message);
+  TargetOptions options;
+  options.AllowFPOpFusion = FPOpFusion::Standard;
+  std::unique_ptr<TargetMachine> machine(
+      llvmTarget->createTargetMachine(triple, target.cpu, target.featureString(), options,
+                                      Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return createStringError("LLVM cannot generate code for the target " + target.cpu);
+  return machine;
+}
+
+/// What clang would say of a function for this target.
+static void addTargetAttributes(Module &module, const TargetDescription &target) {
+  for (Function &function : module) {
+    function.addFnAttr(Attribute::NoUnwind);
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", target.cpu);
+    function.addFnAttr("target-features", target.featureString());
+    // Some CPUs with AVX-512 are tuned for 256 bits; the kernels are written in vectors of 512.
+    function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
+  }
+}
+
+Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMContext &context,
+                                                    const TargetDescription &target,
+                                                    TargetMachine &machine) {
+  mlir::DialectRegistry registry;
+  mlir::registerAllToLLVMIRTranslations(registry);
+  module.getContext()->appendDialectRegistry(registry);
+  std::unique_ptr<Module> translated = mlir::translateModuleToLLVMIR(module, context, "mica-model");
+  if (!translated)
+    return createStringError("stage llvm cannot be translated to LLVM IR");
+  translated->setTargetTriple(machine.getTargetTriple());
+  translated->setDataLayout(machine.createDataLayout());
+  translated->setPICLevel(PICLevel::BigPIC);
+  addTargetAttributes(*translated, target);
+  std::string broken;
+  raw_string_ostream stream(broken);
+  if (verifyModule(*translated, &stream))
+    return createStringError("stage ll is broken: " + broken);
+  return translated;
+}
+
+void optimize(Module &module, TargetMachine &machine) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager callGraph;
+  ModuleAnalysisManager modules;
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = true;
+  PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3).run(module, modules);
+}
+
+Expected<SmallString<0>> emit(Module &module, TargetMachine &machine, CodeGenFileType type) {
+  SmallString<0> bytes;
+  raw_svector_ostream stream(bytes);
+  legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+    return createStringError("LLVM cannot write this kind of file for the target");
+  passes.run(module);
+  return bytes;
+}
+
+} // namespace mica::cpu

@@ -1,0 +1,38 @@
+//===- Passes.h - from stage loops to the LLVM dialect -------------------------------*- C++
+//-*-===//
+#ifndef MICA_BACKENDS_CPU_CODEGEN_PASSES_H
+#define MICA_BACKENDS_CPU_CODEGEN_PASSES_H
+
+#include "backends/cpu/target/TargetDescription.h"
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace mica::cpu {
+
+#define GEN_PASS_DECL
+#include "backends/cpu/codegen/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "backends/cpu/codegen/Passes.h.inc"
+
+/// Everything between stage `loops` and stage `llvm`, in order. `target` decides how bf16 is
+/// converted.
+void addLoopsToLlvmPasses(mlir::OpPassManager &passes, const TargetDescription &target);
+
+/// Registers the passes, and the pipeline `mica-loops-to-llvm{target=CPU}`.
+void registerCodegenPasses();
+
+/// The functions that a program's runtime provides to the model's code. Everything else is an
+/// error.
+llvm::ArrayRef<llvm::StringRef> runtimeSymbols();
+
+/// The name of the function that a model's shared object exports.
+inline constexpr const char *kForwardSymbol = "mica_forward";
+
+/// On an entry function: the largest number of rows that it serves.
+inline constexpr const char *kMaxRowsAttr = "mica.max_rows";
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_CODEGEN_PASSES_H

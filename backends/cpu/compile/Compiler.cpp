@@ -1,0 +1,324 @@
+//===- Compiler.cpp - from a module to a program ----------------------------------===//
+
+#include "backends/cpu/compile/Compiler.h"
+
+#include "backends/cpu/codegen/NativeCode.h"
+#include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/compile/Manifest.h"
+#include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/pack/PackWeights.h"
+#include "backends/cpu/program/ProgramWriter.h"
+
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <fstream>
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+static llvm::Error error(const llvm::Twine &message) { return llvm::createStringError(llvm::inconvertibleErrorCode(), message); }
+
+/// Anonymous memory of this process in bytes.
+static uint64_t anonymousBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("RssAnon:", 0) == 0)
+      return std::stoull(line.substr(strlen("RssAnon:"))) * 1024;
+  return 0;
+}
+
+/// What the user would call the place of `location`: the module of the model, or a place in a file.
+static std::string describePlace(Location location) {
+  std::string place;
+  location->walk([&](Location part) {
+    if (auto name = dyn_cast<NameLoc>(part))
+      place = name.getName().str();
+    else if (auto file = dyn_cast<FileLineColLoc>(part))
+      place = (file.getFilename().strref() + ":" + llvm::Twine(file.getLine()) + ":" + llvm::Twine(file.getColumn())).str();
+    return place.empty() ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return place.empty() ? "the model" : place;
+}
+
+namespace {
+
+/// Keeps the first error that a pass reports.
+class FirstDiagnostic {
+public:
+  explicit FirstDiagnostic(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
+            message = describePlace(diagnostic.getLocation()) + ": " + diagnostic.str();
+          return success();
+        }) {}
+
+  llvm::Error take(const llvm::Twine &fallback) const { return error(message.empty() ? fallback : llvm::Twine(message)); }
+
+private:
+  std::string message;
+  ScopedDiagnosticHandler handler;
+};
+
+/// One run through the stages.
+class Compilation {
+public:
+  Compilation(ModuleOp module, const WeightSource *weights, const CompileOptions &options, StringRef output)
+      : module(module), weights(weights), options(options), output(output), precision(options.weights.value_or(checkpointPrecision(module))),
+        kv(options.kv.value_or(precision == Precision::F32 ? Precision::F32 : Precision::BF16)), diagnostic(module.getContext()) {}
+
+  llvm::Expected<CompileReport> run() {
+    for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm, Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
+      if (stage > options.emit)
+        break;
+      // Assembly is a view of the object: nothing is made from it.
+      if (stage == Stage::Asm && options.emit != Stage::Asm && options.dumpFolder.empty())
+        continue;
+      auto start = std::chrono::steady_clock::now();
+      if (llvm::Error failed = reach(stage))
+        return failed;
+      std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      if (llvm::Error failed = leave(stage, seconds.count()))
+        return failed;
+    }
+    return report;
+  }
+
+private:
+  llvm::Error reach(Stage stage) {
+    tell(getStageInfo(stage).name, 0);
+    switch (stage) {
+    case Stage::Model:
+      return llvm::Error::success();
+    case Stage::Fused:
+      return runPasses(stage, [&](OpPassManager &pm) { buildModelToFused(pm, stageOptions()); });
+    case Stage::Kernels:
+      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) { buildFusedToKernels(pm, stageOptions()); }))
+        return failed;
+      return describe();
+    case Stage::Loops:
+      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) { buildLoopsPipeline(pm, options.target.avx512Bf16); }))
+        return failed;
+      addScratch(manifest, module);
+      // The packer needs the symbols of the weights, which the way to LLVM drops.
+      packed = module.clone();
+      return llvm::Error::success();
+    case Stage::Llvm:
+      return runPasses(stage, [&](OpPassManager &pm) { addLoopsToLlvmPasses(pm, options.target); });
+    case Stage::Ll:
+      return makeLlvmIr();
+    case Stage::Asm:
+      return emitCode(llvm::CodeGenFileType::AssemblyFile, text);
+    case Stage::Obj:
+      return emitCode(llvm::CodeGenFileType::ObjectFile, object);
+    case Stage::Exe:
+      return writeProgram();
+    }
+    llvm_unreachable("all stages are handled above");
+  }
+
+  StageOptions stageOptions() const {
+    StageOptions stage;
+    stage.weights = precision;
+    stage.kv = kv;
+    if (options.crossing)
+      stage.crossing = *options.crossing;
+    // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
+    stage.onednnF32 = options.target.vectorBits == 512;
+    stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
+    return stage;
+  }
+
+  llvm::Error runPasses(Stage stage, llvm::function_ref<void(OpPassManager &)> build) {
+    PassManager pm(module.getContext());
+    build(pm);
+    if (failed(pm.run(module)))
+      return diagnostic.take("cannot reach stage `" + getStageInfo(stage).name + "`");
+    return llvm::Error::success();
+  }
+
+  /// The manifest, as far as stage `kernels` knows it.
+  llvm::Error describe() {
+    constexpr int64_t kDefaultMaxSeq = 8192;
+    auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
+    auto positions = model ? model.getAs<IntegerAttr>("max_positions") : IntegerAttr();
+    if (!positions)
+      return error("the module has no mica.model with max_positions: add `mica.model = {max_positions = N}` to its attributes");
+    int64_t maxSeq = options.maxSeq.value_or(std::min(positions.getInt(), kDefaultMaxSeq));
+    manifest = describeProgram(module, precision, kv, maxSeq, options.target);
+    return llvm::Error::success();
+  }
+
+  llvm::Error makeLlvmIr() {
+    llvm::Expected<std::unique_ptr<llvm::TargetMachine>> made = createTargetMachine(options.target);
+    if (!made)
+      return made.takeError();
+    machine = std::move(*made);
+    llvm::Expected<std::unique_ptr<llvm::Module>> translated = translateToLlvmIr(module, llvmContext, options.target, *machine);
+    if (!translated)
+      return translated.takeError();
+    code = std::move(*translated);
+    optimize(*code, *machine);
+    return llvm::Error::success();
+  }
+
+  llvm::Error emitCode(llvm::CodeGenFileType type, llvm::SmallString<0> &into) {
+    // Code generation consumes its module.
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*code);
+    llvm::Expected<llvm::SmallString<0>> emitted = emit(*copy, *machine, type);
+    if (!emitted)
+      return emitted.takeError();
+    into = std::move(*emitted);
+    return llvm::Error::success();
+  }
+
+  static llvm::Error take(rt::Status status) { return status ? llvm::Error::success() : error(status.error().message); }
+
+  llvm::Error writeProgram() {
+    if (!weights)
+      return error("a program needs the model's weights, but the folder has none");
+    llvm::Expected<llvm::SmallVector<char, 0>> shared = linkSharedObject(object);
+    if (!shared)
+      return shared.takeError();
+    if (llvm::Error unknown = checkUndefinedSymbols(StringRef(shared->data(), shared->size()), runtimeSymbols()))
+      return unknown;
+    auto created = program::ProgramWriter::create(output, options.launcher);
+    if (!created)
+      return error(created.error().message);
+    program::ProgramWriter &writer = **created;
+    auto bytesOf = [](const auto &range) { return std::as_bytes(std::span(range.data(), range.size())); };
+    if (llvm::Error failed = take(writer.add(program::SectionKind::Code, bytesOf(*shared))))
+      return failed;
+    if (llvm::Error failed = writeWeights(writer))
+      return failed;
+    if (!options.tokenizer.empty())
+      if (llvm::Error failed = take(writer.add(program::SectionKind::Tokenizer, bytesOf(options.tokenizer))))
+        return failed;
+    manifest["weight_bytes"] = report.weightBytes;
+    std::string json = manifest.dump(1);
+    if (llvm::Error failed = take(writer.add(program::SectionKind::Manifest, bytesOf(json))))
+      return failed;
+    return take(writer.commit());
+  }
+
+  llvm::Error writeWeights(program::ProgramWriter &writer) {
+    if (llvm::Error failed = take(writer.begin(program::SectionKind::Weights)))
+      return failed;
+    PackOptions pack;
+    auto sink = [&](ArrayRef<uint8_t> bytes) { return take(writer.append(std::as_bytes(std::span(bytes.data(), bytes.size())))); };
+    auto progress = [&](uint64_t done, uint64_t all) { tell("weights", static_cast<double>(done) / static_cast<double>(all)); };
+    pack.sink = sink;
+    pack.progress = progress;
+    if (llvm::Error failed = packWeights(*packed, *weights, pack))
+      return failed;
+    report.weightBytes = writer.sectionSize();
+    return take(writer.end());
+  }
+
+  void tell(StringRef what, double share) {
+    report.peakAnonymousBytes = std::max(report.peakAnonymousBytes, anonymousBytes());
+    if (options.progress)
+      options.progress(what, share);
+  }
+
+  /// The text of a stage; empty for the program.
+  std::string print(Stage stage) {
+    std::string printed;
+    llvm::raw_string_ostream stream(printed);
+    if (stage <= Stage::Llvm)
+      module.print(stream);
+    else if (stage == Stage::Ll)
+      code->print(stream, nullptr);
+    else if (stage == Stage::Asm)
+      stream << text;
+    else if (stage == Stage::Obj)
+      stream << object;
+    return printed;
+  }
+
+  /// Writes what was asked for of a stage, and notes what it cost.
+  llvm::Error leave(Stage stage, double seconds) {
+    uint64_t bytes = 0;
+    bool emitted = stage == options.emit && stage != Stage::Exe;
+    if (emitted || (!options.dumpFolder.empty() && stage != Stage::Exe)) {
+      std::string printed = print(stage);
+      bytes = printed.size();
+      if (!options.dumpFolder.empty())
+        if (llvm::Error failed = writeText(options.dumpFolder + "/" + dumpName(stage), printed))
+          return failed;
+      if (emitted)
+        if (llvm::Error failed = writeText(output, printed))
+          return failed;
+    }
+    if (stage == Stage::Obj)
+      bytes = object.size();
+    if (stage == Stage::Exe)
+      llvm::sys::fs::file_size(output, bytes);
+    tell(getStageInfo(stage).name, 1);
+    report.stages.push_back({stage, seconds, bytes});
+    return llvm::Error::success();
+  }
+
+  static std::string dumpName(Stage stage) {
+    StringRef name = getStageInfo(stage).name;
+    StringRef ending = stage <= Stage::Llvm ? ".mlir" : stage == Stage::Ll ? "" : stage == Stage::Asm ? ".s" : ".o";
+    return (llvm::Twine(static_cast<int>(stage)) + "-" + (stage == Stage::Ll ? "optimised.ll" : name + ending)).str();
+  }
+
+  /// Writes beside the target and renames: nothing half-written is left. `-` is standard output.
+  static llvm::Error writeText(StringRef path, StringRef content) {
+    if (path == "-") {
+      llvm::outs() << content;
+      return llvm::Error::success();
+    }
+    if (std::error_code failed = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
+      return error(path + ": cannot make its folder (" + failed.message() + ")");
+    llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
+      stream << content;
+      return llvm::Error::success();
+    });
+    return failed ? error(path + ": cannot be written (" + llvm::toString(std::move(failed)) + "), choose another -o") : llvm::Error::success();
+  }
+
+  ModuleOp module;
+  const WeightSource *weights;
+  const CompileOptions &options;
+  std::string output;
+  Precision precision, kv;
+  FirstDiagnostic diagnostic;
+  CompileReport report;
+  nlohmann::json manifest;
+  OwningOpRef<ModuleOp> packed; ///< the module at stage `loops`
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> code;
+  llvm::SmallString<0> text, object;
+};
+
+} // namespace
+
+void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registry.insert<MicaDialect, exec::ExecDialect>();
+  exec::registerBufferization(registry);
+}
+
+Precision mica::cpu::checkpointPrecision(ModuleOp module) {
+  for (auto weight : module.getOps<WeightOp>())
+    if (weight.getTensorType().getRank() > 1 && weight.getTensorType().getElementType().isF32())
+      return Precision::F32;
+  return Precision::BF16;
+}
+
+llvm::Expected<CompileReport> mica::cpu::compile(ModuleOp module, const WeightSource *weights, const CompileOptions &options,
+                                                 StringRef output) {
+  return Compilation(module, weights, options, output).run();
+}

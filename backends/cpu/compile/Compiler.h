@@ -1,0 +1,73 @@
+//===- Compiler.h - from a module to a program ---------------------------*- C++ -*-===//
+//
+// Runs the stages one after the other, times them, and writes the program.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_BACKENDS_CPU_COMPILE_COMPILER_H
+#define MICA_BACKENDS_CPU_COMPILE_COMPILER_H
+
+#include "backends/cpu/pack/WeightSource.h"
+#include "backends/cpu/target/TargetDescription.h"
+#include "passes/pipelines/Stages.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica::cpu {
+
+struct CompileOptions {
+  TargetDescription target;
+  /// Default: the checkpoint's own precision, f16 as bf16.
+  std::optional<Precision> weights;
+  /// Default: bf16, and f32 where the weights are f32.
+  std::optional<Precision> kv;
+  /// Positions that a program reserves; default: the model's own length, at most 8192.
+  std::optional<int64_t> maxSeq;
+  /// The largest number of rows for which generated kernels compute all products.
+  std::optional<int64_t> crossing;
+  /// The last stage to reach.
+  Stage emit = Stage::Exe;
+  /// Where not empty, a folder for the text of every stage.
+  std::string dumpFolder;
+  /// The launcher's file; needed for stage `exe`.
+  std::string launcher;
+  /// The tokenizer's table; may be empty.
+  llvm::ArrayRef<std::byte> tokenizer;
+  /// Hears what is going on: a stage's name and how much of it is done, in [0, 1].
+  std::function<void(llvm::StringRef, double)> progress;
+};
+
+struct StageReport {
+  Stage stage;
+  double seconds;
+  uint64_t bytes; ///< of the stage's text, object or file
+};
+
+struct CompileReport {
+  std::vector<StageReport> stages;
+  uint64_t weightBytes = 0;
+  uint64_t peakAnonymousBytes = 0; ///< RssAnon of this process
+};
+
+/// Registers everything that compiling needs.
+void registerCompilerDialects(mlir::DialectRegistry &registry);
+
+/// Takes `module` from stage `model` to `options.emit` and writes the result to `output`: text for the stages up to `asm`, an
+/// object, or the program. `weights` may be null below stage `exe`. Errors name the op, its place in the model and the remedy;
+/// after one, nothing stands at `output` that was not there before.
+llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights, const CompileOptions &options,
+                                      llvm::StringRef output);
+
+/// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
+Precision checkpointPrecision(mlir::ModuleOp module);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_COMPILE_COMPILER_H

@@ -1,0 +1,169 @@
+//===- PackPlan.cpp - which row comes from where
+//-------------------------------------------------===//
+
+#include "backends/cpu/pack/PackPlan.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace mica::cpu {
+
+int64_t PackPlan::panelRows() const {
+  if (layout)
+    return layout.getColumns();
+  // About the size of a packed panel, so that panels are work of one size.
+  constexpr int64_t bytes = 512 << 10;
+  return std::clamp<int64_t>(bytes / (columns * int64_t(sizeOf(to))), 1, rows);
+}
+
+int64_t PackPlan::panelBytes(int64_t row) const {
+  int64_t element = sizeOf(to);
+  if (layout)
+    return layout.getColumns() * roundUp(columns, layout.getKBlock()) * element;
+  return std::min(panelRows(), rows - row) * columns * element;
+}
+
+int64_t PackPlan::bytes() const {
+  int64_t perMatrix =
+      layout ? panelsPerMatrix() * panelBytes(0) : rows * columns * int64_t(sizeOf(to));
+  return matrices * perMatrix;
+}
+
+const uint8_t *PackPlan::rowOf(int64_t matrix, int64_t row) const {
+  int64_t index = matrix * rows + row;
+  auto after = llvm::upper_bound(
+      runs, index, [](int64_t value, const RowRun &run) { return value < run.begin; });
+  const RowRun &run = *std::prev(after);
+  return run.source ? run.source + (index - run.begin) * columns * int64_t(sizeOf(from)) : nullptr;
+}
+
+namespace {
+
+/// Collects the runs of one weight.
+class Planner {
+public:
+  Planner(WeightOp weight, const WeightSource &source) : weight(weight), source(source) {}
+
+  llvm::Expected<PackPlan> plan() {
+    RankedTensorType type = weight.getTensorType();
+    plan_.layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding());
+    if (llvm::Error error = setShape(type))
+      return error;
+    plan_.sources = weight.getSourceNames();
+    for (StringRef name : plan_.sources)
+      if (llvm::Error error = addTensor(name))
+        return error;
+    if (llvm::Error error = compose())
+      return error;
+    return std::move(plan_);
+  }
+
+private:
+  llvm::Error fail(const llvm::Twine &message) {
+    return llvm::createStringError("weight \"" + weight.getSymName() + "\" " + message);
+  }
+
+  llvm::Error setShape(RankedTensorType type) {
+    int64_t rank = type.getRank();
+    if (rank < 1 || rank > 3)
+      return fail("has " + llvm::Twine(rank) +
+                  " dimensions, but only vectors, matrices and stacks of matrices are stored");
+    if (plan_.layout && rank == 1)
+      return fail("is a vector with the layout of a matrix");
+    plan_.columns = rank == 1 ? 1 : type.getShape().back();
+    plan_.rows = type.getDimSize(rank == 3 ? 1 : 0);
+    plan_.matrices = rank == 3 ? type.getDimSize(0) : 1;
+    if (!type.getElementType().isF32() && !type.getElementType().isBF16())
+      return fail("is stored as " +
+                  llvm::Twine(type.getElementType().isF16() ? "f16" : "an unknown type") +
+                  ", but programs hold f32 and bf16");
+    plan_.to = type.getElementType().isF32() ? WeightType::F32 : WeightType::BF16;
+    if (plan_.layout && plan_.layout.getDepth() * int64_t(sizeOf(plan_.to)) != 4)
+      return fail("has a layout whose groups along K are not 4 bytes");
+    return llvm::Error::success();
+  }
+
+  struct Tensor {
+    int64_t rows;
+    const uint8_t *bytes;
+  };
+
+  llvm::Error addTensor(StringRef name) {
+    llvm::Expected<SourceTensor> tensor = source.find(name);
+    if (!tensor)
+      return tensor.takeError();
+    int64_t elements = 1;
+    for (int64_t extent : tensor->shape)
+      if (extent < 0 || llvm::MulOverflow(elements, extent, elements))
+        return fail("is made of \"" + name + "\", whose shape is no shape");
+    bool fits =
+        plan_.columns == 1 || (!tensor->shape.empty() && tensor->shape.back() == plan_.columns);
+    if (!fits || tensor->bytes.size() != size_t(elements) * sizeOf(tensor->type))
+      return fail("has rows of " + llvm::Twine(plan_.columns) + " elements, but \"" + name +
+                  "\" does not");
+    if (!tensors.empty() && tensor->type != plan_.from)
+      return fail("is made of tensors of different types (\"" + name + "\" differs)");
+    plan_.from = tensor->type;
+    tensors.push_back({elements / plan_.columns, tensor->bytes.data()});
+    return llvm::Error::success();
+  }
+
+  void addRun(int64_t count, const uint8_t *bytes) {
+    if (count == 0)
+      return;
+    plan_.runs.push_back({next, bytes});
+    next += count;
+  }
+
+  llvm::Error compose() {
+    std::optional<Compose> how = weight.getCompose();
+    if (how == Compose::Interleave || (how == Compose::Stack && weight.getParts() > 1)) {
+      size_t parts = how == Compose::Stack ? weight.getParts() : tensors.size();
+      for (size_t first = 0; first < tensors.size(); first += parts)
+        if (llvm::Error error = interleave(ArrayRef(tensors).slice(first, parts)))
+          return error;
+    } else {
+      for (auto [index, tensor] : llvm::enumerate(tensors)) {
+        if (how == Compose::Stack && tensor.rows != plan_.rows)
+          return fail("stacks matrices of " + llvm::Twine(plan_.rows) + " rows, but \"" +
+                      plan_.sources[index] + "\" has " + llvm::Twine(tensor.rows));
+        addRun(tensor.rows, tensor.bytes);
+      }
+    }
+    int64_t wanted = plan_.matrices * plan_.rows;
+    if (next != wanted)
+      return fail("has " + llvm::Twine(wanted) + " rows, but its sources have " +
+                  llvm::Twine(next));
+    return llvm::Error::success();
+  }
+
+  /// 64 rows of the first, 64 of the second, ..., each source padded to whole blocks.
+  llvm::Error interleave(ArrayRef<Tensor> parts) {
+    int64_t rowBytes = plan_.columns * sizeOf(plan_.from);
+    for (const Tensor &part : parts)
+      if (part.rows != parts.front().rows)
+        return fail("interleaves sources of different numbers of rows");
+    for (int64_t row = 0; row < parts.front().rows; row += kBlockColumns)
+      for (const Tensor &part : parts) {
+        int64_t count = std::min(kBlockColumns, part.rows - row);
+        addRun(count, part.bytes + row * rowBytes);
+        addRun(kBlockColumns - count, nullptr);
+      }
+    return llvm::Error::success();
+  }
+
+  WeightOp weight;
+  const WeightSource &source;
+  PackPlan plan_;
+  SmallVector<Tensor> tensors;
+  int64_t next = 0;
+};
+
+} // namespace
+
+llvm::Expected<PackPlan> planWeight(WeightOp weight, const WeightSource &source) {
+  return Planner(weight, source).plan();
+}
+
+} // namespace mica::cpu

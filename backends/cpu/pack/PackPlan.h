@@ -1,0 +1,47 @@
+//===- PackPlan.h - which row comes from where ---------------------------------------*- C++
+//-*-===//
+#ifndef MICA_BACKENDS_CPU_PACK_PACKPLAN_H
+#define MICA_BACKENDS_CPU_PACK_PACKPLAN_H
+
+#include "backends/cpu/pack/WeightSource.h"
+#include "ir/Mica/Mica.h"
+
+#include <optional>
+#include <vector>
+
+namespace mica::cpu {
+
+/// Consecutive rows of a weight that are consecutive rows of one source, or zero.
+struct RowRun {
+  int64_t begin;         ///< first row of the weight, counted over all its matrices
+  const uint8_t *source; ///< of that row; null for zeros
+};
+
+/// How one weight is made. A weight is a stack of matrices [rows, columns]; a vector [N] is one
+/// matrix [N, 1].
+struct PackPlan {
+  int64_t matrices = 1, rows = 0, columns = 0;
+  WeightType from = WeightType::F32, to = WeightType::F32;
+  PackedLayoutAttr layout;  ///< null for row-major
+  std::vector<RowRun> runs; ///< sorted, the first at row 0
+  llvm::SmallVector<llvm::StringRef> sources;
+
+  /// Rows that are packed together: a block of columns of the product, or some rows of a plain
+  /// matrix.
+  int64_t panelRows() const;
+  int64_t panelsPerMatrix() const { return (rows + panelRows() - 1) / panelRows(); }
+  /// Bytes of the panel that begins at `row` of a matrix, padding included.
+  int64_t panelBytes(int64_t row) const;
+  /// Bytes of all.
+  int64_t bytes() const;
+  /// The bytes of row `row` of matrix `matrix`; null for zeros.
+  const uint8_t *rowOf(int64_t matrix, int64_t row) const;
+};
+
+/// Errors name the weight and the source: a source is missing, or its shape does not fit into the
+/// weight.
+llvm::Expected<PackPlan> planWeight(WeightOp weight, const WeightSource &source);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_PACK_PACKPLAN_H

@@ -1,0 +1,32 @@
+//===- PackWeights.h - all weights of a module as one stream -------------------------*- C++
+//-*-===//
+#ifndef MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
+#define MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
+
+#include "backends/cpu/pack/WeightSource.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace mica::cpu {
+
+struct PackOptions {
+  /// Receives the bytes in order.
+  llvm::function_ref<llvm::Error(llvm::ArrayRef<uint8_t>)> sink;
+  /// Hears after every piece how many of how many bytes are done.
+  llvm::function_ref<void(uint64_t done, uint64_t all)> progress;
+  unsigned threads = 2;
+};
+
+/// Bytes of all weights of `module` as a program stores them.
+uint64_t packedBytes(mlir::ModuleOp module);
+
+/// Packs every `mica.weight` of `module`, which must have offsets (stage `kernels` or later), and
+/// hands the bytes to the sink, zeros between weights. Errors name the weight: a source that is
+/// missing or does not fit, a NaN, offsets that overlap; and what the sink returns.
+llvm::Error packWeights(mlir::ModuleOp module, const WeightSource &source,
+                        const PackOptions &options);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H

@@ -1,0 +1,21 @@
+//===- Panel.h - some rows, converted and packed -------------------------------------*- C++
+//-*-===//
+#ifndef MICA_BACKENDS_CPU_PACK_PANEL_H
+#define MICA_BACKENDS_CPU_PACK_PANEL_H
+
+#include "backends/cpu/pack/PackPlan.h"
+
+namespace mica::cpu {
+
+/// `count` elements of type `from` at `source`, unaligned, to type `to` at `target`; rounds to
+/// nearest even. Returns whether all are numbers: false where there is a NaN.
+bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, WeightType to,
+                     int64_t count);
+
+/// Writes the panel of matrix `matrix` that begins at `row`, a multiple of plan.panelRows(), to
+/// `out`: plan.panelBytes(row) bytes, every one of them. Returns false where there is a NaN.
+bool packPanel(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_PACK_PANEL_H

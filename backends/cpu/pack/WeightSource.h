@@ -1,0 +1,38 @@
+//===- WeightSource.h - where the bytes of weights come from -------------------------*- C++
+//-*-===//
+#ifndef MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
+#define MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+
+namespace mica::cpu {
+
+/// Element types of checkpoints and, without F16, of programs.
+enum class WeightType { F32, BF16, F16 };
+
+inline size_t sizeOf(WeightType type) { return type == WeightType::F32 ? 4 : 2; }
+
+/// A tensor of a checkpoint: row-major, little-endian, not necessarily aligned.
+struct SourceTensor {
+  WeightType type;
+  llvm::SmallVector<int64_t, 4> shape;
+  llvm::ArrayRef<uint8_t> bytes;
+};
+
+class WeightSource {
+public:
+  virtual ~WeightSource() = default;
+  /// The tensor `name`, valid as long as the source. Errors name the tensor.
+  virtual llvm::Expected<SourceTensor> find(llvm::StringRef name) const = 0;
+  /// Says that the tensor was consumed: whatever memory it takes may be given back.
+  virtual void release(llvm::StringRef name) const = 0;
+};
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H

@@ -1,0 +1,154 @@
+//===- TargetDescription.cpp - the machine compiled for, as data
+//--------------------------------===//
+
+#include "backends/cpu/target/TargetDescription.h"
+
+#include "backends/cpu/runtime/Cpu.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/X86TargetParser.h"
+
+#include <set>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace mica::cpu {
+
+bool TargetDescription::has(StringRef feature) const {
+  return llvm::binary_search(features, feature);
+}
+
+std::string TargetDescription::featureString() const {
+  SmallVector<std::string> signs;
+  for (const std::string &feature : features)
+    signs.push_back("+" + feature);
+  for (const std::string &feature : absent)
+    signs.push_back("-" + feature);
+  return llvm::join(signs, ",");
+}
+
+/// LLVM lists features without those that others imply (avx512bw stands for avx512f as well), and
+/// for some CPUs without parts of the baseline: add both.
+static std::set<std::string> featuresOf(StringRef cpu) {
+  SmallVector<StringRef> listed = {"cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"};
+  X86::getFeaturesForCPU(cpu, listed);
+  StringMap<bool> all;
+  for (StringRef name : listed) {
+    all[name] = true;
+    X86::updateImpliedFeatures(name, /*Enabled=*/true, all);
+  }
+  std::set<std::string> names;
+  for (const StringMapEntry<bool> &feature : all)
+    if (feature.second)
+      names.insert(feature.first().str());
+  return names;
+}
+
+/// Code may only use what a program can check when it starts: the rest is taken away from LLVM.
+static void keepCheckable(TargetDescription &target) {
+  std::vector<std::string> checkable;
+  for (std::string &name : target.features)
+    (rt::knownCpuFeature(name) ? checkable : target.absent).push_back(std::move(name));
+  target.features = std::move(checkable);
+}
+
+/// Everything that follows from the feature list.
+static void deriveFacts(TargetDescription &target) {
+  // The kernels' masks and 32-lane bf16 need all four of AVX-512's basic parts.
+  bool avx512 = llvm::all_of(ArrayRef<StringRef>{"avx512f", "avx512bw", "avx512dq", "avx512vl"},
+                             [&](StringRef name) { return target.has(name); });
+  target.vectorBits = avx512 ? 512 : 256;
+  target.avx512Bf16 = avx512 && target.has("avx512bf16");
+  target.avx512Vnni = avx512 && target.has("avx512vnni");
+  target.avxVnni = target.has("avxvnni");
+  target.amxBf16 = target.has("amx-bf16");
+  target.amxInt8 = target.has("amx-int8");
+}
+
+/// What a program cannot do without: empty if `target` reaches x86-64-v3.
+static std::string missingForLevel3(const TargetDescription &target) {
+  SmallVector<std::string> missing;
+  for (const std::string &feature : featuresOf("x86-64-v3"))
+    if (!target.has(feature))
+      missing.push_back(feature);
+  return llvm::join(missing, ", ");
+}
+
+static TargetDescription describeNative() {
+  TargetDescription target;
+  target.cpu = sys::getHostCPUName().str();
+  StringMap<bool> present = sys::getHostCPUFeatures();
+  std::set<std::string> has, lacks;
+  for (const StringMapEntry<bool> &feature : present)
+    if (feature.second)
+      has.insert(feature.first().str());
+  // A virtual machine may hide what its CPU's name promises. Names that the host detection does not
+  // know (x87, cx8, 64bit) are there on every x86-64.
+  for (const std::string &feature : featuresOf(target.cpu)) {
+    if (!present.contains(feature))
+      has.insert(feature);
+    else if (!present[feature])
+      lacks.insert(feature);
+  }
+  target.features.assign(has.begin(), has.end());
+  target.absent.assign(lacks.begin(), lacks.end());
+  auto measured = [](int name, int64_t fallback) {
+    long bytes = sysconf(name);
+    return bytes > 0 ? int64_t(bytes) : fallback;
+  };
+  target.l1Bytes = measured(_SC_LEVEL1_DCACHE_SIZE, target.l1Bytes);
+  target.l2Bytes = measured(_SC_LEVEL2_CACHE_SIZE, target.l2Bytes);
+  target.l3Bytes = measured(_SC_LEVEL3_CACHE_SIZE, target.l3Bytes);
+  target.cores = std::max(0, get_physical_cores());
+  return target;
+}
+
+/// The names of LLVM's list that reach x86-64-v3 and resemble `name`, the closest first; three at
+/// most.
+static std::string alike(StringRef name) {
+  SmallVector<StringRef> known;
+  X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
+  SmallVector<std::pair<unsigned, StringRef>> ranked;
+  for (StringRef candidate : known) {
+    unsigned distance = candidate.edit_distance(name.lower());
+    bool shared = candidate.contains_insensitive(name) || name.contains_insensitive(candidate);
+    std::set<std::string> features = featuresOf(candidate);
+    if ((shared || distance <= 3) && features.count("avx2") && features.count("bmi2"))
+      ranked.emplace_back(shared ? 0 : distance, candidate);
+  }
+  llvm::sort(ranked);
+  SmallVector<StringRef> names;
+  for (auto &[distance, candidate] : ArrayRef(ranked).take_front(3))
+    names.push_back(candidate);
+  return llvm::join(names, ", ");
+}
+
+Expected<TargetDescription> describeTarget(StringRef name) {
+  TargetDescription target;
+  if (name == "native") {
+    target = describeNative();
+  } else if (X86::parseArchX86(name, /*Only64Bit=*/true) != X86::CK_None) {
+    target.cpu = name.str();
+    std::set<std::string> features = featuresOf(name);
+    target.features.assign(features.begin(), features.end());
+  } else {
+    std::string near = alike(name);
+    return createStringError(
+        "unknown target '" + name + "', use native or the name of a CPU such as " +
+        (near.empty() ? "x86-64-v3, x86-64-v4, znver4 or sapphirerapids" : near));
+  }
+  if (std::string missing = missingForLevel3(target); !missing.empty())
+    return createStringError("target '" + name + "' is below x86-64-v3 (it lacks " + missing +
+                             "), use a newer one");
+  keepCheckable(target);
+  deriveFacts(target);
+  return target;
+}
+
+} // namespace mica::cpu

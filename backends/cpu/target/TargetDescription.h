@@ -1,0 +1,46 @@
+//===- TargetDescription.h - the machine compiled for, as data
+//----------------------------------===//
+#ifndef MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
+#define MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mica::cpu {
+
+/// An x86-64 CPU. `describeTarget` makes it; a test may make one by hand.
+struct TargetDescription {
+  std::string cpu;                   ///< LLVM's name, "znver5".
+  std::vector<std::string> features; ///< LLVM's names of what the CPU has, sorted.
+  std::vector<std::string> absent;   ///< What LLVM would assume of `cpu` and the machine lacks.
+
+  unsigned vectorBits = 256; ///< Of the widest vectors worth using: 256 or 512.
+  bool avx512Bf16 = false;   ///< Dot products of bf16 pairs, conversions to bf16.
+  bool avx512Vnni = false;   ///< Dot products of bytes in 512-bit vectors.
+  bool avxVnni = false;      ///< The same in 256-bit vectors.
+  bool amxBf16 = false, amxInt8 = false;
+
+  // Of one core, and of all cores for the last level. A named CPU gets modest common values: its
+  // tables do not say.
+  int64_t l1Bytes = 32 << 10, l2Bytes = 1 << 20, l3Bytes = 16 << 20;
+  unsigned cores = 0; ///< Physical; 0 where unknown.
+
+  bool has(llvm::StringRef feature) const;
+  /// "+avx,+avx2,...,-absent", as LLVM's TargetMachine wants it.
+  std::string featureString() const;
+};
+
+/// The triple of all code that Mica generates.
+inline constexpr const char *kTriple = "x86_64-unknown-linux-gnu";
+
+/// "native" for this machine, else one of LLVM's names. Refused: unknown names (with those that are
+/// spelled alike) and CPUs below x86-64-v3.
+llvm::Expected<TargetDescription> describeTarget(llvm::StringRef name);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H

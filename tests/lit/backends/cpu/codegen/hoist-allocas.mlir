@@ -1,0 +1,31 @@
+// RUN: mica-opt --cpu-hoist-allocas --split-input-file --verify-diagnostics %s | FileCheck %s
+
+// CHECK-LABEL: func.func @in_a_loop
+// CHECK-NEXT: memref.alloca() : memref<64xf32>
+// CHECK: scf.for
+func.func @in_a_loop(%n: index, %out: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %buffer = memref.alloca() : memref<64xf32>
+    %v = memref.load %buffer[%c0] : memref<64xf32>
+    memref.store %v, %out[%i] : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @no_dynamic_size(%n: index) {
+  // expected-error @+1 {{takes stack of a size that is not constant}}
+  %buffer = memref.alloca(%n) : memref<?xf32>
+  return
+}
+
+// -----
+
+func.func @no_heap() {
+  // expected-error @+1 {{allocates memory while the model runs: memory must be planned before this stage}}
+  %buffer = memref.alloc() : memref<64xf32>
+  return
+}

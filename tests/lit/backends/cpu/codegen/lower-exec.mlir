@@ -1,0 +1,57 @@
+// RUN: mica-opt --cpu-lower-exec %s | FileCheck %s
+
+// A kernel keeps of each memref what its type leaves open: here one pointer and the rows, and the pointer, offset and stride.
+// CHECK-LABEL: llvm.func internal @scale(
+// CHECK-SAME: %[[BEGIN:[a-z0-9]+]]: i64, %[[END:[a-z0-9]+]]: i64, %[[X:[a-z0-9]+]]: !llvm.ptr {llvm.noalias}, %[[ROWS:[a-z0-9]+]]: i64,
+// CHECK-SAME: %[[FACTOR:[a-z0-9]+]]: f32, %[[Y:[a-z0-9]+]]: !llvm.ptr, %[[OFFSET:[a-z0-9]+]]: i64, %[[STRIDE:[a-z0-9]+]]: i64)
+// CHECK: builtin.unrealized_conversion_cast {{.*}} to memref<?x64xf32>
+// CHECK: builtin.unrealized_conversion_cast {{.*}} to memref<4x64xf32, strided<[?, 1], offset: ?>>
+// CHECK: scf.for
+// CHECK: llvm.return
+
+// CHECK-LABEL: llvm.func internal @scale.task(
+// CHECK-SAME: %[[CONTEXT:.*]]: !llvm.ptr, %[[B:.*]]: i64, %[[E:.*]]: i64)
+// CHECK: llvm.getelementptr %[[CONTEXT]][0, 0] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(ptr, i64, f32, ptr, i64, i64)>
+// CHECK: llvm.call @scale(%[[B]], %[[E]], {{.*}}) : (i64, i64, !llvm.ptr, i64, f32, !llvm.ptr, i64, i64) -> ()
+func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32> {llvm.noalias},
+    %factor: f32, %y: memref<4x64xf32, strided<[?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %begin to %end step %c1 {
+    %v = memref.load %x[%i, %c0] : memref<?x64xf32>
+    %w = arith.mulf %v, %factor : f32
+    memref.store %w, %y[%i, %c0] : memref<4x64xf32, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+func.func private @fill(%begin: index, %end: index, %x: memref<?x64xf32>) { return }
+
+// Six words are enough for both launches of the function.
+// CHECK-LABEL: func.func @launches
+// CHECK: %[[MEMORY:.*]] = llvm.alloca %{{.*}} x !llvm.array<6 x i64> {alignment = 16 : i64}
+// CHECK: llvm.store %{{.*}}, %{{.*}} : f32, !llvm.ptr
+// CHECK: %[[TASK:.*]] = llvm.mlir.addressof @scale.task
+// CHECK: llvm.call @mica_rt_parallel_for(%[[TASK]], %[[MEMORY]], %{{.*}}) : (!llvm.ptr, !llvm.ptr, i64) -> ()
+// CHECK: llvm.mlir.addressof @fill.task
+// CHECK: llvm.call @mica_rt_parallel_for
+// A single task is a call, and a view is cast to what the kernel takes.
+// CHECK: llvm.call @fill(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (i64, i64, !llvm.ptr, i64) -> ()
+// CHECK-NOT: exec.launch
+func.func @launches(%n: index, %x: memref<?x64xf32>, %y: memref<4x64xf32, strided<[?, 1], offset: ?>>, %s: memref<8x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %f = arith.constant 2.0 : f32
+  exec.launch @scale tasks(%n) ins(%x, %f : memref<?x64xf32>, f32) outs(%y : memref<4x64xf32, strided<[?, 1], offset: ?>>)
+  exec.launch @fill tasks(%n) outs(%x : memref<?x64xf32>)
+  exec.launch @fill tasks(%c1) outs(%s : memref<8x64xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func @products
+// CHECK: llvm.call @mica_rt_matmul(%{{.*}}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64, i64, i64, i64, i32, i32) -> ()
+// CHECK-NOT: exec.matmul
+func.func @products(%x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memref<2x32x64x2xbf16>, %y: memref<?x100xf32>) {
+  exec.matmul accumulate k(40) n(100) ins(%x, %w : memref<?x40xbf16, strided<[80, 1], offset: ?>>, memref<2x32x64x2xbf16>)
+      outs(%y : memref<?x100xf32>)
+  return
+}

@@ -1,0 +1,68 @@
+//===- CompiledModule.h - stage loops as text, compiled and loaded
+//-------------------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_COMPILEDMODULE_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_COMPILEDMODULE_H
+
+#include "backends/cpu/target/TargetDescription.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace mica::test {
+
+/// A memref descriptor of rank R over `data`.
+template <size_t R> struct Descriptor {
+  void *allocated, *aligned;
+  int64_t offset = 0;
+  std::array<int64_t, R> sizes, strides;
+
+  Descriptor(void *data, std::array<int64_t, R> shape)
+      : allocated(data), aligned(data), sizes(shape) {
+    int64_t stride = 1;
+    for (size_t i = R; i-- > 0; stride *= shape[i])
+      strides[i] = stride;
+  }
+};
+
+/// The shared object of a module at stage `loops`.
+llvm::Expected<llvm::SmallVector<char, 0>> compile(llvm::StringRef text,
+                                                   const cpu::TargetDescription &target);
+
+/// A loaded shared object.
+class LoadedModel {
+public:
+  explicit LoadedModel(llvm::ArrayRef<char> sharedObject);
+  ~LoadedModel();
+  void operator()(std::vector<void *> descriptors) const { forward(descriptors.data()); }
+  std::string error; ///< empty if it could be loaded
+
+private:
+  void *handle = nullptr;
+  void (*forward)(void *const *) = nullptr;
+};
+
+/// Calls of the runtime since the last `clear`.
+struct RuntimeCalls {
+  std::vector<int64_t> tasks;
+  struct Matmul {
+    const void *a, *w;
+    float *c;
+    int64_t m, n, k, lda, ldc;
+    int32_t format, accumulate;
+  };
+  std::vector<Matmul> products;
+  void clear() { *this = {}; }
+};
+extern RuntimeCalls calls;
+
+/// Targets whose code this machine can run, among native, x86-64-v3, x86-64-v4, znver5 and
+/// sapphirerapids.
+std::vector<std::string> runnableTargets();
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_COMPILEDMODULE_H

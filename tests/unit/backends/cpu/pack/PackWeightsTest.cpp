@@ -1,0 +1,305 @@
+//===- PackWeightsTest.cpp - whole weights against a naive packer
+//----------------------------------===//
+
+#include "backends/cpu/pack/PackWeights.h"
+#include "backends/cpu/pack/PackPlan.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringMap.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <cstring>
+#include <random>
+
+using namespace mica;
+using namespace mica::cpu;
+using namespace mlir;
+using testing::HasSubstr;
+
+namespace {
+
+/// Tensors in memory, one byte off their alignment.
+class MemorySource final : public WeightSource {
+public:
+  /// Values are k / 8 for random k in [-128, 128): exact in every type.
+  void add(llvm::StringRef name, WeightType type, llvm::ArrayRef<int64_t> shape) {
+    Entry &entry = entries[name];
+    entry.shape.assign(shape.begin(), shape.end());
+    entry.type = type;
+    int64_t count = 1;
+    for (int64_t extent : shape)
+      count *= extent;
+    entry.bytes.resize(1 + count * sizeOf(type));
+    for (int64_t i = 0; i < count; ++i) {
+      float value = float(int(random() % 256) - 128) / 8;
+      entry.values.push_back(value);
+      set(entry, i, value);
+    }
+  }
+  void poison(llvm::StringRef name, int64_t index) { set(entries[name], index, NAN); }
+  llvm::Expected<SourceTensor> find(llvm::StringRef name) const override {
+    auto entry = entries.find(name);
+    if (entry == entries.end())
+      return llvm::createStringError("no tensor \"" + name + "\"");
+    const Entry &found = entry->second;
+    return SourceTensor{found.type, found.shape, llvm::ArrayRef(found.bytes).drop_front()};
+  }
+  void release(llvm::StringRef name) const override { released.push_back(name.str()); }
+  const std::vector<float> &values(llvm::StringRef name) const {
+    return entries.find(name)->second.values;
+  }
+
+  mutable std::vector<std::string> released;
+
+private:
+  struct Entry {
+    WeightType type;
+    llvm::SmallVector<int64_t, 4> shape;
+    std::vector<uint8_t> bytes;
+    std::vector<float> values;
+  };
+  static void set(Entry &entry, int64_t index, float value) {
+    uint8_t *at = entry.bytes.data() + 1 + index * sizeOf(entry.type);
+    if (entry.type == WeightType::F16) {
+      _Float16 half = value;
+      std::memcpy(at, &half, 2);
+    } else {
+      uint32_t bits = std::bit_cast<uint32_t>(value);
+      std::memcpy(at, reinterpret_cast<uint8_t *>(&bits) + (entry.type == WeightType::BF16 ? 2 : 0),
+                  sizeOf(entry.type));
+    }
+  }
+
+  std::mt19937 random{7};
+  llvm::StringMap<Entry> entries;
+};
+
+class PackTest : public testing::Test {
+protected:
+  PackTest() { context.loadDialect<MicaDialect>(); }
+
+  OwningOpRef<ModuleOp> parse(llvm::StringRef text) {
+    return parseSourceString<ModuleOp>(text, &context);
+  }
+
+  llvm::Expected<std::vector<uint8_t>> pack(llvm::StringRef text, unsigned threads = 2) {
+    OwningOpRef<ModuleOp> module = parse(text);
+    if (!module)
+      return llvm::createStringError("the text is no module");
+    std::vector<uint8_t> bytes;
+    auto sink = [&](llvm::ArrayRef<uint8_t> piece) {
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
+      return llvm::Error::success();
+    };
+    uint64_t done = 0, all = 0;
+    auto progress = [&](uint64_t d, uint64_t a) { done = d, all = a; };
+    if (llvm::Error error = packWeights(*module, source, {sink, progress, threads}))
+      return error;
+    EXPECT_EQ(done, bytes.size());
+    EXPECT_EQ(all, packedBytes(*module));
+    return bytes;
+  }
+  std::string errorOf(llvm::StringRef text) {
+    llvm::Expected<std::vector<uint8_t>> bytes = pack(text);
+    return bytes ? "" : llvm::toString(bytes.takeError());
+  }
+
+  MLIRContext context;
+  MemorySource source;
+};
+
+float elementAt(const std::vector<uint8_t> &bytes, int64_t index, bool bf16) {
+  uint32_t bits = 0;
+  if (bf16)
+    std::memcpy(reinterpret_cast<uint8_t *>(&bits) + 2, bytes.data() + 2 * index, 2);
+  else
+    std::memcpy(&bits, bytes.data() + 4 * index, 4);
+  return std::bit_cast<float>(bits);
+}
+
+/// The packed form as oneDNN's tag defines it, element by element.
+std::vector<float> naive(const std::vector<float> &matrix, int64_t rows, int64_t columns,
+                         int64_t depth) {
+  int64_t padded = (columns + 16 * depth - 1) / (16 * depth) * 16 * depth,
+          blocks = (rows + 63) / 64;
+  std::vector<float> packed(blocks * 64 * padded);
+  for (int64_t n = 0; n < rows; ++n)
+    for (int64_t k = 0; k < columns; ++k)
+      packed[((n / 64 * (padded / depth) + k / depth) * 64 + n % 64) * depth + k % depth] =
+          matrix[n * columns + k];
+  return packed;
+}
+
+void expectEqual(const std::vector<uint8_t> &bytes, const std::vector<float> &expected, bool bf16) {
+  ASSERT_EQ(bytes.size(), expected.size() * (bf16 ? 2 : 4));
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ(elementAt(bytes, i, bf16), expected[i]) << "element " << i;
+}
+
+std::string packedType(int64_t rows, int64_t columns, bool bf16) {
+  return "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) +
+         (bf16 ? "xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>"
+               : "xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>");
+}
+
+TEST_F(PackTest, MatricesOfOddShapesInEveryType) {
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{1, 1},
+                               {64, 64},
+                               {65, 31},
+                               {172, 64},
+                               {3, 1000},
+                               {200, 33},
+                               {700, 700}})
+    for (WeightType from : {WeightType::F32, WeightType::BF16, WeightType::F16})
+      for (bool bf16 : {false, true}) {
+        source.add("w", from, {rows, columns});
+        auto bytes = pack("mica.weight @w at 0 : " + packedType(rows, columns, bf16));
+        ASSERT_TRUE(bool(bytes)) << llvm::toString(bytes.takeError());
+        expectEqual(*bytes, naive(source.values("w"), rows, columns, bf16 ? 2 : 1), bf16);
+        ASSERT_FALSE(HasFatalFailure()) << rows << " x " << columns;
+        source = MemorySource();
+      }
+}
+
+TEST_F(PackTest, LargeMatrixInSeveralBatchesIsTheSameOnAnyNumberOfThreads) {
+  source.add("w", WeightType::BF16, {3000, 2050});
+  std::string text = "mica.weight @w at 0 : " + packedType(3000, 2050, true);
+  std::vector<uint8_t> one = llvm::cantFail(pack(text, 1)), two = llvm::cantFail(pack(text, 2)),
+                       five = llvm::cantFail(pack(text, 5));
+  expectEqual(one, naive(source.values("w"), 3000, 2050, 2), true);
+  EXPECT_TRUE(one == two && one == five);
+}
+
+TEST_F(PackTest, PlainMatricesAndVectorsKeepTheirOrder) {
+  source.add("m", WeightType::F16, {300, 1100});
+  source.add("v", WeightType::BF16, {77});
+  std::vector<uint8_t> bytes =
+      llvm::cantFail(pack("mica.weight @m at 0 bytes 660000 : tensor<300x1100xbf16>\n"
+                          "mica.weight @v at 660032 : tensor<77xf32>"));
+  std::vector<uint8_t> matrix(bytes.begin(), bytes.begin() + 660000),
+      vector(bytes.begin() + 660032, bytes.end());
+  expectEqual(matrix, source.values("m"), true);
+  expectEqual(vector, source.values("v"), false);
+  EXPECT_THAT(std::vector<uint8_t>(bytes.begin() + 660000, bytes.begin() + 660032),
+              testing::Each(0));
+  EXPECT_THAT(source.released, testing::ElementsAre("m", "v"));
+}
+
+TEST_F(PackTest, ConcatJoinsRows) {
+  source.add("a", WeightType::F32, {70, 20});
+  source.add("b", WeightType::F32, {10, 20});
+  std::vector<float> joined = source.values("a");
+  joined.insert(joined.end(), source.values("b").begin(), source.values("b").end());
+  expectEqual(llvm::cantFail(pack(R"(mica.weight @w from ["a", "b"] concat at 0 : )" +
+                                  packedType(80, 20, false))),
+              naive(joined, 80, 20, 1), false);
+}
+
+/// Blocks of 64 rows of each part in turn, zero rows where a part ends.
+std::vector<float> interleaved(llvm::ArrayRef<std::vector<float>> parts, int64_t columns) {
+  std::vector<float> out;
+  int64_t rows = parts.front().size() / columns;
+  for (int64_t block = 0; block < (rows + 63) / 64; ++block)
+    for (const std::vector<float> &part : parts)
+      for (int64_t i = 0; i < 64 * columns; ++i) {
+        int64_t at = block * 64 * columns + i;
+        out.push_back(at < int64_t(part.size()) ? part[at] : 0);
+      }
+  return out;
+}
+
+TEST_F(PackTest, InterleaveAlternatesBlocks) {
+  source.add("g", WeightType::BF16, {72, 32});
+  source.add("u", WeightType::BF16, {72, 32});
+  std::vector<float> rows = interleaved({source.values("g"), source.values("u")}, 32);
+  expectEqual(llvm::cantFail(pack(R"(mica.weight @w from ["g", "u"] interleave at 0 : )" +
+                                  packedType(256, 32, true))),
+              naive(rows, 256, 32, 2), true);
+  source.add("bg", WeightType::BF16, {72});
+  source.add("bu", WeightType::BF16, {72});
+  expectEqual(
+      llvm::cantFail(pack(R"(mica.weight @b from ["bg", "bu"] interleave at 0 : tensor<256xf32>)")),
+      interleaved({source.values("bg"), source.values("bu")}, 1), false);
+}
+
+TEST_F(PackTest, StackPacksEachMatrixAndInterleavesParts) {
+  std::vector<float> plain, gated;
+  for (const char *expert : {"0", "1", "2"}) {
+    std::string gate = std::string("g") + expert, up = std::string("u") + expert;
+    source.add(gate, WeightType::F32, {72, 40});
+    source.add(up, WeightType::F32, {72, 40});
+    llvm::append_range(plain, naive(source.values(gate), 72, 40, 1));
+    llvm::append_range(
+        gated, naive(interleaved({source.values(gate), source.values(up)}, 40), 256, 40, 1));
+  }
+  constexpr llvm::StringLiteral layout =
+      "xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>";
+  expectEqual(llvm::cantFail(pack(
+                  (R"(mica.weight @w from ["g0", "g1", "g2"] stack at 0 : tensor<3x72x40)" + layout)
+                      .str())),
+              plain, false);
+  expectEqual(
+      llvm::cantFail(pack(
+          (R"(mica.weight @w from ["g0", "u0", "g1", "u1", "g2", "u2"] stack parts(2) at 0 : tensor<3x256x40)" +
+           layout)
+              .str())),
+      gated, false);
+  source.add("all", WeightType::F32, {3, 72, 40});
+  std::vector<float> all;
+  for (int64_t e = 0; e < 3; ++e) {
+    auto begin = source.values("all").begin() + e * 72 * 40;
+    llvm::append_range(all, naive(std::vector<float>(begin, begin + 72 * 40), 72, 40, 1));
+  }
+  expectEqual(llvm::cantFail(pack(("mica.weight @all at 0 : tensor<3x72x40" + layout).str())), all,
+              false);
+}
+
+TEST_F(PackTest, RefusesNanAndNamesTheTensor) {
+  source.add("a", WeightType::BF16, {70, 20});
+  source.add("b", WeightType::BF16, {10, 20});
+  source.poison("b", 199);
+  EXPECT_EQ(errorOf(R"(mica.weight @w from ["a", "b"] concat at 0 : )" + packedType(80, 20, true)),
+            R"(weight "w" holds NaN in "a", "b", check the checkpoint)");
+}
+
+TEST_F(PackTest, RefusesSourcesThatDoNotFit) {
+  source.add("a", WeightType::F32, {70, 20});
+  source.add("b", WeightType::BF16, {70, 20});
+  EXPECT_EQ(errorOf("mica.weight @none at 0 : tensor<4xf32>"), "no tensor \"none\"");
+  EXPECT_THAT(errorOf("mica.weight @a at 0 : tensor<70x21xf32>"),
+              HasSubstr("has rows of 21 elements, but \"a\" does not"));
+  EXPECT_THAT(errorOf("mica.weight @a at 0 : tensor<71x20xf32>"),
+              HasSubstr("has 71 rows, but its sources have 70"));
+  EXPECT_THAT(errorOf(R"(mica.weight @w from ["a", "b"] concat at 0 : tensor<140x20xf32>)"),
+              HasSubstr("different types"));
+  EXPECT_THAT(errorOf(R"(mica.weight @w from ["a"] stack at 0 : tensor<1x72x20xf32>)"),
+              HasSubstr("but \"a\" has 70"));
+  EXPECT_THAT(errorOf("mica.weight @a at 0 : tensor<70x20xf16>"),
+              HasSubstr("programs hold f32 and bf16"));
+}
+
+TEST_F(PackTest, RefusesPlacesThatOverlapOrLie) {
+  source.add("a", WeightType::F32, {4, 4});
+  source.add("b", WeightType::F32, {4, 4});
+  EXPECT_THAT(
+      errorOf("mica.weight @a at 0 : tensor<4x4xf32>\nmica.weight @b at 32 : tensor<4x4xf32>"),
+      HasSubstr("weight \"b\" has no place of its own"));
+  EXPECT_THAT(errorOf("mica.weight @a : tensor<4x4xf32>"), HasSubstr("has no place of its own"));
+  EXPECT_THAT(errorOf("mica.weight @a at 0 bytes 60 : tensor<4x4xf32>"),
+              HasSubstr("takes 64 bytes, not 60"));
+}
+
+TEST_F(PackTest, StopsWhenTheSinkFails) {
+  source.add("w", WeightType::F32, {3000, 2050});
+  OwningOpRef<ModuleOp> module = parse("mica.weight @w at 0 : " + packedType(3000, 2050, false));
+  int calls = 0;
+  auto sink = [&](llvm::ArrayRef<uint8_t>) {
+    return ++calls == 2 ? llvm::createStringError("full") : llvm::Error::success();
+  };
+  EXPECT_EQ(llvm::toString(packWeights(*module, source, {sink, {}, 2})), "full");
+  EXPECT_EQ(calls, 2);
+}
+
+} // namespace

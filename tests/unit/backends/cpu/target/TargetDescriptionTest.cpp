@@ -1,0 +1,72 @@
+//===- TargetDescriptionTest.cpp - targets by name and the native one
+//----------------------------===//
+
+#include "backends/cpu/target/TargetDescription.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace mica::cpu;
+using testing::HasSubstr;
+
+namespace {
+
+std::string errorOf(llvm::StringRef name) {
+  llvm::Expected<TargetDescription> target = describeTarget(name);
+  return target ? "" : llvm::toString(target.takeError());
+}
+
+TEST(TargetDescription, Level3HasNoAvx512) {
+  TargetDescription target = llvm::cantFail(describeTarget("x86-64-v3"));
+  EXPECT_EQ(target.cpu, "x86-64-v3");
+  EXPECT_EQ(target.vectorBits, 256u);
+  EXPECT_TRUE(target.has("avx2") && target.has("fma") && target.has("bmi2"));
+  EXPECT_FALSE(target.has("avx512f") || target.avx512Bf16 || target.avx512Vnni || target.avxVnni ||
+               target.amxBf16);
+}
+
+TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
+  TargetDescription level4 = llvm::cantFail(describeTarget("x86-64-v4"));
+  EXPECT_EQ(level4.vectorBits, 512u);
+  EXPECT_FALSE(level4.avx512Bf16 || level4.avx512Vnni);
+  TargetDescription zen5 = llvm::cantFail(describeTarget("znver5"));
+  EXPECT_TRUE(zen5.avx512Bf16 && zen5.avx512Vnni && zen5.avxVnni);
+  EXPECT_FALSE(zen5.amxBf16);
+  TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
+  EXPECT_TRUE(rapids.avx512Bf16 && rapids.amxBf16 && rapids.amxInt8);
+}
+
+TEST(TargetDescription, FeatureStringHasSigns) {
+  TargetDescription target;
+  target.features = {"avx", "avx2"};
+  target.absent = {"sse4a"};
+  EXPECT_EQ(target.featureString(), "+avx,+avx2,-sse4a");
+}
+
+TEST(TargetDescription, NativeIsMeasured) {
+  llvm::Expected<TargetDescription> target = describeTarget("native");
+  if (!target) {
+    llvm::consumeError(target.takeError());
+    GTEST_SKIP() << "this machine is below x86-64-v3";
+  }
+  EXPECT_NE(target->cpu, "native");
+  EXPECT_TRUE(target->has("avx2"));
+  EXPECT_GT(target->l2Bytes, target->l1Bytes);
+  EXPECT_GT(target->cores, 0u);
+  for (const std::string &feature : target->absent)
+    EXPECT_FALSE(target->has(feature)) << feature;
+}
+
+TEST(TargetDescription, RefusesUnknownNamesAndNamesSimilarOnes) {
+  EXPECT_THAT(errorOf("zenver5"),
+              testing::AllOf(HasSubstr("unknown target 'zenver5'"), HasSubstr("znver5")));
+  EXPECT_THAT(errorOf("qqqqqqqqqqqq"), HasSubstr("x86-64-v3, x86-64-v4"));
+  EXPECT_THAT(errorOf(""), HasSubstr("unknown target ''"));
+}
+
+TEST(TargetDescription, RefusesCpusBelowLevel3) {
+  EXPECT_THAT(errorOf("nehalem"), testing::AllOf(HasSubstr("below x86-64-v3"), HasSubstr("avx2")));
+  EXPECT_THAT(errorOf("i386"), HasSubstr("unknown target"));
+}
+
+} // namespace
