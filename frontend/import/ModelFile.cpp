@@ -94,7 +94,8 @@ llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
 llvm::Error matchWeight(WeightOp weight, const WeightFiles &weights) {
   llvm::ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   auto compose = weight.getCompose();
-  if (compose == Compose::Interleave || weight.getParts() != 1 || weight.getTensorType().getEncoding())
+  if (compose == Compose::Interleave || weight.getParts() != 1 ||
+      weight.getTensorType().getEncoding())
     return inputError(weights.folder(), "the weight " + inQuotes(weight.getSymName()) +
                                             " is interleaved or packed, which is not stage model");
   if (compose == Compose::Concat && !shape.empty())

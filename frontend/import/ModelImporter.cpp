@@ -66,7 +66,7 @@ void ModelImporter::declare(const PlannedWeight &weight) {
   }
   WeightOp::create(builder, at(weight.symbol), builder.getStringAttr(weight.symbol),
                    TypeAttr::get(typeOf(weight)), sources, compose, builder.getI64IntegerAttr(1),
-                   PackedLayoutAttr(), IntegerAttr(), IntegerAttr());
+                   IntegerAttr(), IntegerAttr());
 }
 
 void ModelImporter::declareAll() {

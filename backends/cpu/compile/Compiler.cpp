@@ -1,287 +1,324 @@
-//===- Compiler.cpp - from stage model to any later one ------------------------------------------===//
+//===- Compiler.cpp - from a module to a program ----------------------------------===//
 
 #include "backends/cpu/compile/Compiler.h"
 
 #include "backends/cpu/codegen/NativeCode.h"
 #include "backends/cpu/codegen/Passes.h"
-#include "backends/cpu/compile/Diagnostics.h"
-#include "backends/cpu/compile/ProgramOutput.h"
+#include "backends/cpu/compile/Manifest.h"
 #include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/pack/PackWeights.h"
+#include "backends/cpu/program/ProgramWriter.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Transforms/Utils/Cloning.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <fstream>
 
 using namespace mlir;
-using llvm::Error;
-using llvm::Expected;
+using namespace mica;
+using namespace mica::cpu;
 
-namespace mica::cpu {
+static llvm::Error error(const llvm::Twine &message) { return llvm::createStringError(llvm::inconvertibleErrorCode(), message); }
 
-StageTable stagesFor(const TargetDescription &target) {
-  StageTable table = StageTable::graphStages();
-  bool bf16Dot = target.avx512Bf16;
-  table.set(Stage::Loops, [bf16Dot](OpPassManager &pm, const StageOptions &) { buildLoopsPipeline(pm, bf16Dot); });
-  table.set(Stage::Llvm, [target](OpPassManager &pm, const StageOptions &) { addLoopsToLlvmPasses(pm, target); });
-  return table;
+/// Anonymous memory of this process in bytes.
+static uint64_t anonymousBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("RssAnon:", 0) == 0)
+      return std::stoull(line.substr(strlen("RssAnon:"))) * 1024;
+  return 0;
 }
 
-StageOptions stageOptionsFor(ModuleOp module, const CompileOptions &options) {
-  bool narrow = llvm::any_of(module.getOps<WeightOp>(), [](WeightOp weight) {
-    RankedTensorType type = weight.getTensorType();
-    return type.getRank() >= 2 && !type.getElementType().isF32();
+/// What the user would call the place of `location`: the module of the model, or a place in a file.
+static std::string describePlace(Location location) {
+  std::string place;
+  location->walk([&](Location part) {
+    if (auto name = dyn_cast<NameLoc>(part))
+      place = name.getName().str();
+    else if (auto file = dyn_cast<FileLineColLoc>(part))
+      place = (file.getFilename().strref() + ":" + llvm::Twine(file.getLine()) + ":" + llvm::Twine(file.getColumn())).str();
+    return place.empty() ? WalkResult::advance() : WalkResult::interrupt();
   });
-  StageOptions stages;
-  stages.weights = options.weights.value_or(narrow ? Precision::BF16 : Precision::F32);
-  stages.kv = options.kv.value_or(stages.weights);
-  // oneDNN has its fast packed forms for AVX-512 only.
-  stages.onednnF32 = options.target.vectorBits == 512;
-  stages.onednnBf16 = options.target.avx512Bf16;
-  return stages;
-}
-
-/// The context length that programs get where nobody says otherwise is bounded: its memory is reserved at start.
-static Error setContext(ModuleOp module, const CompileOptions &options) {
-  constexpr int64_t mostByDefault = 8192;
-  auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
-  auto limit = model ? model.getAs<IntegerAttr>("max_positions") : IntegerAttr();
-  int64_t own = limit ? limit.getInt() : mostByDefault;
-  if (own < 1)
-    return llvm::createStringError("the model's max_positions is " + llvm::Twine(own) + ", but must be positive");
-  int64_t wanted = options.maxSeq.value_or(std::min(own, mostByDefault));
-  if (wanted < 1 || wanted > own)
-    return llvm::createStringError("--max-seq " + llvm::Twine(wanted) + " is not between 1 and the model's own " + llvm::Twine(own) +
-                                   " positions, choose another");
-  NamedAttrList entries(model);
-  entries.set("max_positions", Builder(module.getContext()).getI64IntegerAttr(wanted));
-  module->setAttr("mica.model", entries.getDictionary(module.getContext()));
-  return Error::success();
-}
-
-/// A module with the weight symbols only: the way to stage `llvm` drops them.
-static OwningOpRef<ModuleOp> weightsOf(ModuleOp module) {
-  OwningOpRef<ModuleOp> weights = ModuleOp::create(module.getLoc());
-  OpBuilder builder = OpBuilder::atBlockEnd(weights->getBody());
-  for (WeightOp weight : module.getOps<WeightOp>())
-    builder.clone(*weight);
-  return weights;
-}
-
-static Error writeTo(StringRef path, StringRef bytes) {
-  Error error = llvm::writeToOutput(path, [&](raw_ostream &stream) {
-    stream << bytes;
-    return Error::success();
-  });
-  if (!error)
-    return error;
-  return llvm::createStringError(path + ": cannot be written (" + llvm::toString(std::move(error)) + ")");
+  return place.empty() ? "the model" : place;
 }
 
 namespace {
 
-/// One run of the compiler.
+/// Keeps the first error that a pass reports.
+class FirstDiagnostic {
+public:
+  explicit FirstDiagnostic(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
+            message = describePlace(diagnostic.getLocation()) + ": " + diagnostic.str();
+          return success();
+        }) {}
+
+  llvm::Error take(const llvm::Twine &fallback) const { return error(message.empty() ? fallback : llvm::Twine(message)); }
+
+private:
+  std::string message;
+  ScopedDiagnosticHandler handler;
+};
+
+/// One run through the stages.
 class Compilation {
 public:
-  Compilation(ModuleOp module, const WeightSource *source, const CompileOptions &options, StringRef output)
-      : module(module), source(source), options(options), output(output), stages(stagesFor(options.target)) {}
+  Compilation(ModuleOp module, const WeightSource *weights, const CompileOptions &options, StringRef output)
+      : module(module), weights(weights), options(options), output(output), precision(options.weights.value_or(checkpointPrecision(module))),
+        kv(options.kv.value_or(precision == Precision::F32 ? Precision::F32 : Precision::BF16)), diagnostic(module.getContext()) {}
 
-  Expected<CompileResult> run() {
-    if (Error error = setContext(module, options))
-      return error;
-    stageOptions = stageOptionsFor(module, options);
-    if (Error error = runPasses())
-      return error;
-    if (options.emit > Stage::Llvm)
-      if (Error error = generateCode())
-        return error;
-    return std::move(result);
+  llvm::Expected<CompileReport> run() {
+    for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm, Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
+      if (stage > options.emit)
+        break;
+      // Assembly is a view of the object: nothing is made from it.
+      if (stage == Stage::Asm && options.emit != Stage::Asm && options.dumpFolder.empty())
+        continue;
+      auto start = std::chrono::steady_clock::now();
+      if (llvm::Error failed = reach(stage))
+        return failed;
+      std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      if (llvm::Error failed = leave(stage, seconds.count()))
+        return failed;
+    }
+    return report;
   }
 
 private:
-  bool wanted(Stage stage) const { return stage <= options.emit; }
-
-  /// Files the stage that was just reached: measured, dumped, written.
-  Error reached(Stage stage, double seconds, llvm::function_ref<std::string()> text) {
-    const StageInfo &info = getStageInfo(stage);
-    bool emitted = stage == options.emit, dumped = !options.dumpFolder.empty();
-    std::string bytes = emitted || dumped || options.measureBytes ? text() : std::string();
-    result.stages.push_back({info.name.str(), seconds, bytes.size()});
-    if (dumped)
-      if (Error error = dump(stage, bytes))
-        return error;
-    return emitted ? writeTo(output, bytes) : Error::success();
-  }
-
-  Error dump(Stage stage, StringRef bytes) {
-    if (std::error_code error = llvm::sys::fs::create_directories(options.dumpFolder))
-      return llvm::createStringError(options.dumpFolder + ": cannot be made (" + error.message() + ")");
-    static constexpr StringRef extensions[] = {"mlir", "mlir", "mlir", "mlir", "mlir", "ll", "s", "o", ""};
-    auto number = static_cast<size_t>(stage);
-    std::string name = llvm::formatv("{0}-{1}.{2}", number, getStageInfo(stage).name, extensions[number]);
-    return writeTo(options.dumpFolder + "/" + name, bytes);
-  }
-
-  std::string printed() {
-    std::string text;
-    llvm::raw_string_ostream(text) << module << "\n";
-    return text;
-  }
-
-  Error runPasses() {
-    for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm}) {
-      if (!wanted(stage))
-        break;
-      Stopwatch watch;
-      if (options.onStage)
-        options.onStage(getStageInfo(stage).name);
-      if (stage == Stage::Llvm)
-        weights = weightsOf(module);
-      if (stage != Stage::Model)
-        if (Error error = runStage(stage))
-          return error;
-      if (Error error = reached(stage, watch.seconds(), [&] { return printed(); }))
-        return error;
-      if (Error error = readFactsAt(stage))
-        return error;
+  llvm::Error reach(Stage stage) {
+    tell(getStageInfo(stage).name, 0);
+    switch (stage) {
+    case Stage::Model:
+      return llvm::Error::success();
+    case Stage::Fused:
+      return runPasses(stage, [&](OpPassManager &pm) { buildModelToFused(pm, stageOptions()); });
+    case Stage::Kernels:
+      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) { buildFusedToKernels(pm, stageOptions()); }))
+        return failed;
+      return describe();
+    case Stage::Loops:
+      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) { buildLoopsPipeline(pm, options.target.avx512Bf16); }))
+        return failed;
+      addScratch(manifest, module);
+      // The packer needs the symbols of the weights, which the way to LLVM drops.
+      packed = module.clone();
+      return llvm::Error::success();
+    case Stage::Llvm:
+      return runPasses(stage, [&](OpPassManager &pm) { addLoopsToLlvmPasses(pm, options.target); });
+    case Stage::Ll:
+      return makeLlvmIr();
+    case Stage::Asm:
+      return emitCode(llvm::CodeGenFileType::AssemblyFile, text);
+    case Stage::Obj:
+      return emitCode(llvm::CodeGenFileType::ObjectFile, object);
+    case Stage::Exe:
+      return writeProgram();
     }
-    return Error::success();
+    llvm_unreachable("all stages are handled above");
   }
 
-  Error runStage(Stage stage) {
-    PassManager passes(module.getContext());
-    auto before = static_cast<Stage>(static_cast<int>(stage) - 1);
-    if (Error error = stages.buildPipeline(passes, before, stage, stageOptions))
-      return error;
-    FirstError first(module.getContext());
-    if (failed(passes.run(module)))
-      return first.take(("stage " + getStageInfo(stage).name + " cannot be reached").str());
-    return Error::success();
+  StageOptions stageOptions() const {
+    StageOptions stage;
+    stage.weights = precision;
+    stage.kv = kv;
+    if (options.crossing)
+      stage.crossing = *options.crossing;
+    // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
+    stage.onednnF32 = options.target.vectorBits == 512;
+    stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
+    return stage;
   }
 
-  Error readFactsAt(Stage stage) {
-    if (stage == Stage::Kernels) {
-      Expected<ProgramFacts> facts = readFacts(module);
-      if (!facts)
-        return facts.takeError();
-      result.facts = std::move(*facts);
+  llvm::Error runPasses(Stage stage, llvm::function_ref<void(OpPassManager &)> build) {
+    PassManager pm(module.getContext());
+    build(pm);
+    if (failed(pm.run(module)))
+      return diagnostic.take("cannot reach stage `" + getStageInfo(stage).name + "`");
+    return llvm::Error::success();
+  }
+
+  /// The manifest, as far as stage `kernels` knows it.
+  llvm::Error describe() {
+    constexpr int64_t kDefaultMaxSeq = 8192;
+    auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
+    auto positions = model ? model.getAs<IntegerAttr>("max_positions") : IntegerAttr();
+    if (!positions)
+      return error("the module has no mica.model with max_positions: add `mica.model = {max_positions = N}` to its attributes");
+    int64_t maxSeq = options.maxSeq.value_or(std::min(positions.getInt(), kDefaultMaxSeq));
+    manifest = describeProgram(module, precision, kv, maxSeq, options.target);
+    return llvm::Error::success();
+  }
+
+  llvm::Error makeLlvmIr() {
+    llvm::Expected<std::unique_ptr<llvm::TargetMachine>> made = createTargetMachine(options.target);
+    if (!made)
+      return made.takeError();
+    machine = std::move(*made);
+    llvm::Expected<std::unique_ptr<llvm::Module>> translated = translateToLlvmIr(module, llvmContext, options.target, *machine);
+    if (!translated)
+      return translated.takeError();
+    code = std::move(*translated);
+    optimize(*code, *machine);
+    return llvm::Error::success();
+  }
+
+  llvm::Error emitCode(llvm::CodeGenFileType type, llvm::SmallString<0> &into) {
+    // Code generation consumes its module.
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*code);
+    llvm::Expected<llvm::SmallString<0>> emitted = emit(*copy, *machine, type);
+    if (!emitted)
+      return emitted.takeError();
+    into = std::move(*emitted);
+    return llvm::Error::success();
+  }
+
+  static llvm::Error take(rt::Status status) { return status ? llvm::Error::success() : error(status.error().message); }
+
+  llvm::Error writeProgram() {
+    if (!weights)
+      return error("a program needs the model's weights, but the folder has none");
+    llvm::Expected<llvm::SmallVector<char, 0>> shared = linkSharedObject(object);
+    if (!shared)
+      return shared.takeError();
+    if (llvm::Error unknown = checkUndefinedSymbols(StringRef(shared->data(), shared->size()), runtimeSymbols()))
+      return unknown;
+    auto created = program::ProgramWriter::create(output, options.launcher);
+    if (!created)
+      return error(created.error().message);
+    program::ProgramWriter &writer = **created;
+    auto bytesOf = [](const auto &range) { return std::as_bytes(std::span(range.data(), range.size())); };
+    if (llvm::Error failed = take(writer.add(program::SectionKind::Code, bytesOf(*shared))))
+      return failed;
+    if (llvm::Error failed = writeWeights(writer))
+      return failed;
+    if (!options.tokenizer.empty())
+      if (llvm::Error failed = take(writer.add(program::SectionKind::Tokenizer, bytesOf(options.tokenizer))))
+        return failed;
+    manifest["weight_bytes"] = report.weightBytes;
+    std::string json = manifest.dump(1);
+    if (llvm::Error failed = take(writer.add(program::SectionKind::Manifest, bytesOf(json))))
+      return failed;
+    return take(writer.commit());
+  }
+
+  llvm::Error writeWeights(program::ProgramWriter &writer) {
+    if (llvm::Error failed = take(writer.begin(program::SectionKind::Weights)))
+      return failed;
+    PackOptions pack;
+    auto sink = [&](ArrayRef<uint8_t> bytes) { return take(writer.append(std::as_bytes(std::span(bytes.data(), bytes.size())))); };
+    auto progress = [&](uint64_t done, uint64_t all) { tell("weights", static_cast<double>(done) / static_cast<double>(all)); };
+    pack.sink = sink;
+    pack.progress = progress;
+    if (llvm::Error failed = packWeights(*packed, *weights, pack))
+      return failed;
+    report.weightBytes = writer.sectionSize();
+    return take(writer.end());
+  }
+
+  void tell(StringRef what, double share) {
+    report.peakAnonymousBytes = std::max(report.peakAnonymousBytes, anonymousBytes());
+    if (options.progress)
+      options.progress(what, share);
+  }
+
+  /// The text of a stage; empty for the program.
+  std::string print(Stage stage) {
+    std::string printed;
+    llvm::raw_string_ostream stream(printed);
+    if (stage <= Stage::Llvm)
+      module.print(stream);
+    else if (stage == Stage::Ll)
+      code->print(stream, nullptr);
+    else if (stage == Stage::Asm)
+      stream << text;
+    else if (stage == Stage::Obj)
+      stream << object;
+    return printed;
+  }
+
+  /// Writes what was asked for of a stage, and notes what it cost.
+  llvm::Error leave(Stage stage, double seconds) {
+    uint64_t bytes = 0;
+    bool emitted = stage == options.emit && stage != Stage::Exe;
+    if (emitted || (!options.dumpFolder.empty() && stage != Stage::Exe)) {
+      std::string printed = print(stage);
+      bytes = printed.size();
+      if (!options.dumpFolder.empty())
+        if (llvm::Error failed = writeText(options.dumpFolder + "/" + dumpName(stage), printed))
+          return failed;
+      if (emitted)
+        if (llvm::Error failed = writeText(output, printed))
+          return failed;
     }
-    if (stage == Stage::Loops)
-      addScratchFacts(module, *result.facts);
-    return Error::success();
+    if (stage == Stage::Obj)
+      bytes = object.size();
+    if (stage == Stage::Exe)
+      llvm::sys::fs::file_size(output, bytes);
+    tell(getStageInfo(stage).name, 1);
+    report.stages.push_back({stage, seconds, bytes});
+    return llvm::Error::success();
   }
 
-  Error generateCode() {
-    Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(options.target);
-    if (!machine)
-      return machine.takeError();
-    llvm::LLVMContext context;
-    Expected<std::unique_ptr<llvm::Module>> ir = generateIr(context, **machine);
-    if (!ir)
-      return ir.takeError();
-    if (Error error = generateAssembly(**ir, **machine))
-      return error;
-    if (!wanted(Stage::Obj))
-      return Error::success();
-    Stopwatch watch;
-    start(Stage::Obj);
-    Expected<llvm::SmallString<0>> object = emit(**ir, **machine, llvm::CodeGenFileType::ObjectFile);
-    if (!object)
-      return object.takeError();
-    if (Error error = reached(Stage::Obj, watch.seconds(), [&] { return object->str().str(); }))
-      return error;
-    return wanted(Stage::Exe) ? makeProgram(*object) : Error::success();
+  static std::string dumpName(Stage stage) {
+    StringRef name = getStageInfo(stage).name;
+    StringRef ending = stage <= Stage::Llvm ? ".mlir" : stage == Stage::Ll ? "" : stage == Stage::Asm ? ".s" : ".o";
+    return (llvm::Twine(static_cast<int>(stage)) + "-" + (stage == Stage::Ll ? "optimised.ll" : name + ending)).str();
   }
 
-  void start(Stage stage) {
-    if (options.onStage)
-      options.onStage(getStageInfo(stage).name);
-  }
-
-  Expected<std::unique_ptr<llvm::Module>> generateIr(llvm::LLVMContext &context, llvm::TargetMachine &machine) {
-    Stopwatch watch;
-    start(Stage::Ll);
-    FirstError first(module.getContext());
-    Expected<std::unique_ptr<llvm::Module>> ir = translateToLlvmIr(module, context, options.target, machine);
-    if (!ir)
-      return first.take(llvm::toString(ir.takeError()));
-    optimize(**ir, machine);
-    auto text = [&] {
-      std::string bytes;
-      llvm::raw_string_ostream stream(bytes);
-      (*ir)->print(stream, nullptr);
-      return bytes;
-    };
-    if (Error error = reached(Stage::Ll, watch.seconds(), text))
-      return error;
-    return ir;
-  }
-
-  /// Assembly is no step on the way to an object: it is made where someone looks at it, from a copy, as code generation uses the
-  /// module up.
-  Error generateAssembly(llvm::Module &ir, llvm::TargetMachine &machine) {
-    if (options.emit != Stage::Asm && options.dumpFolder.empty())
-      return Error::success();
-    if (!wanted(Stage::Asm))
-      return Error::success();
-    Stopwatch watch;
-    start(Stage::Asm);
-    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(ir);
-    Expected<llvm::SmallString<0>> text = emit(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
-    if (!text)
-      return text.takeError();
-    return reached(Stage::Asm, watch.seconds(), [&] { return text->str().str(); });
-  }
-
-  Error makeProgram(StringRef object) {
-    Stopwatch watch;
-    start(Stage::Exe);
-    Expected<llvm::SmallVector<char, 0>> code = linkSharedObject(object);
-    if (!code)
-      return code.takeError();
-    StringRef bytes(code->data(), code->size());
-    if (Error error = checkUndefinedSymbols(bytes, runtimeSymbols()))
-      return error;
-    auto progress = [&](uint64_t done, uint64_t all) {
-      if (options.onPacked)
-        options.onPacked(done, all);
-    };
-    std::string manifest = llvm::formatv("{0}", llvm::json::Value(makeManifest(*result.facts, options.target)));
-    ProgramParts parts{options.launcher, bytes, options.tokenizer, manifest, *weights, source, progress};
-    if (Error error = writeProgram(parts, output))
-      return error;
-    uint64_t size = 0;
-    (void)llvm::sys::fs::file_size(output, size);
-    result.stages.push_back({"exe", watch.seconds(), size});
-    return Error::success();
+  /// Writes beside the target and renames: nothing half-written is left. `-` is standard output.
+  static llvm::Error writeText(StringRef path, StringRef content) {
+    if (path == "-") {
+      llvm::outs() << content;
+      return llvm::Error::success();
+    }
+    if (std::error_code failed = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
+      return error(path + ": cannot make its folder (" + failed.message() + ")");
+    llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
+      stream << content;
+      return llvm::Error::success();
+    });
+    return failed ? error(path + ": cannot be written (" + llvm::toString(std::move(failed)) + "), choose another -o") : llvm::Error::success();
   }
 
   ModuleOp module;
-  const WeightSource *source;
+  const WeightSource *weights;
   const CompileOptions &options;
-  StringRef output;
-  StageTable stages;
-  StageOptions stageOptions;
-  OwningOpRef<ModuleOp> weights;
-  CompileResult result;
+  std::string output;
+  Precision precision, kv;
+  FirstDiagnostic diagnostic;
+  CompileReport report;
+  nlohmann::json manifest;
+  OwningOpRef<ModuleOp> packed; ///< the module at stage `loops`
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> code;
+  llvm::SmallString<0> text, object;
 };
 
 } // namespace
 
-Expected<CompileResult> compile(ModuleOp module, const WeightSource *source, const CompileOptions &options, StringRef output) {
-  return Compilation(module, source, options, output).run();
+void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registry.insert<MicaDialect, exec::ExecDialect>();
+  exec::registerBufferization(registry);
 }
 
-Error lowerTo(ModuleOp module, Stage last, const CompileOptions &options) {
-  if (Error error = setContext(module, options))
-    return error;
-  PassManager passes(module.getContext());
-  if (Error error = stagesFor(options.target).buildPipeline(passes, Stage::Model, last, stageOptionsFor(module, options)))
-    return error;
-  FirstError first(module.getContext());
-  if (failed(passes.run(module)))
-    return first.take("the passes fail");
-  return Error::success();
+Precision mica::cpu::checkpointPrecision(ModuleOp module) {
+  for (auto weight : module.getOps<WeightOp>())
+    if (weight.getTensorType().getRank() > 1 && weight.getTensorType().getElementType().isF32())
+      return Precision::F32;
+  return Precision::BF16;
 }
 
-} // namespace mica::cpu
+llvm::Expected<CompileReport> mica::cpu::compile(ModuleOp module, const WeightSource *weights, const CompileOptions &options,
+                                                 StringRef output) {
+  return Compilation(module, weights, options, output).run();
+}

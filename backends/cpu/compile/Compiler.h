@@ -1,51 +1,72 @@
-//===- Compiler.h - from stage model to any later one --------------------------------*- C++ -*-===//
+//===- Compiler.h - from a module to a program ---------------------------*- C++ -*-===//
+//
+// Runs the stages one after the other, times them, and writes the program.
+//
+//===----------------------------------------------------------------------===//
+
 #ifndef MICA_BACKENDS_CPU_COMPILE_COMPILER_H
 #define MICA_BACKENDS_CPU_COMPILE_COMPILER_H
 
-#include "backends/cpu/compile/Measurements.h"
-#include "backends/cpu/compile/ProgramFacts.h"
 #include "backends/cpu/pack/WeightSource.h"
+#include "backends/cpu/target/TargetDescription.h"
 #include "passes/pipelines/Stages.h"
 
-#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace mica::cpu {
 
 struct CompileOptions {
   TargetDescription target;
-  std::optional<Precision> weights; ///< absent: the checkpoint's own, f16 becoming bf16
-  std::optional<Precision> kv;      ///< absent: f32 where the weights are f32, else bf16
-  std::optional<int64_t> maxSeq;    ///< absent: the model's own, at most 8192
+  /// Default: the checkpoint's own precision, f16 as bf16.
+  std::optional<Precision> weights;
+  /// Default: bf16, and f32 where the weights are f32.
+  std::optional<Precision> kv;
+  /// Positions that a program reserves; default: the model's own length, at most 8192.
+  std::optional<int64_t> maxSeq;
+  /// The largest number of rows for which generated kernels compute all products.
+  std::optional<int64_t> crossing;
+  /// The last stage to reach.
   Stage emit = Stage::Exe;
-  std::string dumpFolder;    ///< every stage on the way is written there; empty: none
-  bool measureBytes = false; ///< fill StageMeasurement::bytes, which takes time
-  std::string launcher;      ///< path of the launcher, for a program
+  /// Where not empty, a folder for the text of every stage.
+  std::string dumpFolder;
+  /// The launcher's file; needed for stage `exe`.
+  std::string launcher;
+  /// The tokenizer's table; may be empty.
   llvm::ArrayRef<std::byte> tokenizer;
-  std::function<void(llvm::StringRef stage)> onStage = {};
-  std::function<void(uint64_t done, uint64_t all)> onPacked = {};
+  /// Hears what is going on: a stage's name and how much of it is done, in [0, 1].
+  std::function<void(llvm::StringRef, double)> progress;
 };
 
-struct CompileResult {
-  std::vector<StageMeasurement> stages;
-  std::optional<ProgramFacts> facts; ///< from stage `kernels` on
+struct StageReport {
+  Stage stage;
+  double seconds;
+  uint64_t bytes; ///< of the stage's text, object or file
 };
 
-/// Compiles `module`, at stage `model`, up to `options.emit` and writes that to `output`; "-" is stdout, and a program wants a path.
-/// `source` may be null below stage `exe`. The module is changed. Errors are `what is wrong (where), what to do`.
-llvm::Expected<CompileResult> compile(mlir::ModuleOp module, const WeightSource *source, const CompileOptions &options,
+struct CompileReport {
+  std::vector<StageReport> stages;
+  uint64_t weightBytes = 0;
+  uint64_t peakAnonymousBytes = 0; ///< RssAnon of this process
+};
+
+/// Registers everything that compiling needs.
+void registerCompilerDialects(mlir::DialectRegistry &registry);
+
+/// Takes `module` from stage `model` to `options.emit` and writes the result to `output`: text for the stages up to `asm`, an
+/// object, or the program. `weights` may be null below stage `exe`. Errors name the op, its place in the model and the remedy;
+/// after one, nothing stands at `output` that was not there before.
+llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights, const CompileOptions &options,
                                       llvm::StringRef output);
 
-/// Runs the passes from stage `model` to `last`, at most `llvm`, and nothing else.
-llvm::Error lowerTo(mlir::ModuleOp module, Stage last, const CompileOptions &options);
-
-/// The stages that passes reach, for a target.
-StageTable stagesFor(const TargetDescription &target);
-
-/// What the passes are told: precisions as asked for or as the checkpoint has them.
-StageOptions stageOptionsFor(mlir::ModuleOp module, const CompileOptions &options);
+/// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
+Precision checkpointPrecision(mlir::ModuleOp module);
 
 } // namespace mica::cpu
 

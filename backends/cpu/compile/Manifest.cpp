@@ -1,0 +1,143 @@
+//===- Manifest.cpp - what a program says about its model -----------------------===//
+
+#include "backends/cpu/compile/Manifest.h"
+
+#include "backends/cpu/lowering/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+using nlohmann::json;
+
+static const char *nameOf(Precision precision) { return precision == Precision::F32 ? "f32" : "bf16"; }
+
+/// Any attribute of `mica.model` as JSON.
+static json toJson(Attribute attribute) {
+  if (auto text = dyn_cast<StringAttr>(attribute))
+    return text.str();
+  if (auto boolean = dyn_cast<BoolAttr>(attribute))
+    return boolean.getValue();
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return integer.getInt();
+  if (auto number = dyn_cast<FloatAttr>(attribute))
+    return number.getValueAsDouble();
+  json result;
+  if (auto array = dyn_cast<ArrayAttr>(attribute)) {
+    result = json::array();
+    for (Attribute element : array)
+      result.push_back(toJson(element));
+  } else if (auto dictionary = dyn_cast<DictionaryAttr>(attribute)) {
+    result = json::object();
+    for (NamedAttribute entry : dictionary)
+      result[entry.getName().str()] = toJson(entry.getValue());
+  }
+  return result;
+}
+
+static func::FuncOp firstEntry(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (isEntry(function))
+      return function;
+  return {};
+}
+
+/// Extents as the runtime reads them: -1 stands for the number of sequences, -2 for that of blocks of positions.
+static json cacheShape(KvCacheType cache) {
+  SmallVector<int64_t> shape = cache.getPhysicalShape();
+  shape[1] = -1;
+  shape[3] = -2;
+  return json(std::vector<int64_t>(shape.begin(), shape.end()));
+}
+
+static json describeCaches(func::FuncOp entry) {
+  json caches = json::array();
+  for (Type type : entry.getArgumentTypes()) {
+    auto cache = dyn_cast<KvCacheType>(type);
+    if (!cache)
+      continue;
+    std::string name = stringifyKvKind(cache.getLayout().getKind()).str() + std::to_string(caches.size() / 2);
+    caches.push_back({{"name", name},
+                      {"element", cache.getElementType().isF32() ? "f32" : "bf16"},
+                      {"shape", cacheShape(cache)},
+                      {"bytes_per_token", cache.getBytesPerPosition()}});
+  }
+  return caches;
+}
+
+/// The share of a stack of experts that one token reads.
+static double expertShare(ModuleOp module) {
+  double share = 1;
+  module.walk([&](MoeExpertsOp op) {
+    auto picks = cast<RankedTensorType>(op.getExperts().getType()), experts = cast<RankedTensorType>(op.getDown().getType());
+    share = static_cast<double>(picks.getDimSize(1)) / static_cast<double>(experts.getDimSize(0));
+  });
+  return share;
+}
+
+/// What decoding one token costs: packed matrices are read and multiplied whole, stacks of experts in part.
+static json describeCost(ModuleOp module, const json &caches) {
+  double bytes = 0, flops = 0, share = expertShare(module);
+  for (auto weight : module.getOps<WeightOp>()) {
+    RankedTensorType type = weight.getTensorType();
+    if (!isa_and_nonnull<PackedLayoutAttr>(type.getEncoding()))
+      continue;
+    double part = type.getRank() == 3 ? share : 1;
+    double elements = static_cast<double>(type.getNumElements()) * part;
+    bytes += elements * type.getElementTypeBitWidth() / 8;
+    flops += 2 * elements;
+  }
+  int64_t kvBytes = 0;
+  for (const json &cache : caches)
+    kvBytes += cache["bytes_per_token"].get<int64_t>();
+  return {{"weight_bytes_per_token", static_cast<int64_t>(bytes)}, {"flops_per_token", static_cast<int64_t>(flops)},
+          {"kv_bytes_per_position", kvBytes}};
+}
+
+/// How often each op occurs in each function.
+static json describeOps(ModuleOp module) {
+  json functions = json::object();
+  for (auto function : module.getOps<func::FuncOp>()) {
+    json &counts = functions[function.getName().str()] = json::object();
+    function.walk([&](Operation *op) {
+      if (isa<MicaDialect>(op->getDialect()) && !isa<GetWeightOp>(op)) {
+        std::string name = op->getName().getStringRef().str();
+        counts[name] = counts.value(name, 0) + 1;
+      }
+    });
+  }
+  return functions;
+}
+
+json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq, const TargetDescription &target) {
+  func::FuncOp entry = firstEntry(module);
+  auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
+  json config = toJson(model), caches = describeCaches(entry);
+  int64_t block = 64;
+  for (Type type : entry.getArgumentTypes())
+    if (auto cache = dyn_cast<KvCacheType>(type))
+      block = cache.getLayout().getBlock();
+  json manifest = {
+      {"name", module.getName().value_or("model").str()},
+      {"weights", nameOf(weights)},
+      {"kv", nameOf(kv)},
+      {"vocab", cast<RankedTensorType>(entry.getResultTypes().front()).getDimSize(1)},
+      {"max_seq", maxSeq},
+      {"target", {{"cpu", target.cpu}, {"features", target.features}}},
+      {"position_block", block},
+      {"bos", config.contains("bos") ? config["bos"] : json()},
+      {"eos", config.value("eos", json::array())},
+      {"generation", config.value("generation", json::object())},
+      {"ops", describeOps(module)},
+      {"config", config},
+  };
+  manifest["cost"] = describeCost(module, caches);
+  manifest["caches"] = std::move(caches);
+  return manifest;
+}
+
+void mica::cpu::addScratch(json &manifest, ModuleOp module) {
+  auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
+  manifest["scratch"] = {{"bytes_per_row", number("mica.scratch_per_row")}, {"bytes_fixed", number("mica.scratch_fixed")}};
+}

@@ -1,0 +1,24 @@
+//===- Manifest.h - what a program says about its model ------------------*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_COMPILE_MANIFEST_H
+#define MICA_BACKENDS_CPU_COMPILE_MANIFEST_H
+
+#include "backends/cpu/target/TargetDescription.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mica::cpu {
+
+/// What the module says at stage `kernels`: caches, costs, end tokens (see runtime/Manifest.h for the keys).
+nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv, int64_t maxSeq,
+                               const TargetDescription &target);
+
+/// Adds what only stage `loops` knows: the scratch memory.
+void addScratch(nlohmann::json &manifest, mlir::ModuleOp module);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_COMPILE_MANIFEST_H

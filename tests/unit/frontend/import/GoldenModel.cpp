@@ -1,0 +1,91 @@
+#include "tests/unit/frontend/import/GoldenModel.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/Support/Endian.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+using namespace mlir;
+
+namespace mica::test {
+
+static float narrow(const uint8_t *bytes, const llvm::fltSemantics &semantics) {
+  llvm::APFloat value(semantics, llvm::APInt(16, llvm::support::endian::read16le(bytes)));
+  bool losesInfo = false;
+  value.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return value.convertToFloat();
+}
+
+static float valueAt(const uint8_t *data, StoredType type, size_t index) {
+  if (type != StoredType::F32)
+    return narrow(data + 2 * index,
+                  type == StoredType::BF16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf());
+  float value;
+  std::memcpy(&value, data + 4 * index, 4);
+  return value;
+}
+
+interp::WeightProvider providerOf(const WeightFiles &weights, MLIRContext &context) {
+  return [&](llvm::StringRef name) -> llvm::Expected<interp::Tensor> {
+    const TensorInfo *info = weights.find(name);
+    if (!info)
+      return llvm::createStringError("no tensor " + name);
+    interp::Tensor tensor = interp::Tensor::zeros(Float32Type::get(&context), info->shape);
+    const uint8_t *data = weights.bytes(*info).data();
+    for (size_t i = 0; i < tensor.floats.size(); ++i)
+      tensor.floats[i] = valueAt(data, info->type, i);
+    return tensor;
+  };
+}
+
+static interp::Value indices(MLIRContext &context, llvm::ArrayRef<int64_t> values) {
+  interp::Tensor tensor =
+      interp::Tensor::zeros(IntegerType::get(&context, 32), {int64_t(values.size())});
+  tensor.ints.assign(values.begin(), values.end());
+  return tensor;
+}
+
+llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::ArrayRef<int64_t> tokens,
+                                            size_t chunk) {
+  ModuleOp module = const_cast<OwningOpRef<ModuleOp> &>(model.module).get();
+  MLIRContext &context = *module.getContext();
+  interp::Interpreter interpreter(module, providerOf(*model.weights, context));
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  auto type = llvm::cast<KvCacheType>(main.getArgumentTypes()[4]);
+  interp::Value kCache = interp::Value::makeCache(type, 1, tokens.size());
+  interp::Value vCache = interp::Value::makeCache(type, 1, tokens.size());
+  std::vector<float> logits;
+  for (size_t first = 0; first < tokens.size(); first += chunk) {
+    llvm::ArrayRef<int64_t> part = tokens.slice(first, std::min(chunk, tokens.size() - first));
+    std::vector<int64_t> zeros(part.size(), 0), positions, rows;
+    for (size_t i = 0; i < part.size(); ++i) {
+      rows.push_back(i);
+      positions.push_back(first + i);
+    }
+    auto results = interpreter.run(main, {indices(context, part), indices(context, zeros),
+                                          indices(context, positions), indices(context, rows),
+                                          kCache, vCache});
+    if (!results)
+      return results.takeError();
+    llvm::append_range(logits, (*results)[0].getTensor()->floats);
+    kCache = (*results)[1].clone();
+    vCache = (*results)[2].clone();
+  }
+  return logits;
+}
+
+double distance(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b) {
+  if (a.size() != b.size() || a.empty())
+    return std::numeric_limits<double>::infinity();
+  double difference = 0, largest = 0;
+  for (auto [x, y] : llvm::zip_equal(a, b)) {
+    difference = std::max(difference, std::abs(double(x) - y));
+    largest = std::max(largest, std::abs(double(y)));
+  }
+  return std::isfinite(difference) && largest > 0 ? difference / largest
+                                                  : std::numeric_limits<double>::infinity();
+}
+
+} // namespace mica::test

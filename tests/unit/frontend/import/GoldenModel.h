@@ -1,0 +1,26 @@
+//===- GoldenModel.h - imported models run by the interpreter
+//--------------------------------------===//
+#ifndef MICA_TESTS_UNIT_FRONTEND_IMPORT_GOLDENMODEL_H
+#define MICA_TESTS_UNIT_FRONTEND_IMPORT_GOLDENMODEL_H
+
+#include "frontend/import/ModelInput.h"
+#include "ir/Interpreter/Interpreter.h"
+
+#include <vector>
+
+namespace mica::test {
+
+/// The weights of a folder, as the interpreter wants them.
+interp::WeightProvider providerOf(const WeightFiles &weights, mlir::MLIRContext &context);
+
+/// Logits [tokens, vocabulary] of a prompt of one sequence, fed in chunks of `chunk` tokens with
+/// the cache between them.
+llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::ArrayRef<int64_t> tokens,
+                                            size_t chunk);
+
+/// max |a - b| / max |b|; infinite where the sizes differ.
+double distance(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b);
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_FRONTEND_IMPORT_GOLDENMODEL_H

@@ -1,0 +1,107 @@
+// What the importer makes of published models, run by the interpreter, gives the logits of the
+// authors' own code.
+
+#include "frontend/import/ModelInput.h"
+#include "frontend/support/Json.h"
+#include "ir/Interpreter/Npy.h"
+#include "tests/unit/frontend/TestFolder.h"
+#include "tests/unit/frontend/import/GoldenModel.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mica;
+using namespace mica::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path goldens = MICA_SOURCE_DIR "/tests/goldens/models";
+
+std::vector<std::string> goldenNames() {
+  std::vector<std::string> names;
+  for (const auto &entry : fs::directory_iterator(goldens))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A golden: its prompt and the logits of it.
+struct Golden {
+  explicit Golden(const std::string &name) {
+    auto object = llvm::cantFail(readJsonObject((goldens / name / "golden.json").string()));
+    for (const llvm::json::Value &token : *object.getArray("prompt"))
+      prompt.push_back(*token.getAsInteger());
+    auto array = llvm::cantFail(interp::readNpy((goldens / name / "golden.logits.npy").string()));
+    logits.resize(array.bytes.size() / sizeof(float));
+    std::memcpy(logits.data(), array.bytes.data(), array.bytes.size());
+  }
+  std::vector<int64_t> prompt;
+  std::vector<float> logits;
+};
+
+/// The distance of the model at `path` to `golden`; infinite, with a failure, where it does not
+/// run.
+double distanceOf(const std::string &path, const Golden &golden, size_t chunk) {
+  mlir::MLIRContext context;
+  auto model = readModel(context, path);
+  if (!model) {
+    ADD_FAILURE() << messageOf(std::move(model));
+    return std::numeric_limits<double>::infinity();
+  }
+  auto logits = logitsOf(*model, golden.prompt, chunk);
+  if (!logits) {
+    ADD_FAILURE() << messageOf(std::move(logits));
+    return std::numeric_limits<double>::infinity();
+  }
+  return distance(*logits, golden.logits);
+}
+
+class GoldenTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenTest, LogitsOfOnePrefill) {
+  Golden golden(GetParam());
+  EXPECT_LT(distanceOf((goldens / GetParam()).string(), golden, golden.prompt.size()), 1e-5);
+}
+
+TEST_P(GoldenTest, LogitsOfChunksWithTheCache) {
+  Golden golden(GetParam());
+  EXPECT_LT(distanceOf((goldens / GetParam()).string(), golden, 7), 1e-5);
+}
+
+std::string nameOfTest(const testing::TestParamInfo<std::string> &info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(goldenNames()), nameOfTest);
+
+/// The IR of a golden with `from` replaced by `to` throughout, compiled without its config.
+double distanceOfEdited(const std::string &name, const std::string &from, const std::string &to) {
+  std::string text;
+  {
+    mlir::MLIRContext context;
+    auto model = llvm::cantFail(readModel(context, (goldens / name).string()));
+    llvm::raw_string_ostream(text) << *model.module;
+  }
+  EXPECT_NE(text.find(from), std::string::npos) << from;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  TestFolder folder;
+  fs::copy(goldens / name / "model.safetensors", folder.path("model.safetensors"));
+  Golden golden(name);
+  return distanceOf(folder.write("edited.mlir", text), golden, golden.prompt.size());
+}
+
+TEST(GoldenMutants, TheIrIsTheModel) {
+  EXPECT_LT(distanceOfEdited("minimind2-dense", "half", "half"), 1e-5) << "nothing edited";
+  EXPECT_GT(distanceOfEdited("minimind2-dense", " half ", " interleaved "), 1e-3);
+  EXPECT_GT(distanceOfEdited("minimind1-dense", " interleaved ", " half "), 1e-3);
+  EXPECT_GT(distanceOfEdited("llama-gqa", "eps(1.000000e-05)", "eps(1.000000e-06)"), 1e-3);
+  EXPECT_GT(distanceOfEdited("minimind2-dense", "theta(1.000000e+06)", "theta(1.000000e+04)"),
+            1e-3);
+}
+
+} // namespace
