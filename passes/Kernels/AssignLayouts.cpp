@@ -61,12 +61,14 @@ private:
   LogicalResult assignPackedLayouts() {
     WeightProperty layouts(getOperation(), "layout");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
-      for (OpOperand &operand : op->getOpOperands())
-        if (classifyWeightUse(operand) == WeightUse::Product &&
+      for (OpOperand &operand : op->getOpOperands()) {
+        WeightUse use = classifyWeightUse(operand);
+        if ((use == WeightUse::Product || use == WeightUse::Gate) &&
             failed(layouts.require(operand.get(),
                                    getPackedLayout(cast<RankedTensorType>(operand.get().getType())),
                                    op)))
           return WalkResult::interrupt();
+      }
       return WalkResult::advance();
     });
     layouts.apply([](RankedTensorType type, Attribute layout) {

@@ -54,8 +54,14 @@ def once(key, make):
         entry = _locks.setdefault(key, [threading.Lock(), None])
     with entry[0]:
         if entry[1] is None:
-            entry[1] = make()
-        return entry[1]
+            try:
+                entry[1] = (make(), None)
+            except Exception as error:  # pylint: disable=broad-except
+                entry[1] = (None, error)
+    value, error = entry[1]
+    if error:
+        raise error
+    return value
 
 
 def compile_file(model, *options, emit="exe"):
@@ -78,10 +84,7 @@ def emit(model, stage, *options):
 def compile_ir(text, weights):
     """A program from the IR `text` with the weights of the folder `weights` and no config.json."""
     place = pathlib.Path(folder("ir"))
-    os.link(os.path.realpath(os.path.join(weights, "model.safetensors")), place / "model.safetensors") if os.stat(
-        weights).st_dev == os.stat(place).st_dev else None
-    if not (place / "model.safetensors").exists():
-        os.symlink(os.path.realpath(os.path.join(weights, "model.safetensors")), place / "model.safetensors")
+    os.symlink(os.path.realpath(os.path.join(weights, "model.safetensors")), place / "model.safetensors")
     (place / "edited.mlir").write_text(text, encoding="utf-8")
     return Program(compile_file(place / "edited.mlir")[0])
 
