@@ -276,7 +276,8 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
 def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
   let summary = "one loop over layers instead of one call per layer";
   let description = [{
-    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to the next:
+    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to the next;
+    `mica.select_weight` picks the weights of a turn:
 
     ```mlir
     %a = call @layer(%x, %zero, %w0) : ...
