@@ -1,11 +1,8 @@
 // The launcher with a program attached, as a user starts it.
-#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
+#include "tests/unit/backends/cpu/runtime/Shell.h"
 
-#include <cstdio>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
 
 using namespace mica;
 using namespace mica::test;
@@ -14,16 +11,6 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 namespace {
-struct Outcome {
-  int status;
-  std::string out, err;
-};
-
-std::string contents(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 std::string joined(const rt::Tokens &tokens) {
   std::string text;
   for (int32_t token : tokens)
@@ -35,12 +22,7 @@ class LauncherTest : public testing::Test {
 protected:
   void SetUp() override { writeFakeProgram(program, MICA_LAUNCHER, fakeManifest()); }
 
-  Outcome shell(const std::string &command) {
-    std::string out = folder.file("stdout"), err = folder.file("stderr");
-    int status = std::system(("{ " + command + "; } >" + out + " 2>" + err).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contents(out),
-            contents(err)};
-  }
+  Outcome shell(const std::string &command) { return runShell(folder, command); }
   Outcome run(const std::string &arguments) { return shell(program + " " + arguments); }
 
   void expectUsageError(const std::string &arguments, const std::string &words) {
