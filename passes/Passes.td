@@ -257,7 +257,8 @@ def DecomposeGatedLinear : Pass<"mica-decompose-gated-linear", "::mlir::func::Fu
 def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
   let summary = "physical forms of weights and caches, and where weights are stored";
   let description = [{
-    A matrix that rows are multiplied with is packed (`#mica.packed`), as is one that is the embedding table at the same time; gains,
+    A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol and in
+    all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
     biases, gates of experts and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, in the order
     in which the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant distance.
 
@@ -266,7 +267,7 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    mica.weight @"w" layout(<columns = 64, depth = 1, k_block = 16>) at 0 bytes 49152 : tensor<172x64xf32>
+    mica.weight @"w" at 0 bytes 49152 : tensor<172x64xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect"];

@@ -1,4 +1,5 @@
-//===- ByteAlphabet.h - the printable characters that byte-level vocabularies write bytes as ----===//
+//===- ByteAlphabet.h - the printable characters that byte-level vocabularies write bytes as
+//----===//
 #ifndef MICA_FRONTEND_TOKENIZER_BYTEALPHABET_H
 #define MICA_FRONTEND_TOKENIZER_BYTEALPHABET_H
 
@@ -10,7 +11,8 @@
 
 namespace mica {
 
-/// GPT-2's alphabet: a byte that prints in Latin-1 is itself, the others are U+0100 and up, in order.
+/// GPT-2's alphabet: a byte that prints in Latin-1 is itself, the others are U+0100 and up, in
+/// order.
 uint32_t byteLevelCodePoint(uint8_t byte);
 /// The byte's character as UTF-8.
 std::string byteLevelChar(uint8_t byte);

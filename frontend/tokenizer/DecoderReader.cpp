@@ -46,7 +46,8 @@ private:
       return node.refuse("a Replace decoder after ByteFallback or Fuse is not supported");
     JsonNode pattern = node["pattern"];
     if (pattern.isObject() && !pattern["Regex"].absent())
-      return pattern["Regex"].refuse("a Replace decoder with a regular expression is not supported");
+      return pattern["Regex"].refuse(
+          "a Replace decoder with a regular expression is not supported");
     std::string from = pattern["String"].string();
     if (from.empty())
       pattern.refuse("an empty pattern");
@@ -64,7 +65,8 @@ private:
   }
 
   void readMetaspace(const JsonNode &node) {
-    node.allowKeys({"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
+    node.allowKeys(
+        {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
     if (fused || bytePieces)
       return node.refuse("a Metaspace decoder after ByteFallback or Fuse is not supported");
     std::string space = node["replacement"].string("\u2581");

@@ -1,4 +1,5 @@
-//===- JsonComponents.h - the parts of a tokenizer.json around its model ------------------------===//
+//===- JsonComponents.h - the parts of a tokenizer.json around its model
+//------------------------===//
 #ifndef MICA_FRONTEND_TOKENIZER_JSONCOMPONENTS_H
 #define MICA_FRONTEND_TOKENIZER_JSONCOMPONENTS_H
 
@@ -7,7 +8,8 @@
 
 namespace mica {
 
-/// Each appends to `table` what the node says; null means nothing. Unknown types are refused by name.
+/// Each appends to `table` what the node says; null means nothing. Unknown types are refused by
+/// name.
 void readNormalizer(const JsonNode &node, TokenizerTable &table);
 /// Sets ModelFlags::byteLevel where the words reach the model as bytes.
 void readPreTokenizer(const JsonNode &node, TokenizerTable &table);

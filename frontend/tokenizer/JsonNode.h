@@ -1,4 +1,5 @@
-//===- JsonNode.h - a place in a JSON document, for readers that report the first problem -------===//
+//===- JsonNode.h - a place in a JSON document, for readers that report the first problem
+//-------===//
 #ifndef MICA_FRONTEND_TOKENIZER_JSONNODE_H
 #define MICA_FRONTEND_TOKENIZER_JSONNODE_H
 
@@ -12,7 +13,8 @@
 
 namespace mica {
 
-/// The first problem found in a file. Readers go on with defaults after one, and the caller asks once at the end.
+/// The first problem found in a file. Readers go on with defaults after one, and the caller asks
+/// once at the end.
 class Problem {
 public:
   explicit Problem(llvm::StringRef file) : file(file) {}
@@ -25,8 +27,8 @@ private:
   std::string file, message;
 };
 
-/// A value and the path that leads to it, such as `pre_tokenizer.pretokenizers[0].type`. Every accessor reports what
-/// does not fit and returns a default.
+/// A value and the path that leads to it, such as `pre_tokenizer.pretokenizers[0].type`. Every
+/// accessor reports what does not fit and returns a default.
 class JsonNode {
 public:
   JsonNode(const llvm::json::Value *value, std::string path, Problem &problem)
@@ -38,7 +40,9 @@ public:
   JsonNode at(size_t index) const;
 
   std::string string() const;
-  std::string string(llvm::StringRef fallback) const { return absent() ? fallback.str() : string(); }
+  std::string string(llvm::StringRef fallback) const {
+    return absent() ? fallback.str() : string();
+  }
   bool boolean(bool fallback) const;
   /// A whole number in [least, most].
   int64_t integer(int64_t least, int64_t most) const;

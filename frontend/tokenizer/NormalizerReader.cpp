@@ -11,7 +11,8 @@ static void readReplace(const JsonNode &node, TokenizerTable &table) {
   node.allowKeys({"type", "pattern", "content"});
   JsonNode pattern = node["pattern"];
   if (pattern.isObject() && !pattern["Regex"].absent())
-    return pattern["Regex"].refuse("a Replace normalizer with a regular expression is not supported");
+    return pattern["Regex"].refuse(
+        "a Replace normalizer with a regular expression is not supported");
   TokenizerTable::NormalizerStep step{NormalizerKind::Replace};
   step.text = pattern["String"].string();
   step.replacement = node["content"].string();

@@ -16,8 +16,8 @@ void appendSpecial(const JsonNode &node, llvm::StringRef name, const TokenizerTa
     return token.refuse("the template names a token that is not listed");
   JsonNode list = token["ids"];
   for (size_t i = 0; i < list.array().size(); ++i)
-    ids.push_back(static_cast<int32_t>(
-        list.at(i).integer(0, static_cast<int64_t>(table.pieces.size()) - 1)));
+    ids.push_back(
+        static_cast<int32_t>(list.at(i).integer(0, static_cast<int64_t>(table.pieces.size()) - 1)));
   if (ids.size() > maxSteps)
     list.refuse("an absurd number of ids");
 }

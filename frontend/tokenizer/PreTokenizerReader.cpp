@@ -88,8 +88,7 @@ void readMetaspace(const JsonNode &node, TokenizerTable &table) {
 } // namespace
 
 std::string gpt2Pattern() {
-  return builtIn(
-      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
+  return builtIn(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
 }
 
 std::string qwen2Pattern() {
@@ -129,9 +128,9 @@ void readPreTokenizer(const JsonNode &node, TokenizerTable &table) {
   } else if (type == "Punctuation") {
     node.allowKeys({"type", "behavior"});
     JsonNode behavior = node["behavior"];
-    table.preTokenizer.push_back(
-        split(R"([!-/:-@\[-`{-~\p{P}])",
-              behavior.absent() ? SplitBehavior::Isolated : readBehavior(behavior)));
+    table.preTokenizer.push_back(split(R"([!-/:-@\[-`{-~\p{P}])", behavior.absent()
+                                                                      ? SplitBehavior::Isolated
+                                                                      : readBehavior(behavior)));
   } else {
     node.refuseType(type, "pre-tokenizer");
   }

@@ -1,4 +1,5 @@
-//===- ReadTokenizer.h - the tokenizer of a model folder ----------------------------------------===//
+//===- ReadTokenizer.h - the tokenizer of a model folder
+//----------------------------------------===//
 #ifndef MICA_FRONTEND_TOKENIZER_READTOKENIZER_H
 #define MICA_FRONTEND_TOKENIZER_READTOKENIZER_H
 
@@ -11,8 +12,9 @@
 
 namespace mica {
 
-/// Reads tokenizer.json, else tokenizer.model, else vocab.json with merges.txt, and tokenizer_config.json beside it.
-/// Nothing when the folder has none of them. The table is checked: the run time will open its bytes.
+/// Reads tokenizer.json, else tokenizer.model, else vocab.json with merges.txt, and
+/// tokenizer_config.json beside it. Nothing when the folder has none of them. The table is checked:
+/// the run time will open its bytes.
 llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef modelFolder);
 
 } // namespace mica

@@ -6,7 +6,8 @@
 namespace mica {
 namespace {
 
-// Unicode's White_Space and Oniguruma's word characters; PCRE2's own \s also has U+180E, its \w lacks marks.
+// Unicode's White_Space and Oniguruma's word characters; PCRE2's own \s also has U+180E, its \w
+// lacks marks.
 constexpr llvm::StringLiteral space = R"(\t-\r\x{85}\p{Z})";
 constexpr llvm::StringLiteral word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 
@@ -35,8 +36,8 @@ private:
       return insideClass();
     if (rest.starts_with("(?")) {
       // Oniguruma's m is PCRE2's s, and its other options differ as well; only i means the same.
-      llvm::StringRef options = rest.drop_front(2).take_while(
-          [](char c) { return llvm::isAlpha(c) || c == '-'; });
+      llvm::StringRef options =
+          rest.drop_front(2).take_while([](char c) { return llvm::isAlpha(c) || c == '-'; });
       char next = rest.drop_front(2 + options.size()).empty() ? ' ' : rest[2 + options.size()];
       if (!options.empty() && (next == ':' || next == ')') && options != "i" && options != "-i")
         return refuse("the option group (?" + options + ") is not supported");
@@ -83,7 +84,8 @@ private:
     case 'S':
     case 'W':
       if (inClass)
-        return refuse(llvm::Twine("\\") + llvm::Twine(letter) + " in a character class is not supported");
+        return refuse(llvm::Twine("\\") + llvm::Twine(letter) +
+                      " in a character class is not supported");
       out += ("[^" + (letter == 'S' ? llvm::StringRef(space) : llvm::StringRef(word)) + "]").str();
       break;
     case 'v': // Oniguruma: only U+000B

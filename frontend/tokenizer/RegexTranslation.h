@@ -1,4 +1,5 @@
-//===- RegexTranslation.h - patterns of tokenizer files as PCRE2 reads them ---------------------===//
+//===- RegexTranslation.h - patterns of tokenizer files as PCRE2 reads them
+//---------------------===//
 #ifndef MICA_FRONTEND_TOKENIZER_REGEXTRANSLATION_H
 #define MICA_FRONTEND_TOKENIZER_REGEXTRANSLATION_H
 
@@ -9,8 +10,10 @@
 
 namespace mica {
 
-/// Rewrites what Oniguruma (the engine that tokenizer files are written for) and PCRE2 read differently: \s, \S, \w and
-/// \W become explicit classes. What has no equivalent is refused; the error is the problem alone, without a place.
+/// Rewrites what Oniguruma (the engine that tokenizer files are written for) and PCRE2 read
+/// differently: \s, \S, \w and
+/// \W become explicit classes. What has no equivalent is refused; the error is the problem alone,
+/// without a place.
 llvm::Expected<std::string> translateRegex(llvm::StringRef pattern);
 
 /// A pattern that matches exactly `text`.

@@ -15,7 +15,8 @@ namespace {
 
 constexpr llvm::StringLiteral visibleSpace = "\u2581";
 
-/// The fields of sentencepiece_model.proto that say how text becomes ids, with that file's defaults.
+/// The fields of sentencepiece_model.proto that say how text becomes ids, with that file's
+/// defaults.
 struct Spec {
   uint64_t modelType = 1; // 1 unigram, 2 BPE, 3 word, 4 char
   bool byteFallback = false, spaceAsSuffix = false;
@@ -86,7 +87,7 @@ bool readPiece(llvm::StringRef message, TokenizerBuilder &builder, const JsonNod
                                PieceFlags::userDefined, PieceFlags::unused,  PieceFlags::byte};
   size_t id = builder.table.pieces.size();
   if (reader.broken || type < 1 || type > 6 || !std::isfinite(score) || spelling.empty() ||
-      !isUtf8(spelling) || id >= maxPieces)
+      spelling.find('\0') != std::string::npos || !isUtf8(spelling) || id >= maxPieces)
     return false;
   builder.bytePieces = flags[type - 1] == PieceFlags::byte;
   builder.addPiece(spelling, static_cast<int64_t>(id), where);
@@ -114,7 +115,8 @@ bool readMessage(llvm::StringRef bytes, TokenizerBuilder &builder, Spec &spec,
     else if (field.number == 3)
       good = readNormalizerSpec(field.bytes, spec);
     else if (field.number == 5)
-      spec.denormalizer = llvm::StringRef(field.bytes).contains('\x12'); // a character map of its own
+      spec.denormalizer =
+          llvm::StringRef(field.bytes).contains('\x12'); // a character map of its own
     if (!good)
       return false;
   }
@@ -159,30 +161,42 @@ void setDecoder(const Spec &spec, TokenizerTable &table) {
   table.decoder.count = 1;
 }
 
+/// What the message says must also make sense to the library that wrote it; empty: it does.
+std::string refusalOf(sentencepiece::SentencePieceProcessor &library, llvm::StringRef bytes) {
+  // The library's trie throws at some pieces instead of returning a status.
+  try {
+    auto status = library.LoadFromSerializedProto({bytes.data(), bytes.size()});
+    return status.ok() ? std::string() : "error " + status.ToString();
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+}
+
 } // namespace
 
-llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes, llvm::StringRef file) {
+llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
+                                                        llvm::StringRef file) {
   auto refuse = [&](const llvm::Twine &what) { return inputError(file, what); };
   Problem problem(file);
   TokenizerBuilder builder;
   Spec spec;
   if (!readMessage(bytes, builder, spec, JsonNode(nullptr, "pieces", problem)))
-    return problem.found() ? problem.take()
-                           : refuse("not a sentencepiece model, or a broken one, download it again");
+    return problem.found()
+               ? problem.take()
+               : refuse("not a sentencepiece model, or a broken one, download it again");
   if (problem.found())
     return problem.take();
   if (spec.modelType != 1 && spec.modelType != 2)
-    return refuse("a sentencepiece model of a type that is neither BPE nor Unigram is not supported");
+    return refuse(
+        "a sentencepiece model of a type that is neither BPE nor Unigram is not supported");
   if (spec.denormalizer)
     return refuse("a sentencepiece model with a denormalizer is not supported");
   TokenizerTable &table = builder.table;
   if (!setNormalizer(spec, table))
     return refuse("the sentencepiece model's character map is broken, download it again");
-  // What the message says must also make sense to the library that wrote it.
   sentencepiece::SentencePieceProcessor library;
-  auto status = library.LoadFromSerializedProto({bytes.data(), bytes.size()});
-  if (!status.ok())
-    return refuse(llvm::Twine("sentencepiece refuses this model: ") + status.message());
+  if (std::string why = refusalOf(library, bytes); !why.empty())
+    return refuse("sentencepiece refuses this model: " + why);
   if (static_cast<size_t>(library.GetPieceSize()) != table.pieces.size())
     return refuse("sentencepiece reads another number of pieces, download it again");
   table.kind = spec.modelType == 2 ? ModelKind::MergesByScore : ModelKind::Unigram;

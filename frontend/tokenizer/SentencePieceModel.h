@@ -1,4 +1,5 @@
-//===- SentencePieceModel.h - sentencepiece's tokenizer.model -----------------------------------===//
+//===- SentencePieceModel.h - sentencepiece's tokenizer.model
+//-----------------------------------===//
 #ifndef MICA_FRONTEND_TOKENIZER_SENTENCEPIECEMODEL_H
 #define MICA_FRONTEND_TOKENIZER_SENTENCEPIECEMODEL_H
 
@@ -6,9 +7,10 @@
 
 namespace mica {
 
-/// Reads the bytes of a tokenizer.model of type BPE or Unigram; `file` names it in errors. No ids are put around a
-/// prompt yet; bosId and eosId are set where the model has them.
-llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes, llvm::StringRef file);
+/// Reads the bytes of a tokenizer.model of type BPE or Unigram; `file` names it in errors. No ids
+/// are put around a prompt yet; bosId and eosId are set where the model has them.
+llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
+                                                        llvm::StringRef file);
 
 } // namespace mica
 

@@ -80,8 +80,8 @@ void TokenizerBuilder::addToken(TokenizerTable::AddedToken token, const JsonNode
 }
 
 void TokenizerBuilder::readAddedToken(const JsonNode &node, int64_t id) {
-  node.allowKeys({"id", "content", "special", "single_word", "lstrip", "rstrip", "normalized",
-                  "__type"});
+  node.allowKeys(
+      {"id", "content", "special", "single_word", "lstrip", "rstrip", "normalized", "__type"});
   uint8_t flags = 0;
   auto flag = [&](llvm::StringRef key, uint8_t bit, bool fallback) {
     flags |= node[key].boolean(fallback) ? bit : 0;

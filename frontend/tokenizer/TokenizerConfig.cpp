@@ -91,7 +91,8 @@ private:
     return id;
   }
 
-  /// An explicit add_bos_token counts; the Llama classes add it by themselves; else the template stands.
+  /// An explicit add_bos_token counts; the Llama classes add it by themselves; else the template
+  /// stands.
   void placeBos(bool llama) {
     JsonNode node = root["add_bos_token"];
     if (node.absent() && !llama)

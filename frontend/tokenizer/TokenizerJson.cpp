@@ -52,8 +52,8 @@ public:
   void addLine(llvm::StringRef line, size_t index) {
     auto [left, right] = line.split(' ');
     if (left.empty() || right.empty() || right.contains(' '))
-      return where.refuseAt(index, "a merge is two pieces with a space between, not " +
-                                       inQuotes(line));
+      return where.refuseAt(index,
+                            "a merge is two pieces with a space between, not " + inQuotes(line));
     add(left, right, index);
   }
 
@@ -95,7 +95,8 @@ void readModel(const JsonNode &node, TokenizerBuilder &builder) {
   if (type != "BPE")
     return node.refuseType(type, "model");
   node.allowKeys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                  "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges", "cache_capacity"});
+                  "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges",
+                  "cache_capacity"});
   for (llvm::StringRef key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (!node[key].string("").empty())
       node[key].refuse("marks inside words are not supported");

@@ -1,4 +1,5 @@
-//===- TokenizerTable.h - a tokenizer in the form that a program carries ------------------------===//
+//===- TokenizerTable.h - a tokenizer in the form that a program carries
+//------------------------===//
 #ifndef MICA_FRONTEND_TOKENIZER_TOKENIZERTABLE_H
 #define MICA_FRONTEND_TOKENIZER_TOKENIZERTABLE_H
 
@@ -14,7 +15,8 @@
 
 namespace mica {
 
-/// Whatever a tokenizer was published as, reduced to what TableFormat.h can say; the fields mean what that header says.
+/// Whatever a tokenizer was published as, reduced to what TableFormat.h can say; the fields mean
+/// what that header says.
 struct TokenizerTable {
   struct Piece {
     std::string bytes;

@@ -1,4 +1,5 @@
-//===- UnicodeTables.h - facts about Unicode for the program, taken from ICU --------------------===//
+//===- UnicodeTables.h - facts about Unicode for the program, taken from ICU
+//--------------------===//
 #ifndef MICA_FRONTEND_TOKENIZER_UNICODETABLES_H
 #define MICA_FRONTEND_TOKENIZER_UNICODETABLES_H
 

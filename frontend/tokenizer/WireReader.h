@@ -1,4 +1,5 @@
-//===- WireReader.h - Protocol Buffers' wire format, read field by field ------------------------===//
+//===- WireReader.h - Protocol Buffers' wire format, read field by field
+//------------------------===//
 #ifndef MICA_FRONTEND_TOKENIZER_WIREREADER_H
 #define MICA_FRONTEND_TOKENIZER_WIREREADER_H
 
@@ -23,8 +24,9 @@ struct WireField {
   }
 };
 
-/// Walks the fields of a message. sentencepiece's library validates files, but its package ships no header for the
-/// message itself, which holds what its interface does not tell (character map, white space rules).
+/// Walks the fields of a message. sentencepiece's library validates files, but its package ships no
+/// header for the message itself, which holds what its interface does not tell (character map,
+/// white space rules).
 class WireReader {
 public:
   explicit WireReader(llvm::StringRef message) : rest(message) {}

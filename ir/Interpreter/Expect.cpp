@@ -33,18 +33,18 @@ double distance(const Tensor &actual, const Tensor &expected) {
   return difference == 0 ? 0 : difference / largest;
 }
 
+static double toleranceOf(func::FuncOp function) {
+  auto stated = function->getAttrOfType<FloatAttr>(kToleranceAttr);
+  return stated ? stated.getValueAsDouble() : kDefaultTolerance;
+}
+
 static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &actual,
-                            ElementsAttr attribute) {
-  llvm::Expected<Tensor> expected = tensorFrom(attribute);
-  if (!expected)
-    return expected.takeError();
-  double tolerance = kDefaultTolerance;
-  if (auto stated = function->getAttrOfType<FloatAttr>(kToleranceAttr))
-    tolerance = stated.getValueAsDouble();
+                            const Value &expected) {
   Value flat = actual.flattened();
   if (!flat.getTensor())
     return llvm::createStringError("result " + Twine(number) + " is no tensor");
-  double off = distance(*flat.getTensor(), *expected);
+  double off = distance(*flat.getTensor(), *expected.getTensor()),
+         tolerance = toleranceOf(function);
   if (off <= tolerance)
     return llvm::Error::success();
   std::string text;
@@ -53,11 +53,26 @@ static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &a
      << ", allowed is " << tolerance << "\n  actual   ";
   flat.print(os);
   os << "\n  expected ";
-  Value(std::move(*expected)).print(os);
+  expected.print(os);
   return llvm::createStringError(text);
 }
 
+static llvm::Error checkPairs(func::FuncOp function, ArrayRef<Value> results) {
+  if (results.size() % 2 != 0 || results.empty())
+    return llvm::createStringError("@" + function.getSymName() + " needs results in pairs");
+  for (size_t number = 0; number < results.size(); number += 2) {
+    Value expected = results[number + 1].flattened();
+    if (!expected.getTensor())
+      return llvm::createStringError("result " + Twine(number + 1) + " is no tensor");
+    if (llvm::Error error = checkOne(function, number, results[number], expected))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 static llvm::Error checkResults(func::FuncOp function, ArrayRef<Value> results) {
+  if (function->hasAttr(kExpectPairsAttr))
+    return checkPairs(function, results);
   auto expected = function->getAttrOfType<ArrayAttr>(kExpectAttr);
   if (!expected || expected.size() != results.size())
     return llvm::createStringError("@" + function.getSymName() + " needs an array " + kExpectAttr +
@@ -69,14 +84,18 @@ static llvm::Error checkResults(func::FuncOp function, ArrayRef<Value> results) 
     if (!elements)
       return llvm::createStringError("@" + function.getSymName() + " " + kExpectAttr + " " +
                                      Twine(number) + " is no dense attribute");
-    if (llvm::Error error = checkOne(function, number, results[number], elements))
+    llvm::Expected<Tensor> tensor = tensorFrom(elements);
+    if (!tensor)
+      return tensor.takeError();
+    if (llvm::Error error = checkOne(function, number, results[number], std::move(*tensor)))
       return error;
   }
   return llvm::Error::success();
 }
 
 bool hasExpectation(func::FuncOp function) {
-  return function->hasAttr(kExpectAttr) || function->hasAttr(kExpectErrorAttr);
+  return function->hasAttr(kExpectAttr) || function->hasAttr(kExpectPairsAttr) ||
+         function->hasAttr(kExpectErrorAttr);
 }
 
 llvm::Error checkExpected(func::FuncOp function, llvm::Expected<SmallVector<Value>> outcome) {

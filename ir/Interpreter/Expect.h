@@ -16,6 +16,10 @@ inline constexpr llvm::StringLiteral kExpectAttr = "mica.expect";
 /// default 1e-6.
 inline constexpr llvm::StringLiteral kToleranceAttr = "mica.tolerance";
 
+/// Name of the unit attribute of a function whose results come in pairs, which must be equal within
+/// the tolerance.
+inline constexpr llvm::StringLiteral kExpectPairsAttr = "mica.expect_pairs";
+
 /// Name of the attribute of a function that must fail: a string that the error contains.
 inline constexpr llvm::StringLiteral kExpectErrorAttr = "mica.expect_error";
 

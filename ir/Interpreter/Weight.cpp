@@ -101,6 +101,18 @@ static llvm::Expected<Value> evalGetWeight(GetWeightOp op, Scope &scope) {
   return scope.interpreter.weight(weight);
 }
 
-void addWeightOps(OpTable &table) { table.add(evalGetWeight); }
+// y = weights[index].
+static llvm::Expected<Value> evalSelectWeight(SelectWeightOp op, Scope &scope) {
+  int64_t index = scope.scalar(op.getIndex());
+  if (llvm::Error error = checkIndex(op, "index", index, op.getWeights().size()))
+    return error;
+  auto name = cast<FlatSymbolRefAttr>(op.getWeights()[index]);
+  return scope.interpreter.weight(SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, name));
+}
+
+void addWeightOps(OpTable &table) {
+  table.add(evalGetWeight);
+  table.add(evalSelectWeight);
+}
 
 } // namespace mica::interp

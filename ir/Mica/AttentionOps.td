@@ -5,14 +5,18 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   let description = [{
     `inv_freq[i] = theta^(-2 i / rotary_dim)`, changed by `scaling`; each pair (a, b) of the first `rotary_dim` elements of a
     head becomes `(a cos - b sin, b cos + a sin)` of the angle `positions[t] * inv_freq[i]` (Su et al. 2021, arXiv:2104.09864).
+    Frequencies and angles are rounded to f32, as models were trained: at position 8000 that moves an angle by 2e-4.
     The pairing is part of the op, because a wrong one gives fluent nonsense and never an error: `half` turns element i with
     i + rotary_dim / 2, `interleaved` turns 2 i with 2 i + 1. Without `rotary_dim` the whole head turns.
 
     Example:
     ```mlir
-    %r = mica.rope %q, %positions half theta(1.0e+04) : tensor<?x8x8xf32>, tensor<?xi32>
-    %s = mica.rope %q, %positions interleaved theta(1.0e+06) scaling(#mica.linear_scaling<factor = 2.0>)
-        : tensor<?x8x8xf32>, tensor<?xi32>
+    func.func @rope(%q: tensor<?x8x8xf32>, %positions: tensor<?xi32>) {
+      %r = mica.rope %q, %positions half theta(1.0e+04) : tensor<?x8x8xf32>, tensor<?xi32>
+      %s = mica.rope %q, %positions interleaved theta(1.0e+06) scaling(#mica.linear_scaling<factor = 2.0>)
+          : tensor<?x8x8xf32>, tensor<?xi32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Heads:$x, Mica_RowIndex:$positions, Mica_PairingAttr:$pairing, F64Attr:$theta,
@@ -34,12 +38,17 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
   let summary = "the cache with the keys or values of new tokens";
   let description = [{
     Writes `x[t]` at layer `layer`, sequence `sequences[t]`, position `positions[t]`. The op consumes the cache: using the old
-    value afterwards is an error, so that the append can always happen in place.
+    value afterwards is an error, so that the append can always happen in place. A wider x is rounded to the cache's type.
+    Sequences and positions must be inside of the cache.
 
     Example:
     ```mlir
-    %next = mica.kv_append %k, %cache[%layer] at(%sequences, %positions)
-        : tensor<?x4x8xf32>, !mica.kv_cache<5 x 4 x 8 x f32>, tensor<?xi32>
+    func.func @kv_append(%k: tensor<?x4x8xf32>, %cache: !mica.kv_cache<5 x 4 x 8 x f32>,
+        %layer: index, %sequences: tensor<?xi32>, %positions: tensor<?xi32>) {
+      %next = mica.kv_append %k, %cache[%layer] at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
+          : tensor<?x4x8xf32>, !mica.kv_cache<5 x 4 x 8 x f32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Heads:$x, Mica_KvCacheType:$cache, Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions);
@@ -54,11 +63,15 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
 def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
   let summary = "the cached keys or values of one layer";
   let description = [{
-    A view [B, P, G, D] of layer `layer` of the cache; never a copy.
+    A view [B, P, G, D] of layer `layer` of the cache; never a copy. P is the extent of the cache, not the number of tokens
+    seen so far: positions that were never appended hold zeros.
 
     Example:
     ```mlir
-    %keys = mica.kv_read %cache[%layer] : !mica.kv_cache<5 x 4 x 8 x f32> -> tensor<?x?x4x8xf32>
+    func.func @kv_read(%cache: !mica.kv_cache<5 x 4 x 8 x f32>, %layer: index) {
+      %keys = mica.kv_read %cache[%layer] : !mica.kv_cache<5 x 4 x 8 x f32> -> tensor<?x?x4x8xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_KvCacheType:$cache, Index:$layer);
@@ -75,7 +88,10 @@ def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv"> {
 
     Example:
     ```mlir
-    %r = mica.repeat_kv %keys times 2 : tensor<?x?x4x8xf32> -> tensor<?x?x8x8xf32>
+    func.func @repeat_kv(%keys: tensor<?x?x4x8xf32>) {
+      %r = mica.repeat_kv %keys times 2 : tensor<?x?x4x8xf32> -> tensor<?x?x8x8xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Keys:$x, I64Attr:$times);
@@ -91,12 +107,17 @@ def Mica_AttentionOp : Mica_PureOp<"attention"> {
     `y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R]` with s = sequences[t] and R = H / G
     (R = 1 until repeat_kv is folded), the softmax in f32. With mask `causal` token t sees the positions 0 .. positions[t] of its
     sequence, with `full` all of them; `window` keeps only the last so many, its own included; `key_mask` [B, P] hides
-    the keys where it is 0; `softcap` c replaces a score x by `c tanh(x / c)`. A token that sees nothing gets zero.
+    the keys where it is 0; `softcap` c replaces a scaled score x by `c tanh(x / c)`, before the mask. A token that sees
+    nothing gets zero.
 
     Example:
     ```mlir
-    %y = mica.attention %q, %k, %v at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
-        : tensor<?x8x64xf32>, tensor<?x?x8x64xf32>, tensor<?x?x8x64xf32> -> tensor<?x8x64xf32>
+    func.func @attention(%q: tensor<?x8x64xf32>, %k: tensor<?x?x8x64xf32>, %v: tensor<?x?x8x64xf32>,
+        %sequences: tensor<?xi32>, %positions: tensor<?xi32>) {
+      %y = mica.attention %q, %k, %v at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+          : tensor<?x8x64xf32>, tensor<?x?x8x64xf32>, tensor<?x?x8x64xf32> -> tensor<?x8x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Heads:$q, Mica_Keys:$k, Mica_Keys:$v, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,

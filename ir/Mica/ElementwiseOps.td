@@ -19,7 +19,10 @@ def Mica_AddOp : Mica_BinaryOp<"add"> {
 
     Example:
     ```mlir
-    %y = mica.add %a, %b : tensor<?x64xf32>
+    func.func @add(%a: tensor<?x64xf32>, %b: tensor<?x64xf32>) {
+      %y = mica.add %a, %b : tensor<?x64xf32>
+      return
+    }
     ```
   }];
 }
@@ -31,7 +34,10 @@ def Mica_MulOp : Mica_BinaryOp<"mul"> {
 
     Example:
     ```mlir
-    %y = mica.mul %a, %b : tensor<?x64xf32>
+    func.func @mul(%a: tensor<?x64xf32>, %b: tensor<?x64xf32>) {
+      %y = mica.mul %a, %b : tensor<?x64xf32>
+      return
+    }
     ```
   }];
 }
@@ -43,7 +49,10 @@ def Mica_SiluOp : Mica_UnaryOp<"silu"> {
 
     Example:
     ```mlir
-    %y = mica.silu %x : tensor<?x64xf32>
+    func.func @silu(%x: tensor<?x64xf32>) {
+      %y = mica.silu %x : tensor<?x64xf32>
+      return
+    }
     ```
   }];
 }
@@ -55,7 +64,10 @@ def Mica_GeluOp : Mica_UnaryOp<"gelu"> {
 
     Example:
     ```mlir
-    %y = mica.gelu %x : tensor<?x64xf32>
+    func.func @gelu(%x: tensor<?x64xf32>) {
+      %y = mica.gelu %x : tensor<?x64xf32>
+      return
+    }
     ```
   }];
 }
@@ -67,7 +79,10 @@ def Mica_GeluTanhOp : Mica_UnaryOp<"gelu_tanh"> {
 
     Example:
     ```mlir
-    %y = mica.gelu_tanh %x : tensor<?x64xf32>
+    func.func @gelu_tanh(%x: tensor<?x64xf32>) {
+      %y = mica.gelu_tanh %x : tensor<?x64xf32>
+      return
+    }
     ```
   }];
 }
@@ -79,7 +94,10 @@ def Mica_ReluOp : Mica_UnaryOp<"relu"> {
 
     Example:
     ```mlir
-    %y = mica.relu %x : tensor<?x64xf32>
+    func.func @relu(%x: tensor<?x64xf32>) {
+      %y = mica.relu %x : tensor<?x64xf32>
+      return
+    }
     ```
   }];
 }
@@ -92,7 +110,10 @@ def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
 
     Example:
     ```mlir
-    %y = mica.cast %x : tensor<?x64xf32> to tensor<?x64xbf16>
+    func.func @cast(%x: tensor<?x64xf32>) {
+      %y = mica.cast %x : tensor<?x64xf32> to tensor<?x64xbf16>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_RowsOrHeads:$x);
@@ -108,7 +129,10 @@ def Mica_SplitHeadsOp : Mica_PureOp<"split_heads"> {
 
     Example:
     ```mlir
-    %h = mica.split_heads %q : tensor<?x64xf32> to tensor<?x8x8xf32>
+    func.func @split_heads(%q: tensor<?x64xf32>) {
+      %h = mica.split_heads %q : tensor<?x64xf32> to tensor<?x8x8xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows:$x);
@@ -125,7 +149,10 @@ def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
 
     Example:
     ```mlir
-    %x = mica.merge_heads %h : tensor<?x8x8xf32> to tensor<?x64xf32>
+    func.func @merge_heads(%h: tensor<?x8x8xf32>) {
+      %x = mica.merge_heads %h : tensor<?x8x8xf32> to tensor<?x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Heads:$x);
@@ -142,7 +169,10 @@ def Mica_SelectRowsOp : Mica_PureOp<"select_rows"> {
 
     Example:
     ```mlir
-    %y = mica.select_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32>
+    func.func @select_rows(%x: tensor<?x64xf32>, %rows: tensor<?xi32>) {
+      %y = mica.select_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows:$x, Mica_RowIndex:$rows);

@@ -36,14 +36,19 @@ LogicalResult QkvAppendOp::verify() {
   if (failed(requireSize(*this, "a head of q", q.getDimSize(2), keys.getHeadDim(), "head_dim of the cache")) ||
       failed(requireSize(*this, "a row of qkv", lastDim(getQkv()), columns, "heads of q, keys and values times head_dim")))
     return failure();
+  if (failed(requireSize(*this, "the table", shapeOf(getTable()).getDimSize(1), 2, "cosine and sine")))
+    return failure();
   if (2 * lastDim(getTable()) > keys.getHeadDim())
     return emitOpError() << "table turns " << 2 * lastDim(getTable()) << " elements of a head of " << keys.getHeadDim();
-  if (!getQNorm() != !getEps())
-    return emitOpError("has norms and eps together or neither");
+  if (!getQNorm() != !getEps() || !getQNorm() != !getKNorm())
+    return emitOpError("has both norms and eps or none of them");
   for (Value norm : {getQNorm(), getKNorm()})
     if (norm && failed(requireSize(*this, "a norm", lastDim(norm), keys.getHeadDim(), "head_dim")))
       return failure();
-  return requireSameRows(*this, getQkv(), getQ());
+  for (Value rows : SmallVector<Value>{getTable(), getSequences(), getPositions(), getQ()})
+    if (failed(requireSameRows(*this, getQkv(), rows)))
+      return failure();
+  return success();
 }
 
 LogicalResult GatedLinearOp::verify() {

@@ -7,7 +7,10 @@ def Mica_SplitOp : Mica_PureOp<"split"> {
 
     Example:
     ```mlir
-    %q, %k, %v = mica.split %qkv : tensor<?x128xf32> -> tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+    func.func @split(%qkv: tensor<?x128xf32>) {
+      %q, %k, %v = mica.split %qkv : tensor<?x128xf32> -> tensor<?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows32:$x);
@@ -24,11 +27,14 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
 
     Example:
     ```mlir
-    %table = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+    func.func @rope_table(%positions: tensor<?xi32>) {
+      %table = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_RowIndex:$positions, I64Attr:$rotary_dim, F64Attr:$theta, OptionalAttr<Mica_RopeScaling>:$scaling);
-  let results = (outs RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>], "[T, 2, rotary_dim / 2] of f32">:$result);
+  let results = (outs Mica_RopeTable:$result);
   let assemblyFormat = [{
     $positions `rotary_dim` `(` $rotary_dim `)` `theta` `(` $theta `)` (`scaling` `(` $scaling^ `)`)? attr-dict
     `:` type($positions) `->` type($result)
@@ -41,15 +47,23 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments, AllT
   let description = [{
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads. Queries and keys are normalised over D where `q_norm`
     and `k_norm` are given (formula of `mica.rmsnorm`), turned by `table` (formula of `mica.rope`), the keys and the values
-    appended to the caches, the queries returned.
+    appended to the caches, the queries returned. Everything in between is f32: keys and values are rounded once, to
+    the caches' type, and queries once, to the type of `q`. The caches are consumed (see `mica.kv_append`).
 
     Example:
     ```mlir
-    %q, %k1, %v1 = mica.qkv_append %qkv, %table, %k_cache, %v_cache[%layer] at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) half
-        : tensor<?x128xf32>, tensor<?x2x4xf32>, !mica.kv_cache<5 x 4 x 8 x f32>, !mica.kv_cache<5 x 4 x 8 x f32> -> tensor<?x8x8xf32>
+    func.func @qkv_append(%qkv: tensor<?x128xf32>, %table: tensor<?x2x4xf32>,
+        %k_cache: !mica.kv_cache<5 x 4 x 8 x f32>, %v_cache: !mica.kv_cache<5 x 4 x 8 x f32>,
+        %layer: index, %sequences: tensor<?xi32>, %positions: tensor<?xi32>) {
+      %q, %k1, %v1 = mica.qkv_append %qkv, %table, %k_cache, %v_cache[%layer]
+          at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) half
+          : tensor<?x128xf32>, tensor<?x2x4xf32>, !mica.kv_cache<5 x 4 x 8 x f32>, !mica.kv_cache<5 x 4 x 8 x f32>
+          -> tensor<?x8x8xf32>
+      return
+    }
     ```
   }];
-  let arguments = (ins Mica_Rows32:$qkv, RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>]>:$table,
+  let arguments = (ins Mica_Rows32:$qkv, Mica_RopeTable:$table,
                        Mica_KvCacheType:$k_cache, Mica_KvCacheType:$v_cache,
                        Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
                        Optional<Mica_Vector>:$q_norm, Optional<Mica_Vector>:$k_norm, Mica_PairingAttr:$pairing,
@@ -67,11 +81,15 @@ def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
   let summary = "gate and up projection, activation and product in one";
   let description = [{
     `y = activation(x G^T) * (x U^T)` [T, inner]; the weight holds G and U in alternating blocks of 64 rows, padded with
-    zero rows (`mica.weight ... interleave`), so that one kernel has both halves of a result at hand.
+    zero rows (`mica.weight ... interleave`), so that one kernel has both halves of a result at hand: row i of G is row
+    `i / 64 * 128 + i mod 64` of the weight, row i of U stands 64 rows below. Rounded once, to the type of the result.
 
     Example:
     ```mlir
-    %h = mica.gated_linear %x, %gate_up silu : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>
+    func.func @gated_linear(%x: tensor<?x64xf32>, %gate_up: tensor<384x64xf32>) {
+      %h = mica.gated_linear %x, %gate_up silu : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, Mica_ActivationAttr:$activation, OptionalAttr<Mica_KernelKindAttr>:$kernel);
@@ -85,12 +103,15 @@ def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
 def Mica_GluOp : Mica_PureOp<"glu"> {
   let summary = "activation and product over alternating blocks";
   let description = [{
-    The second half of `mica.gated_linear` after a product by oneDNN: x holds gate and up in alternating blocks of 64 columns,
-    `y = activation(gate) * up`.
+    The second half of `mica.gated_linear` after a product by oneDNN: x holds gate and up in alternating blocks of 64
+    columns, as the rows of its weight, and `y = activation(gate) * up`. Padding is left out of y.
 
     Example:
     ```mlir
-    %h = mica.glu %x silu : tensor<?x384xf32> -> tensor<?x172xbf16>
+    func.func @glu(%x: tensor<?x384xf32>) {
+      %h = mica.glu %x silu : tensor<?x384xf32> -> tensor<?x172xbf16>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows32:$x, Mica_ActivationAttr:$activation);

@@ -7,7 +7,10 @@ def Mica_EmbeddingOp : Mica_PureOp<"embedding"> {
 
     Example:
     ```mlir
-    %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<512x64xf32> -> tensor<?x64xf32>
+    func.func @embedding(%tokens: tensor<?xi32>, %table: tensor<512x64xf32>) {
+      %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<512x64xf32> -> tensor<?x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_RowIndex:$tokens, Mica_Matrix:$table);
@@ -24,8 +27,13 @@ def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
 
     Example:
     ```mlir
-    %y = mica.linear %x, %w : tensor<?x64xf32>, tensor<172x64xf32> -> tensor<?x172xf32>
-    %z = mica.linear %x, %v bias(%b : tensor<64xf32>) residual(%x) : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+    func.func @linear(%x: tensor<?x64xf32>, %w: tensor<172x64xf32>, %v: tensor<64x64xf32>,
+        %b: tensor<64xf32>) {
+      %y = mica.linear %x, %w : tensor<?x64xf32>, tensor<172x64xf32> -> tensor<?x172xf32>
+      %z = mica.linear %x, %v bias(%b : tensor<64xf32>) residual(%x : tensor<?x64xf32>)
+          : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, Optional<Mica_Vector>:$bias, Optional<Mica_Rows32>:$residual,
@@ -46,7 +54,10 @@ def Mica_LmHeadOp : Mica_PureOp<"lm_head"> {
 
     Example:
     ```mlir
-    %logits = mica.lm_head %x, %w : tensor<?x64xf32>, tensor<512x64xf32> -> tensor<?x512xf32>
+    func.func @lm_head(%x: tensor<?x64xf32>, %w: tensor<512x64xf32>) {
+      %logits = mica.lm_head %x, %w : tensor<?x64xf32>, tensor<512x64xf32> -> tensor<?x512xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, OptionalAttr<Mica_KernelKindAttr>:$kernel);

@@ -24,6 +24,7 @@ def Mica_Vector : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOf
 def Mica_Matrix : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight matrix [N, K]">;
 def Mica_Matrices : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[3]>], "weight matrices [E, N, K]">;
 def Mica_KeyMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[2]>], "a key mask [B, P] of i1">;
+def Mica_RopeTable : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "cosines and sines [T, 2, rotary_dim / 2] of f32">;
 def Mica_Picks : RankedTensorOf<[I32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "chosen experts [T, k] of i32">;
 
 class Mica_Op<string mnemonic, list<Trait> traits = []> : Op<Mica_Dialect, mnemonic, traits>;

@@ -3,13 +3,16 @@
 def Mica_MoeGateOp : Mica_PureOp<"moe_gate"> {
   let summary = "which experts a token goes to, and how much each counts";
   let description = [{
-    `scores = scoring(x W^T)` over E experts in f32; the `k` best are chosen, ties to the lower index; with `normalize` the
-    weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts [T, k], best first.
+    `scores = scoring(x W^T)` over E experts in f32; the `k` best are chosen, ties (scores that are equal in f32) to the lower
+    index; with `normalize` the weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts [T, k], best first.
 
     Example:
     ```mlir
-    %weights, %experts = mica.moe_gate %x, %gate softmax k(2) normalize
-        : tensor<?x64xf32>, tensor<4x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+    func.func @moe_gate(%x: tensor<?x64xf32>, %gate: tensor<4x64xf32>) {
+      %weights, %experts = mica.moe_gate %x, %gate softmax k(2) normalize
+          : tensor<?x64xf32>, tensor<4x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows32:$x, Mica_Matrix:$gate, Mica_ScoringAttr:$scoring, I64Attr:$k, UnitAttr:$normalize);
@@ -25,12 +28,18 @@ def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
   let summary = "the weighted sum of the chosen experts";
   let description = [{
     `y[t] = sum_j weights[t, j] * down_e (activation(gate_e x[t]) * (up_e x[t])) + residual[t]` with e = experts[t, j]. An expert that
-    no token chose costs nothing. After fusion `gate` holds gate and up in alternating blocks of 64 rows and `up` is absent.
+    no token chose costs nothing. The inner activations are rounded to the type of x where they enter the second product. After fusion `gate` holds gate and up in alternating blocks of 64 rows and `up` is absent.
 
     Example:
     ```mlir
-    %y = mica.moe_experts %x, %weights, %experts, %gate, %down up(%up : tensor<4x128x64xf32>) silu inner(128)
-        : tensor<?x64xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x64xf32>, tensor<4x64x128xf32> -> tensor<?x64xf32>
+    func.func @moe_experts(%x: tensor<?x64xf32>, %weights: tensor<?x2xf32>,
+        %experts: tensor<?x2xi32>, %gate: tensor<4x128x64xf32>, %down: tensor<4x64x128xf32>,
+        %up: tensor<4x128x64xf32>) {
+      %y = mica.moe_experts %x, %weights, %experts, %gate, %down up(%up : tensor<4x128x64xf32>) silu inner(128)
+          : tensor<?x64xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x64xf32>, tensor<4x64x128xf32>
+          -> tensor<?x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows:$x, Mica_Rows32:$weights, Mica_Picks:$experts, Mica_Matrices:$gate, Mica_Matrices:$down,

@@ -5,12 +5,15 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
   let description = [{
     `y = (gain_offset + w) * (x * rsqrt(mean(x^2, last axis) + eps))` (Zhang and Sennrich 2019, arXiv:1910.07467). The mean
     and the root are computed in f32. `rounding` says where a narrow x is rounded: `before_gain` rounds the normalised value to
-    the type of x before the gain, `after_gain` multiplies in f32; where x is f32 both are the same. The result's type
-    may be narrower than x's: then the result is rounded once more, which replaces a `mica.cast`.
+    the type of x before the gain and once more after it, `after_gain` multiplies in f32 and rounds to the type of x once;
+    where x is f32 both are the same. The result's type may differ from x's: that replaces a `mica.cast` of the result.
 
     Example:
     ```mlir
-    %y = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+    func.func @rmsnorm(%x: tensor<?x64xf32>, %w: tensor<64xf32>) {
+      %y = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_RowsOrHeads:$x, Mica_Vector:$weight, F64Attr:$eps,
@@ -32,7 +35,11 @@ def Mica_LayerNormOp : Mica_PureOp<"layernorm"> {
 
     Example:
     ```mlir
-    %y = mica.layernorm %x, %w bias(%b : tensor<64xf32>) eps(1.0e-05) : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+    func.func @layernorm(%x: tensor<?x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>) {
+      %y = mica.layernorm %x, %w bias(%b : tensor<64xf32>) eps(1.0e-05)
+          : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_RowsOrHeads:$x, Mica_Vector:$weight, Optional<Mica_Vector>:$bias, F64Attr:$eps);

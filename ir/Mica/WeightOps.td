@@ -7,14 +7,17 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     Without `sources` the symbol's name is the tensor's. Several sources are joined along the rows (`concat`), become
     the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole blocks,
     that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices that are
-    composed themselves, `parts` sources at a time are interleaved and the results stacked. At stage `kernels` the
-    encoding of the type is the layout (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that
-    carries the weight; `offset` and `bytes` say where the program stores it.
+    composed themselves, `parts` sources at a time are interleaved and the results stacked. Values of another precision
+    than the type's are rounded. At stage `kernels` the encoding of the type is the layout
+    (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that carries the weight;
+    `offset` and `bytes` say where the program stores it.
 
     Example:
     ```mlir
     mica.weight @"model.norm.weight" : tensor<64xf32>
     mica.weight @"qkv" from ["q_proj.weight", "k_proj.weight", "v_proj.weight"] concat : tensor<96x64xbf16>
+    mica.weight @"gate_up" from ["gate_proj.weight", "up_proj.weight"] interleave : tensor<384x64xbf16>
+    mica.weight @"experts" from ["0.down_proj.weight", "1.down_proj.weight"] stack : tensor<2x64x172xf32>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
@@ -42,7 +45,11 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
 
     Example:
     ```mlir
-    %w = mica.get_weight @"model.norm.weight" : tensor<64xf32>
+    mica.weight @"model.norm.weight" : tensor<64xf32>
+    func.func @get_weight() -> tensor<64xf32> {
+      %norm = mica.get_weight @"model.norm.weight" : tensor<64xf32>
+      return %norm : tensor<64xf32>
+    }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$weight);
@@ -54,10 +61,16 @@ def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethod
   let summary = "the value of one of several weights of a type";
   let description = [{
     `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed weights.
+    The index must be inside of the list.
 
     Example:
     ```mlir
-    %w = mica.select_weight [@"layers.0.norm.weight", @"layers.1.norm.weight"][%layer] : tensor<64xf32>
+    mica.weight @"layers.0.norm.weight" : tensor<64xf32>
+    mica.weight @"layers.1.norm.weight" : tensor<64xf32>
+    func.func @select_weight(%layer: index) -> tensor<64xf32> {
+      %norm = mica.select_weight [@"layers.0.norm.weight", @"layers.1.norm.weight"][%layer] : tensor<64xf32>
+      return %norm : tensor<64xf32>
+    }
     ```
   }];
   let arguments = (ins FlatSymbolRefArrayAttr:$weights, Index:$index);

@@ -3,8 +3,6 @@
 #include "passes/Passes.h"
 #include "passes/Support/Weights.h"
 
-#include "llvm/ADT/MapVector.h"
-
 namespace mica {
 #define GEN_PASS_DEF_ASSIGNPRECISION
 #include "passes/Passes.h.inc"
@@ -18,62 +16,6 @@ static Type elementOf(Value value) {
 }
 
 namespace {
-/// The element types that weight values need, spread from their uses through calls to the symbols.
-class WeightTypes {
-public:
-  explicit WeightTypes(ModuleOp module) : symbols(module) {
-    module.walk(
-        [&](GetWeightOp get) { gets[get.getWeightAttr().getAttr()].push_back(get.getResult()); });
-    module.walk([&](func::CallOp call) { calls[call.getCalleeAttr().getAttr()].push_back(call); });
-  }
-
-  /// `value` needs elements of `type` for `user`; fails when another use needs another type.
-  LogicalResult require(Value value, Type type, Operation *user) {
-    SmallVector<Value> open{value};
-    while (!open.empty()) {
-      Value next = open.pop_back_val();
-      auto [known, isNew] = types.insert({next, type});
-      if (!isNew && known->second != type)
-        return user->emitOpError()
-               << "needs a weight in " << type << ", but another use of it needs " << known->second;
-      if (isNew)
-        appendNeighbours(next, open);
-    }
-    return success();
-  }
-
-  /// Writes the types to values and symbols.
-  void apply() {
-    for (auto [value, type] : types) {
-      value.setType(cast<RankedTensorType>(value.getType()).clone(type));
-      if (auto get = value.getDefiningOp<GetWeightOp>())
-        if (auto weight = symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()))
-          weight.setType(cast<RankedTensorType>(value.getType()));
-    }
-  }
-
-private:
-  /// Values that have the type of `value` because they are the same weight.
-  void appendNeighbours(Value value, SmallVectorImpl<Value> &open) {
-    if (auto get = value.getDefiningOp<GetWeightOp>())
-      llvm::append_range(open, gets[get.getWeightAttr().getAttr()]);
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
-        for (func::CallOp call : calls[function.getSymNameAttr()])
-          open.push_back(call.getOperand(argument.getArgNumber()));
-    for (OpOperand &use : value.getUses())
-      if (auto call = dyn_cast<func::CallOp>(use.getOwner()))
-        if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-            callee && !callee.isExternal())
-          open.push_back(callee.getArgument(use.getOperandNumber()));
-  }
-
-  SymbolTable symbols;
-  llvm::DenseMap<StringAttr, SmallVector<Value>> gets;
-  llvm::DenseMap<StringAttr, SmallVector<func::CallOp>> calls;
-  llvm::MapVector<Value, Type> types;
-};
-
 /// One cast per value, right behind it.
 class SharedCasts {
 public:
@@ -107,8 +49,8 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   }
 
   LogicalResult assignWeights() {
-    Type matrix = typeOf(weights), vector = typeOf(Precision::F32);
-    WeightTypes types(getOperation());
+    auto matrix = TypeAttr::get(typeOf(weights)), vector = TypeAttr::get(typeOf(Precision::F32));
+    WeightProperty types(getOperation(), "elements of");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands()) {
         WeightUse use = classifyWeightUse(operand);
@@ -118,7 +60,9 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
       }
       return WalkResult::advance();
     });
-    types.apply();
+    types.apply([](RankedTensorType type, Attribute element) {
+      return cast<RankedTensorType>(type.clone(cast<TypeAttr>(element).getValue()));
+    });
     return failure(result.wasInterrupted());
   }
 

@@ -27,10 +27,10 @@ static PackedLayoutAttr getPackedLayout(RankedTensorType type) {
   return PackedLayoutAttr::get(type.getContext(), kBlockColumns, depth, groups * depth);
 }
 
-/// Bytes of the weight as the program stores it.
-static int64_t getStoredBytes(RankedTensorType type, PackedLayoutAttr layout) {
+/// Bytes of a weight of that type as the program stores it.
+static int64_t getStoredBytes(RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
-  if (layout) {
+  if (auto layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding())) {
     shape.back() = roundUp(shape.back(), layout.getKBlock());
     shape[shape.size() - 2] = roundUp(shape[shape.size() - 2], layout.getColumns());
   }
@@ -41,9 +41,9 @@ namespace {
 struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SymbolTable symbols(module);
-    assignPackedLayouts(symbols);
-    assignOffsets(symbols);
+    if (failed(assignPackedLayouts()))
+      return signalPassFailure();
+    assignOffsets();
     CacheKinds kinds(module);
     if (failed(kinds.infer(module)))
       return signalPassFailure();
@@ -57,19 +57,29 @@ struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
   }
 
 private:
-  void assignPackedLayouts(SymbolTable &symbols) {
-    WeightUses uses(symbols);
-    getOperation().walk([&](GetWeightOp get) {
-      auto weight = symbols.lookup<WeightOp>(get.getWeight());
-      if (uses.isUsedAs(get.getResult(), WeightUse::Product))
-        weight.setLayoutAttr(getPackedLayout(weight.getTensorType()));
+  /// The encoding of the type, wherever the weight goes, says how it is packed.
+  LogicalResult assignPackedLayouts() {
+    WeightProperty layouts(getOperation(), "layout");
+    WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
+      for (OpOperand &operand : op->getOpOperands())
+        if (classifyWeightUse(operand) == WeightUse::Product &&
+            failed(layouts.require(operand.get(),
+                                   getPackedLayout(cast<RankedTensorType>(operand.get().getType())),
+                                   op)))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
     });
+    layouts.apply([](RankedTensorType type, Attribute layout) {
+      return RankedTensorType::get(type.getShape(), type.getElementType(), layout);
+    });
+    return failure(result.wasInterrupted());
   }
 
   /// Offsets in the order in which a step uses the weights: of a layer the operands of its call,
   /// one after the other. The symbols move into that order as well, so that they read as they are
   /// stored.
-  void assignOffsets(SymbolTable &symbols) {
+  void assignOffsets() {
+    SymbolTable symbols(getOperation());
     llvm::SetVector<WeightOp> order;
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](Operation *op) {
@@ -83,7 +93,7 @@ private:
     Block::iterator place = body.begin();
     int64_t offset = 0;
     for (WeightOp weight : order) {
-      int64_t bytes = getStoredBytes(weight.getTensorType(), weight.getLayoutAttr());
+      int64_t bytes = getStoredBytes(weight.getTensorType());
       weight.setOffsetAttr(builder.getI64IntegerAttr(offset));
       weight.setBytesAttr(builder.getI64IntegerAttr(bytes));
       offset = roundUp(offset + bytes, kAlignment);

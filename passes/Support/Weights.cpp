@@ -36,20 +36,51 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
       .Default(WeightUse::None);
 }
 
-bool WeightUses::isUsedAs(Value value, WeightUse use) {
-  std::pair<Value, int> key{value, static_cast<int>(use)};
-  if (auto entry = known.find(key); entry != known.end())
-    return entry->second;
-  // Functions do not recurse: the call graph of a model is a tree.
-  bool used = llvm::any_of(value.getUses(), [&](OpOperand &operand) {
-    if (classifyWeightUse(operand) == use)
-      return true;
-    auto call = dyn_cast<func::CallOp>(operand.getOwner());
-    auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
-    return callee && !callee.isExternal() &&
-           isUsedAs(callee.getArgument(operand.getOperandNumber()), use);
-  });
-  return known[key] = used;
+WeightProperty::WeightProperty(ModuleOp module, StringRef what)
+    : module(module), what(what), symbols(module) {
+  module.walk(
+      [&](GetWeightOp get) { gets[get.getWeightAttr().getAttr()].push_back(get.getResult()); });
+  module.walk([&](func::CallOp call) { calls[call.getCalleeAttr().getAttr()].push_back(call); });
+}
+
+LogicalResult WeightProperty::require(Value value, Attribute property, Operation *user) {
+  SmallVector<Value> open{value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    auto [known, isNew] = properties.insert({next, property});
+    if (!isNew && known->second != property)
+      return user->emitOpError() << "needs " << what << " " << property
+                                 << " in a weight, but another use of it needs " << known->second;
+    if (isNew)
+      appendSame(next, open);
+  }
+  return success();
+}
+
+void WeightProperty::appendSame(Value value, SmallVectorImpl<Value> &open) {
+  if (auto get = value.getDefiningOp<GetWeightOp>())
+    llvm::append_range(open, gets[get.getWeightAttr().getAttr()]);
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
+      for (func::CallOp call : calls[function.getSymNameAttr()])
+        open.push_back(call.getOperand(argument.getArgNumber()));
+  for (OpOperand &use : value.getUses())
+    if (auto call = dyn_cast<func::CallOp>(use.getOwner()))
+      if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+          callee && !callee.isExternal())
+        open.push_back(callee.getArgument(use.getOperandNumber()));
+}
+
+void WeightProperty::apply(
+    llvm::function_ref<RankedTensorType(RankedTensorType, Attribute)> convert) {
+  for (auto [value, property] : properties) {
+    RankedTensorType type = convert(cast<RankedTensorType>(value.getType()), property);
+    value.setType(type);
+    if (auto get = value.getDefiningOp<GetWeightOp>())
+      if (auto weight = symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()))
+        weight.setType(type);
+  }
+  module.walk(updateFunctionType);
 }
 
 /// The function whose arguments all of `weights` are, or null.
@@ -146,11 +177,11 @@ WeightOp WeightComposer::composeSymbols(OpBuilder &builder, ArrayRef<WeightOp> i
                 : composition == Composition::Interleave ? Compose::Interleave
                                                          : Compose::Concat;
   OpBuilder detached(builder.getContext());
-  result = WeightOp::create(
-      detached, builder.getFusedLoc(locations), composeNames(names), type,
-      builder.getStrArrayAttr(composeSources(inputs, composition)),
-      ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
-      /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr());
+  result =
+      WeightOp::create(detached, builder.getFusedLoc(locations), composeNames(names), type,
+                       builder.getStrArrayAttr(composeSources(inputs, composition)),
+                       ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
+                       /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr());
   // Beside its parts, so that the weights of a layer stay together; renamed where the name is
   // taken.
   symbols.insert(result, Block::iterator(inputs.front()));

@@ -5,6 +5,7 @@
 
 #include "passes/Support/Calls.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mica {
@@ -20,18 +21,29 @@ enum class WeightUse {
 /// What `operand` is for its owner.
 WeightUse classifyWeightUse(mlir::OpOperand &operand);
 
-/// What weights are used for, through calls.
-class WeightUses {
+/// A property that all values have that are the same weight: what a use needs spreads through calls
+/// to the symbol and from there to all other values.
+class WeightProperty {
 public:
-  explicit WeightUses(const mlir::SymbolTable &symbols) : symbols(symbols) {}
+  /// `what` names the property in errors, e.g. "elements of".
+  WeightProperty(mlir::ModuleOp module, llvm::StringRef what);
 
-  /// Whether `value` reaches an operand of that use.
-  bool isUsedAs(mlir::Value value, WeightUse use);
+  /// `value` needs `property` for `user`; fails when another use needs another one.
+  llvm::LogicalResult require(mlir::Value value, mlir::Attribute property, mlir::Operation *user);
+
+  /// Changes the types of all values that have the property, of their symbols and of functions.
+  void apply(
+      llvm::function_ref<mlir::RankedTensorType(mlir::RankedTensorType, mlir::Attribute)> convert);
 
 private:
-  const mlir::SymbolTable &symbols;
-  /// Of arguments, which many calls share.
-  llvm::DenseMap<std::pair<mlir::Value, int>, bool> known;
+  void appendSame(mlir::Value value, llvm::SmallVectorImpl<mlir::Value> &open);
+
+  mlir::ModuleOp module;
+  llvm::StringRef what;
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::Value>> gets;
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::func::CallOp>> calls;
+  llvm::MapVector<mlir::Value, mlir::Attribute> properties;
 };
 
 /// How several weights become one, in the words of `mica.weight`.

@@ -13,6 +13,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 

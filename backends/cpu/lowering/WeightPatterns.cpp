@@ -24,20 +24,52 @@ static Value weightAt(ConversionPatternRewriter &rewriter, Location loc, Value w
   return bufferization::ToTensorOp::create(rewriter, loc, tensor, view, /*restrict=*/true);
 }
 
+/// The byte at which the weight begins in the program.
+static FailureOr<int64_t> offsetOf(Operation *op, FlatSymbolRefAttr symbol) {
+  auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
+  if (!weight.getOffset())
+    return op->emitOpError() << "fetches " << symbol << ", which has no place in the program yet";
+  return static_cast<int64_t>(*weight.getOffset());
+}
+
 namespace {
 
 struct LowerGetWeight : Lowering<GetWeightOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(GetWeightOp op, OpAdaptor, ConversionPatternRewriter &rewriter) const override {
-    auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, op.getWeightAttr());
-    if (!weight.getOffset())
-      return op.emitOpError() << "fetches " << op.getWeightAttr() << ", which has no place in the program yet";
+    FailureOr<int64_t> place = offsetOf(op, op.getWeightAttr());
+    FailureOr<Value> weights = weightsBuffer(op);
+    if (failed(place) || failed(weights))
+      return failure();
+    Value offset = arith::ConstantIndexOp::create(rewriter, op.getLoc(), *place);
+    Type type = getTypeConverter()->convertType(op.getType());
+    rewriter.replaceOp(op, weightAt(rewriter, op.getLoc(), *weights, offset, type));
+    return success();
+  }
+};
+
+// select_weight [@a, @b, ...][%i] => the weight at the i-th entry of a constant table of offsets
+struct LowerSelectWeight : Lowering<SelectWeightOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(SelectWeightOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+    SmallVector<int64_t> offsets;
+    for (auto symbol : op.getWeights().getAsRange<FlatSymbolRefAttr>()) {
+      FailureOr<int64_t> place = offsetOf(op, symbol);
+      if (failed(place))
+        return failure();
+      offsets.push_back(*place);
+    }
     FailureOr<Value> weights = weightsBuffer(op);
     if (failed(weights))
       return failure();
-    Value offset = arith::ConstantIndexOp::create(rewriter, op.getLoc(), *weight.getOffset());
-    Type type = getTypeConverter()->convertType(op.getType());
-    rewriter.replaceOp(op, weightAt(rewriter, op.getLoc(), *weights, offset, type));
+    Location loc = op.getLoc();
+    auto values = DenseElementsAttr::get(RankedTensorType::get({static_cast<int64_t>(offsets.size())}, rewriter.getI64Type()),
+                                         ArrayRef<int64_t>(offsets));
+    memref::GlobalOp table = kernels.getOrCreateTable("weight_offsets", values, loc);
+    Value buffer = memref::GetGlobalOp::create(rewriter, loc, table.getType(), table.getSymName());
+    Value entry = memref::LoadOp::create(rewriter, loc, buffer, operands.getIndex());
+    Value offset = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), entry);
+    rewriter.replaceOp(op, weightAt(rewriter, loc, *weights, offset, getTypeConverter()->convertType(op.getType())));
     return success();
   }
 };
@@ -45,5 +77,5 @@ struct LowerGetWeight : Lowering<GetWeightOp> {
 } // namespace
 
 void mica::cpu::populateWeightPatterns(RewritePatternSet &patterns, const TypeConverter &converter, KernelLibrary &kernels) {
-  patterns.add<LowerGetWeight>(converter, patterns.getContext(), kernels);
+  patterns.add<LowerGetWeight, LowerSelectWeight>(converter, patterns.getContext(), kernels);
 }

@@ -3,6 +3,8 @@
 
 #include "backends/cpu/target/TargetDescription.h"
 
+#include "backends/cpu/runtime/Cpu.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -46,6 +48,14 @@ static std::set<std::string> featuresOf(StringRef cpu) {
     if (feature.second)
       names.insert(feature.first().str());
   return names;
+}
+
+/// Code may only use what a program can check when it starts: the rest is taken away from LLVM.
+static void keepCheckable(TargetDescription &target) {
+  std::vector<std::string> checkable;
+  for (std::string &name : target.features)
+    (rt::knownCpuFeature(name) ? checkable : target.absent).push_back(std::move(name));
+  target.features = std::move(checkable);
 }
 
 /// Everything that follows from the feature list.
@@ -136,6 +146,7 @@ Expected<TargetDescription> describeTarget(StringRef name) {
   if (std::string missing = missingForLevel3(target); !missing.empty())
     return createStringError("target '" + name + "' is below x86-64-v3 (it lacks " + missing +
                              "), use a newer one");
+  keepCheckable(target);
   deriveFacts(target);
   return target;
 }

@@ -21,8 +21,8 @@ public:
     size_t begin, end; // in the text
     int32_t id;        // -1: ordinary text
   };
-  /// Cuts `text` at the tokens that are looked for before (`normalized` false) or after the normaliser: leftmost, then
-  /// longest.
+  /// Cuts `text` at the tokens that are looked for before (`normalized` false) or after the
+  /// normaliser: leftmost, then longest.
   std::vector<Part> split(std::string_view text, bool normalized) const;
 
 private:

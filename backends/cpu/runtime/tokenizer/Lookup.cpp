@@ -102,7 +102,8 @@ void PrefixSearch::narrow(size_t &first, size_t &last, size_t depth, char byte) 
   auto at = static_cast<uint8_t>(byte);
   // An entry that ends here sorts before every longer one.
   auto key = [depth](const auto &entry) {
-    return entry.first.size() == depth ? -1 : static_cast<int>(static_cast<uint8_t>(entry.first[depth]));
+    return entry.first.size() == depth ? -1
+                                       : static_cast<int>(static_cast<uint8_t>(entry.first[depth]));
   };
   auto begin = entries.begin() + first, end = entries.begin() + last;
   begin = std::partition_point(begin, end, [&](const auto &entry) { return key(entry) < at; });

@@ -16,7 +16,8 @@ uint64_t hashBytes(std::string_view bytes);
 /// Bytes of a piece -> its id, for the pieces that the model may match.
 class PieceIndex {
 public:
-  /// Of two pieces with the same bytes the one with the lower id is found. Refers to `table`'s bytes.
+  /// Of two pieces with the same bytes the one with the lower id is found. Refers to `table`'s
+  /// bytes.
   explicit PieceIndex(const Table &table);
   /// -1: no such piece.
   int32_t find(std::string_view bytes) const;

@@ -24,8 +24,8 @@ std::unique_ptr<Model> makeRankModel(const Table &table);
 std::unique_ptr<Model> makeScoreModel(const Table &table);
 std::unique_ptr<Model> makeUnigramModel(const Table &table);
 
-/// Appends what stands for an unknown `text` under the rules of sentencepiece: the ids of its bytes, or the unknown id
-/// unless the id before was it (`afterUnknown`, updated).
+/// Appends what stands for an unknown `text` under the rules of sentencepiece: the ids of its
+/// bytes, or the unknown id unless the id before was it (`afterUnknown`, updated).
 void encodeUnknown(const Table &table, std::string_view text, bool &afterUnknown,
                    std::vector<int32_t> &ids);
 

@@ -34,6 +34,7 @@ public:
 
 struct NormalizerStep;
 std::unique_ptr<NormalizerStage> makeUnicodeForm(const NormalizerStep &step);
-std::unique_ptr<NormalizerStage> makeSentencePieceRules(const NormalizerStep &step, const Table &table);
+std::unique_ptr<NormalizerStage> makeSentencePieceRules(const NormalizerStep &step,
+                                                        const Table &table);
 
 } // namespace mica::rt::tokenizer

@@ -49,8 +49,7 @@ void PreTokenizer::apply(size_t step, std::string_view text, bool atStart, Scrat
 void PreTokenizer::applySplit(size_t step, std::string_view text, bool atStart, Scratch &scratch,
                               Sink &sink) const {
   const PreTokenizerStep &rule = steps[step].rule;
-  bool stream =
-      rule.behavior == SplitBehavior::Isolated || rule.behavior == SplitBehavior::Removed;
+  bool stream = rule.behavior == SplitBehavior::Isolated || rule.behavior == SplitBehavior::Removed;
   std::vector<Piece> pieces; // for the behaviours that look at neighbours
   auto hand = [&](size_t begin, size_t end) {
     apply(step + 1, text.substr(begin, end - begin), atStart && begin == 0, scratch, sink);
@@ -120,8 +119,8 @@ void PreTokenizer::applyMetaspace(size_t step, std::string_view text, bool atSta
     else
       replaced += byte;
   }
-  bool prepend = rule.scheme == PrependScheme::Always ||
-                 (rule.scheme == PrependScheme::First && atStart);
+  bool prepend =
+      rule.scheme == PrependScheme::Always || (rule.scheme == PrependScheme::First && atStart);
   if (prepend && !replaced.starts_with(rule.text))
     replaced.insert(0, rule.text);
   if (!rule.split)

@@ -27,7 +27,8 @@ public:
   static Result<PreTokenizer> create(const Table &table);
   Scratch makeScratch() const;
 
-  /// Splits well-formed `text`, which is not empty; `atStart`: it begins where the whole input begins.
+  /// Splits well-formed `text`, which is not empty; `atStart`: it begins where the whole input
+  /// begins.
   void split(std::string_view text, bool atStart, Scratch &scratch, Sink &sink) const {
     apply(0, text, atStart, scratch, sink);
   }

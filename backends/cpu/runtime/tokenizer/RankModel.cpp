@@ -1,4 +1,5 @@
-// BPE as the tokenizers package defines it: pairs of ids merge, the lowest rank first, then the leftmost.
+// BPE as the tokenizers package defines it: pairs of ids merge, the lowest rank first, then the
+// leftmost.
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"

@@ -61,7 +61,8 @@ bool Regex::Searcher::find(std::string_view text, size_t from, Match &match) {
   if (regex->code->jit)
     found = pcre2_jit_match(regex->code->code, subject, text.size(), from, 0, scratch->data,
                             scratch->limits);
-  // The interpreter stands in without executable memory, and where the machine stack did not suffice.
+  // The interpreter stands in without executable memory, and where the machine stack did not
+  // suffice.
   if (found == PCRE2_ERROR_JIT_BADOPTION || found == PCRE2_ERROR_JIT_STACKLIMIT)
     found = pcre2_match(regex->code->code, subject, text.size(), from,
                         PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, scratch->data, scratch->limits);

@@ -1,4 +1,5 @@
-// A compiled pattern of the pre-tokenizer (PCRE2, just-in-time compiled where the system allows it).
+// A compiled pattern of the pre-tokenizer (PCRE2, just-in-time compiled where the system allows
+// it).
 #pragma once
 
 #include "backends/cpu/runtime/Result.h"
@@ -20,8 +21,8 @@ public:
   class Searcher {
   public:
     explicit Searcher(const Regex &regex);
-    /// The first match in well-formed `text` at or after `from`; false: none. A pattern that exceeds its
-    /// step limit has none.
+    /// The first match in well-formed `text` at or after `from`; false: none. A pattern that
+    /// exceeds its step limit has none.
     bool find(std::string_view text, size_t from, Match &match);
 
   private:

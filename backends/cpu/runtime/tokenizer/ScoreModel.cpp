@@ -1,5 +1,6 @@
-// BPE as sentencepiece defines it: neighbours whose joined text is a piece merge, the highest score first, then the
-// leftmost. Pieces marked unused may be merged through and are split again at the end.
+// BPE as sentencepiece defines it: neighbours whose joined text is a piece merge, the highest score
+// first, then the leftmost. Pieces marked unused may be merged through and are split again at the
+// end.
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
@@ -112,7 +113,8 @@ private:
           encodeUnknown(model.table, part, afterUnknown, ids);
           continue;
         }
-        auto split = (model.table.pieceFlags[id] & PieceFlags::unused) ? halves.find(part) : halves.end();
+        auto split =
+            (model.table.pieceFlags[id] & PieceFlags::unused) ? halves.find(part) : halves.end();
         if (split != halves.end()) {
           rest.push_back(split->second.second);
           rest.push_back(split->second.first);

@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::string_view visibleSpace = "\xE2\x96\x81";
 
-/// The double-array trie of the Darts library: unit i's children stand at i ^ offset(i) ^ byte. A unit has the label in
-/// bits 0-7 and 31, "has a value" in bit 8, the offset in bits 10-30 (shifted by 8 more where bit 9 is set).
+/// The double-array trie of the Darts library: unit i's children stand at i ^ offset(i) ^ byte. A
+/// unit has the label in bits 0-7 and 31, "has a value" in bit 8, the offset in bits 10-30 (shifted
+/// by 8 more where bit 9 is set).
 class Darts {
 public:
   explicit Darts(std::string_view bytes)
@@ -102,7 +103,8 @@ private:
       size_t length = std::min<size_t>(charLength(text[0]), text.size());
       return {text.substr(0, length), length};
     }
-    return {replacements.data() + found.value, found.length}; // zero-terminated, as the table's check ensures
+    return {replacements.data() + found.value,
+            found.length}; // zero-terminated, as the table's check ensures
   }
 
   void appendParts(std::string_view rest, bool removeExtra, std::string &out) const {

@@ -6,7 +6,8 @@
 namespace mica::rt::tokenizer {
 namespace {
 
-/// Reads forward; after the first violation every read yields zeros and `failure` says what was wrong.
+/// Reads forward; after the first violation every read yields zeros and `failure` says what was
+/// wrong.
 class Reader {
 public:
   explicit Reader(std::span<const std::byte> bytes) : bytes(bytes) {}
@@ -292,7 +293,8 @@ Result<Table> openTable(std::span<const std::byte> bytes) {
   if (!reader.failed() && !reader.atEnd())
     reader.fail("bytes after its end");
   if (reader.failed())
-    return Error{"the tokenizer table is broken: " + reader.message() + "; compile the model again"};
+    return Error{"the tokenizer table is broken: " + reader.message() +
+                 "; compile the model again"};
   return table;
 }
 

@@ -1,17 +1,17 @@
-// The tokenizer of a compiled program as bytes: what frontend/tokenizer writes and the run time reads.
+// The tokenizer of a compiled program as bytes: what frontend/tokenizer writes and the run time
+// reads.
 //
-// Everything is little-endian and unaligned, in this order; `str` is u32 length + bytes, `list<T>` is
-// u32 count + elements:
+// Everything is little-endian and unaligned, in this order; `str` is u32 length + bytes, `list<T>`
+// is u32 count + elements:
 //   header        u64 magic, u32 version, u32 bytes of the whole table
 //   model         u8 ModelKind, u32 ModelFlags, i32 unknown id (-1: none), i32[256] id of each byte
-//   pieces        list<u32> end offset of each piece's bytes (ascending), str all bytes, list<u8> PieceFlags
-//   scores        list<f32> one per piece, or empty (ModelKind::MergesByRank)
-//   merges        list<{u32 left, u32 right, u32 merged}> in order of rank, or empty
-//   normaliser    list<{u8 NormalizerKind, fields below}>
-//   pre-tokenizer list<{u8 PreTokenizerKind, fields below}>
-//   added tokens  list<{i32 id, u8 AddedTokenFlags, str content}>
-//   prompt        list<i32> ids before the text, list<i32> ids after it
-//   decoder       u8 DecoderStart, u32 count, str stripped, str unknown's text, list<{str from, str to}>
+//   pieces        list<u32> end offset of each piece's bytes (ascending), str all bytes, list<u8>
+//   PieceFlags scores        list<f32> one per piece, or empty (ModelKind::MergesByRank) merges
+//   list<{u32 left, u32 right, u32 merged}> in order of rank, or empty normaliser    list<{u8
+//   NormalizerKind, fields below}> pre-tokenizer list<{u8 PreTokenizerKind, fields below}> added
+//   tokens  list<{i32 id, u8 AddedTokenFlags, str content}> prompt        list<i32> ids before the
+//   text, list<i32> ids after it decoder       u8 DecoderStart, u32 count, str stripped, str
+//   unknown's text, list<{str from, str to}>
 // A piece's bytes are what it stands for: byte-level vocabularies are stored as plain bytes.
 #pragma once
 
@@ -40,10 +40,11 @@ enum class ModelKind : uint8_t {
 constexpr uint8_t lastModelKind = 3;
 
 namespace ModelFlags {
-constexpr uint32_t byteLevel = 1;     ///< the symbols that merging starts from are bytes, not characters
-constexpr uint32_t byteFallback = 2;  ///< an unknown character becomes the ids of its bytes
-constexpr uint32_t fuseUnknown = 4;   ///< neighbouring unknown characters become one unknown id
-constexpr uint32_t ignoreMerges = 8;  ///< a word that is a piece is taken whole
+constexpr uint32_t byteLevel =
+    1; ///< the symbols that merging starts from are bytes, not characters
+constexpr uint32_t byteFallback = 2; ///< an unknown character becomes the ids of its bytes
+constexpr uint32_t fuseUnknown = 4;  ///< neighbouring unknown characters become one unknown id
+constexpr uint32_t ignoreMerges = 8; ///< a word that is a piece is taken whole
 constexpr uint32_t all = 15;
 } // namespace ModelFlags
 
@@ -53,17 +54,17 @@ constexpr uint8_t unknown = 1;
 constexpr uint8_t control = 2;     ///< never made from text and never printed (sentencepiece)
 constexpr uint8_t userDefined = 4; ///< always kept whole (sentencepiece)
 constexpr uint8_t unused = 8;      ///< may be merged through, but is split again (sentencepiece)
-constexpr uint8_t byte = 16;       ///< one byte of an unknown character; the piece's bytes are that byte
-constexpr uint8_t unmatched = 32;  ///< printed, but never made from text by the model
+constexpr uint8_t byte = 16; ///< one byte of an unknown character; the piece's bytes are that byte
+constexpr uint8_t unmatched = 32; ///< printed, but never made from text by the model
 constexpr uint8_t all = 63;
 } // namespace PieceFlags
 
 enum class NormalizerKind : uint8_t {
-  Prepend = 1,       ///< str put before text that is not empty
-  Replace = 2,       ///< str literal, str replacement
-  UnicodeForm = 3,   ///< u8 compose, list<u32> code point and class pairs (canonical combining class != 0),
-                     ///< list<u32> decompositions {code point, count, code points...}, full and ordered,
-                     ///< list<u32> compositions {first, second, composed}
+  Prepend = 1,     ///< str put before text that is not empty
+  Replace = 2,     ///< str literal, str replacement
+  UnicodeForm = 3, ///< u8 compose, list<u32> code point and class pairs (canonical combining class
+                   ///< != 0), list<u32> decompositions {code point, count, code points...}, full
+                   ///< and ordered, list<u32> compositions {first, second, composed}
   SentencePiece = 4, ///< u8 SentencePieceRules, str darts trie, str zero-terminated replacements
 };
 constexpr uint8_t lastNormalizerKind = 4;
@@ -96,10 +97,10 @@ enum class PrependScheme : uint8_t { Never = 0, First = 1, Always = 2 };
 constexpr uint8_t lastPrependScheme = 2;
 
 namespace AddedTokenFlags {
-constexpr uint8_t special = 1;    ///< not printed
-constexpr uint8_t singleWord = 2; ///< only where no word character is beside it
-constexpr uint8_t stripLeft = 4;  ///< takes the white space before it
-constexpr uint8_t stripRight = 8; ///< takes the white space after it
+constexpr uint8_t special = 1;     ///< not printed
+constexpr uint8_t singleWord = 2;  ///< only where no word character is beside it
+constexpr uint8_t stripLeft = 4;   ///< takes the white space before it
+constexpr uint8_t stripRight = 8;  ///< takes the white space after it
 constexpr uint8_t normalized = 16; ///< looked for in normalised text
 constexpr uint8_t all = 31;
 } // namespace AddedTokenFlags

@@ -9,7 +9,8 @@ using namespace tokenizer;
 
 namespace {
 
-/// The ids of words met before: English text repeats a few thousand words. Direct-mapped, one cache line per entry.
+/// The ids of words met before: English text repeats a few thousand words. Direct-mapped, one cache
+/// line per entry.
 class WordCache {
 public:
   static constexpr size_t entries = 1u << 14, mostBytes = 22, mostIds = 10;
@@ -117,8 +118,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool addSpecial) c
       if (part.id != -1)
         ids.push_back(part.id);
       else
-        parts->preTokenizer.split(segment.substr(part.begin, part.end - part.begin), atStart, scratch,
-                                  encoding);
+        parts->preTokenizer.split(segment.substr(part.begin, part.end - part.begin), atStart,
+                                  scratch, encoding);
     }
   }
   if (addSpecial)
@@ -128,9 +129,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool addSpecial) c
 
 int32_t Tokenizer::size() const { return static_cast<int32_t>(parts->table.pieces()); }
 
-bool Tokenizer::isSpecial(int32_t id) const {
-  return id < 0 || id >= size() || parts->special[id];
-}
+bool Tokenizer::isSpecial(int32_t id) const { return id < 0 || id >= size() || parts->special[id]; }
 
 std::optional<int32_t> Tokenizer::find(std::string_view spelling) const {
   for (const AddedToken &token : parts->table.addedTokens)

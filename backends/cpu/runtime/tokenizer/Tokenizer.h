@@ -17,35 +17,39 @@ namespace mica::rt {
 /// Immutable after loading: any number of threads may encode at once.
 class Tokenizer {
 public:
-  /// Opens a table (tokenizer/TableFormat.h), which must outlive the tokenizer. Whatever the bytes are, the result is an
-  /// error or a tokenizer that is safe to use.
+  /// Opens a table (tokenizer/TableFormat.h), which must outlive the tokenizer. Whatever the bytes
+  /// are, the result is an error or a tokenizer that is safe to use.
   static Result<Tokenizer> load(std::span<const std::byte> table);
 
   Tokenizer(Tokenizer &&) noexcept;
   Tokenizer &operator=(Tokenizer &&) noexcept;
   ~Tokenizer();
 
-  /// The ids of `text`, in which special tokens are recognised by their spelling. Invalid UTF-8 is read as U+FFFD.
-  /// With `addSpecial`, the ids that the model wants around a prompt (such as BOS) are added.
+  /// The ids of `text`, in which special tokens are recognised by their spelling. Invalid UTF-8 is
+  /// read as U+FFFD. With `addSpecial`, the ids that the model wants around a prompt (such as BOS)
+  /// are added.
   std::vector<int32_t> encode(std::string_view text, bool addSpecial) const;
 
   /// The number of ids, 0 .. size()-1; some may stand for nothing.
   int32_t size() const;
-  /// Whether decoding leaves the id out: special tokens, control pieces, ids outside the vocabulary.
+  /// Whether decoding leaves the id out: special tokens, control pieces, ids outside the
+  /// vocabulary.
   bool isSpecial(int32_t id) const;
   /// The id of an added token or piece with exactly this spelling.
   std::optional<int32_t> find(std::string_view spelling) const;
 
-  /// Turns ids into text as they come. Everything returned is whole characters; joined, it is the text of all ids.
+  /// Turns ids into text as they come. Everything returned is whole characters; joined, it is the
+  /// text of all ids.
   class Decoder {
   public:
-    /// `continuation`: the ids continue a text, so the space that a sentencepiece model puts before a text is kept.
-    /// `printSpecial`: special tokens are spelt out.
+    /// `continuation`: the ids continue a text, so the space that a sentencepiece model puts before
+    /// a text is kept. `printSpecial`: special tokens are spelt out.
     explicit Decoder(const Tokenizer &tokenizer, bool continuation = false,
                      bool printSpecial = false);
     /// The text that has become certain with `id`; an unfinished character waits for its rest.
     std::string push(int32_t id);
-    /// The end: an unfinished character becomes U+FFFD. The decoder may be used for another text afterwards.
+    /// The end: an unfinished character becomes U+FFFD. The decoder may be used for another text
+    /// afterwards.
     std::string finish();
 
     Decoder(Decoder &&) noexcept;

@@ -1,4 +1,5 @@
-// Unicode normalisation forms (Unicode 15, section 3.11) from tables that the compiler took from ICU.
+// Unicode normalisation forms (Unicode 15, section 3.11) from tables that the compiler took from
+// ICU.
 #include "backends/cpu/runtime/tokenizer/Normalizer.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
@@ -24,12 +25,14 @@ public:
     for (size_t i = 0; i + 1 < list.size(); i += 2 + list[i + 1])
       decompositions[list[i]] = static_cast<uint32_t>(i);
     for (size_t i = 0; i + 2 < step.compositions.size(); i += 3)
-      compositions[pairKey(step.compositions[i], step.compositions[i + 1])] = step.compositions[i + 2];
+      compositions[pairKey(step.compositions[i], step.compositions[i + 1])] =
+          step.compositions[i + 2];
   }
 
   std::string apply(std::string text) const override {
     // Latin-1's letters decompose, but their composed form is the composed normal form.
-    if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; }))
+    if (std::all_of(text.begin(), text.end(),
+                    [](char c) { return static_cast<uint8_t>(c) < 0x80; }))
       return text;
     std::vector<CodePoint> points;
     points.reserve(text.size());
@@ -46,7 +49,9 @@ public:
   }
 
 private:
-  static uint64_t pairKey(CodePoint first, CodePoint second) { return uint64_t(first) << 32 | second; }
+  static uint64_t pairKey(CodePoint first, CodePoint second) {
+    return uint64_t(first) << 32 | second;
+  }
 
   uint8_t classOf(CodePoint point) const {
     auto found = point < 0x300 ? classes.end() : classes.find(point);
@@ -110,7 +115,8 @@ private:
     return found == compositions.end() ? 0 : found->second;
   }
 
-  /// Joins each character with the last starter before it unless something between blocks it (D115, D117).
+  /// Joins each character with the last starter before it unless something between blocks it (D115,
+  /// D117).
   void recompose(std::vector<CodePoint> &points) const {
     size_t out = 0, starter = ~size_t(0);
     uint8_t previous = 0; // the class of the last character kept after the starter

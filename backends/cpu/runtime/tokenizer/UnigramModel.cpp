@@ -1,5 +1,6 @@
-// Unigram as sentencepiece computes it: the best path over all pieces, by dynamic programming. Sums are f64: of the
-// versions in use that is the newest (f32 ones differ in ties such as - -- against -- -).
+// Unigram as sentencepiece computes it: the best path over all pieces, by dynamic programming. Sums
+// are f64: of the versions in use that is the newest (f32 ones differ in ties such as - -- against
+// -- -).
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
@@ -84,7 +85,8 @@ private:
 
   const Table &table;
   PrefixSearch search;
-  // sentencepiece starts its maximum of the (negative) log probabilities at the smallest positive float.
+  // sentencepiece starts its maximum of the (negative) log probabilities at the smallest positive
+  // float.
   float unknownScore = 0, highest = std::numeric_limits<float>::min();
 };
 

@@ -1,4 +1,5 @@
-// UTF-8 as the tokenizer needs it: lengths, repair of invalid text, and a stream that never emits half a character.
+// UTF-8 as the tokenizer needs it: lengths, repair of invalid text, and a stream that never emits
+// half a character.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ Utf8Prefix scanUtf8(std::string_view text);
 /// Whether all of `text` is well-formed.
 bool isUtf8(std::string_view text);
 
-/// `text` with every maximal ill-formed part replaced by U+FFFD: Python's bytes.decode(errors="replace").
+/// `text` with every maximal ill-formed part replaced by U+FFFD: Python's
+/// bytes.decode(errors="replace").
 std::string repairUtf8(std::string_view text);
 
 /// The length of the character that starts at `text[0]` of well-formed text.
@@ -41,8 +43,8 @@ void appendChar(std::string &text, uint32_t codePoint);
 /// Collects bytes and hands out whole characters.
 class Utf8Stream {
 public:
-  /// Moves to `out` all of `bytes` that is decided; ill-formed parts become U+FFFD, one for each part, or with
-  /// `perByte` one for each byte of it.
+  /// Moves to `out` all of `bytes` that is decided; ill-formed parts become U+FFFD, one for each
+  /// part, or with `perByte` one for each byte of it.
   void push(std::string_view bytes, std::string &out, bool perByte);
   /// An unfinished character at the end becomes U+FFFD.
   void flush(std::string &out, bool perByte);

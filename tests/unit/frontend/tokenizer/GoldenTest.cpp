@@ -1,5 +1,6 @@
-// Every tokenizer against what the reference packages computed (tests/goldens/make_tokenizer_goldens.py), and against
-// the vectors and golden texts that stand beside the tree.
+// Every tokenizer against what the reference packages computed
+// (tests/goldens/make_tokenizer_goldens.py), and against the vectors and golden texts that stand
+// beside the tree.
 #include "TokenizerFixture.h"
 
 #include "frontend/support/Json.h"
@@ -16,7 +17,8 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 
 llvm::json::Object golden(const std::string &name) {
-  auto path = std::filesystem::path(MICA_SOURCE_DIR) / "tests/goldens/tokenizers" / (name + ".json");
+  auto path =
+      std::filesystem::path(MICA_SOURCE_DIR) / "tests/goldens/tokenizers" / (name + ".json");
   auto object = readJsonObject(path.string());
   EXPECT_TRUE(static_cast<bool>(object)) << llvm::toString(object.takeError());
   return object ? std::move(*object) : llvm::json::Object();
@@ -119,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(Published, GoldenTest,
                                          "mistral_v3", "stories260K"),
                          [](const auto &info) { return std::string(info.param); });
 
-/// Vectors as llama.cpp publishes them: texts between separator lines, and one line of ids for each.
+/// Vectors as llama.cpp publishes them: texts between separator lines, and one line of ids for
+/// each.
 class VectorTest : public testing::TestWithParam<const char *> {};
 
 TEST_P(VectorTest, IdsAreThePublishedOnes) {

@@ -1,4 +1,5 @@
-// Broken and foreign tokenizer files: each is one clear line that names the file and the place, never a crash.
+// Broken and foreign tokenizer files: each is one clear line that names the file and the place,
+// never a crash.
 #include "TokenizerFixture.h"
 
 #include "gmock/gmock.h"
@@ -73,20 +74,28 @@ const Change changes[] = {
      R"("pre_tokenizer": {"type": "CharDelimiterSplit",)",
      R"(the pre-tokenizer "CharDelimiterSplit" is not supported)"},
     {"PreTokenizerKey", R"("use_regex": true},
- "post)", R"("use_regexp": true},
- "post)", "(pre_tokenizer.use_regexp)"},
-    {"BadRegex", R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     R"("use_regexp": true},
+ "post)",
+     "(pre_tokenizer.use_regexp)"},
+    {"BadRegex",
+     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
  "post)",
      R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]},
- "post)", "PCRE2"},
-    {"ForeignRegex", R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     "PCRE2"},
+    {"ForeignRegex",
+     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
  "post)",
      R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "\\h+"}, "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]},
- "post)", "(pre_tokenizer.pretokenizers[0].pattern.Regex)"},
-    {"UnknownBehavior", R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     "(pre_tokenizer.pretokenizers[0].pattern.Regex)"},
+    {"UnknownBehavior",
+     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
  "post)",
      R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"String": "a"}, "behavior": "Sideways", "invert": false}, {"type": "ByteLevel"}]},
- "post)", R"(the split behavior "Sideways" is not known)"},
+ "post)",
+     R"(the split behavior "Sideways" is not known)"},
     {"UnknownPostProcessor", R"("post_processor": null)",
      R"("post_processor": {"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]})",
      R"(the post-processor "BertProcessing" is not supported)"},
@@ -96,11 +105,13 @@ const Change changes[] = {
     {"TemplateWithoutText", R"("post_processor": null)",
      R"("post_processor": {"type": "TemplateProcessing", "single": [], "pair": [], "special_tokens": {}})",
      "leaves the text out"},
-    {"NoDecoder", R"("decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true})",
+    {"NoDecoder",
+     R"("decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true})",
      R"("decoder": null)", "(decoder)"},
     {"UnknownDecoder", R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "CTC")",
      R"(the decoder "CTC" is not supported)"},
-    {"WrongDecoder", R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "Metaspace", "replacement": "_", "prepend_scheme": "never", "split": false}, "version": {"type": "x")",
+    {"WrongDecoder", R"("decoder": {"type": "ByteLevel")",
+     R"("decoder": {"type": "Metaspace", "replacement": "_", "prepend_scheme": "never", "split": false}, "version": {"type": "x")",
      "occurs twice"},
     {"NegativeId", R"("b": 1)", R"("b": -1)", "out of range"},
     {"AbsurdId", R"("abc": 4)", R"("abc": 4000000000)", "out of range"},
@@ -108,7 +119,8 @@ const Change changes[] = {
     {"IdTwice", R"("b": 1)", R"("b": 0)", "used twice"},
     {"PieceTwice", R"("b": 1)", R"("a": 1)", "occurs twice"},
     {"VocabIsAList", R"({"a": 0, "b": 1, "ab": 2, "c": 3, "abc": 4})", "[1, 2]", "(model.vocab)"},
-    {"EmptyVocab", R"({"a": 0, "b": 1, "ab": 2, "c": 3, "abc": 4})", "{}", "a vocabulary of 0 pieces"},
+    {"EmptyVocab", R"({"a": 0, "b": 1, "ab": 2, "c": 3, "abc": 4})", "{}",
+     "a vocabulary of 0 pieces"},
     {"MergeOfUnknown", R"("a b")", R"("a z")", "(model.merges[0])"},
     {"MergeWithoutResult", R"("a b")", R"("b a")", "the vocabulary lacks"},
     {"MergeTwice", R"("a b")", R"("a b", "a b")", "(model.merges[1])"},
@@ -125,7 +137,8 @@ const Change changes[] = {
     {"AddedTokenAbsurdId", R"("id": 5)", R"("id": 4000000)", "out of range"},
     {"AddedTokenEmpty", R"("content": "<end>")", R"("content": "")", "without text"},
     {"AddedTokenNoFlag", R"("lstrip": false)", R"("lstrip": "no")", "(added_tokens[0].lstrip)"},
-    {"NotAnObject", R"("model": {"type": "BPE")", R"("model": 5, "version": {"type": "BPE")", "twice"},
+    {"NotAnObject", R"("model": {"type": "BPE")", R"("model": 5, "version": {"type": "BPE")",
+     "twice"},
     {"NumberBeyondDouble", R"("b": 1)", R"("b": 1e999)", "number"},
     {"UnknownRootKey", R"("padding": null)", R"("paddings": null)", "(paddings)"},
 };
@@ -172,7 +185,8 @@ std::string sentencePiece() { return readText(tokenizerData() / "sp_bpe.model");
 TEST(HostileTokenizer, TruncatedSentencePieceModelsAreErrors) {
   std::string bytes = sentencePiece();
   ASSERT_GT(bytes.size(), 1000u);
-  // A cut between two pieces leaves a shorter message that is well-formed; what is behind the pieces is then missing.
+  // A cut between two pieces leaves a shorter message that is well-formed; what is behind the
+  // pieces is then missing.
   for (size_t length : {size_t(1), size_t(17), size_t(1000), bytes.size() - 1, bytes.size() - 20}) {
     TemporaryFolder folder;
     folder.write("tokenizer.model", bytes.substr(0, length));
@@ -181,12 +195,23 @@ TEST(HostileTokenizer, TruncatedSentencePieceModelsAreErrors) {
 }
 
 TEST(HostileTokenizer, ForeignSentencePieceFilesAreErrors) {
-  for (std::string bytes : {std::string("hello"), std::string(4096, '\xFF'), std::string(4096, '\0'),
-                            std::string("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F", 10)}) {
+  for (std::string bytes :
+       {std::string("hello"), std::string(4096, '\xFF'), std::string(4096, '\0'),
+        std::string("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F", 10)}) {
     TemporaryFolder folder;
     folder.write("tokenizer.model", bytes);
     EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.model: "));
   }
+}
+
+TEST(HostileTokenizer, ASentencePieceWithAZeroByteIsAnError) {
+  std::string bytes = sentencePiece();
+  size_t at = bytes.find("[REFERENCE_DOC_3]");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 3] = '\0';
+  TemporaryFolder folder;
+  folder.write("tokenizer.model", bytes);
+  EXPECT_THAT(errorOf(folder), HasSubstr("tokenizer.model: "));
 }
 
 TEST(HostileTokenizer, MergesThatDoNotFitTheVocabularyNameTheLine) {
@@ -201,14 +226,16 @@ TEST(HostileTokenizer, AClassWithoutItsJsonIsRefusedByName) {
   folder.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
   folder.write("merges.txt", "a b\n");
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "BloomTokenizer"})");
-  EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr("BloomTokenizer")));
+  EXPECT_THAT(errorOf(folder),
+              AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr("BloomTokenizer")));
 }
 
 TEST(HostileTokenizer, ConfigThatNamesAMissingTokenIsAnError) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", good);
   folder.write("tokenizer_config.json", R"({"bos_token": "<begin>"})");
-  EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr("(bos_token)")));
+  EXPECT_THAT(errorOf(folder),
+              AllOf(HasSubstr("tokenizer_config.json: "), HasSubstr("(bos_token)")));
 }
 
 TEST(HostileTokenizer, ConfigThatIsNoJsonIsAnError) {

@@ -25,7 +25,8 @@ std::string refusal(llvm::StringRef pattern) {
 
 TEST(RegexTranslation, WhiteSpaceIsUnicodes) {
   EXPECT_EQ(matchLength(R"(\s+)", " \t\n\u0085\u00a0\u2003\u3000x"), 13);
-  EXPECT_EQ(matchLength(R"(\s)", "\u180e"), -1); // not white space since Unicode 6.3; PCRE2's own \s has it
+  EXPECT_EQ(matchLength(R"(\s)", "\u180e"),
+            -1); // not white space since Unicode 6.3; PCRE2's own \s has it
   EXPECT_EQ(matchLength(R"([^\s]+)", "\u180ea b"), 4);
   EXPECT_EQ(matchLength(R"(\S+)", "\u180ea b"), 4);
 }
@@ -42,7 +43,8 @@ TEST(RegexTranslation, LinesEndAtEveryNewline) {
 }
 
 TEST(RegexTranslation, KeepsWhatMeansTheSame) {
-  auto same = translateRegex(R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
+  auto same =
+      translateRegex(R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
   ASSERT_TRUE(static_cast<bool>(same)) << llvm::toString(same.takeError());
   EXPECT_EQ(*same, R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
 }

@@ -1,4 +1,5 @@
-// Bounds on time that hold on a busy machine and in sanitizer builds: quadratic behaviour exceeds them by far.
+// Bounds on time that hold on a busy machine and in sanitizer builds: quadratic behaviour exceeds
+// them by far.
 #include "TokenizerFixture.h"
 
 #include "gtest/gtest.h"
@@ -29,7 +30,8 @@ class SpeedTest : public testing::TestWithParam<const char *> {};
 TEST_P(SpeedTest, AMegabyteOfOneThingTakesLessThanASecond) {
   TemporaryFolder folder;
   std::string file = GetParam();
-  folder.link(file.ends_with(".json") ? "tokenizer.json" : "tokenizer.model", tokenizerData() / file);
+  folder.link(file.ends_with(".json") ? "tokenizer.json" : "tokenizer.model",
+              tokenizerData() / file);
   auto open = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
   for (std::string unit : {"a", "1", "!", "\n", " x", "\u0301", "\u4f60", "\xFF"}) {

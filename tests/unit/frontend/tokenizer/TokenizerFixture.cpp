@@ -43,7 +43,11 @@ std::string readText(const std::filesystem::path &path) {
   return std::string((std::istreambuf_iterator<char>(file)), {});
 }
 
-std::filesystem::path tokenizerData() { return std::filesystem::path(MICA_TEST_DATA) / "tokenizers"; }
-std::filesystem::path sharedData() { return std::filesystem::path(MICA_SOURCE_DIR) / ".." / "shared"; }
+std::filesystem::path tokenizerData() {
+  return std::filesystem::path(MICA_TEST_DATA) / "tokenizers";
+}
+std::filesystem::path sharedData() {
+  return std::filesystem::path(MICA_SOURCE_DIR) / ".." / "shared";
+}
 
 } // namespace mica::test

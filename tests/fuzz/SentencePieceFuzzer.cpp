@@ -1,0 +1,16 @@
+#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
+#include "frontend/tokenizer/SentencePieceModel.h"
+
+/// A tokenizer.model that is accepted must give a table that encodes and decodes without harm.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  auto builder = mica::readSentencePieceModel({reinterpret_cast<const char *>(data), size}, "fuzz");
+  if (!builder) {
+    llvm::consumeError(builder.takeError());
+    return 0;
+  }
+  std::vector<std::byte> bytes = builder->table.serialise();
+  auto tokenizer = mica::rt::Tokenizer::load(bytes);
+  if (tokenizer)
+    tokenizer->decode(tokenizer->encode("One day, ab  \xC3\xA9\xFF\xEF\xAC\x81 12 ", true));
+  return 0;
+}

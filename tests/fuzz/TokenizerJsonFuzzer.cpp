@@ -1,0 +1,30 @@
+#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
+#include "frontend/support/Json.h"
+#include "frontend/tokenizer/TokenizerConfig.h"
+#include "frontend/tokenizer/TokenizerJson.h"
+
+/// A tokenizer.json that is accepted must give a table that the run time opens or refuses, and that
+/// encodes what it decodes without harm. The same bytes serve as its configuration.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  llvm::StringRef text(reinterpret_cast<const char *>(data), size);
+  auto root = mica::parseJson(text, "fuzz");
+  if (!root) {
+    llvm::consumeError(root.takeError());
+    return 0;
+  }
+  auto builder = mica::readTokenizerJson(*root, "fuzz");
+  if (!builder) {
+    llvm::consumeError(builder.takeError());
+    mica::TokenizerBuilder empty;
+    llvm::consumeError(
+        mica::applyTokenizerConfig(&*root, "fuzz", mica::TokenizerSource::VocabAndMerges, empty));
+    return 0;
+  }
+  llvm::consumeError(
+      mica::applyTokenizerConfig(nullptr, "fuzz", mica::TokenizerSource::TokenizerJson, *builder));
+  std::vector<std::byte> bytes = builder->table.serialise();
+  auto tokenizer = mica::rt::Tokenizer::load(bytes);
+  if (tokenizer)
+    tokenizer->decode(tokenizer->encode("ab <end> \xC3\xA9\xFF 12  z", true));
+  return 0;
+}

@@ -1,0 +1,26 @@
+#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
+
+#include <cstdlib>
+
+static bool startsInsideACharacter(const std::string &text) {
+  return !text.empty() && (static_cast<unsigned char>(text[0]) & 0xC0) == 0x80;
+}
+
+/// The input is a table and, in its last 64 bytes, also the text and the ids to try on it.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  auto tokenizer = mica::rt::Tokenizer::load(std::as_bytes(std::span(data, size)));
+  if (!tokenizer)
+    return 0;
+  size_t tail = size < 64 ? size : 64;
+  std::string text(reinterpret_cast<const char *>(data) + size - tail, tail);
+  for (int32_t id : tokenizer->encode(text + " ab e\xCC\x81 12", true))
+    if (id < 0 || id >= tokenizer->size())
+      std::abort();
+  mica::rt::Tokenizer::Decoder decoder(*tokenizer, tail % 2 == 0, tail % 3 == 0);
+  for (char byte : text)
+    if (startsInsideACharacter(decoder.push(static_cast<unsigned char>(byte))))
+      std::abort();
+  if (startsInsideACharacter(decoder.finish()))
+    std::abort();
+  return 0;
+}

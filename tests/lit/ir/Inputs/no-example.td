@@ -1,0 +1,3 @@
+def Toy_SilentOp : Toy_Op<"silent"> {
+  let description = [{ Says nothing. }];
+}

@@ -1,0 +1,63 @@
+// RUN: mica-interpret %s | FileCheck %s
+// CHECK: 7 of 7 functions stated what to expect and did it
+
+func.func @rmsnorm() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.534522, -1.603565, 0.0, 1.924278]]> : tensor<1x4xf32>]} {
+  %x = arith.constant dense<[[1.0, -2.0, 0.0, 3.0]]> : tensor<1x4xf32>
+  %w = arith.constant dense<[1.0, 1.5, 0.5, 1.2]> : tensor<4xf32>
+  %y = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
+  return %y : tensor<1x4xf32>
+}
+
+// eps stands inside of the root: 1e-3 / sqrt(1e-6 + 1e-6), where outside it would be 1e-3 / (1e-3 + 1e-6).
+func.func @rmsnorm_eps_is_inside_of_the_root() -> tensor<1x2xf32> attributes {mica.expect = [dense<[[0.70710678, -0.70710678]]> : tensor<1x2xf32>]} {
+  %x = arith.constant dense<[[1.0e-03, -1.0e-03]]> : tensor<1x2xf32>
+  %w = arith.constant dense<1.0> : tensor<2xf32>
+  %y = mica.rmsnorm %x, %w eps(1.0e-06) : tensor<1x2xf32>, tensor<2xf32> -> tensor<1x2xf32>
+  return %y : tensor<1x2xf32>
+}
+
+// Two conventions in low precision: only here do they differ.
+func.func @rmsnorm_rounds_before_the_gain() -> tensor<1x4xbf16> attributes {mica.expect = [dense<[[0.53125, -1.59375, 0.11181640625, 1.9296875]]> : tensor<1x4xbf16>], mica.tolerance = 0.0} {
+  %x = arith.constant dense<[[1.0, -2.0, 0.30078125, 3.0]]> : tensor<1x4xbf16>
+  %w = arith.constant dense<[1.0, 1.5, 0.69921875, 1.203125]> : tensor<4xbf16>
+  %y = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<1x4xbf16>, tensor<4xbf16> -> tensor<1x4xbf16>
+  return %y : tensor<1x4xbf16>
+}
+
+func.func @rmsnorm_rounds_after_the_gain() -> tensor<1x4xbf16> attributes {mica.expect = [dense<[[0.53125, -1.6015625, 0.11181640625, 1.921875]]> : tensor<1x4xbf16>], mica.tolerance = 0.0} {
+  %x = arith.constant dense<[[1.0, -2.0, 0.30078125, 3.0]]> : tensor<1x4xbf16>
+  %w = arith.constant dense<[1.0, 1.5, 0.69921875, 1.203125]> : tensor<4xbf16>
+  %y = mica.rmsnorm %x, %w eps(1.0e-05) rounding(after_gain) : tensor<1x4xbf16>, tensor<4xbf16> -> tensor<1x4xbf16>
+  return %y : tensor<1x4xbf16>
+}
+
+// Gemma stores its gains minus one.
+func.func @rmsnorm_gain_offset() -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {mica.expect_pairs} {
+  %x = arith.constant dense<[[1.0, -2.0, 0.0, 3.0]]> : tensor<1x4xf32>
+  %w = arith.constant dense<[0.0, 0.5, -0.5, 0.25]> : tensor<4xf32>
+  %w1 = arith.constant dense<[1.0, 1.5, 0.5, 1.25]> : tensor<4xf32>
+  %y = mica.rmsnorm %x, %w eps(1.0e-05) gain_offset(1.0) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
+  %z = mica.rmsnorm %x, %w1 eps(1.0e-05) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
+  return %y, %z : tensor<1x4xf32>, tensor<1x4xf32>
+}
+
+// Heads are normalised one by one.
+func.func @rmsnorm_of_heads() -> (tensor<1x2x2xf32>, tensor<1x2x2xf32>) attributes {mica.expect_pairs} {
+  %x = arith.constant dense<[[[3.0, 4.0], [0.0, -20.0]]]> : tensor<1x2x2xf32>
+  %expected = arith.constant dense<[[[0.848528137, 1.131370850], [0.0, -1.414213562]]]> : tensor<1x2x2xf32>
+  %w = arith.constant dense<1.0> : tensor<2xf32>
+  %y = mica.rmsnorm %x, %w eps(1.0e-20) : tensor<1x2x2xf32>, tensor<2xf32> -> tensor<1x2x2xf32>
+  return %y, %expected : tensor<1x2x2xf32>, tensor<1x2x2xf32>
+}
+
+func.func @layernorm() -> (tensor<1x4xf32>, tensor<1x4xf32>)
+    attributes {mica.expect = [dense<[[0.2773, -1.3867, -0.2773, 1.3867]]> : tensor<1x4xf32>,
+                               dense<[[1.2773, -2.7734, -0.13865, 1.3867]]> : tensor<1x4xf32>], mica.tolerance = 5.0e-05} {
+  %x = arith.constant dense<[[1.0, -2.0, 0.0, 3.0]]> : tensor<1x4xf32>
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  %w = arith.constant dense<[1.0, 2.0, 0.5, 1.0]> : tensor<4xf32>
+  %b = arith.constant dense<[1.0, 0.0, 0.0, 0.0]> : tensor<4xf32>
+  %y = mica.layernorm %x, %ones eps(1.0e-05) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
+  %z = mica.layernorm %x, %w bias(%b : tensor<4xf32>) eps(1.0e-05) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
+  return %y, %z : tensor<1x4xf32>, tensor<1x4xf32>
+}

@@ -1,0 +1,92 @@
+// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 bias_a=2 bias_b=1
+// RUN: mica-interpret %s --weights %t | FileCheck %s
+// CHECK: 9 of 9 functions stated what to expect and did it
+
+mica.weight @a : tensor<2x3xf32>
+mica.weight @b : tensor<2x3xf32>
+mica.weight @alias from ["a"] : tensor<2x3xf32>
+mica.weight @narrow from ["a"] : tensor<2x3xbf16>
+mica.weight @bias from ["bias_a", "bias_b"] concat : tensor<3xf32>
+mica.weight @bias_a : tensor<2xf32>
+mica.weight @concat from ["a", "b", "c"] concat : tensor<5x3xf32>
+mica.weight @stack from ["a", "b"] stack : tensor<2x2x3xf32>
+mica.weight @interleave from ["a", "b"] interleave : tensor<128x3xf32>
+mica.weight @uneven from ["a", "c"] stack : tensor<2x2x3xf32>
+mica.weight @too_short from ["a", "b"] concat : tensor<3x3xf32>
+mica.weight @missing : tensor<1xf32>
+
+func.func private @x() -> tensor<1x3xf32> {
+  %x = arith.constant dense<[[1.0, -2.0, 0.5]]> : tensor<1x3xf32>
+  return %x : tensor<1x3xf32>
+}
+
+func.func @renamed() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expect_pairs} {
+  %0 = mica.get_weight @alias : tensor<2x3xf32>
+  %1 = mica.get_weight @a : tensor<2x3xf32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// Rounded to the weight's type where the checkpoint is wider.
+func.func @rounded() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs, mica.tolerance = 0.005} {
+  %x = func.call @x() : () -> tensor<1x3xf32>
+  %narrow = mica.get_weight @narrow : tensor<2x3xbf16>
+  %wide = mica.get_weight @a : tensor<2x3xf32>
+  %y = mica.linear %x, %narrow : tensor<1x3xf32>, tensor<2x3xbf16> -> tensor<1x2xf32>
+  %z = mica.linear %x, %wide : tensor<1x3xf32>, tensor<2x3xf32> -> tensor<1x2xf32>
+  return %y, %z : tensor<1x2xf32>, tensor<1x2xf32>
+}
+
+// The rows of the second source follow those of the first.
+func.func @rows_below_each_other() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expect_pairs} {
+  %all = mica.get_weight @concat : tensor<5x3xf32>
+  %rows = arith.constant dense<[2, 3]> : tensor<2xi32>
+  %0 = mica.select_rows %all, %rows : tensor<5x3xf32>, tensor<2xi32> -> tensor<2x3xf32>
+  %1 = mica.get_weight @b : tensor<2x3xf32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// Biases too: the first two of three are those of the first source.
+func.func @concat_of_vectors() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs} {
+  %zeros3 = arith.constant dense<0.0> : tensor<3x1xf32>
+  %zeros2 = arith.constant dense<0.0> : tensor<2x1xf32>
+  %x = arith.constant dense<0.0> : tensor<1x1xf32>
+  %bias = mica.get_weight @bias : tensor<3xf32>
+  %bias_a = mica.get_weight @bias_a : tensor<2xf32>
+  %all = mica.linear %x, %zeros3 bias(%bias : tensor<3xf32>) : tensor<1x1xf32>, tensor<3x1xf32> -> tensor<1x3xf32>
+  %first, %rest = mica.split %all : tensor<1x3xf32> -> tensor<1x2xf32>, tensor<1x1xf32>
+  %expected = mica.linear %x, %zeros2 bias(%bias_a : tensor<2xf32>) : tensor<1x1xf32>, tensor<2x1xf32> -> tensor<1x2xf32>
+  return %first, %expected : tensor<1x2xf32>, tensor<1x2xf32>
+}
+
+// 64 rows of the first, of which two are not zero, then 64 rows of the second.
+func.func @alternating_blocks() -> (tensor<4x3xf32>, tensor<4x3xf32>) attributes {mica.expect_pairs} {
+  %all = mica.get_weight @interleave : tensor<128x3xf32>
+  %rows = arith.constant dense<[0, 1, 64, 65]> : tensor<4xi32>
+  %0 = mica.select_rows %all, %rows : tensor<128x3xf32>, tensor<4xi32> -> tensor<4x3xf32>
+  %concat = mica.get_weight @concat : tensor<5x3xf32>
+  %first = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi32>
+  %1 = mica.select_rows %concat, %first : tensor<5x3xf32>, tensor<4xi32> -> tensor<4x3xf32>
+  return %0, %1 : tensor<4x3xf32>, tensor<4x3xf32>
+}
+
+func.func @select_weight() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expect_pairs} {
+  %index = arith.constant 1 : index
+  %0 = mica.select_weight [@a, @b][%index] : tensor<2x3xf32>
+  %1 = mica.get_weight @b : tensor<2x3xf32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+func.func @sources_of_different_shapes() -> tensor<2x2x3xf32> attributes {mica.expect_error = "@uneven: source 'c' differs in shape from the first one"} {
+  %0 = mica.get_weight @uneven : tensor<2x2x3xf32>
+  return %0 : tensor<2x2x3xf32>
+}
+
+func.func @sources_of_another_size() -> tensor<3x3xf32> attributes {mica.expect_error = "@too_short: tensor<4x3xf32> does not fit tensor<3x3xf32>"} {
+  %0 = mica.get_weight @too_short : tensor<3x3xf32>
+  return %0 : tensor<3x3xf32>
+}
+
+func.func @source_that_is_not_there() -> tensor<1xf32> attributes {mica.expect_error = "missing.npy: No such file or directory"} {
+  %0 = mica.get_weight @missing : tensor<1xf32>
+  return %0 : tensor<1xf32>
+}

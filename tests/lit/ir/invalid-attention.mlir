@@ -1,0 +1,301 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op rotary_dim 6 is outside of head_dim 4}}
+  %0 = mica.rope %x, %p half theta(1.0e+04) rotary_dim(6) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op rotary_dim -2 is outside of head_dim 4}}
+  %0 = mica.rope %x, %p half theta(1.0e+04) rotary_dim(-2) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op turns pairs of elements, so rotary_dim 3 must be even}}
+  %0 = mica.rope %x, %p half theta(1.0e+04) rotary_dim(3) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<5xi32>) {
+  // expected-error @+1 {{'mica.rope' op operands and results differ in their number of rows: 'tensor<?x2x4xf32>' and 'tensor<5xi32>'}}
+  %0 = mica.rope %x, %p half theta(1.0e+04) : tensor<?x2x4xf32>, tensor<5xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op theta must be above 1, got 1.000000e+00}}
+  %0 = mica.rope %x, %p half theta(1.0) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op theta must be above 1}}
+  %0 = mica.rope %x, %p half theta(0x7FF8000000000000) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'quarter' is no pairing}}
+  %0 = mica.rope %x, %p quarter theta(1.0e+04) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{must be heads [T, H, D] of f32 or bf16}}
+  %0 = mica.rope %x, %p half theta(1.0e+04) : tensor<?x?x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x3x4xf32>, %c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.kv_append' op x has size 3, expected 2 (heads of the cache)}}
+  %0 = mica.kv_append %x, %c[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x3x4xf32>, !mica.kv_cache<3 x 2 x 4 x f32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x2x8xf32>, %c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.kv_append' op a head of x has size 8, expected 4 (head_dim of the cache)}}
+  %0 = mica.kv_append %x, %c[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !mica.kv_cache<3 x 2 x 4 x f32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x2x4xbf16>, %c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.kv_append' op x of 'bf16' is narrower than the cache of 'f32'}}
+  %0 = mica.kv_append %x, %c[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x4xbf16>, !mica.kv_cache<3 x 2 x 4 x f32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x2x4xf32>, %c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<5xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.kv_append' op operands and results differ in their number of rows: 'tensor<?x2x4xf32>' and 'tensor<5xi32>'}}
+  %0 = mica.kv_append %x, %c[%l] at(%s, %p : tensor<5xi32>, tensor<?xi32>) : tensor<?x2x4xf32>, !mica.kv_cache<3 x 2 x 4 x f32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x2x4xf32>, %c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>,
+    %p: tensor<5xi32>) {
+  // expected-error @+1 {{'mica.kv_append' op operands and results differ in their number of rows: 'tensor<?x2x4xf32>' and 'tensor<5xi32>'}}
+  %0 = mica.kv_append %x, %c[%l] at(%s, %p : tensor<?xi32>, tensor<5xi32>) : tensor<?x2x4xf32>, !mica.kv_cache<3 x 2 x 4 x f32>
+  return
+}
+
+// -----
+
+func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
+  // expected-error @+1 {{'mica.kv_read' op reads 'bf16' from a cache of 'f32'}}
+  %0 = mica.kv_read %c[%l] : !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x?x2x4xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
+  // expected-error @+1 {{'mica.kv_read' op the result has size 3, expected 2 (heads of the cache)}}
+  %0 = mica.kv_read %c[%l] : !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x?x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
+  // expected-error @+1 {{'mica.kv_read' op a head of the result has size 8, expected 4 (head_dim of the cache)}}
+  %0 = mica.kv_read %c[%l] : !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?x2x4xf32>) {
+  // expected-error @+1 {{'mica.repeat_kv' op repeats at least once, got 0}}
+  %0 = mica.repeat_kv %x times 0 : tensor<?x?x2x4xf32> -> tensor<?x?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?x2x4xf32>) {
+  // expected-error @+1 {{'mica.repeat_kv' op repeats at least once, got -1}}
+  %0 = mica.repeat_kv %x times -1 : tensor<?x?x2x4xf32> -> tensor<?x?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?x2x4xf32>) {
+  // expected-error @+1 {{'mica.repeat_kv' op the result has size 4, expected 6 (heads of x times the count)}}
+  %0 = mica.repeat_kv %x times 3 : tensor<?x?x2x4xf32> -> tensor<?x?x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?x2x4xf32>) {
+  // expected-error @+1 {{'mica.repeat_kv' op a head of the result has size 8, expected 4 (a head of x)}}
+  %0 = mica.repeat_kv %x times 2 : tensor<?x?x2x4xf32> -> tensor<?x?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x3x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op has 3 query heads, no multiple of 2 key heads}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x3x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x0x4xf32>, %v: tensor<?x?x0x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op has 2 query heads, no multiple of 0 key heads}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x2x4xf32>, tensor<?x?x0x4xf32>, tensor<?x?x0x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x1x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op v has size 1, expected 2 (heads of k)}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x1x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x8xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op a head of q has size 8, expected 4 (a head of k)}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x2x8xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op a head of the result has size 8, expected 4 (a head of v)}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x2x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op the result has size 4, expected 2 (heads of q)}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op operands and results differ in their number of rows: 'tensor<?x2x4xf32>' and 'tensor<5x2x4xf32>'}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<5x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<5xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op operands and results differ in their number of rows: 'tensor<?x2x4xf32>' and 'tensor<5xi32>'}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<5xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<5xi32>) {
+  // expected-error @+1 {{'mica.attention' op operands and results differ in their number of rows: 'tensor<?x2x4xf32>' and 'tensor<5xi32>'}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<5xi32>) causal scale(1.0)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op window must be at least 1, got 0}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0) window(0)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op softcap must be a positive number, got -5.000000e+01}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0) softcap(-5.0e+01)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %q: tensor<?x2x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x4xf32>, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op scale must be a positive number, got 0.000000e+00}}
+  %0 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.0)
+      : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x2x4xf32>
+  return
+}

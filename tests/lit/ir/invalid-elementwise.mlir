@@ -1,0 +1,87 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.split_heads' op does not change the element type}}
+  %0 = mica.split_heads %x : tensor<?x4xf32> to tensor<?x2x2xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.split_heads' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x2x2xf32>'}}
+  %0 = mica.split_heads %x : tensor<?x4xf32> to tensor<5x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.split_heads' op a row has size 4, expected 6 (heads times head_dim)}}
+  %0 = mica.split_heads %x : tensor<?x4xf32> to tensor<?x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>) {
+  // expected-error @+1 {{'mica.merge_heads' op a row has size 9, expected 8 (heads times head_dim)}}
+  %0 = mica.merge_heads %x : tensor<?x2x4xf32> to tensor<?x9xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %r: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.select_rows' op does not change the element type}}
+  %0 = mica.select_rows %x, %r : tensor<?x4xf32>, tensor<?xi32> -> tensor<?x4xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %r: tensor<5xi32>) {
+  // expected-error @+1 {{'mica.select_rows' op operands and results differ in their number of rows: 'tensor<5xi32>' and 'tensor<?x4xf32>'}}
+  %0 = mica.select_rows %x, %r : tensor<?x4xf32>, tensor<5xi32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %r: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.select_rows' op a row of the result has size 5, expected 4 (a row of x)}}
+  %0 = mica.select_rows %x, %r : tensor<?x4xf32>, tensor<?xi32> -> tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?xf32>) {
+  // expected-error @+1 {{'mica.silu' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16}}
+  %0 = mica.silu %x : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @+1 {{'mica.gelu' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16}}
+  %0 = mica.gelu %x : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xi32>) {
+  // expected-error @+1 {{'mica.add' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16}}
+  %0 = mica.add %x, %x : tensor<?x4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.cast' op requires the same shape for all operands and results}}
+  %0 = mica.cast %x : tensor<?x4xf32> to tensor<?x5xbf16>
+  return
+}

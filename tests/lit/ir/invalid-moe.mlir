@@ -1,0 +1,195 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op chooses k = 5 of 4 experts}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(5) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op chooses k = 0 of 4 experts}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(0) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x5xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op a row of x has size 5, expected 4 (columns of the gate [E, C])}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) : tensor<?x5xf32>, tensor<4x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op a row of the weights has size 3, expected 2 (k)}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x3xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op a row of the experts has size 3, expected 2 (k)}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x2xf32>, tensor<?x3xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x2xf32>'}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<5x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x2xi32>'}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x2xf32>, tensor<5x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'argmax' is no scoring}}
+  %0, %1 = mica.moe_gate %x, %g argmax k(1) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x1xf32>, tensor<?x1xi32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op gate has size 8, expected 6 (inner)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(6)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op gate has size 8, expected 128 (gate and up in padded blocks)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x5xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x8x5xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op a row of gate has size 5, expected 4 (a row of x)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x5xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x5xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x5x8xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op down has size 5, expected 4 (a row of the result)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x5x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x7xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op a row of down has size 7, expected 8 (inner)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x7xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<3x4x8xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op down has size 3, expected 4 (experts of gate)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x3xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op a row of the experts has size 3, expected 2 (a row of the weights)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x3xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x9x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op up has type 'tensor<4x9x4xf32>', expected that of gate}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x9x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x8x4xf32>, %r: tensor<?x5xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op residual has type 'tensor<?x5xf32>', expected that of the result}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) residual(%r : tensor<?x5xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<5x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x2xf32>'}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<5x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<5x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x2xi32>'}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<5x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(
+    %x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>,
+    %d: tensor<4x4x8xf32>, %u: tensor<4x8x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x4xf32>'}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<5x4xf32>
+  return
+}

@@ -1,0 +1,55 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{'mica.rmsnorm' op result has shape 'tensor<?x5xf32>', expected that of x}}
+  %0 = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<5xf32>) {
+  // expected-error @+1 {{'mica.rmsnorm' op the gain has size 5, expected 4 (last axis of x)}}
+  %0 = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<5xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{'mica.rmsnorm' op eps must be a positive number, got 0.000000e+00}}
+  %0 = mica.rmsnorm %x, %w eps(0.0) : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{'sideways' is no norm_rounding}}
+  %0 = mica.rmsnorm %x, %w eps(1.0e-05) rounding(sideways) : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @+1 {{'mica.layernorm' op eps must be a positive number, got -1.000000e+00}}
+  %0 = mica.layernorm %x, %w eps(-1.0) : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<5xf32>) {
+  // expected-error @+1 {{'mica.layernorm' op the gain has size 5, expected 4 (last axis of x)}}
+  %0 = mica.layernorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<5xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>, %b: tensor<5xf32>) {
+  // expected-error @+1 {{'mica.layernorm' op the bias has size 5, expected 4 (last axis of x)}}
+  %0 = mica.layernorm %x, %w bias(%b : tensor<5xf32>) eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xf32>
+  return
+}

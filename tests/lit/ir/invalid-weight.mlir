@@ -1,0 +1,90 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{'mica.weight' op needs a tensor type of static, non-empty shape}}
+mica.weight @w : tensor<?x4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op needs a tensor type of static, non-empty shape}}
+mica.weight @w : tensor<0x4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op holds f32, bf16 or f16, got 'i32'}}
+mica.weight @w : tensor<4xi32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op has an empty list of sources}}
+mica.weight @w from [] : tensor<4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op has several sources and must say how they are composed: concat, stack or interleave}}
+mica.weight @w from ["a", "b"] : tensor<4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op has 3 sources, which is no multiple of parts 2}}
+mica.weight @w from ["a", "b", "c"] stack parts(2) : tensor<2x128x4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op has 2 sources, which is no multiple of parts 0}}
+mica.weight @w from ["a", "b"] stack parts(0) : tensor<2x128x4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op stacks 2 entries into a leading axis of size 3}}
+mica.weight @w from ["a", "b"] stack : tensor<3x4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op interleaves blocks of 64 rows of 2 sources, but has 64 rows}}
+mica.weight @w from ["a", "b"] interleave : tensor<64x4xf32>
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{'mica.get_weight' op refers to @nothing, which is no mica.weight}}
+  %0 = mica.get_weight @nothing : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{'mica.get_weight' op refers to @f, which is no mica.weight}}
+  %0 = mica.get_weight @f : tensor<4xf32>
+  return
+}
+
+// -----
+
+mica.weight @w : tensor<4xf32>
+func.func @f() {
+  // expected-error @+1 {{'mica.get_weight' op has type 'tensor<5xf32>', but @w is 'tensor<4xf32>'}}
+  %0 = mica.get_weight @w : tensor<5xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op says how it is composed, but not of what}}
+"mica.weight"() <{sym_name = "w", type = tensor<4xf32>, compose = #mica<compose concat>}> : () -> ()
+
+// -----
+
+func.func @f(%i: index) {
+  // expected-error @+1 {{'mica.select_weight' op selects from an empty list of weights}}
+  %0 = mica.select_weight [][%i] : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%i: index) {
+  // expected-error @+1 {{'mica.select_weight' op refers to @f, which is no mica.weight}}
+  %0 = mica.select_weight [@f][%i] : tensor<4xf32>
+  return
+}

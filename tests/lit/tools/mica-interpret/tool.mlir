@@ -1,0 +1,65 @@
+// A function on .npy files, with caches, weights from a folder, output to files and to the terminal.
+
+// RUN: rm -rf %t && %python %S/../../ir/Inputs/make_npy.py %t x=2x3 w=2x3
+// RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --print --output-prefix %t/out. | FileCheck %s
+// CHECK: @product
+// CHECK-NEXT: tensor<2x2xf32> {{\[\[}}0.144028, -0.00907898], [-0.288284, -0.162903]]
+// CHECK-NEXT: 0 of 1 functions stated what to expect
+// RUN: mica-interpret %s --function identity --input %t/out.0.npy --print | FileCheck %s --check-prefix=BACK
+// BACK: tensor<2x2xf32> {{\[\[}}0.144028, -0.00907898], [-0.288284, -0.162903]]
+
+// RUN: mica-interpret %s --function empty --cache 2x3 --print | FileCheck %s --check-prefix=EMPTY
+// EMPTY: @empty
+// EMPTY-NEXT: tensor<1x2x3x1x1xf32> {{\[\[\[\[\[}}0]], {{\[\[}}0]], {{\[\[}}0]]], {{\[\[\[}}0]], {{\[\[}}0]], {{\[\[}}0]]]]]
+// EMPTY-NEXT: tensor<2x3x1x1xf32>
+
+// RUN: mica-interpret %s --function identity --input %t/out.0.npy --trace 2>&1 | FileCheck %s --check-prefix=TRACE
+// TRACE: mica.add loc("{{.*}}tool.mlir":[[#]]:[[#]]) tensor<2x2xf32>
+
+// Errors: one line and exit status 1; wrong usage 2.
+// RUN: not mica-interpret %s --function product --input %t/w.npy 2>&1 | FileCheck %s --check-prefix=WEIGHTS
+// WEIGHTS: mica: error: {{.*}}tool.mlir: 'mica.weight' @w is needed, but no weights were given (at loc(
+// RUN: not mica-interpret %s --function nothing 2>&1 | FileCheck %s --check-prefix=NOTHING
+// NOTHING: mica: error: {{.*}}tool.mlir: there is no function @nothing
+// RUN: not mica-interpret %s --function product --weights %t 2>&1 | FileCheck %s --check-prefix=FEW
+// FEW: @product has more arguments than there are --input
+// RUN: not mica-interpret %s --function empty --input %t/x.npy 2>&1 | FileCheck %s --check-prefix=MANY
+// MANY: --input {{.*}}x.npy is one too many for @empty
+// RUN: not mica-interpret %s --function empty --cache 2by3 2>&1 | FileCheck %s --check-prefix=SIZE
+// SIZE: --cache 2by3: write BATCHxPOSITIONS, for instance 2x64
+// RUN: not mica-interpret %s --function product --input %s --weights %t 2>&1 | FileCheck %s --check-prefix=FORMAT
+// FORMAT: tool.mlir: not a .npy file: the magic bytes are missing
+// RUN: not mica-interpret %t/nowhere.mlir 2>&1 | FileCheck %s --check-prefix=NOWHERE
+// NOWHERE: mica: error: {{.*}}nowhere.mlir: cannot open input file
+// RUN: not mica-interpret %s --function wrong 2>&1 | FileCheck %s --check-prefix=WRONG
+// WRONG: @wrong result 0 is off by 5.000000e-01, allowed is 1.000000e-06
+// WRONG-NEXT: actual tensor<1x1xf32> {{\[\[}}1]]
+// WRONG-NEXT: expected tensor<1x1xf32> {{\[\[}}2]]
+// RUN: mica-interpret --help | FileCheck %s --check-prefix=HELP
+// HELP: Runs functions of the mica dialect op by op
+
+mica.weight @w : tensor<2x3xf32>
+
+func.func @product(%x: tensor<?x3xf32>) -> tensor<?x2xf32> {
+  %w = mica.get_weight @w : tensor<2x3xf32>
+  %y = mica.linear %x, %w : tensor<?x3xf32>, tensor<2x3xf32> -> tensor<?x2xf32>
+  return %y : tensor<?x2xf32>
+}
+
+func.func @identity(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  %zero = arith.constant dense<0.0> : tensor<2x2xf32>
+  %zeros = tensor.cast %zero : tensor<2x2xf32> to tensor<?x2xf32>
+  %y = mica.add %x, %zeros : tensor<?x2xf32>
+  return %y : tensor<?x2xf32>
+}
+
+func.func @empty(%cache: !mica.kv_cache<1 x 1 x 1 x f32>) -> (!mica.kv_cache<1 x 1 x 1 x f32>, tensor<?x?x1x1xf32>) {
+  %layer = arith.constant 0 : index
+  %0 = mica.kv_read %cache[%layer] : !mica.kv_cache<1 x 1 x 1 x f32> -> tensor<?x?x1x1xf32>
+  return %cache, %0 : !mica.kv_cache<1 x 1 x 1 x f32>, tensor<?x?x1x1xf32>
+}
+
+func.func @wrong() -> tensor<1x1xf32> attributes {mica.expect = [dense<2.0> : tensor<1x1xf32>]} {
+  %0 = arith.constant dense<1.0> : tensor<1x1xf32>
+  return %0 : tensor<1x1xf32>
+}
