@@ -59,13 +59,14 @@ void *scratchpad(size_t size) {
 
 Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
   using dnnl::memory;
-  bool bf16 = s.format == MatmulFormat::Bf16;
-  auto type = bf16 ? memory::data_type::bf16 : memory::data_type::f32;
-  auto tag = bf16 ? memory::format_tag::BA16a64b2a : memory::format_tag::BA16a64b;
+  constexpr auto f32 = memory::data_type::f32, bf16 = memory::data_type::bf16;
   Primitive made;
-  made.a = memory::desc({s.m, s.k}, type, memory::dims{s.lda, 1});
-  made.w = memory::desc({s.k, s.n}, type, tag);
-  made.c = memory::desc({s.m, s.n}, memory::data_type::f32, memory::dims{s.ldc, 1});
+  made.a =
+      memory::desc({s.m, s.k}, s.format == MatmulFormat::Bf16 ? bf16 : f32, memory::dims{s.lda, 1});
+  made.w = memory::desc({s.k, s.n}, s.format == MatmulFormat::F32 ? f32 : bf16,
+                        s.format == MatmulFormat::Bf16 ? memory::format_tag::BA16a64b2a
+                                                       : memory::format_tag::BA16a64b);
+  made.c = memory::desc({s.m, s.n}, f32, memory::dims{s.ldc, 1});
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {

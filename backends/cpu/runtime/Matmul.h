@@ -17,6 +17,10 @@ enum class MatmulFormat : int32_t {
             ///< with zeros.
   Bf16 = 1, ///< A bf16; W bf16 as [N/64][K/32][16][64][2], oneDNN's BA16a64b2a; K padded to 32, N
             ///< to 64 with zeros.
+  /// A f32; W bf16 as [N/64][K/16][16][64], oneDNN's BA16a64b; K padded to 16, N to 64 with zeros.
+  /// For CPUs without AVX512-BF16, where oneDNN's bf16 products are absent (AVX2) or the reference
+  /// implementation.
+  F32Bf16 = 2,
 };
 
 /// C[m, n] = A[m, k] W, or += where `accumulate`. C is f32; lda and ldc count elements.

@@ -1,8 +1,8 @@
 #include "backends/cpu/runtime/Pool.h"
+#include "backends/cpu/runtime/Threads.h"
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <climits>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -17,7 +17,7 @@ constexpr std::chrono::microseconds spinTime{1000};
 /// Waiting for others inside a fork can only take long when they lack a processor: then ours helps
 /// them more.
 constexpr std::chrono::microseconds joinSpinTime{200};
-/// The word has this value when its waiter sleeps; never a count or a ticket's value.
+/// A ticket's value that ends its worker.
 constexpr uint32_t stopTicket = UINT32_MAX;
 
 thread_local bool inBody = false;
@@ -74,6 +74,10 @@ struct Pool::Pending {
 bool Pool::insideBody() { return inBody; }
 
 Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
+  // With more threads than processors a spinning thread holds up the one that it waits for.
+  bool crowded = threads > processorsAllowed();
+  forkSpin = crowded ? std::chrono::microseconds(0) : spinTime;
+  joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
   for (unsigned i = 1; i < threads; ++i) {
     workers.push_back(std::make_unique<Worker>());
     Worker &worker = *workers.back();
@@ -100,7 +104,8 @@ void Pool::runPart(int64_t part) const {
 void Pool::work(Worker &self, int64_t part) {
   inBody = true;
   for (uint32_t seen = 0;;) {
-    self.ticket.waitWhile(seen, spinTime);
+    // The first fork is far away: until then the model is being loaded.
+    self.ticket.waitWhile(seen, seen == 0 ? std::chrono::microseconds(0) : forkSpin);
     seen = self.ticket.word.load(std::memory_order_acquire);
     if (seen == stopTicket)
       return;
@@ -115,7 +120,7 @@ void Pool::waitForWorkers() {
     uint32_t left = pending->count.word.load(std::memory_order_acquire);
     if (left == 0)
       return;
-    pending->count.waitWhile(left, joinSpinTime);
+    pending->count.waitWhile(left, joinSpin);
   }
 }
 

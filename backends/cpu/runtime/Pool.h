@@ -1,8 +1,8 @@
 // The work-sharing pool that generated code and oneDNN run on.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -45,6 +45,7 @@ private:
   void waitForWorkers();
 
   std::vector<std::unique_ptr<Worker>> workers;
+  std::chrono::microseconds forkSpin, joinSpin;
   Job job{};
   std::mutex busy;
   struct Pending;

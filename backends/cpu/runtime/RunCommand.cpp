@@ -65,7 +65,8 @@ public:
       : streaming(prompts.size() == 1 && !arguments.json), ids(arguments.printTokens || !text),
         logitsFile(logitsFile) {
     for (const Tokens &prompt : prompts)
-      streams.push_back(text ? text->stream(prompt) : nullptr);
+      if (text)
+        decoders.push_back(text->decoderAfter(prompt));
     texts.resize(prompts.size());
   }
 
@@ -75,7 +76,7 @@ public:
     if (ids)
       piece = (text.empty() ? "" : " ") + std::to_string(token);
     else
-      piece = streams[sequence]->push(token);
+      piece = decoders[sequence].push(token);
     text += piece;
     return streaming ? writeOut(piece) : Status();
   }
@@ -87,7 +88,7 @@ public:
   /// Ends the texts; writes what has not been streamed.
   Status finish(bool write) {
     for (size_t s = 0; s < texts.size(); ++s) {
-      std::string rest = ids ? "" : streams[s]->finish();
+      std::string rest = ids ? "" : decoders[s].finish();
       texts[s] += rest;
       if (!write)
         continue;
@@ -104,7 +105,7 @@ public:
 private:
   bool streaming, ids;
   NpyWriter *logitsFile;
-  std::vector<std::unique_ptr<TextStream>> streams;
+  std::vector<Tokenizer::Decoder> decoders;
   std::vector<std::string> texts;
 };
 

@@ -3,36 +3,31 @@
 
 #include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Generate.h"
-
-#if MICA_HAS_TOKENIZER
 #include "backends/cpu/runtime/tokenizer/Tokenizer.h"
-#endif
 
-#include <optional>
-#include <string>
+#include <memory>
 #include <string_view>
 
 namespace mica::rt {
 
-/// Reads one sequence's ids as text while they come.
-class TextStream {
-public:
-  virtual ~TextStream() = default;
-  /// Text that has become certain with `token`.
-  virtual std::string push(int32_t token) = 0;
-  virtual std::string finish() = 0;
-};
-
+/// A tokenizer together with the table that it reads.
 class Text {
 public:
-  virtual ~Text() = default;
   /// Null where the program has no tokenizer.
   static Result<std::unique_ptr<Text>> load(const program::ProgramFile &file);
 
   /// Ids of a prompt, with the special tokens that the model expects around it.
-  virtual Tokens encode(std::string_view text) const = 0;
-  /// A stream for what follows `prompt`.
-  virtual std::unique_ptr<TextStream> stream(const Tokens &prompt) const = 0;
+  Tokens encode(std::string_view text) const { return tokenizer.encode(text, true); }
+  /// A decoder for what follows `prompt`.
+  Tokenizer::Decoder decoderAfter(const Tokens &prompt) const;
+
+private:
+  Text(std::vector<std::byte> table, Tokenizer tokenizer)
+      : table(std::move(table)), tokenizer(std::move(tokenizer)) {}
+
+  std::vector<std::byte>
+      table; ///< What the tokenizer refers to; moving a vector keeps its addresses.
+  Tokenizer tokenizer;
 };
 
 } // namespace mica::rt

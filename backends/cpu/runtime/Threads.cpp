@@ -16,8 +16,8 @@ static std::string firstLine(const std::string &path) {
   return line;
 }
 
-/// Cores of the affinity mask, hardware threads of one core counted once.
-static unsigned coresAllowed() {
+/// The numbers of the processors in the affinity mask.
+static std::vector<size_t> affinity() {
   // More processors than a cpu_set_t holds make sched_getaffinity fail: grow the mask until it
   // fits.
   for (size_t count = 1024; count <= (size_t(1) << 20); count *= 4) {
@@ -26,18 +26,29 @@ static unsigned coresAllowed() {
     auto *set = reinterpret_cast<cpu_set_t *>(mask.data());
     if (sched_getaffinity(0, bytes, set) != 0)
       continue;
-    std::set<std::string> cores;
-    for (size_t cpu = 0; cpu < count; ++cpu) {
-      if (!CPU_ISSET_S(cpu, bytes, set))
-        continue;
-      std::string name = std::to_string(cpu);
-      std::string siblings =
-          firstLine("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
-      cores.insert(siblings.empty() ? name : siblings);
-    }
-    return std::max<unsigned>(1, static_cast<unsigned>(cores.size()));
+    std::vector<size_t> processors;
+    for (size_t cpu = 0; cpu < count; ++cpu)
+      if (CPU_ISSET_S(cpu, bytes, set))
+        processors.push_back(cpu);
+    return processors;
   }
-  return 1;
+  return {};
+}
+
+unsigned processorsAllowed() {
+  return std::max<unsigned>(1, static_cast<unsigned>(affinity().size()));
+}
+
+/// Cores of the affinity mask, hardware threads of one core counted once.
+static unsigned coresAllowed() {
+  std::set<std::string> cores;
+  for (size_t cpu : affinity()) {
+    std::string name = std::to_string(cpu);
+    std::string siblings =
+        firstLine("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
+    cores.insert(siblings.empty() ? name : siblings);
+  }
+  return std::max<unsigned>(1, static_cast<unsigned>(cores.size()));
 }
 
 unsigned quotaOf(const std::string &cpuMax) {

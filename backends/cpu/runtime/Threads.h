@@ -10,6 +10,9 @@ namespace mica::rt {
 /// share of the bandwidth.
 unsigned defaultThreads();
 
+/// Processors in this process' affinity mask, at least 1.
+unsigned processorsAllowed();
+
 /// The quota in whole processors (rounded down, at least 1) that a cgroup version 2 `cpu.max` line
 /// grants; 0 without a limit. "150000 100000" is 1, "max 100000" is 0.
 unsigned quotaOf(const std::string &cpuMax);

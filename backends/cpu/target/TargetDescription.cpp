@@ -3,6 +3,8 @@
 
 #include "backends/cpu/target/TargetDescription.h"
 
+#include "backends/cpu/runtime/Cpu.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -46,6 +48,14 @@ static std::set<std::string> featuresOf(StringRef cpu) {
     if (feature.second)
       names.insert(feature.first().str());
   return names;
+}
+
+/// Code may only use what a program can check when it starts: the rest is taken away from LLVM.
+static void keepCheckable(TargetDescription &target) {
+  auto first = std::stable_partition(target.features.begin(), target.features.end(),
+                                     [](const std::string &name) { return rt::knownCpuFeature(name); });
+  target.absent.insert(target.absent.end(), first, target.features.end());
+  target.features.erase(first, target.features.end());
 }
 
 /// Everything that follows from the feature list.
@@ -136,6 +146,7 @@ Expected<TargetDescription> describeTarget(StringRef name) {
   if (std::string missing = missingForLevel3(target); !missing.empty())
     return createStringError("target '" + name + "' is below x86-64-v3 (it lacks " + missing +
                              "), use a newer one");
+  keepCheckable(target);
   deriveFacts(target);
   return target;
 }

@@ -1,0 +1,159 @@
+#include "tests/unit/backends/cpu/program/TestPrograms.h"
+
+#include <csignal>
+#include <functional>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace mica;
+using namespace mica::program;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+class ProgramWriterTest : public testing::Test {
+protected:
+  TestFolder folder;
+  std::string path = folder.file("program");
+
+  static std::string errorOfCreate(const std::string &target,
+                                   const std::string &launcher = "/proc/self/exe") {
+    auto writer = ProgramWriter::create(target, launcher);
+    return writer ? "no error" : writer.error().message;
+  }
+};
+
+TEST_F(ProgramWriterTest, ReplacesAnOldProgramAndMakesItExecutable) {
+  std::ofstream(path) << "old";
+  writeTestProgram(path);
+  EXPECT_EQ(folder.entries(), 1u);
+  struct stat info;
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0755u);
+  EXPECT_TRUE(ProgramFile::open(path));
+}
+
+TEST_F(ProgramWriterTest, ManySmallPiecesEqualOneLarge) {
+  std::string weights;
+  for (int i = 0; i < 3000000; ++i)
+    weights += static_cast<char>(i * 2654435761u >> 24);
+  auto writer = ProgramWriter::create(path, "/proc/self/exe");
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE((*writer)->begin(SectionKind::Weights));
+  for (size_t at = 0, size = 1; at < weights.size(); at += size, size = size * 3 % 100003 + 1)
+    ASSERT_TRUE(
+        (*writer)->append(bytesOf(weights).subspan(at, std::min(size, weights.size() - at))));
+  EXPECT_EQ((*writer)->sectionSize(), weights.size());
+  ASSERT_TRUE((*writer)->end());
+  ASSERT_TRUE((*writer)->add(SectionKind::Code, bytesOf(testCode)));
+  ASSERT_TRUE((*writer)->add(SectionKind::Manifest, bytesOf(testManifest)));
+  ASSERT_TRUE((*writer)->commit());
+  auto file = ProgramFile::open(path);
+  ASSERT_TRUE(file) << file.error().message;
+  auto read = file->read(SectionKind::Weights);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(std::string(reinterpret_cast<const char *>(read->data()), read->size()), weights);
+}
+
+TEST_F(ProgramWriterTest, NothingStaysWithoutCommit) {
+  std::ofstream(path) << "old";
+  {
+    auto writer = ProgramWriter::create(path, "/proc/self/exe");
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE((*writer)->add(SectionKind::Code, bytesOf(testCode)));
+    EXPECT_EQ(folder.entries(), 2u);
+  }
+  EXPECT_EQ(folder.entries(), 1u);
+  EXPECT_EQ(contents(path), "old");
+}
+
+TEST_F(ProgramWriterTest, TargetsThatCannotBe) {
+  EXPECT_EQ(errorOfCreate(folder.file("")), "names no file, give a file name with -o");
+  mkdir(folder.file("d").c_str(), 0755);
+  EXPECT_EQ(errorOfCreate(folder.file("d")), "is a directory, give a file name with -o");
+  EXPECT_EQ(errorOfCreate("/dev/null"), "is not a regular file, give another name with -o");
+  EXPECT_THAT(errorOfCreate(folder.file("absent/program")),
+              HasSubstr("cannot write here: No such file or directory"));
+  EXPECT_THAT(errorOfCreate("/proc/program"), HasSubstr("cannot write here: "));
+  EXPECT_THAT(errorOfCreate(path, folder.file("absent")),
+              HasSubstr("No such file or directory; install Mica again"));
+  EXPECT_EQ(folder.entries(), 1u) << "the folder d";
+}
+
+/// Runs `body` in a child and gives its exit status; 1000 + the number where a signal ended it.
+int inChild(const std::function<int()> &body) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+TEST_F(ProgramWriterTest, ReadOnlyFolder) {
+  chmod(folder.file("").c_str(), 0555);
+  int status = inChild([&] {
+    // Root may write everywhere: become nobody.
+    if (geteuid() == 0 && setuid(65534) != 0)
+      return 2;
+    std::string error = errorOfCreate(path);
+    return error == "cannot write here: Permission denied, choose another place with -o" ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0);
+  chmod(folder.file("").c_str(), 0755);
+}
+
+TEST_F(ProgramWriterTest, FullDiskIsAnErrorAndLeavesNothing) {
+  // A limit on the file's size fails writes in the same place as a full disk does.
+  int status = inChild([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    auto writer = ProgramWriter::create(path, "/proc/self/exe");
+    rlimit limit{4 << 20, 4 << 20};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::string weights(64 << 20, 'w');
+    rt::Status done =
+        writer ? (*writer)->add(SectionKind::Weights, bytesOf(weights)) : rt::Status();
+    return done || done.error().message.find("cannot write the program: File too large") ==
+                       std::string::npos;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST_F(ProgramWriterTest, SignalsRemoveTheTemporary) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    int status = inChild([&] {
+      auto writer = ProgramWriter::create(path, "/proc/self/exe");
+      if (!writer || folder.entries() != 1)
+        return 1;
+      raise(signal);
+      return 2;
+    });
+    EXPECT_EQ(status, 1000 + signal);
+    EXPECT_EQ(folder.entries(), 0u);
+  }
+}
+
+TEST_F(ProgramWriterTest, IgnoredSignalsStayIgnored) {
+  int status = inChild([&] {
+    std::signal(SIGHUP, SIG_IGN);
+    auto writer = ProgramWriter::create(path, "/proc/self/exe");
+    raise(SIGHUP);
+    return folder.entries() == 1 ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(ProgramWriterTest, MisuseIsAnError) {
+  auto writer = ProgramWriter::create(path, "/proc/self/exe");
+  ASSERT_TRUE(writer);
+  EXPECT_FALSE((*writer)->append(bytesOf("x")));
+  EXPECT_FALSE((*writer)->end());
+  ASSERT_TRUE((*writer)->begin(SectionKind::Code));
+  EXPECT_FALSE((*writer)->begin(SectionKind::Weights));
+  EXPECT_FALSE((*writer)->commit());
+}
+} // namespace
