@@ -7,6 +7,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -21,7 +22,8 @@ namespace {
 
 struct Options {
   std::string file, function, weights, outputPrefix, cache = "1x16";
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs, expected;
+  double tolerance = 1e-6;
   bool print = false, trace = false;
 };
 
@@ -106,6 +108,29 @@ llvm::Error output(func::FuncOp function, ArrayRef<interp::Value> results, const
   return llvm::Error::success();
 }
 
+/// Compares result i with the i-th file of --expect.
+llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
+                    const Options &options) {
+  for (auto [number, path] : llvm::enumerate(options.expected)) {
+    if (number >= results.size())
+      return llvm::createStringError("--expect " + path + " is one too many for @" +
+                                     function.getSymName());
+    interp::Value actual = results[number].flattened();
+    if (!actual.getTensor())
+      return llvm::createStringError("result " + Twine(number) + " is no tensor");
+    llvm::Expected<interp::Value> expected = readInput(
+        path, RankedTensorType::get(actual.getTensor()->shape, actual.getTensor()->elementType));
+    if (!expected)
+      return expected.takeError();
+    double off = interp::distance(*actual.getTensor(), *expected->getTensor());
+    if (off > options.tolerance)
+      return llvm::createStringError(
+          llvm::formatv("@{0} result {1} is off by {2:e} from {3}, allowed is {4:e}",
+                        function.getSymName(), number, off, path, options.tolerance));
+  }
+  return llvm::Error::success();
+}
+
 void printTrace(Operation *op, ArrayRef<interp::Value> results) {
   for (const interp::Value &result : results) {
     result.print(llvm::errs() << op->getName() << " " << op->getLoc() << " ");
@@ -119,9 +144,12 @@ llvm::Error runFunction(func::FuncOp function, interp::Interpreter &interpreter,
   if (!args)
     return args.takeError();
   llvm::Expected<SmallVector<interp::Value>> results = interpreter.run(function, *args);
-  if (results)
+  if (results) {
     if (llvm::Error error = output(function, *results, options))
       return error;
+    if (llvm::Error error = compare(function, *results, options))
+      return error;
+  }
   if (!interp::hasExpectation(function))
     return results.takeError();
   return interp::checkExpected(function, std::move(results));
@@ -190,6 +218,10 @@ int main(int argc, char **argv) {
                  "Folder with NAME.npy for every tensor of the checkpoint");
   app.add_option("--output-prefix", options.outputPrefix,
                  "Write result N to this prefix followed by N.npy");
+  app.add_option("--expect", options.expected,
+                 "A .npy file for each result, which must equal it within --tolerance");
+  app.add_option("--tolerance", options.tolerance,
+                 "How far results may be off, max |a - b| / max |b| (default 1e-6)");
   app.add_flag("--print", options.print, "Print the results with 6 significant digits");
   app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
   try {
