@@ -52,10 +52,10 @@ static std::set<std::string> featuresOf(StringRef cpu) {
 
 /// Code may only use what a program can check when it starts: the rest is taken away from LLVM.
 static void keepCheckable(TargetDescription &target) {
-  auto first = std::stable_partition(target.features.begin(), target.features.end(),
-                                     [](const std::string &name) { return rt::knownCpuFeature(name); });
-  target.absent.insert(target.absent.end(), first, target.features.end());
-  target.features.erase(first, target.features.end());
+  std::vector<std::string> checkable;
+  for (std::string &name : target.features)
+    (rt::knownCpuFeature(name) ? checkable : target.absent).push_back(std::move(name));
+  target.features = std::move(checkable);
 }
 
 /// Everything that follows from the feature list.
