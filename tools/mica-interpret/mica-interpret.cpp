@@ -2,13 +2,13 @@
 
 #include "ir/Interpreter/Expect.h"
 #include "ir/Interpreter/Npy.h"
+#include "tools/mica-interpret/CheckpointWeights.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
@@ -26,22 +26,6 @@ struct Options {
   double tolerance = 1e-6;
   bool print = false, trace = false;
 };
-
-/// The tensors FOLDER/NAME.npy.
-interp::WeightProvider weightsIn(std::string folder, MLIRContext *context) {
-  if (folder.empty())
-    return {};
-  return [folder, context](StringRef name) -> llvm::Expected<interp::Tensor> {
-    if (name.contains('/'))
-      return llvm::createStringError("'" + name + "' is no name of a file");
-    SmallString<128> path(folder);
-    llvm::sys::path::append(path, name + ".npy");
-    llvm::Expected<interp::NpyArray> array = interp::readNpy(path);
-    if (!array)
-      return array.takeError();
-    return interp::toTensor(*array, Float32Type::get(context));
-  };
-}
 
 /// An empty cache of the size that --cache says, BATCHxPOSITIONS.
 llvm::Expected<interp::Value> makeCache(KvCacheType type, StringRef size) {
@@ -187,10 +171,13 @@ llvm::Error run(const Options &options, MLIRContext &context) {
   llvm::Expected<SmallVector<func::FuncOp>> functions = chooseFunctions(*module, options.function);
   if (!functions)
     return functions.takeError();
+  llvm::Expected<interp::WeightProvider> weights = checkpointWeights(options.weights, &context);
+  if (!weights)
+    return weights.takeError();
   interp::TraceHook trace;
   if (options.trace)
     trace = printTrace;
-  interp::Interpreter interpreter(*module, weightsIn(options.weights, &context), trace);
+  interp::Interpreter interpreter(*module, *weights, trace);
   for (func::FuncOp function : *functions)
     if (llvm::Error error = runFunction(function, interpreter, options))
       return error;
@@ -215,7 +202,7 @@ int main(int argc, char **argv) {
   app.add_option("--cache", options.cache,
                  "Size of the empty caches to begin with, BATCHxPOSITIONS (default 1x16)");
   app.add_option("--weights", options.weights,
-                 "Folder with NAME.npy for every tensor of the checkpoint");
+                 "Folder with the checkpoint: safetensors files, or NAME.npy for every tensor");
   app.add_option("--output-prefix", options.outputPrefix,
                  "Write result N to this prefix followed by N.npy");
   app.add_option("--expect", options.expected,
