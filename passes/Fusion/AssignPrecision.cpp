@@ -16,7 +16,9 @@ static Type elementOf(Value value) {
 }
 
 /// Norms, biases and routers are small, and their errors spread: they stay in f32.
-static bool staysWide(WeightUse use) { return use == WeightUse::Vector || use == WeightUse::Router; }
+static bool staysWide(WeightUse use) {
+  return use == WeightUse::Vector || use == WeightUse::Router;
+}
 
 namespace {
 /// One cast per value, right behind it.

@@ -37,7 +37,9 @@ static int64_t getStoredBytes(RankedTensorType type) {
   return ShapedType::getNumElements(shape) * type.getElementTypeBitWidth() / 8;
 }
 
-static bool isMultiplied(WeightUse use) { return use == WeightUse::Product || use == WeightUse::Router; }
+static bool isMultiplied(WeightUse use) {
+  return use == WeightUse::Product || use == WeightUse::Router;
+}
 
 namespace {
 struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
