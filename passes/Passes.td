@@ -259,7 +259,7 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
   let description = [{
     A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol and in
     all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
-    biases, gates of experts and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, in the order
+    biases and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, in the order
     in which the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant distance.
 
     ```mlir
@@ -276,7 +276,8 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
 def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
   let summary = "one loop over layers instead of one call per layer";
   let description = [{
-    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to the next:
+    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to the next;
+    `mica.select_weight` picks the weights of a turn:
 
     ```mlir
     %a = call @layer(%x, %zero, %w0) : ...

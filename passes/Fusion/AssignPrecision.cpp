@@ -15,6 +15,11 @@ static Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
+/// Norms, biases and routers are small, and their errors spread: they stay in f32.
+static bool staysWide(WeightUse use) {
+  return use == WeightUse::Vector || use == WeightUse::Router;
+}
+
 namespace {
 /// One cast per value, right behind it.
 class SharedCasts {
@@ -48,11 +53,6 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     return precision == Precision::F32 ? Type(builder.getF32Type()) : Type(builder.getBF16Type());
   }
 
-  /// Small weights stay in f32 whatever the others are.
-  static bool keepsPrecision(WeightUse use) {
-    return use == WeightUse::Vector || use == WeightUse::Gate;
-  }
-
   LogicalResult assignWeights() {
     auto matrix = TypeAttr::get(typeOf(weights)), vector = TypeAttr::get(typeOf(Precision::F32));
     WeightProperty types(getOperation(), "elements of");
@@ -60,7 +60,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
       for (OpOperand &operand : op->getOpOperands()) {
         WeightUse use = classifyWeightUse(operand);
         if (use != WeightUse::None &&
-            failed(types.require(operand.get(), keepsPrecision(use) ? vector : matrix, op)))
+            failed(types.require(operand.get(), staysWide(use) ? vector : matrix, op)))
           return WalkResult::interrupt();
       }
       return WalkResult::advance();

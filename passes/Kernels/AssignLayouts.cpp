@@ -37,6 +37,10 @@ static int64_t getStoredBytes(RankedTensorType type) {
   return ShapedType::getNumElements(shape) * type.getElementTypeBitWidth() / 8;
 }
 
+static bool isMultiplied(WeightUse use) {
+  return use == WeightUse::Product || use == WeightUse::Router;
+}
+
 namespace {
 struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
   void runOnOperation() override {
@@ -61,14 +65,12 @@ private:
   LogicalResult assignPackedLayouts() {
     WeightProperty layouts(getOperation(), "layout");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
-      for (OpOperand &operand : op->getOpOperands()) {
-        WeightUse use = classifyWeightUse(operand);
-        if ((use == WeightUse::Product || use == WeightUse::Gate) &&
+      for (OpOperand &operand : op->getOpOperands())
+        if (isMultiplied(classifyWeightUse(operand)) &&
             failed(layouts.require(operand.get(),
                                    getPackedLayout(cast<RankedTensorType>(operand.get().getType())),
                                    op)))
           return WalkResult::interrupt();
-      }
       return WalkResult::advance();
     });
     layouts.apply([](RankedTensorType type, Attribute layout) {

@@ -121,10 +121,11 @@ public:
       if (role.kind == Role::Carried)
         inits.push_back(operand);
     rewriter.setInsertionPoint(first);
-    auto loop = scf::ForOp::create(rewriter, loc, constant(firstLayer),
-                                   constant(firstLayer + run.calls.size()), constant(1), inits);
+    Value firstNumber = firstLayer == 0 ? Value() : constant(firstLayer);
+    auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(run.calls.size()),
+                                   constant(1), inits);
     rewriter.setInsertionPointToStart(loop.getBody());
-    writeBody(loop);
+    writeBody(loop, firstNumber);
     unsigned carried = 0;
     for (const Role &role : run.roles)
       if (role.kind == Role::Carried)
@@ -135,10 +136,10 @@ public:
 private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
 
-  void writeBody(scf::ForOp loop) {
-    Value layer = loop.getInductionVar(), entry = layer;
-    if (firstLayer != 0 && llvm::is_contained(run.roles, Role{Role::Weight}))
-      entry = arith::SubIOp::create(rewriter, loc, layer, loop.getLowerBound());
+  void writeBody(scf::ForOp loop, Value firstNumber) {
+    Value entry = loop.getInductionVar(), layer = entry;
+    if (firstLayer != 0)
+      layer = arith::AddIOp::create(rewriter, loc, entry, firstNumber);
     SmallVector<Value> operands;
     unsigned carried = 0;
     for (auto [index, role] : llvm::enumerate(run.roles)) {

@@ -4,7 +4,6 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "llvm/Support/Error.h"
 
 using namespace mlir;
 using namespace mica;

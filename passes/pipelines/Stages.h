@@ -12,6 +12,7 @@
 #include "passes/Passes.h"
 
 #include "mlir/Pass/PassOptions.h"
+#include "llvm/Support/Error.h"
 
 #include <array>
 

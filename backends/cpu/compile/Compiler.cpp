@@ -181,14 +181,15 @@ private:
   llvm::Error writeProgram() {
     if (!weights)
       return error("a program needs the model's weights, but the folder has none");
+    // First of all, so that a target that cannot be written is found before the work is done.
+    auto created = program::ProgramWriter::create(output, options.launcher);
+    if (!created)
+      return error(output + ": " + created.error().message);
     llvm::Expected<llvm::SmallVector<char, 0>> shared = linkSharedObject(object);
     if (!shared)
       return shared.takeError();
     if (llvm::Error unknown = checkUndefinedSymbols(StringRef(shared->data(), shared->size()), runtimeSymbols()))
       return unknown;
-    auto created = program::ProgramWriter::create(output, options.launcher);
-    if (!created)
-      return error(output + ": " + created.error().message);
     program::ProgramWriter &writer = **created;
     auto bytesOf = [](const auto &range) { return std::as_bytes(std::span(range.data(), range.size())); };
     if (llvm::Error failed = take(writer.add(program::SectionKind::Code, bytesOf(*shared))))

@@ -2,7 +2,7 @@
 
 // The order of storage is the order of use; the weights of the two layers are 32896 bytes apart, one by one.
 
-// CHECK: mica.weight @table at 0 bytes 12288 : tensor<96x32xf32>
+// CHECK: mica.weight @table at 0 bytes 12288 : tensor<96x32xf32>{{$}}
 // CHECK-NEXT: mica.weight @norm.0 at 12288 bytes 128 : tensor<32xf32>
 // CHECK-NEXT: mica.weight @w.0 at 12416 bytes 16384 : tensor<65x20xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>
 // CHECK-NEXT: mica.weight @b.0 at 28800 bytes 16384 : tensor<2x48x40xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>
@@ -51,16 +51,16 @@ func.func private @call_both(%tokens: tensor<?xi32>, %y: tensor<?x20xf32>, %b: t
 
 // -----
 
-// A table that is the last matrix as well is packed; the gate of experts is not.
+// A table that is the last matrix as well is packed, and so is the gate of experts; one that is only gathered from is not.
 
 // CHECK: mica.weight @tied at 0 bytes 16384 : tensor<96x32xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>
-// CHECK: mica.weight @no_gate at 16384 bytes 512 : tensor<4x32xf32>
+// CHECK: mica.weight @gate at 16384 bytes 8192 : tensor<4x32xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>
 mica.weight @tied : tensor<96x32xf32>
-mica.weight @no_gate : tensor<4x32xf32>
+mica.weight @gate : tensor<4x32xf32>
 func.func @main(%tokens: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<?x1xf32>, tensor<?x1xi32>) {
   %table = mica.get_weight @tied : tensor<96x32xf32>
   %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<96x32xf32> -> tensor<?x32xf32>
-  %gate = mica.get_weight @no_gate : tensor<4x32xf32>
+  %gate = mica.get_weight @gate : tensor<4x32xf32>
   %w, %e = mica.moe_gate %x, %gate softmax k(1) : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x1xf32>, tensor<?x1xi32>
   %l = mica.lm_head %x, %table : tensor<?x32xf32>, tensor<96x32xf32> -> tensor<?x96xf32>
   return %l, %w, %e : tensor<?x96xf32>, tensor<?x1xf32>, tensor<?x1xi32>

@@ -21,12 +21,13 @@ func.func @three_layers(%x: tensor<?x32xf32>, %c: !mica.kv_cache<4 x 2 x 8 x f32
   %w2 = mica.get_weight @w2 : tensor<32xf32>
   // CHECK: %[[SHARED:.*]] = mica.get_weight @shared
   // CHECK-NOT: mica.get_weight
+  // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
   // CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
-  // CHECK-DAG: %[[FOUR:.*]] = arith.constant 4 : index
-  // CHECK: %[[R:.*]]:2 = scf.for %[[I:.*]] = %[[ONE]] to %[[FOUR]] step %{{.*}} iter_args(%[[Y:.*]] = %[[X]], %[[D:.*]] = %[[C]])
-  // CHECK-NEXT: %[[N:.*]] = arith.subi %[[I]], %[[ONE]]
-  // CHECK-NEXT: %[[W:.*]] = mica.select_weight [@w0, @w1, @w2][%[[N]]] : tensor<32xf32>
-  // CHECK-NEXT: %[[Z:.*]]:2 = func.call @layer(%[[Y]], %[[D]], %[[I]], %[[P]], %[[W]], %[[SHARED]])
+  // CHECK-DAG: %[[THREE:.*]] = arith.constant 3 : index
+  // CHECK: %[[R:.*]]:2 = scf.for %[[I:.*]] = %[[ZERO]] to %[[THREE]] step %{{.*}} iter_args(%[[Y:.*]] = %[[X]], %[[D:.*]] = %[[C]])
+  // CHECK-NEXT: %[[L:.*]] = arith.addi %[[I]], %[[ONE]]
+  // CHECK-NEXT: %[[W:.*]] = mica.select_weight [@w0, @w1, @w2][%[[I]]] : tensor<32xf32>
+  // CHECK-NEXT: %[[Z:.*]]:2 = func.call @layer(%[[Y]], %[[D]], %[[L]], %[[P]], %[[W]], %[[SHARED]])
   // CHECK-NEXT: scf.yield %[[Z]]#0, %[[Z]]#1
   // CHECK-NEXT: }
   // CHECK-NEXT: return %[[R]]#0, %[[R]]#1

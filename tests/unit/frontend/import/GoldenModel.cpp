@@ -48,14 +48,16 @@ static interp::Value indices(MLIRContext &context, llvm::ArrayRef<int64_t> value
 }
 
 llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::ArrayRef<int64_t> tokens,
-                                            size_t chunk) {
+                                            size_t chunk, llvm::StringRef entry) {
   ModuleOp module = const_cast<OwningOpRef<ModuleOp> &>(model.module).get();
   MLIRContext &context = *module.getContext();
   interp::Interpreter interpreter(module, providerOf(*model.weights, context));
-  auto main = module.lookupSymbol<func::FuncOp>("main");
-  auto type = llvm::cast<KvCacheType>(main.getArgumentTypes()[4]);
-  interp::Value kCache = interp::Value::makeCache(type, 1, tokens.size());
-  interp::Value vCache = interp::Value::makeCache(type, 1, tokens.size());
+  auto main = module.lookupSymbol<func::FuncOp>(entry);
+  auto makeCache = [&](unsigned argument) {
+    auto type = llvm::cast<KvCacheType>(main.getArgumentTypes()[argument]);
+    return interp::Value::makeCache(type, 1, tokens.size());
+  };
+  interp::Value kCache = makeCache(4), vCache = makeCache(5);
   std::vector<float> logits;
   for (size_t first = 0; first < tokens.size(); first += chunk) {
     llvm::ArrayRef<int64_t> part = tokens.slice(first, std::min(chunk, tokens.size() - first));

@@ -14,9 +14,9 @@ namespace mica::test {
 interp::WeightProvider providerOf(const WeightFiles &weights, mlir::MLIRContext &context);
 
 /// Logits [tokens, vocabulary] of a prompt of one sequence, fed in chunks of `chunk` tokens with
-/// the cache between them.
+/// the cache between them. `entry` is the function that makes a step.
 llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::ArrayRef<int64_t> tokens,
-                                            size_t chunk);
+                                            size_t chunk, llvm::StringRef entry = "main");
 
 /// max |a - b| / max |b|; infinite where the sizes differ.
 double distance(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b);

@@ -1,0 +1,65 @@
+#include "passes/pipelines/Stages.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <gtest/gtest.h>
+
+using namespace mica;
+
+namespace {
+
+TEST(Stages, NamesAreFoundAgain) {
+  EXPECT_EQ(getStages().size(), kStageCount);
+  for (const StageInfo &info : getStages()) {
+    EXPECT_EQ(parseStage(info.name), info.stage);
+    EXPECT_FALSE(info.help.empty());
+    EXPECT_EQ(getStageInfo(info.stage).name, info.name);
+  }
+  EXPECT_EQ(parseStage("graph"), std::nullopt);
+}
+
+class StageTableTest : public testing::Test {
+protected:
+  std::string build(const StageTable &table, Stage from, Stage to) {
+    return llvm::toString(table.buildPipeline(pm, from, to, {}));
+  }
+  mlir::MLIRContext context;
+  mlir::PassManager pm{&context};
+};
+
+TEST_F(StageTableTest, BuildsWhatLeadsFromStageToStage) {
+  EXPECT_EQ(build(StageTable::graphStages(), Stage::Fused, Stage::Kernels), "");
+  size_t kernels = pm.size();
+  EXPECT_GT(kernels, 0u);
+  mlir::PassManager whole(&context);
+  llvm::cantFail(StageTable::graphStages().buildPipeline(whole, Stage::Model, Stage::Kernels, {}));
+  EXPECT_GT(whole.size(), kernels);
+}
+
+TEST_F(StageTableTest, NothingLeadsFromAStageToItself) {
+  EXPECT_EQ(build(StageTable::graphStages(), Stage::Fused, Stage::Fused), "");
+  EXPECT_EQ(pm.size(), 0u);
+}
+
+TEST_F(StageTableTest, RefusesTheWayBack) {
+  EXPECT_EQ(build(StageTable::graphStages(), Stage::Kernels, Stage::Model),
+            "stage `model` is before stage `kernels`");
+}
+
+TEST_F(StageTableTest, RefusesStagesThatNoOneBuilds) {
+  EXPECT_EQ(build(StageTable::graphStages(), Stage::Model, Stage::Loops),
+            "no passes lead to stage `loops`");
+  EXPECT_EQ(pm.size(), 0u);
+}
+
+TEST_F(StageTableTest, TakesStagesOfABackend) {
+  StageTable table = StageTable::graphStages();
+  bool built = false;
+  table.set(Stage::Loops, [&](mlir::OpPassManager &, const StageOptions &) { built = true; });
+  EXPECT_TRUE(table.has(Stage::Loops));
+  EXPECT_EQ(build(table, Stage::Kernels, Stage::Loops), "");
+  EXPECT_TRUE(built);
+}
+
+} // namespace
