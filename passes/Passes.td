@@ -133,8 +133,8 @@ def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
 def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
   let summary = "products add the residual stream themselves";
   let description = [{
-    `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Two products are chained:
-    `add(r, add(a, b)) => add(add(r, a), b)`, which changes the order of one f32 addition (within 1e-5 relative).
+    `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Several products are
+    chained: `add(r, add(a, b)) => b residual(a residual(r))`, which changes the order of f32 additions (within 1e-5 relative).
 
     ```mlir
     %y = mica.linear %x, %w : tensor<?x64xf32>, tensor<32x64xf32> -> tensor<?x32xf32>

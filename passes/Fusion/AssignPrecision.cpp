@@ -15,6 +15,9 @@ static Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
+/// Norms, biases and routers are small, and their errors spread: they stay in f32.
+static bool staysWide(WeightUse use) { return use == WeightUse::Vector || use == WeightUse::Router; }
+
 namespace {
 /// One cast per value, right behind it.
 class SharedCasts {
@@ -55,7 +58,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
       for (OpOperand &operand : op->getOpOperands()) {
         WeightUse use = classifyWeightUse(operand);
         if (use != WeightUse::None &&
-            failed(types.require(operand.get(), use == WeightUse::Vector ? vector : matrix, op)))
+            failed(types.require(operand.get(), staysWide(use) ? vector : matrix, op)))
           return WalkResult::interrupt();
       }
       return WalkResult::advance();

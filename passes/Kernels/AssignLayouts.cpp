@@ -37,6 +37,8 @@ static int64_t getStoredBytes(RankedTensorType type) {
   return ShapedType::getNumElements(shape) * type.getElementTypeBitWidth() / 8;
 }
 
+static bool isMultiplied(WeightUse use) { return use == WeightUse::Product || use == WeightUse::Router; }
+
 namespace {
 struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
   void runOnOperation() override {
@@ -62,7 +64,7 @@ private:
     WeightProperty layouts(getOperation(), "layout");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands())
-        if (classifyWeightUse(operand) == WeightUse::Product &&
+        if (isMultiplied(classifyWeightUse(operand)) &&
             failed(layouts.require(operand.get(),
                                    getPackedLayout(cast<RankedTensorType>(operand.get().getType())),
                                    op)))

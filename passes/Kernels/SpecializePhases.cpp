@@ -37,7 +37,7 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     ModuleOp module = getOperation();
     if (crossing < 1) {
       module.emitError("the crossing between few and many rows must be at least 1, got ")
-          << crossing;
+          << crossing.getValue();
       return signalPassFailure();
     }
     if (module->hasAttr(kCrossingAttr)) {

@@ -25,7 +25,7 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
       .Case([&](MoeExpertsOp op) {
         return when(oneOf({op.getGate(), op.getUp(), op.getDown()}), WeightUse::Product);
       })
-      .Case([&](MoeGateOp op) { return when(value == op.getGate(), WeightUse::Vector); })
+      .Case([&](MoeGateOp op) { return when(value == op.getGate(), WeightUse::Router); })
       .Case([&](RmsNormOp op) { return when(value == op.getWeight(), WeightUse::Vector); })
       .Case([&](LayerNormOp op) {
         return when(oneOf({op.getWeight(), op.getBias()}), WeightUse::Vector);

@@ -15,7 +15,8 @@ enum class WeightUse {
   None,    ///< no weight
   Product, ///< a matrix that rows are multiplied with
   Table,   ///< a matrix that rows are gathered from
-  Vector,  ///< a gain, a bias or the gate of experts: small, and kept in f32
+  Vector,  ///< a gain or a bias: small, and kept in f32
+  Router,  ///< the matrix of a gate of experts: multiplied, small, and kept in f32
 };
 
 /// What `operand` is for its owner.

@@ -19,7 +19,7 @@ using namespace mica;
 static bool isConsumed(OpOperand &use) { return !isa<KvReadOp>(use.getOwner()); }
 
 static InFlightDiagnostic reportUse(Operation *user, Operation *consumer, StringRef how) {
-  InFlightDiagnostic diagnostic = user->emitOpError();
+  InFlightDiagnostic diagnostic = user->emitError();
   diagnostic << "the cache is used after " << consumer->getName() << " ("
              << describePlace(consumer->getLoc()) << ") consumed it" << how;
   diagnostic.attachNote(consumer->getLoc()) << "the cache is consumed here";

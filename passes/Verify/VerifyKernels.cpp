@@ -10,7 +10,10 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kernel) {
+static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kernel,
+                                   RankedTensorType weight) {
+  if (!isa_and_nonnull<PackedLayoutAttr>(weight.getEncoding()))
+    return op->emitOpError("has a weight without layout: run mica-assign-layouts");
   if (!kernel)
     return op->emitOpError("has no kernel: run mica-select-kernels");
   if (isa<GatedLinearOp>(op) && kernel == KernelKind::OneDnn)
@@ -39,12 +42,13 @@ static LogicalResult verifyCacheLayouts(Operation *op) {
 
 static LogicalResult verifyImplementations(ModuleOp module) {
   WalkResult result = module.walk<WalkOrder::PreOrder>([](Operation *op) -> WalkResult {
-    LogicalResult chosen = TypeSwitch<Operation *, LogicalResult>(op)
-                               .Case<LinearOp, LmHeadOp, GatedLinearOp>([](auto product) {
-                                 return verifyProduct(product, product.getKernel());
-                               })
-                               .Case([](WeightOp weight) { return verifyWeight(weight); })
-                               .Default(success());
+    LogicalResult chosen =
+        TypeSwitch<Operation *, LogicalResult>(op)
+            .Case<LinearOp, LmHeadOp, GatedLinearOp>([](auto product) {
+              return verifyProduct(product, product.getKernel(), product.getWeight().getType());
+            })
+            .Case([](WeightOp weight) { return verifyWeight(weight); })
+            .Default(success());
     return failure(failed(chosen) || failed(verifyCacheLayouts(op)));
   });
   return failure(result.wasInterrupted());

@@ -16,6 +16,7 @@ config.environment["PATH"] = os.pathsep.join(search_path)
 
 config.substitutions += [
     ("%python", config.python),
+    ("%llvm_include", config.llvm_include_dir),
     ("%mica_source", config.mica_source_dir),
     ("%mica_build", config.mica_build_dir),
     ("%test_data", os.path.join(config.mica_source_dir, "tests", "data")),

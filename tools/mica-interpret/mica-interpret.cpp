@@ -2,12 +2,13 @@
 
 #include "ir/Interpreter/Expect.h"
 #include "ir/Interpreter/Npy.h"
+#include "tools/mica-interpret/CheckpointWeights.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
-#include "llvm/Support/Path.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
@@ -21,25 +22,10 @@ namespace {
 
 struct Options {
   std::string file, function, weights, outputPrefix, cache = "1x16";
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs, expected;
+  double tolerance = 1e-6;
   bool print = false, trace = false;
 };
-
-/// The tensors FOLDER/NAME.npy.
-interp::WeightProvider weightsIn(std::string folder, MLIRContext *context) {
-  if (folder.empty())
-    return {};
-  return [folder, context](StringRef name) -> llvm::Expected<interp::Tensor> {
-    if (name.contains('/'))
-      return llvm::createStringError("'" + name + "' is no name of a file");
-    SmallString<128> path(folder);
-    llvm::sys::path::append(path, name + ".npy");
-    llvm::Expected<interp::NpyArray> array = interp::readNpy(path);
-    if (!array)
-      return array.takeError();
-    return interp::toTensor(*array, Float32Type::get(context));
-  };
-}
 
 /// An empty cache of the size that --cache says, BATCHxPOSITIONS.
 llvm::Expected<interp::Value> makeCache(KvCacheType type, StringRef size) {
@@ -106,6 +92,29 @@ llvm::Error output(func::FuncOp function, ArrayRef<interp::Value> results, const
   return llvm::Error::success();
 }
 
+/// Compares result i with the i-th file of --expect.
+llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
+                    const Options &options) {
+  for (auto [number, path] : llvm::enumerate(options.expected)) {
+    if (number >= results.size())
+      return llvm::createStringError("--expect " + path + " is one too many for @" +
+                                     function.getSymName());
+    interp::Value actual = results[number].flattened();
+    if (!actual.getTensor())
+      return llvm::createStringError("result " + Twine(number) + " is no tensor");
+    llvm::Expected<interp::Value> expected = readInput(
+        path, RankedTensorType::get(actual.getTensor()->shape, actual.getTensor()->elementType));
+    if (!expected)
+      return expected.takeError();
+    double off = interp::distance(*actual.getTensor(), *expected->getTensor());
+    if (off > options.tolerance)
+      return llvm::createStringError(
+          llvm::formatv("@{0} result {1} is off by {2:e} from {3}, allowed is {4:e}",
+                        function.getSymName(), number, off, path, options.tolerance));
+  }
+  return llvm::Error::success();
+}
+
 void printTrace(Operation *op, ArrayRef<interp::Value> results) {
   for (const interp::Value &result : results) {
     result.print(llvm::errs() << op->getName() << " " << op->getLoc() << " ");
@@ -119,9 +128,12 @@ llvm::Error runFunction(func::FuncOp function, interp::Interpreter &interpreter,
   if (!args)
     return args.takeError();
   llvm::Expected<SmallVector<interp::Value>> results = interpreter.run(function, *args);
-  if (results)
+  if (results) {
     if (llvm::Error error = output(function, *results, options))
       return error;
+    if (llvm::Error error = compare(function, *results, options))
+      return error;
+  }
   if (!interp::hasExpectation(function))
     return results.takeError();
   return interp::checkExpected(function, std::move(results));
@@ -159,10 +171,13 @@ llvm::Error run(const Options &options, MLIRContext &context) {
   llvm::Expected<SmallVector<func::FuncOp>> functions = chooseFunctions(*module, options.function);
   if (!functions)
     return functions.takeError();
+  llvm::Expected<interp::WeightProvider> weights = checkpointWeights(options.weights, &context);
+  if (!weights)
+    return weights.takeError();
   interp::TraceHook trace;
   if (options.trace)
     trace = printTrace;
-  interp::Interpreter interpreter(*module, weightsIn(options.weights, &context), trace);
+  interp::Interpreter interpreter(*module, *weights, trace);
   for (func::FuncOp function : *functions)
     if (llvm::Error error = runFunction(function, interpreter, options))
       return error;
@@ -187,9 +202,13 @@ int main(int argc, char **argv) {
   app.add_option("--cache", options.cache,
                  "Size of the empty caches to begin with, BATCHxPOSITIONS (default 1x16)");
   app.add_option("--weights", options.weights,
-                 "Folder with NAME.npy for every tensor of the checkpoint");
+                 "Folder with the checkpoint: safetensors files, or NAME.npy for every tensor");
   app.add_option("--output-prefix", options.outputPrefix,
                  "Write result N to this prefix followed by N.npy");
+  app.add_option("--expect", options.expected,
+                 "A .npy file for each result, which must equal it within --tolerance");
+  app.add_option("--tolerance", options.tolerance,
+                 "How far results may be off, max |a - b| / max |b| (default 1e-6)");
   app.add_flag("--print", options.print, "Print the results with 6 significant digits");
   app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
   try {

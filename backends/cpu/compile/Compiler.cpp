@@ -48,6 +48,9 @@ static std::string describePlace(Location location) {
   return place.empty() ? "the model" : place;
 }
 
+/// Caches are f32 where the weights are.
+static Precision kvPrecision(const CompileOptions &options, Precision weights) { return options.kv.value_or(weights); }
+
 namespace {
 
 /// Keeps the first error that a pass reports.
@@ -72,7 +75,7 @@ class Compilation {
 public:
   Compilation(ModuleOp module, const WeightSource *weights, const CompileOptions &options, StringRef output)
       : module(module), weights(weights), options(options), output(output), precision(options.weights.value_or(checkpointPrecision(module))),
-        kv(options.kv.value_or(precision == Precision::F32 ? Precision::F32 : Precision::BF16)), diagnostic(module.getContext()) {}
+        kv(kvPrecision(options, precision)), diagnostic(module.getContext()) {}
 
   llvm::Expected<CompileReport> run() {
     for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm, Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
@@ -98,9 +101,9 @@ private:
     case Stage::Model:
       return llvm::Error::success();
     case Stage::Fused:
-      return runPasses(stage, [&](OpPassManager &pm) { buildModelToFused(pm, stageOptions()); });
+      return runPasses(stage, [&](OpPassManager &pm) { buildModelToFused(pm, stageOptionsOf(options, precision)); });
     case Stage::Kernels:
-      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) { buildFusedToKernels(pm, stageOptions()); }))
+      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) { buildFusedToKernels(pm, stageOptionsOf(options, precision)); }))
         return failed;
       return describe();
     case Stage::Loops:
@@ -124,18 +127,6 @@ private:
     llvm_unreachable("all stages are handled above");
   }
 
-  StageOptions stageOptions() const {
-    StageOptions stage;
-    stage.weights = precision;
-    stage.kv = kv;
-    if (options.crossing)
-      stage.crossing = *options.crossing;
-    // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
-    stage.onednnF32 = options.target.vectorBits == 512;
-    stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
-    return stage;
-  }
-
   llvm::Error runPasses(Stage stage, llvm::function_ref<void(OpPassManager &)> build) {
     PassManager pm(module.getContext());
     build(pm);
@@ -152,6 +143,9 @@ private:
     if (!positions)
       return error("the module has no mica.model with max_positions: add `mica.model = {max_positions = N}` to its attributes");
     int64_t maxSeq = options.maxSeq.value_or(std::min(positions.getInt(), kDefaultMaxSeq));
+    if (maxSeq < 1 || maxSeq > positions.getInt())
+      return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and the model's own " + llvm::Twine(positions.getInt()) +
+                   " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
     return llvm::Error::success();
   }
@@ -179,19 +173,23 @@ private:
     return llvm::Error::success();
   }
 
-  static llvm::Error take(rt::Status status) { return status ? llvm::Error::success() : error(status.error().message); }
+  /// Errors of the program's writer speak of the output.
+  llvm::Error take(rt::Status status) const {
+    return status ? llvm::Error::success() : error(output + ": " + status.error().message);
+  }
 
   llvm::Error writeProgram() {
     if (!weights)
       return error("a program needs the model's weights, but the folder has none");
+    // First of all, so that a target that cannot be written is found before the work is done.
+    auto created = program::ProgramWriter::create(output, options.launcher);
+    if (!created)
+      return error(output + ": " + created.error().message);
     llvm::Expected<llvm::SmallVector<char, 0>> shared = linkSharedObject(object);
     if (!shared)
       return shared.takeError();
     if (llvm::Error unknown = checkUndefinedSymbols(StringRef(shared->data(), shared->size()), runtimeSymbols()))
       return unknown;
-    auto created = program::ProgramWriter::create(output, options.launcher);
-    if (!created)
-      return error(created.error().message);
     program::ProgramWriter &writer = **created;
     auto bytesOf = [](const auto &range) { return std::as_bytes(std::span(range.data(), range.size())); };
     if (llvm::Error failed = take(writer.add(program::SectionKind::Code, bytesOf(*shared))))
@@ -309,6 +307,18 @@ void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
   registerAllExtensions(registry);
   registry.insert<MicaDialect, exec::ExecDialect>();
   exec::registerBufferization(registry);
+}
+
+StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision weights) {
+  StageOptions stage;
+  stage.weights = weights;
+  stage.kv = kvPrecision(options, weights);
+  if (options.crossing)
+    stage.crossing = *options.crossing;
+  // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
+  stage.onednnF32 = options.target.vectorBits == 512;
+  stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
+  return stage;
 }
 
 Precision mica::cpu::checkpointPrecision(ModuleOp module) {

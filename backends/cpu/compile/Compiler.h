@@ -65,6 +65,9 @@ void registerCompilerDialects(mlir::DialectRegistry &registry);
 llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights, const CompileOptions &options,
                                       llvm::StringRef output);
 
+/// What the passes up to stage `kernels` are told, for a model whose matrices have the precision `weights`.
+StageOptions stageOptionsOf(const CompileOptions &options, Precision weights);
+
 /// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
 Precision checkpointPrecision(mlir::ModuleOp module);
 

@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 // -----
 
 func.func @f(%x: tensor<?x?x4xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{must be heads [T, H, D] of f32 or bf16}}
+  // expected-error @+1 {{must be heads [T, H, D] of f32 or bf16 values}}
   %0 = mica.rope %x, %p half theta(1.0e+04) : tensor<?x?x4xf32>, tensor<?xi32>
   return
 }

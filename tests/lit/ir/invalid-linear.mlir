@@ -73,7 +73,7 @@ func.func @f(%x: tensor<?x5xf32>, %w: tensor<6x4xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<6x4xf32>) {
-  // expected-error @+1 {{'mica.linear' op result #0 must be rows [T, C] of f32}}
+  // expected-error @+1 {{'mica.linear' op result #0 must be rows [T, C] of 32-bit float values}}
   %0 = mica.linear %x, %w : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x6xbf16>
   return
 }

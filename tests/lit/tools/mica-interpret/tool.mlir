@@ -16,6 +16,13 @@
 // RUN: mica-interpret %s --function identity --input %t/out.0.npy --trace 2>&1 | FileCheck %s --check-prefix=TRACE
 // TRACE: mica.add loc("{{.*}}tool.mlir":[[#]]:[[#]]) tensor<2x2xf32>
 
+// Results compared with files.
+// RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance 0
+// RUN: not mica-interpret %s --function product --input %t/w.npy --weights %t --expect %t/out.0.npy 2>&1 | FileCheck %s --check-prefix=OFF
+// OFF: mica: error: {{.*}}tool.mlir: @product result 0 is off by {{.*}} from {{.*}}out.0.npy, allowed is
+// RUN: not mica-interpret %s --function identity --input %t/out.0.npy --expect %t/x.npy 2>&1 | FileCheck %s --check-prefix=OFF-SHAPE
+// OFF-SHAPE: @identity result 0 is off by
+
 // Errors: one line and exit status 1; wrong usage 2.
 // RUN: not mica-interpret %s --function product --input %t/w.npy 2>&1 | FileCheck %s --check-prefix=WEIGHTS
 // WEIGHTS: mica: error: {{.*}}tool.mlir: 'mica.weight' @w is needed, but no weights were given (at loc(

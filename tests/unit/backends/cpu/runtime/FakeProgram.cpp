@@ -11,8 +11,9 @@ namespace mica::test {
 
 using program::SectionKind;
 
-std::string fakeManifest(const std::string &features) {
-  return R"({"name": "fake", "weights": "f32", "kv": "f32", "vocab": 32, "max_seq": 20,
+std::string fakeManifest(const std::string &features, int64_t vocab) {
+  return R"({"name": "fake", "weights": "f32", "kv": "f32", "vocab": )" + std::to_string(vocab) +
+         R"(, "max_seq": 20,
     "target": {"cpu": "fake-cpu", "features": [)" +
          features + R"(]},
     "caches": [{"name": "k", "element": "f32", "shape": [-1, -2, 4], "bytes_per_token": 4},
@@ -31,7 +32,7 @@ static void require(const rt::Status &status) {
 }
 
 void writeFakeProgram(const std::string &path, const std::string &launcher,
-                      const std::string &manifest) {
+                      const std::string &manifest, std::span<const std::byte> tokenizer) {
   auto writer = program::ProgramWriter::create(path, launcher);
   if (!writer)
     require(writer.error());
@@ -40,21 +41,23 @@ void writeFakeProgram(const std::string &path, const std::string &launcher,
   std::vector<float> weights(16, 1.0f);
   require((*writer)->add(SectionKind::Code, std::as_bytes(std::span(code))));
   require((*writer)->add(SectionKind::Weights, std::as_bytes(std::span(weights))));
+  if (!tokenizer.empty())
+    require((*writer)->add(SectionKind::Tokenizer, tokenizer));
   require((*writer)->add(SectionKind::Manifest, std::as_bytes(std::span(manifest))));
   require((*writer)->commit());
 }
 
-int32_t fakeNext(const rt::Tokens &tokens) {
+int32_t fakeNext(const rt::Tokens &tokens, int64_t vocab) {
   int64_t next = 7;
   for (size_t i = 0; i < tokens.size(); ++i)
     next += static_cast<int64_t>(tokens[i]) * static_cast<int64_t>(i + 1);
-  return static_cast<int32_t>(next % fakeVocab);
+  return static_cast<int32_t>(next % vocab);
 }
 
-rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count) {
+rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count, int64_t vocab) {
   rt::Tokens tokens;
   for (int64_t i = 0; i < count; ++i) {
-    tokens.push_back(fakeNext(prompt));
+    tokens.push_back(fakeNext(prompt, vocab));
     prompt.push_back(tokens.back());
   }
   return tokens;

@@ -11,17 +11,17 @@ namespace mica::test {
 inline constexpr int64_t fakeVocab = 32, fakeMaxSeq = 20;
 inline constexpr int32_t fakePoison = 31, fakeEos = 2, fakeBos = 1;
 
-/// The manifest of the fake model; `features` and `cpu` make it refuse a CPU.
-std::string fakeManifest(const std::string &features = "");
+/// The manifest of the fake model. `features`, such as "\"avx2\"", is what it demands of a CPU.
+std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeVocab);
 
 /// Writes the program to `path`; aborts the test process on failure.
 void writeFakeProgram(const std::string &path, const std::string &launcher,
-                      const std::string &manifest);
+                      const std::string &manifest, std::span<const std::byte> tokenizer = {});
 
 /// What the fake model computes after `tokens`.
-int32_t fakeNext(const rt::Tokens &tokens);
+int32_t fakeNext(const rt::Tokens &tokens, int64_t vocab = fakeVocab);
 /// The first `count` tokens after `prompt`, regardless of end tokens.
-rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count);
+rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count, int64_t vocab = fakeVocab);
 
 /// A folder of its own that disappears with the object.
 class TemporaryFolder {

@@ -1,11 +1,8 @@
 // The launcher with a program attached, as a user starts it.
-#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
+#include "tests/unit/backends/cpu/runtime/Shell.h"
 
-#include <cstdio>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
 
 using namespace mica;
 using namespace mica::test;
@@ -14,16 +11,6 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 namespace {
-struct Outcome {
-  int status;
-  std::string out, err;
-};
-
-std::string contents(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 std::string joined(const rt::Tokens &tokens) {
   std::string text;
   for (int32_t token : tokens)
@@ -31,16 +18,25 @@ std::string joined(const rt::Tokens &tokens) {
   return text + "\n";
 }
 
+#ifndef __has_feature // Clang has it, older GCCs do not.
+#define __has_feature(x) 0
+#endif
+
+/// Why programs cannot be run on an emulated older CPU here; empty where they can.
+std::string whyNoEmulator() {
+#if __has_feature(address_sanitizer)
+  return "the address sanitizer does not run under qemu: older CPUs are not tested";
+#endif
+  if (std::system("command -v qemu-x86_64 >/dev/null") != 0)
+    return "no qemu-x86_64 on this machine: older CPUs are not tested";
+  return "";
+}
+
 class LauncherTest : public testing::Test {
 protected:
   void SetUp() override { writeFakeProgram(program, MICA_LAUNCHER, fakeManifest()); }
 
-  Outcome shell(const std::string &command) {
-    std::string out = folder.file("stdout"), err = folder.file("stderr");
-    int status = std::system(("{ " + command + "; } >" + out + " 2>" + err).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contents(out),
-            contents(err)};
-  }
+  Outcome shell(const std::string &command) { return runShell(folder, command); }
   Outcome run(const std::string &arguments) { return shell(program + " " + arguments); }
 
   void expectUsageError(const std::string &arguments, const std::string &words) {
@@ -274,15 +270,15 @@ TEST_F(LauncherTest, MissingCpuFeatureIsRefusedInOneLine) {
 }
 
 TEST_F(LauncherTest, RefusesUnderAnOlderCpu) {
-  if (std::system("command -v qemu-x86_64 >/dev/null") != 0)
-    GTEST_SKIP() << "no qemu-x86_64 on this machine: the refusal on an older CPU is not tested";
+  if (std::string reason = whyNoEmulator(); !reason.empty())
+    GTEST_SKIP() << reason;
   writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("sse4.2", "avx2", "fma")"));
   expectError(shell("qemu-x86_64 -cpu Nehalem " + program + " --tokens 1"), "lacks avx2, fma;");
 }
 
 TEST_F(LauncherTest, RunsOnAnOlderCpu) {
-  if (std::system("command -v qemu-x86_64 >/dev/null") != 0)
-    GTEST_SKIP() << "no qemu-x86_64 on this machine: running on an older CPU is not tested";
+  if (std::string reason = whyNoEmulator(); !reason.empty())
+    GTEST_SKIP() << reason;
   Outcome outcome = shell("qemu-x86_64 -cpu Nehalem " + program +
                           " --tokens 1 -n 3 --temperature 0 --ignore-eos");
   EXPECT_EQ(outcome.out, joined(fakeContinuation({1}, 3))) << outcome.err;

@@ -17,7 +17,8 @@ std::vector<float> floatsOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), {});
   std::vector<float> values((bytes.size() - npyHeaderSize) / sizeof(float));
-  std::memcpy(values.data(), bytes.data() + npyHeaderSize, values.size() * sizeof(float));
+  if (!values.empty())
+    std::memcpy(values.data(), bytes.data() + npyHeaderSize, values.size() * sizeof(float));
   return values;
 }
 

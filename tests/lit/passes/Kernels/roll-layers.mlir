@@ -1,0 +1,110 @@
+// RUN: mica-opt %s --split-input-file --mica-roll-layers | FileCheck %s
+
+mica.weight @w0 : tensor<32xf32>
+mica.weight @w1 : tensor<32xf32>
+mica.weight @w2 : tensor<32xf32>
+mica.weight @shared : tensor<32xf32>
+func.func private @layer(%x: tensor<?x32xf32>, %c: !mica.kv_cache<4 x 2 x 8 x f32>, %layer: index, %p: tensor<?xi32>, %w: tensor<32xf32>, %s: tensor<32xf32>)
+    -> (tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>) {
+  return %x, %c : tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>
+}
+// Layers 1 to 3 of 4.
+// CHECK-LABEL: func @three_layers
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x32xf32>, %[[C:[a-z0-9]+]]: !mica.kv_cache<4 x 2 x 8 x f32>, %[[P:[a-z0-9]+]]: tensor<?xi32>
+func.func @three_layers(%x: tensor<?x32xf32>, %c: !mica.kv_cache<4 x 2 x 8 x f32>, %p: tensor<?xi32>)
+    -> (tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>) {
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %three = arith.constant 3 : index
+  %w0 = mica.get_weight @w0 : tensor<32xf32>
+  %w1 = mica.get_weight @w1 : tensor<32xf32>
+  %w2 = mica.get_weight @w2 : tensor<32xf32>
+  // CHECK: %[[SHARED:.*]] = mica.get_weight @shared
+  // CHECK-NOT: mica.get_weight
+  // CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
+  // CHECK-DAG: %[[FOUR:.*]] = arith.constant 4 : index
+  // CHECK: %[[R:.*]]:2 = scf.for %[[I:.*]] = %[[ONE]] to %[[FOUR]] step %{{.*}} iter_args(%[[Y:.*]] = %[[X]], %[[D:.*]] = %[[C]])
+  // CHECK-NEXT: %[[N:.*]] = arith.subi %[[I]], %[[ONE]]
+  // CHECK-NEXT: %[[W:.*]] = mica.select_weight [@w0, @w1, @w2][%[[N]]] : tensor<32xf32>
+  // CHECK-NEXT: %[[Z:.*]]:2 = func.call @layer(%[[Y]], %[[D]], %[[I]], %[[P]], %[[W]], %[[SHARED]])
+  // CHECK-NEXT: scf.yield %[[Z]]#0, %[[Z]]#1
+  // CHECK-NEXT: }
+  // CHECK-NEXT: return %[[R]]#0, %[[R]]#1
+  %s0 = mica.get_weight @shared : tensor<32xf32>
+  %a:2 = call @layer(%x, %c, %one, %p, %w0, %s0)
+      : (tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>, index, tensor<?xi32>, tensor<32xf32>, tensor<32xf32>) -> (tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>)
+  %s1 = mica.get_weight @shared : tensor<32xf32>
+  %b:2 = call @layer(%a#0, %a#1, %two, %p, %w1, %s1)
+      : (tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>, index, tensor<?xi32>, tensor<32xf32>, tensor<32xf32>) -> (tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>)
+  %s2 = mica.get_weight @shared : tensor<32xf32>
+  %d:2 = call @layer(%b#0, %b#1, %three, %p, %w2, %s2)
+      : (tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>, index, tensor<?xi32>, tensor<32xf32>, tensor<32xf32>) -> (tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>)
+  return %d#0, %d#1 : tensor<?x32xf32>, !mica.kv_cache<4 x 2 x 8 x f32>
+}
+
+// -----
+
+func.func private @dense(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32> {
+  return %x : tensor<?x32xf32>
+}
+func.func private @sparse(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32> {
+  return %x : tensor<?x32xf32>
+}
+// Two runs, one per kind.
+// CHECK-LABEL: func @two_kinds
+func.func @two_kinds(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %2 = arith.constant 2 : index
+  %3 = arith.constant 3 : index
+  // CHECK: scf.for
+  // CHECK: call @dense
+  // CHECK: scf.for
+  // CHECK: call @sparse
+  // CHECK-NOT: call
+  %a = call @dense(%x, %0) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  %b = call @dense(%a, %1) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  %c = call @sparse(%b, %2) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  %d = call @sparse(%c, %3) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  return %d : tensor<?x32xf32>
+}
+
+// CHECK-LABEL: func @no_single_call
+func.func @no_single_call(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  // CHECK-NOT: scf.for
+  %0 = arith.constant 0 : index
+  %a = call @dense(%x, %0) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  return %a : tensor<?x32xf32>
+}
+
+// CHECK-LABEL: func @no_gap_between_layers
+func.func @no_gap_between_layers(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  // CHECK-NOT: scf.for
+  %0 = arith.constant 0 : index
+  %2 = arith.constant 2 : index
+  %a = call @dense(%x, %0) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  %b = call @dense(%a, %2) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  return %b : tensor<?x32xf32>
+}
+
+// CHECK-LABEL: func @no_result_used_between
+func.func @no_result_used_between(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  // CHECK-NOT: scf.for
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %a = call @dense(%x, %0) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  %b = call @dense(%a, %1) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  %c = mica.add %a, %b : tensor<?x32xf32>
+  return %c : tensor<?x32xf32>
+}
+
+// CHECK-LABEL: func @no_layers_side_by_side
+func.func @no_layers_side_by_side(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  // CHECK-NOT: scf.for
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %a = call @dense(%x, %0) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  %b = call @dense(%x, %1) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
+  %c = mica.add %a, %b : tensor<?x32xf32>
+  return %c : tensor<?x32xf32>
+}

@@ -1,0 +1,42 @@
+// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
+// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-bf16=false" | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-f32=false" | FileCheck %s --check-prefix=NOF32
+
+// CHECK-LABEL: func @few
+func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> attributes {mica.max_rows = 16 : i64} {
+  // CHECK: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+  return %y : tensor<?x512xf32>
+}
+
+// CHECK-LABEL: func @many
+// NOF32-LABEL: func @many
+func.func @many(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %w: tensor<512x512xf32>, %n: tensor<512x512xbf16>, %gu: tensor<1024x512xf32>)
+    -> (tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>) {
+  // CHECK: mica.linear {{.*}} kernel(onednn)
+  // NOF32: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+  // ALL: mica.linear {{.*}} kernel(onednn) : tensor<?x512xbf16>
+  // F32: mica.linear {{.*}} kernel(generated) : tensor<?x512xbf16>
+  %z = mica.linear %b, %n : tensor<?x512xbf16>, tensor<512x512xbf16> -> tensor<?x512xf32>
+  // CHECK: mica.gated_linear {{.*}} kernel(onednn)
+  %g = mica.gated_linear %x, %gu silu : tensor<?x512xf32>, tensor<1024x512xf32> -> tensor<?x512xf32>
+  // CHECK: mica.lm_head {{.*}} kernel(onednn)
+  %l = mica.lm_head %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+  return %y, %z, %g, %l : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>
+}
+
+// 32 rows of 64 x 64 are fewer multiply-adds than a call is worth.
+// CHECK-LABEL: func @no_library_for_small_products
+func.func @no_library_for_small_products(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) -> tensor<?x64xf32> {
+  // CHECK: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %x, %w : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// CHECK-LABEL: func @no_second_opinion
+func.func @no_second_opinion(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
+  // CHECK: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+  return %y : tensor<?x512xf32>
+}

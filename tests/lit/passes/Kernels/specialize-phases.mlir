@@ -1,0 +1,26 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases=crossing=8 | FileCheck %s
+
+// CHECK: module attributes {mica.crossing = 8 : i64}
+// CHECK-NOT: func private @layer(
+// CHECK: func private @layer_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
+// CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
+// CHECK: call @layer_few
+// CHECK: func private @layer_many({{.*}}) -> tensor<?x32xf32> {
+// CHECK: func @main_many({{.*}}) -> tensor<?x32xf32> {
+// CHECK: call @layer_many
+module {
+  func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    %y = mica.silu %x : tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+  func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    %y = call @layer(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+}
+
+// -----
+
+// expected-error @+1 {{has been specialized for few and many rows already}}
+module @no_second_time attributes {mica.crossing = 8 : i64} {
+}

@@ -1,0 +1,17 @@
+// RUN: not mica-opt %s --mica-verify-model 2>&1 | FileCheck %s
+
+// The error names the module of the model whose append took the cache.
+
+// CHECK: error: the cache is used after mica.kv_append (model.layers.*.self_attn.k_cache) consumed it
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %layer = arith.constant 0 : index
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+      loc("model.layers.*.self_attn.k_cache")
+  %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  return %x, %c1 : tensor<?x16xf32>, !cache
+}
+mica.weight @table : tensor<16x16xf32>

@@ -1,0 +1,102 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-kernels
+
+#packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
+mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #packed>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %w = mica.get_weight @w : tensor<16x16xf32, #packed>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #packed> -> tensor<?x16xf32>
+  // expected-error @+1 {{has no kernel: run mica-select-kernels}}
+  %y = mica.linear %x, %w : tensor<?x16xf32>, tensor<16x16xf32, #packed> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+mica.weight @w at 0 bytes 4096 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %w = mica.get_weight @w : tensor<16x16xf32>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  // expected-error @+1 {{has a weight without layout: run mica-assign-layouts}}
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+#packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
+mica.weight @w at 0 bytes 8192 : tensor<128x16xf32, #packed>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x64xf32> {
+  %w = mica.get_weight @w : tensor<128x16xf32, #packed>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<128x16xf32, #packed> -> tensor<?x16xf32>
+  // expected-error @+1 {{is not computed by oneDNN as a whole: run mica-decompose-gated-linear}}
+  %y = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x16xf32>, tensor<128x16xf32, #packed> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// expected-error @+1 {{has no offset: run mica-assign-layouts}}
+mica.weight @w : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %w = mica.get_weight @w : tensor<16x16xf32>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+
+// -----
+
+mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+// expected-error @+1 {{has a cache without layout: run mica-assign-layouts}}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %w = mica.get_weight @w : tensor<16x16xf32>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x, %c : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// A loop takes its caches as a call does; inside, the cache of the turn is another value.
+mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
+!cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %w = mica.get_weight @w : tensor<16x16xf32>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %r = scf.for %i = %zero to %two step %one iter_args(%d = %c) -> (!cache) {
+    %next = mica.kv_append %h, %d[%i] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+    scf.yield %next : !cache
+  }
+  return %x, %r : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
+!cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %w = mica.get_weight @w : tensor<16x16xf32>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  scf.for %i = %zero to %two step %one {
+    // expected-note @+2 {{the cache is consumed here}}
+    // expected-error-re @+1 {{the cache is used after mica.kv_append (line {{[0-9]+}}) consumed it in an earlier turn of the loop}}
+    %next = mica.kv_append %h, %c[%i] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  }
+  return %x, %c : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %n = arith.constant 3 : index
+  // expected-error @+1 {{is not allowed at stage `kernels`}}
+  %x = tensor.empty(%n) : tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}

@@ -1,0 +1,140 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-model
+
+// A read before the append sees the cache as it was; that is no use after it.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %layer = arith.constant 0 : index
+  %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %x, %c1 : tensor<?x16xf32>, !cache
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %layer = arith.constant 0 : index
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  // expected-note @+1 {{the cache is consumed here}}
+  %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  // expected-error-re @+1 {{the cache is used after mica.kv_append (line {{[0-9]+}}) consumed it}}
+  %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  return %x, %c1 : tensor<?x16xf32>, !cache
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// Handing the old cache back is a use as well.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @append(%h: tensor<?x2x8xf32>, %c: !cache, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  %layer = arith.constant 0 : index
+  // expected-note @+1 {{the cache is consumed here}}
+  %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  // expected-error-re @+1 {{the cache is used after mica.kv_append (line {{[0-9]+}}) consumed it}}
+  return %c : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x, %c : tensor<?x16xf32>, !cache
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// A call takes its caches; two layers must not get the same one.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @layer(%x: tensor<?x16xf32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  return %x, %c : tensor<?x16xf32>, !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  // expected-note @+1 {{the cache is consumed here}}
+  %a:2 = call @layer(%x, %c) : (tensor<?x16xf32>, !cache) -> (tensor<?x16xf32>, !cache)
+  // expected-error-re @+1 {{the cache is used after func.call (line {{[0-9]+}}) consumed it}}
+  %b:2 = call @layer(%a#0, %c) : (tensor<?x16xf32>, !cache) -> (tensor<?x16xf32>, !cache)
+  return %b#0, %b#1 : tensor<?x16xf32>, !cache
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// One call must not get one cache twice.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @layer(%x: tensor<?x16xf32>, %c: !cache, %d: !cache) -> (tensor<?x16xf32>, !cache) {
+  return %x, %c : tensor<?x16xf32>, !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  // expected-note @+2 {{the cache is consumed here}}
+  // expected-error @+1 {{the cache is used after func.call}}
+  %a:2 = call @layer(%x, %c, %c) : (tensor<?x16xf32>, !cache, !cache) -> (tensor<?x16xf32>, !cache)
+  return %a#0, %a#1 : tensor<?x16xf32>, !cache
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// expected-error @+1 {{has no public function @main, which is where a step of the model starts}}
+module @no_main {
+  func.func private @layer(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+    return %x : tensor<?x16xf32>
+  }
+}
+
+// -----
+
+// expected-error @+1 {{@main must be (tokens, sequences, positions, outputs : tensor<?xi32>, caches...) -> (logits : tensor<?xVxf32>, the same caches...)}}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// The caches come back in the order in which they were given.
+!a = !mica.kv_cache<2 x 2 x 8 x f32>
+!b = !mica.kv_cache<2 x 1 x 8 x f32>
+// expected-error @+1 {{@main must be}}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !a, %d: !b) -> (tensor<?x16xf32>, !b, !a) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x, %d, %c : tensor<?x16xf32>, !b, !a
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// expected-error @+1 {{@layer has no body}}
+func.func private @layer(%x: tensor<?x16xf32>) -> tensor<?x16xf32>
+
+// -----
+
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %n = arith.constant 3 : index
+  // expected-error @+1 {{is not allowed at stage `model`}}
+  %x = tensor.empty(%n) : tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+
+// -----
+
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  // expected-error @+1 {{is made by fusion and not allowed at stage `model`}}
+  %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+mica.weight @table : tensor<16x16xf32>

@@ -1,0 +1,49 @@
+// The stages of a whole model, each from the one before it: what is alive, what has gone. %mica_source/tests/lit/ir/tiny-model.mlir
+// is the model.
+//
+// RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-fused="weights=bf16 kv=bf16" -o %t.fused
+// RUN: FileCheck %s --check-prefix=FUSED < %t.fused
+// RUN: mica-opt %t.fused --mica-verify-fused --mica-fused-to-kernels="crossing=4 min-work=0" -o %t.kernels
+// RUN: FileCheck %s --check-prefix=KERNELS < %t.kernels
+// RUN: mica-opt %t.kernels --mica-verify-kernels | diff %t.kernels -
+// RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-kernels="weights=bf16 kv=bf16 crossing=4 min-work=0" | diff %t.kernels -
+
+// FUSED-NOT: mica.weight {{.*}}k_proj.weight :
+// FUSED: mica.weight @model.layers.1.self_attn.qkv_proj.weight from {{.*}} concat : tensor<64x32xbf16>
+// FUSED: mica.weight @model.layers.1.mlp.gate_up_proj.weight from {{.*}} interleave : tensor<256x32xbf16>
+// FUSED-LABEL: func private @layer
+// FUSED-NOT: {{mica\.(cast|add|rope|silu|repeat_kv|kv_append)}} %
+// FUSED: mica.rmsnorm {{.*}} -> tensor<?x32xbf16>
+// FUSED-NEXT: mica.linear
+// FUSED-NEXT: mica.qkv_append
+// FUSED-NEXT: mica.kv_read
+// FUSED-NEXT: mica.kv_read
+// FUSED-NEXT: mica.attention
+// FUSED-NEXT: mica.merge_heads
+// FUSED-NEXT: mica.linear {{.*}} residual(
+// FUSED-NEXT: mica.rmsnorm {{.*}} -> tensor<?x32xbf16>
+// FUSED-NEXT: mica.gated_linear {{.*}} silu
+// FUSED-NEXT: mica.linear {{.*}} residual(
+// FUSED-NEXT: return
+// FUSED-LABEL: func @main
+// FUSED: mica.rope_table
+// FUSED-COUNT-2: call @layer
+// FUSED: mica.lm_head
+
+// KERNELS: module @tiny attributes {mica.crossing = 4 : i64, mica.model = {
+// KERNELS: mica.weight {{.*}} at 0 bytes
+// KERNELS-LABEL: func private @layer_few
+// KERNELS: mica.gated_linear {{.*}} kernel(generated) {{.*}} #mica.packed<columns = 64, depth = 2, k_block = 32>
+// KERNELS-LABEL: func @main_few
+// KERNELS-SAME: !mica.kv_cache<2 x 2 x 8 x bf16, <keys, block = 64, depth = 2>>
+// KERNELS-SAME: attributes {mica.max_rows = 4 : i64}
+// KERNELS: scf.for
+// KERNELS: mica.select_weight [@model.layers.0.self_attn.qkv_proj.weight, @model.layers.1.self_attn.qkv_proj.weight]
+// KERNELS: call @layer_few
+// KERNELS-NOT: call
+// KERNELS-LABEL: func private @layer_many
+// KERNELS-NOT: gated_linear
+// KERNELS: mica.linear {{.*}} kernel(onednn)
+// KERNELS: mica.glu
+// KERNELS-LABEL: func @main_many
+// KERNELS: call @layer_many

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Writes the pages of docs/ that are made from TableGen descriptions.
+
+    generate.py --tblgen PATH --include DIR [--check]
+
+With --check nothing is written: the exit status is 1 where a page is not what it would become.
+"""
+
+import argparse
+import difflib
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# page -> the TableGen files it is made of, each with its generator.
+PAGES = {
+    "docs/dialect.md": [("ir/Mica/MicaOps.td", ["-gen-dialect-doc", "-dialect=mica"])],
+    "docs/exec-dialect.md": [("ir/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"])],
+    "docs/passes.md": [
+        ("passes/Passes.td", ["-gen-pass-doc"]),
+        ("backends/cpu/lowering/Passes.td", ["-gen-pass-doc"]),
+        ("backends/cpu/codegen/Passes.td", ["-gen-pass-doc"]),
+    ],
+}
+
+
+def generate(tblgen, include, source, generator):
+    path = ROOT / source
+    command = [tblgen, *generator, f"-I{include}", f"-I{path.parent}", str(path)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    lines = [line.rstrip() for line in text.splitlines() if line not in ("[TOC]",) and not line.startswith("<!--")]
+    return "\n".join(lines).strip() + "\n"
+
+
+def page(tblgen, include, parts):
+    sources = ", ".join(source for source, _ in parts)
+    head = f"<!-- Made from {sources} by `ninja mica-docs`: edit there. -->\n\n"
+    return head + "\n".join(generate(tblgen, include, *part) for part in parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tblgen", required=True)
+    parser.add_argument("--include", required=True)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    stale = False
+    for name, parts in PAGES.items():
+        path, new = ROOT / name, page(args.tblgen, args.include, parts)
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if not args.check:
+            path.write_text(new, encoding="utf-8")
+        elif old != new:
+            stale = True
+            sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, "would be"))
+    if stale:
+        sys.exit("pages in docs/ are stale: run `ninja -C build/release mica-docs` and commit them")
+
+
+if __name__ == "__main__":
+    main()

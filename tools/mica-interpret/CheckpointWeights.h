@@ -1,0 +1,17 @@
+//===- CheckpointWeights.h - weights for the interpreter -----------------------*- C++ -*-===//
+
+#ifndef MICA_TOOLS_MICA_INTERPRET_CHECKPOINTWEIGHTS_H
+#define MICA_TOOLS_MICA_INTERPRET_CHECKPOINTWEIGHTS_H
+
+#include "ir/Interpreter/Interpreter.h"
+
+namespace mica {
+
+/// The tensors of `folder`: those of its safetensors files or, where it has none, NAME.npy each. An
+/// empty path gives a provider that is null.
+llvm::Expected<interp::WeightProvider> checkpointWeights(llvm::StringRef folder,
+                                                         mlir::MLIRContext *context);
+
+} // namespace mica
+
+#endif // MICA_TOOLS_MICA_INTERPRET_CHECKPOINTWEIGHTS_H

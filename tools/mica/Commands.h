@@ -1,0 +1,56 @@
+//===- Commands.h - the commands of mica ---------------------------------------------===//
+#ifndef MICA_TOOLS_MICA_COMMANDS_H
+#define MICA_TOOLS_MICA_COMMANDS_H
+
+#include "backends/cpu/compile/Compiler.h"
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace mica::tool {
+
+/// What decides how MODEL becomes a program; common to `compile`, `run` and `inspect`.
+struct ModelArguments {
+  std::string model;
+  std::string weights, kv; ///< "f32", "bf16" or empty
+  int64_t maxSeq = 0;      ///< 0: not given
+  std::string target = "native";
+
+  void addTo(CLI::App &app);
+  /// The options for the compiler library; errors name the option.
+  llvm::Expected<cpu::CompileOptions> resolve() const;
+};
+
+struct CompileArguments {
+  ModelArguments model;
+  std::string output, emit = "exe", dumpFolder;
+  bool json = false, verbose = false;
+};
+
+struct RunArguments {
+  ModelArguments model;
+  std::vector<std::string> programArguments; ///< handed on to the program
+};
+
+struct InspectArguments {
+  ModelArguments model; ///< or a program, in `model.model`
+  std::string graph;
+  bool json = false;
+};
+
+/// Each prints its own errors and returns the exit status.
+int runCompile(const CompileArguments &arguments, const char *argv0);
+int runRun(const RunArguments &arguments, const char *argv0);
+int runInspect(const InspectArguments &arguments);
+
+/// Compiles MODEL to a program at `output`, with a progress bar. Used by `compile` and `run`.
+llvm::Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments, cpu::CompileOptions options, llvm::StringRef output,
+                                                bool verbose);
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_MICA_COMMANDS_H

@@ -1,0 +1,153 @@
+//===- Compile.cpp - mica compile ----------------------------------------------------===//
+
+#include "frontend/import/ModelInput.h"
+#include "frontend/tokenizer/ReadTokenizer.h"
+#include "tools/mica/Commands.h"
+#include "tools/mica/FileWeights.h"
+#include "tools/mica/Support.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <CLI/CLI.hpp>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+void ModelArguments::addTo(CLI::App &app) {
+  app.add_option("MODEL", model, "a Hugging Face folder, or a .mlir file at stage model with its weights beside it")->required();
+  app.add_option("--weights", weights, "precision of weights (default: the checkpoint's own, f16 as bf16)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--kv", kv, "precision of caches (default: f32 where the weights are f32, else bf16)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")->check(CLI::PositiveNumber);
+  app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
+}
+
+static std::optional<Precision> precisionNamed(StringRef name) {
+  if (name.empty())
+    return std::nullopt;
+  return name == "f32" ? Precision::F32 : Precision::BF16;
+}
+
+Expected<cpu::CompileOptions> ModelArguments::resolve() const {
+  Expected<cpu::TargetDescription> description = cpu::describeTarget(target);
+  if (!description)
+    return description.takeError();
+  cpu::CompileOptions options;
+  options.target = std::move(*description);
+  options.weights = precisionNamed(weights);
+  options.kv = precisionNamed(kv);
+  if (maxSeq > 0)
+    options.maxSeq = maxSeq;
+  return options;
+}
+
+/// Start and end tokens that only the tokenizer's files name.
+static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
+  auto model = module->getAttrOfType<mlir::DictionaryAttr>("mica.model");
+  mlir::NamedAttrList entries(model);
+  mlir::Builder builder(module.getContext());
+  auto eos = dyn_cast_or_null<mlir::ArrayAttr>(entries.get("eos"));
+  if (!entries.get("bos") && table.bosId)
+    entries.set("bos", builder.getI64IntegerAttr(*table.bosId));
+  if ((!eos || eos.empty()) && table.eosId)
+    entries.set("eos", builder.getArrayAttr(builder.getI64IntegerAttr(*table.eosId)));
+  module->setAttr("mica.model", entries.getDictionary(module.getContext()));
+}
+
+static void listIgnored(const ModelInput &input) {
+  for (const IgnoredKey &key : input.ignoredKeys)
+    errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
+  for (const IgnoredTensor &tensor : input.ignoredTensors)
+    errs() << input.folder << ": tensor \"" << tensor.name << "\" is left out: " << tensor.reason << "\n";
+}
+
+Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments, cpu::CompileOptions options, StringRef output,
+                                          bool verbose) {
+  mlir::DialectRegistry registry;
+  cpu::registerCompilerDialects(registry);
+  mlir::MLIRContext context(registry);
+  bool program = options.emit == Stage::Exe;
+  ProgressBar bar;
+  bar.show("reading the model", 0);
+  Expected<ModelInput> input = readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
+  if (!input)
+    return input.takeError();
+  if (verbose)
+    listIgnored(*input);
+  std::vector<std::byte> tokenizer;
+  if (program) {
+    Expected<std::optional<TokenizerTable>> table = readTokenizer(input->folder);
+    if (!table)
+      return table.takeError();
+    if (*table) {
+      addTokens(*input->module, **table);
+      tokenizer = (*table)->serialise();
+    }
+  }
+  options.tokenizer = tokenizer;
+  options.progress = [&](StringRef what, double share) { bar.show(what, share); };
+  std::optional<FileWeights> weights;
+  if (input->weights)
+    weights.emplace(*input->weights);
+  return cpu::compile(*input->module, weights ? &*weights : nullptr, options, output);
+}
+
+static void printReport(const cpu::CompileReport &result, StringRef output) {
+  json::Array stages;
+  for (const cpu::StageReport &stage : result.stages)
+    stages.push_back(json::Object{{"stage", getStageInfo(stage.stage).name},
+                                  {"seconds", stage.seconds},
+                                  {"bytes", static_cast<int64_t>(stage.bytes)}});
+  outs() << json::Value(json::Object{{"output", json::fixUTF8(output)},
+                                     {"stages", std::move(stages)},
+                                     {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
+                                     {"peak_anonymous_bytes", static_cast<int64_t>(result.peakAnonymousBytes)},
+                                     {"version", MICA_VERSION}})
+         << "\n";
+}
+
+static void printStages(const cpu::CompileReport &result) {
+  for (const cpu::StageReport &stage : result.stages)
+    errs() << formatv("{0,-8} {1,8:f3} s {2,12} bytes\n", getStageInfo(stage.stage).name, stage.seconds, stage.bytes);
+  errs() << formatv("peak of anonymous memory: {0} MiB\n", result.peakAnonymousBytes >> 20);
+}
+
+static int usage(const Twine &message) {
+  errs() << "mica: error: " << message << "\n";
+  return kUsage;
+}
+
+int runCompile(const CompileArguments &arguments, const char *argv0) {
+  std::optional<Stage> emit = parseStage(arguments.emit);
+  bool text = emit && *emit <= Stage::Asm;
+  std::string output = arguments.output.empty() && text ? "-" : arguments.output;
+  if (output.empty())
+    return usage("--emit " + arguments.emit + " needs -o FILE");
+  if (output == "-" && (!text || arguments.json))
+    return usage(text ? "--json needs -o FILE, as both would go to stdout" : "a binary needs -o FILE");
+  Expected<cpu::CompileOptions> options = arguments.model.resolve();
+  if (!options)
+    return report("--target", options.takeError());
+  options->emit = *emit;
+  options->dumpFolder = arguments.dumpFolder;
+  if (*emit == Stage::Exe) {
+    Expected<std::string> launcher = launcherPath(argv0);
+    if (!launcher)
+      return report(launcher.takeError());
+    options->launcher = *launcher;
+  }
+  Expected<cpu::CompileReport> result = compileModel(arguments.model, std::move(*options), output, arguments.verbose);
+  if (!result)
+    return report(arguments.model.model, result.takeError(), output);
+  if (arguments.json)
+    printReport(*result, output);
+  if (arguments.verbose)
+    printStages(*result);
+  return kDone;
+}
+
+} // namespace mica::tool

@@ -1,0 +1,39 @@
+//===- FileWeights.cpp - a checkpoint as the packer reads it -------------------------===//
+
+#include "tools/mica/FileWeights.h"
+
+#include "frontend/support/InputError.h"
+
+using namespace llvm;
+
+namespace mica::tool {
+
+static std::optional<cpu::WeightType> computedType(StoredType type) {
+  switch (type) {
+  case StoredType::F32:
+    return cpu::WeightType::F32;
+  case StoredType::BF16:
+    return cpu::WeightType::BF16;
+  case StoredType::F16:
+    return cpu::WeightType::F16;
+  default:
+    return std::nullopt;
+  }
+}
+
+Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
+  const TensorInfo *info = files.find(name);
+  if (!info)
+    return createStringError("the weight files have no tensor " + inQuotes(name));
+  std::optional<cpu::WeightType> type = computedType(info->type);
+  if (!type)
+    return inputError(files.pathOf(*info), "tensor " + inQuotes(name) + " is " + nameOf(info->type) + ", but must be F32, BF16 or F16");
+  return cpu::SourceTensor{*type, info->shape, files.bytes(*info)};
+}
+
+void FileWeights::release(StringRef name) const {
+  if (const TensorInfo *info = files.find(name))
+    files.release(*info);
+}
+
+} // namespace mica::tool

@@ -1,0 +1,23 @@
+//===- FileWeights.h - a checkpoint as the packer reads it ---------------------------===//
+#ifndef MICA_TOOLS_MICA_FILEWEIGHTS_H
+#define MICA_TOOLS_MICA_FILEWEIGHTS_H
+
+#include "backends/cpu/pack/WeightSource.h"
+#include "frontend/weights/WeightFiles.h"
+
+namespace mica::tool {
+
+class FileWeights final : public cpu::WeightSource {
+public:
+  /// `files` must live as long as this.
+  explicit FileWeights(const WeightFiles &files) : files(files) {}
+  llvm::Expected<cpu::SourceTensor> find(llvm::StringRef name) const override;
+  void release(llvm::StringRef name) const override;
+
+private:
+  const WeightFiles &files;
+};
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_MICA_FILEWEIGHTS_H

@@ -1,0 +1,84 @@
+//===- Inspect.cpp - mica inspect ---------------------------------------------------------===//
+
+#include "backends/cpu/program/ProgramFile.h"
+#include "backends/cpu/runtime/Info.h"
+#include "frontend/import/ModelInput.h"
+#include "tools/mica/Commands.h"
+#include "tools/mica/Graph.h"
+#include "tools/mica/ModelFacts.h"
+#include "tools/mica/Support.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace mica::tool {
+
+static Error writeGraph(mlir::ModuleOp module, StringRef path) {
+  std::vector<FunctionGraph> graphs = buildGraphs(module);
+  std::string title = module.getName().value_or("model").str(), text;
+  if (path.ends_with(".dot")) {
+    text = toDot(graphs, title);
+  } else {
+    for (FunctionGraph &graph : graphs)
+      layOut(graph);
+    text = toSvg(graphs, title);
+  }
+  Error error = writeToOutput(path, [&](raw_ostream &stream) {
+    stream << text;
+    return Error::success();
+  });
+  return error ? createStringError(path + ": cannot be written (" + toString(std::move(error)) + "), choose another file")
+               : Error::success();
+}
+
+static Error inspectModel(const InspectArguments &arguments) {
+  Expected<cpu::CompileOptions> options = arguments.model.resolve();
+  if (!options)
+    return options.takeError();
+  mlir::DialectRegistry registry;
+  cpu::registerCompilerDialects(registry);
+  mlir::MLIRContext context(registry);
+  Expected<ModelInput> input = readModel(context, arguments.model.model, WeightsNeeded::No);
+  if (!input)
+    return input.takeError();
+  if (!arguments.graph.empty())
+    if (Error error = writeGraph(*input->module, arguments.graph))
+      return error;
+  Expected<ModelFacts> facts = readModelFacts(*input->module, *options);
+  if (!facts)
+    return facts.takeError();
+  if (arguments.json)
+    outs() << json::Value(toJson(*facts)) << "\n";
+  else
+    outs() << toText(*facts);
+  return Error::success();
+}
+
+static Error inspectProgram(const InspectArguments &arguments) {
+  rt::Result<program::ProgramFile> file = program::ProgramFile::open(arguments.model.model);
+  if (!file)
+    return createStringError(file.error().message);
+  if (!arguments.graph.empty())
+    return createStringError("a program holds no graph, draw the model that it was compiled from");
+  rt::InfoArguments info;
+  info.json = arguments.json;
+  rt::Status status = rt::infoCommand(*file, info);
+  return status ? Error::success() : createStringError(status.error().message);
+}
+
+int runInspect(const InspectArguments &arguments) {
+  StringRef model = arguments.model.model, graph = arguments.graph;
+  if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot")) {
+    errs() << "mica: error: --graph " << graph << " ends neither in .svg nor in .dot\n";
+    return kUsage;
+  }
+  bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir");
+  if (Error error = program ? inspectProgram(arguments) : inspectModel(arguments))
+    return report(model, std::move(error), graph);
+  return kDone;
+}
+
+} // namespace mica::tool

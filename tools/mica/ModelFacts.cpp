@@ -1,0 +1,170 @@
+//===- ModelFacts.cpp - what is inside of a model -----------------------------------------===//
+
+#include "tools/mica/ModelFacts.h"
+
+#include "backends/cpu/pack/PackWeights.h"
+#include "frontend/import/FirstDiagnostic.h"
+#include "ir/Mica/Mica.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace mica::tool {
+
+static void readWeights(ModuleOp module, ModelFacts &facts) {
+  for (auto weight : module.getOps<WeightOp>()) {
+    ++facts.tensors;
+    facts.parameters += weight.getTensorType().getNumElements();
+  }
+}
+
+static void readFunctions(ModuleOp module, ModelFacts &facts) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    ModelFacts::Function &entry = facts.functions[function.getName().str()];
+    function.walk([&](Operation *op) {
+      if (isa<MicaDialect>(op->getDialect()) && !isa<GetWeightOp>(op))
+        ++entry.ops[op->getName().stripDialect().str()];
+      if (auto call = dyn_cast<func::CallOp>(op))
+        ++facts.functions[call.getCallee().str()].calls;
+    });
+  }
+}
+
+static void readShape(ModuleOp module, ModelFacts &facts) {
+  module.walk([&](AttentionOp op) { facts.heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1); });
+  module.walk([&](EmbeddingOp op) { facts.hidden = cast<ShapedType>(op.getType()).getDimSize(1); });
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (!main)
+    return;
+  if (main.getNumResults() > 0)
+    if (auto logits = dyn_cast<RankedTensorType>(main.getResultTypes().front()); logits && logits.getRank() == 2)
+      facts.vocab = logits.getDimSize(1);
+  for (Type type : main.getArgumentTypes())
+    if (auto cache = dyn_cast<KvCacheType>(type)) {
+      facts.layers = cache.getLayers();
+      facts.kvHeads = cache.getHeads();
+      facts.headDim = cache.getHeadDim();
+    }
+}
+
+static void readKernels(ModuleOp module, ModelFacts &facts) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    function.walk([&](Operation *op) {
+      if (auto kernel = op->getAttrOfType<KernelKindAttr>("kernel"))
+        ++facts.kernels[function.getName().str()][(op->getName().stripDialect() + " " + stringifyKernelKind(kernel.getValue())).str()];
+    });
+    if (!function.isPublic() || facts.cachePerToken != 0)
+      continue;
+    for (Type type : function.getArgumentTypes())
+      if (auto cache = dyn_cast<KvCacheType>(type)) {
+        facts.cachePerToken += cache.getBytesPerPosition();
+        facts.kv = cache.getElementType().isF32() ? "f32" : "bf16";
+      }
+  }
+  facts.weights = "f32";
+  for (auto weight : module.getOps<WeightOp>())
+    if (weight.getTensorType().getElementType().isBF16())
+      facts.weights = "bf16";
+  facts.storedBytes = cpu::packedBytes(module);
+}
+
+llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOptions &options) {
+  ModelFacts facts;
+  facts.name = module.getName().value_or("model").str();
+  facts.target = options.target.cpu;
+  if (auto model = module->getAttrOfType<DictionaryAttr>("mica.model")) {
+    if (auto family = model.getAs<StringAttr>("family"))
+      facts.family = family.str();
+    if (auto positions = model.getAs<IntegerAttr>("max_positions"))
+      facts.context = positions.getInt();
+  }
+  readWeights(module, facts);
+  readFunctions(module, facts);
+  readShape(module, facts);
+
+  PassManager passes(module.getContext());
+  StageOptions stages = cpu::stageOptionsOf(options, options.weights.value_or(cpu::checkpointPrecision(module)));
+  if (llvm::Error error = StageTable::graphStages().buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
+    return std::move(error);
+  FirstDiagnostic first(*module.getContext(), facts.name);
+  if (failed(passes.run(module)))
+    return first.take("cannot be taken to stage kernels");
+  readKernels(module, facts);
+  return facts;
+}
+
+static llvm::json::Object countsJson(const std::map<std::string, int64_t> &counts) {
+  llvm::json::Object object;
+  for (const auto &[name, count] : counts)
+    object[name] = count;
+  return object;
+}
+
+llvm::json::Object toJson(const ModelFacts &facts) {
+  llvm::json::Object functions, kernels;
+  for (const auto &[name, function] : facts.functions)
+    functions[llvm::json::fixUTF8(name)] = llvm::json::Object{{"calls", function.calls}, {"ops", countsJson(function.ops)}};
+  for (const auto &[name, counts] : facts.kernels)
+    kernels[llvm::json::fixUTF8(name)] = countsJson(counts);
+  return llvm::json::Object{{"name", llvm::json::fixUTF8(facts.name)},
+                            {"family", llvm::json::fixUTF8(facts.family)},
+                            {"context", facts.context},
+                            {"vocab", facts.vocab},
+                            {"hidden", facts.hidden},
+                            {"layers", facts.layers},
+                            {"heads", facts.heads},
+                            {"kv_heads", facts.kvHeads},
+                            {"head_dim", facts.headDim},
+                            {"tensors", facts.tensors},
+                            {"parameters", facts.parameters},
+                            {"weights", facts.weights},
+                            {"weight_bytes", facts.storedBytes},
+                            {"kv", facts.kv},
+                            {"cache_bytes_per_token", facts.cachePerToken},
+                            {"target", facts.target},
+                            {"functions", std::move(functions)},
+                            {"kernels", std::move(kernels)}};
+}
+
+/// "3.21 MiB".
+static std::string bytesText(double bytes) {
+  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
+    bytes /= 1024;
+  return llvm::formatv(unit == 0 ? "{0:f0} {1}" : "{0:f2} {1}", bytes, units[unit]);
+}
+
+static std::string countsText(const std::map<std::string, int64_t> &counts) {
+  std::string text;
+  for (const auto &[name, count] : counts)
+    text += (text.empty() ? "" : ", ") + name + (count > 1 ? " x " + std::to_string(count) : "");
+  return text;
+}
+
+std::string toText(const ModelFacts &facts) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  auto line = [&](llvm::StringRef name, const llvm::Twine &value) { out << llvm::formatv("{0,-14}", name) << value << "\n"; };
+  line("model", facts.name + (facts.family.empty() ? "" : " (" + facts.family + ")"));
+  line("context", llvm::Twine(facts.context) + " positions");
+  line("vocabulary", llvm::Twine(facts.vocab));
+  line("shape", llvm::Twine(facts.layers) + " layers, hidden " + llvm::Twine(facts.hidden) + ", " + llvm::Twine(facts.heads) +
+                    " heads on " + llvm::Twine(facts.kvHeads) + " key/value heads of " + llvm::Twine(facts.headDim));
+  line("parameters", llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " weights");
+  line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" + facts.weights + "), " +
+                      bytesText(static_cast<double>(facts.cachePerToken)) + " of cache per token (" + facts.kv + ")");
+  for (const auto &[name, function] : facts.functions) {
+    line(name, function.calls > 0 ? llvm::Twine(function.calls) + " layers" : llvm::Twine("entry"));
+    line("", countsText(function.ops));
+  }
+  out << "kernels for " << facts.target << "\n";
+  for (const auto &[name, counts] : facts.kernels)
+    line("  " + name, "  " + countsText(counts));
+  return text;
+}
+
+} // namespace mica::tool

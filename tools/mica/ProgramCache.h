@@ -1,0 +1,37 @@
+//===- ProgramCache.h - compiled programs, kept ---------------------------------------===//
+#ifndef MICA_TOOLS_MICA_PROGRAMCACHE_H
+#define MICA_TOOLS_MICA_PROGRAMCACHE_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+
+namespace mica::tool {
+
+/// A folder of programs, one per key, bounded in size: those unused for the longest time go first.
+class ProgramCache {
+public:
+  /// $XDG_CACHE_HOME/mica, or ~/.cache/mica. The bound is 16 GiB, or $MICA_CACHE_BYTES.
+  static llvm::Expected<ProgramCache> open();
+  ProgramCache(std::string folder, uint64_t bound) : folder(std::move(folder)), bound(bound) {}
+
+  /// The path of the program `key`. Where it is not there yet, `make` writes it to the path that it is given; a second process that
+  /// wants the same program waits meanwhile.
+  llvm::Expected<std::string> get(llvm::StringRef key, llvm::function_ref<llvm::Error(llvm::StringRef path)> make);
+
+private:
+  void evict(llvm::StringRef keep) const;
+
+  std::string folder;
+  uint64_t bound; ///< bytes
+};
+
+/// XXH3-64 in hexadecimal over what decides the program: names and bytes of the model's files, and `options`.
+llvm::Expected<std::string> cacheKey(llvm::StringRef model, llvm::StringRef options);
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_MICA_PROGRAMCACHE_H

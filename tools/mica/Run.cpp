@@ -1,0 +1,68 @@
+//===- Run.cpp - mica run ---------------------------------------------------------------===//
+
+#include "tools/mica/Commands.h"
+#include "tools/mica/ProgramCache.h"
+#include "tools/mica/Support.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cerrno>
+#include <cstring>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+/// Everything besides the model's files that decides the program, launcher included.
+static std::string optionsText(const ModelArguments &arguments, const cpu::CompileOptions &options) {
+  std::string text;
+  raw_string_ostream(text) << MICA_VERSION << "|" << arguments.weights << "|" << arguments.kv << "|" << arguments.maxSeq << "|"
+                           << options.target.cpu << "|" << options.target.featureString();
+  return text;
+}
+
+/// The program's name as people see it in a list of processes, before its key.
+static std::string nameOf(StringRef model) {
+  SmallString<64> path(model);
+  sys::path::remove_dots(path, /*remove_dot_dot=*/true);
+  std::string name;
+  for (char c : sys::path::stem(path))
+    name += isAlnum(c) || c == '-' || c == '_' ? c : '_';
+  return name.empty() ? "model" : name.substr(0, 64);
+}
+
+static Expected<std::string> findProgram(const RunArguments &arguments, const char *argv0) {
+  Expected<cpu::CompileOptions> options = arguments.model.resolve();
+  if (!options)
+    return options.takeError();
+  Expected<std::string> launcher = launcherPath(argv0);
+  if (!launcher)
+    return launcher.takeError();
+  options->launcher = *launcher;
+  Expected<std::string> key = cacheKey(arguments.model.model, optionsText(arguments.model, *options));
+  if (!key)
+    return key.takeError();
+  Expected<ProgramCache> cache = ProgramCache::open();
+  if (!cache)
+    return cache.takeError();
+  return cache->get(nameOf(arguments.model.model) + "-" + *key, [&](StringRef path) -> Error {
+    return compileModel(arguments.model, *options, path, /*verbose=*/false).takeError();
+  });
+}
+
+int runRun(const RunArguments &arguments, const char *argv0) {
+  Expected<std::string> program = findProgram(arguments, argv0);
+  if (!program)
+    return report(arguments.model.model, program.takeError());
+  std::vector<char *> words = {program->data()};
+  for (const std::string &argument : arguments.programArguments)
+    words.push_back(const_cast<char *>(argument.c_str()));
+  words.push_back(nullptr);
+  ::execv(program->c_str(), words.data());
+  return report(createStringError(*program + ": cannot be started (" + std::strerror(errno) + ")"));
+}
+
+} // namespace mica::tool

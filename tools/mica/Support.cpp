@@ -1,0 +1,68 @@
+//===- Support.cpp - errors, places, progress ----------------------------------------===//
+
+#include "tools/mica/Support.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+/// One line: control characters escaped, a final newline dropped.
+static std::string oneLine(StringRef text) {
+  std::string line;
+  for (char c : text.rtrim("\n")) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      line += formatv("\\x{0:x-2}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      line += c;
+  }
+  return line;
+}
+
+int report(Error error) {
+  errs() << "mica: error: " << oneLine(toString(std::move(error))) << "\n";
+  return kFailed;
+}
+
+int report(StringRef file, Error error, StringRef otherFile) {
+  std::string message = toString(std::move(error));
+  bool named = StringRef(message).starts_with(file) || (!otherFile.empty() && StringRef(message).starts_with(otherFile));
+  return report(createStringError(named ? message : (file + ": " + message).str()));
+}
+
+Expected<std::string> launcherPath(const char *argv0) {
+  std::string tool = sys::fs::getMainExecutable(argv0, reinterpret_cast<void *>(&launcherPath));
+  SmallString<128> path(sys::path::parent_path(sys::path::parent_path(tool)));
+  sys::path::append(path, "lib", "mica", "mica-launcher");
+  if (!sys::fs::exists(path))
+    return createStringError(Twine(path) + ": is missing, build the target mica-launcher or install Mica again");
+  return path.str().str();
+}
+
+ProgressBar::ProgressBar() : terminal(isatty(STDERR_FILENO)) {}
+
+ProgressBar::~ProgressBar() {
+  if (shown)
+    errs() << "\r\x1b[K";
+}
+
+void ProgressBar::show(StringRef what, double share) {
+  int percent = static_cast<int>(share * 100);
+  if (!terminal || (percent == lastPercent && what == last))
+    return;
+  lastPercent = percent;
+  last = what.str();
+  shown = true;
+  constexpr int width = 30;
+  int full = percent * width / 100;
+  errs() << "\r\x1b[K" << std::string(full, '#') << std::string(width - full, '.') << formatv(" {0,3} % ", percent) << what;
+}
+
+} // namespace mica::tool

@@ -1,0 +1,39 @@
+//===- Support.h - errors, places, progress ------------------------------------------===//
+#ifndef MICA_TOOLS_MICA_SUPPORT_H
+#define MICA_TOOLS_MICA_SUPPORT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace mica::tool {
+
+/// Exit statuses of every command.
+inline constexpr int kDone = 0, kFailed = 1, kUsage = 2;
+
+/// Prints `mica: error: MESSAGE` on one line to stderr, control characters escaped. Returns kFailed.
+int report(llvm::Error error);
+/// The same, with `file: ` before a message that does not begin with the path of a file in question.
+int report(llvm::StringRef file, llvm::Error error, llvm::StringRef otherFile = {});
+
+/// The launcher that programs begin with: ../lib/mica/mica-launcher beside the tool.
+llvm::Expected<std::string> launcherPath(const char *argv0);
+
+/// A bar on a terminal; silent elsewhere. Removed when done.
+class ProgressBar {
+public:
+  ProgressBar();
+  ~ProgressBar();
+  /// `what` is going on and `share` of it, in [0, 1], is done.
+  void show(llvm::StringRef what, double share);
+
+private:
+  bool terminal, shown = false;
+  int lastPercent = -1;
+  std::string last;
+};
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_MICA_SUPPORT_H
