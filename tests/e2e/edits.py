@@ -1,0 +1,40 @@
+"""Edits of the text of stage `model`, as a person would make them."""
+
+import re
+
+
+def eps(text):
+    """1e-5 for 1e-6 and the reverse."""
+    return re.sub(r"eps\(([^)]*)\)", lambda m: "eps(1.0e-06)" if float(m[1]) > 2e-6 else "eps(1.0e-05)", text)
+
+
+def pairing(text):
+    """The other pairing in every rope."""
+    swap = {"half": "interleaved", "interleaved": "half"}
+    return re.sub(r"(= mica\.rope %\S+, %\S+ )(half|interleaved)\b", lambda m: m[1] + swap[m[2]], text)
+
+
+def theta(text, value):
+    return re.sub(r"theta\([^)]*\)", f"theta({value:.6e})", text)
+
+
+def gate_normalisation(text):
+    """Weights of chosen experts normalised where they were not, and the reverse."""
+
+    def flip(match):
+        line = match[0]
+        if " normalize" in line:
+            return line.replace(" normalize", "")
+        return re.sub(r"(k\(\d+\))", r"\1 normalize", line, count=1)
+
+    return re.sub(r".*= mica\.moe_gate .*", flip, text)
+
+
+def without_layer_call(text, index):
+    """@main without its call number `index`: what went into the layer goes into the next."""
+    call = list(re.finditer(r"^ *(%\S+):3 = call @\w+\((%\S+), (%\S+), (%\S+), .*\n", text, re.MULTILINE))[index]
+    result, inputs = call[1], call.groups()[1:]
+    text = text[:call.start()] + text[call.end():]
+    # Names of values are the function's own: those of @main come last.
+    head, main = text[:text.index("func.func @main(")], text[text.index("func.func @main("):]
+    return head + re.sub(re.escape(result) + r"#(\d)", lambda m: inputs[int(m[1])], main)

@@ -1,0 +1,173 @@
+"""Compiles models, runs the programs and compares what they compute."""
+
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDENS = ROOT / "tests/goldens"
+BUNDLED = ROOT / "tests/models"
+SHARED = ROOT / "../shared"
+SECONDS = 120
+
+# Set by run.py.
+mica = None
+scratch = None
+
+_locks, _lock = {}, threading.Lock()
+
+
+def shared(path):
+    """A file of the optional test data; skips the test where that is absent."""
+    full = SHARED / path
+    if not full.exists():
+        raise unittest.SkipTest(f"needs {full}, which is not there")
+    return full
+
+
+def folder(name):
+    """A new folder below the run's temporary one."""
+    return tempfile.mkdtemp(prefix=name + "-", dir=scratch)
+
+
+def execute(command, env=None, stdin=None, check=True, seconds=SECONDS):
+    """Runs a command; its exit status must be 0 unless `check` is false."""
+    done = subprocess.run([str(c) for c in command], env={**os.environ, **(env or {})}, input=stdin,
+                          stdin=None if stdin is not None else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=seconds, check=False)
+    if check and done.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))[:300]}\nexit status {done.returncode}\n"
+                             f"{done.stderr.decode('utf-8', 'replace')[-2000:]}")
+    return done
+
+
+def once(key, make):
+    """What `make()` gives, computed once per run for each key, also with tests in parallel."""
+    with _lock:
+        entry = _locks.setdefault(key, [threading.Lock(), None])
+    with entry[0]:
+        if entry[1] is None:
+            try:
+                entry[1] = (make(), None)
+            except Exception as error:  # pylint: disable=broad-except
+                entry[1] = (None, error)
+    value, error = entry[1]
+    if error:
+        raise error
+    return value
+
+
+def compile_file(model, *options, emit="exe"):
+    """Compiles to a file, once per run for each model and options; gives its path and `--json`."""
+
+    def make():
+        name = hashlib.sha256(repr((str(model), options, emit)).encode()).hexdigest()[:16]
+        output = os.path.join(scratch, f"{pathlib.Path(model).stem}-{name}.{emit}")
+        done = execute([mica, "compile", model, "-o", output, "--emit", emit, "--json", *options])
+        return output, json.loads(done.stdout)
+
+    return once((str(model), options, emit), make)
+
+
+def emit(model, stage, *options):
+    """The text of a stage."""
+    return pathlib.Path(compile_file(model, *options, emit=stage)[0]).read_text(encoding="utf-8")
+
+
+def compile_ir(text, weights):
+    """A program from the IR `text` with the weights of the folder `weights` and no config.json."""
+    place = pathlib.Path(folder("ir"))
+    os.symlink(os.path.realpath(os.path.join(weights, "model.safetensors")), place / "model.safetensors")
+    (place / "edited.mlir").write_text(text, encoding="utf-8")
+    return Program(compile_file(place / "edited.mlir")[0])
+
+
+def program(model, *options):
+    return Program(compile_file(model, *options)[0])
+
+
+class Program:
+    """A compiled program."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def run(self, *arguments, **how):
+        return execute([self.path, *arguments], **how)
+
+    def generate(self, prompts, n, *arguments, env=None):
+        """Greedy ids of each prompt (lists of ids) and its logits, one array [positions, vocabulary] each.
+
+        `n` ids are made per sequence, end tokens notwithstanding.
+        """
+        handle, file = tempfile.mkstemp(suffix=".npy", dir=scratch)
+        os.close(handle)
+        tokens = [a for p in prompts for a in ("--tokens", ",".join(map(str, p)))]
+        done = self.run(*tokens, "-n", n, "--temperature", 0, "--ignore-eos", "--print-tokens", "--logits", file,
+                        *arguments, env=env)
+        ids = [[int(t) for t in line.split(" ")] for line in done.stdout.decode().splitlines()]
+        logits = np.load(file)
+        os.unlink(file)
+        ends = np.cumsum([len(p) + n - 1 for p in prompts])
+        if logits.dtype != np.float32 or len(logits) != ends[-1] or [len(i) for i in ids] != [n] * len(prompts):
+            raise AssertionError(f"{logits.dtype} logits {logits.shape} and ids {ids} for {len(prompts)} prompts, n {n}")
+        return ids, np.split(logits, ends[:-1])
+
+
+def difference(a, b):
+    """max |a - b| / max |b|; infinite where shapes differ or a value is not finite."""
+    if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return np.inf
+    a, b = a.astype("f8"), b.astype("f8")
+    return float(np.abs(a - b).max() / np.abs(b).max())
+
+
+def nmse(a, b):
+    """mean (a - b)^2 / mean b^2."""
+    a, b = a.astype("f8"), b.astype("f8")
+    return float(((a - b) ** 2).mean() / (b ** 2).mean())
+
+
+_figures = []
+
+
+def note(case, text):
+    """A measured figure, printed at the end with the test's name."""
+    with _lock:
+        _figures.append((case.id(), text))
+
+
+def figures():
+    return sorted(_figures)
+
+
+class Case(unittest.TestCase):
+    longMessage = True
+
+    def close(self, a, b, bound, what):
+        """Asserts that difference(a, b) <= bound; notes it."""
+        d = difference(a, b)
+        note(self, f"{what}: {d:.2e} (bound {bound:.0e})")
+        self.assertLessEqual(d, bound, what)
+
+
+def for_each(names, prefix):
+    """A class decorator's helper: turns the method `prefix`(self, name) into one test per name."""
+
+    def decorate(cls):
+        body = getattr(cls, prefix)
+        for name in names:
+            def test(self, name=name):
+                body(self, name)
+            test.__name__ = f"test_{prefix}_{name}".replace("-", "_")
+            setattr(cls, test.__name__, test)
+        return cls
+
+    return decorate

@@ -1,0 +1,148 @@
+"""The backend is what it claims: generated code and oneDNN on packed weights, nothing else."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+
+import harness
+from harness import Case, compile_file, execute, note, program, shared
+
+CONFIG = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 512, "intermediate_size": 1408,
+          "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 2048,
+          "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True}
+MOE = {**CONFIG, "model_type": "minimind", "use_moe": True, "n_routed_experts": 4, "n_shared_experts": 1,
+       "num_experts_per_tok": 2, "norm_topk_prob": True, "scoring_func": "softmax", "hidden_size": 256,
+       "intermediate_size": 256}
+ALLOWED = {"mica_rt_parallel_for", "mica_rt_matmul", "memcpy", "memset", "memmove"}
+TAGS = {"f32": "BA16a64b", "bf16": "BA16a64b2a"}
+
+
+def checkpoint(config, layers, dtype):
+    """A folder with random weights, written once per run."""
+    tool = shared("tools/make_checkpoint.py")
+
+    def make():
+        target = harness.folder("random")
+        source = os.path.join(target, "source.json")
+        with open(source, "w", encoding="utf-8") as f:
+            json.dump(config, f)
+        subprocess.run([sys.executable, str(tool), source, target, "--layers", str(layers), "--dtype", dtype],
+                       check=True, stdout=subprocess.DEVNULL)
+        return target
+
+    return harness.once(("random", json.dumps(config), layers, dtype), make)
+
+
+def undefined_symbols(path):
+    tool = shutil.which("llvm-nm-22") or shutil.which("llvm-nm") or shutil.which("nm")
+    lines = execute([tool, "-u", path]).stdout.decode().splitlines()
+    return {line.split()[-1] for line in lines if line.strip()}
+
+
+def calls(output):
+    """(creations, executions): the lines of oneDNN's log, without times."""
+    found = {"create": [], "exec": []}
+    for line in output.decode().splitlines():
+        match = re.match(r"onednn_verbose,.*?(?:primitive,)?(create:cache_miss|create:cache_hit|create|exec),(cpu,.*),[^,]*$",
+                         line)
+        if match:
+            found[match[1].split(":")[0]].append(match[2])
+    return found["create"], found["exec"]
+
+
+def prompt(n):
+    return ",".join(str(3 + i * 7 % 2000) for i in range(n))
+
+
+def two_layers(name):
+    return harness.GOLDENS / "models" / name
+
+
+@harness.for_each(("f32", "bf16"), "onednn_512")
+@harness.for_each(("f32", "bf16"), "undefined_symbols")
+class Backend(Case):
+    def undefined_symbols(self, weights):
+        names = ("llama-biases", "llama-rope-yarn", "minimind2-moe", "minimind3-dense", "qwen3-moe-mixed")
+        models = [two_layers(n) for n in names] + [harness.BUNDLED / n for n in ("minimind-dense", "minimind-moe")]
+        for model in models:
+            path, _ = compile_file(model, "--weights", weights, emit="obj")
+            symbols = undefined_symbols(path)
+            note(self, f"{model.name}: {' '.join(sorted(symbols))}")
+            self.assertLessEqual(symbols, ALLOWED, model.name)
+            self.assertIn("mica_rt_parallel_for", symbols)
+
+    def onednn_512(self, weights):
+        creations = {}
+        for layers in (4, 8):
+            built = program(checkpoint(CONFIG, layers, weights))
+            log = built.run("--tokens", prompt(512), "-n", 4, "--temperature", 0, "--print-tokens",
+                            env={"ONEDNN_VERBOSE": "all"}).stdout
+            created, executed = calls(log)
+            creations[layers] = created
+            self.assertEqual(len(executed), 4 * layers + 1, "q/k/v, o, gate and up, down; lm_head")
+            for line in executed:
+                self.assertRegex(line, r"^cpu,matmul,brg_matmul:")
+                self.assertIn(f"wei:{weights}::blocked:{TAGS[weights]}::f0", line)
+            self.assertEqual([r for r in executed if ",ref" in r], [])
+            self.assertNotIn(b"cpu,reorder", log)
+            self.assertEqual(sorted(created), sorted(set(executed)), "one primitive per shape and format")
+        note(self, f"{len(creations[4])} primitives created with 4 layers, {len(creations[8])} with 8")
+        self.assertEqual(sorted(creations[4]), sorted(creations[8]))
+
+        built = program(checkpoint(CONFIG, 4, weights))
+        again = calls(built.run("bench", "--prompt", 512, "--gen", 2, "--repeat", 3,
+                                env={"ONEDNN_VERBOSE": "all"}).stdout)
+        self.assertEqual(len(again[0]), len(set(again[0])), "later prompts create nothing")
+        self.assertGreaterEqual(len(again[1]), 3 * 4 * 4)
+        self.assertGreaterEqual(len(set(again[0])), 4)
+        chunks = calls(built.run("--tokens", prompt(1024), "-n", 1, "--prefill-chunk", 512, "--print-tokens",
+                                 env={"ONEDNN_VERBOSE": "all"}).stdout)
+        self.assertEqual(sorted(chunks[0]), sorted(creations[4]), "the second piece of 512 creates nothing")
+
+    def test_no_cache_is_copied(self):
+        """No memref.copy and nothing of the size of a cache is allocated in stage loops."""
+        for name in ("llama-gqa", "minimind2-moe", "minimind3-dense"):
+            text = harness.emit(two_layers(name), "loops")
+            self.assertNotIn("memref.copy", text, name)
+            self.assertNotIn("linalg.copy", text, name)
+            self.assertNotIn("memref.alloc(", text, name)
+            self.assertIn("mica_rt_parallel_for", text) if "mica_rt_parallel_for" in text else self.assertIn("exec.", text)
+
+
+def text_size(path):
+    """Bytes of executable sections of an ELF64 object."""
+    data = np.fromfile(path, "u1").tobytes()
+    table = int.from_bytes(data[0x28:0x30], "little")
+    size, count = (int.from_bytes(data[a:a + 2], "little") for a in (0x3A, 0x3C))
+    total = 0
+    for i in range(count):
+        header = data[table + i * size:table + (i + 1) * size]
+        if int.from_bytes(header[8:16], "little") & 4:
+            total += int.from_bytes(header[32:40], "little")
+    return total
+
+
+class Depth(Case):
+    def test_code_does_not_grow_with_layers(self):
+        config = {**CONFIG, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "vocab_size": 256}
+        for weights in ("f32", "bf16"):
+            sizes, seconds = {}, {}
+            for layers in (8, 64):
+                path, report = compile_file(checkpoint(config, layers, weights), emit="obj")
+                sizes[layers] = text_size(path)
+                seconds[layers] = sum(s["seconds"] for s in report["stages"])
+            note(self, f"{weights}: {sizes[8]} and {sizes[64]} bytes of code, {seconds[8]:.2f} s and {seconds[64]:.2f} s "
+                       "to generate for 8 and 64 layers (10 % allowed in size)")
+            self.assertGreater(sizes[8], 1000)
+            self.assertLess(abs(sizes[64] / sizes[8] - 1), 0.1)
+
+    def test_mixtures_do_not_grow_either(self):
+        config = {**MOE, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "vocab_size": 256}
+        sizes = [text_size(compile_file(checkpoint(config, n, "bf16"), emit="obj")[0]) for n in (4, 32)]
+        note(self, f"{sizes[0]} and {sizes[1]} bytes of code for 4 and 32 sparse layers")
+        self.assertLess(abs(sizes[1] / sizes[0] - 1), 0.1)

@@ -1,0 +1,63 @@
+"""Steps and batches: however a prompt is cut and with whatever others it is computed, the logits are the same."""
+
+import numpy as np
+
+import checkpoint
+import harness
+from harness import Case, GOLDENS, program, shared
+from test_goldens import Golden
+
+MODELS = ("llama-gqa", "minimind1-dense", "minimind2-dense-yarn-long", "minimind2-moe", "minimind3-dense",
+          "minimind3-moe", "qwen3-moe-mixed")
+
+
+def longest(model, n):
+    """`n`, or what the model's context has room for."""
+    config = checkpoint.config_of(folder_of(model))
+    return min(n, config.get("max_position_embeddings") or config["max_seq_len"])
+
+
+def prompt_of(model, n):
+    """`n` ids for a golden model or for stories260K (512 ids)."""
+    vocabulary = 512 if model == "stories260K" else 64
+    return np.random.default_rng(n).integers(3, vocabulary, n).tolist()
+
+
+def folder_of(model):
+    return shared("models/stories260K") if model == "stories260K" else GOLDENS / "models" / model
+
+
+@harness.for_each(MODELS + ("stories260K",), "prefill_in_pieces")
+@harness.for_each(MODELS + ("stories260K",), "prefill_then_single_steps")
+@harness.for_each(MODELS + ("stories260K",), "batch_equals_alone")
+class Steps(Case):
+    def prefill_in_pieces(self, model):
+        """Chunks of one row are single steps; others end in the middle of a block of the cache, or just before."""
+        n = longest(model, 100)
+        prompt, built = prompt_of(model, n), program(folder_of(model), "--weights", "f32")
+        _, whole = built.generate([prompt], 1)
+        for chunk in (1, 2, 17, n // 2, 63, n - 1):
+            ids, rows = built.generate([prompt], 1, "--prefill-chunk", chunk)
+            self.close(rows[0], whole[0], 1e-5, f"chunks of {chunk}")
+
+    def prefill_then_single_steps(self, model):
+        """n ids at once, against k at once and the rest generated: the greedy continuation is fed again as a prompt."""
+        n = longest(model, 90)
+        built = program(folder_of(model), "--weights", "f32")
+        for k in (1, n // 2, n - 1):
+            start = prompt_of(model, n)[:k]
+            ids, steps = built.generate([start], n - k + 1)
+            _, whole = built.generate([start + ids[0][:-1]], 1)
+            self.assertEqual(len(steps[0]), n)
+            self.close(steps[0], whole[0], 1e-5, f"prefill of {k}, then {n - k} steps")
+            self.assertEqual([int(i) for i in whole[0][k - 1:].argmax(axis=1)], ids[0], f"k = {k}")
+
+    def batch_equals_alone(self, model):
+        built = program(folder_of(model), "--weights", "f32")
+        prompts = [prompt_of(model, n) for n in (37, 5, longest(model, 90) - 20)]
+        for chunk in ((), ("--prefill-chunk", 16)):
+            ids, rows = built.generate(prompts, 20, *chunk)
+            for i, prompt in enumerate(prompts):
+                alone, row = built.generate([prompt], 20)
+                self.assertEqual(ids[i], alone[0], f"sequence {i} {chunk}")
+                self.close(rows[i], row[0], 1e-5, f"sequence {i} of three {' '.join(map(str, chunk))}")

@@ -1,0 +1,70 @@
+"""Programs for other CPUs than this one."""
+
+import shutil
+import unittest
+
+import numpy as np
+
+import checkpoint
+import harness
+from harness import BUNDLED, Case, GOLDENS, program, shared
+from test_goldens import Golden
+
+AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+
+
+@harness.for_each(("llama-biases", "minimind2-moe", "minimind3-dense", "qwen3-moe-mixed"), "avx2_golden")
+@harness.for_each(("minimind-dense", "minimind-moe"), "avx2_bundled")
+class Targets(Case):
+    def avx2_golden(self, name):
+        g = Golden(name)
+        built = program(g.folder, "--target", "x86-64-v3")
+        _, rows = built.generate([g.prompt], 1, env=AVX2)
+        self.close(rows[0], g.logits, 1e-5, "logits")
+        ids, _ = built.generate([g.prompt], len(g.greedy), env=AVX2)
+        self.assertEqual(ids, [g.greedy])
+
+    def avx2_bundled(self, name):
+        """Same ids as the native program in both precisions, from a prompt of many rows."""
+        prompt = np.random.default_rng(1).integers(3, 500, 150).tolist()
+        for weights in ("f32", "bf16"):
+            native = program(BUNDLED / name, "--weights", weights)
+            other = program(BUNDLED / name, "--weights", weights, "--target", "x86-64-v3")
+            expected, rows = native.generate([prompt], 16)
+            ids, others = other.generate([prompt], 16, env=AVX2)
+            self.close(others[0], rows[0], 1e-5 if weights == "f32" else 2e-2, f"{weights} logits against native")
+            self.assertEqual(ids, expected, weights)
+
+    def test_avx2_stories(self):
+        folder = shared("models/stories260K")
+        for weights in ("f32", "bf16"):
+            native = program(folder, "--weights", weights)
+            other = program(folder, "--weights", weights, "--target", "x86-64-v3")
+            expected, _ = native.generate([[1]], 256)
+            ids, _ = other.generate([[1]], 256, env=AVX2)
+            self.assertEqual(ids, expected, weights)
+
+    def refused(self, built, cpu, *words):
+        emulator = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
+        if not emulator:
+            raise unittest.SkipTest("needs qemu-x86_64, which is not there")
+        done = harness.execute([emulator, "-cpu", cpu, built.path, "--tokens", "1,5", "-n", "1"], check=False)
+        error = done.stderr.decode()
+        self.assertEqual((done.returncode, done.stdout), (1, b""), error)
+        self.assertEqual(error.count("\n"), 1, error)
+        self.assertTrue(error.startswith("mica: error: "), error)
+        for word in words:
+            self.assertIn(word, error)
+
+    def test_native_refuses_an_old_cpu(self):
+        self.refused(program(GOLDENS / "models/llama-gqa"), "Nehalem", "Nehalem", "avx2", "--target")
+
+    def test_v3_refuses_an_old_cpu(self):
+        self.refused(program(GOLDENS / "models/llama-gqa", "--target", "x86-64-v3"), "Nehalem", "x86-64-v3", "avx2")
+
+    def test_unknown_target(self):
+        done = harness.execute([harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o",
+                                harness.folder("target") + "/out", "--target", "pentium-pro-max"], check=False)
+        self.assertIn(done.returncode, (1, 2))
+        self.assertIn("pentium-pro-max", done.stderr.decode())
+        self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
