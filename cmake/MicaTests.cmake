@@ -27,5 +27,5 @@ function(mica_add_unit_test name)
     MICA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" MICA_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   add_dependencies(mica-unit-tests ${name})
   # Discovery at test time, so that building does not run half-linked programs.
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300 PROPERTIES LABELS unit)
 endfunction()

@@ -80,6 +80,21 @@ def ExpandBf16Pass : Pass<"cpu-expand-bf16"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
 }
 
+def Bf16AsIntegersPass : Pass<"cpu-bf16-as-integers", "::mlir::ModuleOp"> {
+  let summary = "replace the type bf16 by i16";
+  let description = [{
+    Runs in the LLVM dialect for targets without AVX512_BF16, after `cpu-expand-bf16`: values of bf16 are only moved there, but
+    LLVM would take the elements of a masked store through f32 and round them back by a function call. Fails, naming the op, where
+    something still computes with bf16.
+
+    ```mlir
+    %v = llvm.load %p : !llvm.ptr -> vector<16xbf16>
+    // becomes
+    %v = llvm.load %p : !llvm.ptr -> vector<16xi16>
+    ```
+  }];
+}
+
 def HoistAllocasPass : Pass<"cpu-hoist-allocas"> {
   let summary = "move stack buffers to their function's entry";
   let description = [{

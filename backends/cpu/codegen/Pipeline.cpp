@@ -24,7 +24,7 @@ static void addSimplifyingPasses(OpPassManager &passes) {
   passes.addPass(createSCFToControlFlowPass());
 }
 
-static void addConversionPasses(OpPassManager &passes) {
+static void addConversionPasses(OpPassManager &passes, const TargetDescription &target) {
   ConvertVectorToLLVMPassOptions vector;
   vector.x86Vector = true;
   passes.addPass(createConvertVectorToLLVMPass(vector));
@@ -35,6 +35,8 @@ static void addConversionPasses(OpPassManager &passes) {
   passes.addPass(createFinalizeMemRefToLLVMConversionPass());
   passes.addPass(createConvertFuncToLLVMPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
+  if (!target.avx512Bf16)
+    passes.addPass(createBf16AsIntegersPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createReconcileUnrealizedCastsPass());
@@ -48,7 +50,7 @@ void addLoopsToLlvmPasses(OpPassManager &passes, const TargetDescription &target
   if (!target.avx512Bf16)
     passes.addPass(createExpandBf16Pass());
   addSimplifyingPasses(passes);
-  addConversionPasses(passes);
+  addConversionPasses(passes, target);
   passes.addPass(createCheckLlvmPass());
 }
 

@@ -47,7 +47,6 @@ func.func @used_after(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache
   %copy = memref.alloc(%n, %n) : !cache
   // expected-error @+1 {{a key/value cache would be copied here}}
   memref.copy %cache, %copy : !cache to !cache
-  // expected-note @+2 {{for this append (append)}}
   // expected-note @+1 {{for this append (append)}}
   exec.launch @append tasks(%one) ins(%x : memref<?x16xf32>) outs(%copy : !cache)
   return %cache : !cache

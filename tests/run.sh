@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Installs and builds what is missing, then runs every test: GoogleTest and the replay of fuzz corpora (ctest), lit, and the
+# end-to-end tests. Quiet where all is well; failures are printed in full. The last line reads `N passed, N failed, N skipped`;
+# the exit status is 0 only if nothing failed.
+#
+#   MICA_BUILD_DIR   the build folder (default: build/release)
+#   MICA_JOBS        how many things happen at once (default: the number of processors)
+set -uo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+cd "$here"
+export HOME=${HOME:-/root}
+export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}
+build=${MICA_BUILD_DIR:-$here/build/release}
+jobs=${MICA_JOBS:-$(nproc)}
+results=$build/test-results
+
+# step "what it does" LOG command...: quiet; on failure the log is printed and this script ends.
+step() {
+  local what=$1 log=$2 start=$SECONDS
+  shift 2
+  echo "== $what"
+  if ! "$@" > "$log" 2>&1 < /dev/null; then
+    cat "$log"
+    echo "mica: error: tests/run.sh: $what failed, see above"
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+  fi
+  echo "   done in $((SECONDS - start)) s"
+}
+
+rm -rf "$results"
+mkdir -p "$results"
+step "packages: installing what is missing" "$results/packages.log" tools/setup/dependencies.sh
+step "oneDNN: building it unless it is there" "$results/onednn.log" tools/setup/onednn.sh
+onednn=$(tools/setup/onednn.sh 2> /dev/null | tail -n 1)
+export MICA_ONEDNN_PREFIX=$onednn
+step "configuring $build" "$results/configure.log" cmake --preset release -B "$build"
+step "building the tools and the tests" "$results/build.log" ninja -C "$build" -j "$jobs" all mica-unit-tests
+
+# Whatever a runner prints goes to its log; what failed is read from the files that it writes.
+echo "== GoogleTest, fuzz corpora, hostile input (ctest)"
+ctest --test-dir "$build" -j "$jobs" --no-tests=error --output-on-failure --timeout 1200 --test-output-size-failed 100000 \
+  --output-junit "$results/ctest.xml" > "$results/ctest.log" 2>&1 < /dev/null
+ctest_status=$?
+echo "== lit"
+LIT_OPTS="--xunit-xml-output=$results/lit.xml -j $jobs" ninja -C "$build" check-mica > "$results/lit.log" 2>&1 < /dev/null
+lit_status=$?
+echo "== end to end, through compiled programs"
+python3 tests/e2e/run.py --mica "$build/bin/mica" --junit "$results/e2e.xml" -j "$jobs" > "$results/e2e.log" 2>&1 < /dev/null
+e2e_status=$?
+
+python3 tests/tools/count_results.py \
+  ctest "$ctest_status" "$results/ctest.xml" "$results/ctest.log" \
+  lit "$lit_status" "$results/lit.xml" "$results/lit.log" \
+  e2e "$e2e_status" "$results/e2e.xml" "$results/e2e.log"

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Adds up what test runners wrote: count_results.py (NAME STATUS JUNIT.xml LOG)...
+
+Prints every failure in full, every skipped test with its reason, and ends with `N passed, N failed, N skipped`. A runner
+that exits with a status other than 0 without a failed test of its own, or that writes no results, counts as one failure.
+"""
+import sys
+import xml.etree.ElementTree as ElementTree
+
+# Why ctest leaves out a test on purpose; any other reason ("Unable to find executable") is a failure.
+SKIPS_OF_CTEST = ("SKIP_REGULAR_EXPRESSION_MATCHED", "SKIP_RETURN_CODE", "Disabled")
+
+
+def outcome(runner, case):
+    """(passed|failed|skipped, what is to be printed) of one <testcase>."""
+    for kind in ("failure", "error"):
+        if (failure := case.find(kind)) is not None:
+            parts = [failure.text, case.findtext("system-out"), failure.get("message")]
+            return "failed", "\n".join(part for part in parts if part)
+    if (skipped := case.find("skipped")) is not None:
+        reason = skipped.get("message", "")
+        if runner.startswith("ctest"):
+            if not reason.startswith(SKIPS_OF_CTEST):
+                return "failed", reason
+            lines = (case.findtext("system-out") or reason).splitlines()
+            reason = next((line.strip() for line in lines if "SKIPPED:" in line), lines[0] if lines else "")
+        return "skipped", reason
+    return "passed", ""
+
+
+def read(runner, path):
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        kind, text = outcome(runner, case)
+        counts[kind] += 1
+        name = case.get("name") if runner.startswith("ctest") else f"{case.get('classname')}/{case.get('name')}"
+        if kind == "failed":
+            print(f"-- FAILED {runner}: {name}\n{text}\n")
+        elif kind == "skipped":
+            print(f"-- skipped {runner}: {name}: {text}")
+    return counts
+
+
+def main(arguments):
+    total = {"passed": 0, "failed": 0, "skipped": 0}
+    for runner, status, path, log in zip(*[iter(arguments)] * 4):
+        try:
+            counts = read(runner, path)
+        except (OSError, ElementTree.ParseError) as error:
+            counts = {"passed": 0, "failed": 0, "skipped": 0}
+            print(f"-- {runner} wrote no results: {error}")
+        if int(status) != 0 and counts["failed"] == 0:
+            counts["failed"] = 1
+            with open(log, errors="replace") as text:
+                print(f"-- FAILED {runner}: exit status {status}\n{text.read()}")
+        print(f"{runner}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+        for kind, count in counts.items():
+            total[kind] += count
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+    return 1 if total["failed"] or not total["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 to text on the screen: installs what is missing, builds the compiler, compiles a small bundled
+# model to one executable and runs it. What is already done is skipped; a second run takes seconds.
+# Without root it names the packages to install and stops.
+#
+#   MICA_BUILD_DIR   the build folder (default: build/release)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export HOME=${HOME:-/root}
+export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}
+build=${MICA_BUILD_DIR:-build/release}
+model=tests/models/minimind-dense
+program=$build/demo/minimind-dense
+mkdir -p "$build"
+
+# quietly LOG command...: on a terminal the command speaks for itself; else only what went wrong is shown.
+quietly() {
+  local log=$1
+  shift
+  if [ -t 1 ]; then
+    "$@"
+  elif ! "$@" > "$log" 2>&1; then
+    cat "$log"
+    return 1
+  fi
+}
+
+tools/setup/dependencies.sh
+MICA_ONEDNN_PREFIX=$(tools/setup/onednn.sh)
+export MICA_ONEDNN_PREFIX
+
+if [ -f "$build/build.ninja" ]; then
+  echo "== configure: done before in $build"
+else
+  echo "== configure: CMake writes $build"
+  quietly "$build/configure.log" cmake --preset release -B "$build"
+fi
+
+if ninja -C "$build" -n mica mica-launcher | grep -q 'no work to do'; then
+  echo "== build: $build/bin/mica is up to date"
+else
+  echo "== build: the compiler and the launcher that its programs begin with (some minutes)"
+  quietly "$build/build.log" ninja -C "$build" mica mica-launcher
+fi
+
+if [ -x "$program" ] && [ -z "$(find "$build/bin/mica" "$build/lib/mica/mica-launcher" "$model" -newer "$program" -type f)" ]; then
+  echo "== compile: $program is up to date"
+else
+  echo "== compile: mica compile $model -o $program"
+  mkdir -p "$(dirname "$program")"
+  "$build/bin/mica" compile "$model" -o "$program"
+fi
+
+echo "== run: a program of $(du -h "$program" | cut -f1)B that needs neither Mica nor the model's folder"
+for prompt in $'Q: 27 + 15 = ?\nA:' $'sort: d b a c\n->' 'count from 7 to 12:'; do
+  printf '\n$ %s -p %q --temperature 0 -n 32\n%s' "$program" "$prompt" "$prompt"
+  "$program" -p "$prompt" --temperature 0 -n 32
+done
