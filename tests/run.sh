@@ -46,10 +46,10 @@ echo "== lit"
 LIT_OPTS="--xunit-xml-output=$results/lit.xml -j $jobs" ninja -C "$build" check-mica > "$results/lit.log" 2>&1 < /dev/null
 lit_status=$?
 echo "== end to end, through compiled programs"
-python3 tests/e2e/run.py --mica "$build/bin/mica" --junit "$results/e2e.xml" -j "$jobs" > "$results/e2e.log" 2>&1 < /dev/null
+/usr/bin/python3 tests/e2e/run.py --mica "$build/bin/mica" --junit "$results/e2e.xml" -j "$jobs" > "$results/e2e.log" 2>&1 < /dev/null
 e2e_status=$?
 
-python3 tests/tools/count_results.py \
+/usr/bin/python3 tests/tools/count_results.py \
   ctest "$ctest_status" "$results/ctest.xml" "$results/ctest.log" \
   lit "$lit_status" "$results/lit.xml" "$results/lit.log" \
   e2e "$e2e_status" "$results/e2e.xml" "$results/e2e.log"
