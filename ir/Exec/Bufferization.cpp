@@ -13,7 +13,8 @@ using namespace mica::exec;
 
 /// The buffers of `values`; what is no tensor stays as it is.
 static FailureOr<SmallVector<Value>> buffersOf(RewriterBase &rewriter, ValueRange values,
-                                               const BufferizationOptions &options, const BufferizationState &state) {
+                                               const BufferizationOptions &options,
+                                               const BufferizationState &state) {
   SmallVector<Value> buffers;
   for (Value value : values) {
     if (isa<TensorType>(value.getType())) {
@@ -29,16 +30,19 @@ static FailureOr<SmallVector<Value>> buffersOf(RewriterBase &rewriter, ValueRang
 
 namespace {
 
-struct LaunchBufferization : DstBufferizableOpInterfaceExternalModel<LaunchBufferization, LaunchOp> {
-  LogicalResult bufferize(Operation *op, RewriterBase &rewriter, const BufferizationOptions &options,
-                          BufferizationState &state) const {
+struct LaunchBufferization
+    : DstBufferizableOpInterfaceExternalModel<LaunchBufferization, LaunchOp> {
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
     auto launch = cast<LaunchOp>(op);
     FailureOr<SmallVector<Value>> inputs = buffersOf(rewriter, launch.getInputs(), options, state);
-    FailureOr<SmallVector<Value>> outputs = buffersOf(rewriter, launch.getOutputs(), options, state);
+    FailureOr<SmallVector<Value>> outputs =
+        buffersOf(rewriter, launch.getOutputs(), options, state);
     if (failed(inputs) || failed(outputs))
       return failure();
     SmallVector<Value> results(outputs->begin(), outputs->end());
-    // A kernel takes its buffers with dynamic strides, so that views fit as well: cast to what it takes.
+    // A kernel takes its buffers with dynamic strides, so that views fit as well: cast to what it
+    // takes.
     auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
     unsigned argument = 2;
     for (SmallVector<Value> *values : {&*inputs, &*outputs})
@@ -47,21 +51,23 @@ struct LaunchBufferization : DstBufferizableOpInterfaceExternalModel<LaunchBuffe
         if (value.getType() != wanted)
           value = memref::CastOp::create(rewriter, op->getLoc(), wanted, value);
       }
-    LaunchOp::create(rewriter, op->getLoc(), TypeRange(), launch.getKernelAttr(), launch.getTasks(), *inputs, *outputs);
+    LaunchOp::create(rewriter, op->getLoc(), TypeRange(), launch.getKernelAttr(), launch.getTasks(),
+                     *inputs, *outputs);
     replaceOpWithBufferizedValues(rewriter, op, results);
     return success();
   }
 };
 
-struct MatmulBufferization : DstBufferizableOpInterfaceExternalModel<MatmulBufferization, MatmulOp> {
-  LogicalResult bufferize(Operation *op, RewriterBase &rewriter, const BufferizationOptions &options,
-                          BufferizationState &state) const {
+struct MatmulBufferization
+    : DstBufferizableOpInterfaceExternalModel<MatmulBufferization, MatmulOp> {
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
     auto matmul = cast<MatmulOp>(op);
     FailureOr<SmallVector<Value>> buffers = buffersOf(rewriter, op->getOperands(), options, state);
     if (failed(buffers))
       return failure();
-    MatmulOp::create(rewriter, op->getLoc(), Type(), (*buffers)[0], (*buffers)[1], (*buffers)[2], matmul.getAccumulate(),
-                     matmul.getK(), matmul.getN());
+    MatmulOp::create(rewriter, op->getLoc(), Type(), (*buffers)[0], (*buffers)[1], (*buffers)[2],
+                     matmul.getAccumulate(), matmul.getK(), matmul.getN());
     replaceOpWithBufferizedValues(rewriter, op, (*buffers)[2]);
     return success();
   }

@@ -20,7 +20,8 @@ void ExecDialect::initialize() {
 }
 
 /// Buffers among `operands` are read, those among the destinations written.
-static void addEffects(DestinationStyleOpInterface op, SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+static void addEffects(DestinationStyleOpInterface op,
+                       SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
@@ -30,8 +31,12 @@ static void addEffects(DestinationStyleOpInterface op, SmallVectorImpl<MemoryEff
   }
 }
 
-void LaunchOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) { addEffects(*this, effects); }
-void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) { addEffects(*this, effects); }
+void LaunchOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
@@ -41,21 +46,25 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (kernel.getNumResults() != 0)
     return emitOpError() << "launches " << getKernelAttr() << ", which returns values";
   if (expected != given)
-    return emitOpError() << "passes " << given - 2 << " operands to " << getKernelAttr() << ", which takes begin, end and "
-                         << expected - 2;
+    return emitOpError() << "passes " << given - 2 << " operands to " << getKernelAttr()
+                         << ", which takes begin, end and " << expected - 2;
   return success();
 }
 
 LogicalResult MatmulOp::verify() {
   auto x = cast<ShapedType>(getX().getType()), weight = cast<ShapedType>(getWeight().getType()),
        output = cast<ShapedType>(getOutput().getType());
-  if (x.getRank() != 2 || output.getRank() != 2 || weight.getRank() != 4 || !weight.hasStaticShape())
+  if (x.getRank() != 2 || output.getRank() != 2 || weight.getRank() != 4 ||
+      !weight.hasStaticShape())
     return emitOpError("takes x [T, K], a packed weight of rank 4 and an output [T, N]");
   int64_t n = getN(), k = getK();
   if (x.getDimSize(1) != k || output.getDimSize(1) != n)
-    return emitOpError() << "multiplies by [" << n << ", " << k << "], but x is " << x << " and the output " << output;
-  if (weight.getDimSize(0) * weight.getDimSize(2) < n || weight.getDimSize(1) * weight.getDimSize(3) < k)
-    return emitOpError() << "has a packed weight " << weight << " smaller than [" << n << ", " << k << "]";
+    return emitOpError() << "multiplies by [" << n << ", " << k << "], but x is " << x
+                         << " and the output " << output;
+  if (weight.getDimSize(0) * weight.getDimSize(2) < n ||
+      weight.getDimSize(1) * weight.getDimSize(3) < k)
+    return emitOpError() << "has a packed weight " << weight << " smaller than [" << n << ", " << k
+                         << "]";
   if (x.getElementType() != weight.getElementType() || !output.getElementType().isF32())
     return emitOpError("needs x and the weight of one type and an output of f32");
   return success();

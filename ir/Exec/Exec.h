@@ -22,7 +22,8 @@
 
 namespace mica::exec {
 
-/// Attaches the bufferisation interfaces of the exec ops; call before running one-shot bufferisation.
+/// Attaches the bufferisation interfaces of the exec ops; call before running one-shot
+/// bufferisation.
 void registerBufferization(mlir::DialectRegistry &registry);
 
 } // namespace mica::exec

@@ -32,10 +32,12 @@ LogicalResult KvAppendOp::verify() {
   KvCacheType cache = getCache().getType();
   RankedTensorType x = shapeOf(getX());
   if (failed(requireSize(*this, "x", x.getDimSize(1), cache.getHeads(), "heads of the cache")) ||
-      failed(requireSize(*this, "a head of x", x.getDimSize(2), cache.getHeadDim(), "head_dim of the cache")))
+      failed(requireSize(*this, "a head of x", x.getDimSize(2), cache.getHeadDim(),
+                         "head_dim of the cache")))
     return failure();
   if (x.getElementType().getIntOrFloatBitWidth() < cache.getElementType().getIntOrFloatBitWidth())
-    return emitOpError() << "x of " << x.getElementType() << " is narrower than the cache of " << cache.getElementType();
+    return emitOpError() << "x of " << x.getElementType() << " is narrower than the cache of "
+                         << cache.getElementType();
   if (failed(requireSameRows(*this, getX(), getSequences())))
     return failure();
   return requireSameRows(*this, getX(), getPositions());
@@ -45,19 +47,24 @@ LogicalResult KvReadOp::verify() {
   KvCacheType cache = getCache().getType();
   RankedTensorType result = shapeOf(getResult());
   if (result.getElementType() != cache.getElementType())
-    return emitOpError() << "reads " << result.getElementType() << " from a cache of " << cache.getElementType();
-  if (failed(requireSize(*this, "the result", result.getDimSize(2), cache.getHeads(), "heads of the cache")))
+    return emitOpError() << "reads " << result.getElementType() << " from a cache of "
+                         << cache.getElementType();
+  if (failed(requireSize(*this, "the result", result.getDimSize(2), cache.getHeads(),
+                         "heads of the cache")))
     return failure();
-  return requireSize(*this, "a head of the result", result.getDimSize(3), cache.getHeadDim(), "head_dim of the cache");
+  return requireSize(*this, "a head of the result", result.getDimSize(3), cache.getHeadDim(),
+                     "head_dim of the cache");
 }
 
 LogicalResult RepeatKvOp::verify() {
   if (static_cast<int64_t>(getTimes()) < 1)
     return emitOpError() << "repeats at least once, got " << static_cast<int64_t>(getTimes());
   RankedTensorType x = shapeOf(getX()), result = shapeOf(getResult());
-  if (failed(requireSize(*this, "the result", result.getDimSize(2), x.getDimSize(2) * getTimes(), "heads of x times the count")))
+  if (failed(requireSize(*this, "the result", result.getDimSize(2), x.getDimSize(2) * getTimes(),
+                         "heads of x times the count")))
     return failure();
-  return requireSize(*this, "a head of the result", result.getDimSize(3), x.getDimSize(3), "a head of x");
+  return requireSize(*this, "a head of the result", result.getDimSize(3), x.getDimSize(3),
+                     "a head of x");
 }
 
 // repeat_kv by 1 => x.
@@ -70,13 +77,17 @@ OpFoldResult RepeatKvOp::fold(FoldAdaptor) {
 LogicalResult AttentionOp::verify() {
   RankedTensorType q = shapeOf(getQ()), k = shapeOf(getK()), v = shapeOf(getV());
   if (k.getDimSize(2) == 0 || q.getDimSize(1) % k.getDimSize(2) != 0)
-    return emitOpError() << "has " << q.getDimSize(1) << " query heads, no multiple of " << k.getDimSize(2) << " key heads";
+    return emitOpError() << "has " << q.getDimSize(1) << " query heads, no multiple of "
+                         << k.getDimSize(2) << " key heads";
   if (failed(requireSize(*this, "v", v.getDimSize(2), k.getDimSize(2), "heads of k")) ||
       failed(requireSize(*this, "a head of q", q.getDimSize(2), k.getDimSize(3), "a head of k")) ||
-      failed(requireSize(*this, "a head of the result", lastDim(getResult()), v.getDimSize(3), "a head of v")) ||
-      failed(requireSize(*this, "the result", shapeOf(getResult()).getDimSize(1), q.getDimSize(1), "heads of q")))
+      failed(requireSize(*this, "a head of the result", lastDim(getResult()), v.getDimSize(3),
+                         "a head of v")) ||
+      failed(requireSize(*this, "the result", shapeOf(getResult()).getDimSize(1), q.getDimSize(1),
+                         "heads of q")))
     return failure();
-  if (failed(requireSameRows(*this, getQ(), getResult())) || failed(requireSameRows(*this, getQ(), getSequences())) ||
+  if (failed(requireSameRows(*this, getQ(), getResult())) ||
+      failed(requireSameRows(*this, getQ(), getSequences())) ||
       failed(requireSameRows(*this, getQ(), getPositions())))
     return failure();
   if (getWindow() && static_cast<int64_t>(*getWindow()) < 1)

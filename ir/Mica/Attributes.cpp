@@ -22,9 +22,11 @@ LogicalResult LinearScalingAttr::verify(EmitError emitError, FloatAttr factor) {
   return requirePositive(emitError, factor, "factor");
 }
 
-LogicalResult YarnScalingAttr::verify(EmitError emitError, FloatAttr factor, FloatAttr betaFast, FloatAttr betaSlow,
-                                      FloatAttr attentionFactor, int64_t context, int64_t highLimit, bool) {
-  if (failed(requirePositive(emitError, factor, "factor")) || failed(requirePositive(emitError, betaFast, "beta_fast")) ||
+LogicalResult YarnScalingAttr::verify(EmitError emitError, FloatAttr factor, FloatAttr betaFast,
+                                      FloatAttr betaSlow, FloatAttr attentionFactor,
+                                      int64_t context, int64_t highLimit, bool) {
+  if (failed(requirePositive(emitError, factor, "factor")) ||
+      failed(requirePositive(emitError, betaFast, "beta_fast")) ||
       failed(requirePositive(emitError, betaSlow, "beta_slow")) ||
       failed(requirePositive(emitError, attentionFactor, "attention_factor")))
     return failure();
@@ -35,8 +37,10 @@ LogicalResult YarnScalingAttr::verify(EmitError emitError, FloatAttr factor, Flo
   return success();
 }
 
-LogicalResult Llama3ScalingAttr::verify(EmitError emitError, FloatAttr factor, FloatAttr low, FloatAttr high, int64_t context) {
-  if (failed(requirePositive(emitError, factor, "factor")) || failed(requirePositive(emitError, low, "low_freq_factor")) ||
+LogicalResult Llama3ScalingAttr::verify(EmitError emitError, FloatAttr factor, FloatAttr low,
+                                        FloatAttr high, int64_t context) {
+  if (failed(requirePositive(emitError, factor, "factor")) ||
+      failed(requirePositive(emitError, low, "low_freq_factor")) ||
       failed(requirePositive(emitError, high, "high_freq_factor")))
     return failure();
   if (low.getValueAsDouble() >= high.getValueAsDouble())
@@ -46,7 +50,8 @@ LogicalResult Llama3ScalingAttr::verify(EmitError emitError, FloatAttr factor, F
   return success();
 }
 
-LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int64_t depth, int64_t kBlock) {
+LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int64_t depth,
+                                       int64_t kBlock) {
   if (columns <= 0 || depth <= 0 || kBlock <= 0)
     return emitError() << "columns, depth and k_block must be positive";
   if (kBlock % depth != 0)
@@ -60,8 +65,8 @@ LogicalResult KvLayoutAttr::verify(EmitError emitError, KvKind, int64_t block, i
   return success();
 }
 
-LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t heads, int64_t headDim, Type elementType,
-                                  KvLayoutAttr) {
+LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t heads,
+                                  int64_t headDim, Type elementType, KvLayoutAttr) {
   if (layers <= 0 || heads <= 0 || headDim <= 0)
     return emitError() << "a cache needs at least one layer, one head and one element";
   if (!elementType.isF32() && !elementType.isBF16())
@@ -78,9 +83,11 @@ int64_t KvCacheType::getBytesPerPosition() {
   return getLayers() * getHeads() * getHeadDim() * getElementType().getIntOrFloatBitWidth() / 8;
 }
 
-static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta, YarnScalingAttr yarn) {
+static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta,
+                        YarnScalingAttr yarn) {
   auto dimOf = [&](double beta) {
-    return rotaryDim * std::log(yarn.getOriginalContext() / (2 * std::numbers::pi * beta)) / (2 * std::log(theta));
+    return rotaryDim * std::log(yarn.getOriginalContext() / (2 * std::numbers::pi * beta)) /
+           (2 * std::log(theta));
   };
   double low = dimOf(yarn.getBetaFast().getValueAsDouble());
   double high = dimOf(yarn.getBetaSlow().getValueAsDouble());
@@ -96,7 +103,8 @@ static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double t
 
 static double scaleLlama3(double frequency, Llama3ScalingAttr llama3) {
   double factor = llama3.getFactor().getValueAsDouble();
-  double low = llama3.getLowFreqFactor().getValueAsDouble(), high = llama3.getHighFreqFactor().getValueAsDouble();
+  double low = llama3.getLowFreqFactor().getValueAsDouble(),
+         high = llama3.getHighFreqFactor().getValueAsDouble();
   double context = static_cast<double>(llama3.getOriginalContext());
   double wavelength = 2 * std::numbers::pi / frequency;
   if (wavelength > context / low)
@@ -107,11 +115,13 @@ static double scaleLlama3(double frequency, Llama3ScalingAttr llama3) {
   return (1 - smooth) * frequency / factor + smooth * frequency;
 }
 
-SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attribute scaling, float &amplitude) {
+SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attribute scaling,
+                                         float &amplitude) {
   SmallVector<float> result;
   amplitude = 1.0f;
   for (int64_t i = 0; i < rotaryDim / 2; ++i) {
-    double frequency = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotaryDim));
+    double frequency =
+        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotaryDim));
     if (auto linear = dyn_cast_or_null<LinearScalingAttr>(scaling))
       frequency /= linear.getFactor().getValueAsDouble();
     else if (auto yarn = dyn_cast_or_null<YarnScalingAttr>(scaling))

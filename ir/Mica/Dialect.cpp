@@ -12,8 +12,7 @@ using namespace mica;
 #include "ir/Mica/MicaEnums.cpp.inc"
 
 /// An enum attribute as a bare word: `half`.
-template <typename EnumAttrT>
-static ParseResult parseWord(OpAsmParser &parser, EnumAttrT &attr) {
+template <typename EnumAttrT> static ParseResult parseWord(OpAsmParser &parser, EnumAttrT &attr) {
   using Enum = decltype(attr.getValue());
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
@@ -35,7 +34,8 @@ static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
 #include "ir/Mica/MicaAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ir/Mica/MicaTypes.cpp.inc"
-/// concat, stack, interleave or nothing: an optional group of the assembly format cannot begin with a bare word.
+/// concat, stack, interleave or nothing: an optional group of the assembly format cannot begin with
+/// a bare word.
 static ParseResult parseComposition(OpAsmParser &parser, ComposeAttr &compose) {
   StringRef word;
   if (succeeded(parser.parseOptionalKeyword(&word, {"concat", "stack", "interleave"})))

@@ -17,7 +17,8 @@ LogicalResult mica::requireSameRows(Operation *op, Value a, Value b) {
   int64_t rowsA = shapeOf(a).getDimSize(0), rowsB = shapeOf(b).getDimSize(0);
   if (rowsA == rowsB)
     return success();
-  return op->emitOpError() << "operands and results differ in their number of rows: " << a.getType() << " and " << b.getType();
+  return op->emitOpError() << "operands and results differ in their number of rows: " << a.getType()
+                           << " and " << b.getType();
 }
 
 OpFoldResult CastOp::fold(FoldAdaptor) {
@@ -33,7 +34,8 @@ static LogicalResult verifyHeads(Operation *op, Value rows, Value heads) {
     return op->emitOpError("does not change the element type");
   if (failed(requireSameRows(op, rows, heads)))
     return failure();
-  return requireSize(op, "a row", rowType.getDimSize(1), headType.getDimSize(1) * headType.getDimSize(2), "heads times head_dim");
+  return requireSize(op, "a row", rowType.getDimSize(1),
+                     headType.getDimSize(1) * headType.getDimSize(2), "heads times head_dim");
 }
 
 LogicalResult SplitHeadsOp::verify() { return verifyHeads(*this, getX(), getResult()); }
@@ -41,7 +43,8 @@ LogicalResult MergeHeadsOp::verify() { return verifyHeads(*this, getResult(), ge
 
 // split_heads(merge_heads(x)) => x, where the shapes agree.
 OpFoldResult SplitHeadsOp::fold(FoldAdaptor) {
-  if (auto merge = getX().getDefiningOp<MergeHeadsOp>(); merge && merge.getX().getType() == getType())
+  if (auto merge = getX().getDefiningOp<MergeHeadsOp>();
+      merge && merge.getX().getType() == getType())
     return merge.getX();
   return {};
 }
@@ -58,5 +61,6 @@ LogicalResult SelectRowsOp::verify() {
     return emitOpError("does not change the element type");
   if (failed(requireSameRows(*this, getRows(), getResult())))
     return failure();
-  return requireSize(*this, "a row of the result", lastDim(getResult()), lastDim(getX()), "a row of x");
+  return requireSize(*this, "a row of the result", lastDim(getResult()), lastDim(getX()),
+                     "a row of x");
 }

@@ -21,8 +21,10 @@ LogicalResult RopeTableOp::verify() {
     return emitOpError() << "rotary_dim must be positive and even, got " << width;
   if (!(getTheta().convertToDouble() > 1))
     return emitOpError() << "theta must be above 1, got " << getTheta().convertToDouble();
-  if (failed(requireSize(*this, "the result", shapeOf(getResult()).getDimSize(1), 2, "cosine and sine")) ||
-      failed(requireSize(*this, "a row of the result", lastDim(getResult()), width / 2, "half of rotary_dim")))
+  if (failed(requireSize(*this, "the result", shapeOf(getResult()).getDimSize(1), 2,
+                         "cosine and sine")) ||
+      failed(requireSize(*this, "a row of the result", lastDim(getResult()), width / 2,
+                         "half of rotary_dim")))
     return failure();
   return requireSameRows(*this, getPositions(), getResult());
 }
@@ -33,13 +35,17 @@ LogicalResult QkvAppendOp::verify() {
   if (keys.withoutLayout() != values.withoutLayout())
     return emitOpError() << "key cache " << keys << " and value cache " << values << " differ";
   int64_t columns = (q.getDimSize(1) + 2 * keys.getHeads()) * keys.getHeadDim();
-  if (failed(requireSize(*this, "a head of q", q.getDimSize(2), keys.getHeadDim(), "head_dim of the cache")) ||
-      failed(requireSize(*this, "a row of qkv", lastDim(getQkv()), columns, "heads of q, keys and values times head_dim")))
+  if (failed(requireSize(*this, "a head of q", q.getDimSize(2), keys.getHeadDim(),
+                         "head_dim of the cache")) ||
+      failed(requireSize(*this, "a row of qkv", lastDim(getQkv()), columns,
+                         "heads of q, keys and values times head_dim")))
     return failure();
-  if (failed(requireSize(*this, "the table", shapeOf(getTable()).getDimSize(1), 2, "cosine and sine")))
+  if (failed(
+          requireSize(*this, "the table", shapeOf(getTable()).getDimSize(1), 2, "cosine and sine")))
     return failure();
   if (2 * lastDim(getTable()) > keys.getHeadDim())
-    return emitOpError() << "table turns " << 2 * lastDim(getTable()) << " elements of a head of " << keys.getHeadDim();
+    return emitOpError() << "table turns " << 2 * lastDim(getTable()) << " elements of a head of "
+                         << keys.getHeadDim();
   if (!getQNorm() != !getEps() || !getQNorm() != !getKNorm())
     return emitOpError("has both norms and eps or none of them");
   for (Value norm : {getQNorm(), getKNorm()})
@@ -52,15 +58,18 @@ LogicalResult QkvAppendOp::verify() {
 }
 
 LogicalResult GatedLinearOp::verify() {
-  if (failed(requireSize(*this, "a row of x", lastDim(getX()), lastDim(getWeight()), "columns of the weight")) ||
-      failed(requireSize(*this, "the weight", shapeOf(getWeight()).getDimSize(0), 2 * roundUp(lastDim(getResult()), kBlockColumns),
+  if (failed(requireSize(*this, "a row of x", lastDim(getX()), lastDim(getWeight()),
+                         "columns of the weight")) ||
+      failed(requireSize(*this, "the weight", shapeOf(getWeight()).getDimSize(0),
+                         2 * roundUp(lastDim(getResult()), kBlockColumns),
                          "gate and up in padded blocks")))
     return failure();
   return requireSameRows(*this, getX(), getResult());
 }
 
 LogicalResult GluOp::verify() {
-  if (failed(requireSize(*this, "a row of x", lastDim(getX()), 2 * roundUp(lastDim(getResult()), kBlockColumns),
+  if (failed(requireSize(*this, "a row of x", lastDim(getX()),
+                         2 * roundUp(lastDim(getResult()), kBlockColumns),
                          "gate and up in padded blocks")))
     return failure();
   return requireSameRows(*this, getX(), getResult());

@@ -41,9 +41,11 @@ inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Frequencies of rope, [rotaryDim / 2], after scaling (a rope scaling attribute or null). `amplitude` receives the factor
-/// of cosine and sine. Formulas: see the ops and attributes in MicaOps.td.
-llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::Attribute scaling, float &amplitude);
+/// Frequencies of rope, [rotaryDim / 2], after scaling (a rope scaling attribute or null).
+/// `amplitude` receives the factor of cosine and sine. Formulas: see the ops and attributes in
+/// MicaOps.td.
+llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::Attribute scaling,
+                                         float &amplitude);
 
 } // namespace mica
 

@@ -18,7 +18,8 @@ LogicalResult RmsNormOp::verify() {
 }
 
 LogicalResult LayerNormOp::verify() {
-  if (getBias() && failed(requireSize(*this, "the bias", lastDim(getBias()), lastDim(getX()), "last axis of x")))
+  if (getBias() &&
+      failed(requireSize(*this, "the bias", lastDim(getBias()), lastDim(getX()), "last axis of x")))
     return failure();
   return verifyNorm(*this, getX(), getWeight(), getResult(), getEps().convertToDouble());
 }

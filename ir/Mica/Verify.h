@@ -7,17 +7,20 @@
 
 namespace mica {
 
-inline mlir::RankedTensorType shapeOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
+inline mlir::RankedTensorType shapeOf(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
 
 /// Extent of the last axis.
 inline int64_t lastDim(mlir::Value value) { return shapeOf(value).getShape().back(); }
 
 /// Fails with "`what` has size A, expected B (why)" unless both sizes are equal.
-inline llvm::LogicalResult requireSize(mlir::Operation *op, llvm::StringRef what, int64_t actual, int64_t expected,
-                                       llvm::StringRef why) {
+inline llvm::LogicalResult requireSize(mlir::Operation *op, llvm::StringRef what, int64_t actual,
+                                       int64_t expected, llvm::StringRef why) {
   if (actual == expected)
     return mlir::success();
-  return op->emitOpError() << what << " has size " << actual << ", expected " << expected << " (" << why << ")";
+  return op->emitOpError() << what << " has size " << actual << ", expected " << expected << " ("
+                           << why << ")";
 }
 
 /// Fails unless `value` is a positive, finite number.

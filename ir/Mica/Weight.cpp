@@ -22,7 +22,8 @@ LogicalResult WeightOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
     return emitOpError("needs a tensor type of static, non-empty shape");
-  if (!type.getElementType().isF32() && !type.getElementType().isBF16() && !type.getElementType().isF16())
+  if (!type.getElementType().isF32() && !type.getElementType().isBF16() &&
+      !type.getElementType().isF16())
     return emitOpError() << "holds f32, bf16 or f16, got " << type.getElementType();
   if (getCompose() && !getSources())
     return emitOpError("says how it is composed, but not of what");
@@ -30,24 +31,29 @@ LogicalResult WeightOp::verify() {
   if (count == 0)
     return emitOpError("has an empty list of sources");
   if (count > 1 && !getCompose())
-    return emitOpError("has several sources and must say how they are composed: concat, stack or interleave");
+    return emitOpError(
+        "has several sources and must say how they are composed: concat, stack or interleave");
   int64_t parts = getParts();
   if (parts < 1 || count % parts != 0)
-    return emitOpError() << "has " << count << " sources, which is no multiple of parts " << getParts();
+    return emitOpError() << "has " << count << " sources, which is no multiple of parts "
+                         << getParts();
   if (getCompose() == Compose::Stack && type.getDimSize(0) != count / parts)
-    return emitOpError() << "stacks " << count / parts << " entries into a leading axis of size " << type.getDimSize(0);
+    return emitOpError() << "stacks " << count / parts << " entries into a leading axis of size "
+                         << type.getDimSize(0);
   if (getCompose() == Compose::Interleave && type.getDimSize(0) % (kBlockColumns * count) != 0)
-    return emitOpError() << "interleaves blocks of " << kBlockColumns << " rows of " << count << " sources, but has "
-                         << type.getDimSize(0) << " rows";
+    return emitOpError() << "interleaves blocks of " << kBlockColumns << " rows of " << count
+                         << " sources, but has " << type.getDimSize(0) << " rows";
   return success();
 }
 
-static LogicalResult verifyWeightSymbol(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &symbols) {
+static LogicalResult verifyWeightSymbol(Operation *op, FlatSymbolRefAttr name, Type type,
+                                        SymbolTableCollection &symbols) {
   auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(op, name);
   if (!weight)
     return op->emitOpError() << "refers to " << name << ", which is no mica.weight";
   if (weight.getTensorType() != type)
-    return op->emitOpError() << "has type " << type << ", but " << name << " is " << weight.getTensorType();
+    return op->emitOpError() << "has type " << type << ", but " << name << " is "
+                             << weight.getTensorType();
   return success();
 }
 
@@ -68,7 +74,8 @@ LogicalResult SelectWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// The last word of a tensor's name without `weight`, and its numbers: layers.3.experts.1.up_proj.weight => up_proj.3.1.
+/// The last word of a tensor's name without `weight`, and its numbers:
+/// layers.3.experts.1.up_proj.weight => up_proj.3.1.
 static std::string shortName(StringRef symbol) {
   SmallVector<StringRef> parts;
   symbol.split(parts, '.', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
@@ -86,4 +93,6 @@ static std::string shortName(StringRef symbol) {
   return name;
 }
 
-void GetWeightOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), shortName(getWeight())); }
+void GetWeightOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), shortName(getWeight()));
+}

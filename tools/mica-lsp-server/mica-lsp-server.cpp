@@ -1,4 +1,4 @@
-//===- mica-lsp-server.cpp - for editors ----------------------------------------------===//
+//===- mica-lsp-server.cpp - for editors ----------------------------------===//
 
 #include "backends/cpu/compile/Compiler.h"
 

@@ -15,9 +15,9 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   mica::cpu::registerCodegenPasses();
   mica::cpu::registerMicaCpuLoweringPasses();
-  mlir::PassPipelineRegistration<>("mica-kernels-to-loops", "stage kernels => stage loops", [](mlir::OpPassManager &pm) {
-    mica::cpu::buildLoopsPipeline(pm, /*bf16Dot=*/false);
-  });
+  mlir::PassPipelineRegistration<>(
+      "mica-kernels-to-loops", "stage kernels => stage loops",
+      [](mlir::OpPassManager &pm) { mica::cpu::buildLoopsPipeline(pm, /*bf16Dot=*/false); });
   mica::registerPasses();
   mica::registerPipelines();
   mlir::DialectRegistry registry;

@@ -1,4 +1,4 @@
-//===- Commands.h - the commands of mica ---------------------------------------------===//
+//===- Commands.h - the commands of mica ----------------------------------===//
 #ifndef MICA_TOOLS_MICA_COMMANDS_H
 #define MICA_TOOLS_MICA_COMMANDS_H
 
@@ -48,7 +48,8 @@ int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(const InspectArguments &arguments);
 
 /// Compiles MODEL to a program at `output`, with a progress bar. Used by `compile` and `run`.
-llvm::Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments, cpu::CompileOptions options, llvm::StringRef output,
+llvm::Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
+                                                cpu::CompileOptions options, llvm::StringRef output,
                                                 bool verbose);
 
 } // namespace mica::tool

@@ -1,4 +1,4 @@
-//===- Compile.cpp - mica compile ----------------------------------------------------===//
+//===- Compile.cpp - mica compile -----------------------------------------===//
 
 #include "frontend/import/ModelInput.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
@@ -17,12 +17,17 @@ using namespace llvm;
 namespace mica::tool {
 
 void ModelArguments::addTo(CLI::App &app) {
-  app.add_option("MODEL", model, "a Hugging Face folder, or a .mlir file at stage model with its weights beside it")->required();
-  app.add_option("--weights", weights, "precision of weights (default: the checkpoint's own, f16 as bf16)")
+  app.add_option("MODEL", model,
+                 "a Hugging Face folder, or a .mlir file at stage model with its weights beside it")
+      ->required();
+  app.add_option("--weights", weights,
+                 "precision of weights (default: the checkpoint's own, f16 as bf16)")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--kv", kv, "precision of caches (default: f32 where the weights are f32, else bf16)")
+  app.add_option("--kv", kv,
+                 "precision of caches (default: f32 where the weights are f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")->check(CLI::PositiveNumber);
+  app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
 }
 
@@ -62,10 +67,12 @@ static void listIgnored(const ModelInput &input) {
   for (const IgnoredKey &key : input.ignoredKeys)
     errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
   for (const IgnoredTensor &tensor : input.ignoredTensors)
-    errs() << input.folder << ": tensor \"" << tensor.name << "\" is left out: " << tensor.reason << "\n";
+    errs() << input.folder << ": tensor \"" << tensor.name << "\" is left out: " << tensor.reason
+           << "\n";
 }
 
-Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments, cpu::CompileOptions options, StringRef output,
+Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
+                                          cpu::CompileOptions options, StringRef output,
                                           bool verbose) {
   mlir::DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
@@ -73,7 +80,8 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments, cpu::
   bool program = options.emit == Stage::Exe;
   ProgressBar bar;
   bar.show("reading the model", 0);
-  Expected<ModelInput> input = readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
+  Expected<ModelInput> input =
+      readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
   if (!input)
     return input.takeError();
   if (verbose)
@@ -102,17 +110,19 @@ static void printReport(const cpu::CompileReport &result, StringRef output) {
     stages.push_back(json::Object{{"stage", getStageInfo(stage.stage).name},
                                   {"seconds", stage.seconds},
                                   {"bytes", static_cast<int64_t>(stage.bytes)}});
-  outs() << json::Value(json::Object{{"output", json::fixUTF8(output)},
-                                     {"stages", std::move(stages)},
-                                     {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
-                                     {"peak_anonymous_bytes", static_cast<int64_t>(result.peakAnonymousBytes)},
-                                     {"version", MICA_VERSION}})
+  outs() << json::Value(json::Object{
+                {"output", json::fixUTF8(output)},
+                {"stages", std::move(stages)},
+                {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
+                {"peak_anonymous_bytes", static_cast<int64_t>(result.peakAnonymousBytes)},
+                {"version", MICA_VERSION}})
          << "\n";
 }
 
 static void printStages(const cpu::CompileReport &result) {
   for (const cpu::StageReport &stage : result.stages)
-    errs() << formatv("{0,-8} {1,8:f3} s {2,12} bytes\n", getStageInfo(stage.stage).name, stage.seconds, stage.bytes);
+    errs() << formatv("{0,-8} {1,8:f3} s {2,12} bytes\n", getStageInfo(stage.stage).name,
+                      stage.seconds, stage.bytes);
   errs() << formatv("peak of anonymous memory: {0} MiB\n", result.peakAnonymousBytes >> 20);
 }
 
@@ -128,7 +138,8 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
   if (output.empty())
     return usage("--emit " + arguments.emit + " needs -o FILE");
   if (output == "-" && (!text || arguments.json))
-    return usage(text ? "--json needs -o FILE, as both would go to stdout" : "a binary needs -o FILE");
+    return usage(text ? "--json needs -o FILE, as both would go to stdout"
+                      : "a binary needs -o FILE");
   Expected<cpu::CompileOptions> options = arguments.model.resolve();
   if (!options)
     return report("--target", options.takeError());
@@ -140,7 +151,8 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
       return report(launcher.takeError());
     options->launcher = *launcher;
   }
-  Expected<cpu::CompileReport> result = compileModel(arguments.model, std::move(*options), output, arguments.verbose);
+  Expected<cpu::CompileReport> result =
+      compileModel(arguments.model, std::move(*options), output, arguments.verbose);
   if (!result)
     return report(arguments.model.model, result.takeError(), output);
   if (arguments.json)

@@ -1,4 +1,4 @@
-//===- FileWeights.cpp - a checkpoint as the packer reads it -------------------------===//
+//===- FileWeights.cpp - a checkpoint as the packer reads it --------------===//
 
 #include "tools/mica/FileWeights.h"
 
@@ -27,7 +27,9 @@ Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
     return createStringError("the weight files have no tensor " + inQuotes(name));
   std::optional<cpu::WeightType> type = computedType(info->type);
   if (!type)
-    return inputError(files.pathOf(*info), "tensor " + inQuotes(name) + " is " + nameOf(info->type) + ", but must be F32, BF16 or F16");
+    return inputError(files.pathOf(*info), "tensor " + inQuotes(name) + " is " +
+                                               nameOf(info->type) +
+                                               ", but must be F32, BF16 or F16");
   return cpu::SourceTensor{*type, info->shape, files.bytes(*info)};
 }
 

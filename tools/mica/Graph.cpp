@@ -1,4 +1,4 @@
-//===- Graph.cpp - a model as a picture: what is drawn ----------------------------------===//
+//===- Graph.cpp - a model as a picture: what is drawn --------------------===//
 
 #include "tools/mica/Graph.h"
 
@@ -26,8 +26,8 @@ namespace {
 std::string shapeOf(Type type) {
   std::string text;
   if (auto cache = dyn_cast<KvCacheType>(type)) {
-    llvm::raw_string_ostream(text) << cache.getLayers() << " x " << cache.getHeads() << " x " << cache.getHeadDim() << " "
-                                   << cache.getElementType();
+    llvm::raw_string_ostream(text) << cache.getLayers() << " x " << cache.getHeads() << " x "
+                                   << cache.getHeadDim() << " " << cache.getElementType();
     return text;
   }
   auto shaped = dyn_cast<ShapedType>(type);
@@ -35,7 +35,9 @@ std::string shapeOf(Type type) {
     return text;
   llvm::raw_string_ostream stream(text);
   llvm::interleave(
-      shaped.getShape(), stream, [&](int64_t extent) { ShapedType::isDynamic(extent) ? stream << "T" : stream << extent; }, " x ");
+      shaped.getShape(), stream,
+      [&](int64_t extent) { ShapedType::isDynamic(extent) ? stream << "T" : stream << extent; },
+      " x ");
   return text;
 }
 
@@ -65,7 +67,9 @@ NodeClass classOf(Operation *op) {
 /// Draws one function.
 class GraphBuilder {
 public:
-  explicit GraphBuilder(func::FuncOp function) : function(function) { graph.name = function.getName().str(); }
+  explicit GraphBuilder(func::FuncOp function) : function(function) {
+    graph.name = function.getName().str();
+  }
 
   FunctionGraph build() {
     addArguments();
@@ -111,8 +115,10 @@ private:
   /// A loop over layers is drawn as what it repeats.
   void addLoop(Operation &loop) {
     Block &body = loop.getRegion(0).front();
-    ValueRange carried = body.getArguments().drop_front(body.getNumArguments() - loop.getNumResults());
-    for (auto [argument, initial] : llvm::zip(carried, loop.getOperands().take_back(carried.size())))
+    ValueRange carried =
+        body.getArguments().drop_front(body.getNumArguments() - loop.getNumResults());
+    for (auto [argument, initial] :
+         llvm::zip(carried, loop.getOperands().take_back(carried.size())))
       if (auto found = nodeOf.find(initial); found != nodeOf.end())
         nodeOf[argument] = found->second;
     addBlock(body);
@@ -151,9 +157,11 @@ private:
   /// The matrix of a product, else the shape of the result.
   static std::string describeShape(Operation &op) {
     for (Value operand : op.getOperands())
-      if (auto type = dyn_cast<RankedTensorType>(operand.getType()); type && type.hasStaticShape() && type.getRank() >= 2)
+      if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+          type && type.hasStaticShape() && type.getRank() >= 2)
         return shapeOf(type);
-    return op.getNumResults() > 0 && !isa<func::CallOp>(op) ? shapeOf(op.getResult(0).getType()) : "";
+    return op.getNumResults() > 0 && !isa<func::CallOp>(op) ? shapeOf(op.getResult(0).getType())
+                                                            : "";
   }
 
   void connectOperands(Operation &op, int node) {

@@ -1,4 +1,4 @@
-//===- Graph.h - a model as a picture -------------------------------------------------===//
+//===- Graph.h - a model as a picture -------------------------------------===//
 #ifndef MICA_TOOLS_MICA_GRAPH_H
 #define MICA_TOOLS_MICA_GRAPH_H
 
@@ -35,12 +35,13 @@ struct FunctionGraph {
 
 inline constexpr double kNodeWidth = 150, kNodeHeight = 36;
 
-/// A graph per function of a module of mica ops, the entry functions first. Weights stand in the nodes that use them; rows' indices
-/// are left out.
+/// A graph per function of a module of mica ops, the entry functions first. Weights stand in the
+/// nodes that use them; rows' indices are left out.
 std::vector<FunctionGraph> buildGraphs(mlir::ModuleOp module);
 
-/// Gives every node a rank (the longest way from an input), cuts edges over several ranks by bends, orders the ranks so that few edges
-/// cross, and sets coordinates: Sugiyama, Tagawa, Toda, "Methods for Visual Understanding of Hierarchical System Structures" (1981).
+/// Gives every node a rank (the longest way from an input), cuts edges over several ranks by bends,
+/// orders the ranks so that few edges cross, and sets coordinates: Sugiyama, Tagawa, Toda, "Methods
+/// for Visual Understanding of Hierarchical System Structures" (1981).
 void layOut(FunctionGraph &graph);
 
 /// The functions beside each other. The graphs must be laid out.

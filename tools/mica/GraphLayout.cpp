@@ -1,4 +1,4 @@
-//===- GraphLayout.cpp - a model as a picture: where everything stands -----------------===//
+//===- GraphLayout.cpp - a model as a picture: where everything stands ----===//
 
 #include "tools/mica/Graph.h"
 
@@ -98,7 +98,8 @@ private:
     notePlaces(rank);
   }
 
-  static double mean(const std::vector<int> &nodes, const std::vector<double> &values, double otherwise) {
+  static double mean(const std::vector<int> &nodes, const std::vector<double> &values,
+                     double otherwise) {
     double sum = 0;
     for (int node : nodes)
       sum += values[node];
@@ -127,19 +128,23 @@ private:
       graph.nodes[i].y = kMargin + kNodeHeight / 2 + graph.nodes[i].rank * kRankHeight;
     }
     graph.width = right - left + 2 * kMargin;
-    graph.height = 2 * kMargin + kNodeHeight + static_cast<double>(ranks.empty() ? 0 : ranks.size() - 1) * kRankHeight;
+    graph.height = 2 * kMargin + kNodeHeight +
+                   static_cast<double>(ranks.empty() ? 0 : ranks.size() - 1) * kRankHeight;
   }
 
   /// Wishes where the neighbours are, then keeps distances.
-  void pull(const std::vector<int> &rank, const std::vector<std::vector<int>> &neighbours, std::vector<double> &x) {
+  void pull(const std::vector<int> &rank, const std::vector<std::vector<int>> &neighbours,
+            std::vector<double> &x) {
     std::vector<double> wishes = x;
     for (int node : rank)
       wishes[node] = mean(neighbours[node], x, x[node]);
     spread(rank, x, wishes);
   }
 
-  /// The places nearest to the wishes, in order and without overlap: groups that touch move together to the mean of their wishes.
-  void spread(const std::vector<int> &rank, std::vector<double> &x, const std::vector<double> &wishes) {
+  /// The places nearest to the wishes, in order and without overlap: groups that touch move
+  /// together to the mean of their wishes.
+  void spread(const std::vector<int> &rank, std::vector<double> &x,
+              const std::vector<double> &wishes) {
     struct Group {
       size_t first, count;
       double sum; ///< of wishes for the group's beginning

@@ -1,4 +1,4 @@
-//===- Inspect.cpp - mica inspect ---------------------------------------------------------===//
+//===- Inspect.cpp - mica inspect -----------------------------------------===//
 
 #include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Info.h"
@@ -30,7 +30,8 @@ static Error writeGraph(mlir::ModuleOp module, StringRef path) {
     stream << text;
     return Error::success();
   });
-  return error ? createStringError(path + ": cannot be written (" + toString(std::move(error)) + "), choose another file")
+  return error ? createStringError(path + ": cannot be written (" + toString(std::move(error)) +
+                                   "), choose another file")
                : Error::success();
 }
 

@@ -1,4 +1,4 @@
-//===- ModelFacts.cpp - what is inside of a model -----------------------------------------===//
+//===- ModelFacts.cpp - what is inside of a model -------------------------===//
 
 #include "tools/mica/ModelFacts.h"
 
@@ -6,9 +6,9 @@
 #include "frontend/import/FirstDiagnostic.h"
 #include "ir/Mica/Mica.h"
 
-#include "llvm/Support/FormatVariadic.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -34,13 +34,15 @@ static void readFunctions(ModuleOp module, ModelFacts &facts) {
 }
 
 static void readShape(ModuleOp module, ModelFacts &facts) {
-  module.walk([&](AttentionOp op) { facts.heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1); });
+  module.walk(
+      [&](AttentionOp op) { facts.heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1); });
   module.walk([&](EmbeddingOp op) { facts.hidden = cast<ShapedType>(op.getType()).getDimSize(1); });
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main)
     return;
   if (main.getNumResults() > 0)
-    if (auto logits = dyn_cast<RankedTensorType>(main.getResultTypes().front()); logits && logits.getRank() == 2)
+    if (auto logits = dyn_cast<RankedTensorType>(main.getResultTypes().front());
+        logits && logits.getRank() == 2)
       facts.vocab = logits.getDimSize(1);
   for (Type type : main.getArgumentTypes())
     if (auto cache = dyn_cast<KvCacheType>(type)) {
@@ -54,7 +56,9 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     function.walk([&](Operation *op) {
       if (auto kernel = op->getAttrOfType<KernelKindAttr>("kernel"))
-        ++facts.kernels[function.getName().str()][(op->getName().stripDialect() + " " + stringifyKernelKind(kernel.getValue())).str()];
+        ++facts.kernels[function.getName().str()][(op->getName().stripDialect() + " " +
+                                                   stringifyKernelKind(kernel.getValue()))
+                                                      .str()];
     });
     if (!function.isPublic() || facts.cachePerToken != 0)
       continue;
@@ -86,8 +90,10 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   readShape(module, facts);
 
   PassManager passes(module.getContext());
-  StageOptions stages = cpu::stageOptionsOf(options, options.weights.value_or(cpu::checkpointPrecision(module)));
-  if (llvm::Error error = StageTable::graphStages().buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
+  StageOptions stages =
+      cpu::stageOptionsOf(options, options.weights.value_or(cpu::checkpointPrecision(module)));
+  if (llvm::Error error =
+          StageTable::graphStages().buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
     return std::move(error);
   FirstDiagnostic first(*module.getContext(), facts.name);
   if (failed(passes.run(module)))
@@ -106,7 +112,8 @@ static llvm::json::Object countsJson(const std::map<std::string, int64_t> &count
 llvm::json::Object toJson(const ModelFacts &facts) {
   llvm::json::Object functions, kernels;
   for (const auto &[name, function] : facts.functions)
-    functions[llvm::json::fixUTF8(name)] = llvm::json::Object{{"calls", function.calls}, {"ops", countsJson(function.ops)}};
+    functions[llvm::json::fixUTF8(name)] =
+        llvm::json::Object{{"calls", function.calls}, {"ops", countsJson(function.ops)}};
   for (const auto &[name, counts] : facts.kernels)
     kernels[llvm::json::fixUTF8(name)] = countsJson(counts);
   return llvm::json::Object{{"name", llvm::json::fixUTF8(facts.name)},
@@ -148,15 +155,20 @@ static std::string countsText(const std::map<std::string, int64_t> &counts) {
 std::string toText(const ModelFacts &facts) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  auto line = [&](llvm::StringRef name, const llvm::Twine &value) { out << llvm::formatv("{0,-14}", name) << value << "\n"; };
+  auto line = [&](llvm::StringRef name, const llvm::Twine &value) {
+    out << llvm::formatv("{0,-14}", name) << value << "\n";
+  };
   line("model", facts.name + (facts.family.empty() ? "" : " (" + facts.family + ")"));
   line("context", llvm::Twine(facts.context) + " positions");
   line("vocabulary", llvm::Twine(facts.vocab));
-  line("shape", llvm::Twine(facts.layers) + " layers, hidden " + llvm::Twine(facts.hidden) + ", " + llvm::Twine(facts.heads) +
-                    " heads on " + llvm::Twine(facts.kvHeads) + " key/value heads of " + llvm::Twine(facts.headDim));
-  line("parameters", llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " weights");
-  line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" + facts.weights + "), " +
-                      bytesText(static_cast<double>(facts.cachePerToken)) + " of cache per token (" + facts.kv + ")");
+  line("shape", llvm::Twine(facts.layers) + " layers, hidden " + llvm::Twine(facts.hidden) + ", " +
+                    llvm::Twine(facts.heads) + " heads on " + llvm::Twine(facts.kvHeads) +
+                    " key/value heads of " + llvm::Twine(facts.headDim));
+  line("parameters",
+       llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " weights");
+  line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
+                      facts.weights + "), " + bytesText(static_cast<double>(facts.cachePerToken)) +
+                      " of cache per token (" + facts.kv + ")");
   for (const auto &[name, function] : facts.functions) {
     line(name, function.calls > 0 ? llvm::Twine(function.calls) + " layers" : llvm::Twine("entry"));
     line("", countsText(function.ops));

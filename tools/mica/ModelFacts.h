@@ -1,4 +1,4 @@
-//===- ModelFacts.h - what is inside of a model -------------------------------------------===//
+//===- ModelFacts.h - what is inside of a model ---------------------------===//
 #ifndef MICA_TOOLS_MICA_MODELFACTS_H
 #define MICA_TOOLS_MICA_MODELFACTS_H
 
@@ -16,18 +16,20 @@ struct ModelFacts {
   std::string name, family, weights, kv, target;
   int64_t context = 0, vocab = 0, hidden = 0, layers = 0, heads = 0, kvHeads = 0, headDim = 0;
   int64_t tensors = 0, parameters = 0;
-  uint64_t storedBytes = 0;   ///< of the weights in a program
-  int64_t cachePerToken = 0;  ///< bytes, of one sequence
+  uint64_t storedBytes = 0;  ///< of the weights in a program
+  int64_t cachePerToken = 0; ///< bytes, of one sequence
   struct Function {
     int64_t calls = 0; ///< how many layers are of this kind; 0 for an entry function
     std::map<std::string, int64_t> ops;
   };
-  std::map<std::string, Function> functions;                          ///< at stage `model`
-  std::map<std::string, std::map<std::string, int64_t>> kernels; ///< at stage `kernels`: function -> "linear generated" -> how many
+  std::map<std::string, Function> functions; ///< at stage `model`
+  std::map<std::string, std::map<std::string, int64_t>>
+      kernels; ///< at stage `kernels`: function -> "linear generated" -> how many
 };
 
 /// Reads the facts and takes `module` from stage `model` to stage `kernels` meanwhile.
-llvm::Expected<ModelFacts> readModelFacts(mlir::ModuleOp module, const cpu::CompileOptions &options);
+llvm::Expected<ModelFacts> readModelFacts(mlir::ModuleOp module,
+                                          const cpu::CompileOptions &options);
 
 llvm::json::Object toJson(const ModelFacts &facts);
 std::string toText(const ModelFacts &facts);

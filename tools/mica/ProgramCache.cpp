@@ -1,4 +1,4 @@
-//===- ProgramCache.cpp - compiled programs, kept -------------------------------------===//
+//===- ProgramCache.cpp - compiled programs, kept -------------------------===//
 
 #include "tools/mica/ProgramCache.h"
 
@@ -32,9 +32,11 @@ Expected<ProgramCache> ProgramCache::open() {
     sys::path::append(folder, ".cache");
   sys::path::append(folder, "mica");
   if (std::error_code error = sys::fs::create_directories(folder))
-    return createStringError(Twine(folder) + ": cannot be made (" + error.message() + "), set XDG_CACHE_HOME");
+    return createStringError(Twine(folder) + ": cannot be made (" + error.message() +
+                             "), set XDG_CACHE_HOME");
   uint64_t bound = uint64_t(16) << 30;
-  if (const char *bytes = std::getenv("MICA_CACHE_BYTES"); bytes && StringRef(bytes).getAsInteger(10, bound))
+  if (const char *bytes = std::getenv("MICA_CACHE_BYTES");
+      bytes && StringRef(bytes).getAsInteger(10, bound))
     return createStringError("MICA_CACHE_BYTES is no number of bytes: \"" + Twine(bytes) + "\"");
   return ProgramCache(folder.str().str(), bound);
 }
@@ -79,13 +81,15 @@ void ProgramCache::evict(StringRef keep) const {
   std::set<Program> programs;
   uint64_t all = 0;
   std::error_code error;
-  for (sys::fs::directory_iterator it(folder, error), end; it != end && !error; it.increment(error)) {
+  for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
+       it.increment(error)) {
     ErrorOr<sys::fs::basic_file_status> status = it->status();
     if (!status || status->type() != sys::fs::file_type::regular_file)
       continue;
     all += status->getSize();
     StringRef name = sys::path::filename(it->path());
-    // Temporary files belong to a compiler at work; lock files are empty, and removing one would let two compilers in.
+    // Temporary files belong to a compiler at work; lock files are empty, and removing one would
+    // let two compilers in.
     if (it->path() != keep && !name.contains(".lock") && !name.contains(".tmp"))
       programs.insert({status->getLastModificationTime(), it->path(), status->getSize()});
   }
@@ -99,7 +103,9 @@ void ProgramCache::evict(StringRef keep) const {
 
 static Error hashFile(program::Hasher &hasher, StringRef path) {
   StringRef name = sys::path::filename(path);
-  auto add = [&](const void *data, size_t size) { hasher.update({static_cast<const std::byte *>(data), size}); };
+  auto add = [&](const void *data, size_t size) {
+    hasher.update({static_cast<const std::byte *>(data), size});
+  };
   add(name.data(), name.size() + 0);
   Expected<MappedFile> file = MappedFile::open(path);
   if (!file)
@@ -121,10 +127,12 @@ static Error hashFile(program::Hasher &hasher, StringRef path) {
 static std::set<std::string> modelFiles(StringRef folder) {
   std::set<std::string> files;
   std::error_code error;
-  for (sys::fs::directory_iterator it(folder, error), end; it != end && !error; it.increment(error)) {
+  for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
+       it.increment(error)) {
     StringRef extension = sys::path::extension(it->path());
     ErrorOr<sys::fs::basic_file_status> status = it->status();
-    bool regular = status && status->type() == sys::fs::file_type::regular_file && status->getSize() > 0;
+    bool regular =
+        status && status->type() == sys::fs::file_type::regular_file && status->getSize() > 0;
     if (regular && is_contained({".json", ".safetensors", ".model", ".txt"}, extension))
       files.insert(it->path());
   }

@@ -1,4 +1,4 @@
-//===- ProgramCache.h - compiled programs, kept ---------------------------------------===//
+//===- ProgramCache.h - compiled programs, kept ---------------------------===//
 #ifndef MICA_TOOLS_MICA_PROGRAMCACHE_H
 #define MICA_TOOLS_MICA_PROGRAMCACHE_H
 
@@ -18,9 +18,10 @@ public:
   static llvm::Expected<ProgramCache> open();
   ProgramCache(std::string folder, uint64_t bound) : folder(std::move(folder)), bound(bound) {}
 
-  /// The path of the program `key`. Where it is not there yet, `make` writes it to the path that it is given; a second process that
-  /// wants the same program waits meanwhile.
-  llvm::Expected<std::string> get(llvm::StringRef key, llvm::function_ref<llvm::Error(llvm::StringRef path)> make);
+  /// The path of the program `key`. Where it is not there yet, `make` writes it to the path that it
+  /// is given; a second process that wants the same program waits meanwhile.
+  llvm::Expected<std::string> get(llvm::StringRef key,
+                                  llvm::function_ref<llvm::Error(llvm::StringRef path)> make);
 
 private:
   void evict(llvm::StringRef keep) const;
@@ -29,7 +30,8 @@ private:
   uint64_t bound; ///< bytes
 };
 
-/// XXH3-64 in hexadecimal over what decides the program: names and bytes of the model's files, and `options`.
+/// XXH3-64 in hexadecimal over what decides the program: names and bytes of the model's files, and
+/// `options`.
 llvm::Expected<std::string> cacheKey(llvm::StringRef model, llvm::StringRef options);
 
 } // namespace mica::tool

@@ -1,4 +1,4 @@
-//===- Run.cpp - mica run ---------------------------------------------------------------===//
+//===- Run.cpp - mica run -------------------------------------------------===//
 
 #include "tools/mica/Commands.h"
 #include "tools/mica/ProgramCache.h"
@@ -17,10 +17,12 @@ using namespace llvm;
 namespace mica::tool {
 
 /// Everything besides the model's files that decides the program, launcher included.
-static std::string optionsText(const ModelArguments &arguments, const cpu::CompileOptions &options) {
+static std::string optionsText(const ModelArguments &arguments,
+                               const cpu::CompileOptions &options) {
   std::string text;
-  raw_string_ostream(text) << MICA_VERSION << "|" << arguments.weights << "|" << arguments.kv << "|" << arguments.maxSeq << "|"
-                           << options.target.cpu << "|" << options.target.featureString();
+  raw_string_ostream(text) << MICA_VERSION << "|" << arguments.weights << "|" << arguments.kv << "|"
+                           << arguments.maxSeq << "|" << options.target.cpu << "|"
+                           << options.target.featureString();
   return text;
 }
 
@@ -42,7 +44,8 @@ static Expected<std::string> findProgram(const RunArguments &arguments, const ch
   if (!launcher)
     return launcher.takeError();
   options->launcher = *launcher;
-  Expected<std::string> key = cacheKey(arguments.model.model, optionsText(arguments.model, *options));
+  Expected<std::string> key =
+      cacheKey(arguments.model.model, optionsText(arguments.model, *options));
   if (!key)
     return key.takeError();
   Expected<ProgramCache> cache = ProgramCache::open();

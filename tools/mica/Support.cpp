@@ -1,4 +1,4 @@
-//===- Support.cpp - errors, places, progress ----------------------------------------===//
+//===- Support.cpp - errors, places, progress -----------------------------===//
 
 #include "tools/mica/Support.h"
 
@@ -33,7 +33,8 @@ int report(Error error) {
 
 int report(StringRef file, Error error, StringRef otherFile) {
   std::string message = toString(std::move(error));
-  bool named = StringRef(message).starts_with(file) || (!otherFile.empty() && StringRef(message).starts_with(otherFile));
+  bool named = StringRef(message).starts_with(file) ||
+               (!otherFile.empty() && StringRef(message).starts_with(otherFile));
   return report(createStringError(named ? message : (file + ": " + message).str()));
 }
 
@@ -42,7 +43,8 @@ Expected<std::string> launcherPath(const char *argv0) {
   SmallString<128> path(sys::path::parent_path(sys::path::parent_path(tool)));
   sys::path::append(path, "lib", "mica", "mica-launcher");
   if (!sys::fs::exists(path))
-    return createStringError(Twine(path) + ": is missing, build the target mica-launcher or install Mica again");
+    return createStringError(Twine(path) +
+                             ": is missing, build the target mica-launcher or install Mica again");
   return path.str().str();
 }
 
@@ -62,7 +64,8 @@ void ProgressBar::show(StringRef what, double share) {
   shown = true;
   constexpr int width = 30;
   int full = percent * width / 100;
-  errs() << "\r\x1b[K" << std::string(full, '#') << std::string(width - full, '.') << formatv(" {0,3} % ", percent) << what;
+  errs() << "\r\x1b[K" << std::string(full, '#') << std::string(width - full, '.')
+         << formatv(" {0,3} % ", percent) << what;
 }
 
 } // namespace mica::tool

@@ -1,4 +1,4 @@
-//===- Support.h - errors, places, progress ------------------------------------------===//
+//===- Support.h - errors, places, progress -------------------------------===//
 #ifndef MICA_TOOLS_MICA_SUPPORT_H
 #define MICA_TOOLS_MICA_SUPPORT_H
 
@@ -12,9 +12,11 @@ namespace mica::tool {
 /// Exit statuses of every command.
 inline constexpr int kDone = 0, kFailed = 1, kUsage = 2;
 
-/// Prints `mica: error: MESSAGE` on one line to stderr, control characters escaped. Returns kFailed.
+/// Prints `mica: error: MESSAGE` on one line to stderr, control characters escaped. Returns
+/// kFailed.
 int report(llvm::Error error);
-/// The same, with `file: ` before a message that does not begin with the path of a file in question.
+/// The same, with `file: ` before a message that does not begin with the path of a file in
+/// question.
 int report(llvm::StringRef file, llvm::Error error, llvm::StringRef otherFile = {});
 
 /// The launcher that programs begin with: ../lib/mica/mica-launcher beside the tool.

@@ -1,4 +1,4 @@
-//===- mica.cpp - the compiler's command line ----------------------------------------===//
+//===- mica.cpp - the compiler's command line -----------------------------===//
 
 #include "tools/mica/Commands.h"
 #include "tools/mica/Support.h"
@@ -9,21 +9,29 @@ using namespace mica;
 using namespace mica::tool;
 
 static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
-  CLI::App *command = app.add_subcommand("compile", "compile a model to a program, or to any stage before");
+  CLI::App *command =
+      app.add_subcommand("compile", "compile a model to a program, or to any stage before");
   arguments.model.addTo(*command);
   std::vector<std::string> stages;
   for (const StageInfo &info : getStages())
     stages.push_back(info.name.str());
-  command->add_option("-o", arguments.output, "the file to write (text goes to stdout without it)")->type_name("FILE");
-  command->add_option("--emit", arguments.emit, "where to stop")->check(CLI::IsMember(stages))->capture_default_str();
-  command->add_option("--dump-stages", arguments.dumpFolder, "write every stage into this folder")->type_name("DIR");
-  command->add_flag("--json", arguments.json, "print seconds and bytes per stage, and the peak of anonymous memory");
-  command->add_flag("-v,--verbose", arguments.verbose, "list what is left out of the model, and what the stages cost");
+  command->add_option("-o", arguments.output, "the file to write (text goes to stdout without it)")
+      ->type_name("FILE");
+  command->add_option("--emit", arguments.emit, "where to stop")
+      ->check(CLI::IsMember(stages))
+      ->capture_default_str();
+  command->add_option("--dump-stages", arguments.dumpFolder, "write every stage into this folder")
+      ->type_name("DIR");
+  command->add_flag("--json", arguments.json,
+                    "print seconds and bytes per stage, and the peak of anonymous memory");
+  command->add_flag("-v,--verbose", arguments.verbose,
+                    "list what is left out of the model, and what the stages cost");
   return command;
 }
 
 static CLI::App *addRun(CLI::App &app, RunArguments &arguments) {
-  CLI::App *command = app.add_subcommand("run", "compile into a cache once, then behave as the program would");
+  CLI::App *command =
+      app.add_subcommand("run", "compile into a cache once, then behave as the program would");
   arguments.model.addTo(*command);
   command->footer("Everything else is handed on to the program: see `mica run MODEL --help`.");
   return command;
@@ -32,13 +40,17 @@ static CLI::App *addRun(CLI::App &app, RunArguments &arguments) {
 static CLI::App *addInspect(CLI::App &app, InspectArguments &arguments) {
   CLI::App *command = app.add_subcommand("inspect", "say what is inside of a model or a program");
   arguments.model.addTo(*command);
-  command->add_option("--graph", arguments.graph, "draw the model's graph into FILE.svg or FILE.dot")->type_name("FILE");
+  command
+      ->add_option("--graph", arguments.graph, "draw the model's graph into FILE.svg or FILE.dot")
+      ->type_name("FILE");
   command->add_flag("--json", arguments.json, "as one JSON object");
   return command;
 }
 
-/// `mica run MODEL ...`: takes MODEL and the options of the compiler out of the arguments; the rest is the program's.
-static std::vector<std::string> splitRunArguments(std::vector<std::string> given, std::vector<std::string> &rest) {
+/// `mica run MODEL ...`: takes MODEL and the options of the compiler out of the arguments; the rest
+/// is the program's.
+static std::vector<std::string> splitRunArguments(std::vector<std::string> given,
+                                                  std::vector<std::string> &rest) {
   std::vector<std::string> own;
   for (size_t i = 0; i < given.size(); ++i) {
     bool compilers = false;
@@ -66,7 +78,8 @@ int main(int argc, char **argv) {
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() > 2 && words[0] == "run") {
-    std::vector<std::string> own = splitRunArguments({words.begin() + 1, words.end()}, run.programArguments);
+    std::vector<std::string> own =
+        splitRunArguments({words.begin() + 1, words.end()}, run.programArguments);
     words.assign({"run"});
     words.insert(words.end(), own.begin(), own.end());
   }

@@ -1,4 +1,4 @@
-//===- Bf16AsIntegers.cpp - bf16 values as the 16 bits that they are ------------------------------===//
+//===- Bf16AsIntegers.cpp - bf16 values as the 16 bits that they are ------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -17,7 +17,8 @@ namespace {
 struct Bf16AsIntegers : mica::cpu::impl::Bf16AsIntegersPassBase<Bf16AsIntegers> {
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
-      if (!isa<LLVM::FCmpOp, LLVM::FPExtOp, LLVM::FPTruncOp, LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp, LLVM::FDivOp, LLVM::FNegOp>(op))
+      if (!isa<LLVM::FCmpOp, LLVM::FPExtOp, LLVM::FPTruncOp, LLVM::FAddOp, LLVM::FSubOp,
+               LLVM::FMulOp, LLVM::FDivOp, LLVM::FNegOp>(op))
         return WalkResult::advance();
       auto isBf16 = [](Type type) { return getElementTypeOrSelf(type).isBF16(); };
       if (llvm::any_of(op->getOperandTypes(), isBf16) || llvm::any_of(op->getResultTypes(), isBf16))
@@ -26,23 +27,27 @@ struct Bf16AsIntegers : mica::cpu::impl::Bf16AsIntegersPassBase<Bf16AsIntegers> 
     });
     if (result.wasInterrupted())
       return signalPassFailure();
-    replacer().recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true, /*replaceLocs=*/false, /*replaceTypes=*/true);
+    replacer().recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
+                                            /*replaceLocs=*/false, /*replaceTypes=*/true);
   }
 
   AttrTypeReplacer replacer() {
     auto i16 = IntegerType::get(&getContext(), 16);
     AttrTypeReplacer replacer;
     replacer.addReplacement([i16](BFloat16Type) -> Type { return i16; });
-    replacer.addReplacement([i16](FloatAttr value) -> std::optional<std::pair<Attribute, WalkResult>> {
-      if (!value.getType().isBF16())
-        return std::nullopt;
-      return std::pair(Attribute(IntegerAttr::get(i16, value.getValue().bitcastToAPInt())), WalkResult::skip());
-    });
-    replacer.addReplacement([i16](DenseFPElementsAttr values) -> std::optional<std::pair<Attribute, WalkResult>> {
-      if (!values.getElementType().isBF16())
-        return std::nullopt;
-      return std::pair(Attribute(values.bitcast(i16)), WalkResult::skip());
-    });
+    replacer.addReplacement(
+        [i16](FloatAttr value) -> std::optional<std::pair<Attribute, WalkResult>> {
+          if (!value.getType().isBF16())
+            return std::nullopt;
+          return std::pair(Attribute(IntegerAttr::get(i16, value.getValue().bitcastToAPInt())),
+                           WalkResult::skip());
+        });
+    replacer.addReplacement(
+        [i16](DenseFPElementsAttr values) -> std::optional<std::pair<Attribute, WalkResult>> {
+          if (!values.getElementType().isBF16())
+            return std::nullopt;
+          return std::pair(Attribute(values.bitcast(i16)), WalkResult::skip());
+        });
     return replacer;
   }
 };

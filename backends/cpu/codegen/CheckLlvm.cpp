@@ -1,5 +1,4 @@
-//===- CheckLlvm.cpp - what may be left at stage llvm
-//--------------------------------------------===//
+//===- CheckLlvm.cpp - what may be left at stage llvm ---------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 

@@ -1,4 +1,4 @@
-//===- ExpandBf16.cpp - bf16 conversions by integer instructions ---------------------------------===//
+//===- ExpandBf16.cpp - bf16 conversions by integer instructions ----------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -59,8 +59,8 @@ struct ExpandExtension : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// truncf to bf16 => (bits + 0x7fff + bit 16) >> 16, to nearest even; a NaN becomes the quiet one. All of it on integers: LLVM has no
-/// select of bf16 vectors for these targets.
+/// truncf to bf16 => (bits + 0x7fff + bit 16) >> 16, to nearest even; a NaN becomes the quiet one.
+/// All of it on integers: LLVM has no select of bf16 vectors for these targets.
 struct ExpandTruncation : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
@@ -90,7 +90,8 @@ struct ExpandBf16 : mica::cpu::impl::ExpandBf16PassBase<ExpandBf16> {
     WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
       if (!isa<arith::ExtFOp, arith::TruncFOp>(op))
         return WalkResult::advance();
-      Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
+      Type from = getElementTypeOrSelf(op->getOperand(0)),
+           to = getElementTypeOrSelf(op->getResult(0));
       if (from.isBF16() || to.isBF16())
         return op->emitError("converts bf16 in a way that this target cannot compute");
       return WalkResult::advance();

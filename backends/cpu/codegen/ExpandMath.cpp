@@ -1,5 +1,4 @@
-//===- ExpandMath.cpp - functions of libm as polynomials
-//-----------------------------------------===//
+//===- ExpandMath.cpp - functions of libm as polynomials ------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 

@@ -1,5 +1,4 @@
-//===- ForwardEntry.cpp - the function that a program calls
-//-------------------------------------===//
+//===- ForwardEntry.cpp - the function that a program calls ---------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 
@@ -78,7 +77,8 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     for (func::FuncOp entry : entries)
       entry.setPrivate();
     // The places of the weights are constants in the code by now.
-    for (mica::WeightOp weight : llvm::make_early_inc_range(getOperation().getOps<mica::WeightOp>()))
+    for (mica::WeightOp weight :
+         llvm::make_early_inc_range(getOperation().getOps<mica::WeightOp>()))
       weight.erase();
   }
 

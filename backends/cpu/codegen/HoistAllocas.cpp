@@ -1,5 +1,4 @@
-//===- HoistAllocas.cpp - stack buffers at their function's entry
-//--------------------------------===//
+//===- HoistAllocas.cpp - stack buffers at their function's entry ---------===//
 
 #include "backends/cpu/codegen/Passes.h"
 

@@ -1,5 +1,4 @@
-//===- LowerExec.cpp - launches and products as calls of the runtime
-//-----------------------------===//
+//===- LowerExec.cpp - launches and products as calls of the runtime ------===//
 
 #include "backends/cpu/codegen/Passes.h"
 

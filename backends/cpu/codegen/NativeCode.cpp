@@ -1,5 +1,4 @@
-//===- NativeCode.cpp - from the LLVM dialect to assembly or an object
-//---------------------------===//
+//===- NativeCode.cpp - from the LLVM dialect to assembly or an object ----===//
 
 #include "backends/cpu/codegen/NativeCode.h"
 

@@ -1,5 +1,4 @@
-//===- NativeCode.h - from the LLVM dialect to a shared object -----------------------*- C++
-//-*-===//
+//===- NativeCode.h - from the LLVM dialect to a shared object ------------===//
 #ifndef MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 #define MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 

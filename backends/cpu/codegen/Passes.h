@@ -1,5 +1,4 @@
-//===- Passes.h - from stage loops to the LLVM dialect -------------------------------*- C++
-//-*-===//
+//===- Passes.h - from stage loops to the LLVM dialect --------------------===//
 #ifndef MICA_BACKENDS_CPU_CODEGEN_PASSES_H
 #define MICA_BACKENDS_CPU_CODEGEN_PASSES_H
 

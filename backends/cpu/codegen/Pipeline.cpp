@@ -1,5 +1,4 @@
-//===- Pipeline.cpp - the order from stage loops to stage llvm
-//-----------------------------------===//
+//===- Pipeline.cpp - the order from stage loops to stage llvm ------------===//
 
 #include "backends/cpu/codegen/Passes.h"
 

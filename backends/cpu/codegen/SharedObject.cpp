@@ -1,5 +1,4 @@
-//===- SharedObject.cpp - linking by lld, and looking at the result
-//------------------------------===//
+//===- SharedObject.cpp - linking by lld, and looking at the result -------===//
 
 #include "backends/cpu/codegen/NativeCode.h"
 

@@ -13,9 +13,9 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <chrono>
 #include <fstream>
@@ -24,7 +24,9 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-static llvm::Error error(const llvm::Twine &message) { return llvm::createStringError(llvm::inconvertibleErrorCode(), message); }
+static llvm::Error error(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
 
 /// Anonymous memory of this process in bytes.
 static uint64_t anonymousBytes() {
@@ -42,14 +44,18 @@ static std::string describePlace(Location location) {
     if (auto name = dyn_cast<NameLoc>(part))
       place = name.getName().str();
     else if (auto file = dyn_cast<FileLineColLoc>(part))
-      place = (file.getFilename().strref() + ":" + llvm::Twine(file.getLine()) + ":" + llvm::Twine(file.getColumn())).str();
+      place = (file.getFilename().strref() + ":" + llvm::Twine(file.getLine()) + ":" +
+               llvm::Twine(file.getColumn()))
+                  .str();
     return place.empty() ? WalkResult::advance() : WalkResult::interrupt();
   });
   return place.empty() ? "the model" : place;
 }
 
 /// Caches are f32 where the weights are.
-static Precision kvPrecision(const CompileOptions &options, Precision weights) { return options.kv.value_or(weights); }
+static Precision kvPrecision(const CompileOptions &options, Precision weights) {
+  return options.kv.value_or(weights);
+}
 
 namespace {
 
@@ -63,7 +69,9 @@ public:
           return success();
         }) {}
 
-  llvm::Error take(const llvm::Twine &fallback) const { return error(message.empty() ? fallback : llvm::Twine(message)); }
+  llvm::Error take(const llvm::Twine &fallback) const {
+    return error(message.empty() ? fallback : llvm::Twine(message));
+  }
 
 private:
   std::string message;
@@ -73,12 +81,15 @@ private:
 /// One run through the stages.
 class Compilation {
 public:
-  Compilation(ModuleOp module, const WeightSource *weights, const CompileOptions &options, StringRef output)
-      : module(module), weights(weights), options(options), output(output), precision(options.weights.value_or(checkpointPrecision(module))),
+  Compilation(ModuleOp module, const WeightSource *weights, const CompileOptions &options,
+              StringRef output)
+      : module(module), weights(weights), options(options), output(output),
+        precision(options.weights.value_or(checkpointPrecision(module))),
         kv(kvPrecision(options, precision)), diagnostic(module.getContext()) {}
 
   llvm::Expected<CompileReport> run() {
-    for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm, Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
+    for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm,
+                        Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
       if (stage > options.emit)
         break;
       // Assembly is a view of the object: nothing is made from it.
@@ -101,13 +112,18 @@ private:
     case Stage::Model:
       return llvm::Error::success();
     case Stage::Fused:
-      return runPasses(stage, [&](OpPassManager &pm) { buildModelToFused(pm, stageOptionsOf(options, precision)); });
+      return runPasses(stage, [&](OpPassManager &pm) {
+        buildModelToFused(pm, stageOptionsOf(options, precision));
+      });
     case Stage::Kernels:
-      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) { buildFusedToKernels(pm, stageOptionsOf(options, precision)); }))
+      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) {
+            buildFusedToKernels(pm, stageOptionsOf(options, precision));
+          }))
         return failed;
       return describe();
     case Stage::Loops:
-      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) { buildLoopsPipeline(pm, options.target.avx512Bf16); }))
+      if (llvm::Error failed = runPasses(
+              stage, [&](OpPassManager &pm) { buildLoopsPipeline(pm, options.target.avx512Bf16); }))
         return failed;
       addScratch(manifest, module);
       // The packer needs the symbols of the weights, which the way to LLVM drops.
@@ -141,11 +157,12 @@ private:
     auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
     auto positions = model ? model.getAs<IntegerAttr>("max_positions") : IntegerAttr();
     if (!positions)
-      return error("the module has no mica.model with max_positions: add `mica.model = {max_positions = N}` to its attributes");
+      return error("the module has no mica.model with max_positions: add `mica.model = "
+                   "{max_positions = N}` to its attributes");
     int64_t maxSeq = options.maxSeq.value_or(std::min(positions.getInt(), kDefaultMaxSeq));
     if (maxSeq < 1 || maxSeq > positions.getInt())
-      return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and the model's own " + llvm::Twine(positions.getInt()) +
-                   " positions, choose another");
+      return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and the model's own " +
+                   llvm::Twine(positions.getInt()) + " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
     return llvm::Error::success();
   }
@@ -155,7 +172,8 @@ private:
     if (!made)
       return made.takeError();
     machine = std::move(*made);
-    llvm::Expected<std::unique_ptr<llvm::Module>> translated = translateToLlvmIr(module, llvmContext, options.target, *machine);
+    llvm::Expected<std::unique_ptr<llvm::Module>> translated =
+        translateToLlvmIr(module, llvmContext, options.target, *machine);
     if (!translated)
       return translated.takeError();
     code = std::move(*translated);
@@ -188,16 +206,20 @@ private:
     llvm::Expected<llvm::SmallVector<char, 0>> shared = linkSharedObject(object);
     if (!shared)
       return shared.takeError();
-    if (llvm::Error unknown = checkUndefinedSymbols(StringRef(shared->data(), shared->size()), runtimeSymbols()))
+    if (llvm::Error unknown =
+            checkUndefinedSymbols(StringRef(shared->data(), shared->size()), runtimeSymbols()))
       return unknown;
     program::ProgramWriter &writer = **created;
-    auto bytesOf = [](const auto &range) { return std::as_bytes(std::span(range.data(), range.size())); };
+    auto bytesOf = [](const auto &range) {
+      return std::as_bytes(std::span(range.data(), range.size()));
+    };
     if (llvm::Error failed = take(writer.add(program::SectionKind::Code, bytesOf(*shared))))
       return failed;
     if (llvm::Error failed = writeWeights(writer))
       return failed;
     if (!options.tokenizer.empty())
-      if (llvm::Error failed = take(writer.add(program::SectionKind::Tokenizer, bytesOf(options.tokenizer))))
+      if (llvm::Error failed =
+              take(writer.add(program::SectionKind::Tokenizer, bytesOf(options.tokenizer))))
         return failed;
     manifest["weight_bytes"] = report.weightBytes;
     std::string json = manifest.dump(1);
@@ -210,8 +232,12 @@ private:
     if (llvm::Error failed = take(writer.begin(program::SectionKind::Weights)))
       return failed;
     PackOptions pack;
-    auto sink = [&](ArrayRef<uint8_t> bytes) { return take(writer.append(std::as_bytes(std::span(bytes.data(), bytes.size())))); };
-    auto progress = [&](uint64_t done, uint64_t all) { tell("weights", static_cast<double>(done) / static_cast<double>(all)); };
+    auto sink = [&](ArrayRef<uint8_t> bytes) {
+      return take(writer.append(std::as_bytes(std::span(bytes.data(), bytes.size()))));
+    };
+    auto progress = [&](uint64_t done, uint64_t all) {
+      tell("weights", static_cast<double>(done) / static_cast<double>(all));
+    };
     pack.sink = sink;
     pack.progress = progress;
     if (llvm::Error failed = packWeights(*packed, *weights, pack))
@@ -266,8 +292,13 @@ private:
 
   static std::string dumpName(Stage stage) {
     StringRef name = getStageInfo(stage).name;
-    StringRef ending = stage <= Stage::Llvm ? ".mlir" : stage == Stage::Ll ? "" : stage == Stage::Asm ? ".s" : ".o";
-    return (llvm::Twine(static_cast<int>(stage)) + "-" + (stage == Stage::Ll ? "optimised.ll" : name + ending)).str();
+    StringRef ending = stage <= Stage::Llvm  ? ".mlir"
+                       : stage == Stage::Ll  ? ""
+                       : stage == Stage::Asm ? ".s"
+                                             : ".o";
+    return (llvm::Twine(static_cast<int>(stage)) + "-" +
+            (stage == Stage::Ll ? "optimised.ll" : name + ending))
+        .str();
   }
 
   /// Writes beside the target and renames: nothing half-written is left. `-` is standard output.
@@ -276,13 +307,16 @@ private:
       llvm::outs() << content;
       return llvm::Error::success();
     }
-    if (std::error_code failed = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
+    if (std::error_code failed =
+            llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
       return error(path + ": cannot make its folder (" + failed.message() + ")");
     llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
       stream << content;
       return llvm::Error::success();
     });
-    return failed ? error(path + ": cannot be written (" + llvm::toString(std::move(failed)) + "), choose another -o") : llvm::Error::success();
+    return failed ? error(path + ": cannot be written (" + llvm::toString(std::move(failed)) +
+                          "), choose another -o")
+                  : llvm::Error::success();
   }
 
   ModuleOp module;
@@ -328,7 +362,7 @@ Precision mica::cpu::checkpointPrecision(ModuleOp module) {
   return Precision::BF16;
 }
 
-llvm::Expected<CompileReport> mica::cpu::compile(ModuleOp module, const WeightSource *weights, const CompileOptions &options,
-                                                 StringRef output) {
+llvm::Expected<CompileReport> mica::cpu::compile(ModuleOp module, const WeightSource *weights,
+                                                 const CompileOptions &options, StringRef output) {
   return Compilation(module, weights, options, output).run();
 }

@@ -59,13 +59,15 @@ struct CompileReport {
 /// Registers everything that compiling needs.
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 
-/// Takes `module` from stage `model` to `options.emit` and writes the result to `output`: text for the stages up to `asm`, an
-/// object, or the program. `weights` may be null below stage `exe`. Errors name the op, its place in the model and the remedy;
-/// after one, nothing stands at `output` that was not there before.
-llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights, const CompileOptions &options,
-                                      llvm::StringRef output);
+/// Takes `module` from stage `model` to `options.emit` and writes the result to `output`: text for
+/// the stages up to `asm`, an object, or the program. `weights` may be null below stage `exe`.
+/// Errors name the op, its place in the model and the remedy; after one, nothing stands at `output`
+/// that was not there before.
+llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights,
+                                      const CompileOptions &options, llvm::StringRef output);
 
-/// What the passes up to stage `kernels` are told, for a model whose matrices have the precision `weights`.
+/// What the passes up to stage `kernels` are told, for a model whose matrices have the precision
+/// `weights`.
 StageOptions stageOptionsOf(const CompileOptions &options, Precision weights);
 
 /// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.

@@ -11,7 +11,9 @@ using namespace mica;
 using namespace mica::cpu;
 using nlohmann::json;
 
-static const char *nameOf(Precision precision) { return precision == Precision::F32 ? "f32" : "bf16"; }
+static const char *nameOf(Precision precision) {
+  return precision == Precision::F32 ? "f32" : "bf16";
+}
 
 /// Any attribute of `mica.model` as JSON.
 static json toJson(Attribute attribute) {
@@ -43,7 +45,8 @@ static func::FuncOp firstEntry(ModuleOp module) {
   return {};
 }
 
-/// Extents as the runtime reads them: -1 stands for the number of sequences, -2 for that of blocks of positions.
+/// Extents as the runtime reads them: -1 stands for the number of sequences, -2 for that of blocks
+/// of positions.
 static json cacheShape(KvCacheType cache) {
   SmallVector<int64_t> shape = cache.getPhysicalShape();
   shape[1] = -1;
@@ -57,7 +60,8 @@ static json describeCaches(func::FuncOp entry) {
     auto cache = dyn_cast<KvCacheType>(type);
     if (!cache)
       continue;
-    std::string name = stringifyKvKind(cache.getLayout().getKind()).str() + std::to_string(caches.size() / 2);
+    std::string name =
+        stringifyKvKind(cache.getLayout().getKind()).str() + std::to_string(caches.size() / 2);
     caches.push_back({{"name", name},
                       {"element", cache.getElementType().isF32() ? "f32" : "bf16"},
                       {"shape", cacheShape(cache)},
@@ -70,13 +74,15 @@ static json describeCaches(func::FuncOp entry) {
 static double expertShare(ModuleOp module) {
   double share = 1;
   module.walk([&](MoeExpertsOp op) {
-    auto picks = cast<RankedTensorType>(op.getExperts().getType()), experts = cast<RankedTensorType>(op.getDown().getType());
+    auto picks = cast<RankedTensorType>(op.getExperts().getType()),
+         experts = cast<RankedTensorType>(op.getDown().getType());
     share = static_cast<double>(picks.getDimSize(1)) / static_cast<double>(experts.getDimSize(0));
   });
   return share;
 }
 
-/// What decoding one token costs: packed matrices are read and multiplied whole, stacks of experts in part.
+/// What decoding one token costs: packed matrices are read and multiplied whole, stacks of experts
+/// in part.
 static json describeCost(ModuleOp module, const json &caches) {
   double bytes = 0, flops = 0, share = expertShare(module);
   for (auto weight : module.getOps<WeightOp>()) {
@@ -91,7 +97,8 @@ static json describeCost(ModuleOp module, const json &caches) {
   int64_t kvBytes = 0;
   for (const json &cache : caches)
     kvBytes += cache["bytes_per_token"].get<int64_t>();
-  return {{"weight_bytes_per_token", static_cast<int64_t>(bytes)}, {"flops_per_token", static_cast<int64_t>(flops)},
+  return {{"weight_bytes_per_token", static_cast<int64_t>(bytes)},
+          {"flops_per_token", static_cast<int64_t>(flops)},
           {"kv_bytes_per_position", kvBytes}};
 }
 
@@ -110,7 +117,8 @@ static json describeOps(ModuleOp module) {
   return functions;
 }
 
-json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq, const TargetDescription &target) {
+json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq,
+                                const TargetDescription &target) {
   func::FuncOp entry = firstEntry(module);
   auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
   json config = toJson(model), caches = describeCaches(entry);
@@ -139,5 +147,6 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
 
 void mica::cpu::addScratch(json &manifest, ModuleOp module) {
   auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
-  manifest["scratch"] = {{"bytes_per_row", number("mica.scratch_per_row")}, {"bytes_fixed", number("mica.scratch_fixed")}};
+  manifest["scratch"] = {{"bytes_per_row", number("mica.scratch_per_row")},
+                         {"bytes_fixed", number("mica.scratch_fixed")}};
 }

@@ -12,9 +12,10 @@
 
 namespace mica::cpu {
 
-/// What the module says at stage `kernels`: caches, costs, end tokens (see runtime/Manifest.h for the keys).
-nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv, int64_t maxSeq,
-                               const TargetDescription &target);
+/// What the module says at stage `kernels`: caches, costs, end tokens (see runtime/Manifest.h for
+/// the keys).
+nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
+                               int64_t maxSeq, const TargetDescription &target);
 
 /// Adds what only stage `loops` knows: the scratch memory.
 void addScratch(nlohmann::json &manifest, mlir::ModuleOp module);

@@ -28,7 +28,8 @@ Value KernelBuilder::fromF32(Value value, Type element) {
   Type narrow = element;
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     narrow = vector.clone(element);
-  return value.getType() == narrow ? value : arith::TruncFOp::create(*this, narrow, value).getResult();
+  return value.getType() == narrow ? value
+                                   : arith::TruncFOp::create(*this, narrow, value).getResult();
 }
 
 Value KernelBuilder::loadVector(Value buffer, ValueRange at, Value live, int64_t lanes) {
@@ -60,7 +61,8 @@ void KernelBuilder::loop(Value from, Value to, int64_t step, Body body) {
   body(op.getInductionVar());
 }
 
-SmallVector<Value> KernelBuilder::carry(Value from, Value to, int64_t step, ValueRange inits, CarryBody body) {
+SmallVector<Value> KernelBuilder::carry(Value from, Value to, int64_t step, ValueRange inits,
+                                        CarryBody body) {
   auto op = scf::ForOp::create(*this, from, to, idx(step), inits);
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(op.getBody());
@@ -83,18 +85,22 @@ void KernelBuilder::eachVector(int64_t columns, llvm::function_ref<void(Value, V
     body(idx(whole), idx(columns - whole));
 }
 
-Value KernelBuilder::eachVector(int64_t columns, Value init, llvm::function_ref<Value(Value, Value, Value)> body) {
+Value KernelBuilder::eachVector(int64_t columns, Value init,
+                                llvm::function_ref<Value(Value, Value, Value)> body) {
   int64_t whole = columns / kLanes * kLanes;
   if (whole)
-    init = carry(idx(0), idx(whole), kLanes, init, [&](Value column, ValueRange carried) -> SmallVector<Value> {
-      return {body(column, Value(), carried[0])};
-    })[0];
+    init = carry(idx(0), idx(whole), kLanes, init,
+                 [&](Value column, ValueRange carried) -> SmallVector<Value> {
+                   return {body(column, Value(), carried[0])};
+                 })[0];
   return whole == columns ? init : body(idx(whole), idx(columns - whole), init);
 }
 
-KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target) : module(module), target(target), symbols(module) {}
+KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target)
+    : module(module), target(target), symbols(module) {}
 
-func::FuncOp KernelLibrary::getOrCreate(StringRef base, StringRef spec, ArrayRef<Type> types, Location loc, Build build) {
+func::FuncOp KernelLibrary::getOrCreate(StringRef base, StringRef spec, ArrayRef<Type> types,
+                                        Location loc, Build build) {
   std::string key = (base + "|" + spec).str();
   llvm::raw_string_ostream stream(key);
   for (Type type : types)
@@ -117,26 +123,29 @@ func::FuncOp KernelLibrary::getOrCreate(StringRef base, StringRef spec, ArrayRef
   return known;
 }
 
-memref::GlobalOp KernelLibrary::getOrCreateTable(StringRef base, DenseElementsAttr values, Location loc) {
+memref::GlobalOp KernelLibrary::getOrCreateTable(StringRef base, DenseElementsAttr values,
+                                                 Location loc) {
   memref::GlobalOp &known = tables[values];
   if (known)
     return known;
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   auto type = MemRefType::get(values.getType().getShape(), values.getElementType());
-  known = memref::GlobalOp::create(builder, loc, base, builder.getStringAttr("private"), type, values, /*constant=*/true,
-                                   builder.getI64IntegerAttr(64));
+  known = memref::GlobalOp::create(builder, loc, base, builder.getStringAttr("private"), type,
+                                   values, /*constant=*/true, builder.getI64IntegerAttr(64));
   symbols.insert(known);
   return known;
 }
 
 MemRefType mica::cpu::kernelBufferType(RankedTensorType tensor) {
-  bool rows = tensor.getRank() >= 2 && tensor.isDynamicDim(0) && !tensor.isDynamicDim(tensor.getRank() - 1);
+  bool rows =
+      tensor.getRank() >= 2 && tensor.isDynamicDim(0) && !tensor.isDynamicDim(tensor.getRank() - 1);
   if (!rows)
     return MemRefType::get(tensor.getShape(), tensor.getElementType());
   SmallVector<int64_t> strides(tensor.getRank(), 1);
   for (int64_t axis = tensor.getRank() - 2; axis > 0; --axis)
     strides[axis] = strides[axis + 1] * tensor.getDimSize(axis + 1);
   strides[0] = ShapedType::kDynamic;
-  return MemRefType::get(tensor.getShape(), tensor.getElementType(),
-                         StridedLayoutAttr::get(tensor.getContext(), ShapedType::kDynamic, strides));
+  return MemRefType::get(
+      tensor.getShape(), tensor.getElementType(),
+      StridedLayoutAttr::get(tensor.getContext(), ShapedType::kDynamic, strides));
 }

@@ -1,7 +1,8 @@
 //===- KernelBuilder.h - emitting kernels of vector, scf and memref ops -*- C++ -*-===//
 //
-// The vocabulary in which the kernels under kernels/ are written. Vectors hold 16 f32; a target with narrower registers
-// splits them. A kernel is a function (begin, end, buffers..., scalars...) over a range of independent tasks.
+// The vocabulary in which the kernels under kernels/ are written. Vectors hold 16 f32; a target
+// with narrower registers splits them. A kernel is a function (begin, end, buffers..., scalars...)
+// over a range of independent tasks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,16 +50,32 @@ public:
   mlir::Value add(mlir::Value a, mlir::Value b) { return mlir::arith::AddIOp::create(*this, a, b); }
   mlir::Value add(mlir::Value a, int64_t b) { return b ? add(a, idx(b)) : a; }
   mlir::Value sub(mlir::Value a, mlir::Value b) { return mlir::arith::SubIOp::create(*this, a, b); }
-  mlir::Value mul(mlir::Value a, int64_t b) { return mlir::arith::MulIOp::create(*this, a, idx(b)); }
-  mlir::Value div(mlir::Value a, int64_t b) { return mlir::arith::DivUIOp::create(*this, a, idx(b)); }
-  mlir::Value rem(mlir::Value a, int64_t b) { return mlir::arith::RemUIOp::create(*this, a, idx(b)); }
+  mlir::Value mul(mlir::Value a, int64_t b) {
+    return mlir::arith::MulIOp::create(*this, a, idx(b));
+  }
+  mlir::Value div(mlir::Value a, int64_t b) {
+    return mlir::arith::DivUIOp::create(*this, a, idx(b));
+  }
+  mlir::Value rem(mlir::Value a, int64_t b) {
+    return mlir::arith::RemUIOp::create(*this, a, idx(b));
+  }
 
   // Arithmetic on f32, scalars or vectors.
-  mlir::Value addf(mlir::Value a, mlir::Value b) { return mlir::arith::AddFOp::create(*this, a, b); }
-  mlir::Value subf(mlir::Value a, mlir::Value b) { return mlir::arith::SubFOp::create(*this, a, b); }
-  mlir::Value mulf(mlir::Value a, mlir::Value b) { return mlir::arith::MulFOp::create(*this, a, b); }
-  mlir::Value divf(mlir::Value a, mlir::Value b) { return mlir::arith::DivFOp::create(*this, a, b); }
-  mlir::Value maxf(mlir::Value a, mlir::Value b) { return mlir::arith::MaxNumFOp::create(*this, a, b); }
+  mlir::Value addf(mlir::Value a, mlir::Value b) {
+    return mlir::arith::AddFOp::create(*this, a, b);
+  }
+  mlir::Value subf(mlir::Value a, mlir::Value b) {
+    return mlir::arith::SubFOp::create(*this, a, b);
+  }
+  mlir::Value mulf(mlir::Value a, mlir::Value b) {
+    return mlir::arith::MulFOp::create(*this, a, b);
+  }
+  mlir::Value divf(mlir::Value a, mlir::Value b) {
+    return mlir::arith::DivFOp::create(*this, a, b);
+  }
+  mlir::Value maxf(mlir::Value a, mlir::Value b) {
+    return mlir::arith::MaxNumFOp::create(*this, a, b);
+  }
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c) {
     return mlir::vector::FMAOp::create(*this, a, b, c);
   }
@@ -97,33 +114,40 @@ public:
     store(fromF32(value, elementOf(buffer)), buffer, at);
   }
   /// `lanes` neighbours as f32, those behind `live` (null: all) zero.
-  mlir::Value loadVector(mlir::Value buffer, mlir::ValueRange at, mlir::Value live = {}, int64_t lanes = kLanes);
+  mlir::Value loadVector(mlir::Value buffer, mlir::ValueRange at, mlir::Value live = {},
+                         int64_t lanes = kLanes);
   /// Rounds to the buffer's element type; lanes behind `live` (null: all) stay untouched.
-  void storeVector(mlir::Value vector, mlir::Value buffer, mlir::ValueRange at, mlir::Value live = {});
+  void storeVector(mlir::Value vector, mlir::Value buffer, mlir::ValueRange at,
+                   mlir::Value live = {});
   /// `lanes` neighbours in the buffer's own element type.
   mlir::Value loadRaw(mlir::Value buffer, mlir::ValueRange at, int64_t lanes) {
     return mlir::vector::LoadOp::create(*this, vec(elementOf(buffer), lanes), buffer, at);
   }
   mlir::Value toF32(mlir::Value value);
   mlir::Value fromF32(mlir::Value value, mlir::Type element);
-  mlir::Type elementOf(mlir::Value buffer) { return llvm::cast<mlir::MemRefType>(buffer.getType()).getElementType(); }
+  mlir::Type elementOf(mlir::Value buffer) {
+    return llvm::cast<mlir::MemRefType>(buffer.getType()).getElementType();
+  }
   /// A buffer on the stack, 64-byte aligned.
   mlir::Value stackBuffer(llvm::ArrayRef<int64_t> shape, mlir::Type element);
 
   // Control flow.
   using Body = llvm::function_ref<void(mlir::Value)>;
-  using CarryBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
+  using CarryBody =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
   void loop(mlir::Value from, mlir::Value to, int64_t step, Body body);
   void loop(int64_t to, Body body) { loop(idx(0), idx(to), 1, body); }
   /// A loop that carries values.
-  llvm::SmallVector<mlir::Value> carry(mlir::Value from, mlir::Value to, int64_t step, mlir::ValueRange inits,
-                                       CarryBody body);
+  llvm::SmallVector<mlir::Value> carry(mlir::Value from, mlir::Value to, int64_t step,
+                                       mlir::ValueRange inits, CarryBody body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
-  /// Calls `body(column, live)` for the vectors of `columns` neighbours; `live` is null for whole vectors.
+  /// Calls `body(column, live)` for the vectors of `columns` neighbours; `live` is null for whole
+  /// vectors.
   void eachVector(int64_t columns, llvm::function_ref<void(mlir::Value, mlir::Value)> body);
   /// The same with one carried value.
-  mlir::Value eachVector(int64_t columns, mlir::Value init,
-                         llvm::function_ref<mlir::Value(mlir::Value, mlir::Value, mlir::Value)> body);
+  mlir::Value
+  eachVector(int64_t columns, mlir::Value init,
+             llvm::function_ref<mlir::Value(mlir::Value, mlir::Value, mlir::Value)> body);
 };
 
 /// Kernels of a module, made once per name.
@@ -135,13 +159,15 @@ public:
 
   using Build = llvm::function_ref<void(KernelBuilder &, mlir::ValueRange)>;
 
-  /// The kernel over buffers of `types` that `spec` describes in full; its symbol is `base`, or `base_N` where several specs share
-  /// it. `build` receives (begin, end, buffers...) where the kernel does not exist yet.
-  mlir::func::FuncOp getOrCreate(llvm::StringRef base, llvm::StringRef spec, llvm::ArrayRef<mlir::Type> types, mlir::Location loc,
-                                 Build build);
+  /// The kernel over buffers of `types` that `spec` describes in full; its symbol is `base`, or
+  /// `base_N` where several specs share it. `build` receives (begin, end, buffers...) where the
+  /// kernel does not exist yet.
+  mlir::func::FuncOp getOrCreate(llvm::StringRef base, llvm::StringRef spec,
+                                 llvm::ArrayRef<mlir::Type> types, mlir::Location loc, Build build);
 
   /// A constant table, made once per content.
-  mlir::memref::GlobalOp getOrCreateTable(llvm::StringRef base, mlir::DenseElementsAttr values, mlir::Location loc);
+  mlir::memref::GlobalOp getOrCreateTable(llvm::StringRef base, mlir::DenseElementsAttr values,
+                                          mlir::Location loc);
 
 private:
   mlir::ModuleOp module;
@@ -151,7 +177,8 @@ private:
   llvm::DenseMap<mlir::Attribute, mlir::memref::GlobalOp> tables;
 };
 
-/// How a kernel takes a tensor: rows with a dynamic stride, so that views of columns fit; everything else contiguous.
+/// How a kernel takes a tensor: rows with a dynamic stride, so that views of columns fit;
+/// everything else contiguous.
 mlir::MemRefType kernelBufferType(mlir::RankedTensorType tensor);
 
 } // namespace mica::cpu

@@ -15,7 +15,9 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-bool mica::cpu::isEntry(func::FuncOp function) { return function.isPublic() && !function.isExternal(); }
+bool mica::cpu::isEntry(func::FuncOp function) {
+  return function.isPublic() && !function.isExternal();
+}
 
 PhysicalTypeConverter::PhysicalTypeConverter() {
   addConversion([](Type type) { return type; });
@@ -31,8 +33,9 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
     // A matrix, or a stack of matrices, each of which is packed.
     SmallVector<int64_t> shape(tensor.getShape().drop_back(2));
     int64_t n = tensor.getDimSize(tensor.getRank() - 2), k = tensor.getShape().back();
-    shape.append({roundUp(n, layout.getColumns()) / layout.getColumns(), roundUp(k, layout.getKBlock()) / layout.getDepth(),
-                  layout.getColumns(), layout.getDepth()});
+    shape.append({roundUp(n, layout.getColumns()) / layout.getColumns(),
+                  roundUp(k, layout.getKBlock()) / layout.getDepth(), layout.getColumns(),
+                  layout.getDepth()});
     return RankedTensorType::get(shape, tensor.getElementType());
   });
   auto cast = [](OpBuilder &builder, Type type, ValueRange inputs, Location loc) -> Value {
@@ -42,7 +45,8 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
   addTargetMaterialization(cast);
 }
 
-SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value tasks, ValueRange inputs, ValueRange outputs,
+SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value tasks,
+                                        ValueRange inputs, ValueRange outputs,
                                         KernelLibrary::Build build) {
   SmallVector<Type> types;
   for (ValueRange values : {inputs, outputs})
@@ -51,12 +55,16 @@ SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value ta
       types.push_back(tensor ? Type(kernelBufferType(tensor)) : value.getType());
     }
   func::FuncOp kernel = kernels.getOrCreate(base, spec, types, loc, build);
-  auto op = exec::LaunchOp::create(rewriter, loc, outputs.getTypes(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()), tasks, inputs, outputs);
+  auto op = exec::LaunchOp::create(rewriter, loc, outputs.getTypes(),
+                                   FlatSymbolRefAttr::get(kernel.getSymNameAttr()), tasks, inputs,
+                                   outputs);
   return SmallVector<Value>(op.getResults());
 }
 
 Value Launcher::rowsOf(Value tensor) { return tensor::DimOp::create(rewriter, loc, tensor, 0); }
-Value Launcher::constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
+Value Launcher::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(rewriter, loc, value);
+}
 
 Value Launcher::empty(Type type, Value rows) {
   auto tensor = cast<RankedTensorType>(type);
@@ -78,7 +86,8 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
   }
 
 private:
-  /// Entry functions take the weights, scratch memory and the place for the logits behind the caches.
+  /// Entry functions take the weights, scratch memory and the place for the logits behind the
+  /// caches.
   void addEntryArguments() {
     Builder builder(&getContext());
     auto bytes = MemRefType::get(ShapedType::kDynamic, builder.getI8Type());
@@ -108,11 +117,14 @@ private:
     ConversionTarget target(*context);
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns, target);
     target.addIllegalDialect<MicaDialect>();
-    // Symbols stay for the packer; reads of caches vanish with the attention that looks through them.
+    // Symbols stay for the packer; reads of caches vanish with the attention that looks through
+    // them.
     target.addLegalOp<WeightOp, KvReadOp>();
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp op) { return converter.isSignatureLegal(op.getFunctionType()); });
-    target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp>([&](Operation *op) { return converter.isLegal(op); });
+    target.addDynamicallyLegalOp<func::FuncOp>(
+        [&](func::FuncOp op) { return converter.isSignatureLegal(op.getFunctionType()); });
+    target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp>(
+        [&](Operation *op) { return converter.isLegal(op); });
     return applyPartialConversion(getOperation(), target, std::move(patterns));
   }
 
@@ -120,7 +132,8 @@ private:
     getOperation().walk([](KvReadOp op) {
       Value cache = op.getCache();
       op.erase();
-      if (Operation *cast = cache.getDefiningOp(); cast && isa<UnrealizedConversionCastOp>(cast) && cast->use_empty())
+      if (Operation *cast = cache.getDefiningOp();
+          cast && isa<UnrealizedConversionCastOp>(cast) && cast->use_empty())
         cast->erase();
     });
   }
@@ -133,10 +146,12 @@ private:
       auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
       OpBuilder builder(ret);
       Value target = function.getArguments().back();
-      bufferization::MaterializeInDestinationOp::create(builder, ret.getLoc(), Type(), ret.getOperand(0), target, /*restrict=*/true,
-                                                        /*writable=*/true);
+      bufferization::MaterializeInDestinationOp::create(
+          builder, ret.getLoc(), Type(), ret.getOperand(0), target, /*restrict=*/true,
+          /*writable=*/true);
       ret->eraseOperand(0);
-      function.setType(builder.getFunctionType(function.getArgumentTypes(), function.getResultTypes().drop_front()));
+      function.setType(builder.getFunctionType(function.getArgumentTypes(),
+                                               function.getResultTypes().drop_front()));
     }
   }
 };

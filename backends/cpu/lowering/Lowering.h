@@ -54,10 +54,11 @@ public:
   Launcher(mlir::ConversionPatternRewriter &rewriter, mlir::Location loc, KernelLibrary &kernels)
       : rewriter(rewriter), loc(loc), kernels(kernels) {}
 
-  /// The launch of kernel `base` over `tasks`; returns the new values of the outputs. `spec` names all that the kernel depends on
-  /// besides its types.
-  mlir::SmallVector<mlir::Value> operator()(llvm::StringRef base, llvm::StringRef spec, mlir::Value tasks,
-                                            mlir::ValueRange inputs, mlir::ValueRange outputs, KernelLibrary::Build build);
+  /// The launch of kernel `base` over `tasks`; returns the new values of the outputs. `spec` names
+  /// all that the kernel depends on besides its types.
+  mlir::SmallVector<mlir::Value> operator()(llvm::StringRef base, llvm::StringRef spec,
+                                            mlir::Value tasks, mlir::ValueRange inputs,
+                                            mlir::ValueRange outputs, KernelLibrary::Build build);
 
   /// Extent of the leading axis.
   mlir::Value rowsOf(mlir::Value tensor);
@@ -70,11 +71,16 @@ public:
   KernelLibrary &kernels;
 };
 
-void populateRowPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
-void populateProductPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
-void populateAttentionPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
-void populateMoePatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
-void populateWeightPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter, KernelLibrary &kernels);
+void populateRowPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter,
+                         KernelLibrary &kernels);
+void populateProductPatterns(mlir::RewritePatternSet &patterns,
+                             const mlir::TypeConverter &converter, KernelLibrary &kernels);
+void populateAttentionPatterns(mlir::RewritePatternSet &patterns,
+                               const mlir::TypeConverter &converter, KernelLibrary &kernels);
+void populateMoePatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter,
+                         KernelLibrary &kernels);
+void populateWeightPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter,
+                            KernelLibrary &kernels);
 
 } // namespace mica::cpu
 

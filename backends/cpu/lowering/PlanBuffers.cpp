@@ -56,7 +56,8 @@ private:
                              : function.getArgument(function.getNumArguments() - 1);
   }
 
-  /// Plans an entry and the functions that it calls, which share the scratch memory behind its own buffers.
+  /// Plans an entry and the functions that it calls, which share the scratch memory behind its own
+  /// buffers.
   std::optional<Need> planFunction(func::FuncOp function) {
     FailureOr<SmallVector<Buffer>> buffers = collect(function);
     if (failed(buffers))
@@ -86,7 +87,9 @@ private:
     return need;
   }
 
-  Type plainBytes() { return MemRefType::get(ShapedType::kDynamic, Builder(&getContext()).getI8Type()); }
+  Type plainBytes() {
+    return MemRefType::get(ShapedType::kDynamic, Builder(&getContext()).getI8Type());
+  }
 
   FailureOr<SmallVector<Buffer>> collect(func::FuncOp function) {
     SmallVector<Buffer> buffers;
@@ -122,7 +125,8 @@ private:
         buffer.alloc.emitError("allocates a buffer whose size is not linear in the number of rows");
         return false;
       }
-    buffer.bytes = roundUp(buffer.bytes * std::max(8u, type.getElementTypeBitWidth()) / 8, kAlignment);
+    buffer.bytes =
+        roundUp(buffer.bytes * std::max(8u, type.getElementTypeBitWidth()) / 8, kAlignment);
     return true;
   }
 
@@ -146,7 +150,8 @@ private:
         moved = false;
         for (Buffer &other : buffers.take_front(i)) {
           bool together = other.first <= buffer.last && buffer.first <= other.last;
-          bool overlap = other.offset < buffer.offset + buffer.bytes && buffer.offset < other.offset + other.bytes;
+          bool overlap = other.offset < buffer.offset + buffer.bytes &&
+                         buffer.offset < other.offset + other.bytes;
           if (other.perRow == buffer.perRow && together && overlap) {
             buffer.offset = other.offset + other.bytes;
             moved = true;
@@ -160,21 +165,27 @@ private:
   }
 
   /// alloc => view of the scratch memory; calls pass on what lies behind the caller's own buffers.
-  LogicalResult rewrite(func::FuncOp function, ArrayRef<Buffer> buffers, Need own, ArrayRef<func::CallOp> calls) {
+  LogicalResult rewrite(func::FuncOp function, ArrayRef<Buffer> buffers, Need own,
+                        ArrayRef<func::CallOp> calls) {
     Value scratch = scratchOf(function);
     OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
     Location loc = function.getLoc();
     FailureOr<Value> rows = rowsOf(function, builder);
     if (failed(rows))
       return failure();
-    auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value).getResult(); };
+    auto constant = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(builder, loc, value).getResult();
+    };
     Value fixedStart = arith::MulIOp::create(builder, loc, *rows, constant(own.perRow));
     for (Buffer buffer : buffers) {
       builder.setInsertionPoint(buffer.alloc);
-      Value offset = buffer.perRow ? arith::MulIOp::create(builder, loc, *rows, constant(buffer.offset)).getResult()
-                                   : arith::AddIOp::create(builder, loc, fixedStart, constant(buffer.offset)).getResult();
-      Value view = memref::ViewOp::create(builder, buffer.alloc.getLoc(), buffer.alloc.getType(), scratch, offset,
-                                          buffer.alloc.getDynamicSizes());
+      Value offset =
+          buffer.perRow
+              ? arith::MulIOp::create(builder, loc, *rows, constant(buffer.offset)).getResult()
+              : arith::AddIOp::create(builder, loc, fixedStart, constant(buffer.offset))
+                    .getResult();
+      Value view = memref::ViewOp::create(builder, buffer.alloc.getLoc(), buffer.alloc.getType(),
+                                          scratch, offset, buffer.alloc.getDynamicSizes());
       buffer.alloc.replaceAllUsesWith(view);
       buffer.alloc.erase();
     }
@@ -184,8 +195,10 @@ private:
         continue;
       builder.setInsertionPoint(call);
       Value start = arith::AddIOp::create(builder, loc, fixedStart, constant(own.fixed));
-      Value size = arith::SubIOp::create(builder, loc, memref::DimOp::create(builder, loc, scratch, 0), start);
-      Value rest = memref::ViewOp::create(builder, loc, cast<MemRefType>(plainBytes()), scratch, start, size);
+      Value size = arith::SubIOp::create(builder, loc,
+                                         memref::DimOp::create(builder, loc, scratch, 0), start);
+      Value rest = memref::ViewOp::create(builder, loc, cast<MemRefType>(plainBytes()), scratch,
+                                          start, size);
       call->insertOperands(call->getNumOperands(), rest);
     }
     return success();
@@ -194,7 +207,8 @@ private:
   /// The number of rows of a call: the leading extent of the first argument that has rows.
   FailureOr<Value> rowsOf(func::FuncOp function, OpBuilder &builder) {
     for (BlockArgument argument : function.getArguments())
-      if (auto type = dyn_cast<MemRefType>(argument.getType()); type && type.isDynamicDim(0) && !type.getElementType().isInteger(8))
+      if (auto type = dyn_cast<MemRefType>(argument.getType());
+          type && type.isDynamicDim(0) && !type.getElementType().isInteger(8))
         return memref::DimOp::create(builder, function.getLoc(), argument, 0).getResult();
     return function.emitError("takes no rows, so that its buffers have no size");
   }

@@ -10,10 +10,12 @@ namespace {
 
 struct LowerEmbedding : Lowering<EmbeddingOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(EmbeddingOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(EmbeddingOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getTokens());
-    rewriter.replaceOp(op, launch("embedding", "", rows, operands.getOperands(), launch.empty(op.getType(), rows), emitEmbedding));
+    rewriter.replaceOp(op, launch("embedding", "", rows, operands.getOperands(),
+                                  launch.empty(op.getType(), rows), emitEmbedding));
     return success();
   }
 };
@@ -35,7 +37,9 @@ struct Product {
     Value target = residual ? residual : launch.empty(result, launch.rowsOf(x));
     if (*kernel == KernelKind::Generated)
       return lowerGenerated(launch, target, n, k);
-    Value sum = exec::MatmulOp::create(launch.rewriter, launch.loc, result, x, weight, target, /*accumulate=*/!!residual, k, n).getResult();
+    Value sum = exec::MatmulOp::create(launch.rewriter, launch.loc, result, x, weight, target,
+                                       /*accumulate=*/!!residual, k, n)
+                    .getResult();
     if (bias)
       sum = launch("add_bias", "", launch.rowsOf(x), bias, sum, emitAddBias)[0];
     return sum;
@@ -55,10 +59,16 @@ struct Product {
 
 struct LowerLinear : Lowering<LinearOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(LinearOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(LinearOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
-    FailureOr<Value> result = Product{op, operands.getX(), operands.getWeight(), operands.getBias(), operands.getResidual(),
-                                      cast<RankedTensorType>(op.getWeight().getType()), op.getKernel()}
+    FailureOr<Value> result = Product{op,
+                                      operands.getX(),
+                                      operands.getWeight(),
+                                      operands.getBias(),
+                                      operands.getResidual(),
+                                      cast<RankedTensorType>(op.getWeight().getType()),
+                                      op.getKernel()}
                                   .lower(launch);
     if (failed(result))
       return failure();
@@ -69,10 +79,16 @@ struct LowerLinear : Lowering<LinearOp> {
 
 struct LowerLmHead : Lowering<LmHeadOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(LmHeadOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(LmHeadOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
-    FailureOr<Value> result = Product{op, operands.getX(), operands.getWeight(), {}, {},
-                                      cast<RankedTensorType>(op.getWeight().getType()), op.getKernel()}
+    FailureOr<Value> result = Product{op,
+                                      operands.getX(),
+                                      operands.getWeight(),
+                                      {},
+                                      {},
+                                      cast<RankedTensorType>(op.getWeight().getType()),
+                                      op.getKernel()}
                                   .lower(launch);
     if (failed(result))
       return failure();
@@ -83,15 +99,20 @@ struct LowerLmHead : Lowering<LmHeadOp> {
 
 struct LowerGatedLinear : Lowering<GatedLinearOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(GatedLinearOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(GatedLinearOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     if (op.getKernel() != KernelKind::Generated)
       return op.emitOpError("is lowered as one generated kernel only: decompose it for oneDNN");
     Launcher launch(rewriter, op.getLoc(), kernels);
     auto type = cast<RankedTensorType>(op.getType());
-    int64_t inner = type.getDimSize(1), k = cast<RankedTensorType>(op.getWeight().getType()).getDimSize(1);
-    rewriter.replaceOp(op, launch(productName("gated_linear", inner, k), specOf(inner, k, stringifyActivation(op.getActivation())),
-                                  launch.constant(roundUp(inner, kBlockColumns) / kBlockColumns), operands.getOperands(),
-                                  launch.empty(type, launch.rowsOf(operands.getX())), [&](KernelBuilder &b, ValueRange args) {
+    int64_t inner = type.getDimSize(1),
+            k = cast<RankedTensorType>(op.getWeight().getType()).getDimSize(1);
+    rewriter.replaceOp(op, launch(productName("gated_linear", inner, k),
+                                  specOf(inner, k, stringifyActivation(op.getActivation())),
+                                  launch.constant(roundUp(inner, kBlockColumns) / kBlockColumns),
+                                  operands.getOperands(),
+                                  launch.empty(type, launch.rowsOf(operands.getX())),
+                                  [&](KernelBuilder &b, ValueRange args) {
                                     emitGatedProduct(b, args, inner, k, op.getActivation());
                                   }));
     return success();
@@ -100,6 +121,8 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
 
 } // namespace
 
-void mica::cpu::populateProductPatterns(RewritePatternSet &patterns, const TypeConverter &converter, KernelLibrary &kernels) {
-  patterns.add<LowerEmbedding, LowerLinear, LowerLmHead, LowerGatedLinear>(converter, patterns.getContext(), kernels);
+void mica::cpu::populateProductPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
+                                        KernelLibrary &kernels) {
+  patterns.add<LowerEmbedding, LowerLinear, LowerLmHead, LowerGatedLinear>(
+      converter, patterns.getContext(), kernels);
 }

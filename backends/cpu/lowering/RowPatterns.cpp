@@ -10,21 +10,24 @@ namespace {
 
 struct LowerRmsNorm : Lowering<RmsNormOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(RmsNormOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(RmsNormOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     RmsNormSpec spec{op.getEps().convertToDouble(), op.getGainOffset().convertToDouble(),
                      op.getRounding() == NormRounding::BeforeGain};
     Value rows = launch.rowsOf(operands.getX());
-    rewriter.replaceOp(op, launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain), rows,
-                                  {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
-                                  [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); }));
+    rewriter.replaceOp(
+        op, launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain), rows,
+                   {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
+                   [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); }));
     return success();
   }
 };
 
 struct LowerLayerNorm : Lowering<LayerNormOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(LayerNormOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(LayerNormOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     double eps = op.getEps().convertToDouble();
     bool bias = !!op.getBias();
@@ -32,8 +35,9 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
     if (bias)
       inputs.push_back(operands.getBias());
     Value rows = launch.rowsOf(operands.getX());
-    rewriter.replaceOp(op, launch("layernorm", specOf(eps, bias), rows, inputs, launch.empty(op.getType(), rows),
-                                  [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias); }));
+    rewriter.replaceOp(
+        op, launch("layernorm", specOf(eps, bias), rows, inputs, launch.empty(op.getType(), rows),
+                   [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias); }));
     return success();
   }
 };
@@ -42,15 +46,18 @@ using Compute = Value (*)(KernelBuilder &, ArrayRef<Value>);
 
 /// An op that computes each element of the result from the same elements of its operands.
 template <typename Op> struct LowerElementwise : Lowering<Op> {
-  LowerElementwise(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels, Compute compute)
+  LowerElementwise(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels,
+                   Compute compute)
       : Lowering<Op>(converter, context, kernels), compute(compute) {}
-  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), this->kernels);
     ValueRange inputs = operands.getOperands();
     Value rows = launch.rowsOf(inputs[0]);
     StringRef name = Op::getOperationName().drop_front(strlen("mica."));
-    rewriter.replaceOp(op, launch(name, "", rows, inputs, launch.empty(op.getType(), rows),
-                                  [&](KernelBuilder &b, ValueRange args) { emitElementwise(b, args, compute); }));
+    rewriter.replaceOp(
+        op, launch(name, "", rows, inputs, launch.empty(op.getType(), rows),
+                   [&](KernelBuilder &b, ValueRange args) { emitElementwise(b, args, compute); }));
     return success();
   }
   Compute compute;
@@ -58,21 +65,27 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
 
 struct LowerSelectRows : Lowering<SelectRowsOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(SelectRowsOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(SelectRowsOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getRows());
-    rewriter.replaceOp(op, launch("select_rows", "", rows, operands.getOperands(), launch.empty(op.getType(), rows), emitSelectRows));
+    rewriter.replaceOp(op, launch("select_rows", "", rows, operands.getOperands(),
+                                  launch.empty(op.getType(), rows), emitSelectRows));
     return success();
   }
 };
 
 struct LowerGlu : Lowering<GluOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(GluOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(GluOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
-    rewriter.replaceOp(op, launch("glu", stringifyActivation(op.getActivation()), rows, operands.getX(), launch.empty(op.getType(), rows),
-                                  [&](KernelBuilder &b, ValueRange args) { emitGlu(b, args, op.getActivation()); }));
+    rewriter.replaceOp(op, launch("glu", stringifyActivation(op.getActivation()), rows,
+                                  operands.getX(), launch.empty(op.getType(), rows),
+                                  [&](KernelBuilder &b, ValueRange args) {
+                                    emitGlu(b, args, op.getActivation());
+                                  }));
     return success();
   }
 };
@@ -80,11 +93,14 @@ struct LowerGlu : Lowering<GluOp> {
 // split_heads => expand_shape
 struct LowerSplitHeads : Lowering<SplitHeadsOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(SplitHeadsOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(SplitHeadsOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     auto type = cast<RankedTensorType>(op.getType());
     Value rows = Launcher(rewriter, op.getLoc(), kernels).rowsOf(operands.getX());
-    SmallVector<OpFoldResult> shape{rows, rewriter.getIndexAttr(type.getDimSize(1)), rewriter.getIndexAttr(type.getDimSize(2))};
-    rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(op, type, operands.getX(), ArrayRef<ReassociationIndices>{{0}, {1, 2}}, shape);
+    SmallVector<OpFoldResult> shape{rows, rewriter.getIndexAttr(type.getDimSize(1)),
+                                    rewriter.getIndexAttr(type.getDimSize(2))};
+    rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(
+        op, type, operands.getX(), ArrayRef<ReassociationIndices>{{0}, {1, 2}}, shape);
     return success();
   }
 };
@@ -92,8 +108,10 @@ struct LowerSplitHeads : Lowering<SplitHeadsOp> {
 // merge_heads => collapse_shape
 struct LowerMergeHeads : Lowering<MergeHeadsOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(MergeHeadsOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(op, op.getType(), operands.getX(), ArrayRef<ReassociationIndices>{{0}, {1, 2}});
+  LogicalResult matchAndRewrite(MergeHeadsOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(
+        op, op.getType(), operands.getX(), ArrayRef<ReassociationIndices>{{0}, {1, 2}});
     return success();
   }
 };
@@ -101,7 +119,8 @@ struct LowerMergeHeads : Lowering<MergeHeadsOp> {
 // split => extract_slice of the columns of each part
 struct LowerSplit : Lowering<SplitOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(SplitOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(SplitOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     Value rows = Launcher(rewriter, op.getLoc(), kernels).rowsOf(operands.getX());
     SmallVector<OpFoldResult> ones(2, rewriter.getIndexAttr(1));
     SmallVector<Value> parts;
@@ -110,7 +129,8 @@ struct LowerSplit : Lowering<SplitOp> {
       auto type = cast<RankedTensorType>(part);
       SmallVector<OpFoldResult> offsets{rewriter.getIndexAttr(0), rewriter.getIndexAttr(column)};
       SmallVector<OpFoldResult> sizes{rows, rewriter.getIndexAttr(type.getDimSize(1))};
-      parts.push_back(tensor::ExtractSliceOp::create(rewriter, op.getLoc(), type, operands.getX(), offsets, sizes, ones));
+      parts.push_back(tensor::ExtractSliceOp::create(rewriter, op.getLoc(), type, operands.getX(),
+                                                     offsets, sizes, ones));
       column += type.getDimSize(1);
     }
     rewriter.replaceOp(op, parts);
@@ -118,19 +138,28 @@ struct LowerSplit : Lowering<SplitOp> {
   }
 };
 
-template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> values) { return emitActivation(b, values[0], kind); }
+template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> values) {
+  return emitActivation(b, values[0], kind);
+}
 
 } // namespace
 
-void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter, KernelLibrary &kernels) {
+void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
+                                    KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerSelectRows, LowerGlu, LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context,
-                                                                                                                   kernels);
-  patterns.add<LowerElementwise<AddOp>>(converter, context, kernels, [](KernelBuilder &b, ArrayRef<Value> v) { return b.addf(v[0], v[1]); });
-  patterns.add<LowerElementwise<MulOp>>(converter, context, kernels, [](KernelBuilder &b, ArrayRef<Value> v) { return b.mulf(v[0], v[1]); });
-  patterns.add<LowerElementwise<CastOp>>(converter, context, kernels, [](KernelBuilder &, ArrayRef<Value> v) { return v[0]; });
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerSelectRows, LowerGlu, LowerSplitHeads,
+               LowerMergeHeads, LowerSplit>(converter, context, kernels);
+  patterns.add<LowerElementwise<AddOp>>(
+      converter, context, kernels,
+      [](KernelBuilder &b, ArrayRef<Value> v) { return b.addf(v[0], v[1]); });
+  patterns.add<LowerElementwise<MulOp>>(
+      converter, context, kernels,
+      [](KernelBuilder &b, ArrayRef<Value> v) { return b.mulf(v[0], v[1]); });
+  patterns.add<LowerElementwise<CastOp>>(converter, context, kernels,
+                                         [](KernelBuilder &, ArrayRef<Value> v) { return v[0]; });
   patterns.add<LowerElementwise<SiluOp>>(converter, context, kernels, activate<Activation::Silu>);
   patterns.add<LowerElementwise<GeluOp>>(converter, context, kernels, activate<Activation::Gelu>);
-  patterns.add<LowerElementwise<GeluTanhOp>>(converter, context, kernels, activate<Activation::GeluTanh>);
+  patterns.add<LowerElementwise<GeluTanhOp>>(converter, context, kernels,
+                                             activate<Activation::GeluTanh>);
   patterns.add<LowerElementwise<ReluOp>>(converter, context, kernels, activate<Activation::Relu>);
 }

@@ -40,18 +40,21 @@ struct VerifyInPlacePass : mica::cpu::impl::VerifyInPlaceBase<VerifyInPlacePass>
   }
 
 private:
-  /// [layers, sequences, heads, blocks, elements of a block]: no other argument of an entry has rank 5.
+  /// [layers, sequences, heads, blocks, elements of a block]: no other argument of an entry has
+  /// rank 5.
   static bool isCache(Type type) {
     auto buffer = dyn_cast<MemRefType>(type);
     return buffer && buffer.getRank() == 5;
   }
 
-  /// An entry hands its caches back in the memory in which it received them, so that there is nothing to return.
+  /// An entry hands its caches back in the memory in which it received them, so that there is
+  /// nothing to return.
   void dropResults(func::FuncOp function) {
     auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     for (Value result : ret.getOperands())
       if (!isa<BlockArgument>(result)) {
-        ret.emitError("returns a cache that is not the one it received: every append must happen in place");
+        ret.emitError(
+            "returns a cache that is not the one it received: every append must happen in place");
         return signalPassFailure();
       }
     ret->setOperands({});
@@ -85,14 +88,17 @@ private:
 
   /// Names the append behind a copy: the launch that writes the copied buffer.
   void fail(Operation *op, Value buffer) {
-    InFlightDiagnostic diagnostic = op->emitError("a key/value cache would be copied here; every append must happen in place: "
-                                                  "use only the value that the append returns");
+    InFlightDiagnostic diagnostic =
+        op->emitError("a key/value cache would be copied here; every append must happen in place: "
+                      "use only the value that the append returns");
     SmallVector<Value> involved(op->getOperands());
     llvm::append_range(involved, op->getResults());
     for (Value value : involved)
       for (Operation *user : value.getUsers())
-        if (auto launch = dyn_cast<exec::LaunchOp>(user); launch && llvm::is_contained(launch.getOutputs(), value))
-          diagnostic.attachNote(launch.getLoc()) << "for this append (" << launch.getKernel() << ")";
+        if (auto launch = dyn_cast<exec::LaunchOp>(user);
+            launch && llvm::is_contained(launch.getOutputs(), value))
+          diagnostic.attachNote(launch.getLoc())
+              << "for this append (" << launch.getKernel() << ")";
     signalPassFailure();
   }
 

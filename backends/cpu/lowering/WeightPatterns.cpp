@@ -17,7 +17,8 @@ static FailureOr<Value> weightsBuffer(Operation *op) {
 }
 
 /// The tensor of `type` that stands at byte `offset` of the weights.
-static Value weightAt(ConversionPatternRewriter &rewriter, Location loc, Value weights, Value offset, Type type) {
+static Value weightAt(ConversionPatternRewriter &rewriter, Location loc, Value weights,
+                      Value offset, Type type) {
   auto tensor = cast<RankedTensorType>(type);
   auto buffer = MemRefType::get(tensor.getShape(), tensor.getElementType());
   Value view = memref::ViewOp::create(rewriter, loc, buffer, weights, offset, ValueRange());
@@ -36,7 +37,8 @@ namespace {
 
 struct LowerGetWeight : Lowering<GetWeightOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(GetWeightOp op, OpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(GetWeightOp op, OpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     FailureOr<int64_t> place = offsetOf(op, op.getWeightAttr());
     FailureOr<Value> weights = weightsBuffer(op);
     if (failed(place) || failed(weights))
@@ -51,7 +53,8 @@ struct LowerGetWeight : Lowering<GetWeightOp> {
 // select_weight [@a, @b, ...][%i] => the weight at the i-th entry of a constant table of offsets
 struct LowerSelectWeight : Lowering<SelectWeightOp> {
   using Lowering::Lowering;
-  LogicalResult matchAndRewrite(SelectWeightOp op, OpAdaptor operands, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(SelectWeightOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
     SmallVector<int64_t> offsets;
     for (auto symbol : op.getWeights().getAsRange<FlatSymbolRefAttr>()) {
       FailureOr<int64_t> place = offsetOf(op, symbol);
@@ -63,19 +66,22 @@ struct LowerSelectWeight : Lowering<SelectWeightOp> {
     if (failed(weights))
       return failure();
     Location loc = op.getLoc();
-    auto values = DenseElementsAttr::get(RankedTensorType::get({static_cast<int64_t>(offsets.size())}, rewriter.getI64Type()),
-                                         ArrayRef<int64_t>(offsets));
+    auto values = DenseElementsAttr::get(
+        RankedTensorType::get({static_cast<int64_t>(offsets.size())}, rewriter.getI64Type()),
+        ArrayRef<int64_t>(offsets));
     memref::GlobalOp table = kernels.getOrCreateTable("weight_offsets", values, loc);
     Value buffer = memref::GetGlobalOp::create(rewriter, loc, table.getType(), table.getSymName());
     Value entry = memref::LoadOp::create(rewriter, loc, buffer, operands.getIndex());
     Value offset = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), entry);
-    rewriter.replaceOp(op, weightAt(rewriter, loc, *weights, offset, getTypeConverter()->convertType(op.getType())));
+    rewriter.replaceOp(op, weightAt(rewriter, loc, *weights, offset,
+                                    getTypeConverter()->convertType(op.getType())));
     return success();
   }
 };
 
 } // namespace
 
-void mica::cpu::populateWeightPatterns(RewritePatternSet &patterns, const TypeConverter &converter, KernelLibrary &kernels) {
+void mica::cpu::populateWeightPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
+                                       KernelLibrary &kernels) {
   patterns.add<LowerGetWeight, LowerSelectWeight>(converter, patterns.getContext(), kernels);
 }

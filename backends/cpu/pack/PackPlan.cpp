@@ -1,5 +1,4 @@
-//===- PackPlan.cpp - which row comes from where
-//-------------------------------------------------===//
+//===- PackPlan.cpp - which row comes from where --------------------------===//
 
 #include "backends/cpu/pack/PackPlan.h"
 

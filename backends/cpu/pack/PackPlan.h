@@ -1,5 +1,4 @@
-//===- PackPlan.h - which row comes from where ---------------------------------------*- C++
-//-*-===//
+//===- PackPlan.h - which row comes from where ----------------------------===//
 #ifndef MICA_BACKENDS_CPU_PACK_PACKPLAN_H
 #define MICA_BACKENDS_CPU_PACK_PACKPLAN_H
 

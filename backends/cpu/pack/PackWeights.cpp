@@ -1,5 +1,4 @@
-//===- PackWeights.cpp - all weights of a module as one stream
-//-----------------------------------===//
+//===- PackWeights.cpp - all weights of a module as one stream ------------===//
 
 #include "backends/cpu/pack/PackWeights.h"
 

@@ -1,5 +1,4 @@
-//===- PackWeights.h - all weights of a module as one stream -------------------------*- C++
-//-*-===//
+//===- PackWeights.h - all weights of a module as one stream --------------===//
 #ifndef MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
 #define MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
 

@@ -1,5 +1,4 @@
-//===- Panel.cpp - some rows, converted and packed
-//-----------------------------------------------===//
+//===- Panel.cpp - some rows, converted and packed ------------------------===//
 
 #include "backends/cpu/pack/Panel.h"
 

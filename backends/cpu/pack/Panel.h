@@ -1,5 +1,4 @@
-//===- Panel.h - some rows, converted and packed -------------------------------------*- C++
-//-*-===//
+//===- Panel.h - some rows, converted and packed --------------------------===//
 #ifndef MICA_BACKENDS_CPU_PACK_PANEL_H
 #define MICA_BACKENDS_CPU_PACK_PANEL_H
 

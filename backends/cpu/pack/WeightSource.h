@@ -1,5 +1,4 @@
-//===- WeightSource.h - where the bytes of weights come from -------------------------*- C++
-//-*-===//
+//===- WeightSource.h - where the bytes of weights come from --------------===//
 #ifndef MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 

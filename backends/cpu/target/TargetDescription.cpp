@@ -1,5 +1,4 @@
-//===- TargetDescription.cpp - the machine compiled for, as data
-//--------------------------------===//
+//===- TargetDescription.cpp - the machine compiled for, as data ----------===//
 
 #include "backends/cpu/target/TargetDescription.h"
 

@@ -16,9 +16,11 @@ constexpr float kHidden = -1.0e30f;
 class AttentionEmitter {
 public:
   AttentionEmitter(KernelBuilder &b, ValueRange args, const AttentionSpec &spec)
-      : b(b), spec(spec), q(args[2]), kCache(args[3]), vCache(args[4]), layer(args[5]), sequences(args[6]), positions(args[7]),
-        y(args[8]), group(spec.heads / spec.keys.getHeads()), block(spec.keys.getLayout().getBlock()),
-        depth(spec.keys.getLayout().getDepth()), padded(roundUp(spec.keys.getHeadDim(), kHeadDimUnit)) {
+      : b(b), spec(spec), q(args[2]), kCache(args[3]), vCache(args[4]), layer(args[5]),
+        sequences(args[6]), positions(args[7]), y(args[8]),
+        group(spec.heads / spec.keys.getHeads()), block(spec.keys.getLayout().getBlock()),
+        depth(spec.keys.getLayout().getDepth()),
+        padded(roundUp(spec.keys.getHeadDim(), kHeadDimUnit)) {
     // As many query heads at once as divide the group and keep their scores in registers.
     heads = 4;
     while (group % heads != 0)
@@ -32,22 +34,26 @@ public:
     kvHead = b.rem(task, spec.keys.getHeads());
     sequence = b.loadIndex(sequences, row);
     position = b.loadIndex(positions, row);
-    b.loop(b.idx(0), b.idx(group), heads, [&](Value first) { emitHeads(b.add(b.mul(kvHead, group), first)); });
+    b.loop(b.idx(0), b.idx(group), heads,
+           [&](Value first) { emitHeads(b.add(b.mul(kvHead, group), first)); });
   }
 
 private:
   /// Attention of the query heads [head, head + heads).
   void emitHeads(Value head) {
     for (int64_t h = 0; h < heads; ++h)
-      b.loop(b.idx(0), b.idx(padded), kLanes, [&](Value column) { b.storeVector(b.splat(0), sums, {b.idx(h), column}); });
+      b.loop(b.idx(0), b.idx(padded), kLanes,
+             [&](Value column) { b.storeVector(b.splat(0), sums, {b.idx(h), column}); });
     SmallVector<Value> state(heads, b.f32(kHidden));
     state.append(heads, b.f32(0));
-    state = b.carry(firstBlock(), b.add(b.div(position, block), 1), 1, state,
-                    [&](Value number, ValueRange carried) { return emitBlock(head, number, carried); });
+    state =
+        b.carry(firstBlock(), b.add(b.div(position, block), 1), 1, state,
+                [&](Value number, ValueRange carried) { return emitBlock(head, number, carried); });
     for (int64_t h = 0; h < heads; ++h) {
       Value factor = b.broadcast(b.divf(b.f32(1), state[heads + h]));
       b.eachVector(spec.keys.getHeadDim(), [&](Value column, Value live) {
-        b.storeVector(b.mulf(b.loadVector(sums, {b.idx(h), column}), factor), y, {row, b.add(head, h), column}, live);
+        b.storeVector(b.mulf(b.loadVector(sums, {b.idx(h), column}), factor), y,
+                      {row, b.add(head, h), column}, live);
       });
     }
   }
@@ -55,15 +61,18 @@ private:
   Value firstBlock() {
     if (!spec.window)
       return b.idx(0);
-    Value first = arith::MaxSIOp::create(b, b.sub(b.add(position, 1), b.idx(*spec.window)), b.idx(0));
+    Value first =
+        arith::MaxSIOp::create(b, b.sub(b.add(position, 1), b.idx(*spec.window)), b.idx(0));
     return b.div(first, block);
   }
 
-  /// One step of the online softmax: (maxima, sums) of the blocks so far become those with this block.
+  /// One step of the online softmax: (maxima, sums) of the blocks so far become those with this
+  /// block.
   SmallVector<Value> emitBlock(Value head, Value number, ValueRange carried) {
     int64_t vectors = block / kLanes;
-    ProductTile scores = tileOver(b, q, spec.keys.getHeadDim(),
-                                  {panelOf(b, kCache, {layer, sequence, kvHead, number}, block, depth)}, b.idx(0), vectors);
+    ProductTile scores = tileOver(
+        b, q, spec.keys.getHeadDim(),
+        {panelOf(b, kCache, {layer, sequence, kvHead, number}, block, depth)}, b.idx(0), vectors);
     for (int64_t h = 0; h < heads; ++h)
       scores.rows.push_back({row, b.add(head, h)});
     SmallVector<Value> products = scores.emit(b), next(2 * heads);
@@ -72,7 +81,8 @@ private:
       SmallVector<Value> masked, visible;
       for (int64_t v = 0; v < vectors; ++v) {
         visible.push_back(visibleIn(number, v));
-        Value score = cap(b.mulf(products[h * vectors + v], b.splat(static_cast<float>(spec.scale))));
+        Value score =
+            cap(b.mulf(products[h * vectors + v], b.splat(static_cast<float>(spec.scale))));
         masked.push_back(arith::SelectOp::create(b, visible.back(), score, b.splat(kHidden)));
       }
       Value maximum = masked[0];
@@ -97,7 +107,8 @@ private:
   /// Lanes of vector `v` of a block that the row sees.
   Value visibleIn(Value number, int64_t v) {
     Value first = b.add(b.mul(number, block), v * kLanes);
-    // Lane i is seen while first + i <= position, and, with a window, while first + i > position - window.
+    // Lane i is seen while first + i <= position, and, with a window, while first + i > position -
+    // window.
     Value seen = b.maskOf(b.sub(b.add(position, 1), first));
     if (!spec.window)
       return seen;
@@ -113,7 +124,8 @@ private:
     return b.mulf(limit, math::TanhOp::create(b, b.divf(score, limit)));
   }
 
-  /// sums = sums * correction + weights * values of the block, as many heads at once as fit the registers.
+  /// sums = sums * correction + weights * values of the block, as many heads at once as fit the
+  /// registers.
   void addValues(Value number, ArrayRef<Value> corrections) {
     PackedPanel panel = panelOf(b, vCache, {layer, sequence, kvHead, number}, padded, depth);
     int64_t vectors = std::min<int64_t>(padded / kLanes, 16);
@@ -123,7 +135,8 @@ private:
     while (together > 1 && (together * vectors > 16 || heads % together != 0))
       --together;
     // Positions behind the row's own have weight zero: whole groups may be left out.
-    Value inBlock = arith::MinUIOp::create(b, b.sub(b.add(position, 1), b.mul(number, block)), b.idx(block));
+    Value inBlock =
+        arith::MinUIOp::create(b, b.sub(b.add(position, 1), b.mul(number, block)), b.idx(block));
     Value groups = b.div(b.add(inBlock, depth - 1), depth);
     for (int64_t first = 0; first < heads; first += together)
       b.loop(b.idx(0), b.idx(padded), vectors * kLanes, [&](Value column) {
@@ -131,12 +144,14 @@ private:
         for (int64_t h = first; h < first + together; ++h) {
           tile.rows.push_back({b.idx(h)});
           for (int64_t v = 0; v < vectors; ++v)
-            tile.inits.push_back(b.mulf(b.loadVector(sums, {b.idx(h), b.add(column, v * kLanes)}), corrections[h]));
+            tile.inits.push_back(
+                b.mulf(b.loadVector(sums, {b.idx(h), b.add(column, v * kLanes)}), corrections[h]));
         }
         SmallVector<Value> results = tile.emit(b);
         for (int64_t h = 0; h < together; ++h)
           for (int64_t v = 0; v < vectors; ++v)
-            b.storeVector(results[h * vectors + v], sums, {b.idx(first + h), b.add(column, v * kLanes)});
+            b.storeVector(results[h * vectors + v], sums,
+                          {b.idx(first + h), b.add(column, v * kLanes)});
       });
   }
 

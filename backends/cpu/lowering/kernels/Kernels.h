@@ -1,8 +1,9 @@
 //===- Kernels.h - the bodies of the generated kernels -----------*- C++ -*-===//
 //
-// One function per kernel. All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
-// comment gives, and emit the work of the tasks [begin, end). Rows may have a stride; everything else is contiguous. A
-// row's result depends on that row alone and on nothing that the number of rows or of threads changes.
+// One function per kernel. All take the builder and the kernel's arguments (begin, end, buffers...)
+// in the order that the comment gives, and emit the work of the tasks [begin, end). Rows may have a
+// stride; everything else is contiguous. A row's result depends on that row alone and on nothing
+// that the number of rows or of threads changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +29,12 @@ void emitRmsNorm(KernelBuilder &b, mlir::ValueRange args, const RmsNormSpec &spe
 void emitLayerNorm(KernelBuilder &b, mlir::ValueRange args, double eps, bool bias);
 
 /// inputs..., y of one shape: y = compute(inputs), element by element. A task is a row.
-void emitElementwise(KernelBuilder &b, mlir::ValueRange args,
-                     llvm::function_ref<mlir::Value(KernelBuilder &, llvm::ArrayRef<mlir::Value>)> compute);
+void emitElementwise(
+    KernelBuilder &b, mlir::ValueRange args,
+    llvm::function_ref<mlir::Value(KernelBuilder &, llvm::ArrayRef<mlir::Value>)> compute);
 
-/// x [T, 2 * inner, in alternating blocks of 64], y [T, inner]: activation(gate) * up. A task is a row.
+/// x [T, 2 * inner, in alternating blocks of 64], y [T, inner]: activation(gate) * up. A task is a
+/// row.
 void emitGlu(KernelBuilder &b, mlir::ValueRange args, Activation activation);
 
 /// x, rows i32 [O], y [O, C]. A task is a row of y.
@@ -40,7 +43,8 @@ void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
 /// bias [N], y [T, N]: y += bias. A task is a row.
 void emitAddBias(KernelBuilder &b, mlir::ValueRange args);
 
-/// tokens i32 [T], table [V, C] or packed [V / 64][C / depth][64][depth], y [T, C]. A task is a row.
+/// tokens i32 [T], table [V, C] or packed [V / 64][C / depth][64][depth], y [T, C]. A task is a
+/// row.
 void emitEmbedding(KernelBuilder &b, mlir::ValueRange args);
 
 /// The nonlinearity on a vector of f32.
@@ -48,21 +52,25 @@ mlir::Value emitActivation(KernelBuilder &b, mlir::Value x, Activation activatio
 
 //===- Products ---------------------------------------------------------------===//
 
-/// x [T, K], packed weight, (bias [N]), y [T, N]: y = x W^T + bias, or y += ... with `accumulate`. A task is a block of
-/// 64 columns.
+/// x [T, K], packed weight, (bias [N]), y [T, N]: y = x W^T + bias, or y += ... with `accumulate`.
+/// A task is a block of 64 columns.
 struct ProductSpec {
   int64_t n, k;
   bool bias, accumulate;
 };
 void emitProduct(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec);
 
-/// x [T, K], packed gate and up, y [T, inner]: formula of mica.gated_linear. A task is a block of 64 columns of y.
-void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, int64_t inner, int64_t k, Activation activation);
+/// x [T, K], packed gate and up, y [T, inner]: formula of mica.gated_linear. A task is a block of
+/// 64 columns of y.
+void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, int64_t inner, int64_t k,
+                      Activation activation);
 
 //===- Positions, caches, attention ---------------------------------------------===//
 
-/// positions i32 [T], y [T, 2, P]: formula of mica.rope_table; `frequencies` [P] is a constant table. A task is a row.
-void emitRopeTable(KernelBuilder &b, mlir::ValueRange args, mlir::memref::GlobalOp frequencies, float amplitude);
+/// positions i32 [T], y [T, 2, P]: formula of mica.rope_table; `frequencies` [P] is a constant
+/// table. A task is a row.
+void emitRopeTable(KernelBuilder &b, mlir::ValueRange args, mlir::memref::GlobalOp frequencies,
+                   float amplitude);
 
 /// x [T, H, D], table [T, 2, P], y [T, H, D]. A task is a row.
 void emitRope(KernelBuilder &b, mlir::ValueRange args, Pairing pairing);
@@ -70,8 +78,8 @@ void emitRope(KernelBuilder &b, mlir::ValueRange args, Pairing pairing);
 /// x [T, G, D], sequences, positions, layer, cache: formula of mica.kv_append. A task is a row.
 void emitKvAppend(KernelBuilder &b, mlir::ValueRange args, KvCacheType cache);
 
-/// qkv [T, (H + 2G) D], table, sequences, positions, layer, (q gain, k gain), q [T, H, D], k cache, v cache: formula of
-/// mica.qkv_append. A task is a row.
+/// qkv [T, (H + 2G) D], table, sequences, positions, layer, (q gain, k gain), q [T, H, D], k cache,
+/// v cache: formula of mica.qkv_append. A task is a row.
 struct QkvAppendSpec {
   int64_t heads;
   KvCacheType keys, values;
@@ -80,9 +88,9 @@ struct QkvAppendSpec {
 };
 void emitQkvAppend(KernelBuilder &b, mlir::ValueRange args, const QkvAppendSpec &spec);
 
-/// q [T, H, D], k cache, v cache, layer, sequences, positions, y [T, H, D]: formula of mica.attention over the caches
-/// themselves, with an online softmax (Milakov and Gimelshein 2018, arXiv:1805.02867) over blocks of positions. A task is
-/// a key/value head of a row.
+/// q [T, H, D], k cache, v cache, layer, sequences, positions, y [T, H, D]: formula of
+/// mica.attention over the caches themselves, with an online softmax (Milakov and Gimelshein 2018,
+/// arXiv:1805.02867) over blocks of positions. A task is a key/value head of a row.
 struct AttentionSpec {
   int64_t heads;
   KvCacheType keys, values;
@@ -94,7 +102,8 @@ void emitAttention(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec 
 
 //===- Mixtures of experts ----------------------------------------------------------===//
 
-/// logits [T, E], weights [T, k], experts i32 [T, k]: scoring, choice and normalisation of mica.moe_gate. A task is a row.
+/// logits [T, E], weights [T, k], experts i32 [T, k]: scoring, choice and normalisation of
+/// mica.moe_gate. A task is a row.
 struct GateSpec {
   Scoring scoring;
   int64_t experts, k;
@@ -102,17 +111,22 @@ struct GateSpec {
 };
 void emitGate(KernelBuilder &b, mlir::ValueRange args, const GateSpec &spec);
 
-/// experts i32 [T, k], order i32 [T, k], starts i32 [E + 1]: sorts the pairs (row, choice), numbered row * k + choice, by expert;
-/// those of expert e stand at order[starts[e] .. starts[e + 1]). One task.
+/// experts i32 [T, k], order i32 [T, k], starts i32 [E + 1]: sorts the pairs (row, choice),
+/// numbered row * k + choice, by expert; those of expert e stand at order[starts[e] .. starts[e +
+/// 1]). One task.
 void emitRoute(KernelBuilder &b, mlir::ValueRange args, int64_t experts, int64_t k);
 
-/// x [T, K], order, starts, packed gate and up [E, ...], h [T, k, inner]. A task is an expert and a block of 64 columns of h.
-void emitExpertsUp(KernelBuilder &b, mlir::ValueRange args, int64_t inner, int64_t k, Activation activation);
+/// x [T, K], order, starts, packed gate and up [E, ...], h [T, k, inner]. A task is an expert and a
+/// block of 64 columns of h.
+void emitExpertsUp(KernelBuilder &b, mlir::ValueRange args, int64_t inner, int64_t k,
+                   Activation activation);
 
-/// h [T, k, inner], order, starts, packed down [E, ...], parts [T, k, C]. A task is an expert and a block of 64 columns.
+/// h [T, k, inner], order, starts, packed down [E, ...], parts [T, k, C]. A task is an expert and a
+/// block of 64 columns.
 void emitExpertsDown(KernelBuilder &b, mlir::ValueRange args, int64_t columns, int64_t inner);
 
-/// parts [T, k, C], weights [T, k], y [T, C]: y = sum_j weights_j parts_j, or y += with `accumulate`. A task is a row.
+/// parts [T, k, C], weights [T, k], y [T, C]: y = sum_j weights_j parts_j, or y += with
+/// `accumulate`. A task is a row.
 void emitCombine(KernelBuilder &b, mlir::ValueRange args, bool accumulate);
 
 } // namespace mica::cpu

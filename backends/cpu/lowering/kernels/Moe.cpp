@@ -8,7 +8,8 @@ using namespace mica;
 using namespace mica::cpu;
 
 /// scores [E, padded to whole vectors] from a row of logits.
-static void emitScores(KernelBuilder &b, Value logits, Value row, Value scores, const GateSpec &spec) {
+static void emitScores(KernelBuilder &b, Value logits, Value row, Value scores,
+                       const GateSpec &spec) {
   Value one = b.splat(1), zero = b.splat(0);
   if (spec.scoring == Scoring::Sigmoid) {
     b.eachVector(spec.experts, [&](Value column, Value live) {
@@ -44,19 +45,24 @@ void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec
   Value none = b.f32(-std::numeric_limits<float>::max());
   b.loop(args[0], args[1], 1, [&](Value row) {
     emitScores(b, logits, row, scores, spec);
-    Value sum = b.carry(b.idx(0), b.idx(spec.k), 1, b.f32(0), [&](Value choice, ValueRange carried) -> SmallVector<Value> {
-      // Strictly greater: a tie goes to the lower index.
-      SmallVector<Value> best =
-          b.carry(b.idx(0), b.idx(spec.experts), 1, {none, b.idx(0)}, [&](Value e, ValueRange found) -> SmallVector<Value> {
-            Value score = b.load(scores, e);
-            Value better = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, score, found[0]);
-            return {arith::SelectOp::create(b, better, score, found[0]), arith::SelectOp::create(b, better, e, found[1])};
-          });
-      b.store(best[0], weights, {row, choice});
-      b.store(arith::IndexCastOp::create(b, b.getI32Type(), best[1]), experts, {row, choice});
-      b.store(none, scores, best[1]);
-      return {b.addf(carried[0], best[0])};
-    })[0];
+    Value sum = b.carry(
+        b.idx(0), b.idx(spec.k), 1, b.f32(0),
+        [&](Value choice, ValueRange carried) -> SmallVector<Value> {
+          // Strictly greater: a tie goes to the lower index.
+          SmallVector<Value> best =
+              b.carry(b.idx(0), b.idx(spec.experts), 1, {none, b.idx(0)},
+                      [&](Value e, ValueRange found) -> SmallVector<Value> {
+                        Value score = b.load(scores, e);
+                        Value better =
+                            arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, score, found[0]);
+                        return {arith::SelectOp::create(b, better, score, found[0]),
+                                arith::SelectOp::create(b, better, e, found[1])};
+                      });
+          b.store(best[0], weights, {row, choice});
+          b.store(arith::IndexCastOp::create(b, b.getI32Type(), best[1]), experts, {row, choice});
+          b.store(none, scores, best[1]);
+          return {b.addf(carried[0], best[0])};
+        })[0];
     if (!spec.normalize)
       return;
     Value divisor = b.addf(sum, b.f32(1e-20f));
@@ -69,26 +75,33 @@ void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec
 void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, int64_t k) {
   Value picks = args[2], order = args[3], starts = args[4];
   Value rows = memref::DimOp::create(b, picks, 0);
-  Value next = b.carry(b.idx(0), b.idx(experts), 1, b.idx(0), [&](Value expert, ValueRange carried) {
-    b.store(arith::IndexCastOp::create(b, b.getI32Type(), carried[0]), starts, expert);
-    return b.carry(b.idx(0), rows, 1, carried, [&](Value row, ValueRange filled) {
-      return b.carry(b.idx(0), b.idx(k), 1, filled, [&](Value choice, ValueRange count) -> SmallVector<Value> {
-        Value mine = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.loadIndex(picks, {row, choice}), expert);
-        b.when(mine, [&] {
-          Value pair = b.add(b.mul(row, k), choice);
-          b.store(arith::IndexCastOp::create(b, b.getI32Type(), pair), order, {b.div(count[0], k), b.rem(count[0], k)});
+  Value next =
+      b.carry(b.idx(0), b.idx(experts), 1, b.idx(0), [&](Value expert, ValueRange carried) {
+        b.store(arith::IndexCastOp::create(b, b.getI32Type(), carried[0]), starts, expert);
+        return b.carry(b.idx(0), rows, 1, carried, [&](Value row, ValueRange filled) {
+          return b.carry(b.idx(0), b.idx(k), 1, filled,
+                         [&](Value choice, ValueRange count) -> SmallVector<Value> {
+                           Value mine =
+                               arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                                     b.loadIndex(picks, {row, choice}), expert);
+                           b.when(mine, [&] {
+                             Value pair = b.add(b.mul(row, k), choice);
+                             b.store(arith::IndexCastOp::create(b, b.getI32Type(), pair), order,
+                                     {b.div(count[0], k), b.rem(count[0], k)});
+                           });
+                           return {arith::SelectOp::create(b, mine, b.add(count[0], 1), count[0])};
+                         });
         });
-        return {arith::SelectOp::create(b, mine, b.add(count[0], 1), count[0])};
-      });
-    });
-  })[0];
+      })[0];
   b.store(arith::IndexCastOp::create(b, b.getI32Type(), next), starts, b.idx(experts));
 }
 
-/// Calls `body(expert, block, first, count, vectors, pairs)` for tiles of the rows of the experts of the tasks [begin, end), a task
-/// being expert * blocks + block.
-static void eachExpertTile(KernelBuilder &b, ValueRange args, Value order, Value starts, int64_t blocks, int64_t choices, int64_t streams,
-                           llvm::function_ref<void(Value, Value, Value, ArrayRef<Value>, int64_t)> body) {
+/// Calls `body(expert, block, first, count, vectors, pairs)` for tiles of the rows of the experts
+/// of the tasks [begin, end), a task being expert * blocks + block.
+static void
+eachExpertTile(KernelBuilder &b, ValueRange args, Value order, Value starts, int64_t blocks,
+               int64_t choices, int64_t streams,
+               llvm::function_ref<void(Value, Value, Value, ArrayRef<Value>, int64_t)> body) {
   b.loop(args[0], args[1], 1, [&](Value task) {
     Value expert = b.div(task, blocks), block = b.rem(task, blocks);
     Value from = b.loadIndex(starts, expert), to = b.loadIndex(starts, b.add(expert, 1));
@@ -107,43 +120,52 @@ static void eachExpertTile(KernelBuilder &b, ValueRange args, Value order, Value
 
 static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
 
-void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, int64_t inner, int64_t k, Activation activation) {
+void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, int64_t inner, int64_t k,
+                              Activation activation) {
   Value x = args[2], order = args[3], starts = args[4], weight = args[5], h = args[6];
   int64_t choices = choicesOf(order), blocks = roundUp(inner, kBlockColumns) / kBlockColumns;
-  eachExpertTile(b, args, order, starts, blocks, choices, 2,
-                 [&](Value expert, Value block, Value column, ArrayRef<Value> pairs, int64_t vectors) {
-    Value gate = b.mul(block, 2), up = b.add(gate, 1);
-    ProductTile tile = tileOver(b, x, k, {panelOf(b, weight, {expert, gate}), panelOf(b, weight, {expert, up})}, column, vectors);
-    for (Value pair : pairs)
-      tile.rows.push_back({b.div(pair, choices)});
-    SmallVector<Value> sums = tile.emit(b);
-    int64_t count = pairs.size();
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value target = b.add(b.mul(block, kBlockColumns), b.add(column, v * kLanes));
-      for (int64_t r = 0; r < count; ++r) {
-        Value result = b.mulf(emitActivation(b, sums[r * vectors + v], activation), sums[(count + r) * vectors + v]);
-        b.storeVector(result, h, {b.div(pairs[r], choices), b.rem(pairs[r], choices), target}, liveColumns(b, target, inner));
-      }
-    }
-  });
+  eachExpertTile(
+      b, args, order, starts, blocks, choices, 2,
+      [&](Value expert, Value block, Value column, ArrayRef<Value> pairs, int64_t vectors) {
+        Value gate = b.mul(block, 2), up = b.add(gate, 1);
+        ProductTile tile = tileOver(
+            b, x, k, {panelOf(b, weight, {expert, gate}), panelOf(b, weight, {expert, up})}, column,
+            vectors);
+        for (Value pair : pairs)
+          tile.rows.push_back({b.div(pair, choices)});
+        SmallVector<Value> sums = tile.emit(b);
+        int64_t count = pairs.size();
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value target = b.add(b.mul(block, kBlockColumns), b.add(column, v * kLanes));
+          for (int64_t r = 0; r < count; ++r) {
+            Value result = b.mulf(emitActivation(b, sums[r * vectors + v], activation),
+                                  sums[(count + r) * vectors + v]);
+            b.storeVector(result, h, {b.div(pairs[r], choices), b.rem(pairs[r], choices), target},
+                          liveColumns(b, target, inner));
+          }
+        }
+      });
 }
 
 void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, int64_t columns, int64_t inner) {
   Value h = args[2], order = args[3], starts = args[4], weight = args[5], parts = args[6];
   int64_t choices = choicesOf(order), blocks = roundUp(columns, kBlockColumns) / kBlockColumns;
-  eachExpertTile(b, args, order, starts, blocks, choices, 1,
-                 [&](Value expert, Value block, Value column, ArrayRef<Value> pairs, int64_t vectors) {
-    ProductTile tile = tileOver(b, h, inner, {panelOf(b, weight, {expert, block})}, column, vectors);
-    for (Value pair : pairs)
-      tile.rows.push_back({b.div(pair, choices), b.rem(pair, choices)});
-    SmallVector<Value> sums = tile.emit(b);
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value target = b.add(b.mul(block, kBlockColumns), b.add(column, v * kLanes));
-      for (auto [r, pair] : llvm::enumerate(pairs))
-        b.storeVector(sums[r * vectors + v], parts, {b.div(pair, choices), b.rem(pair, choices), target},
-                      liveColumns(b, target, columns));
-    }
-  });
+  eachExpertTile(
+      b, args, order, starts, blocks, choices, 1,
+      [&](Value expert, Value block, Value column, ArrayRef<Value> pairs, int64_t vectors) {
+        ProductTile tile =
+            tileOver(b, h, inner, {panelOf(b, weight, {expert, block})}, column, vectors);
+        for (Value pair : pairs)
+          tile.rows.push_back({b.div(pair, choices), b.rem(pair, choices)});
+        SmallVector<Value> sums = tile.emit(b);
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value target = b.add(b.mul(block, kBlockColumns), b.add(column, v * kLanes));
+          for (auto [r, pair] : llvm::enumerate(pairs))
+            b.storeVector(sums[r * vectors + v], parts,
+                          {b.div(pair, choices), b.rem(pair, choices), target},
+                          liveColumns(b, target, columns));
+        }
+      });
 }
 
 void mica::cpu::emitCombine(KernelBuilder &b, ValueRange args, bool accumulate) {

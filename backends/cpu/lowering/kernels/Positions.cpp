@@ -8,7 +8,8 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies, float amplitude) {
+void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
+                              float amplitude) {
   Value positions = args[2], y = args[3];
   int64_t pairs = frequencies.getType().getDimSize(0);
   Value table = memref::GetGlobalOp::create(b, frequencies.getType(), frequencies.getSymName());
@@ -19,10 +20,14 @@ void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalO
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value position = arith::SIToFPOp::create(b, b.getF32Type(), b.load(positions, row));
     b.eachVector(pairs, [&](Value column, Value live) {
-      // The angle is rounded to f32, as in the reference implementations; its remainder by 2 pi needs f64.
-      Value angle = arith::ExtFOp::create(b, wide, b.mulf(b.broadcast(position), b.loadVector(table, column, live)));
-      Value turns = math::RoundEvenOp::create(b, arith::MulFOp::create(b, angle, f64(0.5 / std::numbers::pi)));
-      Value rest = arith::SubFOp::create(b, angle, arith::MulFOp::create(b, turns, f64(2 * std::numbers::pi)));
+      // The angle is rounded to f32, as in the reference implementations; its remainder by 2 pi
+      // needs f64.
+      Value angle = arith::ExtFOp::create(
+          b, wide, b.mulf(b.broadcast(position), b.loadVector(table, column, live)));
+      Value turns = math::RoundEvenOp::create(
+          b, arith::MulFOp::create(b, angle, f64(0.5 / std::numbers::pi)));
+      Value rest = arith::SubFOp::create(
+          b, angle, arith::MulFOp::create(b, turns, f64(2 * std::numbers::pi)));
       Value reduced = arith::TruncFOp::create(b, b.vecF32(), rest);
       Value cosine = b.mulf(math::CosOp::create(b, reduced), b.splat(amplitude));
       Value sine = b.mulf(math::SinOp::create(b, reduced), b.splat(amplitude));
@@ -52,7 +57,8 @@ struct Head {
     Value value = b.loadVector(buffer, at(b, column), live, lanes);
     if (!scale)
       return value;
-    Value factor = lanes == kLanes ? scale : b.broadcast(vector::ExtractOp::create(b, scale, 0), lanes);
+    Value factor =
+        lanes == kLanes ? scale : b.broadcast(vector::ExtractOp::create(b, scale, 0), lanes);
     return b.mulf(b.mulf(value, factor), b.loadVector(gain, column, live, lanes));
   }
 };
@@ -61,19 +67,23 @@ struct Head {
 using StoreVector = llvm::function_ref<void(Value vector, Value column, Value live)>;
 
 /// (a cos - b sin, b cos + a sin) for the pairs of `columns` neighbours of the table.
-std::pair<Value, Value> turn(KernelBuilder &b, Value first, Value second, Value cosine, Value sine) {
-  return {b.subf(b.mulf(first, cosine), b.mulf(second, sine)), b.addf(b.mulf(second, cosine), b.mulf(first, sine))};
+std::pair<Value, Value> turn(KernelBuilder &b, Value first, Value second, Value cosine,
+                             Value sine) {
+  return {b.subf(b.mulf(first, cosine), b.mulf(second, sine)),
+          b.addf(b.mulf(second, cosine), b.mulf(first, sine))};
 }
 
 /// Turns a head of `headDim` elements by row `row` of `table` [T, 2, pairs].
-void turnHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table, Value row, Pairing pairing, StoreVector store) {
+void turnHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table, Value row,
+              Pairing pairing, StoreVector store) {
   int64_t pairs = cast<MemRefType>(table.getType()).getDimSize(2);
   b.eachVector(pairs, [&](Value column, Value live) {
     Value cosine = b.loadVector(table, {row, b.idx(0), column}, live);
     Value sine = b.loadVector(table, {row, b.idx(1), column}, live);
     if (pairing == Pairing::Half) {
       Value other = b.add(column, pairs);
-      auto [first, second] = turn(b, head.load(b, column, live), head.load(b, other, live), cosine, sine);
+      auto [first, second] =
+          turn(b, head.load(b, column, live), head.load(b, other, live), cosine, sine);
       store(first, column, live);
       store(second, other, live);
       return;
@@ -107,17 +117,21 @@ struct CacheSlot {
   Value cache, layer, sequence, head, position;
 };
 
-/// Writes `headDim` elements given by `element` into their places; see #mica.kv_layout for the formulas.
-void appendHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type, llvm::function_ref<Value(Value)> element) {
+/// Writes `headDim` elements given by `element` into their places; see #mica.kv_layout for the
+/// formulas.
+void appendHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type,
+                llvm::function_ref<Value(Value)> element) {
   KvLayoutAttr layout = type.getLayout();
-  int64_t block = layout.getBlock(), depth = layout.getDepth(), padded = roundUp(type.getHeadDim(), kHeadDimUnit);
+  int64_t block = layout.getBlock(), depth = layout.getDepth(),
+          padded = roundUp(type.getHeadDim(), kHeadDimUnit);
   bool keys = layout.getKind() == KvKind::Keys;
   Value inBlock = b.rem(slot.position, block);
   b.loop(type.getHeadDim(), [&](Value d) {
     Value group = b.div(keys ? d : inBlock, depth), lane = b.rem(keys ? d : inBlock, depth);
     Value column = keys ? inBlock : d;
     Value place = b.add(b.mul(b.add(b.mul(group, keys ? block : padded), column), depth), lane);
-    b.storeF32(element(d), slot.cache, {slot.layer, slot.sequence, slot.head, b.div(slot.position, block), place});
+    b.storeF32(element(d), slot.cache,
+               {slot.layer, slot.sequence, slot.head, b.div(slot.position, block), place});
   });
 }
 
@@ -141,7 +155,8 @@ void mica::cpu::emitKvAppend(KernelBuilder &b, ValueRange args, KvCacheType cach
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
     b.loop(cache.getHeads(), [&](Value h) {
-      appendHead(b, {target, layer, sequence, h, position}, cache, [&](Value d) { return b.loadF32(x, {row, h, d}); });
+      appendHead(b, {target, layer, sequence, h, position}, cache,
+                 [&](Value d) { return b.loadF32(x, {row, h, d}); });
     });
   });
 }
@@ -162,15 +177,19 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
     b.loop(spec.heads, [&](Value h) {
-      turnHead(b, headAt(row, h, qGain), headDim, table, row, spec.pairing, [&](Value vector, Value column, Value live) {
-        b.storeVector(vector, q, {row, h, column}, live);
-      });
+      turnHead(b, headAt(row, h, qGain), headDim, table, row, spec.pairing,
+               [&](Value vector, Value column, Value live) {
+                 b.storeVector(vector, q, {row, h, column}, live);
+               });
     });
     b.loop(groups, [&](Value g) {
       Head head = headAt(row, b.add(g, spec.heads), kGain);
       turnHead(b, head, headDim, table, row, spec.pairing,
-               [&](Value vector, Value column, Value live) { b.storeVector(vector, turned, column, live); });
-      appendHead(b, {kCache, layer, sequence, g, position}, spec.keys, [&](Value d) { return b.loadF32(turned, d); });
+               [&](Value vector, Value column, Value live) {
+                 b.storeVector(vector, turned, column, live);
+               });
+      appendHead(b, {kCache, layer, sequence, g, position}, spec.keys,
+                 [&](Value d) { return b.loadF32(turned, d); });
       Value first = b.mul(b.add(g, spec.heads + groups), headDim);
       appendHead(b, {vCache, layer, sequence, g, position}, spec.values,
                  [&](Value d) { return b.loadF32(qkv, {row, b.add(first, d)}); });

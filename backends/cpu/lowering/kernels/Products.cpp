@@ -35,14 +35,16 @@ void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec
   });
 }
 
-void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, int64_t inner, int64_t k, Activation activation) {
+void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, int64_t inner, int64_t k,
+                                 Activation activation) {
   Value x = args[2], weight = args[3], y = args[4];
   Value rows = memref::DimOp::create(b, x, 0);
   b.loop(args[0], args[1], 1, [&](Value block) {
     Value gate = b.mul(block, 2), up = b.add(gate, 1);
     eachRowTile(b, b.idx(0), rows, 2, [&](Value first, int64_t count, int64_t vectors) {
       b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-        ProductTile tile = tileOver(b, x, k, {panelOf(b, weight, gate), panelOf(b, weight, up)}, column, vectors);
+        ProductTile tile =
+            tileOver(b, x, k, {panelOf(b, weight, gate), panelOf(b, weight, up)}, column, vectors);
         for (int64_t r = 0; r < count; ++r)
           tile.rows.push_back({b.add(first, r)});
         SmallVector<Value> sums = tile.emit(b);

@@ -6,8 +6,10 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Calls `body(prefix)` for the innermost rows of `buffer` in the tasks [begin, end): the index of a row, or of a row and a head.
-static void eachInnerRow(KernelBuilder &b, ValueRange args, Value buffer, llvm::function_ref<void(ArrayRef<Value>)> body) {
+/// Calls `body(prefix)` for the innermost rows of `buffer` in the tasks [begin, end): the index of
+/// a row, or of a row and a head.
+static void eachInnerRow(KernelBuilder &b, ValueRange args, Value buffer,
+                         llvm::function_ref<void(ArrayRef<Value>)> body) {
   auto type = cast<MemRefType>(buffer.getType());
   b.loop(args[0], args[1], 1, [&](Value row) {
     if (type.getRank() == 2)
@@ -22,7 +24,9 @@ static SmallVector<Value> at(ArrayRef<Value> prefix, Value column) {
   return index;
 }
 
-static int64_t columnsOf(Value buffer) { return cast<MemRefType>(buffer.getType()).getShape().back(); }
+static int64_t columnsOf(Value buffer) {
+  return cast<MemRefType>(buffer.getType()).getShape().back();
+}
 
 /// 1 / sqrt(mean + eps) as a vector.
 static Value inverseRoot(KernelBuilder &b, Value sum, int64_t columns, double eps) {
@@ -63,7 +67,8 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
     // Lanes behind the row would count the mean's square: they are masked to the mean itself.
     auto centred = [&](Value column, Value live) {
       Value difference = b.subf(b.loadVector(x, at(row, column), live), mean);
-      return live ? arith::SelectOp::create(b, b.maskOf(live), difference, b.splat(0)).getResult() : difference;
+      return live ? arith::SelectOp::create(b, b.maskOf(live), difference, b.splat(0)).getResult()
+                  : difference;
     };
     Value squares = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value carried) {
       Value difference = centred(column, live);
@@ -79,8 +84,9 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
   });
 }
 
-void mica::cpu::emitElementwise(KernelBuilder &b, ValueRange args,
-                                llvm::function_ref<Value(KernelBuilder &, ArrayRef<Value>)> compute) {
+void mica::cpu::emitElementwise(
+    KernelBuilder &b, ValueRange args,
+    llvm::function_ref<Value(KernelBuilder &, ArrayRef<Value>)> compute) {
   Value y = args.back();
   ValueRange inputs = args.drop_front(2).drop_back();
   eachInnerRow(b, args, y, [&](ArrayRef<Value> row) {
@@ -97,9 +103,11 @@ void mica::cpu::emitGlu(KernelBuilder &b, ValueRange args, Activation activation
   Value x = args[2], y = args[3];
   eachInnerRow(b, args, y, [&](ArrayRef<Value> row) {
     b.eachVector(columnsOf(y), [&](Value column, Value live) {
-      // Column c of y belongs to block c / 64: its gate stands in block 2 (c / 64) of x, its up in the next.
+      // Column c of y belongs to block c / 64: its gate stands in block 2 (c / 64) of x, its up in
+      // the next.
       Value gateColumn = b.add(column, b.mul(b.div(column, kBlockColumns), kBlockColumns));
-      Value gate = b.loadVector(x, at(row, gateColumn)), up = b.loadVector(x, at(row, b.add(gateColumn, kBlockColumns)));
+      Value gate = b.loadVector(x, at(row, gateColumn)),
+            up = b.loadVector(x, at(row, b.add(gateColumn, kBlockColumns)));
       b.storeVector(b.mulf(emitActivation(b, gate, activation), up), y, at(row, column), live);
     });
   });
@@ -137,7 +145,8 @@ void mica::cpu::emitEmbedding(KernelBuilder &b, ValueRange args) {
       });
       return;
     }
-    // A row of a packed table is scattered over its block: one element of every group of `depth` x 64.
+    // A row of a packed table is scattered over its block: one element of every group of `depth`
+    // x 64.
     int64_t depth = type.getDimSize(3);
     Value block = b.div(token, kBlockColumns), lane = b.rem(token, kBlockColumns);
     b.loop(columns, [&](Value column) {

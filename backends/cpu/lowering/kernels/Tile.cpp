@@ -15,9 +15,11 @@ namespace {
 /// How one step along K (one group of `depth` values) is multiplied.
 class Step {
 public:
-  Step(KernelBuilder &b, const ProductTile &tile) : b(b), x(tile.x), depth(tile.panels.front().depth) {}
+  Step(KernelBuilder &b, const ProductTile &tile)
+      : b(b), x(tile.x), depth(tile.panels.front().depth) {}
 
-  /// One group of a row of x as the vectors that multiply the weights. A `partial` group ends behind its first value.
+  /// One group of a row of x as the vectors that multiply the weights. A `partial` group ends
+  /// behind its first value.
   SmallVector<Value> loadRow(ArrayRef<Value> row, Value group, bool partial) {
     SmallVector<Value> at(row);
     if (depth == 1) {
@@ -34,7 +36,8 @@ public:
     }
     if (!b.target.bf16Dot)
       return {b.broadcast(first), b.broadcast(second)};
-    Value pair = vector::FromElementsOp::create(b, b.vec(b.getF32Type(), 2), ValueRange{first, second});
+    Value pair =
+        vector::FromElementsOp::create(b, b.vec(b.getF32Type(), 2), ValueRange{first, second});
     return {broadcastPair(b.fromF32(pair, b.getBF16Type()))};
   }
 
@@ -49,7 +52,8 @@ public:
     Value pairs = vector::BitCastOp::create(b, b.vec(b.getI32Type()), vector);
     Value low = arith::ShLIOp::create(b, pairs, splatBits(16));
     Value high = arith::AndIOp::create(b, pairs, splatBits(0xffff0000));
-    return {vector::BitCastOp::create(b, b.vecF32(), low), vector::BitCastOp::create(b, b.vecF32(), high)};
+    return {vector::BitCastOp::create(b, b.vecF32(), low),
+            vector::BitCastOp::create(b, b.vecF32(), high)};
   }
 
   Value multiply(ArrayRef<Value> row, ArrayRef<Value> columns, Value sum) {
@@ -62,11 +66,13 @@ public:
 
 private:
   Value splatBits(uint32_t bits) {
-    return arith::ConstantOp::create(b, DenseElementsAttr::get(b.vec(b.getI32Type()), APInt(32, bits)));
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(b.vec(b.getI32Type()), APInt(32, bits)));
   }
 
   Value broadcastPair(Value pair) {
-    Value word = vector::ExtractOp::create(b, vector::BitCastOp::create(b, b.vec(b.getI32Type(), 1), pair), 0);
+    Value word = vector::ExtractOp::create(
+        b, vector::BitCastOp::create(b, b.vec(b.getI32Type(), 1), pair), 0);
     return vector::BitCastOp::create(b, b.vec(b.getBF16Type(), 2 * kLanes), b.broadcast(word));
   }
 
@@ -102,11 +108,13 @@ PackedPanel mica::cpu::panelOf(KernelBuilder &b, Value buffer, ValueRange leadin
   return panelOf(b, buffer, leading, shape[shape.size() - 2], shape.back());
 }
 
-PackedPanel mica::cpu::panelOf(KernelBuilder &b, Value buffer, ValueRange leading, int64_t columns, int64_t depth) {
+PackedPanel mica::cpu::panelOf(KernelBuilder &b, Value buffer, ValueRange leading, int64_t columns,
+                               int64_t depth) {
   return {flatten(b, buffer), offsetOf(b, buffer, leading), columns, depth};
 }
 
-ProductTile mica::cpu::tileOver(KernelBuilder &b, Value x, int64_t k, SmallVector<PackedPanel> panels, Value firstColumn,
+ProductTile mica::cpu::tileOver(KernelBuilder &b, Value x, int64_t k,
+                                SmallVector<PackedPanel> panels, Value firstColumn,
                                 int64_t vectors) {
   int64_t depth = panels.front().depth;
   return {x, b.idx(k / depth), k % depth != 0, std::move(panels), firstColumn, vectors};
@@ -132,7 +140,8 @@ SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
   SmallVector<Value> sums(inits);
   if (sums.empty())
     sums.assign(panels.size() * rows.size() * vectors, b.splat(0));
-  sums = b.carry(b.idx(0), groups, 1, sums, [&](Value group, ValueRange carried) { return addGroup(group, false, carried); });
+  sums = b.carry(b.idx(0), groups, 1, sums,
+                 [&](Value group, ValueRange carried) { return addGroup(group, false, carried); });
   return partial ? addGroup(groups, true, sums) : sums;
 }
 
@@ -148,7 +157,8 @@ void mica::cpu::eachRowTile(KernelBuilder &b, Value from, Value to, int64_t stre
   constexpr int64_t kAccumulators = 16, kBlockVectors = 4;
   Value first = from;
   for (int64_t rows : {8, 4, 2, 1}) {
-    int64_t vectors = std::min(kBlockVectors, std::max<int64_t>(1, kAccumulators / (rows * streams)));
+    int64_t vectors =
+        std::min(kBlockVectors, std::max<int64_t>(1, kAccumulators / (rows * streams)));
     Value whole = b.mul(b.div(b.sub(to, first), rows), rows);
     Value last = b.add(first, whole);
     b.loop(first, last, rows, [&](Value row) { body(row, rows, vectors); });

@@ -7,7 +7,8 @@
 
 namespace mica::cpu {
 
-/// A panel of packed values [groups along K][columns][depth] in contiguous memory: a block of a weight, or of a cache.
+/// A panel of packed values [groups along K][columns][depth] in contiguous memory: a block of a
+/// weight, or of a cache.
 struct PackedPanel {
   mlir::Value memory; ///< rank 1
   mlir::Value offset; ///< of the panel, in elements
@@ -18,7 +19,8 @@ struct PackedPanel {
 PackedPanel panelOf(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange leading);
 
 /// The panel [groups, columns, depth] that is the last axis of a contiguous buffer of any extents.
-PackedPanel panelOf(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange leading, int64_t columns, int64_t depth);
+PackedPanel panelOf(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange leading, int64_t columns,
+                    int64_t depth);
 
 /// Sums over K for some rows and some columns of one or more panels of the same shape.
 struct ProductTile {
@@ -27,23 +29,27 @@ struct ProductTile {
   bool partial;       ///< one more value follows them
   llvm::SmallVector<PackedPanel> panels;
   mlir::Value firstColumn;
-  int64_t vectors;    ///< how many vectors of 16 columns
+  int64_t vectors;                                             ///< how many vectors of 16 columns
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> rows = {}; ///< leading indices of x of each row
-  llvm::SmallVector<mlir::Value> inits = {};                   ///< what the sums start from; empty: zero
+  llvm::SmallVector<mlir::Value> inits = {}; ///< what the sums start from; empty: zero
 
-  /// The sums [panels][rows][vectors]. Each adds its products in the order of K, whatever the tile's shape.
+  /// The sums [panels][rows][vectors]. Each adds its products in the order of K, whatever the
+  /// tile's shape.
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &b) const;
 };
 
 /// A tile over all of K = `k`.
-ProductTile tileOver(KernelBuilder &b, mlir::Value x, int64_t k, llvm::SmallVector<PackedPanel> panels, mlir::Value firstColumn,
+ProductTile tileOver(KernelBuilder &b, mlir::Value x, int64_t k,
+                     llvm::SmallVector<PackedPanel> panels, mlir::Value firstColumn,
                      int64_t vectors);
 
-/// How many of [0, columns) a vector at `column` covers, at least zero; null where blocks of 64 are whole.
+/// How many of [0, columns) a vector at `column` covers, at least zero; null where blocks of 64 are
+/// whole.
 mlir::Value liveColumns(KernelBuilder &b, mlir::Value column, int64_t columns);
 
-/// Covers rows [from, to) by tiles of at most 8 rows and calls `body(first row, rows, vectors)` such that
-/// rows * vectors * streams accumulators fit the registers. `body` covers all 64 columns in steps of `vectors`.
+/// Covers rows [from, to) by tiles of at most 8 rows and calls `body(first row, rows, vectors)`
+/// such that rows * vectors * streams accumulators fit the registers. `body` covers all 64 columns
+/// in steps of `vectors`.
 void eachRowTile(KernelBuilder &b, mlir::Value from, mlir::Value to, int64_t streams,
                  llvm::function_ref<void(mlir::Value, int64_t, int64_t)> body);
 

@@ -1,5 +1,4 @@
-//===- CompiledModule.cpp - stage loops as text, compiled and loaded
-//-----------------------------===//
+//===- CompiledModule.cpp - stage loops as text, compiled and loaded ------===//
 
 #include "tests/unit/backends/cpu/codegen/CompiledModule.h"
 

@@ -1,5 +1,4 @@
-//===- ExecutionTest.cpp - stage loops, compiled for several targets and run
-//---------------------===//
+//===- ExecutionTest.cpp - stage loops, compiled for several targets and run ---===//
 
 #include "tests/unit/backends/cpu/codegen/CompiledModule.h"
 

@@ -1,5 +1,4 @@
-//===- MathTest.cpp - the polynomials against double precision
-//-----------------------------------===//
+//===- MathTest.cpp - the polynomials against double precision ------------===//
 
 #include "tests/unit/backends/cpu/codegen/CompiledModule.h"
 

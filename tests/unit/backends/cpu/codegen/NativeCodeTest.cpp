@@ -1,5 +1,4 @@
-//===- NativeCodeTest.cpp - objects, shared objects, undefined symbols
-//---------------------------===//
+//===- NativeCodeTest.cpp - objects, shared objects, undefined symbols ----===//
 
 #include "backends/cpu/codegen/NativeCode.h"
 

@@ -1,5 +1,4 @@
-//===- ConvertTest.cpp - element conversions, exhaustively
-//-----------------------------------------===//
+//===- ConvertTest.cpp - element conversions, exhaustively ----------------===//
 
 #include "backends/cpu/pack/Panel.h"
 

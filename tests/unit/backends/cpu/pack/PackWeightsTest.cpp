@@ -1,5 +1,4 @@
-//===- PackWeightsTest.cpp - whole weights against a naive packer
-//----------------------------------===//
+//===- PackWeightsTest.cpp - whole weights against a naive packer ---------===//
 
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/pack/PackPlan.h"

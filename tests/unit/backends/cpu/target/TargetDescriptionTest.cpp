@@ -1,5 +1,4 @@
-//===- TargetDescriptionTest.cpp - targets by name and the native one
-//----------------------------===//
+//===- TargetDescriptionTest.cpp - targets by name and the native one -----===//
 
 #include "backends/cpu/target/TargetDescription.h"
 

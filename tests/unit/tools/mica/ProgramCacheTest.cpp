@@ -1,0 +1,122 @@
+//===- ProgramCacheTest.cpp - programs kept, waited for and thrown out -----===//
+
+#include "tools/mica/ProgramCache.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+using namespace mica::tool;
+
+namespace {
+
+class ProgramCacheTest : public testing::Test {
+protected:
+  ProgramCacheTest() { EXPECT_FALSE(llvm::sys::fs::createUniqueDirectory("mica-cache", folder)); }
+  ~ProgramCacheTest() override { llvm::sys::fs::remove_directories(folder); }
+
+  std::string path(llvm::StringRef name) const { return (folder + "/" + name).str(); }
+  static llvm::Error write(llvm::StringRef path, size_t bytes) {
+    std::error_code error;
+    llvm::raw_fd_ostream stream(path, error);
+    stream << std::string(bytes, 'x');
+    return llvm::errorCodeToError(error);
+  }
+  /// Asks for `key`, writing `bytes` where it is new. Returns whether it was.
+  bool get(ProgramCache &cache, llvm::StringRef key, size_t bytes) {
+    bool made = false;
+    auto result = cache.get(key, [&](llvm::StringRef target) {
+      made = true;
+      return write(target, bytes);
+    });
+    EXPECT_TRUE(bool(result)) << llvm::toString(result.takeError());
+    EXPECT_TRUE(llvm::sys::fs::exists(path(key)));
+    // Times of use differ.
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
+    return made;
+  }
+
+  llvm::SmallString<128> folder;
+};
+
+TEST_F(ProgramCacheTest, MakesAProgramOnce) {
+  ProgramCache cache(folder.str().str(), 1000);
+  EXPECT_TRUE(get(cache, "a", 10));
+  EXPECT_FALSE(get(cache, "a", 10));
+  EXPECT_TRUE(get(cache, "b", 10));
+}
+
+TEST_F(ProgramCacheTest, ThrowsOutWhatWasUnusedLongest) {
+  ProgramCache cache(folder.str().str(), 250);
+  get(cache, "a", 100);
+  get(cache, "b", 100);
+  get(cache, "a", 100);
+  get(cache, "c", 100);
+  EXPECT_TRUE(llvm::sys::fs::exists(path("a")));
+  EXPECT_FALSE(llvm::sys::fs::exists(path("b")));
+  EXPECT_TRUE(llvm::sys::fs::exists(path("c")));
+}
+
+TEST_F(ProgramCacheTest, KeepsTheProgramAskedForEvenIfItIsTooLarge) {
+  ProgramCache cache(folder.str().str(), 50);
+  get(cache, "a", 100);
+  get(cache, "b", 100);
+  EXPECT_FALSE(llvm::sys::fs::exists(path("a")));
+}
+
+TEST_F(ProgramCacheTest, LeavesTheTemporaryFilesOfOthersAlone) {
+  ProgramCache cache(folder.str().str(), 50);
+  ASSERT_FALSE(bool(write(path("z.tmp-1"), 100)));
+  get(cache, "a", 100);
+  EXPECT_TRUE(llvm::sys::fs::exists(path("z.tmp-1")));
+}
+
+TEST_F(ProgramCacheTest, AFailureIsHandedOnAndTriedAgain) {
+  ProgramCache cache(folder.str().str(), 1000);
+  auto result = cache.get("a", [](llvm::StringRef) { return llvm::createStringError("no"); });
+  ASSERT_FALSE(bool(result));
+  EXPECT_EQ(llvm::toString(result.takeError()), "no");
+  EXPECT_TRUE(get(cache, "a", 10));
+}
+
+TEST_F(ProgramCacheTest, ASecondCallerWaitsForTheFirst) {
+  ProgramCache first(folder.str().str(), 1000), second(folder.str().str(), 1000);
+  std::atomic<int> made = 0;
+  std::atomic<bool> begun = false;
+  auto make = [&](llvm::StringRef target) {
+    begun = true;
+    ++made;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return write(target, 10);
+  };
+  std::thread other([&] { llvm::cantFail(first.get("a", make)); });
+  while (!begun)
+    std::this_thread::yield();
+  EXPECT_EQ(llvm::cantFail(second.get("a", make)), path("a"));
+  other.join();
+  EXPECT_EQ(made, 1);
+}
+
+TEST_F(ProgramCacheTest, TheKeyDependsOnFilesAndOptions) {
+  auto key = [&](llvm::StringRef options) { return llvm::cantFail(cacheKey(folder, options)); };
+  ASSERT_FALSE(bool(write(path("config.json"), 10)));
+  std::string before = key("o");
+  EXPECT_EQ(before.size(), 16u);
+  EXPECT_EQ(key("o"), before);
+  EXPECT_NE(key("p"), before);
+  ASSERT_FALSE(bool(write(path("notes.md"), 10)));
+  EXPECT_EQ(key("o"), before);
+  ASSERT_FALSE(bool(write(path("model.safetensors"), 10)));
+  EXPECT_NE(key("o"), before);
+  ASSERT_FALSE(bool(write(path("config.json"), 11)));
+  EXPECT_NE(key("o"), before);
+}
+
+} // namespace
