@@ -168,7 +168,7 @@ class Case(unittest.TestCase):
 
 
 def for_each(names, prefix):
-    """A class decorator's helper: turns the method `prefix`(self, name) into one test per name."""
+    """Decorates a class: turns the method `prefix`(self, name) into one test per name."""
 
     def decorate(cls):
         body = getattr(cls, prefix)

@@ -7,7 +7,7 @@ import numpy as np
 
 import checkpoint
 import harness
-from harness import Case, GOLDENS, difference, nmse, note, program
+from harness import Case, difference, nmse, note, program
 from test_goldens import Golden
 
 NAME = "llama-mha-untied"

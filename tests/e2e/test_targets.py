@@ -5,7 +5,6 @@ import unittest
 
 import numpy as np
 
-import checkpoint
 import harness
 from harness import BUNDLED, Case, GOLDENS, program, shared
 from test_goldens import Golden
