@@ -66,3 +66,45 @@ def edited(source, target, config=None, tensors=None):
     else:
         shutil.copy(os.path.join(source, "model.safetensors"), target)
     return target
+
+
+def _shapes(c):
+    """(name, shape) of the tensors of a Hugging Face config; one dimension is a gain."""
+    kind, h, heads = c["model_type"], c["hidden_size"], c["num_attention_heads"]
+    d = c.get("head_dim") or h // heads
+    yield "model.embed_tokens.weight", (c["vocab_size"], h)
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        yield p + "input_layernorm.weight", (h,)
+        for name, count in (("q", heads), ("k", c["num_key_value_heads"]), ("v", c["num_key_value_heads"])):
+            yield p + f"self_attn.{name}_proj.weight", (count * d, h)
+        if kind.startswith("qwen3"):
+            yield p + "self_attn.q_norm.weight", (d,)
+            yield p + "self_attn.k_norm.weight", (d,)
+        yield p + "self_attn.o_proj.weight", (h, heads * d)
+        yield p + "post_attention_layernorm.weight", (h,)
+        experts = c.get("num_experts") or c.get("n_routed_experts")
+        parts = [(f"experts.{e}.", c.get("moe_intermediate_size") or c["intermediate_size"]) for e in range(experts or 0)]
+        parts += [(f"shared_experts.{e}.", c["intermediate_size"]) for e in range(c.get("n_shared_experts") or 0)]
+        if experts:
+            yield p + "mlp.gate.weight", (experts, h)
+        for part, inner in parts or [("", c["intermediate_size"])]:
+            yield p + f"mlp.{part}gate_proj.weight", (inner, h)
+            yield p + f"mlp.{part}up_proj.weight", (inner, h)
+            yield p + f"mlp.{part}down_proj.weight", (h, inner)
+    yield "model.norm.weight", (h,)
+    if not c["tie_word_embeddings"]:
+        yield "lm_head.weight", (c["vocab_size"], h)
+
+
+def random(folder, config, dtype):
+    """A model folder with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in); dtype f32 or bf16."""
+    rng, tensors = np.random.default_rng(0), {}
+    for name, shape in _shapes(config):
+        x = rng.standard_normal(shape, dtype="f4")
+        x = 1 + np.float32(0.2) * x if len(shape) == 1 else x / np.float32(np.sqrt(shape[1]))
+        tensors[name] = x.astype("<f4") if dtype == "f32" else (x.view("u4") >> 16).astype("<u2")
+    write_tensors(os.path.join(folder, "model.safetensors"), tensors)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump({**config, "torch_dtype": {"f32": "float32", "bf16": "bfloat16"}[dtype]}, f)
+    return folder

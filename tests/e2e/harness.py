@@ -32,6 +32,15 @@ def shared(path):
     return full
 
 
+def needs_cpu(*flags):
+    """Skips the test on a CPU without these flags of /proc/cpuinfo."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
+        known = next((line.split() for line in f if line.startswith("flags")), [])
+    for flag in flags:
+        if flag not in known:
+            raise unittest.SkipTest(f"needs a CPU with {flag}")
+
+
 def folder(name):
     """A new folder below the run's temporary one."""
     return tempfile.mkdtemp(prefix=name + "-", dir=scratch)

@@ -4,13 +4,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 
+import checkpoint
 import harness
-from harness import Case, compile_file, execute, note, program, shared
+from harness import Case, compile_file, execute, note, program
 
 CONFIG = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 512, "intermediate_size": 1408,
           "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 2048,
@@ -22,20 +22,10 @@ ALLOWED = {"mica_rt_parallel_for", "mica_rt_matmul", "memcpy", "memset", "memmov
 TAGS = {"f32": "BA16a64b", "bf16": "BA16a64b2a"}
 
 
-def checkpoint(config, layers, dtype):
+def random_model(config, layers, dtype):
     """A folder with random weights, written once per run."""
-    tool = shared("tools/make_checkpoint.py")
-
-    def make():
-        target = harness.folder("random")
-        source = os.path.join(target, "source.json")
-        with open(source, "w", encoding="utf-8") as f:
-            json.dump(config, f)
-        subprocess.run([sys.executable, str(tool), source, target, "--layers", str(layers), "--dtype", dtype],
-                       check=True, stdout=subprocess.DEVNULL)
-        return target
-
-    return harness.once(("random", json.dumps(config), layers, dtype), make)
+    return harness.once(("random", json.dumps(config), layers, dtype), lambda: checkpoint.random(
+        harness.folder("random"), {**config, "num_hidden_layers": layers}, dtype))
 
 
 def undefined_symbols(path):
@@ -48,8 +38,7 @@ def calls(output):
     """(creations, executions): the lines of oneDNN's log, without times."""
     found = {"create": [], "exec": []}
     for line in output.decode().splitlines():
-        match = re.match(r"onednn_verbose,.*?(?:primitive,)?(create:cache_miss|create:cache_hit|create|exec),(cpu,.*),[^,]*$",
-                         line)
+        match = re.match(r"onednn_verbose,.*?(create:cache_miss|create:cache_hit|create|exec),(cpu,.*),[^,]*$", line)
         if match:
             found[match[1].split(":")[0]].append(match[2])
     return found["create"], found["exec"]
@@ -77,9 +66,10 @@ class Backend(Case):
             self.assertIn("mica_rt_parallel_for", symbols)
 
     def onednn_512(self, weights):
+        harness.needs_cpu(*{"f32": ("avx512bw",), "bf16": ("avx512bw", "avx512_bf16")}[weights])
         creations = {}
         for layers in (4, 8):
-            built = program(checkpoint(CONFIG, layers, weights))
+            built = program(random_model(CONFIG, layers, weights))
             log = built.run("--tokens", prompt(512), "-n", 4, "--temperature", 0, "--print-tokens",
                             env={"ONEDNN_VERBOSE": "all"}).stdout
             created, executed = calls(log)
@@ -94,7 +84,7 @@ class Backend(Case):
         note(self, f"{len(creations[4])} primitives created with 4 layers, {len(creations[8])} with 8")
         self.assertEqual(sorted(creations[4]), sorted(creations[8]))
 
-        built = program(checkpoint(CONFIG, 4, weights))
+        built = program(random_model(CONFIG, 4, weights))
         again = calls(built.run("bench", "--prompt", 512, "--gen", 2, "--repeat", 3,
                                 env={"ONEDNN_VERBOSE": "all"}).stdout)
         self.assertEqual(len(again[0]), len(set(again[0])), "later prompts create nothing")
@@ -148,8 +138,8 @@ class Writes(Case):
     def bytes_per_decode_step(self, weights):
         """What a step writes does not grow with its depth: in scratch memory as much as ever, in the caches one position."""
         config = {**CONFIG, "hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "vocab_size": 256}
-        for name, folder in (("llama", checkpoint(config, 3, weights)),
-                             ("moe", checkpoint({**MOE, **{k: config[k] for k in (
+        for name, folder in (("llama", random_model(config, 3, weights)),
+                             ("moe", random_model({**MOE, **{k: config[k] for k in (
                                  "hidden_size", "num_attention_heads", "vocab_size")}}, 2, weights))):
             report, manifest = self.step(folder, weights, (16, 4096, 4112))
             row = sum(c["bytes_per_token"] for c in manifest["caches"])
@@ -182,7 +172,7 @@ class Depth(Case):
         for weights in ("f32", "bf16"):
             sizes, seconds = {}, {}
             for layers in (8, 64):
-                path, report = compile_file(checkpoint(config, layers, weights), emit="obj")
+                path, report = compile_file(random_model(config, layers, weights), emit="obj")
                 sizes[layers] = text_size(path)
                 seconds[layers] = sum(s["seconds"] for s in report["stages"])
             note(self, f"{weights}: {sizes[8]} and {sizes[64]} bytes of code, {seconds[8]:.2f} s and {seconds[64]:.2f} s "
@@ -192,6 +182,6 @@ class Depth(Case):
 
     def test_mixtures_do_not_grow_either(self):
         config = {**MOE, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "vocab_size": 256}
-        sizes = [text_size(compile_file(checkpoint(config, n, "bf16"), emit="obj")[0]) for n in (4, 32)]
+        sizes = [text_size(compile_file(random_model(config, n, "bf16"), emit="obj")[0]) for n in (4, 32)]
         note(self, f"{sizes[0]} and {sizes[1]} bytes of code for 4 and 32 sparse layers")
         self.assertLess(abs(sizes[1] / sizes[0] - 1), 0.1)

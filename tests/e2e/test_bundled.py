@@ -93,6 +93,7 @@ class Bundled(Case):
 
     def prefill_equals_steps_across_kernels(self, name):
         """Many rows go to oneDNN, few to generated kernels: the logits agree."""
+        harness.needs_cpu("avx512bw")
         built = program(BUNDLED / name, "--weights", "f32")
         prompt = [i for t in heldout(name)[:12] for i in t["prompt_ids"] + t["answer_ids"]][:200]
         verbose = {"ONEDNN_VERBOSE": "profile_exec"}

@@ -5,7 +5,7 @@ import numpy as np
 import checkpoint
 import harness
 from harness import Case, GOLDENS, program, shared
-from test_backend import checkpoint as random_checkpoint
+from test_backend import random_model
 
 MODELS = ("llama-gqa", "minimind1-dense", "minimind2-dense-yarn-long", "minimind2-moe", "minimind3-dense",
           "minimind3-moe", "qwen3-moe-mixed")
@@ -85,7 +85,7 @@ class Shapes(Case):
     """Sizes that are no multiples of anything: many rows by oneDNN against single steps by generated kernels."""
 
     def check(self, name, *options, env=None):
-        folder = random_checkpoint(SHAPES[name], SHAPES[name]["num_hidden_layers"], "f32")
+        folder = random_model(SHAPES[name], SHAPES[name]["num_hidden_layers"], "f32")
         built = program(folder, *options)
         prompt = np.random.default_rng(7).integers(0, 1001, 201).tolist()
         ids, whole = built.generate([prompt], 5, env=env)

@@ -1,0 +1,105 @@
+"""How a checkpoint and its caches are stored: types, shards, tied heads, the precision of the cache."""
+
+import json
+import os
+
+import numpy as np
+
+import checkpoint
+import harness
+from harness import Case, GOLDENS, difference, nmse, note, program
+from test_goldens import Golden
+
+NAME = "llama-mha-untied"
+
+
+def to_bf16(a):
+    """The bits of the nearest bf16, ties to even."""
+    u = np.ascontiguousarray(a, "<f4").view("<u4")
+    return ((u + 0x7FFF + ((u >> 16) & 1)) >> 16).astype("<u2")
+
+
+def from_bf16(bits):
+    return (bits.astype("<u4") << 16).view("<f4")
+
+
+class Storage(Case):
+    def setUp(self):
+        self.golden = Golden(NAME)
+
+    def folder(self, change=None, config=None):
+        return checkpoint.edited(self.golden.folder, os.path.join(harness.folder("stored"), NAME), config=config,
+                                 tensors=change)
+
+    def rows(self, folder, *options):
+        return program(folder, *options).generate([self.golden.prompt], 1)[1][0]
+
+    def converted(self, convert):
+        """Applies `convert` to each tensor of a copy."""
+        return self.folder(lambda w: w.update({n: convert(a) for n, a in w.items()}))
+
+    def test_bf16_file_is_read_exactly(self):
+        stored = self.rows(self.converted(to_bf16), "--weights", "f32")
+        rounded = self.rows(self.converted(lambda a: from_bf16(to_bf16(a))), "--weights", "f32")
+        self.assertTrue(np.array_equal(stored, rounded))
+        self.assertGreater(difference(stored, self.golden.logits), 1e-4, "rounding shows")
+
+    def test_f16_file_is_read_exactly(self):
+        stored = self.rows(self.converted(lambda a: a.astype("<f2")), "--weights", "f32")
+        rounded = self.rows(self.converted(lambda a: a.astype("<f2").astype("<f4")), "--weights", "f32")
+        self.assertTrue(np.array_equal(stored, rounded))
+        self.assertGreater(difference(stored, self.golden.logits), 1e-5, "rounding shows")
+
+    def test_default_precision_is_the_checkpoints(self):
+        """f32 stays f32, bf16 stays bf16, f16 becomes bf16; rounding to bf16 is to nearest even."""
+        files = {"f32": self.golden.folder, "bf16": self.converted(to_bf16),
+                 "f16": self.converted(lambda a: a.astype("<f2"))}
+        for stored, expected in (("f32", "f32"), ("bf16", "bf16"), ("f16", "bf16")):
+            info = json.loads(program(files[stored]).run("info", "--json").stdout)
+            self.assertEqual((info["weights"], info["kv"]), (expected, expected), stored)
+        # The gains are f32 in both, so they are left out of the rounding.
+        narrow = self.folder(lambda w: w.update({n: from_bf16(to_bf16(a)) for n, a in w.items() if a.ndim == 2}))
+        self.assertTrue(np.array_equal(self.rows(self.golden.folder, "--weights", "bf16"),
+                                       self.rows(narrow, "--weights", "bf16")))
+
+    def test_cache_precision(self):
+        """f32 weights with a bf16 cache and the reverse: as written in the program's description, and it shows."""
+        for weights, kv, other in (("f32", "bf16", "f32"), ("bf16", "f32", "bf16")):
+            built = program(self.golden.folder, "--weights", weights, "--kv", kv)
+            info = json.loads(built.run("info", "--json").stdout)
+            self.assertEqual((info["weights"], info["kv"]), (weights, kv))
+            self.assertEqual({c["element"] for c in info["manifest"]["caches"]}, {kv})
+            rows = self.rows(self.golden.folder, "--weights", weights, "--kv", kv)
+            error = nmse(rows, self.rows(self.golden.folder, "--weights", weights, "--kv", other))
+            note(self, f"{weights} weights: NMSE {error:.1e} between caches (bound 1e-03)")
+            self.assertTrue(1e-8 < error <= 1e-3, error)
+
+    def test_shards(self):
+        folder = self.folder()
+        tensors = checkpoint.read(folder)
+        os.unlink(os.path.join(folder, "model.safetensors"))
+        names, place = list(tensors), {}
+        for i in range(3):
+            file = f"model-{i + 1:05}-of-00003.safetensors"
+            checkpoint.write_tensors(os.path.join(folder, file), {n: tensors[n] for n in names[i::3]})
+            place.update({n: file for n in names[i::3]})
+        with open(os.path.join(folder, "model.safetensors.index.json"), "w", encoding="utf-8") as f:
+            json.dump({"metadata": {}, "weight_map": place}, f)
+        self.assertTrue(np.array_equal(self.rows(folder), self.rows(self.golden.folder)))
+
+    def test_tied_head_stored_twice(self):
+        """A tied head that is also stored must be the embedding."""
+        def tie(config):
+            config["tie_word_embeddings"] = True
+
+        def head(weights, value):
+            weights["lm_head.weight"] = value
+
+        tied = self.rows(self.folder(lambda w: w.pop("lm_head.weight"), tie))
+        twice = self.rows(self.folder(lambda w: head(w, w["model.embed_tokens.weight"]), tie))
+        self.assertTrue(np.array_equal(tied, twice))
+        self.assertGreater(difference(tied, self.golden.logits), 1e-2)
+        done = harness.execute([harness.mica, "compile", self.folder(None, tie), "-o",
+                                os.path.join(harness.folder("twice"), "out")], check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"lm_head.weight", done.stderr)
