@@ -13,6 +13,8 @@ export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}
 build=${MICA_BUILD_DIR:-$here/build/release}
 jobs=${MICA_JOBS:-$(nproc)}
 results=$build/test-results
+# Debian's, which has the package python3-numpy; another one may stand before it on the PATH.
+python=/usr/bin/python3
 
 # step "what it does" LOG command...: quiet; on failure the log is printed and this script ends.
 step() {
@@ -34,7 +36,8 @@ step "packages: installing what is missing" "$results/packages.log" tools/setup/
 step "oneDNN: building it unless it is there" "$results/onednn.log" tools/setup/onednn.sh
 onednn=$(tools/setup/onednn.sh 2> /dev/null | tail -n 1)
 export MICA_ONEDNN_PREFIX=$onednn
-step "configuring $build" "$results/configure.log" cmake --preset release -B "$build"
+step "configuring $build" "$results/configure.log" cmake --preset release -B "$build" \
+  -DPython3_EXECUTABLE=$python
 step "building the tools and the tests" "$results/build.log" ninja -C "$build" -j "$jobs" all mica-unit-tests
 
 # Whatever a runner prints goes to its log; what failed is read from the files that it writes.
@@ -46,10 +49,10 @@ echo "== lit"
 LIT_OPTS="--xunit-xml-output=$results/lit.xml -j $jobs" ninja -C "$build" check-mica > "$results/lit.log" 2>&1 < /dev/null
 lit_status=$?
 echo "== end to end, through compiled programs"
-python3 tests/e2e/run.py --mica "$build/bin/mica" --junit "$results/e2e.xml" -j "$jobs" > "$results/e2e.log" 2>&1 < /dev/null
+$python tests/e2e/run.py --mica "$build/bin/mica" --junit "$results/e2e.xml" -j "$jobs" > "$results/e2e.log" 2>&1 < /dev/null
 e2e_status=$?
 
-python3 tests/tools/count_results.py \
+$python tests/tools/count_results.py \
   ctest "$ctest_status" "$results/ctest.xml" "$results/ctest.log" \
   lit "$lit_status" "$results/lit.xml" "$results/lit.log" \
   e2e "$e2e_status" "$results/e2e.xml" "$results/e2e.log"

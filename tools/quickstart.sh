@@ -36,12 +36,12 @@ else
   quietly "$build/configure.log" cmake --preset release -B "$build"
 fi
 
-if ninja -C "$build" -n mica mica-launcher | grep -q 'no work to do'; then
-  echo "== build: $build/bin/mica is up to date"
+if [ -x "$build/bin/mica" ] && [ -x "$build/lib/mica/mica-launcher" ]; then
+  echo "== build: done before; ninja rebuilds what has changed since"
 else
   echo "== build: the compiler and the launcher that its programs begin with (some minutes)"
-  quietly "$build/build.log" ninja -C "$build" mica mica-launcher
 fi
+quietly "$build/build.log" ninja -C "$build" mica mica-launcher
 
 if [ -x "$program" ] && [ -z "$(find "$build/bin/mica" "$build/lib/mica/mica-launcher" "$model" -newer "$program" -type f)" ]; then
   echo "== compile: $program is up to date"

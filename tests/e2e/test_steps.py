@@ -5,7 +5,7 @@ import numpy as np
 import checkpoint
 import harness
 from harness import Case, GOLDENS, program, shared
-from test_goldens import Golden
+from test_backend import checkpoint as random_checkpoint
 
 MODELS = ("llama-gqa", "minimind1-dense", "minimind2-dense-yarn-long", "minimind2-moe", "minimind3-dense",
           "minimind3-moe", "qwen3-moe-mixed")
@@ -61,3 +61,43 @@ class Steps(Case):
                 alone, row = built.generate([prompt], 20)
                 self.assertEqual(ids[i], alone[0], f"sequence {i} {chunk}")
                 self.close(rows[i], row[0], 1e-5, f"sequence {i} of three {' '.join(map(str, chunk))}")
+
+
+ODD = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 200, "intermediate_size": 333, "num_hidden_layers": 2,
+       "num_attention_heads": 5, "num_key_value_heads": 1, "head_dim": 40, "vocab_size": 1001,
+       "max_position_embeddings": 1000, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True}
+SHAPES = {
+    "odd": ODD,
+    "untied": {**ODD, "num_key_value_heads": 5, "tie_word_embeddings": False, "intermediate_size": 1000},
+    "smollm_like": {**ODD, "hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9,
+                    "num_key_value_heads": 3, "head_dim": 64},
+    "wide_heads": {**ODD, "model_type": "qwen3", "hidden_size": 256, "num_attention_heads": 4, "num_key_value_heads": 2,
+                   "head_dim": 128},
+    "many_experts": {**ODD, "model_type": "qwen3_moe", "num_experts": 20, "num_experts_per_tok": 3,
+                     "moe_intermediate_size": 72, "norm_topk_prob": True, "decoder_sparse_step": 1,
+                     "mlp_only_layers": []},
+}
+
+
+@harness.for_each(SHAPES, "shape")
+@harness.for_each(SHAPES, "shape_avx2")
+class Shapes(Case):
+    """Sizes that are no multiples of anything: many rows by oneDNN against single steps by generated kernels."""
+
+    def check(self, name, *options, env=None):
+        folder = random_checkpoint(SHAPES[name], SHAPES[name]["num_hidden_layers"], "f32")
+        built = program(folder, *options)
+        prompt = np.random.default_rng(7).integers(0, 1001, 201).tolist()
+        ids, whole = built.generate([prompt], 5, env=env)
+        for chunk in (1, 20, 64):
+            same, rows = built.generate([prompt], 5, "--prefill-chunk", chunk, env=env)
+            self.assertEqual(same, ids)
+            self.close(rows[0], whole[0], 1e-5, f"chunks of {chunk}")
+        return whole[0]
+
+    def shape(self, name):
+        self.check(name)
+
+    def shape_avx2(self, name):
+        rows = self.check(name, "--target", "x86-64-v3", env={"ONEDNN_MAX_CPU_ISA": "AVX2"})
+        self.close(rows, self.check(name), 1e-5, "x86-64-v3 against native")

@@ -22,8 +22,9 @@ def outcome(runner, case):
         if runner.startswith("ctest"):
             if not reason.startswith(SKIPS_OF_CTEST):
                 return "failed", reason
-            lines = (case.findtext("system-out") or reason).splitlines()
-            reason = next((line.strip() for line in lines if "SKIPPED:" in line), lines[0] if lines else "")
+            # GoogleTest writes `FILE:LINE: Skipped` and the reason below it.
+            _, _, after = (case.findtext("system-out") or "").partition(": Skipped\n")
+            reason = after.strip().split("\n")[0] or reason
         return "skipped", reason
     return "passed", ""
 

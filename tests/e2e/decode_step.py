@@ -1,0 +1,95 @@
+"""Runs single decode steps of a model object and says what they wrote; its own process, as it calls foreign code.
+
+    decode_step.py OBJECT.so MANIFEST.json DEPTH...
+
+Prints {depth: {"scratch": bytes written, "caches": bytes changed, "pages": pages of the caches with such bytes,
+"read_only_pages": the other ones, which a second run proved not to be written to, "products": calls of oneDNN}}.
+"""
+
+import ctypes
+import json
+import mmap
+import sys
+
+import numpy as np
+
+PAGE = mmap.PAGESIZE
+
+
+def region(size):
+    """Zeroed memory at a page; the mapping stays for good."""
+    memory = mmap.mmap(-1, max(-(-size // PAGE), 1) * PAGE)
+    return np.frombuffer(memory, "u1")[:size]
+
+
+def descriptor(array, sizes):
+    strides = [int(np.prod(sizes[i + 1:])) for i in range(len(sizes))]
+    address = array.ctypes.data
+    return (ctypes.c_int64 * (3 + 2 * len(sizes)))(address, address, 0, *sizes, *strides)
+
+
+def protect(array, pages, flags):
+    """Access to these pages of the array; afterwards a write that is not allowed ends this process."""
+    for page in pages:
+        address = ctypes.c_void_p(array.ctypes.data + int(page) * PAGE)
+        if ctypes.CDLL(None, use_errno=True).mprotect(address, ctypes.c_size_t(PAGE), flags):
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+
+def changed_pages(before, after):
+    return np.unique(np.flatnonzero(before != after) // PAGE)
+
+
+def main():
+    library = ctypes.CDLL(sys.argv[1])
+    with open(sys.argv[2], encoding="utf-8") as f:
+        manifest = json.load(f)
+    depths = [int(d) for d in sys.argv[3:]]
+    blocks = -(-manifest["max_seq"] // manifest["position_block"])
+    rng = np.random.default_rng(0)
+    caches, shapes = [], []
+    for cache in manifest["caches"]:
+        shape = [{-1: 1, -2: blocks}.get(n, n) for n in cache["shape"]]
+        size = int(np.prod(shape))
+        values = rng.standard_normal(size, dtype="f4")
+        raw = values if cache["element"] == "f32" else (values.view("u4") >> 16).astype("u2")
+        caches.append(region(raw.nbytes))
+        caches[-1][:] = raw.view("u1")
+        shapes.append(shape)
+    weights = region(manifest["weight_bytes"])
+    scratch = region(manifest["scratch"]["bytes_per_row"] + manifest["scratch"]["bytes_fixed"])
+    logits = region(manifest["vocab"] * 4)
+    products, report = ctypes.c_int.in_dll(library, "products"), {}
+
+    def step(depth):
+        row = [np.array([v], "i4") for v in (5, 0, depth, 0)]
+        arguments = [descriptor(r, [1]) for r in row] + [descriptor(c, s) for c, s in zip(caches, shapes)]
+        arguments += [descriptor(weights, [weights.size]), descriptor(scratch, [scratch.size]),
+                      descriptor(logits, [1, manifest["vocab"]])]
+        library.mica_forward((ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments]))
+
+    for depth in depths:
+        before, written = [c.copy() for c in caches], np.zeros(scratch.size, bool)
+        scratch[:] = 0xA5
+        step(depth)
+        written |= scratch != 0xA5
+        pages = [changed_pages(b, c) for b, c in zip(before, caches)]
+        changed = sum(int((b != c).sum()) for b, c in zip(before, caches))
+        # Once more, where nothing but those pages can be written to, not even with what is there already.
+        others = [np.setdiff1d(np.arange(-(-c.size // PAGE)), p) for c, p in zip(caches, pages)]
+        for c, b, other in zip(caches, before, others):
+            c[:] = b
+            protect(c, other, mmap.PROT_READ)
+        scratch[:] = 0x5A
+        step(depth)
+        written |= scratch != 0x5A
+        for c, b, other in zip(caches, before, others):
+            protect(c, other, mmap.PROT_READ | mmap.PROT_WRITE)
+            c[:] = b
+        report[depth] = {"scratch": int(written.sum()), "caches": changed, "pages": sum(p.size for p in pages),
+                         "read_only_pages": sum(o.size for o in others), "products": products.value}
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""What a compiled program does with its command line and with damage to itself."""
+
+import json
+import os
+import re
+import shutil
+import stat
+
+import numpy as np
+
+import harness
+from harness import BUNDLED, Case, GOLDENS, execute, note, program
+
+PROMPT = ("--tokens", "5,6,7")
+
+
+class Cli(Case):
+    def setUp(self):
+        self.built = program(GOLDENS / "models/llama-gqa")
+
+    def ids(self, *arguments):
+        return [int(i) for i in self.built.run(*PROMPT, "--print-tokens", "--ignore-eos", *arguments).stdout.split()]
+
+    def refused(self, status, arguments, *words, path=None):
+        done = execute([path or self.built.path, *arguments], check=False)
+        error = done.stderr.decode()
+        self.assertEqual((done.returncode, done.stdout), (status, b""), error)
+        self.assertEqual(error.count("\n"), 1, error)
+        self.assertTrue(error.startswith("mica: error: "), error)
+        for word in words:
+            self.assertIn(word, error)
+
+    def test_seed_makes_sampling_repeatable(self):
+        runs = {seed: self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed) for seed in range(4)}
+        self.assertEqual(len({tuple(r) for r in runs.values()}), 4)
+        for seed, ids in runs.items():
+            self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed), ids)
+            self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed, "--threads", 1), ids)
+
+    def test_sampling_follows_the_logits(self):
+        """Frequencies of the first id of many seeds against softmax(logits / T)."""
+        built, n, share = program(BUNDLED / "minimind-dense", "--weights", "f32"), 400, {}
+        _, (rows,) = built.generate([[5, 6, 7]], 1)
+        temperatures = (1.0, 3.0)
+        for temperature in temperatures:
+            p = np.exp((rows[-1].astype("f8") - rows[-1].max()) / temperature)
+            share[temperature] = p / p.sum()
+        for temperature, other in zip(temperatures, reversed(temperatures)):
+            counts, p = np.zeros(len(rows[-1])), share[temperature]
+            for seed in range(n // 40):
+                prompts = [a for _ in range(40) for a in PROMPT]
+                out = built.run(*prompts, "-n", 1, "--print-tokens", "--ignore-eos", "--temperature", temperature,
+                                "--top-p", 1, "--top-k", 0, "--min-p", 0, "--seed", seed).stdout
+                for i in out.split():
+                    counts[int(i)] += 1
+            self.assertEqual(counts.sum(), n)
+            distance, wrong = (np.abs(counts / n - share[t]).sum() / 2 for t in (temperature, other))
+            # The expected total variation of n draws.
+            expected = np.sqrt(p * (1 - p) / (2 * np.pi * n)).sum()
+            note(self, f"T {temperature}: total variation {distance:.3f}, expected by chance {expected:.3f}, "
+                       f"from T {other} {wrong:.3f}")
+            self.assertLess(distance, 1.6 * expected)
+            self.assertGreater(wrong, 2 * expected, "the test tells temperatures apart")
+
+    def test_greedy_options(self):
+        greedy = self.ids("-n", 20, "--temperature", 0)
+        self.assertEqual(self.ids("-n", 20, "--temperature", 1, "--top-k", 1, "--seed", 3), greedy)
+        self.assertEqual(self.ids("-n", 20, "--temperature", 1, "--top-p", 1e-6, "--seed", 3), greedy)
+        self.assertEqual(self.ids("-n", 20, "--temperature", 1, "--min-p", 1, "--seed", 3), greedy)
+        self.assertEqual(self.ids("-n", 7, "--temperature", 0), greedy[:7])
+
+    def test_top_k_keeps_the_best(self):
+        _, (rows,) = self.built.generate([[5, 6, 7]], 1)
+        best = set(np.argsort(-rows[-1])[:3].tolist())
+        seen = {self.ids("-n", 1, "--temperature", 2, "--top-p", 1, "--top-k", 3, "--seed", s)[0] for s in range(40)}
+        self.assertEqual(seen, best)
+
+    def test_repetition_penalty(self):
+        once = self.ids("-n", 30, "--temperature", 0, "--repetition-penalty", 1000)
+        self.assertEqual(len(set(once + [5, 6, 7])), 33, "no id comes twice")
+
+    def test_print_tokens_format(self):
+        done = self.built.run(*PROMPT, "--tokens", "9", "-n", 3, "--temperature", 0, "--print-tokens", "--ignore-eos")
+        self.assertRegex(done.stdout.decode(), r"^\d+ \d+ \d+\n\d+ \d+ \d+\n$")
+        self.assertEqual(done.stderr, b"")
+        # Without a tokenizer ids are all there is.
+        plain = self.built.run(*PROMPT, "-n", 3, "--temperature", 0, "--ignore-eos")
+        self.assertRegex(plain.stdout.decode(), r"^\d+ \d+ \d+\n$")
+
+    def test_end_token_ends(self):
+        built = program(BUNDLED / "minimind-dense")
+        with open(BUNDLED / "minimind-dense/heldout.jsonl", encoding="utf-8") as f:
+            task = json.loads(f.readline())
+        tokens = ("--tokens", ",".join(map(str, task["prompt_ids"])), "--temperature", 0, "--print-tokens", "-n", 30)
+        short, long = (built.run(*tokens, *extra).stdout.split() for extra in ((), ("--ignore-eos",)))
+        self.assertEqual([int(i) for i in short], task["answer_ids"])
+        self.assertEqual((len(long), long[:len(short)]), (30, short))
+
+    def test_full_context(self):
+        done = self.built.run(*PROMPT, "-n", 1000, "--temperature", 0, "--print-tokens", "--ignore-eos")
+        # 128 positions: 3 of the prompt; the last id is not fed.
+        self.assertEqual(len(done.stdout.split()), 126)
+        self.assertRegex(done.stderr.decode(), r"^mica: note: .*128 positions.*\n$")
+        self.refused(1, ["--tokens", ",".join("5" * 129), "-n", 1], "128")
+
+    def test_max_seq(self):
+        built = program(GOLDENS / "models/llama-gqa", "--max-seq", "32")
+        done = built.run(*PROMPT, "-n", 1000, "--temperature", 0, "--print-tokens", "--ignore-eos")
+        self.assertEqual(len(done.stdout.split()), 30)
+        self.assertIn(b"32 positions", done.stderr)
+
+    def test_json(self):
+        done = json.loads(self.built.run(*PROMPT, "-n", 4, "--temperature", 0, "--ignore-eos", "--json").stdout)
+        self.assertEqual(done["sequences"][0]["tokens"], self.ids("-n", 4, "--temperature", 0))
+        info = json.loads(self.built.run("info", "--json").stdout)
+        self.assertEqual((info["vocab"], info["max_seq"], info["weights"], info["kv"]), (64, 128, "f32", "f32"))
+        bench = json.loads(self.built.run("bench", "--prompt", 16, "--gen", 8, "--batch", 2, "--repeat", 2,
+                                          "--json").stdout)
+        self.assertIn("pp16", [r["test"] for r in bench["results"]])
+        for result in bench["results"]:
+            self.assertGreater(result["tokens_per_s"], 0)
+            self.assertEqual(len(result["runs"]), 2)
+
+    def test_usage_errors(self):
+        for arguments in (["--bogus"], ["-n", "many"], ["--temperature", "-1"], ["--top-p", "0"], ["--threads", "0"],
+                          ["--prefill-chunk", "0"], ["-p", "a", "--tokens", "1"]):
+            with self.subTest(arguments):
+                self.refused(2, arguments)
+
+    def test_wrong_input(self):
+        self.refused(1, ["--tokens", "64", "-n", 1], "64")
+        self.refused(1, ["-p", "text"], "tokenizer")
+        self.refused(1, [*PROMPT, "-n", 1, "--logits", "/nonexistent/x.npy"], "/nonexistent/x.npy")
+
+    def test_help_and_version(self):
+        for path in (self.built.path, harness.mica):
+            for option in ("--help", "--version"):
+                done = execute([path, option])
+                self.assertGreater(len(done.stdout), 3)
+                self.assertEqual(done.stderr, b"")
+        self.assertEqual(execute([harness.mica, "--no-such"], check=False).returncode, 2)
+        self.assertEqual(execute([harness.mica, "compile", "/nonexistent", "-o", "/tmp/x"], check=False).returncode, 1)
+
+    def test_info(self):
+        self.built.run("info", "--check")
+        licenses = self.built.run("info", "--licenses").stdout.decode()
+        for word in ("Apache", "oneDNN"):
+            self.assertIn(word, licenses)
+
+    def test_program_is_executable_and_alone(self):
+        """It runs from another folder, by a link, and without a reader of stdout."""
+        self.assertTrue(os.stat(self.built.path).st_mode & stat.S_IXUSR)
+        link = os.path.join(harness.folder("link"), "model")
+        os.symlink(self.built.path, link)
+        out = execute([link, *PROMPT, "-n", 2, "--print-tokens", "--temperature", 0, "--ignore-eos"],
+                      env={"PATH": "", "LD_LIBRARY_PATH": ""}).stdout
+        self.assertEqual([int(i) for i in out.split()], self.ids("-n", 2, "--temperature", 0))
+
+    def damaged(self, change):
+        path = os.path.join(harness.folder("damaged"), "program")
+        shutil.copy(self.built.path, path)
+        with open(path, "r+b") as f:
+            change(f)
+        return path
+
+    def test_damage(self):
+        info = json.loads(self.built.run("info", "--json").stdout)
+        sections = {s["name"]: s for s in info["sections"]}
+        size = os.path.getsize(self.built.path)
+
+        def flip(offset):
+            def change(f):
+                f.seek(offset)
+                byte = f.read(1)[0]
+                f.seek(offset)
+                f.write(bytes([byte ^ 0x41]))
+            return change
+
+        for name in ("code", "manifest"):
+            middle = sections[name]["offset"] + sections[name]["bytes"] // 2
+            self.refused(1, [*PROMPT, "-n", 1], name, path=self.damaged(flip(middle)))
+        for length in (size - 1, size - 100, sections["weights"]["offset"] + 10, sections["code"]["offset"]):
+            self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f, n=length: f.truncate(n)))
+        self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
+        weights = self.damaged(flip(sections["weights"]["offset"] + 64))
+        self.refused(1, ["info", "--check"], "weights", path=weights)
+
+    def test_interrupted_compile_leaves_nothing(self):
+        target = harness.folder("full")
+        done = execute(["bash", "-c", f'ulimit -f 4000; trap "" XFSZ; exec "$@"', "-", harness.mica, "compile",
+                        GOLDENS / "models/llama-gqa", "-o", os.path.join(target, "out")], check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+        self.assertEqual(os.listdir(target), [])
+
+    def test_mica_run_equals_the_program(self):
+        cache = harness.folder("cache")
+        for _ in range(2):
+            out = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", *PROMPT, "-n", 4, "--temperature", 0,
+                           "--print-tokens", "--ignore-eos"], env={"XDG_CACHE_HOME": cache}).stdout
+            self.assertEqual([int(i) for i in out.split()], self.ids("-n", 4, "--temperature", 0))
+        kept = [n for n in os.listdir(os.path.join(cache, "mica")) if not n.endswith(".lock")]
+        self.assertEqual(len(kept), 1, "compiled once")
