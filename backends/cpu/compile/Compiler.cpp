@@ -316,8 +316,9 @@ private:
       llvm::outs() << content;
       return llvm::Error::success();
     }
+    StringRef folder = llvm::sys::path::parent_path(path);
     if (std::error_code failed =
-            llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
+            folder.empty() ? std::error_code() : llvm::sys::fs::create_directories(folder))
       return error(path + ": cannot make its folder (" + failed.message() + ")");
     llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
       stream << content;
