@@ -14,10 +14,7 @@
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
   mica::cpu::registerCodegenPasses();
-  mica::cpu::registerMicaCpuLoweringPasses();
-  mlir::PassPipelineRegistration<>(
-      "mica-kernels-to-loops", "stage kernels => stage loops",
-      [](mlir::OpPassManager &pm) { mica::cpu::buildLoopsPipeline(pm, /*bf16Dot=*/false); });
+  mica::cpu::registerLoweringPasses();
   mica::registerPasses();
   mica::registerPipelines();
   mlir::DialectRegistry registry;

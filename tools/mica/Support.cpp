@@ -31,10 +31,14 @@ int report(Error error) {
   return kFailed;
 }
 
+/// Whether `message` is about `file` or something in it.
+static bool names(StringRef message, StringRef file) {
+  return message.consume_front(file) && (message.starts_with(":") || message.starts_with("/"));
+}
+
 int report(StringRef file, Error error, StringRef otherFile) {
   std::string message = toString(std::move(error));
-  bool named = StringRef(message).starts_with(file) ||
-               (!otherFile.empty() && StringRef(message).starts_with(otherFile));
+  bool named = names(message, file.rtrim('/')) || (!otherFile.empty() && names(message, otherFile));
   return report(createStringError(named ? message : (file + ": " + message).str()));
 }
 

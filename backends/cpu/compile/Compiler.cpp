@@ -57,6 +57,17 @@ static Precision kvPrecision(const CompileOptions &options, Precision weights) {
   return options.kv.value_or(weights);
 }
 
+/// The graph's stages, and those that this backend adds.
+static StageTable stagesFor(const TargetDescription &target) {
+  StageTable stages = StageTable::graphStages();
+  stages.set(Stage::Loops, [&](OpPassManager &pm, const StageOptions &) {
+    buildLoopsPipeline(pm, target.avx512Bf16);
+  });
+  stages.set(Stage::Llvm,
+             [&](OpPassManager &pm, const StageOptions &) { addLoopsToLlvmPasses(pm, target); });
+  return stages;
+}
+
 namespace {
 
 /// Keeps the first error that a pass reports.
@@ -112,25 +123,19 @@ private:
     case Stage::Model:
       return llvm::Error::success();
     case Stage::Fused:
-      return runPasses(stage, [&](OpPassManager &pm) {
-        buildModelToFused(pm, stageOptionsOf(options, precision));
-      });
+    case Stage::Llvm:
+      return runPasses(stage);
     case Stage::Kernels:
-      if (llvm::Error failed = runPasses(stage, [&](OpPassManager &pm) {
-            buildFusedToKernels(pm, stageOptionsOf(options, precision));
-          }))
+      if (llvm::Error failed = runPasses(stage))
         return failed;
       return describe();
     case Stage::Loops:
-      if (llvm::Error failed = runPasses(
-              stage, [&](OpPassManager &pm) { buildLoopsPipeline(pm, options.target.avx512Bf16); }))
+      if (llvm::Error failed = runPasses(stage))
         return failed;
       addScratch(manifest, module);
       // The packer needs the symbols of the weights, which the way to LLVM drops.
       packed = module.clone();
       return llvm::Error::success();
-    case Stage::Llvm:
-      return runPasses(stage, [&](OpPassManager &pm) { addLoopsToLlvmPasses(pm, options.target); });
     case Stage::Ll:
       return makeLlvmIr();
     case Stage::Asm:
@@ -143,9 +148,13 @@ private:
     llvm_unreachable("all stages are handled above");
   }
 
-  llvm::Error runPasses(Stage stage, llvm::function_ref<void(OpPassManager &)> build) {
+  /// What leads to `stage` from the one before it.
+  llvm::Error runPasses(Stage stage) {
     PassManager pm(module.getContext());
-    build(pm);
+    auto before = static_cast<Stage>(static_cast<int>(stage) - 1);
+    if (llvm::Error failed =
+            stages.buildPipeline(pm, before, stage, stageOptionsOf(options, precision)))
+      return failed;
     if (failed(pm.run(module)))
       return diagnostic.take("cannot reach stage `" + getStageInfo(stage).name + "`");
     return llvm::Error::success();
@@ -307,8 +316,9 @@ private:
       llvm::outs() << content;
       return llvm::Error::success();
     }
+    StringRef folder = llvm::sys::path::parent_path(path);
     if (std::error_code failed =
-            llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
+            folder.empty() ? std::error_code() : llvm::sys::fs::create_directories(folder))
       return error(path + ": cannot make its folder (" + failed.message() + ")");
     llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
       stream << content;
@@ -325,6 +335,7 @@ private:
   std::string output;
   Precision precision, kv;
   FirstDiagnostic diagnostic;
+  StageTable stages = stagesFor(options.target);
   CompileReport report;
   nlohmann::json manifest;
   OwningOpRef<ModuleOp> packed; ///< the module at stage `loops`

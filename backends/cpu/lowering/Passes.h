@@ -35,6 +35,9 @@ bool isEntry(mlir::func::FuncOp function);
 /// Appends the passes from stage `kernels` to stage `loops`.
 void buildLoopsPipeline(mlir::OpPassManager &pm, bool bf16Dot);
 
+/// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B}`.
+void registerLoweringPasses();
+
 } // namespace mica::cpu
 
 #endif // MICA_BACKENDS_CPU_LOWERING_PASSES_H

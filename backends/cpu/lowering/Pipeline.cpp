@@ -5,6 +5,8 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -26,4 +28,19 @@ void mica::cpu::buildLoopsPipeline(OpPassManager &pm, bool bf16Dot) {
   pm.addPass(createPlanBuffers());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+}
+
+namespace {
+struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
+  Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the target has vdpbf16ps"),
+                       llvm::cl::init(false)};
+};
+} // namespace
+
+void mica::cpu::registerLoweringPasses() {
+  registerMicaCpuLoweringPasses();
+  PassPipelineRegistration<LoopsOptions>("mica-kernels-to-loops", "stage `kernels` -> `loops`",
+                                         [](OpPassManager &pm, const LoopsOptions &options) {
+                                           buildLoopsPipeline(pm, options.bf16Dot);
+                                         });
 }

@@ -57,39 +57,24 @@ struct Product {
   }
 };
 
-struct LowerLinear : Lowering<LinearOp> {
-  using Lowering::Lowering;
-  LogicalResult matchAndRewrite(LinearOp op, OpAdaptor operands,
+/// linear and lm_head, which has neither bias nor residual.
+template <typename Op> struct LowerProduct : Lowering<Op> {
+  using Lowering<Op>::Lowering;
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
-    Launcher launch(rewriter, op.getLoc(), kernels);
-    FailureOr<Value> result = Product{op,
-                                      operands.getX(),
-                                      operands.getWeight(),
-                                      operands.getBias(),
-                                      operands.getResidual(),
-                                      cast<RankedTensorType>(op.getWeight().getType()),
-                                      op.getKernel()}
-                                  .lower(launch);
-    if (failed(result))
-      return failure();
-    rewriter.replaceOp(op, *result);
-    return success();
-  }
-};
-
-struct LowerLmHead : Lowering<LmHeadOp> {
-  using Lowering::Lowering;
-  LogicalResult matchAndRewrite(LmHeadOp op, OpAdaptor operands,
-                                ConversionPatternRewriter &rewriter) const override {
-    Launcher launch(rewriter, op.getLoc(), kernels);
-    FailureOr<Value> result = Product{op,
-                                      operands.getX(),
-                                      operands.getWeight(),
-                                      {},
-                                      {},
-                                      cast<RankedTensorType>(op.getWeight().getType()),
-                                      op.getKernel()}
-                                  .lower(launch);
+    Product product{op,
+                    operands.getX(),
+                    operands.getWeight(),
+                    {},
+                    {},
+                    cast<RankedTensorType>(op.getWeight().getType()),
+                    op.getKernel()};
+    if constexpr (std::is_same_v<Op, LinearOp>) {
+      product.bias = operands.getBias();
+      product.residual = operands.getResidual();
+    }
+    Launcher launch(rewriter, op.getLoc(), this->kernels);
+    FailureOr<Value> result = product.lower(launch);
     if (failed(result))
       return failure();
     rewriter.replaceOp(op, *result);
@@ -123,6 +108,6 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
 
 void mica::cpu::populateProductPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                         KernelLibrary &kernels) {
-  patterns.add<LowerEmbedding, LowerLinear, LowerLmHead, LowerGatedLinear>(
+  patterns.add<LowerEmbedding, LowerProduct<LinearOp>, LowerProduct<LmHeadOp>, LowerGatedLinear>(
       converter, patterns.getContext(), kernels);
 }

@@ -20,6 +20,12 @@ TEST(Report, NamesTheFileOnce) {
   EXPECT_EQ(printed("m", "out: is full", "out"), "mica: error: out: is full\n");
 }
 
+TEST(Report, AFileThatTheMessageMerelyBeginsLikeIsNotNamed) {
+  EXPECT_EQ(printed("m", "must be"), "mica: error: m: must be\n");
+  EXPECT_EQ(printed("m", "--max-seq 9 is too large", "-"), "mica: error: m: --max-seq 9 is too large\n");
+  EXPECT_EQ(printed("m/", "m/config.json: is broken"), "mica: error: m/config.json: is broken\n");
+}
+
 TEST(Report, IsOneLineWithoutControlCharacters) {
   EXPECT_EQ(printed("m", "a\nb\x1b[0m\n"), "mica: error: m: a\\x0ab\\x1b[0m\n");
 }
