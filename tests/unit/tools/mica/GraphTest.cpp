@@ -80,8 +80,8 @@ TEST(GraphText, NamesAreEscaped) {
   FunctionGraph graph;
   graph.name = "f<\"&\">";
   graph.add(node("a<b&\"c\\"));
-  EXPECT_THAT(toDot({graph}, "t\"t"),
-              testing::AllOf(HasSubstr("digraph \"t\\\"t\""), HasSubstr("[label=\"a<b&\\\"c\\\\\"")));
+  EXPECT_THAT(toDot({graph}, "t\"t"), testing::AllOf(HasSubstr("digraph \"t\\\"t\""),
+                                                     HasSubstr("[label=\"a<b&\\\"c\\\\\"")));
   layOut(graph);
   std::string svg = toSvg({graph}, "t<t");
   EXPECT_THAT(svg, testing::AllOf(HasSubstr("<title>t&lt;t</title>"), HasSubstr("a&lt;b&amp;")));
@@ -106,9 +106,10 @@ TEST(Graph, ShowsWhatComputesAndWithWhichMatrix) {
   std::vector<std::string> nodes;
   for (const GraphNode &drawn : graph.nodes)
     nodes.push_back(drawn.title + "|" + drawn.detail);
-  EXPECT_THAT(nodes, testing::ElementsAre("rows|T x 8", "linear|q_proj  8 x 8", "add|T x 8", "return|"));
-  EXPECT_THAT(graph.edges, testing::UnorderedElementsAre(std::pair(0, 1), std::pair(0, 2), std::pair(1, 2),
-                                                         std::pair(2, 3)));
+  EXPECT_THAT(nodes,
+              testing::ElementsAre("rows|T x 8", "linear|q_proj  8 x 8", "add|T x 8", "return|"));
+  EXPECT_THAT(graph.edges, testing::UnorderedElementsAre(std::pair(0, 1), std::pair(0, 2),
+                                                         std::pair(1, 2), std::pair(2, 3)));
 }
 
 } // namespace

@@ -22,7 +22,8 @@ TEST(Report, NamesTheFileOnce) {
 
 TEST(Report, AFileThatTheMessageMerelyBeginsLikeIsNotNamed) {
   EXPECT_EQ(printed("m", "must be"), "mica: error: m: must be\n");
-  EXPECT_EQ(printed("m", "--max-seq 9 is too large", "-"), "mica: error: m: --max-seq 9 is too large\n");
+  EXPECT_EQ(printed("m", "--max-seq 9 is too large", "-"),
+            "mica: error: m: --max-seq 9 is too large\n");
   EXPECT_EQ(printed("m/", "m/config.json: is broken"), "mica: error: m/config.json: is broken\n");
 }
 
