@@ -63,7 +63,12 @@ struct alignas(64) Gate {
 
 struct Pool::Worker {
   Gate ticket; ///< Counts the worker's jobs.
+  /// The ticket whose part nobody has begun; 0: none. Whoever replaces it by 0 runs the part.
+  std::atomic<uint32_t> open{0};
   std::thread thread;
+
+  /// Whether the caller is the one that runs the part of `number`.
+  bool take(uint32_t number) { return open.compare_exchange_strong(number, 0); }
 };
 
 /// Workers of the running job that are not done yet.
@@ -109,6 +114,9 @@ void Pool::work(Worker &self, int64_t part) {
     seen = self.ticket.word.load(std::memory_order_acquire);
     if (seen == stopTicket)
       return;
+    // Too late: the forking thread has run the part itself, and `job` may be another one by now.
+    if (!self.take(seen))
+      continue;
     runPart(part);
     if (pending->count.word.fetch_sub(1) == 1)
       pending->count.wake();
@@ -134,13 +142,23 @@ void Pool::parallelFor(Body body, void *context, int64_t tasks) {
   job = {body, context, tasks, parts};
   pending->count.word.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
   for (int64_t part = 1; part < parts; ++part) {
-    Gate &ticket = workers[part - 1]->ticket;
-    uint32_t next = ticket.word.load(std::memory_order_relaxed) + 1;
-    ticket.word.store(next == stopTicket ? 0 : next);
-    ticket.wake();
+    Worker &worker = *workers[part - 1];
+    uint32_t next = worker.ticket.word.load(std::memory_order_relaxed) + 1;
+    next = next == stopTicket ? 1 : next;
+    worker.open.store(next);
+    worker.ticket.word.store(next);
+    worker.ticket.wake();
   }
   inBody = true;
   runPart(0);
+  // A worker that has not begun yet may not get a processor for milliseconds on a busy machine.
+  for (int64_t part = 1; part < parts; ++part) {
+    Worker &worker = *workers[part - 1];
+    if (!worker.take(worker.ticket.word.load(std::memory_order_relaxed)))
+      continue;
+    runPart(part);
+    pending->count.word.fetch_sub(1);
+  }
   inBody = false;
   waitForWorkers();
 }
