@@ -18,7 +18,16 @@ target_include_directories(MicaCompilerOptions INTERFACE ${CMAKE_SOURCE_DIR} ${C
 target_include_directories(MicaCompilerOptions SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_compile_definitions(MicaCompilerOptions INTERFACE ${LLVM_DEFINITIONS})
 
+# ccache serves files that use a precompiled header only if that is the same in every build, and if it is told so.
+foreach(language C CXX)
+  if(CMAKE_${language}_COMPILER_LAUNCHER STREQUAL "ccache")
+    set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ccache)
+  endif()
+endforeach()
+
 add_library(MicaPch OBJECT ${CMAKE_SOURCE_DIR}/cmake/Pch.cpp)
+target_compile_options(MicaPch PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
 target_link_libraries(MicaPch PRIVATE MicaCompilerOptions)
 target_precompile_headers(MicaPch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/Pch.h)
 
