@@ -17,6 +17,12 @@ Value KernelBuilder::reduceMax(Value vector) {
                                      kTree | arith::FastMathFlags::nnan);
 }
 
+Value KernelBuilder::inverseRootOfMean(Value sums, int64_t count, double eps) {
+  Value mean = mulf(reduceAdd(sums), f32(1.0f / static_cast<float>(count)));
+  Value root = math::SqrtOp::create(*this, addf(mean, f32(static_cast<float>(eps))));
+  return broadcast(divf(f32(1.0f), root));
+}
+
 Value KernelBuilder::toF32(Value value) {
   Type wide = getF32Type();
   if (auto vector = dyn_cast<VectorType>(value.getType()))

@@ -45,7 +45,6 @@ public:
   mlir::Value f32(float value) {
     return mlir::arith::ConstantFloatOp::create(*this, getF32Type(), llvm::APFloat(value));
   }
-  mlir::Value i32(int32_t value) { return mlir::arith::ConstantIntOp::create(*this, value, 32); }
   mlir::Value splat(float value) { return broadcast(f32(value)); }
   mlir::Value add(mlir::Value a, mlir::Value b) { return mlir::arith::AddIOp::create(*this, a, b); }
   mlir::Value add(mlir::Value a, int64_t b) { return b ? add(a, idx(b)) : a; }
@@ -92,6 +91,8 @@ public:
   /// Sum (maximum) of all lanes.
   mlir::Value reduceAdd(mlir::Value vector);
   mlir::Value reduceMax(mlir::Value vector);
+  /// 1 / sqrt(sum of all lanes / count + eps) in every lane.
+  mlir::Value inverseRootOfMean(mlir::Value sums, int64_t count, double eps);
   /// Mask of the first `live` lanes.
   mlir::Value maskOf(mlir::Value live, int64_t lanes = kLanes) {
     return mlir::vector::CreateMaskOp::create(*this, vec(getI1Type(), lanes), live);
@@ -154,8 +155,6 @@ public:
 class KernelLibrary {
 public:
   KernelLibrary(mlir::ModuleOp module, KernelTarget target);
-
-  const KernelTarget &getTarget() const { return target; }
 
   using Build = llvm::function_ref<void(KernelBuilder &, mlir::ValueRange)>;
 

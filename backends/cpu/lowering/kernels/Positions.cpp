@@ -107,9 +107,7 @@ Value headScale(KernelBuilder &b, const Head &head, int64_t headDim, double eps)
     Value values = b.loadVector(head.buffer, head.at(b, column), live);
     return b.fma(values, values, sum);
   });
-  Value mean = b.mulf(b.reduceAdd(squares), b.f32(1.0f / static_cast<float>(headDim)));
-  Value root = math::SqrtOp::create(b, b.addf(mean, b.f32(static_cast<float>(eps))));
-  return b.broadcast(b.divf(b.f32(1), root));
+  return b.inverseRootOfMean(squares, headDim, eps);
 }
 
 /// One head at one position of a cache.

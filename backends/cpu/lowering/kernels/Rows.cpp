@@ -28,13 +28,6 @@ static int64_t columnsOf(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getShape().back();
 }
 
-/// 1 / sqrt(mean + eps) as a vector.
-static Value inverseRoot(KernelBuilder &b, Value sum, int64_t columns, double eps) {
-  Value mean = b.mulf(sum, b.f32(1.0f / static_cast<float>(columns)));
-  Value root = math::SqrtOp::create(b, b.addf(mean, b.f32(static_cast<float>(eps))));
-  return b.broadcast(b.divf(b.f32(1.0f), root));
-}
-
 void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec &spec) {
   Value x = args[2], gain = args[3], y = args[4];
   int64_t columns = columnsOf(x);
@@ -43,7 +36,7 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       Value values = b.loadVector(x, at(row, column), live);
       return b.fma(values, values, sum);
     });
-    Value scale = inverseRoot(b, b.reduceAdd(squares), columns, spec.eps);
+    Value scale = b.inverseRootOfMean(squares, columns, spec.eps);
     b.eachVector(columns, [&](Value column, Value live) {
       Value normal = b.mulf(b.loadVector(x, at(row, column), live), scale);
       if (spec.roundBeforeGain)
@@ -74,7 +67,7 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
       Value difference = centred(column, live);
       return b.fma(difference, difference, carried);
     });
-    Value scale = inverseRoot(b, b.reduceAdd(squares), columns, eps);
+    Value scale = b.inverseRootOfMean(squares, columns, eps);
     b.eachVector(columns, [&](Value column, Value live) {
       Value result = b.mulf(b.mulf(centred(column, live), scale), b.loadVector(gain, column, live));
       if (bias)
