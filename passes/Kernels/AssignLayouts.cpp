@@ -27,16 +27,6 @@ static PackedLayoutAttr getPackedLayout(RankedTensorType type) {
   return PackedLayoutAttr::get(type.getContext(), kBlockColumns, depth, groups * depth);
 }
 
-/// Bytes of a weight of that type as the program stores it.
-static int64_t getStoredBytes(RankedTensorType type) {
-  SmallVector<int64_t> shape(type.getShape());
-  if (auto layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding())) {
-    shape.back() = roundUp(shape.back(), layout.getKBlock());
-    shape[shape.size() - 2] = roundUp(shape[shape.size() - 2], layout.getColumns());
-  }
-  return ShapedType::getNumElements(shape) * type.getElementTypeBitWidth() / 8;
-}
-
 static bool isMultiplied(WeightUse use) {
   return use == WeightUse::Product || use == WeightUse::Router;
 }
