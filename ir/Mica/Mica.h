@@ -55,7 +55,7 @@ struct QuantizedRow {
 
   int64_t padded; ///< u8 q + 128, 128 where padded, at byte 0
   int64_t scale;  ///< f32
-  int64_t sums;   ///< i32 sum of q of each group
+  int64_t sums;   ///< i32 -8 * sum of q of each group
   int64_t bytes;  ///< of the row
 };
 
