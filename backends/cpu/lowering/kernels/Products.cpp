@@ -148,14 +148,15 @@ void mica::cpu::emitExpandInt4(KernelBuilder &b, ValueRange args, const WeightSp
           Value both = b.loadRaw(packed, at, kBytes);
           Value low = arith::AndIOp::create(b, both, b.splatInt(15, i8, kBytes)),
                 high = arith::ShRUIOp::create(b, both, b.splatInt(4, i8, kBytes));
-          for (auto [half, nibbles] : llvm::enumerate(ArrayRef<Value>{low, high})) {
+          auto expand = [&](Value nibbles, int64_t quad) {
             Value number = b.sub(arith::ExtUIOp::create(b, b.vec(i16, kBytes), nibbles),
                                  b.splatInt(8, i16, kBytes));
             Value product = arith::MulIOp::create(b, number, multipliers);
-            int64_t quad = 2 * pair + static_cast<int64_t>(half);
             b.storeVector(arith::TruncIOp::create(b, b.vec(i8, kBytes), product), panels,
                           b.add(write, quad * kBlockColumns * 4 + v * kBytes));
-          }
+          };
+          expand(low, 2 * pair);
+          expand(high, 2 * pair + 1);
         }
       }
     });
