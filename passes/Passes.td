@@ -52,6 +52,27 @@ def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
 
 // model -> fused ------------------------------------------------------------------------------------------------------
 
+def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
+  let summary = "channels of about one size, before they share a scale";
+  let description = [{
+    Says with `mica.balance` where one side of a product may be divided, channel by channel, by what the other one is multiplied
+    with: the gains of a norm that only products (and gates of experts) read, and their columns; the rows of `up` and the columns of
+    `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in `mica.moe_experts`. A weight with another use is left alone, as
+    an embedding table that is the last product's matrix as well. The model's numbers stay the same bit by bit; what
+    is rounded to integers later loses less. It runs where weights become integers.
+
+    ```mlir
+    %n = mica.rmsnorm %x, %norm eps(1.0e-05) : ...
+    %q = mica.linear %n, %wq : ...
+    ```
+    becomes, with the same ops,
+    ```mlir
+    mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
 def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
   let summary = "the precision of weights and caches";
   let description = [{
