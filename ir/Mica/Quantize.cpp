@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <vector>
 
 using namespace mlir;
 using namespace mica;
@@ -149,7 +150,7 @@ static MICA_INLINE Floats multiplierFor(Floats scale, float inverse) {
   return scale < 0 ? -magnitude : magnitude;
 }
 
-static MICA_INLINE float sum(Floats values) {
+static MICA_INLINE float sum(const Floats &values) {
   float total = 0;
   for (int64_t lane = 0; lane < kLanes; ++lane)
     total += values[lane];
@@ -157,17 +158,17 @@ static MICA_INLINE float sum(Floats values) {
 }
 
 /// The scale of the row whose multiples 1 to 15 come nearest to what the groups want.
-static MICA_INLINE float chooseRowScale(ArrayRef<GroupScales> groups) {
+static MICA_INLINE float chooseRowScale(const GroupScales *groups, int64_t blocks) {
   float largest = 0, best = 0, least = INFINITY;
-  for (const GroupScales &block : groups)
+  for (const GroupScales *block = groups; block != groups + blocks; ++block)
     for (int64_t lane = 0; lane < kLanes; ++lane)
-      largest = std::max(largest, std::abs(block.scale[lane]));
+      largest = std::max(largest, std::abs(block->scale[lane]));
   for (float parts = kFewestParts; parts <= kMostParts; parts += kPartsStep) {
     float scale = largest / parts;
     Floats errors{};
-    for (const GroupScales &block : groups) {
-      Floats off = block.scale - scale * multiplierFor(block.scale, 1 / scale);
-      errors += block.curvature * off * off;
+    for (const GroupScales *block = groups; block != groups + blocks; ++block) {
+      Floats off = block->scale - scale * multiplierFor(block->scale, 1 / scale);
+      errors += block->curvature * off * off;
     }
     if (float error = sum(errors); error < least) {
       least = error;
@@ -178,7 +179,7 @@ static MICA_INLINE float chooseRowScale(ArrayRef<GroupScales> groups) {
 }
 
 /// The best of three neighbouring multipliers of each group, and what it adds to the sums of the whole row.
-static MICA_INLINE Floats refine(const GroupBlock &block, Floats scale, float rowScale, Correlation &row) {
+static MICA_INLINE void refine(const GroupBlock &block, Floats &scale, float rowScale, Correlation &row) {
   Floats start = multiplierFor(scale, 1 / rowScale), best = start, gain = splat(-INFINITY);
   Correlation of{};
   for (float step : {0.0f, -1.0f, 1.0f}) {
@@ -195,10 +196,10 @@ static MICA_INLINE Floats refine(const GroupBlock &block, Floats scale, float ro
   }
   row.xq += of.xq;
   row.qq += of.qq;
-  return best;
+  scale = best;
 }
 
-static MICA_INLINE void store(const GroupBlock &block, Floats multipliers, float scale, int64_t count, uint8_t *q,
+static MICA_INLINE void store(const GroupBlock &block, const Floats &multipliers, float scale, int64_t count, uint8_t *q,
                               int8_t *out) {
   Floats inverse = 1 / (multipliers * scale);
   for (int64_t i = 0; i < kGroup; ++i) {
@@ -212,23 +213,23 @@ static MICA_INLINE void store(const GroupBlock &block, Floats multipliers, float
 }
 
 MICA_CLONES static float quantizeGroups(const float *row, int64_t count, uint8_t *q, int8_t *multipliers,
-                                        MutableArrayRef<GroupScales> groups) {
+                                        GroupScales *groups, int64_t blocks) {
   constexpr int64_t perBlock = kLanes * kGroup;
   GroupBlock block;
-  for (auto [i, group] : llvm::enumerate(groups)) {
+  for (int64_t i = 0; i < blocks; ++i) {
     load(block, row + i * perBlock, count - i * perBlock);
-    group = search(block);
+    groups[i] = search(block);
   }
-  float scale = chooseRowScale(groups);
+  float scale = chooseRowScale(groups, blocks);
   Correlation sums{};
-  for (auto [i, group] : llvm::enumerate(groups)) {
+  for (int64_t i = 0; i < blocks; ++i) {
     load(block, row + i * perBlock, count - i * perBlock);
-    group.scale = refine(block, group.scale, scale, sums);
+    refine(block, groups[i].scale, scale, sums);
   }
   scale = sum(sums.xq) / sum(sums.qq);
-  for (auto [i, group] : llvm::enumerate(groups)) {
+  for (int64_t i = 0; i < blocks; ++i) {
     load(block, row + i * perBlock, count - i * perBlock);
-    store(block, group.scale, scale, count - i * perBlock, q + i * perBlock, multipliers + i * kLanes);
+    store(block, groups[i].scale, scale, count - i * perBlock, q + i * perBlock, multipliers + i * kLanes);
   }
   return scale;
 }
@@ -240,8 +241,9 @@ float mica::quantizeInt4(ArrayRef<float> row, MutableArrayRef<uint8_t> q, Mutabl
     llvm::fill(multipliers, 1);
     return std::isfinite(largest) ? 0 : largest;
   }
-  SmallVector<GroupScales, 0> groups(llvm::divideCeil(multipliers.size(), kLanes));
-  return quantizeGroups(row.data(), row.size(), q.data(), multipliers.data(), groups);
+  std::vector<GroupScales> groups(llvm::divideCeil(multipliers.size(), kLanes));
+  return quantizeGroups(row.data(), row.size(), q.data(), multipliers.data(), groups.data(),
+                        groups.size());
 }
 
 void mica::roundToIntegers(Type element, MutableArrayRef<float> row) {

@@ -169,7 +169,7 @@ struct BalanceChannels : mica::impl::BalanceChannelsBase<BalanceChannels> {
       for (const Meeting &meeting : findMeetings(function)) {
         if (!calls)
           balancer.write(meeting, {});
-        for (func::CallOp call : calls.value_or({}))
+        for (func::CallOp call : calls ? *calls : SmallVector<func::CallOp>())
           balancer.write(meeting, call);
       }
     }
