@@ -246,7 +246,8 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   let description = [{
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and nothing else: generated for few rows
     (`mica.max_rows`), where memory is the limit, and for products so small that a library call would cost more than it saves;
-    oneDNN otherwise, where the target's oneDNN is fast in that format. `Kernels/CostModel.h` has the rule.
+    oneDNN otherwise, where the target's oneDNN is fast in that format. `Kernels/CostModel.h` has the rule. How many rows reach an
+    `lm_head` is known at run time only: `kernel(by_rows)` holds both.
 
     ```mlir
     %y = mica.linear %x, %w : ...                   => mica.linear %x, %w kernel(generated) : ...

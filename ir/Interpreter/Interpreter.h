@@ -54,7 +54,8 @@ private:
   llvm::Expected<Tensor> source(llvm::StringRef name);
   /// What a mica.balance divides rows by and multiplies columns with.
   llvm::Expected<llvm::SmallVector<float>> factors(BalanceOp op);
-  llvm::Expected<llvm::SmallVector<float>> magnitudes(BalanceOp op, mlir::ArrayAttr names, bool ofRows);
+  llvm::Expected<llvm::SmallVector<float>> magnitudes(BalanceOp op, mlir::ArrayAttr names,
+                                                      bool ofRows);
 
   mlir::ModuleOp module;
   WeightProvider weights;

@@ -19,8 +19,8 @@
 
 namespace mica::interp {
 
-/// `value` rounded to f32 and then, ties to even, to `type` (f32, bf16 or f16). Integers with a scale
-/// are rounded by rows, later: they stay f32 here.
+/// `value` rounded to f32 and then, ties to even, to `type` (f32, bf16 or f16). Integers with a
+/// scale are rounded by rows, later: they stay f32 here.
 float roundTo(mlir::Type type, double value);
 
 /// Rounds a row along the last axis, of numbers that roundTo made, to integers where `type` is
@@ -41,7 +41,9 @@ struct Tensor {
   /// order.
   static Tensor zerosOf(mlir::Type type, llvm::ArrayRef<int64_t> extents);
 
-  bool isFloat() const { return llvm::isa<mlir::FloatType>(elementType) || isQuantized(elementType); }
+  bool isFloat() const {
+    return llvm::isa<mlir::FloatType>(elementType) || isQuantized(elementType);
+  }
   int64_t getNumElements() const { return isFloat() ? floats.size() : ints.size(); }
 
   /// Elements of one entry along the first axis.

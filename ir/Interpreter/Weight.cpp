@@ -72,7 +72,8 @@ static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
   return llvm::Error::success();
 }
 
-/// The largest magnitude of each row (of the elements of the first axis) or of each column (the last axis).
+/// The largest magnitude of each row (of the elements of the first axis) or of each column (the
+/// last axis).
 static SmallVector<float> largestMagnitudes(const Tensor &x, bool ofRows) {
   int64_t width = x.shape.back();
   SmallVector<float> largest(ofRows ? x.shape.front() : width, 0.0f);
@@ -84,7 +85,8 @@ static SmallVector<float> largestMagnitudes(const Tensor &x, bool ofRows) {
 }
 
 /// The largest magnitudes over several tensors, channel by channel.
-llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, ArrayAttr names, bool ofRows) {
+llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, ArrayAttr names,
+                                                           bool ofRows) {
   SmallVector<float> largest;
   for (StringRef name : names.getAsValueRange<StringAttr>()) {
     llvm::Expected<Tensor> tensor = weights(name);
@@ -94,8 +96,8 @@ llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, ArrayAt
       return opError(op, "'" + name + "' is no tensor of floats of rank 1 or more");
     SmallVector<float> own = largestMagnitudes(*tensor, ofRows);
     if (!largest.empty() && own.size() != largest.size())
-      return opError(op, "'" + name + "' has " + Twine(own.size()) + " channels, the ones before have " +
-                             Twine(largest.size()));
+      return opError(op, "'" + name + "' has " + Twine(own.size()) +
+                             " channels, the ones before have " + Twine(largest.size()));
     largest.resize(own.size());
     for (auto [channel, value] : llvm::zip_equal(largest, own))
       channel = std::max(channel, value);
@@ -116,7 +118,8 @@ llvm::Expected<Tensor> Interpreter::source(StringRef name) {
     if (!factors)
       return factors.takeError();
     for (auto [i, value] : llvm::enumerate(tensor->floats))
-      value = ofRows ? value / (*factors)[i / tensor->rowSize()] : value * (*factors)[i % tensor->shape.back()];
+      value = ofRows ? value / (*factors)[i / tensor->rowSize()]
+                     : value * (*factors)[i % tensor->shape.back()];
   }
   return tensor;
 }
@@ -129,8 +132,8 @@ llvm::Expected<SmallVector<float>> Interpreter::factors(BalanceOp op) {
   if (!columns)
     return columns.takeError();
   if (rows->size() != columns->size())
-    return opError(op, "has " + Twine(rows->size()) + " channels in rows, but " + Twine(columns->size()) +
-                           " in columns");
+    return opError(op, "has " + Twine(rows->size()) + " channels in rows, but " +
+                           Twine(columns->size()) + " in columns");
   return balanceFactors(*rows, *columns);
 }
 

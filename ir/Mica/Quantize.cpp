@@ -9,8 +9,8 @@
 using namespace mlir;
 using namespace mica;
 
-// The same source for several generations of processors; the best one is chosen at run time. Products and sums are not
-// contracted (see CMakeLists.txt), so that all of them round alike.
+// The same source for several generations of processors; the best one is chosen at run time.
+// Products and sums are not contracted (see CMakeLists.txt), so that all of them round alike.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
 #define MICA_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -60,8 +60,8 @@ struct GroupBlock {
   Floats x[kGroup], weight[kGroup]; ///< of the error of x
 };
 
-/// Sums over a group with integers q, weighted: of x * q and of q * q. Their quotient is the scale of least error, and at any
-/// scale s the error is that of zeros minus 2 s xq - s^2 qq.
+/// Sums over a group with integers q, weighted: of x * q and of q * q. Their quotient is the scale
+/// of least error, and at any scale s the error is that of zeros minus 2 s xq - s^2 qq.
 struct Correlation {
   Floats xq, qq;
 };
@@ -126,7 +126,8 @@ static MICA_INLINE Floats scaleOf(Correlation sums) {
   return sums.qq > 0 ? sums.xq / sums.qq : splat(0);
 }
 
-/// Tries scales around those by which the largest magnitude just fits, on the long side (-8) and on the short one (7).
+/// Tries scales around those by which the largest magnitude just fits, on the long side (-8) and on
+/// the short one (7).
 static MICA_INLINE GroupScales search(const GroupBlock &block) {
   Floats extreme = extremeOf(block), unit = extreme != 0 ? 1 / extreme : splat(0), gain{};
   GroupScales best{};
@@ -178,8 +179,10 @@ static MICA_INLINE float chooseRowScale(const GroupScales *groups, int64_t block
   return best;
 }
 
-/// The best of three neighbouring multipliers of each group, and what it adds to the sums of the whole row.
-static MICA_INLINE void refine(const GroupBlock &block, Floats &scale, float rowScale, Correlation &row) {
+/// The best of three neighbouring multipliers of each group, and what it adds to the sums of the
+/// whole row.
+static MICA_INLINE void refine(const GroupBlock &block, Floats &scale, float rowScale,
+                               Correlation &row) {
   Floats start = multiplierFor(scale, 1 / rowScale), best = start, gain = splat(-INFINITY);
   Correlation of{};
   for (float step : {0.0f, -1.0f, 1.0f}) {
@@ -199,8 +202,8 @@ static MICA_INLINE void refine(const GroupBlock &block, Floats &scale, float row
   scale = best;
 }
 
-static MICA_INLINE void store(const GroupBlock &block, const Floats &multipliers, float scale, int64_t count, uint8_t *q,
-                              int8_t *out) {
+static MICA_INLINE void store(const GroupBlock &block, const Floats &multipliers, float scale,
+                              int64_t count, uint8_t *q, int8_t *out) {
   Floats inverse = 1 / (multipliers * scale);
   for (int64_t i = 0; i < kGroup; ++i) {
     Floats integers = integersOf(block.x[i] * inverse) + 8;
@@ -212,8 +215,8 @@ static MICA_INLINE void store(const GroupBlock &block, const Floats &multipliers
     out[lane] = static_cast<int8_t>(multipliers[lane]);
 }
 
-MICA_CLONES static float quantizeGroups(const float *row, int64_t count, uint8_t *q, int8_t *multipliers,
-                                        GroupScales *groups, int64_t blocks) {
+MICA_CLONES static float quantizeGroups(const float *row, int64_t count, uint8_t *q,
+                                        int8_t *multipliers, GroupScales *groups, int64_t blocks) {
   constexpr int64_t perBlock = kLanes * kGroup;
   GroupBlock block;
   for (int64_t i = 0; i < blocks; ++i) {
@@ -229,12 +232,14 @@ MICA_CLONES static float quantizeGroups(const float *row, int64_t count, uint8_t
   scale = sum(sums.xq) / sum(sums.qq);
   for (int64_t i = 0; i < blocks; ++i) {
     load(block, row + i * perBlock, count - i * perBlock);
-    store(block, groups[i].scale, scale, count - i * perBlock, q + i * perBlock, multipliers + i * kLanes);
+    store(block, groups[i].scale, scale, count - i * perBlock, q + i * perBlock,
+          multipliers + i * kLanes);
   }
   return scale;
 }
 
-float mica::quantizeInt4(ArrayRef<float> row, MutableArrayRef<uint8_t> q, MutableArrayRef<int8_t> multipliers) {
+float mica::quantizeInt4(ArrayRef<float> row, MutableArrayRef<uint8_t> q,
+                         MutableArrayRef<int8_t> multipliers) {
   float largest = largestMagnitude(row.data(), row.size());
   if (!(largest >= kSmallest) || std::isinf(largest)) {
     llvm::fill(q, 8);

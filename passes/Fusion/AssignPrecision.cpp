@@ -85,12 +85,10 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     SharedCasts casts;
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
-          .Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
-            casts.narrow(product.getXMutable(), product.getWeight());
-          })
-          .Case([&](MoeExpertsOp experts) {
-            casts.narrow(experts.getXMutable(), experts.getGate());
-          })
+          .Case<LinearOp, LmHeadOp, GatedLinearOp>(
+              [&](auto product) { casts.narrow(product.getXMutable(), product.getWeight()); })
+          .Case(
+              [&](MoeExpertsOp experts) { casts.narrow(experts.getXMutable(), experts.getGate()); })
           .Case([&](AttentionOp attention) {
             casts.narrow(attention.getQMutable(), attention.getK());
           });

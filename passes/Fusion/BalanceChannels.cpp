@@ -63,8 +63,7 @@ static std::optional<Meeting> findMeeting(MulOp product) {
   if (!readers || readers->empty())
     return std::nullopt;
   for (Value factor : {product.getRhs(), product.getLhs()})
-    if (auto up = factor.getDefiningOp<LinearOp>();
-        up && up->hasOneUse() && !up.getResidual()) {
+    if (auto up = factor.getDefiningOp<LinearOp>(); up && up->hasOneUse() && !up.getResidual()) {
       Meeting meeting{{up.getWeight()}, *readers};
       if (up.getBias())
         meeting.rows.push_back(up.getBias());
@@ -84,11 +83,14 @@ static SmallVector<Meeting> findMeetings(func::FuncOp function) {
               bool hasOffset = !norm.getGainOffset().isZero();
               return hasOffset ? std::nullopt : findMeeting(norm, norm.getWeight());
             })
-            .Case([](LayerNormOp norm) { return findMeeting(norm, norm->getOperands().drop_front()); })
+            .Case([](LayerNormOp norm) {
+              return findMeeting(norm, norm->getOperands().drop_front());
+            })
             .Case([](MulOp product) { return findMeeting(product); })
             .Case([](MoeExpertsOp experts) {
-              return experts.getUp() ? std::optional(Meeting{{experts.getUp()}, {experts.getDown()}, true})
-                                     : std::nullopt;
+              return experts.getUp()
+                         ? std::optional(Meeting{{experts.getUp()}, {experts.getDown()}, true})
+                         : std::nullopt;
             })
             .Default(std::nullopt);
     if (meeting)
@@ -117,7 +119,8 @@ public:
     OpBuilder builder(first->getContext());
     builder.setInsertionPointAfter(first);
     auto add = [&](ArrayRef<StringRef> rows, ArrayRef<StringRef> columns) {
-      BalanceOp::create(builder, first.getLoc(), builder.getStrArrayAttr(rows), builder.getStrArrayAttr(columns));
+      BalanceOp::create(builder, first.getLoc(), builder.getStrArrayAttr(rows),
+                        builder.getStrArrayAttr(columns));
     };
     if (!meeting.byEntry)
       return add(rows, columns);
@@ -133,8 +136,9 @@ private:
     if (auto argument = dyn_cast<BlockArgument>(value); argument && call)
       value = call.getOperand(argument.getArgNumber());
     auto get = value.getDefiningOp<GetWeightOp>();
-    return get && get->hasOneUse() && gets[get.getWeight()] == 1 ? symbols.lookup<WeightOp>(get.getWeight())
-                                                                 : WeightOp();
+    return get && get->hasOneUse() && gets[get.getWeight()] == 1
+               ? symbols.lookup<WeightOp>(get.getWeight())
+               : WeightOp();
   }
 
   /// Vectors, matrices and stacks of matrices whose tensors stand in no other weight.

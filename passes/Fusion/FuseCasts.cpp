@@ -18,9 +18,9 @@ static bool isOnlyCastTo(Value value, Type type) {
   });
 }
 
-/// Whether the op that makes `value` can round it to `element` itself: it computes in f32 and writes
-/// each element once. The scale of a quantised row is known when all of the row is: only ops that
-/// work row by row can quantise.
+/// Whether the op that makes `value` can round it to `element` itself: it computes in f32 and
+/// writes each element once. The scale of a quantised row is known when all of the row is: only ops
+/// that work row by row can quantise.
 static bool canRound(Value value, Type element) {
   Operation *producer = value.getDefiningOp();
   if (isQuantized(element))

@@ -17,8 +17,8 @@ static constexpr int64_t kAlignment = 64;
 /// Positions in a block of a cache: a few vectors of scores at once.
 static constexpr int64_t kPositionBlock = 64;
 
-/// Values that a dot-product instruction consumes together: a 32-bit lane of them. Integers of 4 bits
-/// are widened to 8 on the way.
+/// Values that a dot-product instruction consumes together: a 32-bit lane of them. Integers of 4
+/// bits are widened to 8 on the way.
 static int64_t getDepth(Type element) {
   return isQuantized(element) ? 4 : 32 / element.getIntOrFloatBitWidth();
 }

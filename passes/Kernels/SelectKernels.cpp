@@ -16,6 +16,13 @@ namespace {
 struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   using SelectKernelsBase::SelectKernelsBase;
 
+  /// A prompt has many rows, but mostly one of them, its last, is multiplied with the vocabulary.
+  KernelKind choose(LmHeadOp head) {
+    KernelKind kind = choose(head.getWeight().getType());
+    return kind == KernelKind::OneDnn ? KernelKind::ByRows : kind;
+  }
+  template <typename Op> KernelKind choose(Op op) { return choose(op.getWeight().getType()); }
+
   KernelKind choose(RankedTensorType weight) {
     // Few rows: the weights are read once from memory, which generated kernels do at its bandwidth.
     if (getOperation()->hasAttr(kMaxRowsAttr))
@@ -30,7 +37,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
       TypeSwitch<Operation *>(op).Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
         // A choice that stands in the IR already was made by someone who knows better.
         if (!product.getKernel())
-          product.setKernel(choose(product.getWeight().getType()));
+          product.setKernel(choose(product));
       });
     });
   }

@@ -49,8 +49,9 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 // Alive afterwards: mica, func, arith, scf.
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createSpecializePhases({options.crossing}));
-  pm.addNestedPass<func::FuncOp>(createSelectKernels(
-      {options.manyRows, options.minWork, options.onednnF32, options.onednnBf16, options.onednnInt8}));
+  pm.addNestedPass<func::FuncOp>(
+      createSelectKernels({options.manyRows, options.minWork, options.onednnF32, options.onednnBf16,
+                           options.onednnInt8}));
   pm.addNestedPass<func::FuncOp>(createDecomposeGatedLinear());
   // Before the calls are rolled: their order is the order of the weights in the program.
   pm.addPass(createAssignLayouts());

@@ -32,6 +32,10 @@ struct KernelTarget {
   bool bf16Dot = false;
   /// vpdpbusd and vpdpwssd: products of bytes and of 16-bit integers summed into i32.
   bool int8Dot = false;
+  /// Vectors of 16 f32 that are held in registers: 32 where registers have 512 bits, 8 where two
+  /// of 16 make one.
+  int64_t registers() const { return wide ? 32 : 8; }
+  bool wide = true;
 };
 
 /// Emits the body of one kernel.

@@ -121,7 +121,7 @@ private:
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot});
+    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

@@ -25,8 +25,8 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
     Value logits =
         launch(productName("linear", spec.experts, product.weight.k),
                specOf(product.weight.element, spec.experts, product.weight.k, false, false),
-               launch.constant(blocksOf(spec.experts)),
-               operands.getOperands(), launch.empty(logitsType, rows),
+               launch.constant(blocksOf(spec.experts)), operands.getOperands(),
+               launch.empty(logitsType, rows),
                [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, product); })[0];
     rewriter.replaceOp(
         op, launch("moe_gate", specOf(stringifyScoring(spec.scoring), spec.normalize), rows, logits,
@@ -71,11 +71,11 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
                      })[0];
     if (isQuantized(xElement))
       h = launch("quantize", specOf(inner), rows, h, perChoice(inner, xElement), emitQuantize)[0];
-    Value parts = launch(
-        productName("experts_down", down.n, inner), specOf(down.element, down.n, inner),
-        tasks(down.n), {h, routes[0], routes[1], operands.getDown()},
-        perChoice(down.n, rewriter.getF32Type()),
-        [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, down); })[0];
+    Value parts =
+        launch(productName("experts_down", down.n, inner), specOf(down.element, down.n, inner),
+               tasks(down.n), {h, routes[0], routes[1], operands.getDown()},
+               perChoice(down.n, rewriter.getF32Type()),
+               [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, down); })[0];
     bool accumulate = !!op.getResidual();
     Value target = accumulate ? operands.getResidual() : launch.empty(op.getType(), rows);
     rewriter.replaceOp(

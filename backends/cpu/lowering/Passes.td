@@ -12,7 +12,8 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
     tensors of their physical shapes. Entry functions get the arguments `weights`, `scratch` and `logits`.
   }];
   let options = [Option<"bf16Dot", "bf16-dot", "bool", "false", "the target has vdpbf16ps">,
-                 Option<"int8Dot", "int8-dot", "bool", "false", "the target has vpdpbusd">];
+                 Option<"int8Dot", "int8-dot", "bool", "false", "the target has vpdpbusd">,
+                 Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">];
   let dependentDialects = [
     "::mica::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",

@@ -1,6 +1,7 @@
 //===- ProductPatterns.cpp - products with weights --------------------------------===//
 
 #include "backends/cpu/lowering/Lowering.h"
+#include "passes/Kernels/Phases.h"
 
 using namespace mlir;
 using namespace mica;
@@ -36,16 +37,22 @@ public:
   IntegerProduct(Launcher &launch, Value x, Value packed, const WeightSpec &weight)
       : launch(launch), x(x), packed(packed), weight(weight),
         from(weight.element, weight.n, weight.k),
-        to(Int8Type::get(launch.rewriter.getContext()), weight.n, weight.k) {}
+        to(Int8Type::get(launch.rewriter.getContext()), weight.n, weight.k),
+        whole(from.blocks / kPanelBlocks), rest(from.blocks % kPanelBlocks) {
+    // Here, because buffers have no place inside of a branch.
+    if (whole)
+      wholeScratch = scratch(kPanelBlocks);
+    if (rest)
+      restScratch = scratch(rest);
+  }
 
   Value lower(Value target, Finish finish) {
-    int64_t whole = from.blocks / kPanelBlocks, rest = from.blocks % kPanelBlocks;
     if (whole > 1)
       target = loop(whole, target, finish);
     else if (whole == 1)
-      target = panel(launch.constant(0), kPanelBlocks, scratch(kPanelBlocks), target, finish)[0];
+      target = panel(launch.constant(0), kPanelBlocks, wholeScratch, target, finish)[0];
     if (rest)
-      target = panel(launch.constant(whole * kPanelBlocks), rest, scratch(rest), target, finish)[0];
+      target = panel(launch.constant(whole * kPanelBlocks), rest, restScratch, target, finish)[0];
     return target;
   }
 
@@ -58,28 +65,27 @@ private:
   /// Room for the sums and, where the weights are widened, for those.
   SmallVector<Value> scratch(int64_t blocks) {
     Builder &builder = launch.rewriter;
-    SmallVector<Value> values{
-        launch.empty(RankedTensorType::get({ShapedType::kDynamic, blocks * kBlockColumns},
-                                           builder.getI32Type()),
-                     launch.rowsOf(x))};
+    SmallVector<Value> values{launch.empty(
+        RankedTensorType::get({ShapedType::kDynamic, blocks * kBlockColumns}, builder.getI32Type()),
+        launch.rowsOf(x))};
     if (widens())
-      values.push_back(launch.empty(
-          RankedTensorType::get({blocks * to.blockBytes}, builder.getI8Type()), {}));
+      values.push_back(
+          launch.empty(RankedTensorType::get({blocks * to.blockBytes}, builder.getI8Type()), {}));
     return values;
   }
 
   Value loop(int64_t panels, Value target, Finish finish) {
     SmallVector<Value> inits{target};
-    llvm::append_range(inits, scratch(kPanelBlocks));
+    llvm::append_range(inits, wholeScratch);
     auto op = scf::ForOp::create(launch.rewriter, launch.loc, launch.constant(0),
                                  launch.constant(panels * kPanelBlocks),
                                  launch.constant(kPanelBlocks), inits);
     OpBuilder::InsertionGuard guard(launch.rewriter);
     launch.rewriter.setInsertionPointToStart(op.getBody());
     ValueRange carried = op.getRegionIterArgs();
-    scf::YieldOp::create(launch.rewriter, launch.loc,
-                         panel(op.getInductionVar(), kPanelBlocks, carried.drop_front(),
-                               carried.front(), finish));
+    scf::YieldOp::create(
+        launch.rewriter, launch.loc,
+        panel(op.getInductionVar(), kPanelBlocks, carried.drop_front(), carried.front(), finish));
     return op.getResult(0);
   }
 
@@ -89,10 +95,9 @@ private:
     OpBuilder &builder = launch.rewriter;
     SmallVector<Value> next(scratch);
     if (widens())
-      next[1] = launch("expand_int4", specOf(weight.n, weight.k), launch.constant(blocks),
-                       {packed, first}, next[1], [&](KernelBuilder &b, ValueRange args) {
-                         emitExpandInt4(b, args, weight);
-                       })[0];
+      next[1] = launch(
+          "expand_int4", specOf(weight.n, weight.k), launch.constant(blocks), {packed, first},
+          next[1], [&](KernelBuilder &b, ValueRange args) { emitExpandInt4(b, args, weight); })[0];
     Value panels = widens() ? next[1] : slice(first, blocks);
     int64_t columns = blocks * kBlockColumns;
     next[0] = exec::MatmulOp::create(builder, launch.loc, next[0].getType(), x, panels, next[0],
@@ -120,6 +125,8 @@ private:
   Value x, packed;
   const WeightSpec &weight;
   QuantizedMatrix from, to;
+  int64_t whole, rest; ///< panels of kPanelBlocks; blocks behind them
+  SmallVector<Value> wholeScratch, restScratch;
 };
 
 /// A product [T, K] x [N, K]^T: what linear and lm_head have in common.
@@ -136,17 +143,50 @@ struct Product {
     Value target = residual ? residual : launch.empty(result, launch.rowsOf(x));
     if (*kernel == KernelKind::Generated)
       return lowerGenerated(launch, target);
+    std::optional<IntegerProduct> integers;
     if (isQuantized(spec.element))
-      return lowerIntegers(launch, target);
-    Value sum = exec::MatmulOp::create(launch.rewriter, launch.loc, result, x, weight, target,
-                                       /*accumulate=*/!!residual, spec.k, spec.n)
+      integers.emplace(launch, x, weight, spec);
+    auto byLibrary = [&]() -> Value {
+      return integers ? lowerIntegers(launch, *integers, target) : lowerOneDnn(launch, target);
+    };
+    if (*kernel == KernelKind::OneDnn)
+      return byLibrary();
+    auto crossing = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(kCrossingAttr);
+    if (!crossing)
+      return op->emitOpError("chooses by rows in a module that does not say where they cross");
+    return branch(
+        launch, crossing.getInt(), [&] { return lowerGenerated(launch, target); }, byLibrary);
+  }
+
+private:
+  /// scf.if on the number of rows.
+  Value branch(Launcher &launch, int64_t crossing, llvm::function_ref<Value()> few,
+               llvm::function_ref<Value()> many) const {
+    OpBuilder &builder = launch.rewriter;
+    Value isFew = arith::CmpIOp::create(builder, launch.loc, arith::CmpIPredicate::ule,
+                                        launch.rowsOf(x), launch.constant(crossing));
+    auto choice = scf::IfOp::create(builder, launch.loc, op->getResultTypes(), isFew,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    auto fill = [&](Block *block, llvm::function_ref<Value()> make) {
+      builder.setInsertionPointToStart(block);
+      Value made = make();
+      scf::YieldOp::create(builder, launch.loc, made);
+    };
+    fill(choice.thenBlock(), few);
+    fill(choice.elseBlock(), many);
+    return choice.getResult(0);
+  }
+
+  Value lowerOneDnn(Launcher &launch, Value target) const {
+    Value sum = exec::MatmulOp::create(launch.rewriter, launch.loc, target.getType(), x, weight,
+                                       target, /*accumulate=*/!!residual, spec.k, spec.n)
                     .getResult();
     if (bias)
       sum = launch("add_bias", "", launch.rowsOf(x), bias, sum, emitAddBias)[0];
     return sum;
   }
 
-private:
   ProductSpec productSpec() const { return {spec, /*bias=*/!!bias, /*accumulate=*/!!residual}; }
   std::string key() const { return specOf(spec.element, spec.n, spec.k, !!bias, !!residual); }
 
@@ -155,13 +195,12 @@ private:
     if (bias)
       inputs.push_back(bias);
     std::string name = productName(residual ? "linear_residual" : "linear", spec.n, spec.k);
-    return launch(name, key(), launch.constant(blocksOf(spec.n)), inputs, target,
-                  [&](KernelBuilder &b, ValueRange args) {
-                    emitProduct(b, args, productSpec());
-                  })[0];
+    return launch(
+        name, key(), launch.constant(blocksOf(spec.n)), inputs, target,
+        [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, productSpec()); })[0];
   }
 
-  Value lowerIntegers(Launcher &launch, Value target) const {
+  Value lowerIntegers(Launcher &launch, IntegerProduct &product, Value target) const {
     auto finish = [&](Value sums, Value first, int64_t columns, Value into) {
       SmallVector<Value> inputs{x, weight, sums, first};
       if (bias)
@@ -171,7 +210,7 @@ private:
                       emitDequantize(b, args, productSpec(), columns);
                     })[0];
     };
-    return IntegerProduct(launch, x, weight, spec).lower(target, finish);
+    return product.lower(target, finish);
   }
 };
 
@@ -182,9 +221,13 @@ template <typename Op> struct LowerProduct : Lowering<Op> {
                                 ConversionPatternRewriter &rewriter) const override {
     if (!isPacked(op.getWeight()))
       return op.emitOpError("multiplies by a weight without a packed layout");
-    Product product{
-        op, operands.getX(), operands.getWeight(), {}, {}, weightSpecOf(op.getWeight()),
-        op.getKernel()};
+    Product product{op,
+                    operands.getX(),
+                    operands.getWeight(),
+                    {},
+                    {},
+                    weightSpecOf(op.getWeight()),
+                    op.getKernel()};
     if constexpr (std::is_same_v<Op, LinearOp>) {
       product.bias = operands.getBias();
       product.residual = operands.getResidual();

@@ -75,8 +75,7 @@ struct LowerQuantize : Lowering<CastOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(op, launch("quantize", specOf(op.getType().getDimSize(1)), rows,
-                                  operands.getX(), launch.empty(op.getType(), rows),
-                                  emitQuantize));
+                                  operands.getX(), launch.empty(op.getType(), rows), emitQuantize));
     return success();
   }
 };
@@ -100,12 +99,11 @@ struct LowerGlu : Lowering<GluOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
     int64_t inner = op.getType().getDimSize(1);
-    rewriter.replaceOp(op,
-                       launch("glu", specOf(inner, stringifyActivation(op.getActivation())), rows,
-                              operands.getX(), launch.empty(op.getType(), rows),
-                              [&](KernelBuilder &b, ValueRange args) {
-                                emitGlu(b, args, inner, op.getActivation());
-                              }));
+    rewriter.replaceOp(op, launch("glu", specOf(inner, stringifyActivation(op.getActivation())),
+                                  rows, operands.getX(), launch.empty(op.getType(), rows),
+                                  [&](KernelBuilder &b, ValueRange args) {
+                                    emitGlu(b, args, inner, op.getActivation());
+                                  }));
     return success();
   }
 };
@@ -167,8 +165,8 @@ template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> valu
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerGlu, LowerSplitHeads,
-               LowerMergeHeads, LowerSplit>(converter, context, kernels);
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerGlu,
+               LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context, kernels);
   patterns.add<LowerElementwise<AddOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v) { return b.addf(v[0], v[1]); });

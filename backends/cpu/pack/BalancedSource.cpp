@@ -33,20 +33,22 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
 }
 
 /// The largest over several tensors.
-static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &source, ArrayAttr names,
-                                                            bool ofRows) {
+static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &source,
+                                                            ArrayAttr names, bool ofRows) {
   SmallVector<float> largest;
   for (StringRef name : names.getAsValueRange<StringAttr>()) {
     llvm::Expected<SourceTensor> tensor = source.find(name);
     if (!tensor)
       return tensor.takeError();
-    int64_t elements = std::accumulate(tensor->shape.begin(), tensor->shape.end(), int64_t(1), std::multiplies<>());
-    if (tensor->shape.empty() || elements <= 0 || tensor->bytes.size() != elements * sizeOf(tensor->type))
+    int64_t elements = std::accumulate(tensor->shape.begin(), tensor->shape.end(), int64_t(1),
+                                       std::multiplies<>());
+    if (tensor->shape.empty() || elements <= 0 ||
+        tensor->bytes.size() != elements * sizeOf(tensor->type))
       return fail("names \"" + name + "\", which has no channels");
     SmallVector<float> own = largestMagnitudes(*tensor, ofRows);
     if (!largest.empty() && own.size() != largest.size())
-      return fail("names \"" + name + "\", which has " + llvm::Twine(own.size()) + " channels, not " +
-                  llvm::Twine(largest.size()));
+      return fail("names \"" + name + "\", which has " + llvm::Twine(own.size()) +
+                  " channels, not " + llvm::Twine(largest.size()));
     largest.resize(own.size());
     for (auto [channel, value] : llvm::zip_equal(largest, own))
       channel = std::max(channel, value);
@@ -58,15 +60,17 @@ llvm::Expected<const BalancedSource::Factors *> BalancedSource::factorsOf(Balanc
   std::unique_ptr<Factors> &factors = known[op];
   if (factors)
     return factors.get();
-  llvm::Expected<SmallVector<float>> rows = largestMagnitudes(source, op.getRows(), /*ofRows=*/true);
+  llvm::Expected<SmallVector<float>> rows =
+      largestMagnitudes(source, op.getRows(), /*ofRows=*/true);
   if (!rows)
     return rows.takeError();
-  llvm::Expected<SmallVector<float>> columns = largestMagnitudes(source, op.getColumns(), /*ofRows=*/false);
+  llvm::Expected<SmallVector<float>> columns =
+      largestMagnitudes(source, op.getColumns(), /*ofRows=*/false);
   if (!columns)
     return columns.takeError();
   if (rows->size() != columns->size())
-    return fail("has " + llvm::Twine(rows->size()) + " channels in rows, but " + llvm::Twine(columns->size()) +
-                " in columns");
+    return fail("has " + llvm::Twine(rows->size()) + " channels in rows, but " +
+                llvm::Twine(columns->size()) + " in columns");
   factors = std::make_unique<Factors>();
   factors->columns = balanceFactors(*rows, *columns);
   factors->rows = llvm::map_to_vector(factors->columns, [](float factor) { return 1 / factor; });

@@ -9,8 +9,8 @@
 
 namespace mica::cpu {
 
-/// Adds factors to what another source has. They are made from the magnitudes of the tensors when the first of these
-/// is asked for.
+/// Adds factors to what another source has. They are made from the magnitudes of the tensors when
+/// the first of these is asked for.
 class BalancedSource final : public WeightSource {
 public:
   /// Both must live as long as this.

@@ -14,8 +14,8 @@ using namespace mlir;
 namespace mica::cpu {
 
 RowTails::RowTails(const PackPlan &plan)
-    : rows(plan.hasIntegers() ? plan.integers().blocks * kBlockColumns : 0), scales(plan.matrices * rows),
-      sums(plan.matrices * rows) {}
+    : rows(plan.hasIntegers() ? plan.integers().blocks * kBlockColumns : 0),
+      scales(plan.matrices * rows), sums(plan.matrices * rows) {}
 
 void RowTails::write(int64_t matrix, uint8_t *out) const {
   size_t bytes = rows * sizeof(float);
@@ -63,12 +63,14 @@ public:
 
   RowTail set(int64_t row, ArrayRef<float> values) {
     std::fill(q.begin() + values.size(), q.end(), 8);
-    float scale = quantizeInt4(values, MutableArrayRef(q).take_front(values.size()),
-                               MutableArrayRef(multipliers).take_front(roundUp(values.size(), kGroup) / kGroup));
+    float scale = quantizeInt4(
+        values, MutableArrayRef(q).take_front(values.size()),
+        MutableArrayRef(multipliers).take_front(roundUp(values.size(), kGroup) / kGroup));
     int32_t sum = 0;
     for (int64_t group = 0; group < groups; ++group) {
       const uint8_t *values = q.data() + group * kGroup;
-      sum += multipliers[group] * (std::accumulate(values, values + kGroup, 0) - 8 * int32_t(kGroup));
+      sum +=
+          multipliers[group] * (std::accumulate(values, values + kGroup, 0) - 8 * int32_t(kGroup));
       columns[group * kTileRows + row] = multipliers[group];
       uint8_t *lanes = halves.data() + (row * groups + group) * kGroup / 2;
       for (int64_t lane = 0; lane < kGroup / 8; ++lane)
@@ -81,7 +83,8 @@ public:
   void write(uint8_t *out) const {
     for (int64_t group = 0; group < groups; ++group, out += groupBytes) {
       std::memcpy(out, columns.data() + group * kTileRows, kTileRows);
-      transposeLanes(halves.data() + group * kGroup / 2, groups * kGroup / 2, kGroup / 8, out + kTileRows);
+      transposeLanes(halves.data() + group * kGroup / 2, groups * kGroup / 2, kGroup / 8,
+                     out + kTileRows);
     }
   }
 
@@ -96,7 +99,8 @@ private:
 };
 
 template <typename Rows>
-bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out, RowTails &tails) {
+bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,
+              RowTails &tails) {
   Rows rows(plan.integers());
   std::vector<float> values(plan.columns);
   bool finite = true;
@@ -104,7 +108,8 @@ bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *o
     SourceRow source = plan.rowOf(matrix, firstRow + row);
     if (!source.bytes)
       continue;
-    convertRow(plan, source, 0, plan.columns, reinterpret_cast<uint8_t *>(values.data()), WeightType::F32);
+    convertRow(plan, source, 0, plan.columns, reinterpret_cast<uint8_t *>(values.data()),
+               WeightType::F32);
     RowTail tail = rows.set(row, values);
     finite &= std::isfinite(tail.scale);
     int64_t index = tails.indexOf(matrix, firstRow + row);
@@ -117,7 +122,8 @@ bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *o
 
 } // namespace
 
-bool packIntegers(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out, RowTails &tails) {
+bool packIntegers(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out,
+                  RowTails &tails) {
   return isa<Int4Type>(plan.element) ? packRows<Int4Rows>(plan, matrix, row, out, tails)
                                      : packRows<Int8Rows>(plan, matrix, row, out, tails);
 }

@@ -6,7 +6,8 @@
 
 namespace mica::cpu {
 
-/// What stands behind the panels of each matrix of integers: an entry per row, 0 where rows are padded.
+/// What stands behind the panels of each matrix of integers: an entry per row, 0 where rows are
+/// padded.
 struct RowTails {
   /// Of no entries where the weight holds no integers.
   explicit RowTails(const PackPlan &plan);
@@ -21,8 +22,8 @@ struct RowTails {
   std::vector<int32_t> sums;
 };
 
-/// packPanel of a weight of integers; the entries of its rows in `tails` as well. Returns false where a number is
-/// not finite.
+/// packPanel of a weight of integers; the entries of its rows in `tails` as well. Returns false
+/// where a number is not finite.
 bool packIntegers(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out, RowTails &tails);
 
 } // namespace mica::cpu

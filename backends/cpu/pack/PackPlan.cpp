@@ -33,7 +33,8 @@ int64_t PackPlan::tailBytes() const {
 
 int64_t PackPlan::bytes() const {
   bool wholePanels = layout || hasIntegers();
-  int64_t panels = wholePanels ? panelsPerMatrix() * panelBytes(0) : rows * columns * int64_t(sizeOf(to));
+  int64_t panels =
+      wholePanels ? panelsPerMatrix() * panelBytes(0) : rows * columns * int64_t(sizeOf(to));
   return matrices * (panels + tailBytes());
 }
 
@@ -45,8 +46,8 @@ SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
   if (!run.source)
     return {};
   int64_t offset = index - run.begin;
-  return {run.source + offset * columns * int64_t(sizeOf(from)), run.rowFactors ? run.rowFactors[offset] : 1,
-          run.columnFactors};
+  return {run.source + offset * columns * int64_t(sizeOf(from)),
+          run.rowFactors ? run.rowFactors[offset] : 1, run.columnFactors};
 }
 
 namespace {

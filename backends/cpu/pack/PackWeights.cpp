@@ -71,8 +71,9 @@ public:
       llvm::Error error =
           batches[index].numbers
               ? sink(batches[index].bytes)
-              : fail(weight, "holds NaN " + llvm::Twine(plan.hasIntegers() ? "or infinity " : "") + "in \"" +
-                                 llvm::join(plan.sources, "\", \"") + "\", check the checkpoint");
+              : fail(weight, "holds NaN " + llvm::Twine(plan.hasIntegers() ? "or infinity " : "") +
+                                 "in \"" + llvm::join(plan.sources, "\", \"") +
+                                 "\", check the checkpoint");
       if (error) {
         if (packing.valid())
           packing.get();

@@ -103,8 +103,8 @@ bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, We
   return convertTo<uint16_t>(source, from, target, count, toBf16);
 }
 
-bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64_t count, uint8_t *target,
-                WeightType to) {
+bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64_t count,
+                uint8_t *target, WeightType to) {
   int64_t from = sizeOf(plan.from);
   if (row.factor == 1 && !row.factors)
     return convertElements(row.bytes + begin * from, plan.from, target, to, count);
@@ -113,7 +113,8 @@ bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64
   for (int64_t i = 0; i < count; i += piece.size()) {
     int64_t size = std::min<int64_t>(piece.size(), count - i);
     auto *bytes = reinterpret_cast<uint8_t *>(piece.data());
-    numbers &= convertElements(row.bytes + (begin + i) * from, plan.from, bytes, WeightType::F32, size);
+    numbers &=
+        convertElements(row.bytes + (begin + i) * from, plan.from, bytes, WeightType::F32, size);
     for (int64_t j = 0; j < size; ++j)
       piece[j] *= row.factors ? row.factor * row.factors[begin + i + j] : row.factor;
     convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, size);

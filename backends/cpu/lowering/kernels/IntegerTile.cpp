@@ -108,12 +108,10 @@ private:
       rowScales.push_back(loadX(leading, b.idx(row.scale), b.getF32Type()));
     return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
       Value byte = b.mul(b.add(tile.firstColumn, v * kLanes), 4);
-      Value scales =
-          b.loadFromBytes(panel.memory, b.add(panel.scales, byte), b.getF32Type());
+      Value scales = b.loadFromBytes(panel.memory, b.add(panel.scales, byte), b.getF32Type());
       // Only rows of x with 128 added need the correction.
       Value correction =
-          int4 ? Value()
-               : b.loadFromBytes(panel.memory, b.add(panel.sums, byte), b.getI32Type());
+          int4 ? Value() : b.loadFromBytes(panel.memory, b.add(panel.sums, byte), b.getI32Type());
       for (size_t r = 0; r < rowScales.size(); ++r)
         sum(r) = dequantize(b, sum(r), correction, rowScales[r], scales);
     });

@@ -67,8 +67,7 @@ void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec 
 /// The end of a gated product: activation(gate) * up of the tile, whose panels are the gate and the
 /// up of block `block` of y, into those `rows` (leading indices) of y [..., inner].
 void storeGated(KernelBuilder &b, const ProductTile &tile, mlir::Value block, Activation activation,
-                int64_t inner, mlir::Value y,
-                llvm::ArrayRef<llvm::SmallVector<mlir::Value>> rows);
+                int64_t inner, mlir::Value y, llvm::ArrayRef<llvm::SmallVector<mlir::Value>> rows);
 
 /// quantised x [T, K], packed weight, sums i32 [T, columns] by oneDNN of the columns from `first`
 /// on, first, (bias [N]), y [T, N]: what emitProduct makes of those columns. A task is a row.

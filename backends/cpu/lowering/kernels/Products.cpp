@@ -30,8 +30,8 @@ void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec
              [&](Value, int64_t count, const ProductTile &tile) {
                SmallVector<Value> sums = tile.emit(b);
                for (int64_t v = 0; v < tile.vectors; ++v) {
-                 Value target = b.add(b.mul(block, kBlockColumns),
-                                      b.add(tile.firstColumn, v * kLanes));
+                 Value target =
+                     b.add(b.mul(block, kBlockColumns), b.add(tile.firstColumn, v * kLanes));
                  Value live = liveColumns(b, target, spec.weight.n);
                  for (int64_t r = 0; r < count; ++r) {
                    Value sum = sums[r * tile.vectors + v];
@@ -83,8 +83,8 @@ static Value scaleSum(KernelBuilder &b, Value x, Value row, Value packed, const 
   Value byte = b.mul(column, 4);
   Value scales = b.loadFromBytes(packed, b.add(byte, matrix.scales), b.getF32Type());
   Value correction = b.loadFromBytes(packed, b.add(byte, matrix.sums), b.getI32Type());
-  Value rowScale = b.broadcastFromBytes(x, {row, b.idx(QuantizedRow(weight.k).scale)},
-                                        b.getF32Type());
+  Value rowScale =
+      b.broadcastFromBytes(x, {row, b.idx(QuantizedRow(weight.k).scale)}, b.getF32Type());
   return dequantize(b, sum, correction, rowScale, scales);
 }
 

@@ -69,17 +69,15 @@ static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t col
     Value sum = b.splatInt(0, i32);
     for (int64_t v = 0; v < kGroup / kLanes; ++v) {
       Value column = b.add(first, v * kLanes);
-      Value integers =
-          lives.empty() ? quantizeVector(b, values(column, {}), inverse)
-          : lives[v]    ? quantizeVector(b, values(column, lives[v]), inverse)
-                        : b.splatInt(0, i32);
+      Value integers = lives.empty() ? quantizeVector(b, values(column, {}), inverse)
+                       : lives[v]    ? quantizeVector(b, values(column, lives[v]), inverse)
+                                     : b.splatInt(0, i32);
       sum = b.add(sum, integers);
       Value bytes = arith::TruncIOp::create(b, b.vec(i8), b.add(integers, b.splatInt(128, i32)));
       b.storeVector(bytes, y, at(row, column));
     }
     Value total = vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
-    Value start = arith::MulIOp::create(
-        b, total, arith::ConstantIntOp::create(b, i32, -8));
+    Value start = arith::MulIOp::create(b, total, arith::ConstantIntOp::create(b, i32, -8));
     storeBytes(single(start), b.add(b.mul(b.div(first, kGroup), 4), parts.sums));
   };
   int64_t whole = columns / kGroup * kGroup;
@@ -215,8 +213,8 @@ static void gatherInt8Row(KernelBuilder &b, Value table, const WeightSpec &spec,
   Value scale4 = vector::ExtractStridedSliceOp::create(b, scale, 0, 4, 1);
   auto gather = [&](Value quad, Value live) {
     Value at = b.add(b.add(panel.offset, lane), b.mul(quad, kBlockColumns * 4));
-    Value numbers = arith::SIToFPOp::create(b, b.vec(b.getF32Type(), 4),
-                                            b.loadRaw(panel.memory, at, 4));
+    Value numbers =
+        arith::SIToFPOp::create(b, b.vec(b.getF32Type(), 4), b.loadRaw(panel.memory, at, 4));
     b.storeVector(b.mulf(numbers, scale4), y, {row, b.mul(quad, 4)}, live);
   };
   b.loop(spec.k / 4, [&](Value quad) { gather(quad, {}); });

@@ -177,12 +177,14 @@ Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
 
 void mica::cpu::eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams, Type element,
                             llvm::function_ref<void(Value, int64_t, int64_t)> body) {
-  // 16 accumulators leave half of the 32 registers for the weights and rows. Groups of int4 are
-  // summed in accumulators of their own.
+  // Accumulators leave half of the registers for the weights and rows. Groups of int4 are summed in
+  // accumulators of their own.
   constexpr int64_t kBlockVectors = 4;
-  int64_t accumulators = isa<Int4Type>(element) ? 8 : 16;
+  int64_t accumulators = b.target.registers() / (isa<Int4Type>(element) ? 4 : 2);
   Value first = from;
   for (int64_t rows : {8, 4, 2, 1}) {
+    if (rows > 1 && rows * streams > accumulators)
+      continue;
     int64_t vectors =
         std::min(kBlockVectors, std::max<int64_t>(1, accumulators / (rows * streams)));
     Value whole = b.mul(b.div(b.sub(to, first), rows), rows);

@@ -14,7 +14,7 @@ struct PackedPanel {
   mlir::Value offset; ///< of the panel, in elements
   int64_t columns, depth;
   // Of a block of a quantised weight, whose memory are bytes:
-  mlir::Type quantized = {};       ///< !mica.int8 or !mica.int4, else null
+  mlir::Type quantized = {};          ///< !mica.int8 or !mica.int4, else null
   mlir::Value scales = {}, sums = {}; ///< where those of the block's rows stand, in bytes
 };
 
@@ -63,11 +63,10 @@ ProductTile tileOver(KernelBuilder &b, mlir::Value x, int64_t k,
 mlir::Value liveColumns(KernelBuilder &b, mlir::Value column, int64_t columns);
 
 /// Covers rows [from, to) by tiles of at most 8 rows and calls `body(first row, rows, vectors)`
-/// such that rows * vectors * streams accumulators for weights of `element` fit the registers. `body` covers all 64 columns
-/// in steps of `vectors`.
+/// such that rows * vectors * streams accumulators for weights of `element` fit the registers.
+/// `body` covers all 64 columns in steps of `vectors`.
 void eachRowTile(KernelBuilder &b, mlir::Value from, mlir::Value to, int64_t streams,
-                 mlir::Type element,
-                 llvm::function_ref<void(mlir::Value, int64_t, int64_t)> body);
+                 mlir::Type element, llvm::function_ref<void(mlir::Value, int64_t, int64_t)> body);
 
 /// ProductTile::emit for quantised panels: sums of integers, exact in any order, and the scales
 /// of both sides at the end. The results are f32.

@@ -14,7 +14,8 @@ namespace {
 
 TEST(BalanceFactors, AreThePowerOfTwoNextToTheRootOfTheRatio) {
   EXPECT_THAT(balanceFactors({1, 4, 0.5f, 64}, {1, 1, 8, 1}), ElementsAre(1, 2, 0.25f, 8));
-  EXPECT_THAT(balanceFactors({1.9f, 2, 7.9f, 8, 0.51f, 0.49f}, {1, 1, 1, 1, 1, 1}), ElementsAre(1, 2, 2, 4, 1, 0.5f));
+  EXPECT_THAT(balanceFactors({1.9f, 2, 7.9f, 8, 0.51f, 0.49f}, {1, 1, 1, 1, 1, 1}),
+              ElementsAre(1, 2, 2, 4, 1, 0.5f));
 }
 
 TEST(BalanceFactors, FollowEveryPowerOfTwoExactly) {
@@ -25,7 +26,8 @@ TEST(BalanceFactors, FollowEveryPowerOfTwoExactly) {
 }
 
 TEST(BalanceFactors, AreOneWhereAChannelIsEmpty) {
-  EXPECT_THAT(balanceFactors({0, 1, 0, NAN, INFINITY}, {1, 0, 0, 1, 1}), ElementsAre(1, 1, 1, 1, 1));
+  EXPECT_THAT(balanceFactors({0, 1, 0, NAN, INFINITY}, {1, 0, 0, 1, 1}),
+              ElementsAre(1, 1, 1, 1, 1));
 }
 
 TEST(BalanceFactors, AreNormalNumbersWhereChannelsAreExtreme) {

@@ -28,7 +28,8 @@ struct Int4 {
   std::vector<int8_t> multipliers;
   float scale;
   explicit Int4(const Row &row)
-      : q(row.size(), 99), multipliers((row.size() + 31) / 32, 99), scale(quantizeInt4(row, q, multipliers)) {}
+      : q(row.size(), 99), multipliers((row.size() + 31) / 32, 99),
+        scale(quantizeInt4(row, q, multipliers)) {}
 
   Row values() const {
     Row result;
@@ -45,7 +46,8 @@ double squaredError(const Row &a, const Row &b) {
   return sum;
 }
 
-/// 4-bit integers with an own 16-bit scale for each 32 values, by the largest magnitude alone: 4.5 bits per value.
+/// 4-bit integers with an own 16-bit scale for each 32 values, by the largest magnitude alone: 4.5
+/// bits per value.
 Row roundedToQ4_0(const Row &row) {
   Row result;
   for (size_t begin = 0; begin < row.size(); begin += 32) {
@@ -56,7 +58,8 @@ Row roundedToQ4_0(const Row &row) {
         largest = row[i];
     float scale = static_cast<float>(static_cast<_Float16>(largest / -8));
     for (size_t i = begin; i < end; ++i) {
-      float q = scale == 0 ? 0 : std::clamp(std::floor(row[i] * (-8 / largest) + 8.5f), 0.0f, 15.0f) - 8;
+      float q =
+          scale == 0 ? 0 : std::clamp(std::floor(row[i] * (-8 / largest) + 8.5f), 0.0f, 15.0f) - 8;
       result.push_back(q * scale);
     }
   }
@@ -129,7 +132,8 @@ TEST(QuantizeInt4, StaysInBounds) {
       Int4 result(row);
       EXPECT_GT(result.scale, 0);
       EXPECT_THAT(result.q, Each(testing::Le(15)));
-      EXPECT_THAT(result.multipliers, Each(testing::AllOf(testing::Ge(-15), testing::Le(15), testing::Ne(0))));
+      EXPECT_THAT(result.multipliers,
+                  Each(testing::AllOf(testing::Ge(-15), testing::Le(15), testing::Ne(0))));
     }
 }
 
@@ -184,7 +188,8 @@ TEST(QuantizeInt4, LosesNoMoreThanScalesByTheLargestValue) {
       Row row = kind == 0   ? gaussian(2048, seed)
                 : kind == 1 ? laplace(2048, seed)
                             : withOutliers(2048, seed);
-      double own = squaredError(Int4(row).values(), row), other = squaredError(roundedToQ4_0(row), row);
+      double own = squaredError(Int4(row).values(), row),
+             other = squaredError(roundedToQ4_0(row), row);
       ours[kind] += own;
       plain[kind] += other;
     }

@@ -34,8 +34,9 @@ TEST(CostModel, FormatsThatTheLibraryIsSlowInAreGenerated) {
 }
 
 TEST(CostModel, HugeExtentsDoNotOverflow) {
-  EXPECT_EQ(chooseKernel({int64_t(1) << 31, int64_t(1) << 31, int64_t(1) << 31, Precision::F32}, {}),
-            KernelKind::OneDnn);
+  EXPECT_EQ(
+      chooseKernel({int64_t(1) << 31, int64_t(1) << 31, int64_t(1) << 31, Precision::F32}, {}),
+      KernelKind::OneDnn);
 }
 
 } // namespace

@@ -31,11 +31,13 @@ TEST_F(BalancedSourceTest, RowsAreDividedAndColumnsMultiplied) {
   source.set("k", {2, 1, 1, 0, -8, 1});
   std::string balance = "mica.balance rows [\"gain\"] columns [\"q\", \"k\"]\n";
   // Channels: 32 against 2, 0.5 against 8, nothing against 1.
-  EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<3xf32>"), testing::ElementsAre(8, 2, 0));
+  EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<3xf32>"),
+              testing::ElementsAre(8, 2, 0));
   EXPECT_THAT(floats(balance + "mica.weight @k at 0 : tensor<2x3xf32>"),
               testing::ElementsAre(8, 0.25f, 1, 0, -2, 1));
   EXPECT_THAT(floats(balance + R"(mica.weight @w from ["k", "q"] concat at 0 : tensor<7x3xf32>)"),
-              testing::ElementsAre(8, 0.25f, 1, 0, -2, 1, 4, 0.25f, 1, 0, 0.5f, 1, 0, 0, 0, -4, 0, 0, 0, 0, 1));
+              testing::ElementsAre(8, 0.25f, 1, 0, -2, 1, 4, 0.25f, 1, 0, 0.5f, 1, 0, 0, 0, -4, 0,
+                                   0, 0, 0, 1));
   EXPECT_EQ(source.released.back(), "q");
 }
 
@@ -46,7 +48,8 @@ TEST_F(BalancedSourceTest, PackedMatricesOfEveryType) {
   source.add("down", WeightType::BF16, {33, 70});
   auto scaled = [&] {
     MemorySource plain = source;
-    std::vector<float> norm = source.values("norm"), up = source.values("up"), down = source.values("down");
+    std::vector<float> norm = source.values("norm"), up = source.values("up"),
+                       down = source.values("down");
     auto largest = [](const std::vector<float> &values, size_t first, size_t step, size_t count) {
       float result = 0;
       for (size_t i = 0; i < count; ++i)
@@ -70,9 +73,11 @@ TEST_F(BalancedSourceTest, PackedMatricesOfEveryType) {
                               "mica.balance rows [\"up\"] columns [\"down\"]\n";
   MemorySource original = source, expected = scaled();
   for (const char *type :
-       {"x100x!mica.int8>", "x100x!mica.int4<group = 32>>", "x100xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
+       {"x100x!mica.int8>", "x100x!mica.int4<group = 32>>",
+        "x100xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
         "x100xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>", "x100xf32>"}) {
-    std::string weight = std::string(R"(mica.weight @w from ["up", "up"] interleave at 0 : tensor<256)") + type;
+    std::string weight =
+        std::string(R"(mica.weight @w from ["up", "up"] interleave at 0 : tensor<256)") + type;
     std::vector<uint8_t> balanced = llvm::cantFail(pack(balance + weight));
     source = expected;
     EXPECT_TRUE(balanced == llvm::cantFail(pack(weight))) << type;

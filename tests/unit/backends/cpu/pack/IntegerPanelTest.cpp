@@ -13,8 +13,8 @@ namespace {
 
 /// A matrix of integers as it stands in a program, read byte by byte.
 struct Unpacked {
-  int64_t rows, columns;      ///< padded
-  std::vector<int32_t> q;     ///< of !mica.int4 with their multipliers
+  int64_t rows, columns;  ///< padded
+  std::vector<int32_t> q; ///< of !mica.int4 with their multipliers
   std::vector<float> scales;
   std::vector<int32_t> sums;
 
@@ -83,8 +83,13 @@ INSTANTIATE_TEST_SUITE_P(Types, IntegerPanelTest, testing::Bool(),
                          [](const auto &info) { return info.param ? "Int4" : "Int8"; });
 
 TEST_P(IntegerPanelTest, MatricesOfOddShapesFromEveryType) {
-  for (auto [rows, columns] :
-       {std::pair<int64_t, int64_t>{1, 1}, {64, 64}, {65, 31}, {172, 64}, {3, 1000}, {200, 33}, {130, 97}})
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{1, 1},
+                               {64, 64},
+                               {65, 31},
+                               {172, 64},
+                               {3, 1000},
+                               {200, 33},
+                               {130, 97}})
     for (WeightType from : {WeightType::F32, WeightType::BF16, WeightType::F16}) {
       source = MemorySource();
       source.add("w", from, {rows, columns});
@@ -124,7 +129,8 @@ TEST_P(IntegerPanelTest, ConcatJoinsAndInterleaveAlternates) {
     for (const std::vector<float> *part : {&a, &b})
       for (int64_t i = block * 40; i < (block + 64) * 40; ++i)
         alternating.push_back(i < int64_t(part->size()) ? (*part)[i] : 0);
-  bytes = llvm::cantFail(pack(R"(mica.weight @w from ["a", "b"] interleave at 0 : )" + type("256x40")));
+  bytes =
+      llvm::cantFail(pack(R"(mica.weight @w from ["a", "b"] interleave at 0 : )" + type("256x40")));
   rest = bytes;
   expectRows(unpack(rest, int4, 256, 40), alternating, 40);
 }
@@ -136,8 +142,8 @@ TEST_P(IntegerPanelTest, EveryMatrixOfAStackHasItsOwnTail) {
     source.add(name, WeightType::BF16, {100, 1030});
     names += (i ? ", \"" : "\"") + name + "\"";
   }
-  std::vector<uint8_t> bytes =
-      llvm::cantFail(pack("mica.weight @w from [" + names + "] stack at 0 : " + type("40x100x1030")));
+  std::vector<uint8_t> bytes = llvm::cantFail(
+      pack("mica.weight @w from [" + names + "] stack at 0 : " + type("40x100x1030")));
   llvm::ArrayRef<uint8_t> rest = bytes;
   for (int i = 0; i < 40; ++i)
     expectRows(unpack(rest, int4, 100, 1030), source.values("e" + std::to_string(i)), 1030);

@@ -38,7 +38,9 @@ public:
       set(entry, i, values[i]);
     entry.values = std::move(values);
   }
-  void poison(llvm::StringRef name, int64_t index, float value = NAN) { set(entries[name], index, value); }
+  void poison(llvm::StringRef name, int64_t index, float value = NAN) {
+    set(entries[name], index, value);
+  }
   llvm::Expected<SourceTensor> find(llvm::StringRef name) const override {
     auto entry = entries.find(name);
     if (entry == entries.end())

@@ -116,8 +116,7 @@ struct Problem {
 
 void expectProduct(const Problem &problem, const std::vector<float> &result) {
   const MatmulShape &s = problem.shape;
-  double tolerance =
-      s.format == MatmulFormat::U8S8 ? 0 : 4e-7 * static_cast<double>(s.k) + 1e-6;
+  double tolerance = s.format == MatmulFormat::U8S8 ? 0 : 4e-7 * static_cast<double>(s.k) + 1e-6;
   for (int64_t i = 0; i < s.m; ++i) {
     for (int64_t n = 0; n < s.n; ++n)
       ASSERT_NEAR(result[i * s.ldc + n], problem.expected(i, n), tolerance)
@@ -210,7 +209,6 @@ std::string formatName(const testing::TestParamInfo<MatmulFormat> &info) {
   return names[static_cast<int>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Formats, MatmulTest,
-                         testing::Values(MatmulFormat::F32, MatmulFormat::Bf16,
-                                         MatmulFormat::U8S8),
+                         testing::Values(MatmulFormat::F32, MatmulFormat::Bf16, MatmulFormat::U8S8),
                          formatName);
 } // namespace
