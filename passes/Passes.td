@@ -6,8 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 class Mica_PrecisionOption<string name, string what> : Option<name, name, "::mica::Precision", "::mica::Precision::F32",
-    "precision of " # what, [{llvm::cl::values(clEnumValN(::mica::Precision::F32, "f32", "32 bits"),
-                                            clEnumValN(::mica::Precision::BF16, "bf16", "the upper 16 bits of f32"))}]>;
+    "precision of " # what, [{::mica::precisionValues()}]>;
 
 // Verifiers of stage borders ---------------------------------------------------------------------------------------
 
@@ -57,7 +56,8 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
   let summary = "the precision of weights and caches";
   let description = [{
     Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`; gains,
-    biases and the gates of experts are f32. Residual stream, norms, softmax and accumulation stay f32: a value is rounded
+    biases and the gates of experts are f32. With integers, tables and the product with the vocabulary have 8 bits, and rows
+    are quantised where they enter a product. Residual stream, norms, softmax and accumulation stay f32: a value is rounded
     once, where it enters a product (or the queries meet narrower keys), and all products of a value share the cast.
     With `weights=bf16`:
 
@@ -235,13 +235,15 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     Option<"manyRows", "many-rows", "int64_t", "64", "rows that a call of a `_many` function is assumed to have">,
     Option<"minWork", "min-work", "int64_t", "262144", "multiply-adds below which a library call does not pay">,
     Option<"onednnF32", "onednn-f32", "bool", "true", "whether oneDNN is fast for f32 weights on the target">,
-    Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">];
+    Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">,
+    Option<"onednnInt8", "onednn-int8", "bool", "true", "whether oneDNN is fast for integer weights on the target">];
 }
 
 def DecomposeGatedLinear : Pass<"mica-decompose-gated-linear", "::mlir::func::FuncOp"> {
   let summary = "oneDNN computes a gated product without its epilogue";
   let description = [{
-    `gated_linear kernel(onednn) => glu(linear kernel(onednn))`.
+    `gated_linear kernel(onednn) => glu(linear kernel(onednn))`, unless the weights are integers: their product by oneDNN is one of
+    integers, and what turns it into numbers takes the gate with it.
 
     ```mlir
     %h = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>

@@ -21,8 +21,8 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     if (getOperation()->hasAttr(kMaxRowsAttr))
       return KernelKind::Generated;
     ProductShape shape{manyRows, weight.getDimSize(0), weight.getDimSize(1),
-                       weight.getElementType().isBF16()};
-    return chooseKernel(shape, {minWork, onednnF32, onednnBf16});
+                       precisionOf(weight.getElementType())};
+    return chooseKernel(shape, {minWork, onednnF32, onednnBf16, onednnInt8});
   }
 
   void runOnOperation() override {

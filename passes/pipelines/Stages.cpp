@@ -50,7 +50,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createSpecializePhases({options.crossing}));
   pm.addNestedPass<func::FuncOp>(createSelectKernels(
-      {options.manyRows, options.minWork, options.onednnF32, options.onednnBf16}));
+      {options.manyRows, options.minWork, options.onednnF32, options.onednnBf16, options.onednnInt8}));
   pm.addNestedPass<func::FuncOp>(createDecomposeGatedLinear());
   // Before the calls are rolled: their order is the order of the weights in the program.
   pm.addPass(createAssignLayouts());
@@ -83,19 +83,14 @@ llvm::Error StageTable::buildPipeline(OpPassManager &pm, Stage from, Stage to,
 }
 
 namespace {
-auto precisions() {
-  return llvm::cl::values(clEnumValN(Precision::F32, "f32", "32 bits"),
-                          clEnumValN(Precision::BF16, "bf16", "upper 16 bits of f32"));
-}
-
 /// The options of the named pipelines of mica-opt.
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   StageOptions defaults;
 
   Option<Precision> weights{*this, "weights", llvm::cl::desc("precision of matrices"),
-                            llvm::cl::init(defaults.weights), precisions()};
+                            llvm::cl::init(defaults.weights), precisionValues()};
   Option<Precision> kv{*this, "kv", llvm::cl::desc("precision of caches"),
-                       llvm::cl::init(defaults.kv), precisions()};
+                       llvm::cl::init(defaults.kv), precisionValues()};
   Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_few` function"),
                            llvm::cl::init(defaults.crossing)};
   Option<int64_t> manyRows{*this, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
@@ -107,9 +102,11 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
                          llvm::cl::init(defaults.onednnF32)};
   Option<bool> onednnBf16{*this, "onednn-bf16", llvm::cl::desc("oneDNN is fast for bf16"),
                           llvm::cl::init(defaults.onednnBf16)};
+  Option<bool> onednnInt8{*this, "onednn-int8", llvm::cl::desc("oneDNN is fast for integers"),
+                          llvm::cl::init(defaults.onednnInt8)};
 
   StageOptions get() const {
-    return {weights, kv, crossing, manyRows, minWork, onednnF32, onednnBf16};
+    return {weights, kv, crossing, manyRows, minWork, onednnF32, onednnBf16, onednnInt8};
   }
 };
 } // namespace

@@ -22,19 +22,13 @@ void ModelArguments::addTo(CLI::App &app) {
       ->required();
   app.add_option("--weights", weights,
                  "precision of weights (default: the checkpoint's own, f16 as bf16)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+      ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_option("--kv", kv,
                  "precision of caches (default: f32 where the weights are f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
       ->check(CLI::PositiveNumber);
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
-}
-
-static std::optional<Precision> precisionNamed(StringRef name) {
-  if (name.empty())
-    return std::nullopt;
-  return name == "f32" ? Precision::F32 : Precision::BF16;
 }
 
 Expected<cpu::CompileOptions> ModelArguments::resolve() const {

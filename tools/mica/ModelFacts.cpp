@@ -65,13 +65,13 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
     for (Type type : function.getArgumentTypes())
       if (auto cache = dyn_cast<KvCacheType>(type)) {
         facts.cachePerToken += cache.getBytesPerPosition();
-        facts.kv = cache.getElementType().isF32() ? "f32" : "bf16";
+        facts.kv = nameOf(precisionOf(cache.getElementType())).str();
       }
   }
-  facts.weights = "f32";
+  Precision narrowest = Precision::F32;
   for (auto weight : module.getOps<WeightOp>())
-    if (weight.getTensorType().getElementType().isBF16())
-      facts.weights = "bf16";
+    narrowest = std::max(narrowest, precisionOf(weight.getTensorType().getElementType()));
+  facts.weights = nameOf(narrowest).str();
   facts.storedBytes = cpu::packedBytes(module);
 }
 

@@ -54,14 +54,14 @@ static std::string describePlace(Location location) {
 
 /// Caches are f32 where the weights are.
 static Precision kvPrecision(const CompileOptions &options, Precision weights) {
-  return options.kv.value_or(weights);
+  return options.kv.value_or(std::min(weights, Precision::BF16));
 }
 
 /// The graph's stages, and those that this backend adds.
 static StageTable stagesFor(const TargetDescription &target) {
   StageTable stages = StageTable::graphStages();
   stages.set(Stage::Loops, [&](OpPassManager &pm, const StageOptions &) {
-    buildLoopsPipeline(pm, target.avx512Bf16);
+    buildLoopsPipeline(pm, target.avx512Bf16, target.avx512Vnni);
   });
   stages.set(Stage::Llvm,
              [&](OpPassManager &pm, const StageOptions &) { addLoopsToLlvmPasses(pm, target); });
@@ -363,6 +363,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
   stage.onednnF32 = options.target.vectorBits == 512;
   stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
+  stage.onednnInt8 = options.target.vectorBits == 512 && options.target.avx512Vnni;
   return stage;
 }
 

@@ -19,6 +19,19 @@ bool mica::cpu::isEntry(func::FuncOp function) {
   return function.isPublic() && !function.isExternal();
 }
 
+/// Quantised rows of activations [T, K] and matrices [..., N, K] as bytes.
+static RankedTensorType bytesOf(RankedTensorType tensor) {
+  SmallVector<int64_t> shape(tensor.getShape());
+  int64_t k = shape.pop_back_val();
+  if (tensor.isDynamicDim(0)) {
+    shape.push_back(QuantizedRow(k).bytes);
+  } else {
+    int64_t n = shape.pop_back_val();
+    shape.push_back(QuantizedMatrix(tensor.getElementType(), n, k).bytes);
+  }
+  return RankedTensorType::get(shape, IntegerType::get(tensor.getContext(), 8));
+}
+
 PhysicalTypeConverter::PhysicalTypeConverter() {
   addConversion([](Type type) { return type; });
   addConversion([](KvCacheType cache) -> Type {
@@ -27,6 +40,8 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
     return RankedTensorType::get(cache.getPhysicalShape(), cache.getElementType());
   });
   addConversion([](RankedTensorType tensor) -> Type {
+    if (isQuantized(tensor.getElementType()))
+      return bytesOf(tensor);
     auto layout = dyn_cast_or_null<PackedLayoutAttr>(tensor.getEncoding());
     if (!layout)
       return tensor;
@@ -68,6 +83,8 @@ Value Launcher::constant(int64_t value) {
 
 Value Launcher::empty(Type type, Value rows) {
   auto tensor = cast<RankedTensorType>(type);
+  if (isQuantized(tensor.getElementType()))
+    tensor = bytesOf(tensor);
   SmallVector<Value> extents(tensor.getNumDynamicDims(), rows);
   return tensor::EmptyOp::create(rewriter, loc, tensor, extents);
 }
@@ -104,7 +121,7 @@ private:
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot});
+    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

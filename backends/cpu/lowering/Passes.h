@@ -33,9 +33,9 @@ inline constexpr unsigned kEntryArguments = 3;
 bool isEntry(mlir::func::FuncOp function);
 
 /// Appends the passes from stage `kernels` to stage `loops`.
-void buildLoopsPipeline(mlir::OpPassManager &pm, bool bf16Dot);
+void buildLoopsPipeline(mlir::OpPassManager &pm, bool bf16Dot, bool int8Dot);
 
-/// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B}`.
+/// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B int8-dot=B}`.
 void registerLoweringPasses();
 
 } // namespace mica::cpu

@@ -11,9 +11,10 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
     Every op becomes an `exec.launch` of a kernel that is generated beside it, or an `exec.matmul`; caches and packed weights become
     tensors of their physical shapes. Entry functions get the arguments `weights`, `scratch` and `logits`.
   }];
-  let options = [Option<"bf16Dot", "bf16-dot", "bool", "false", "the target has vdpbf16ps">];
+  let options = [Option<"bf16Dot", "bf16-dot", "bool", "false", "the target has vdpbf16ps">,
+                 Option<"int8Dot", "int8-dot", "bool", "false", "the target has vpdpbusd">];
   let dependentDialects = [
-    "::mica::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
+    "::mica::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
     "::mlir::x86vector::X86VectorDialect"];
 }

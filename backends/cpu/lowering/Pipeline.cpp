@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace mica::cpu;
 
-void mica::cpu::buildLoopsPipeline(OpPassManager &pm, bool bf16Dot) {
-  pm.addPass(createLowerToExec({bf16Dot}));
+void mica::cpu::buildLoopsPipeline(OpPassManager &pm, bool bf16Dot, bool int8Dot) {
+  pm.addPass(createLowerToExec({bf16Dot, int8Dot}));
   // No CSE here: it would make one empty tensor, and so one buffer, of several.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
@@ -34,6 +34,8 @@ namespace {
 struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
   Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the target has vdpbf16ps"),
                        llvm::cl::init(false)};
+  Option<bool> int8Dot{*this, "int8-dot", llvm::cl::desc("the target has vpdpbusd"),
+                       llvm::cl::init(false)};
 };
 } // namespace
 
@@ -41,6 +43,6 @@ void mica::cpu::registerLoweringPasses() {
   registerMicaCpuLoweringPasses();
   PassPipelineRegistration<LoopsOptions>("mica-kernels-to-loops", "stage `kernels` -> `loops`",
                                          [](OpPassManager &pm, const LoopsOptions &options) {
-                                           buildLoopsPipeline(pm, options.bf16Dot);
+                                           buildLoopsPipeline(pm, options.bf16Dot, options.int8Dot);
                                          });
 }

@@ -57,16 +57,33 @@ void *scratchpad(size_t size) {
   return buffer.data;
 }
 
+/// The types and the layout behind a format.
+struct Operands {
+  dnnl::memory::data_type a, w, c;
+  dnnl::memory::format_tag tag;
+};
+
+Operands operandsOf(MatmulFormat format) {
+  using type = dnnl::memory::data_type;
+  using tag = dnnl::memory::format_tag;
+  switch (format) {
+  case MatmulFormat::F32:
+    return {type::f32, type::f32, type::f32, tag::BA16a64b};
+  case MatmulFormat::Bf16:
+    return {type::bf16, type::bf16, type::f32, tag::BA16a64b2a};
+  case MatmulFormat::U8S8:
+    return {type::u8, type::s8, type::s32, tag::BA16a64b4a};
+  }
+  return {type::undef, type::undef, type::undef, tag::undef};
+}
+
 Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
   using dnnl::memory;
-  constexpr auto f32 = memory::data_type::f32, bf16 = memory::data_type::bf16;
+  Operands operands = operandsOf(s.format);
   Primitive made;
-  made.a =
-      memory::desc({s.m, s.k}, s.format == MatmulFormat::Bf16 ? bf16 : f32, memory::dims{s.lda, 1});
-  made.w = memory::desc({s.k, s.n}, s.format == MatmulFormat::F32 ? f32 : bf16,
-                        s.format == MatmulFormat::Bf16 ? memory::format_tag::BA16a64b2a
-                                                       : memory::format_tag::BA16a64b);
-  made.c = memory::desc({s.m, s.n}, f32, memory::dims{s.ldc, 1});
+  made.a = memory::desc({s.m, s.k}, operands.a, memory::dims{s.lda, 1});
+  made.w = memory::desc({s.k, s.n}, operands.w, operands.tag);
+  made.c = memory::desc({s.m, s.n}, operands.c, memory::dims{s.ldc, 1});
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
@@ -128,7 +145,7 @@ size_t Matmul::primitives() const {
   return state->recent.size();
 }
 
-Status Matmul::run(const MatmulShape &shape, const void *a, const void *w, float *c) {
+Status Matmul::run(const MatmulShape &shape, const void *a, const void *w, void *c) {
   if (shape.m <= 0 || shape.n <= 0)
     return {};
   try {

@@ -140,7 +140,7 @@ private:
     Value groups = b.div(b.add(inBlock, depth - 1), depth);
     for (int64_t first = 0; first < heads; first += together)
       b.loop(b.idx(0), b.idx(padded), vectors * kLanes, [&](Value column) {
-        ProductTile tile{weights, groups, /*partial=*/false, {panel}, column, vectors};
+        ProductTile tile{weights, block, groups, /*partial=*/false, {panel}, column, vectors};
         for (int64_t h = first; h < first + together; ++h) {
           tile.rows.push_back({b.idx(h)});
           for (int64_t v = 0; v < vectors; ++v)
