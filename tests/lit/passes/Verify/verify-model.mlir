@@ -23,7 +23,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   // expected-note @+1 {{the cache is consumed here}}
   %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
-  // expected-error-re @+1 {{the cache is used after mica.kv_append (line {{[0-9]+}}) consumed it}}
+  // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
   return %x, %c1 : tensor<?x16xf32>, !cache
 }
@@ -37,7 +37,7 @@ func.func private @append(%h: tensor<?x2x8xf32>, %c: !cache, %s: tensor<?xi32>, 
   %layer = arith.constant 0 : index
   // expected-note @+1 {{the cache is consumed here}}
   %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
-  // expected-error-re @+1 {{the cache is used after mica.kv_append (line {{[0-9]+}}) consumed it}}
+  // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   return %c : !cache
 }
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
@@ -59,7 +59,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   // expected-note @+1 {{the cache is consumed here}}
   %a:2 = call @layer(%x, %c) : (tensor<?x16xf32>, !cache) -> (tensor<?x16xf32>, !cache)
-  // expected-error-re @+1 {{the cache is used after func.call (line {{[0-9]+}}) consumed it}}
+  // expected-error-re @+1 {{the cache is used after func.call ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   %b:2 = call @layer(%a#0, %c) : (tensor<?x16xf32>, !cache) -> (tensor<?x16xf32>, !cache)
   return %b#0, %b#1 : tensor<?x16xf32>, !cache
 }
