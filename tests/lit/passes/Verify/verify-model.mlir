@@ -138,3 +138,37 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   return %x : tensor<?x16xf32>
 }
 mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// A step of the model has an end.
+mica.weight @table : tensor<16x16xf32>
+func.func private @even(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  %y = call @odd(%x) : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+func.func private @odd(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  // expected-error @+1 {{'func.call' op calls @even, which leads back to this call: a step of the model has no end; a model is layers that follow one another}}
+  %y = call @even(%x) : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+
+// -----
+
+// expected-error @+1 {{has a mica.model without a number of positions: give it an entry max_positions = N : i64 of at least 1}}
+module @below_nothing attributes {mica.model = {max_positions = -5 : i64}} {}
+
+// -----
+
+// expected-error @+1 {{has a mica.model without a number of positions}}
+module @a_text attributes {mica.model = {max_positions = "many"}} {}
+
+// -----
+
+// expected-error @+1 {{has a mica.model without a number of positions}}
+module @wide attributes {mica.model = {max_positions = 100000000000000000000000000 : i128}} {}
