@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - the order from stage loops to stage llvm ------------===//
 
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/lowering/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -42,6 +43,7 @@ static void addConversionPasses(OpPassManager &passes, const TargetDescription &
 }
 
 void addLoopsToLlvmPasses(OpPassManager &passes, const TargetDescription &target) {
+  passes.addPass(createVerifyLoops());
   passes.addPass(createForwardEntryPass());
   passes.addPass(createHoistAllocasPass());
   passes.addPass(createLowerExecPass());

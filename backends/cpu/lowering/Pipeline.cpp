@@ -28,6 +28,7 @@ void mica::cpu::buildLoopsPipeline(OpPassManager &pm, bool bf16Dot, bool int8Dot
   pm.addPass(createPlanBuffers());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addPass(createVerifyLoops());
 }
 
 namespace {
