@@ -64,13 +64,22 @@ struct LoopsToLlvmOptions : PassPipelineOptions<LoopsToLlvmOptions> {
 
 void registerCodegenPasses() {
   registerCpuCodegenPasses();
-  PassPipelineRegistration<LoopsToLlvmOptions>(
-      "mica-loops-to-llvm", "Lower stage loops to stage llvm",
-      [](OpPassManager &passes, const LoopsToLlvmOptions &options) {
+  // By hand, for PassPipelineRegistration cannot refuse an option's value.
+  registerPassPipeline(
+      "mica-loops-to-llvm", "stage `loops` -> `llvm`",
+      [](OpPassManager &passes, StringRef text,
+         function_ref<LogicalResult(const Twine &)> refuse) -> LogicalResult {
+        LoopsToLlvmOptions options;
+        if (failed(options.parseFromString(text)))
+          return failure();
         llvm::Expected<TargetDescription> target = describeTarget(options.target);
         if (!target)
-          llvm::report_fatal_error(target.takeError(), /*gen_crash_diag=*/false);
+          return refuse("mica-loops-to-llvm: " + llvm::toString(target.takeError()));
         addLoopsToLlvmPasses(passes, *target);
+        return success();
+      },
+      [](function_ref<void(const mlir::detail::PassOptions &)> handle) {
+        handle(LoopsToLlvmOptions());
       });
 }
 
