@@ -5,10 +5,10 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   let description = [{
     Names a weight, its type and the tensors of the checkpoint that it is made of; the bytes stay in the checkpoint.
     Without `sources` the symbol's name is the tensor's. Several sources are joined along the rows (`concat`), become
-    the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole blocks,
-    that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices that are
-    composed themselves, `parts` sources at a time are interleaved and the results stacked. Values of another precision
-    than the type's are rounded. At stage `kernels` the encoding of the type is the layout
+    the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole
+    blocks, that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices
+    that are composed themselves, `parts` sources at a time are interleaved and the results stacked. Values of another
+    precision than the type's are rounded. At stage `kernels` the encoding of the type is the layout
     (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that carries the weight;
     `offset` and `bytes` say where the program stores it.
 
@@ -86,8 +86,8 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
 def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the value of one of several weights of a type";
   let description = [{
-    `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed weights.
-    The index must be inside of the list.
+    `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed
+    weights. The index must be inside of the list.
 
     Example:
     ```mlir

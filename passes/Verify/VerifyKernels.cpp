@@ -60,9 +60,8 @@ struct VerifyKernels : mica::impl::VerifyKernelsBase<VerifyKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyDialects(module, {"mica", "func", "arith", "scf"}, "kernels")) ||
-        failed(verifyEntries(module)) || failed(verifyImplementations(module)) ||
-        failed(verifyCachesAreLinear(module)))
+    if (failed(verifyAlive(module, {"mica", "func", "arith", "scf"}, "kernels")) ||
+        failed(verifyImplementations(module)) || failed(verifyStep(module)))
       signalPassFailure();
   }
 };

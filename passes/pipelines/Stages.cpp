@@ -12,7 +12,7 @@ static constexpr std::array<StageInfo, kStageCount> kStages{{
     {Stage::Model, "model", "mica ops as the model's modules have them, imported and checked"},
     {Stage::Fused, "fused", "mica ops after fusion, with precision assigned"},
     {Stage::Kernels, "kernels", "mica ops with a chosen implementation and layout each"},
-    {Stage::Loops, "loops", "linalg, vector, scf and memref, bufferised, caches in place"},
+    {Stage::Loops, "loops", "kernels of vector, scf and memref ops, bufferised, caches in place"},
     {Stage::Llvm, "llvm", "the LLVM dialect"},
     {Stage::Ll, "ll", "optimised LLVM IR"},
     {Stage::Asm, "asm", "assembly"},

@@ -3,7 +3,8 @@
 #include "tools/mica/ModelFacts.h"
 
 #include "backends/cpu/pack/PackWeights.h"
-#include "frontend/import/FirstDiagnostic.h"
+#include "frontend/support/InputError.h"
+#include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -95,9 +96,9 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   if (llvm::Error error =
           StageTable::graphStages().buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
     return std::move(error);
-  FirstDiagnostic first(*module.getContext(), facts.name);
+  FirstDiagnostic first(module.getContext());
   if (failed(passes.run(module)))
-    return first.take("cannot be taken to stage kernels");
+    return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"));
   readKernels(module, facts);
   return facts;
 }

@@ -8,6 +8,7 @@
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/program/ProgramWriter.h"
+#include "ir/Mica/Diagnostics.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -37,21 +38,6 @@ static uint64_t anonymousBytes() {
   return 0;
 }
 
-/// What the user would call the place of `location`: the module of the model, or a place in a file.
-static std::string describePlace(Location location) {
-  std::string place;
-  location->walk([&](Location part) {
-    if (auto name = dyn_cast<NameLoc>(part))
-      place = name.getName().str();
-    else if (auto file = dyn_cast<FileLineColLoc>(part))
-      place = (file.getFilename().strref() + ":" + llvm::Twine(file.getLine()) + ":" +
-               llvm::Twine(file.getColumn()))
-                  .str();
-    return place.empty() ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return place.empty() ? "the model" : place;
-}
-
 /// Caches are f32 where the weights are.
 static Precision kvPrecision(const CompileOptions &options, Precision weights) {
   return options.kv.value_or(std::min(weights, Precision::BF16));
@@ -69,25 +55,6 @@ static StageTable stagesFor(const TargetDescription &target) {
 }
 
 namespace {
-
-/// Keeps the first error that a pass reports.
-class FirstDiagnostic {
-public:
-  explicit FirstDiagnostic(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
-            message = describePlace(diagnostic.getLocation()) + ": " + diagnostic.str();
-          return success();
-        }) {}
-
-  llvm::Error take(const llvm::Twine &fallback) const {
-    return error(message.empty() ? fallback : llvm::Twine(message));
-  }
-
-private:
-  std::string message;
-  ScopedDiagnosticHandler handler;
-};
 
 /// One run through the stages.
 class Compilation {
@@ -155,9 +122,12 @@ private:
     if (llvm::Error failed =
             stages.buildPipeline(pm, before, stage, stageOptionsOf(options, precision)))
       return failed;
-    if (failed(pm.run(module)))
-      return diagnostic.take("cannot reach stage `" + getStageInfo(stage).name + "`");
-    return llvm::Error::success();
+    if (succeeded(pm.run(module)))
+      return llvm::Error::success();
+    std::string place = diagnostic.place("");
+    return error(
+        (place.empty() ? "the model" : place) + ": " +
+        diagnostic.message(("cannot reach stage `" + getStageInfo(stage).name + "`").str()));
   }
 
   /// The manifest, as far as stage `kernels` knows it.

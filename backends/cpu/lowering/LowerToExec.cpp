@@ -96,9 +96,8 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
 
   void runOnOperation() override {
     addEntryArguments();
-    if (failed(convert()))
+    if (failed(convert()) || failed(removeReads()))
       return signalPassFailure();
-    removeReads();
     storeLogits();
   }
 
@@ -145,14 +144,20 @@ private:
     return applyPartialConversion(getOperation(), target, std::move(patterns));
   }
 
-  void removeReads() {
-    getOperation().walk([](KvReadOp op) {
+  /// Attention has been lowered to a kernel that reads the cache itself.
+  LogicalResult removeReads() {
+    WalkResult result = getOperation().walk([](KvReadOp op) -> WalkResult {
+      if (!op->use_empty())
+        return op.emitOpError("is used by something else than mica.attention, and a copy of a "
+                              "cache is never made: leave keys and values to attention");
       Value cache = op.getCache();
       op.erase();
       if (Operation *cast = cache.getDefiningOp();
           cast && isa<UnrealizedConversionCastOp>(cast) && cast->use_empty())
         cast->erase();
+      return WalkResult::advance();
     });
+    return failure(result.wasInterrupted());
   }
 
   /// return %logits, %caches... => the logits stored into the last argument, the caches returned

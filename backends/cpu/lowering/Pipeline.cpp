@@ -28,6 +28,7 @@ void mica::cpu::buildLoopsPipeline(OpPassManager &pm, const LowerToExecOptions &
   pm.addPass(createPlanBuffers());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addPass(createVerifyLoops());
 }
 
 namespace {
