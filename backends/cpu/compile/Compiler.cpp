@@ -18,7 +18,6 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include <chrono>
-#include <fstream>
 
 using namespace mlir;
 using namespace mica;
@@ -26,15 +25,6 @@ using namespace mica::cpu;
 
 static llvm::Error error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
-/// Anonymous memory of this process in bytes.
-static uint64_t anonymousBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.rfind("RssAnon:", 0) == 0)
-      return std::stoull(line.substr(strlen("RssAnon:"))) * 1024;
-  return 0;
 }
 
 /// What the user would call the place of `location`: the module of the model, or a place in a file.
@@ -256,7 +246,6 @@ private:
   }
 
   void tell(StringRef what, double share) {
-    report.peakAnonymousBytes = std::max(report.peakAnonymousBytes, anonymousBytes());
     if (options.progress)
       options.progress(what, share);
   }
