@@ -185,3 +185,22 @@ class Depth(Case):
         sizes = [text_size(compile_file(random_model(config, n, "bf16"), emit="obj")[0]) for n in (4, 32)]
         note(self, f"{sizes[0]} and {sizes[1]} bytes of code for 4 and 32 sparse layers")
         self.assertLess(abs(sizes[1] / sizes[0] - 1), 0.1)
+
+
+class Memory(Case):
+    def test_peak_does_not_grow_with_the_model(self):
+        """Ten times the weights, in more layers and in one matrix that is larger than the whole small model."""
+        peaks, sizes = {}, {}
+        for name, layers, vocab in (("small", 1, 2048), ("large", 5, 96000)):
+            place = harness.folder(name)
+            checkpoint.random(place, {**CONFIG, "hidden_size": 1024, "intermediate_size": 2816, "vocab_size": vocab,
+                                      "num_hidden_layers": layers}, "bf16")
+            sizes[name] = os.path.getsize(os.path.join(place, "model.safetensors"))
+            report = json.loads(execute([harness.mica, "compile", place, "-o", os.path.join(place, "program"),
+                                         "--json"]).stdout)
+            self.assertGreater(report["weight_bytes"], 0.9 * sizes[name])
+            peaks[name] = report["peak_anonymous_bytes"]
+            shutil.rmtree(place)
+        note(self, ", ".join(f"{n}: {peaks[n] >> 20} MB at the peak for {sizes[n] >> 20} MB of weights" for n in peaks))
+        self.assertGreater(sizes["large"], 10 * sizes["small"])
+        self.assertLess(peaks["large"] - peaks["small"], 64 << 20)
