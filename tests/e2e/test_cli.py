@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 
@@ -132,19 +133,30 @@ class Cli(Case):
         self.refused(1, [*PROMPT, "-n", 1, "--logits", "/nonexistent/x.npy"], "/nonexistent/x.npy")
 
     def test_help_and_version(self):
-        for path in (self.built.path, harness.mica):
-            for option in ("--help", "--version"):
-                done = execute([path, option])
-                self.assertGreater(len(done.stdout), 3)
-                self.assertEqual(done.stderr, b"")
+        words = {self.built.path: ("--tokens", "--temperature", "--logits", "bench", "info"),
+                 harness.mica: ("compile", "run", "inspect")}
+        for path, expected in words.items():
+            done = execute([path, "--help"])
+            self.assertEqual(done.stderr, b"")
+            for word in expected:
+                self.assertRegex(done.stdout.decode(), rf"(?m)^ +(-\w,)?{word}\b")
+            done = execute([path, "--version"])
+            self.assertEqual(done.stderr, b"")
+            self.assertRegex(done.stdout.decode(), r"^mica \d+\.\d+\.\d+\n$")
         self.assertEqual(execute([harness.mica, "--no-such"], check=False).returncode, 2)
         self.assertEqual(execute([harness.mica, "compile", "/nonexistent", "-o", "/tmp/x"], check=False).returncode, 1)
 
     def test_info(self):
-        self.built.run("info", "--check")
+        """--check says that it has checked (test_damage has the opposite); --licenses has all that is linked in."""
+        plain, checked = (self.built.run("info", *option).stdout.decode() for option in ((), ("--check",)))
+        self.assertEqual(checked, plain + "check         all checksums match\n")
+        self.assertEqual(json.loads(self.built.run("info", "--check", "--json").stdout)["check"], "ok")
         licenses = self.built.run("info", "--licenses").stdout.decode()
-        for word in ("Apache", "oneDNN"):
-            self.assertIn(word, licenses)
+        for title in ("CLI11", "JSON for Modern C++", "xxHash", "PCRE2", "libstdc++ and libgcc", "Unicode data", "oneDNN"):
+            self.assertTrue(re.search(rf"(?m)^{re.escape(title)}\n=+\n", licenses), title)
+        for words in ("Permission is hereby granted", "Redistributions in binary form", "GCC Runtime Library Exception",
+                      "Apache License", "Third Party Programs", "Unicode data files"):
+            self.assertTrue(words in licenses, words)
 
     def test_program_is_executable_and_alone(self):
         """It runs from another folder, by a link, and without a reader of stdout."""
