@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
+import subprocess
 
 import numpy as np
 
@@ -196,13 +198,56 @@ class Cli(Case):
         weights = self.damaged(flip(sections["weights"]["offset"] + 64))
         self.refused(1, ["info", "--check"], "weights", path=weights)
 
-    def test_interrupted_compile_leaves_nothing(self):
-        target = harness.folder("full")
-        done = execute(["bash", "-c", f'ulimit -f 4000; trap "" XFSZ; exec "$@"', "-", harness.mica, "compile",
+    def test_file_size_limit_leaves_nothing(self):
+        target = harness.folder("limited")
+        done = execute(["bash", "-c", 'ulimit -f 4000; trap "" XFSZ; exec "$@"', "-", harness.mica, "compile",
                         GOLDENS / "models/llama-gqa", "-o", os.path.join(target, "out")], check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
         self.assertEqual(os.listdir(target), [])
+
+    def test_full_disk_leaves_nothing(self):
+        """A file system of its own, too small for the launcher."""
+        unshare = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c"]
+        target = harness.folder("full")
+        if execute([*unshare, f"mount -t tmpfs -o size=1m none {target}"], check=False).returncode:
+            self.skipTest("needs unshare and the right to mount a tmpfs in a namespace")
+        done = execute([*unshare, f'mount -t tmpfs -o size=1m none {target} && "$@"; status=$?; ls -A {target}; exit $status',
+                        "-", harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", f"{target}/out"], check=False)
+        error = done.stderr.decode()
+        self.assertEqual((done.returncode, done.stdout), (1, b""), error)
+        self.assertEqual(error, f"mica: error: {target}/out: cannot write the program: No space left on device, "
+                                "free space or choose another place with -o\n")
+
+    def interrupted(self, signal_, watched, *options):
+        """Starts a compile and ends it by a signal as soon as a file appears in the folder `watched` (target or temporary).
+
+        What is left in both then; the dumped stages do not count.
+        """
+        target, temporary = harness.folder("target"), harness.folder("temporary")
+        place = {"target": target, "temporary": temporary}[watched]
+        process = subprocess.Popen(
+            [harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", os.path.join(target, "out"), *options],
+            env={**os.environ, "TMPDIR": temporary}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        while not os.listdir(place) and process.poll() is None:
+            pass
+        process.send_signal(signal_)
+        out, error = process.communicate(timeout=harness.SECONDS)
+        return process.returncode, out + error, os.listdir(target) + os.listdir(temporary)
+
+    def test_interrupted_compile_leaves_nothing(self):
+        met = 0
+        for signal_ in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for watched in ("target", "temporary"):
+                for options in ((), ("--dump-stages", harness.folder("stages"))):
+                    status, printed, left = self.interrupted(signal_, watched, *options)
+                    # On a busy machine a signal may come when all is done.
+                    self.assertIn((status, left), ((-signal_, []), (0, ["out"])), (signal_, watched, options))
+                    self.assertEqual(printed, b"")
+                    met += status != 0
+        note(self, f"{met} of 12 met at work")
+        self.assertGreater(met, 0)
 
     def test_mica_run_equals_the_program(self):
         cache = harness.folder("cache")

@@ -51,9 +51,8 @@ static Status checkTarget(const std::string &target) {
   return {};
 }
 
-ProgramWriter::ProgramWriter(std::string target, std::string temporary, int fd)
-    : target(std::move(target)), temporary(std::move(temporary)), fd(fd),
-      cleanupSlot(protectTemporary(this->temporary)) {
+ProgramWriter::ProgramWriter(std::string target, std::string temporary, int fd, int cleanupSlot)
+    : target(std::move(target)), temporary(std::move(temporary)), fd(fd), cleanupSlot(cleanupSlot) {
   buffer.reserve(bufferSize);
 }
 
@@ -73,12 +72,17 @@ Result<std::unique_ptr<ProgramWriter>> ProgramWriter::create(std::string target,
   // A leftover of a dead process that had our number; a link planted under this name is removed,
   // not followed.
   unlink(temporary.c_str());
+  // Before the file is there, so that no moment is left in which a signal would not remove it.
+  int cleanupSlot = protectTemporary(temporary);
   int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return Error{std::string("cannot write here: ") + std::strerror(errno) +
+  if (fd < 0) {
+    Error failed{std::string("cannot write here: ") + std::strerror(errno) +
                  ", choose another place with -o"};
+    forgetTemporary(cleanupSlot);
+    return failed;
+  }
   std::unique_ptr<ProgramWriter> writer(
-      new ProgramWriter(std::move(target), std::move(temporary), fd));
+      new ProgramWriter(std::move(target), std::move(temporary), fd, cleanupSlot));
   if (Status copied = writer->copyLauncher(launcher); !copied)
     return copied.error();
   return writer;

@@ -137,6 +137,21 @@ TEST_F(ProgramWriterTest, SignalsRemoveTheTemporary) {
   }
 }
 
+TEST_F(ProgramWriterTest, AnEarlierHandlerRunsAfterTheRemoval) {
+  // As LLVM's handlers, which remove its own temporary files.
+  static std::string watched;
+  watched = folder.file("");
+  int status = inChild([&] {
+    std::signal(SIGTERM, [](int) { _exit(std::filesystem::is_empty(watched) ? 7 : 8); });
+    auto writer = ProgramWriter::create(path, "/proc/self/exe");
+    if (!writer || folder.entries() != 1)
+      return 1;
+    raise(SIGTERM);
+    return 2;
+  });
+  EXPECT_EQ(status, 7);
+}
+
 TEST_F(ProgramWriterTest, IgnoredSignalsStayIgnored) {
   int status = inChild([&] {
     std::signal(SIGHUP, SIG_IGN);
