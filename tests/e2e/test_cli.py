@@ -194,6 +194,11 @@ class Cli(Case):
             self.refused(1, [*PROMPT, "-n", 1], name, path=self.damaged(flip(middle)))
         for length in (size - 1, size - 100, sections["weights"]["offset"] + 10, sections["code"]["offset"]):
             self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f, n=length: f.truncate(n)))
+        # The launcher itself is cut: the kernel does not start it.
+        launcher = sections["code"]["offset"] - 4096
+        for length in (0, 100, 5000, launcher // 2, launcher - 1, launcher + 100):
+            with self.assertRaises(OSError):
+                execute([self.damaged(lambda f, n=length: f.truncate(n)), "info"], check=False)
         self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
         weights = self.damaged(flip(sections["weights"]["offset"] + 64))
         self.refused(1, ["info", "--check"], "weights", path=weights)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -88,17 +89,51 @@ Result<std::unique_ptr<ProgramWriter>> ProgramWriter::create(std::string target,
   return writer;
 }
 
+/// Lets the launcher that begins with `start` find its ELF interpreter's path at `offset` of the
+/// file, and gives that path; empty where there is none to move. The path in memory, which the
+/// dynamic linker reads, stays where it is.
+static std::string moveInterpreter(std::span<std::byte> start, uint64_t offset) {
+  Elf64_Ehdr elf;
+  if (start.size() < sizeof elf)
+    return {};
+  std::memcpy(&elf, start.data(), sizeof elf);
+  if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+      elf.e_phentsize != sizeof(Elf64_Phdr))
+    return {};
+  for (uint64_t i = 0; i < elf.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    uint64_t place = elf.e_phoff + i * sizeof segment;
+    if (elf.e_phoff > start.size() || place + sizeof segment > start.size())
+      return {};
+    std::memcpy(&segment, start.data() + place, sizeof segment);
+    if (segment.p_type != PT_INTERP)
+      continue;
+    if (segment.p_filesz > pageSize - interpreterOffset || segment.p_offset > start.size() ||
+        segment.p_offset + segment.p_filesz > start.size())
+      return {};
+    const char *path = reinterpret_cast<const char *>(start.data()) + segment.p_offset;
+    segment.p_offset = offset;
+    std::memcpy(start.data() + place, &segment, sizeof segment);
+    return std::string(path, segment.p_filesz);
+  }
+  return {};
+}
+
 Status ProgramWriter::copyLauncher(const std::string &launcher) {
   Result<FileSource> source = FileSource::open(launcher);
   if (!source)
     return Error{"the launcher '" + launcher + "' " + source.error().message +
                  "; install Mica again"};
+  const uint64_t header = alignToPage(source->size());
+  std::string interpreter;
   std::vector<std::byte> piece(bufferSize);
   for (uint64_t done = 0; done < source->size();) {
     std::span<std::byte> part(piece.data(),
                               std::min<uint64_t>(piece.size(), source->size() - done));
     if (Status read = source->readAt(done, part); !read)
       return Error{"the launcher '" + launcher + "': " + read.error().message};
+    if (done == 0)
+      interpreter = moveInterpreter(part, header + interpreterOffset);
     if (Status written = write(part); !written)
       return written;
     done += part.size();
@@ -106,7 +141,8 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
   if (Status padded = padToPage(); !padded)
     return padded;
   headerOffset = position;
-  const std::vector<std::byte> room(pageSize);
+  std::vector<std::byte> room(pageSize);
+  std::memcpy(room.data() + interpreterOffset, interpreter.data(), interpreter.size());
   return write(room);
 }
 
