@@ -111,12 +111,11 @@ static void printReport(const cpu::CompileReport &result, StringRef output, uint
     stages.push_back(json::Object{{"stage", getStageInfo(stage.stage).name},
                                   {"seconds", stage.seconds},
                                   {"bytes", static_cast<int64_t>(stage.bytes)}});
-  outs() << json::Value(json::Object{
-                {"output", json::fixUTF8(output)},
-                {"stages", std::move(stages)},
-                {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
-                {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
-                {"version", MICA_VERSION}})
+  outs() << json::Value(json::Object{{"output", json::fixUTF8(output)},
+                                     {"stages", std::move(stages)},
+                                     {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
+                                     {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
+                                     {"version", MICA_VERSION}})
          << "\n";
 }
 

@@ -105,9 +105,7 @@ TEST_F(ProgramCacheTest, ASecondCallerWaitsForTheFirst) {
 }
 
 TEST_F(ProgramCacheTest, TheKeyDependsOnFilesAndOptions) {
-  auto key = [&](llvm::StringRef options) {
-    return llvm::cantFail(cacheKey(folder, options, {}));
-  };
+  auto key = [&](llvm::StringRef options) { return llvm::cantFail(cacheKey(folder, options, {})); };
   ASSERT_FALSE(bool(write(path("config.json"), 10)));
   std::string before = key("o");
   EXPECT_EQ(before.size(), 16u);
