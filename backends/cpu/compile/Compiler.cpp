@@ -307,7 +307,9 @@ private:
     }
     StringRef folder = llvm::sys::path::parent_path(path);
     if (std::error_code failed =
-            folder.empty() ? std::error_code() : llvm::sys::fs::create_directories(folder))
+            folder.empty() ? std::error_code()
+                           : llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
+                                                               llvm::sys::fs::all_all))
       return error(path + ": cannot make its folder (" + failed.message() + ")");
     llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
       stream << content;
