@@ -92,7 +92,8 @@ struct Matmul::State {
       return known->second->second;
     }
     // How a primitive blocks its work depends on how many threads it expects; the setting belongs
-    // to this thread.
+    // to this thread. Rows and columns are cut, sums over K are not: results are the same to the
+    // last bit for any number of threads (tests/e2e, test_backend; oneDNN does not promise it).
     dnnl_threadpool_interop_set_max_concurrency(adapter.get_num_threads());
     recent.emplace_front(shape, std::make_shared<Primitive>(create(engine, shape)));
     index[shape] = recent.begin();
