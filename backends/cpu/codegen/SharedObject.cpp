@@ -3,11 +3,11 @@
 #include "backends/cpu/codegen/NativeCode.h"
 
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <mutex>
 #include <set>
@@ -18,18 +18,47 @@ using namespace llvm;
 
 namespace mica::cpu {
 
-static Error writeFile(StringRef path, StringRef bytes) {
-  std::error_code error;
-  raw_fd_ostream stream(path, error);
-  if (!error) {
-    stream << bytes;
-    stream.close();
-    error = stream.error();
-    stream.clear_error();
+namespace {
+
+/// A file in the folder for temporary ones. It goes with this object, or with a signal that ends
+/// the process.
+class TemporaryFile {
+public:
+  explicit TemporaryFile(StringRef ending) {
+    // Watched before it is there: no signal finds it unprotected.
+    error = sys::fs::getPotentiallyUniqueTempFileName("mica-model", ending, path);
+    if (!error)
+      sys::RemoveFileOnSignal(path);
   }
-  return error ? createStringError(path + ": cannot be written: " + error.message())
-               : Error::success();
-}
+
+  ~TemporaryFile() {
+    (void)sys::fs::remove(path);
+    sys::DontRemoveFileOnSignal(path);
+  }
+
+  Error write(StringRef bytes) {
+    if (!error) {
+      raw_fd_ostream stream(path, error, sys::fs::CD_CreateNew);
+      if (!error) {
+        stream << bytes;
+        stream.close();
+        error = stream.error();
+        stream.clear_error();
+      }
+    }
+    return error ? createStringError("the temporary file " + path + " cannot be written (" +
+                                     error.message() + "), free space or set TMPDIR")
+                 : Error::success();
+  }
+
+  const char *c_str() { return path.c_str(); }
+
+private:
+  SmallString<128> path;
+  std::error_code error;
+};
+
+} // namespace
 
 /// lld keeps global state: one link at a time.
 static Error runLld(ArrayRef<const char *> arguments) {
@@ -45,12 +74,8 @@ static Error runLld(ArrayRef<const char *> arguments) {
 }
 
 Expected<SmallVector<char, 0>> linkSharedObject(StringRef object) {
-  SmallString<128> folder;
-  if (std::error_code error = sys::fs::createUniqueDirectory("mica-link", folder))
-    return createStringError("no temporary folder can be made: " + error.message());
-  scope_exit cleanup([&] { (void)sys::fs::remove_directories(folder); });
-  std::string input = (folder + "/model.o").str(), output = (folder + "/model.so").str();
-  if (Error error = writeFile(input, object))
+  TemporaryFile input("o"), output("so");
+  if (Error error = input.write(object))
     return error;
   const char *arguments[] = {"ld.lld",
                              "-shared",
@@ -70,7 +95,7 @@ Expected<SmallVector<char, 0>> linkSharedObject(StringRef object) {
   if (Error error = runLld(arguments))
     return error;
   ErrorOr<std::unique_ptr<MemoryBuffer>> linked = MemoryBuffer::getFile(
-      output, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+      output.c_str(), /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
   if (!linked)
     return createStringError("the linked code cannot be read: " + linked.getError().message());
   StringRef bytes = (*linked)->getBuffer();

@@ -19,7 +19,6 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include <chrono>
-#include <fstream>
 
 using namespace mlir;
 using namespace mica;
@@ -27,15 +26,6 @@ using namespace mica::cpu;
 
 static llvm::Error error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
-/// Anonymous memory of this process in bytes.
-static uint64_t anonymousBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.rfind("RssAnon:", 0) == 0)
-      return std::stoull(line.substr(strlen("RssAnon:"))) * 1024;
-  return 0;
 }
 
 /// Caches are f32 where the weights are.
@@ -226,7 +216,6 @@ private:
   }
 
   void tell(StringRef what, double share) {
-    report.peakAnonymousBytes = std::max(report.peakAnonymousBytes, anonymousBytes());
     if (options.progress)
       options.progress(what, share);
   }
@@ -288,7 +277,9 @@ private:
     }
     StringRef folder = llvm::sys::path::parent_path(path);
     if (std::error_code failed =
-            folder.empty() ? std::error_code() : llvm::sys::fs::create_directories(folder))
+            folder.empty() ? std::error_code()
+                           : llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
+                                                               llvm::sys::fs::all_all))
       return error(path + ": cannot make its folder (" + failed.message() + ")");
     llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
       stream << content;

@@ -53,7 +53,6 @@ struct StageReport {
 struct CompileReport {
   std::vector<StageReport> stages;
   uint64_t weightBytes = 0;
-  uint64_t peakAnonymousBytes = 0; ///< RssAnon of this process
 };
 
 /// Registers everything that compiling needs.

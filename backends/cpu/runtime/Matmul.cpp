@@ -1,6 +1,6 @@
 #include "backends/cpu/runtime/Matmul.h"
+#include "backends/cpu/runtime/Memory.h"
 
-#include <cstdlib>
 #include <list>
 #include <map>
 #include <mutex>
@@ -42,19 +42,15 @@ struct Primitive {
 };
 
 /// Grows and never shrinks; one per thread, as several threads may multiply at the same time.
-void *scratchpad(size_t size) {
-  struct Buffer {
-    void *data = nullptr;
-    size_t size = 0;
-    ~Buffer() { std::free(data); }
-  };
-  static thread_local Buffer buffer;
-  if (size > buffer.size) {
-    std::free(buffer.data);
-    buffer.size = (size + 4095) / 4096 * 4096;
-    buffer.data = std::aligned_alloc(4096, buffer.size);
+Result<void *> scratchpad(size_t size) {
+  static thread_local Memory buffer;
+  if (size > buffer.size()) {
+    Result<Memory> grown = Memory::reserve(size);
+    if (!grown)
+      return grown.error();
+    buffer = std::move(*grown);
   }
-  return buffer.data;
+  return buffer.data();
 }
 
 /// The types and the layout behind a format.
@@ -113,7 +109,8 @@ struct Matmul::State {
       return known->second->second;
     }
     // How a primitive blocks its work depends on how many threads it expects; the setting belongs
-    // to this thread.
+    // to this thread. Rows and columns are cut, sums over K are not: results are the same to the
+    // last bit for any number of threads (tests/e2e, test_backend; oneDNN does not promise it).
     dnnl_threadpool_interop_set_max_concurrency(adapter.get_num_threads());
     recent.emplace_front(shape, std::make_shared<Primitive>(create(engine, shape)));
     index[shape] = recent.begin();
@@ -150,14 +147,16 @@ Status Matmul::run(const MatmulShape &shape, const void *a, const void *w, void 
     return {};
   try {
     std::shared_ptr<const Primitive> primitive = state->find(shape);
+    Result<void *> room = scratchpad(primitive->scratchpad.get_size());
+    if (!room)
+      return room.error();
     const dnnl::engine &engine = state->engine;
     // oneDNN's memory objects take pointers to non-const; the primitive only reads sources and
     // weights.
     dnnl::memory source(primitive->a, engine, const_cast<void *>(a));
     dnnl::memory weights(primitive->w, engine, const_cast<void *>(w));
     dnnl::memory result(primitive->c, engine, c);
-    dnnl::memory scratch(primitive->scratchpad, engine,
-                         scratchpad(primitive->scratchpad.get_size()));
+    dnnl::memory scratch(primitive->scratchpad, engine, *room);
     primitive->matmul.execute(state->stream, {{DNNL_ARG_SRC, source},
                                               {DNNL_ARG_WEIGHTS, weights},
                                               {DNNL_ARG_DST, result},

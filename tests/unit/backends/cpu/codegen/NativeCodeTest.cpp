@@ -3,6 +3,7 @@
 #include "backends/cpu/codegen/NativeCode.h"
 
 #include "llvm/AsmParser/Parser.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include "gmock/gmock.h"
@@ -45,6 +46,20 @@ TEST(NativeCode, RefusesWhatIsNoObject) {
 TEST(NativeCode, LinksAgainAfterAFailure) {
   consumeError(linkSharedObject("no object").takeError());
   EXPECT_GT(shared("define void @mica_forward() { ret void }").size(), 0u);
+}
+
+TEST(NativeCode, LinkingLeavesNoFileBehind) {
+  SmallString<128> folder;
+  ASSERT_FALSE(sys::fs::createUniqueDirectory("mica-test", folder));
+  ::setenv("TMPDIR", folder.c_str(), 1);
+  EXPECT_GT(shared("define void @mica_forward() { ret void }").size(), 0u);
+  consumeError(linkSharedObject("no object").takeError());
+  EXPECT_FALSE(sys::fs::remove(folder)) << "not empty";
+  // Without the folder there is no place for a link.
+  EXPECT_THAT(toString(linkSharedObject("no object").takeError()),
+              testing::AllOf(testing::StartsWith("the temporary file " + folder.str().str()),
+                             testing::EndsWith(", free space or set TMPDIR")));
+  ::unsetenv("TMPDIR");
 }
 
 } // namespace

@@ -274,6 +274,9 @@ TEST_F(LauncherTest, RefusesUnderAnOlderCpu) {
     GTEST_SKIP() << reason;
   writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("sse4.2", "avx2", "fma")"));
   expectError(shell("qemu-x86_64 -cpu Nehalem " + program + " --tokens 1"), "lacks avx2, fma;");
+  // What only comes with avx or avx2 goes without saying.
+  writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("avx512f", "avx", "avx2", "bmi2")"));
+  expectError(shell("qemu-x86_64 -cpu Nehalem " + program + " --tokens 1"), "lacks avx, bmi2;");
 }
 
 TEST_F(LauncherTest, RunsOnAnOlderCpu) {
