@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what an LSP client sends: session.py FILE LINE COLUMN opens FILE, asks what stands there, and leaves again."""
+"""Prints what an LSP client sends: session.py FILE LINE COLUMN opens FILE and asks what stands there."""
 
 import json
 import pathlib
@@ -19,6 +19,7 @@ send("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 0)
 send("initialized", {})
 send("textDocument/didOpen", {"textDocument": {
     "uri": path.as_uri(), "languageId": "mlir", "version": 1, "text": path.read_text(encoding="utf-8")}})
-send("textDocument/hover", {"textDocument": {"uri": path.as_uri()}, "position": {"line": int(sys.argv[2]), "character": int(sys.argv[3])}}, 1)
+send("textDocument/hover", {"textDocument": {"uri": path.as_uri()},
+                            "position": {"line": int(sys.argv[2]), "character": int(sys.argv[3])}}, 1)
 send("shutdown", None, 2)
 send("exit", None)

@@ -161,18 +161,23 @@ TEST_F(ProgramWriterTest, SignalsRemoveTheTemporary) {
 }
 
 TEST_F(ProgramWriterTest, AnEarlierHandlerRunsAfterTheRemoval) {
-  // As LLVM's handlers, which remove its own temporary files.
+  // As LLVM's handlers, which remove its own temporary files. In a process of its own, where the
+  // handler comes first.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   static std::string watched;
   watched = folder.file("");
-  int status = inChild([&] {
-    std::signal(SIGTERM, [](int) { _exit(std::filesystem::is_empty(watched) ? 7 : 8); });
+  auto leave = [](int) {
+    bool removed = std::filesystem::is_empty(watched);
+    std::filesystem::remove_all(watched);
+    _exit(removed ? 7 : 8);
+  };
+  auto interrupted = [&] {
+    std::signal(SIGTERM, leave);
     auto writer = ProgramWriter::create(path, "/proc/self/exe");
-    if (!writer || folder.entries() != 1)
-      return 1;
-    raise(SIGTERM);
-    return 2;
-  });
-  EXPECT_EQ(status, 7);
+    if (writer && folder.entries() == 1)
+      raise(SIGTERM);
+  };
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(7), "");
 }
 
 TEST_F(ProgramWriterTest, IgnoredSignalsStayIgnored) {
