@@ -87,12 +87,28 @@ def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
     is rounded to integers later loses less. It runs where weights become integers.
 
     ```mlir
-    %n = mica.rmsnorm %x, %norm eps(1.0e-05) : ...
-    %q = mica.linear %n, %wq : ...
+    mica.weight @"norm.weight" : tensor<32xf32>
+    mica.weight @"q_proj.weight" : tensor<16x32xf32>
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
+      %norm = mica.get_weight @"norm.weight" : tensor<32xf32>
+      %wq = mica.get_weight @"q_proj.weight" : tensor<16x32xf32>
+      %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+      %q = mica.linear %n, %wq : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+      return %q : tensor<?x16xf32>
+    }
     ```
-    becomes, with the same ops,
+    becomes
     ```mlir
+    mica.weight @"norm.weight" : tensor<32xf32>
     mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
+    mica.weight @"q_proj.weight" : tensor<16x32xf32>
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
+      %norm = mica.get_weight @"norm.weight" : tensor<32xf32>
+      %wq = mica.get_weight @"q_proj.weight" : tensor<16x32xf32>
+      %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+      %q = mica.linear %n, %wq : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+      return %q : tensor<?x16xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect"];

@@ -34,6 +34,8 @@ std::optional<Stage> mica::parseStage(StringRef name) {
 // Alive afterwards: mica, func, arith.
 void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyModel());
+  if (options.weights == Precision::Int8 || options.weights == Precision::Int4)
+    pm.addPass(createBalanceChannels());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
   // Gate and up first: they would otherwise be merged like any products of the same rows.

@@ -135,7 +135,7 @@ private:
     target.addIllegalDialect<MicaDialect>();
     // Symbols stay for the packer; reads of caches vanish with the attention that looks through
     // them.
-    target.addLegalOp<WeightOp, KvReadOp>();
+    target.addLegalOp<WeightOp, BalanceOp, KvReadOp>();
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addDynamicallyLegalOp<func::FuncOp>(
         [&](func::FuncOp op) { return converter.isSignatureLegal(op.getFunctionType()); });

@@ -3,9 +3,9 @@
 
     run_op_examples.py [--mica-interpret PATH] FOLDER FILE.td...
 
-Dynamic extents are 4, numbers are those of make_npy.py, indices of any kind count from 0. Each example must compute a
-result of its op that has the printed type, made of finite numbers. Ops that are not run by themselves (symbols) and
-arguments of integers with scales, which no .npy file holds, are left out and counted. FOLDER is for the inputs.
+Dynamic extents are 4, numbers are those of make_npy.py, indices of any kind count from 0. Each example must compute its
+op, and that finite numbers. Symbols, which are not computed, and functions of integers with scales, which no .npy file
+holds, are left out and named. FOLDER is for the inputs.
 """
 
 import argparse

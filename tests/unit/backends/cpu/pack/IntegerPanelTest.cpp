@@ -1,6 +1,7 @@
 //===- IntegerPanelTest.cpp - packed integers against a slow reading ------===//
 
 #include "ir/Mica/Quantize.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
 #include "gmock/gmock.h"
