@@ -50,7 +50,7 @@ class Integers(Case):
         """Against f32 over 2000 positions, the model as it is and its twin with channels that stand out."""
         name = "minimind-dense"
         expected = rows_of(program(BUNDLED / name, "--weights", "f32"), name)
-        twin = self.folder("twin")
+        twin = os.path.join(harness.folder("outliers"), "twin")
         checkpoint.edited(BUNDLED / name, twin, tensors=outlier_twin.add_outliers)
         same = rows_of(program(twin, "--weights", "f32"), name)
         self.close(same, expected, 1e-5, "the twin in f32")
