@@ -80,11 +80,12 @@ def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
 def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
   let summary = "channels of about one size, before they share a scale";
   let description = [{
-    Says with `mica.balance` where one side of a product may be divided, channel by channel, by what the other one is multiplied
-    with: the gains of a norm that only products (and gates of experts) read, and their columns; the rows of `up` and the columns of
-    `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in `mica.moe_experts`. A weight with another use is left alone, as
-    an embedding table that is the last product's matrix as well. The model's numbers stay the same bit by bit; what
-    is rounded to integers later loses less. It runs where weights become integers.
+    Says with `mica.balance` where one side of a product may be divided, channel by channel, by what the other one
+    is multiplied with: the gains of a norm that only products (and gates of experts) read, and their columns; the
+    rows of `up` and the columns of `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in
+    `mica.moe_experts`. A weight with another use is left alone, as an embedding table that is the last product's
+    matrix as well. The model's numbers stay the same bit by bit; what is rounded to integers later loses less. It
+    runs where weights become integers.
 
     ```mlir
     mica.weight @"norm.weight" : tensor<32xf32>
@@ -427,8 +428,8 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and nothing else:
     generated for few rows (`mica.max_rows`), where memory is the limit, and for products so small that a library call
     would cost more than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format.
-    `Kernels/CostModel.h` has the rule. How many rows
-    reach an `lm_head` is known at run time only: `kernel(by_rows)` holds both.
+    `Kernels/CostModel.h` has the rule. Mostly one
+    row of a prompt, its last, reaches an `lm_head`: it is generated.
 
     ```mlir
     func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>

@@ -52,10 +52,7 @@ def Mica_ComposeAttr : Mica_EnumAttr<Mica_Compose, "compose">;
 
 def Mica_KernelKind : Mica_Enum<"KernelKind", "who computes a product", [
   I32EnumAttrCase<"Generated", 0, "generated">,
-  I32EnumAttrCase<"OneDnn", 1, "onednn">,
-  // Where the rows are chosen at run time, as before the product with the vocabulary: generated up to the module's
-  // crossing, else oneDNN.
-  I32EnumAttrCase<"ByRows", 2, "by_rows">]>;
+  I32EnumAttrCase<"OneDnn", 1, "onednn">]>;
 def Mica_KernelKindAttr : Mica_EnumAttr<Mica_KernelKind, "kernel">;
 
 def Mica_KvKind : Mica_Enum<"KvKind", "what a cache holds", [

@@ -39,12 +39,13 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
 def Mica_BalanceOp : Mica_Op<"balance"> {
   let summary = "tensors of the checkpoint that are read scaled, channel by channel";
   let description = [{
-    Rows of integers share a scale, so that one large channel takes the others' precision away. Where the rows of some tensors
-    meet the columns of others and nothing else (a norm's gains and the products that read the norm, `up` and `down` of
-    a gated network), every channel j may be divided by b_j on one side and multiplied by it on the other:
-    `mica.balance` says that every weight made of these tensors reads them so. With r_j the largest magnitude in row j of `rows` (of a
-    vector, of its element j) and c_j that in column j of `columns`, `b_j = 2^floor(log2(r_j / c_j) / 2 + 1 / 2)`, and 1 where one of both is
-    zero: both sides become about equal (Nagel et al. 2019, arXiv:1906.04721), and powers of two round nothing.
+    Rows of integers share a scale, so that one large channel takes the others' precision away. Where the rows of
+    some tensors meet the columns of others and nothing else (a norm's gains and the products that read the norm,
+    `up` and `down` of a gated network), every channel j may be divided by b_j on one side and multiplied by it on
+    the other: `mica.balance` says that every weight made of these tensors reads them so. With r_j the largest
+    magnitude in row j of `rows` (of a vector, of its element j) and c_j that in column j of `columns`, `b_j =
+    2^floor(log2(r_j / c_j) / 2 + 1 / 2)`, and 1 where one of both is zero: both sides become about equal (Nagel et
+    al. 2019, arXiv:1906.04721), and powers of two round nothing.
 
     ```
     gain 0.5 32 0.5 becomes 0.5 2 0.5,   columns 1 1/8 1 become 1 2 1:   b = 1 16 1

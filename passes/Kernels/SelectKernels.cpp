@@ -17,10 +17,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   using SelectKernelsBase::SelectKernelsBase;
 
   /// A prompt has many rows, but mostly one of them, its last, is multiplied with the vocabulary.
-  KernelKind choose(LmHeadOp head) {
-    KernelKind kind = choose(head.getWeight().getType());
-    return kind == KernelKind::OneDnn ? KernelKind::ByRows : kind;
-  }
+  KernelKind choose(LmHeadOp) { return KernelKind::Generated; }
   template <typename Op> KernelKind choose(Op op) { return choose(op.getWeight().getType()); }
 
   KernelKind choose(RankedTensorType weight) {

@@ -4,13 +4,15 @@
 
 #include "lld/Common/Driver.h"
 #include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <fcntl.h>
 #include <mutex>
 #include <set>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -18,47 +20,26 @@ using namespace llvm;
 
 namespace mica::cpu {
 
-namespace {
-
-/// A file in the folder for temporary ones. It goes with this object, or with a signal that ends
-/// the process.
-class TemporaryFile {
-public:
-  explicit TemporaryFile(StringRef ending) {
-    // Watched before it is there: no signal finds it unprotected.
-    error = sys::fs::getPotentiallyUniqueTempFileName("mica-model", ending, path);
-    if (!error)
-      sys::RemoveFileOnSignal(path);
+/// Closes a descriptor when it goes.
+struct Descriptor {
+  explicit Descriptor(int number = -1) : number(number) {}
+  ~Descriptor() { reset(); }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  void reset() {
+    if (number >= 0)
+      ::close(number);
+    number = -1;
   }
-
-  ~TemporaryFile() {
-    (void)sys::fs::remove(path);
-    sys::DontRemoveFileOnSignal(path);
-  }
-
-  Error write(StringRef bytes) {
-    if (!error) {
-      raw_fd_ostream stream(path, error, sys::fs::CD_CreateNew);
-      if (!error) {
-        stream << bytes;
-        stream.close();
-        error = stream.error();
-        stream.clear_error();
-      }
-    }
-    return error ? createStringError("the temporary file " + path + " cannot be written (" +
-                                     error.message() + "), free space or set TMPDIR")
-                 : Error::success();
-  }
-
-  const char *c_str() { return path.c_str(); }
-
-private:
-  SmallString<128> path;
-  std::error_code error;
+  /// The name by which this process can open it.
+  std::string path() const { return "/proc/self/fd/" + std::to_string(number); }
+  int number;
 };
 
-} // namespace
+static Error systemError(StringRef what) {
+  return createStringError("the model's code cannot be linked: " + what + ": " +
+                           std::error_code(errno, std::generic_category()).message());
+}
 
 /// lld keeps global state: one link at a time.
 static Error runLld(ArrayRef<const char *> arguments) {
@@ -74,9 +55,36 @@ static Error runLld(ArrayRef<const char *> arguments) {
 }
 
 Expected<SmallVector<char, 0>> linkSharedObject(StringRef object) {
-  TemporaryFile input("o"), output("so");
-  if (Error error = input.write(object))
-    return error;
+  // lld wants names of files. These are memory and a pipe: nothing is left by whatever ends us, and
+  // no folder for temporary files can be full.
+  Descriptor input(memfd_create("mica-model.o", MFD_CLOEXEC));
+  if (input.number < 0)
+    return systemError("memory for the object");
+  {
+    raw_fd_ostream stream(input.number, /*shouldClose=*/false);
+    stream << object;
+    stream.flush();
+    if (std::error_code failed = stream.error()) {
+      stream.clear_error();
+      return createStringError("the model's code cannot be linked: " + failed.message());
+    }
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return systemError("a pipe");
+  Descriptor reading(ends[0]), writing(ends[1]);
+  SmallVector<char, 0> linked;
+  std::thread reader([&] {
+    char buffer[1 << 16];
+    for (;;) {
+      ssize_t got = ::read(reading.number, buffer, sizeof buffer);
+      if (got > 0)
+        linked.append(buffer, buffer + got);
+      else if (got == 0 || errno != EINTR)
+        return;
+    }
+  });
+  std::string inputPath = input.path(), outputPath = writing.path();
   const char *arguments[] = {"ld.lld",
                              "-shared",
                              "-soname",
@@ -90,16 +98,14 @@ Expected<SmallVector<char, 0>> linkSharedObject(StringRef object) {
                              "--threads=1",
                              "--hash-style=gnu",
                              "-o",
-                             output.c_str(),
-                             input.c_str()};
-  if (Error error = runLld(arguments))
-    return error;
-  ErrorOr<std::unique_ptr<MemoryBuffer>> linked = MemoryBuffer::getFile(
-      output.c_str(), /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
-  if (!linked)
-    return createStringError("the linked code cannot be read: " + linked.getError().message());
-  StringRef bytes = (*linked)->getBuffer();
-  return SmallVector<char, 0>(bytes.begin(), bytes.end());
+                             outputPath.c_str(),
+                             inputPath.c_str()};
+  Error error = runLld(arguments);
+  writing.reset();
+  reader.join();
+  if (error)
+    return std::move(error);
+  return linked;
 }
 
 Expected<std::vector<std::string>> undefinedSymbols(StringRef elf) {

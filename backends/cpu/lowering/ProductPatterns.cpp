@@ -1,7 +1,6 @@
 //===- ProductPatterns.cpp - products with weights --------------------------------===//
 
 #include "backends/cpu/lowering/Lowering.h"
-#include "passes/Kernels/Phases.h"
 
 using namespace mlir;
 using namespace mica;
@@ -37,22 +36,16 @@ public:
   IntegerProduct(Launcher &launch, Value x, Value packed, const WeightSpec &weight)
       : launch(launch), x(x), packed(packed), weight(weight),
         from(weight.element, weight.n, weight.k),
-        to(Int8Type::get(launch.rewriter.getContext()), weight.n, weight.k),
-        whole(from.blocks / kPanelBlocks), rest(from.blocks % kPanelBlocks) {
-    // Here, because buffers have no place inside of a branch.
-    if (whole)
-      wholeScratch = scratch(kPanelBlocks);
-    if (rest)
-      restScratch = scratch(rest);
-  }
+        to(Int8Type::get(launch.rewriter.getContext()), weight.n, weight.k) {}
 
   Value lower(Value target, Finish finish) {
+    int64_t whole = from.blocks / kPanelBlocks, rest = from.blocks % kPanelBlocks;
     if (whole > 1)
       target = loop(whole, target, finish);
     else if (whole == 1)
-      target = panel(launch.constant(0), kPanelBlocks, wholeScratch, target, finish)[0];
+      target = panel(launch.constant(0), kPanelBlocks, scratch(kPanelBlocks), target, finish)[0];
     if (rest)
-      target = panel(launch.constant(whole * kPanelBlocks), rest, restScratch, target, finish)[0];
+      target = panel(launch.constant(whole * kPanelBlocks), rest, scratch(rest), target, finish)[0];
     return target;
   }
 
@@ -76,7 +69,7 @@ private:
 
   Value loop(int64_t panels, Value target, Finish finish) {
     SmallVector<Value> inits{target};
-    llvm::append_range(inits, wholeScratch);
+    llvm::append_range(inits, scratch(kPanelBlocks));
     auto op = scf::ForOp::create(launch.rewriter, launch.loc, launch.constant(0),
                                  launch.constant(panels * kPanelBlocks),
                                  launch.constant(kPanelBlocks), inits);
@@ -125,8 +118,6 @@ private:
   Value x, packed;
   const WeightSpec &weight;
   QuantizedMatrix from, to;
-  int64_t whole, rest; ///< panels of kPanelBlocks; blocks behind them
-  SmallVector<Value> wholeScratch, restScratch;
 };
 
 /// A product [T, K] x [N, K]^T: what linear and lm_head have in common.
@@ -143,41 +134,10 @@ struct Product {
     Value target = residual ? residual : launch.empty(result, launch.rowsOf(x));
     if (*kernel == KernelKind::Generated)
       return lowerGenerated(launch, target);
-    std::optional<IntegerProduct> integers;
-    if (isQuantized(spec.element))
-      integers.emplace(launch, x, weight, spec);
-    auto byLibrary = [&]() -> Value {
-      return integers ? lowerIntegers(launch, *integers, target) : lowerOneDnn(launch, target);
-    };
-    if (*kernel == KernelKind::OneDnn)
-      return byLibrary();
-    auto crossing = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(kCrossingAttr);
-    if (!crossing)
-      return op->emitOpError("chooses by rows in a module that does not say where they cross");
-    return branch(
-        launch, crossing.getInt(), [&] { return lowerGenerated(launch, target); }, byLibrary);
+    return isQuantized(spec.element) ? lowerIntegers(launch, target) : lowerOneDnn(launch, target);
   }
 
 private:
-  /// scf.if on the number of rows.
-  Value branch(Launcher &launch, int64_t crossing, llvm::function_ref<Value()> few,
-               llvm::function_ref<Value()> many) const {
-    OpBuilder &builder = launch.rewriter;
-    Value isFew = arith::CmpIOp::create(builder, launch.loc, arith::CmpIPredicate::ule,
-                                        launch.rowsOf(x), launch.constant(crossing));
-    auto choice = scf::IfOp::create(builder, launch.loc, op->getResultTypes(), isFew,
-                                    /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    auto fill = [&](Block *block, llvm::function_ref<Value()> make) {
-      builder.setInsertionPointToStart(block);
-      Value made = make();
-      scf::YieldOp::create(builder, launch.loc, made);
-    };
-    fill(choice.thenBlock(), few);
-    fill(choice.elseBlock(), many);
-    return choice.getResult(0);
-  }
-
   Value lowerOneDnn(Launcher &launch, Value target) const {
     Value sum = exec::MatmulOp::create(launch.rewriter, launch.loc, target.getType(), x, weight,
                                        target, /*accumulate=*/!!residual, spec.k, spec.n)
@@ -200,7 +160,7 @@ private:
         [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, productSpec()); })[0];
   }
 
-  Value lowerIntegers(Launcher &launch, IntegerProduct &product, Value target) const {
+  Value lowerIntegers(Launcher &launch, Value target) const {
     auto finish = [&](Value sums, Value first, int64_t columns, Value into) {
       SmallVector<Value> inputs{x, weight, sums, first};
       if (bias)
@@ -210,7 +170,7 @@ private:
                       emitDequantize(b, args, productSpec(), columns);
                     })[0];
     };
-    return product.lower(target, finish);
+    return IntegerProduct(launch, x, weight, spec).lower(target, finish);
   }
 };
 

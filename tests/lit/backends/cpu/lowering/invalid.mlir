@@ -130,13 +130,3 @@ func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.int
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<96x64x!mica.int8> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
-
-// -----
-
-#packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
-func.func private @no_crossing(%x: tensor<?x64xf32>, %w: tensor<96x64xf32, #packed>) -> tensor<?x96xf32> {
-  // expected-error @+2 {{chooses by rows in a module that does not say where they cross}}
-  // expected-error @+1 {{failed to legalize operation 'mica.lm_head'}}
-  %y = mica.lm_head %x, %w kernel(by_rows) : tensor<?x64xf32>, tensor<96x64xf32, #packed> -> tensor<?x96xf32>
-  return %y : tensor<?x96xf32>
-}

@@ -48,18 +48,17 @@ TEST(NativeCode, LinksAgainAfterAFailure) {
   EXPECT_GT(shared("define void @mica_forward() { ret void }").size(), 0u);
 }
 
-TEST(NativeCode, LinkingLeavesNoFileBehind) {
-  SmallString<128> folder;
-  ASSERT_FALSE(sys::fs::createUniqueDirectory("mica-test", folder));
-  ::setenv("TMPDIR", folder.c_str(), 1);
+TEST(NativeCode, LinkingNeedsNoFiles) {
+  ::setenv("TMPDIR", "/nowhere", 1);
   EXPECT_GT(shared("define void @mica_forward() { ret void }").size(), 0u);
   consumeError(linkSharedObject("no object").takeError());
-  EXPECT_FALSE(sys::fs::remove(folder)) << "not empty";
-  // Without the folder there is no place for a link.
-  EXPECT_THAT(toString(linkSharedObject("no object").takeError()),
-              testing::AllOf(testing::StartsWith("the temporary file " + folder.str().str()),
-                             testing::EndsWith(", free space or set TMPDIR")));
   ::unsetenv("TMPDIR");
+}
+
+TEST(NativeCode, LinksWhatIsLargerThanAPipe) {
+  std::string code = "@table = global [400000 x i8] c\"" + std::string(400000, 'x') +
+                     "\"\ndefine void @mica_forward() { ret void }";
+  EXPECT_GT(shared(code).size(), 400000u);
 }
 
 } // namespace
