@@ -16,10 +16,8 @@ using namespace mlir;
 namespace mica::tool {
 
 static void readWeights(ModuleOp module, ModelFacts &facts) {
-  for (auto weight : module.getOps<WeightOp>()) {
-    ++facts.tensors;
-    facts.parameters += weight.getTensorType().getNumElements();
-  }
+  facts.tensors = llvm::range_size(module.getOps<WeightOp>());
+  facts.parameters = cpu::countParameters(module);
 }
 
 static void readFunctions(ModuleOp module, ModelFacts &facts) {

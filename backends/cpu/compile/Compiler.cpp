@@ -53,7 +53,8 @@ public:
               StringRef output)
       : module(module), weights(weights), options(options), output(output),
         precision(options.weights.value_or(checkpointPrecision(module))),
-        kv(kvPrecision(options, precision)), diagnostic(module.getContext()) {}
+        kv(kvPrecision(options, precision)), parameters(countParameters(module)),
+        diagnostic(module.getContext()) {}
 
   llvm::Expected<CompileReport> run() {
     for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm,
@@ -133,6 +134,7 @@ private:
       return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and the model's own " +
                    llvm::Twine(positions.getInt()) + " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
+    manifest["parameters"] = parameters;
     return llvm::Error::success();
   }
 
@@ -295,6 +297,7 @@ private:
   const CompileOptions &options;
   std::string output;
   Precision precision, kv;
+  int64_t parameters;
   FirstDiagnostic diagnostic;
   StageTable stages = stagesFor(options.target);
   CompileReport report;
@@ -333,6 +336,13 @@ Precision mica::cpu::checkpointPrecision(ModuleOp module) {
     if (weight.getTensorType().getRank() > 1 && weight.getTensorType().getElementType().isF32())
       return Precision::F32;
   return Precision::BF16;
+}
+
+int64_t mica::cpu::countParameters(ModuleOp module) {
+  int64_t count = 0;
+  for (auto weight : module.getOps<WeightOp>())
+    count += weight.getTensorType().getNumElements();
+  return count;
 }
 
 llvm::Expected<CompileReport> mica::cpu::compile(ModuleOp module, const WeightSource *weights,

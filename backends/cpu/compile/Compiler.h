@@ -72,6 +72,9 @@ StageOptions stageOptionsOf(const CompileOptions &options, Precision weights);
 /// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
 Precision checkpointPrecision(mlir::ModuleOp module);
 
+/// Elements of all weights: at stage `model` what people call the model's parameters.
+int64_t countParameters(mlir::ModuleOp module);
+
 } // namespace mica::cpu
 
 #endif // MICA_BACKENDS_CPU_COMPILE_COMPILER_H

@@ -3,6 +3,7 @@
 #include "backends/cpu/compile/Manifest.h"
 
 #include "backends/cpu/lowering/Passes.h"
+#include "passes/Kernels/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -135,6 +136,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"ops", describeOps(module)},
       {"config", config},
   };
+  if (auto crossing = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
+    manifest["few_rows"] = crossing.getInt();
   manifest["cost"] = describeCost(module, caches);
   manifest["caches"] = std::move(caches);
   return manifest;
