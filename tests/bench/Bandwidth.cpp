@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 int main(int argc, char **argv) {
   unsigned threads = std::max(1u, std::thread::hardware_concurrency()), passes = 8;
