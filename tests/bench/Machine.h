@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace mica::bench {
 
@@ -22,11 +21,17 @@ public:
   double pass();
 
 private:
-  void readPart(unsigned part) const;
-
   unsigned threads;
   size_t bytes;
   uint64_t *buffer = nullptr;
 };
+
+/// Multiplications and additions per second, in units of 1e9, of fused multiply-add, vdpbf16ps and
+/// vpdpbusd, and of AMX. 0 where the processor has none.
+struct Peaks {
+  double f32 = 0, bf16 = 0, int8 = 0, bf16Tiles = 0, int8Tiles = 0;
+};
+
+Peaks measurePeaks(unsigned threads);
 
 } // namespace mica::bench
