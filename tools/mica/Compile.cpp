@@ -22,7 +22,8 @@ void ModelArguments::addTo(CLI::App &app) {
                  "a Hugging Face folder, or a .mlir file at stage model with its weights beside it")
       ->required();
   app.add_option("--weights", weights,
-                 "precision of weights: integers have a scale per row, int4 a multiplier per 32 (default: the "
+                 "precision of weights: integers have a scale per row, int4 a multiplier per 32 "
+                 "(default: the "
                  "checkpoint's own, f16 as bf16)")
       ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_option("--kv", kv,

@@ -302,8 +302,8 @@ json::Object Evaluation::toJson() const {
   if (!reference)
     return result;
   auto [window, position] = placeOf(quality.maxDivergenceAt());
-  result["reference"] = describe(*reference, quality.referencePerplexity(),
-                                 quality.referencePerplexityError());
+  result["reference"] =
+      describe(*reference, quality.referencePerplexity(), quality.referencePerplexityError());
   result["kl"] = json::Object{{"mean", quality.divergence().mean()},
                               {"error", quality.divergence().error()},
                               {"max", quality.maxDivergence()},
@@ -334,8 +334,8 @@ std::string Evaluation::toText() const {
   auto [window, position] = placeOf(quality.maxDivergenceAt());
   out << formatv("KL(reference || program)  {0:e3} +- {1:e1}, at most {2:e3} (window {3}, position "
                  "{4})\n",
-                 quality.divergence().mean(), quality.divergence().error(),
-                 quality.maxDivergence(), window, position);
+                 quality.divergence().mean(), quality.divergence().error(), quality.maxDivergence(),
+                 window, position);
   out << formatv("same top                  {0:f2} %\n", 100 * quality.sameTop());
   return text;
 }

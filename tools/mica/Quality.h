@@ -18,8 +18,8 @@ struct EvalWindow {
 
 /// Windows of `context` ids (at least two) that do not overlap, at most `most`; a shorter rest is
 /// left out, and a text shorter than one window is one window. Scored are the positions with at
-/// least half a window before them, as llama.cpp's `perplexity` made it common. Empty for fewer than
-/// two ids.
+/// least half a window before them, as llama.cpp's `perplexity` made it common. Empty for fewer
+/// than two ids.
 std::vector<EvalWindow> planWindows(size_t ids, size_t context, size_t most);
 
 /// Mean of values and how sure it is.

@@ -73,10 +73,11 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
   command->add_option("--threads", arguments.threads, "threads of the programs")
       ->check(CLI::PositiveNumber);
   command->add_flag("--json", arguments.json, "as one JSON object");
-  command->footer("The text is cut into windows that do not overlap; what is shorter than a window "
-                  "at its end is left out.\nEach window is computed on its own, and begins with the "
-                  "program's begin token where the text does.\nScored are the positions in its "
-                  "second half: there, the next id is foretold from half a window or more.");
+  command->footer(
+      "The text is cut into windows that do not overlap; what is shorter than a window "
+      "at its end is left out.\nEach window is computed on its own, and begins with the "
+      "program's begin token where the text does.\nScored are the positions in its "
+      "second half: there, the next id is foretold from half a window or more.");
   return command;
 }
 

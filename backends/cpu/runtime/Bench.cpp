@@ -92,8 +92,7 @@ Result<Run> runRepeating(const Model &model, Session &session, const BenchTest &
   options.lookup = test.lookup;
   Random random(2);
   for (int64_t i = 0; i < period; ++i)
-    options.script.push_back(
-        static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab)));
+    options.script.push_back(static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab)));
   // Its end is the end of the period, which the script goes on with.
   Tokens prompt;
   for (int64_t i = 0, length = positionsBefore(test); i < length; ++i)
@@ -204,9 +203,8 @@ static nlohmann::ordered_json describe(const BenchResult &result) {
                                  {"gb_per_s", result.gbPerSecond},
                                  {"gflop_per_s", result.gflopPerSecond}};
   if (result.test.lookup > 0)
-    json["lookup"] = {{"drafted", result.drafted},
-                      {"accepted", result.accepted},
-                      {"calls", result.calls}};
+    json["lookup"] = {
+        {"drafted", result.drafted}, {"accepted", result.accepted}, {"calls", result.calls}};
   return json;
 }
 

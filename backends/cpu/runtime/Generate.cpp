@@ -88,9 +88,8 @@ Status Loop::choose(const Wanted &row, std::span<const float> logits) {
   Sequence &sequence = sequences[row.sequence];
   Generated &generated = result.sequences[row.sequence];
   const Tokens &script = options.script;
-  Result<int32_t> token = script.empty()
-                              ? sequence.sampler.sample(logits)
-                              : Result(script[generated.tokens.size() % script.size()]);
+  Result<int32_t> token = script.empty() ? sequence.sampler.sample(logits)
+                                         : Result(script[generated.tokens.size() % script.size()]);
   if (!token)
     return token.error();
   generated.tokens.push_back(*token);
@@ -155,7 +154,8 @@ Status Loop::prefill() {
   for (size_t s = 0; s < prompts.size(); ++s)
     for (size_t i = 0; i < prompts[s].size(); ++i) {
       bool last = i + 1 == prompts[s].size();
-      if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], last && sequences[s].active); !pushed)
+      if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], last && sequences[s].active);
+          !pushed)
         return pushed;
       ++result.promptTokens;
       if (session.queued() >= options.prefillChunk || (last && s + 1 == prompts.size()))
@@ -166,12 +166,12 @@ Status Loop::prefill() {
   return {};
 }
 
-/// How many tokens may be drafted where `drafts` rows are left for each sequence: no row is computed
-/// behind the last token or the end of the context.
+/// How many tokens may be drafted where `drafts` rows are left for each sequence: no row is
+/// computed behind the last token or the end of the context.
 int64_t Loop::draftLimit(int64_t sequence, int64_t drafts) const {
   auto made = static_cast<int64_t>(result.sequences[sequence].tokens.size());
-  return std::min({options.lookup, drafts, options.maxTokens - made - 1,
-                   session.room(sequence) - 1});
+  return std::min(
+      {options.lookup, drafts, options.maxTokens - made - 1, session.room(sequence) - 1});
 }
 
 /// Queues the newest token of a sequence and what is drafted behind it.

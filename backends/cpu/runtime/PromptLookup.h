@@ -41,7 +41,7 @@ private:
   static size_t recordOf(int64_t matchLength);
 
   Tokens text;
-  std::vector<int32_t> before;                ///< of each token, where the same one stood last; -1
+  std::vector<int32_t> before;                 ///< of each token, where the same one stood last; -1
   std::unordered_map<int32_t, int32_t> newest; ///< of each token, where it stands last
   std::array<Record, 8> records;
   size_t used = 0; ///< the record that the last draft relied on

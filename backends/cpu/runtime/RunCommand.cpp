@@ -126,8 +126,7 @@ double rate(int64_t tokens, double seconds) {
 }
 
 std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
-                   const GenerateResult &result, const Writer &writer, uint64_t seed,
-                   bool lookup) {
+                   const GenerateResult &result, const Writer &writer, uint64_t seed, bool lookup) {
   nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
   for (size_t s = 0; s < prompts.size(); ++s) {
     const Generated &generated = result.sequences[s];
@@ -149,9 +148,8 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
         {"seconds", result.decodeSeconds},
         {"tokens_per_s", rate(result.decodeTokens, result.decodeSeconds)}}}};
   if (lookup)
-    json["lookup"] = {{"drafted", result.drafted},
-                      {"accepted", result.accepted},
-                      {"calls", result.decodeCalls}};
+    json["lookup"] = {
+        {"drafted", result.drafted}, {"accepted", result.accepted}, {"calls", result.decodeCalls}};
   return toJsonText(json) + "\n";
 }
 
@@ -186,8 +184,8 @@ Status finishRun(const Model &model, const RunArguments &arguments,
   if (Status done = writer.finish(!arguments.json); !done)
     return done;
   if (arguments.json)
-    if (Status done = writeOut(report(model.manifest(), sequences, result, writer, seed,
-                                      arguments.lookup > 0));
+    if (Status done = writeOut(
+            report(model.manifest(), sequences, result, writer, seed, arguments.lookup > 0));
         !done)
       return done;
   for (const Generated &generated : result.sequences)
@@ -234,9 +232,13 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
       return opened.error();
     logits = *std::move(opened);
   }
-  GenerateOptions options{arguments.maxTokens, arguments.prefillChunk, arguments.ignoreEos,
-                          logits != nullptr, samplingOptions(arguments, model.manifest()),
-                          arguments.lookup, {}};
+  GenerateOptions options{arguments.maxTokens,
+                          arguments.prefillChunk,
+                          arguments.ignoreEos,
+                          logits != nullptr,
+                          samplingOptions(arguments, model.manifest()),
+                          arguments.lookup,
+                          {}};
   Writer writer(arguments, text->get(), *sequences, logits.get());
   Result<GenerateResult> result = generate(model, *sequences, options, writer);
   if (!result)
