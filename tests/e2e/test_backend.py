@@ -92,7 +92,7 @@ class Backend(Case):
                                 env={"ONEDNN_VERBOSE": "all"}).stdout)
         self.assertEqual(len(again[0]), len(set(again[0])), "later prompts create nothing")
         self.assertGreaterEqual(len(again[1]), 3 * CALLS * 4)
-        self.assertGreaterEqual(len(set(again[0])), 5)
+        self.assertGreaterEqual(len(set(again[0])), 4)
         chunks = calls(built.run("--tokens", prompt(1024), "-n", 1, "--prefill-chunk", 512, "--print-tokens",
                                  env={"ONEDNN_VERBOSE": "all"}).stdout)
         self.assertEqual(sorted(chunks[0]), sorted(creations[4]), "the second piece of 512 creates nothing")
