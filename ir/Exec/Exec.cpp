@@ -3,11 +3,17 @@
 #include "ir/Exec/Exec.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mica::exec;
 
 #include "ir/Exec/ExecDialect.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/Exec/ExecAttrs.cpp.inc"
 
 #define GET_OP_CLASSES
 #include "ir/Exec/ExecOps.cpp.inc"
@@ -17,6 +23,36 @@ void ExecDialect::initialize() {
 #define GET_OP_LIST
 #include "ir/Exec/ExecOps.cpp.inc"
       >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/Exec/ExecAttrs.cpp.inc"
+      >();
+}
+
+LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != kCostAttr)
+    return success();
+  if (!isa<FunctionOpInterface>(op))
+    return op->emitOpError() << "has " << kCostAttr << ", which belongs to kernels";
+  if (!isa<CostAttr>(attribute.getValue()))
+    return op->emitOpError() << "has an " << kCostAttr << " that is no #exec.cost: "
+                             << attribute.getValue();
+  return success();
+}
+
+LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t weightBytes,
+                               int64_t rowWeightBytes, int64_t expertBytes, int64_t experts,
+                               int64_t rowExperts, int64_t rowCacheBytes,
+                               int64_t positionCacheBytes, int64_t rowFlops, int64_t pairFlops,
+                               int64_t window) {
+  int64_t counts[] = {weightBytes,   rowWeightBytes,     expertBytes, experts,   rowExperts,
+                      rowCacheBytes, positionCacheBytes, rowFlops,    pairFlops, window};
+  if (llvm::any_of(counts, [](int64_t count) { return count < 0; }))
+    return emitError() << "a cost cannot be negative";
+  if (expertBytes > 0 && (rowExperts < 1 || experts < rowExperts))
+    return emitError() << "bytes of experts need row_experts of at least 1 and experts of at least "
+                          "row_experts";
+  return success();
 }
 
 /// Buffers among `operands` are read, those among the destinations written.

@@ -17,10 +17,18 @@
 
 #include "ir/Exec/ExecDialect.h.inc"
 
+#define GET_ATTRDEF_CLASSES
+#include "ir/Exec/ExecAttrs.h.inc"
+
 #define GET_OP_CLASSES
 #include "ir/Exec/ExecOps.h.inc"
 
 namespace mica::exec {
+
+/// Marks the functions that are kernels.
+inline constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
+/// What a launch of the kernel costs, a CostAttr; absent where it reads no weights and no caches.
+inline constexpr llvm::StringLiteral kCostAttr = "exec.cost";
 
 /// Attaches the bufferisation interfaces of the exec ops; call before running one-shot
 /// bufferisation.

@@ -3,6 +3,7 @@
 #ifndef MICA_EXEC_OPS
 #define MICA_EXEC_OPS
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
@@ -13,8 +14,49 @@ def Exec_Dialect : Dialect {
   let cppNamespace = "::mica::exec";
   let summary = "Launches of generated kernels and products by oneDNN, in destination-passing style";
   let description = [{
-    On tensors, each op returns the new value of its destinations; bufferisation turns that into writes in place. The
-    bodies of the kernels are functions on memrefs beside it, made of vector, scf and memref ops.
+    On tensors, each op returns the new value of its destinations; bufferisation turns that into writes in place.
+    The bodies of the kernels are functions on memrefs beside it, made of vector, scf and memref ops. A kernel's
+    attribute `exec.cost` says what a launch of it costs: `bench --profile` of the program divides by the time.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+}
+
+class Exec_Count<string summary> : DefaultValuedParameter<"int64_t", "0", summary>;
+
+def Exec_CostAttr : AttrDef<Exec_Dialect, "Cost"> {
+  let mnemonic = "cost";
+  let summary = "what one launch of a kernel reads of weights and caches, and computes in products";
+  let description = [{
+    Each count is multiplied by what is known when the program runs: rows of the launch, positions that these rows
+    see (of each sequence once), and pairs of a row and a position that it sees. With `window`, a row sees so many
+    positions at most. Of `experts`, as many are read as the rows choose, `row_experts` each, at most all.
+
+    Example:
+    ```mlir
+    func.func private @linear_172x64(%begin: index, %end: index, %x: memref<?x64xf32>, %w: memref<3x64x64x1xf32>,
+        %y: memref<?x172xf32>) attributes {exec.kernel, exec.cost = #exec.cost<weight_bytes = 49152, row_flops = 22016>}
+    ```
+  }];
+  let parameters = (ins
+    Exec_Count<"bytes of weights that are read whole">:$weight_bytes,
+    Exec_Count<"bytes of weights read per row">:$row_weight_bytes,
+    Exec_Count<"bytes of one expert">:$expert_bytes,
+    Exec_Count<"number of experts">:$experts,
+    Exec_Count<"experts that a row chooses">:$row_experts,
+    Exec_Count<"bytes of caches written per row">:$row_cache_bytes,
+    Exec_Count<"bytes of caches read per position">:$position_cache_bytes,
+    Exec_Count<"multiplications and additions per row">:$row_flops,
+    Exec_Count<"multiplications and additions per row and position">:$pair_flops,
+    Exec_Count<"positions that a row sees at most; 0: all">:$window);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// All parameters in their order: a row of a program's table of kernels.
+    std::array<int64_t, 10> getCounts() const {
+      return {getWeightBytes(),   getRowWeightBytes(),     getExpertBytes(), getExperts(),   getRowExperts(),
+              getRowCacheBytes(), getPositionCacheBytes(), getRowFlops(),    getPairFlops(), getWindow()};
+    }
   }];
 }
 

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -20,10 +21,15 @@ namespace mica::cpu {
 
 namespace {
 
+using namespace mica;
 using mica::exec::LaunchOp;
 using mica::exec::MatmulOp;
 
 constexpr StringLiteral kParallelFor = "mica_rt_parallel_for", kMatmul = "mica_rt_matmul";
+/// What `bench --profile` reads: the task functions, ended by null; their names, each ended by a
+/// zero byte; of each the word of its context that holds the rows (-1: none) and its cost.
+constexpr StringLiteral kKernelTasks = "mica_kernel_tasks", kKernelNames = "mica_kernel_names",
+                        kKernelCosts = "mica_kernel_costs";
 
 /// How one argument of a kernel is passed: a memref as its pointer and whatever its type leaves
 /// open, in the order pointer, offset, sizes, strides; anything else as itself.
@@ -95,6 +101,14 @@ public:
     return UnrealizedConversionCastOp::create(builder, loc, wanted, value).getResult(0);
   }
 
+  /// The field that holds the leading extent, where that is dynamic.
+  std::optional<size_t> rowsField() const {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref || memref.getRank() == 0 || !memref.isDynamicDim(0))
+      return std::nullopt;
+    return ShapedType::isDynamic(offset) ? 2 : 1;
+  }
+
 private:
   size_t openCount() const {
     return ShapedType::isDynamic(offset) +
@@ -115,6 +129,9 @@ struct Kernel {
   LLVM::LLVMStructType context;      ///< all fields of all parameters
   LLVM::LLVMFuncOp function;         ///< (begin, end, fields...)
   LLVM::LLVMFuncOp task;             ///< (context, begin, end)
+  exec::CostAttr cost;               ///< may be null
+  std::optional<size_t> rows;        ///< the field that holds the rows of a launch
+  bool rowsOfOutput = false;
 };
 
 /// The lowering of one module.
@@ -139,11 +156,15 @@ public:
     for (MatmulOp product : products)
       if (failed(lower(product)))
         return failure();
+    if (!order.empty())
+      makeTables();
     return success();
   }
 
 private:
   LogicalResult makeKernel(LaunchOp launch);
+  void makeTables();
+  int64_t rowsOffset(const Kernel &kernel) const;
   LLVM::LLVMFuncOp convertKernel(func::FuncOp function, const Kernel &kernel);
   LLVM::LLVMFuncOp makeTask(StringRef name, Location loc, const Kernel &kernel);
   DenseMap<Operation *, Value> makeContexts(ArrayRef<LaunchOp> launches);
@@ -158,6 +179,7 @@ private:
   LLVMTypeConverter converter;
   Type pointer, i64;
   llvm::StringMap<Kernel> kernels;
+  SmallVector<StringRef> order; ///< names of the kernels
 };
 
 LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
@@ -175,19 +197,75 @@ LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
     return function.emitError() << "kernel @" << name
                                 << " does not begin with (begin: index, end: index)";
   Kernel kernel;
+  kernel.cost = function->getAttrOfType<exec::CostAttr>(exec::kCostAttr);
   SmallVector<Type> fields;
   for (Type type : function.getArgumentTypes().drop_front(2)) {
     kernel.parameters.emplace_back(converter, type);
-    if (!kernel.parameters.back().isValid())
+    const Parameter &parameter = kernel.parameters.back();
+    if (!parameter.isValid())
       return function.emitError() << "kernel @" << name << " takes " << type
                                   << ", which no program can pass";
-    llvm::append_range(fields, kernel.parameters.back().fieldTypes());
+    // Rows are those of the first output that has some, else of the first input.
+    bool output = kernel.parameters.size() > launch.getInputs().size();
+    if (std::optional<size_t> rows = parameter.rowsField();
+        rows && (!kernel.rows || (output && !kernel.rowsOfOutput))) {
+      kernel.rows = fields.size() + *rows;
+      kernel.rowsOfOutput = output;
+    }
+    llvm::append_range(fields, parameter.fieldTypes());
   }
   kernel.context = LLVM::LLVMStructType::getLiteral(module.getContext(), fields);
   kernel.function = convertKernel(function, kernel);
   kernel.task = makeTask(name, kernel.function.getLoc(), kernel);
-  kernels.insert({name, std::move(kernel)});
+  order.push_back(kernels.insert({name, std::move(kernel)}).first->getKey());
   return success();
+}
+
+/// The byte of the context at which the rows stand, or -1.
+int64_t ExecLowering::rowsOffset(const Kernel &kernel) const {
+  if (!kernel.rows)
+    return -1;
+  DataLayout layout(module);
+  uint64_t offset = 0;
+  for (auto [index, field] : llvm::enumerate(kernel.context.getBody())) {
+    offset = llvm::alignTo(offset, layout.getTypeABIAlignment(field));
+    if (index == *kernel.rows)
+      break;
+    offset += layout.getTypeSize(field);
+  }
+  return static_cast<int64_t>(offset);
+}
+
+/// Tables for whoever wants to know what runs and what it costs; the code does not use them.
+void ExecLowering::makeTables() {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  Location loc = module.getLoc();
+  std::string names;
+  SmallVector<int64_t> costs;
+  for (StringRef name : order) {
+    const Kernel &kernel = kernels.find(name)->second;
+    names += (name + Twine('\0')).str();
+    costs.push_back(rowsOffset(kernel));
+    llvm::append_range(costs, kernel.cost ? kernel.cost.getCounts() : decltype(kernel.cost.getCounts()){});
+  }
+  auto table = [&](StringRef name, Type type, Attribute value) {
+    return LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::External,
+                                  name, value);
+  };
+  auto count = static_cast<int64_t>(order.size()), columns = static_cast<int64_t>(costs.size()) / count;
+  table(kKernelNames, LLVM::LLVMArrayType::get(builder.getI8Type(), names.size()),
+        builder.getStringAttr(names));
+  table(kKernelCosts, LLVM::LLVMArrayType::get(LLVM::LLVMArrayType::get(i64, columns), count),
+        DenseElementsAttr::get(RankedTensorType::get({count, columns}, i64), ArrayRef(costs)));
+  auto type = LLVM::LLVMArrayType::get(pointer, count + 1);
+  LLVM::GlobalOp tasks = table(kKernelTasks, type, Attribute());
+  builder.createBlock(&tasks.getInitializerRegion());
+  Value array = LLVM::ZeroOp::create(builder, loc, type);
+  for (auto [index, name] : llvm::enumerate(order)) {
+    Value task = LLVM::AddressOfOp::create(builder, loc, kernels.find(name)->second.task);
+    array = LLVM::InsertValueOp::create(builder, loc, array, task, static_cast<int64_t>(index));
+  }
+  LLVM::ReturnOp::create(builder, loc, array);
 }
 
 /// func.func @k(begin, end, memrefs) => llvm.func @k(begin, end, fields), the memrefs put together
@@ -293,24 +371,17 @@ LogicalResult ExecLowering::lower(LaunchOp launch, const DenseMap<Operation *, V
     llvm::append_range(fields, parameter.unpack(builder, loc, value));
   }
   Value tasks = Parameter::castTo(builder, loc, launch.getTasks(), i64);
-  if (matchPattern(launch.getTasks(), m_One())) {
-    SmallVector<Value> arguments = {constant(builder, loc, i64, 0), tasks};
-    llvm::append_range(arguments, fields);
-    LLVM::CallOp::create(builder, loc, kernel.function, arguments);
-  } else {
-    Value context = contexts.lookup(launch->getParentOfType<FunctionOpInterface>());
-    for (auto [index, field] : llvm::enumerate(fields)) {
-      Value slot = LLVM::GEPOp::create(builder, loc, pointer, kernel.context, context,
-                                       ArrayRef<LLVM::GEPArg>{0, int32_t(index)});
-      LLVM::StoreOp::create(builder, loc, field, slot);
-    }
-    FailureOr<LLVM::LLVMFuncOp> parallelFor =
-        declare(builder, kParallelFor, {pointer, pointer, i64});
-    if (failed(parallelFor))
-      return failure();
-    Value task = LLVM::AddressOfOp::create(builder, loc, kernel.task);
-    LLVM::CallOp::create(builder, loc, *parallelFor, ValueRange{task, context, tasks});
+  Value context = contexts.lookup(launch->getParentOfType<FunctionOpInterface>());
+  for (auto [index, field] : llvm::enumerate(fields)) {
+    Value slot = LLVM::GEPOp::create(builder, loc, pointer, kernel.context, context,
+                                     ArrayRef<LLVM::GEPArg>{0, int32_t(index)});
+    LLVM::StoreOp::create(builder, loc, field, slot);
   }
+  FailureOr<LLVM::LLVMFuncOp> parallelFor = declare(builder, kParallelFor, {pointer, pointer, i64});
+  if (failed(parallelFor))
+    return failure();
+  Value task = LLVM::AddressOfOp::create(builder, loc, kernel.task);
+  LLVM::CallOp::create(builder, loc, *parallelFor, ValueRange{task, context, tasks});
   launch.erase();
   return success();
 }

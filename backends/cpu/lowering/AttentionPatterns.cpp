@@ -66,7 +66,8 @@ struct LowerKvAppend : Lowering<KvAppendOp> {
                                    operands.getPositions(), operands.getLayer()},
                                   operands.getCache(), [&](KernelBuilder &b, ValueRange args) {
                                     emitKvAppend(b, args, cache);
-                                  }));
+                                  },
+                                  {.rowCacheBytes = bytesPerPosition(cache)}));
     return success();
   }
 };
@@ -93,13 +94,22 @@ struct LowerQkvAppend : Lowering<QkvAppendOp> {
     rewriter.replaceOp(
         op, launch("qkv_append", key, rows, inputs,
                    {launch.empty(q, rows), operands.getKCache(), operands.getVCache()},
-                   [&](KernelBuilder &b, ValueRange args) { emitQkvAppend(b, args, spec); }));
+                   [&](KernelBuilder &b, ValueRange args) { emitQkvAppend(b, args, spec); },
+                   {.rowCacheBytes = bytesPerPosition(spec.keys) + bytesPerPosition(spec.values)}));
     return success();
   }
 };
 
 struct LowerAttention : Lowering<AttentionOp> {
   using Lowering::Lowering;
+
+  /// A score and a weighted sum per head and position.
+  static LaunchCost costOf(const AttentionSpec &spec) {
+    return {.positionCacheBytes = bytesPerPosition(spec.keys) + bytesPerPosition(spec.values),
+            .pairFlops = 4 * spec.heads * spec.keys.getHeadDim(),
+            .window = spec.window.value_or(0)};
+  }
+
   LogicalResult matchAndRewrite(AttentionOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     auto keys = op.getK().getDefiningOp<KvReadOp>(), values = op.getV().getDefiningOp<KvReadOp>();
@@ -135,7 +145,8 @@ struct LowerAttention : Lowering<AttentionOp> {
                              spec.window.value_or(0), spec.softcap.value_or(0));
     rewriter.replaceOp(
         op, launch("attention", key, tasks, inputs, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitAttention(b, args, spec); }));
+                   [&](KernelBuilder &b, ValueRange args) { emitAttention(b, args, spec); },
+                   costOf(spec)));
     return success();
   }
 };

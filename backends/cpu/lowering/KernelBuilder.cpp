@@ -153,7 +153,7 @@ KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target)
     : module(module), target(target), symbols(module) {}
 
 func::FuncOp KernelLibrary::getOrCreate(StringRef base, StringRef spec, ArrayRef<Type> types,
-                                        Location loc, Build build) {
+                                        Location loc, Build build, exec::CostAttr cost) {
   std::string key = (base + "|" + spec).str();
   llvm::raw_string_ostream stream(key);
   for (Type type : types)
@@ -166,7 +166,9 @@ func::FuncOp KernelLibrary::getOrCreate(StringRef base, StringRef spec, ArrayRef
   llvm::append_range(inputs, types);
   known = func::FuncOp::create(builder, loc, base, builder.getFunctionType(inputs, {}));
   known.setPrivate();
-  known->setAttr(kKernelAttr, builder.getUnitAttr());
+  known->setAttr(exec::kKernelAttr, builder.getUnitAttr());
+  if (cost)
+    known->setAttr(exec::kCostAttr, cost);
   // Inserting into the symbol table makes the name unique.
   symbols.insert(known);
   builder.setInsertionPointToStart(known.addEntryBlock());

@@ -9,6 +9,8 @@
 #ifndef MICA_BACKENDS_CPU_LOWERING_KERNELBUILDER_H
 #define MICA_BACKENDS_CPU_LOWERING_KERNELBUILDER_H
 
+#include "ir/Exec/Exec.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,9 +24,6 @@ namespace mica::cpu {
 
 /// Lanes of the vectors that kernels compute with.
 inline constexpr int64_t kLanes = 16;
-
-/// Marks the functions that are kernels.
-inline constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 
 /// What of the target decides which instructions a kernel is made of.
 struct KernelTarget {
@@ -182,9 +181,10 @@ public:
 
   /// The kernel over buffers of `types` that `spec` describes in full; its symbol is `base`, or
   /// `base_N` where several specs share it. `build` receives (begin, end, buffers...) where the
-  /// kernel does not exist yet.
+  /// kernel does not exist yet. `cost` may be null.
   mlir::func::FuncOp getOrCreate(llvm::StringRef base, llvm::StringRef spec,
-                                 llvm::ArrayRef<mlir::Type> types, mlir::Location loc, Build build);
+                                 llvm::ArrayRef<mlir::Type> types, mlir::Location loc, Build build,
+                                 exec::CostAttr cost);
 
   /// A constant table, made once per content.
   mlir::memref::GlobalOp getOrCreateTable(llvm::StringRef base, mlir::DenseElementsAttr values,

@@ -60,16 +60,39 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
   addTargetMaterialization(cast);
 }
 
+exec::CostAttr LaunchCost::attribute(MLIRContext *context) const {
+  auto cost = exec::CostAttr::get(context, weightBytes, rowWeightBytes, expertBytes, experts,
+                                  rowExperts, rowCacheBytes, positionCacheBytes, rowFlops,
+                                  pairFlops, window);
+  return cost == exec::CostAttr::get(context, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) ? exec::CostAttr()
+                                                                           : cost;
+}
+
+int64_t mica::cpu::bytesOf(ValueRange tensors) {
+  int64_t bytes = 0;
+  for (Value tensor : tensors) {
+    auto type = tensor ? cast<RankedTensorType>(tensor.getType()) : RankedTensorType();
+    if (type)
+      bytes += llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 8);
+  }
+  return bytes;
+}
+
+int64_t mica::cpu::bytesPerPosition(KvCacheType cache) {
+  return cache.getBytesPerPosition() / cache.getLayers();
+}
+
 SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value tasks,
                                         ValueRange inputs, ValueRange outputs,
-                                        KernelLibrary::Build build) {
+                                        KernelLibrary::Build build, const LaunchCost &cost) {
   SmallVector<Type> types;
   for (ValueRange values : {inputs, outputs})
     for (Value value : values) {
       auto tensor = dyn_cast<RankedTensorType>(value.getType());
       types.push_back(tensor ? Type(kernelBufferType(tensor)) : value.getType());
     }
-  func::FuncOp kernel = kernels.getOrCreate(base, spec, types, loc, build);
+  func::FuncOp kernel = kernels.getOrCreate(base, spec, types, loc, build,
+                                            cost.attribute(rewriter.getContext()));
   auto op = exec::LaunchOp::create(rewriter, loc, outputs.getTypes(),
                                    FlatSymbolRefAttr::get(kernel.getSymNameAttr()), tasks, inputs,
                                    outputs);

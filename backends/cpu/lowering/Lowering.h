@@ -48,6 +48,22 @@ inline bool isPacked(mlir::Value weight) {
 /// Blocks of 64 columns that cover `n`: the tasks of a product.
 inline int64_t blocksOf(int64_t n) { return roundUp(n, kBlockColumns) / kBlockColumns; }
 
+/// What a launch costs, in the words of `#exec.cost`.
+struct LaunchCost {
+  int64_t weightBytes = 0, rowWeightBytes = 0;
+  int64_t expertBytes = 0, experts = 0, rowExperts = 0;
+  int64_t rowCacheBytes = 0, positionCacheBytes = 0;
+  int64_t rowFlops = 0, pairFlops = 0, window = 0;
+
+  /// Null where all is zero.
+  exec::CostAttr attribute(mlir::MLIRContext *context) const;
+};
+
+/// Bytes of tensors of static shapes, as they stand in memory; what is null counts nothing.
+int64_t bytesOf(mlir::ValueRange tensors);
+/// Bytes of one position of one layer of a cache.
+int64_t bytesPerPosition(KvCacheType cache);
+
 /// Caches and packed weights as tensors of their physical shapes; everything else stays.
 class PhysicalTypeConverter : public mlir::TypeConverter {
 public:
@@ -74,7 +90,8 @@ public:
   /// all that the kernel depends on besides its types.
   mlir::SmallVector<mlir::Value> operator()(llvm::StringRef base, llvm::StringRef spec,
                                             mlir::Value tasks, mlir::ValueRange inputs,
-                                            mlir::ValueRange outputs, KernelLibrary::Build build);
+                                            mlir::ValueRange outputs, KernelLibrary::Build build,
+                                            const LaunchCost &cost = {});
 
   /// Extent of the leading axis.
   mlir::Value rowsOf(mlir::Value tensor);

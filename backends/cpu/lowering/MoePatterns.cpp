@@ -27,7 +27,9 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
                specOf(product.weight.element, spec.experts, product.weight.k, false, false),
                launch.constant(blocksOf(spec.experts)), operands.getOperands(),
                launch.empty(logitsType, rows),
-               [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, product); })[0];
+               [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, product); },
+               {.weightBytes = bytesOf(operands.getGate()),
+                .rowFlops = 2 * spec.experts * product.weight.k})[0];
     rewriter.replaceOp(
         op, launch("moe_gate", specOf(stringifyScoring(spec.scoring), spec.normalize), rows, logits,
                    {launch.empty(op.getWeights().getType(), rows),
@@ -60,6 +62,12 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
       auto type = RankedTensorType::get({ShapedType::kDynamic, choices, columns}, element);
       return launch.empty(type, rows);
     };
+    auto cost = [&](Value stack, int64_t flops) {
+      return LaunchCost{.expertBytes = bytesOf(stack) / experts,
+                        .experts = experts,
+                        .rowExperts = choices,
+                        .rowFlops = choices * flops};
+    };
     // The inner rows are quantised behind the kernel: it makes them 64 columns at a time.
     Type xElement = cast<RankedTensorType>(op.getX().getType()).getElementType();
     Type innerElement = isQuantized(xElement) ? Type(rewriter.getF32Type()) : xElement;
@@ -68,14 +76,16 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
                      tasks(inner), {operands.getX(), routes[0], routes[1], operands.getGate()},
                      perChoice(inner, innerElement), [&](KernelBuilder &b, ValueRange args) {
                        emitExpertsUp(b, args, gate, inner, op.getActivation());
-                     })[0];
+                     },
+                     cost(operands.getGate(), 4 * inner * gate.k))[0];
     if (isQuantized(xElement))
       h = launch("quantize", specOf(inner), rows, h, perChoice(inner, xElement), emitQuantize)[0];
     Value parts =
         launch(productName("experts_down", down.n, inner), specOf(down.element, down.n, inner),
                tasks(down.n), {h, routes[0], routes[1], operands.getDown()},
                perChoice(down.n, rewriter.getF32Type()),
-               [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, down); })[0];
+               [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, down); },
+               cost(operands.getDown(), 2 * down.n * inner))[0];
     bool accumulate = !!op.getResidual();
     Value target = accumulate ? operands.getResidual() : launch.empty(op.getType(), rows);
     rewriter.replaceOp(

@@ -20,7 +20,8 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
     rewriter.replaceOp(
         op, launch("embedding", specOf(table.element, table.n, table.k), rows,
                    operands.getOperands(), launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitEmbedding(b, args, table); }));
+                   [&](KernelBuilder &b, ValueRange args) { emitEmbedding(b, args, table); },
+                   {.rowWeightBytes = bytesOf(operands.getTable()) / table.n}));
     return success();
   }
 };
@@ -180,7 +181,8 @@ private:
     std::string name = productName(residual ? "linear_residual" : "linear", spec.n, spec.k);
     return launch(
         name, key(), launch.constant(blocksOf(spec.n)), inputs, target,
-        [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, productSpec()); })[0];
+        [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, productSpec()); },
+        {.weightBytes = bytesOf(weight) + bytesOf(bias), .rowFlops = 2 * spec.n * spec.k})[0];
   }
 
   Value lowerPanels(Launcher &launch, Value target) const {
@@ -249,7 +251,8 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
                                     launch.constant(blocksOf(inner)), operands.getOperands(),
                                     target, [&](KernelBuilder &b, ValueRange args) {
                                       emitGatedProduct(b, args, weight, inner, op.getActivation());
-                                    }));
+                                    },
+                                    {.weightBytes = bytesOf(packed), .rowFlops = 4 * inner * weight.k}));
     return success();
   }
 };

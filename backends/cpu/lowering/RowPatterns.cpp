@@ -19,7 +19,8 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
     rewriter.replaceOp(
         op, launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain), rows,
                    {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); }));
+                   [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
+                   {.weightBytes = bytesOf(operands.getWeight())}));
     return success();
   }
 };
@@ -37,7 +38,8 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
         op, launch("layernorm", specOf(eps, bias), rows, inputs, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias); }));
+                   [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias); },
+                   {.weightBytes = bytesOf({operands.getWeight(), operands.getBias()})}));
     return success();
   }
 };

@@ -121,6 +121,19 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
                   "Also generate a text that repeats itself with up to N drafted tokens per pass")
       ->type_name("N")
       ->check(CLI::Range(int64_t(0), maxCount));
+  sub->add_flag("--profile", bench.profile,
+                "Also a table per test: time, bytes and operations of each kernel in one more run");
+  sub->add_option("--trace", bench.trace,
+                  "Write that run as a trace for chrome://tracing or ui.perfetto.dev")
+      ->type_name("FILE.json");
+  sub->add_option("--peak-gb", bench.peakGb,
+                  "The profile's limit of reading in GB/s; default: measured before each test")
+      ->type_name("X")
+      ->check(between(1e-3, 1e9, "above 0"));
+  sub->add_option("--peak-gflop", bench.peakGflop,
+                  "The profile's limit of computing in GFLOP/s; default: measured")
+      ->type_name("X")
+      ->check(between(1e-3, 1e9, "above 0"));
   sub->add_flag("--json", bench.json, "Write one JSON object");
   return sub;
 }

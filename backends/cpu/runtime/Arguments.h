@@ -32,6 +32,9 @@ struct BenchArguments {
   int64_t repeat = 5;
   int64_t prefillChunk = 512;
   int64_t lookup = 0;
+  bool profile = false;
+  std::optional<std::string> trace;
+  std::optional<double> peakGb, peakGflop; ///< Limits for the profile; measured where not given.
   bool json = false;
 };
 

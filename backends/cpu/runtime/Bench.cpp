@@ -1,6 +1,7 @@
 #include "backends/cpu/runtime/Bench.h"
 #include "backends/cpu/runtime/Exports.h"
 #include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/ProfileReport.h"
 
 #include <algorithm>
 #include <chrono>
@@ -166,7 +167,7 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
 }
 
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
-                             const BenchArguments &arguments) {
+                             const BenchArguments &arguments, Profile *profile) {
   const Manifest &m = model.manifest();
   Result<std::unique_ptr<Session>> made = Session::create(model, test.batch);
   if (!made)
@@ -176,11 +177,13 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   if (test.depth > 0 && test.lookup == 0)
     if (Status fed = feedPrompt(session, random, test.depth, m, arguments.prefillChunk); !fed)
       return fed.error();
+  auto runOnce = [&] {
+    return test.lookup > 0 ? runRepeating(model, session, test, arguments.prefillChunk)
+                           : runRandom(session, random, test, m, arguments.prefillChunk);
+  };
   BenchResult result{test, {}, 0, 0, 0};
   for (int64_t run = -1; run < arguments.repeat; ++run) {
-    Result<Run> done = test.lookup > 0
-                           ? runRepeating(model, session, test, arguments.prefillChunk)
-                           : runRandom(session, random, test, m, arguments.prefillChunk);
+    Result<Run> done = runOnce();
     if (!done)
       return done.error();
     if (run >= 0)
@@ -189,6 +192,14 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
     result.drafted = done->drafted;
     result.accepted = done->accepted;
   }
+  if (profile) {
+    profile->start();
+    Result<Run> done = runOnce();
+    profile->stop();
+    if (!done)
+      return done.error();
+    result.profiledSeconds = done->seconds;
+  }
   result.tokensPerSecond = median(result.runs);
   double seconds = static_cast<double>(test.tokens * test.batch) / result.tokensPerSecond;
   result.gbPerSecond = bytesOf(test, m.cost, result.calls) / seconds * 1e-9;
@@ -196,7 +207,8 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   return result;
 }
 
-static nlohmann::ordered_json describe(const BenchResult &result) {
+namespace {
+nlohmann::ordered_json describe(const BenchResult &result) {
   nlohmann::ordered_json json = {{"test", result.test.name()},
                                  {"tokens_per_s", result.tokensPerSecond},
                                  {"runs", result.runs},
@@ -208,34 +220,100 @@ static nlohmann::ordered_json describe(const BenchResult &result) {
   return json;
 }
 
-Status benchCommand(const Model &model, const BenchArguments &arguments) {
-  const Manifest &m = model.manifest();
-  Result<std::vector<BenchTest>> tests = benchTests(arguments, m);
-  if (!tests)
-    return tests.error();
-  nlohmann::ordered_json report = {{"model", m.name},
-                                   {"weights", m.weights},
-                                   {"threads", pool().threads()},
-                                   {"results", nlohmann::json::array()}};
-  if (!arguments.json)
-    if (Status done =
-            writeOut(m.name + ", weights " + m.weights + ", " + std::to_string(pool().threads()) +
-                     " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
-        !done)
-      return done;
-  for (const BenchTest &test : *tests) {
-    Result<BenchResult> result = runBench(model, test, arguments);
+/// What a command writes, test by test.
+class BenchReport {
+public:
+  BenchReport(const Model &model, const BenchArguments &arguments)
+      : model(model), arguments(arguments) {}
+
+  Status begin() {
+    const Manifest &m = model.manifest();
+    json = {{"model", m.name},
+            {"weights", m.weights},
+            {"threads", pool().threads()},
+            {"results", nlohmann::json::array()}};
+    if (arguments.trace) {
+      Result<std::unique_ptr<TraceWriter>> made = TraceWriter::create(*arguments.trace);
+      if (!made)
+        return made.error();
+      trace = *std::move(made);
+    }
+    return print(m.name + ", weights " + m.weights + ", " + std::to_string(pool().threads()) +
+                 " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
+  }
+
+  Status run(const BenchTest &test) {
+    // A test with lookup has a prompt, whose time is not the test's.
+    if (test.lookup > 0 || !(arguments.profile || trace))
+      return add(runBench(model, test, arguments));
+    Peaks peaks = limits();
+    Profile profile(model, pool(), trace != nullptr);
+    Result<BenchResult> result = runBench(model, test, arguments, &profile);
+    if (Status added = add(result); !added)
+      return added;
+    ProfiledRun run{test.name(), profile, result->profiledSeconds, test.tokens * test.batch, peaks};
+    if (arguments.profile) {
+      json["results"].back()["profile"] = profileJson(run);
+      if (Status done = print(profileTable(run)); !done)
+        return done;
+    }
+    return trace ? trace->add(run) : Status();
+  }
+
+  Status end() {
+    if (trace)
+      if (Status done = trace->commit(); !done)
+        return done;
+    return arguments.json ? writeOut(toJsonText(json) + "\n") : Status();
+  }
+
+private:
+  /// Writes to stdout unless that is for JSON.
+  Status print(const std::string &text) const {
+    return arguments.json ? Status() : writeOut(text);
+  }
+
+  Status add(const Result<BenchResult> &result) {
     if (!result)
       return result.error();
-    report["results"].push_back(describe(*result));
+    json["results"].push_back(describe(*result));
     char line[128];
-    std::snprintf(line, sizeof line, "%-16s %10.2f %9.2f %9.2f\n", test.name().c_str(),
+    std::snprintf(line, sizeof line, "%-16s %10.2f %9.2f %9.2f\n", result->test.name().c_str(),
                   result->tokensPerSecond, result->gbPerSecond, result->gflopPerSecond);
-    if (!arguments.json)
-      if (Status done = writeOut(line); !done)
-        return done;
+    return print(line);
   }
-  return arguments.json ? writeOut(toJsonText(report) + "\n") : Status();
+
+  /// Measured now, as the machine's change from minute to minute.
+  Peaks limits() const {
+    Peaks peaks{0, 0, "given"};
+    if (!arguments.peakGb || !arguments.peakGflop)
+      peaks = measurePeaks(pool(), model.manifest());
+    if (arguments.peakGb)
+      peaks.bytesPerSecond = *arguments.peakGb * 1e9;
+    if (arguments.peakGflop) {
+      peaks.flopsPerSecond = *arguments.peakGflop * 1e9;
+      peaks.instruction = "given";
+    }
+    return peaks;
+  }
+
+  const Model &model;
+  const BenchArguments &arguments;
+  nlohmann::ordered_json json;
+  std::unique_ptr<TraceWriter> trace;
+};
+} // namespace
+
+Status benchCommand(const Model &model, const BenchArguments &arguments) {
+  Result<std::vector<BenchTest>> tests = benchTests(arguments, model.manifest());
+  if (!tests)
+    return tests.error();
+  BenchReport report(model, arguments);
+  Status done = report.begin();
+  for (const BenchTest &test : *tests)
+    if (done)
+      done = report.run(test);
+  return done ? report.end() : done;
 }
 
 } // namespace mica::rt

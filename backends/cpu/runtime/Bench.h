@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/Profile.h"
 
 #include <string>
 
@@ -26,6 +27,7 @@ struct BenchResult {
   double gflopPerSecond;    ///< Products with weights only, of rows that the text keeps.
   int64_t calls = 0;        ///< Of the model, in one run.
   int64_t drafted = 0, accepted = 0; ///< Tokens, in the last run.
+  double profiledSeconds = 0;        ///< Of the run under the profile.
 };
 
 /// The tests that the arguments ask for. Without any, pp512 and tg64, shortened to what the context
@@ -33,9 +35,10 @@ struct BenchResult {
 Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
                                           const Manifest &manifest);
 
-/// Runs one test: once to warm up, then `repeat` times.
+/// Runs one test: once to warm up, then `repeat` times, then once more under `profile` unless that
+/// is null.
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
-                             const BenchArguments &arguments);
+                             const BenchArguments &arguments, Profile *profile = nullptr);
 
 /// Runs all tests and writes a table or JSON to stdout.
 Status benchCommand(const Model &model, const BenchArguments &arguments);

@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Exports.h"
 #include "backends/cpu/runtime/Matmul.h"
+#include "backends/cpu/runtime/Profile.h"
 #include "backends/cpu/runtime/Report.h"
 
 namespace mica::rt {
@@ -21,6 +22,8 @@ static Matmul &matmul() {
 
 extern "C" __attribute__((visibility("default"))) void
 mica_rt_parallel_for(void (*body)(void *, int64_t, int64_t), void *context, int64_t tasks) {
+  if (mica::rt::Profile *profile = mica::rt::activeProfile()) [[unlikely]]
+    return profile->launch(body, context, tasks);
   mica::rt::pool().parallelFor(body, context, tasks);
 }
 
@@ -29,6 +32,10 @@ mica_rt_matmul(const void *a, const void *w, void *c, int64_t m, int64_t n, int6
                int64_t ldc, int32_t format, int32_t accumulate) {
   mica::rt::MatmulShape shape{
       m, n, k, lda, ldc, static_cast<mica::rt::MatmulFormat>(format), accumulate != 0};
-  if (mica::rt::Status done = mica::rt::matmul().run(shape, a, w, c); !done)
+  mica::rt::Profile *profile = mica::rt::activeProfile();
+  mica::rt::Matmul &matmul = mica::rt::matmul();
+  mica::rt::Status done =
+      profile ? profile->product(matmul, shape, a, w, c) : matmul.run(shape, a, w, c);
+  if (!done)
     mica::rt::reportFatal(done.error().message);
 }

@@ -89,6 +89,8 @@ Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file) {
   return model;
 }
 
+const void *Model::symbol(const char *name) const { return dlsym(library, name); }
+
 Model::~Model() {
   if (library)
     dlclose(library);

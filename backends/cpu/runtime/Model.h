@@ -28,6 +28,8 @@ public:
   const program::ProgramFile &file() const { return program; }
   std::span<const std::byte> weights() const { return weightMapping.bytes(); }
   void forward(void *const *descriptors) const { entry(descriptors); }
+  /// What stands in the model object under that name, or null.
+  const void *symbol(const char *name) const;
 
 private:
   Model(program::ProgramFile file, Manifest manifest)

@@ -1,10 +1,8 @@
 // Logits as a NumPy file.
 #pragma once
 
-#include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/NewFile.h"
 
-#include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,25 +21,20 @@ public:
   /// `capacities[s]`: rows that sequence s has at most.
   static Result<std::unique_ptr<NpyWriter>> create(std::string path, int64_t columns,
                                                    const std::vector<int64_t> &capacities);
-  ~NpyWriter();
-  NpyWriter(const NpyWriter &) = delete;
-  NpyWriter &operator=(const NpyWriter &) = delete;
 
   /// Appends whole rows to a sequence.
   Status append(int64_t sequence, std::span<const float> rows);
   Status commit();
 
 private:
-  NpyWriter(std::string path, int64_t columns) : path(std::move(path)), columns(columns) {}
+  NpyWriter(std::unique_ptr<NewFile> file, int64_t columns)
+      : file(std::move(file)), columns(columns) {}
   uint64_t rowOffset(int64_t row) const;
   Status moveRows(int64_t from, int64_t to, int64_t count);
   Status closeGaps(int64_t &total);
-  Error failed() const;
 
-  std::string path, temporary;
+  std::unique_ptr<NewFile> file;
   int64_t columns;
-  int fd = -1;
-  int cleanupSlot = -1;
   std::vector<int64_t> firstRow; ///< Where each sequence's room begins, in rows.
   std::vector<int64_t> rows;     ///< Written so far, per sequence.
 };

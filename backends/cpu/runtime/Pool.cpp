@@ -103,7 +103,12 @@ void Pool::runPart(int64_t part) const {
   // The first `extra` parts have one task more than the others.
   int64_t each = job.tasks / job.parts, extra = job.tasks % job.parts;
   int64_t begin = part * each + (part < extra ? part : extra);
-  job.body(job.context, begin, begin + each + (part < extra ? 1 : 0));
+  int64_t end = begin + each + (part < extra ? 1 : 0);
+  if (!observer) [[likely]]
+    return job.body(job.context, begin, end);
+  Observer::Time start = std::chrono::steady_clock::now();
+  job.body(job.context, begin, end);
+  observer->ran(part, start, std::chrono::steady_clock::now());
 }
 
 void Pool::work(Worker &self, int64_t part) {
@@ -140,6 +145,7 @@ void Pool::parallelFor(Body body, void *context, int64_t tasks) {
     return body(context, 0, tasks);
   std::lock_guard<std::mutex> lock(busy, std::adopt_lock);
   job = {body, context, tasks, parts};
+  ++forked;
   pending->count.word.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
   for (int64_t part = 1; part < parts; ++part) {
     Worker &worker = *workers[part - 1];

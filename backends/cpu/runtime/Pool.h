@@ -22,6 +22,15 @@ public:
   Pool(const Pool &) = delete;
   Pool &operator=(const Pool &) = delete;
 
+  /// Hears of every part that a fork runs, on the thread that runs it.
+  class Observer {
+  public:
+    using Time = std::chrono::steady_clock::time_point;
+    virtual ~Observer() = default;
+    /// Parts of one fork differ in their number, and no two forks run at once.
+    virtual void ran(int64_t part, Time begin, Time end) = 0;
+  };
+
   unsigned threads() const { return static_cast<unsigned>(workers.size()) + 1; }
   /// Whether the calling thread is inside a body of any pool.
   static bool insideBody();
@@ -30,6 +39,11 @@ public:
   /// range per thread, cut the same way every time. Returns when all are done. Runs inline with one
   /// task, one thread, inside a body, or while another thread uses the pool. Bodies must not throw.
   void parallelFor(Body body, void *context, int64_t tasks);
+
+  /// Null: nobody. Not while a fork runs.
+  void observe(Observer *who) { observer = who; }
+  /// How often parallelFor has forked.
+  uint64_t forks() const { return forked; }
 
 private:
   struct Worker;
@@ -48,6 +62,8 @@ private:
   std::chrono::microseconds forkSpin, joinSpin;
   Job job{};
   std::mutex busy;
+  Observer *observer = nullptr;
+  uint64_t forked = 0;
   struct Pending;
   std::unique_ptr<Pending> pending;
 };

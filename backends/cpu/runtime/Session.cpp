@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/Session.h"
+#include "backends/cpu/runtime/Profile.h"
 
 #include <optional>
 
@@ -120,7 +121,12 @@ Result<std::span<const float>> Session::run() {
   std::vector<void *> pointers;
   for (Descriptor &argument : arguments)
     pointers.push_back(argument.get());
+  Profile *profile = activeProfile();
+  if (profile)
+    profile->beginCall(rowSequences, positions);
   model.forward(pointers.data());
+  if (profile)
+    profile->endCall(rows);
   for (std::vector<int32_t> *rowData : {&tokens, &rowSequences, &positions, &outputs})
     rowData->clear();
   return std::span<const float>(static_cast<const float *>(logits.data()),

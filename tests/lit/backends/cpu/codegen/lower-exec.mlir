@@ -14,7 +14,8 @@
 // CHECK: llvm.getelementptr %[[CONTEXT]][0, 0] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(ptr, i64, f32, ptr, i64, i64)>
 // CHECK: llvm.call @scale(%[[B]], %[[E]], {{.*}}) : (i64, i64, !llvm.ptr, i64, f32, !llvm.ptr, i64, i64) -> ()
 func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32> {llvm.noalias},
-    %factor: f32, %y: memref<4x64xf32, strided<[?, 1], offset: ?>>) {
+    %factor: f32, %y: memref<4x64xf32, strided<[?, 1], offset: ?>>)
+    attributes {exec.cost = #exec.cost<weight_bytes = 256, row_flops = 64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %begin to %end step %c1 {
@@ -35,8 +36,10 @@ func.func private @fill(%begin: index, %end: index, %x: memref<?x64xf32>) { retu
 // CHECK: llvm.call @mica_rt_parallel_for(%[[TASK]], %[[MEMORY]], %{{.*}}) : (!llvm.ptr, !llvm.ptr, i64) -> ()
 // CHECK: llvm.mlir.addressof @fill.task
 // CHECK: llvm.call @mica_rt_parallel_for
-// A single task is a call, and a view is cast to what the kernel takes.
-// CHECK: llvm.call @fill(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (i64, i64, !llvm.ptr, i64) -> ()
+// A view is cast to what the kernel takes.
+// CHECK: memref.cast %{{.*}} : memref<8x64xf32> to memref<?x64xf32>
+// CHECK: llvm.mlir.addressof @fill.task
+// CHECK: llvm.call @mica_rt_parallel_for
 // CHECK-NOT: exec.launch
 func.func @launches(%n: index, %x: memref<?x64xf32>, %y: memref<4x64xf32, strided<[?, 1], offset: ?>>, %s: memref<8x64xf32>) {
   %c1 = arith.constant 1 : index
@@ -55,3 +58,12 @@ func.func @products(%x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memr
       outs(%y : memref<?x100xf32>)
   return
 }
+
+// For each kernel its name, the byte of the context where its rows stand (behind the pointer), and its cost.
+// CHECK: llvm.mlir.global external constant @mica_kernel_names("scale\00fill\00")
+// CHECK: llvm.mlir.global external constant @mica_kernel_costs(dense<
+// CHECK-SAME: [8, 256, 0, 0, 0, 0, 0, 0, 64, 0, 0], [8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+// CHECK-SAME: !llvm.array<2 x array<11 x i64>>
+// CHECK: llvm.mlir.global external constant @mica_kernel_tasks() {{.*}} : !llvm.array<3 x ptr> {
+// CHECK: llvm.mlir.addressof @scale.task
+// CHECK: llvm.mlir.addressof @fill.task

@@ -36,9 +36,12 @@ func.func private @fused(%x: tensor<?x64xf32>, %k: !keys, %v: !values, %layer: i
   return %q, %k1, %v1 : tensor<?x4x8xf32>, !keys, !values
 }
 
+// CHECK: func.func private @kv_append({{.*}} #exec.cost<row_cache_bytes = 64>
 // The scores of a block never leave the registers and the stack: no buffer depends on the length of the sequence.
 // CHECK-LABEL: func.func private @attention(
+// CHECK-SAME: #exec.cost<position_cache_bytes = 128, pair_flops = 64, window = 8>
 // CHECK: memref.alloca() {alignment = 64 : i64} : memref<1x64xf32>
 // CHECK-NOT: memref.alloc(
 // CHECK: math.tanh
 // CHECK: math.exp
+// CHECK: func.func private @qkv_append({{.*}} #exec.cost<row_cache_bytes = 128>

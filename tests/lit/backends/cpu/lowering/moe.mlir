@@ -16,3 +16,8 @@ func.func private @moe(%x: tensor<?x32xf32>, %gate: tensor<4x32xf32, #f32>, %gat
       : tensor<?x32xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32xf32, #f32>, tensor<4x32x48xf32, #f32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
+
+// An expert's weights are read where a row has chosen it.
+// CHECK: func.func private @linear_4x32({{.*}} #exec.cost<weight_bytes = 8192, row_flops = 256>
+// CHECK: func.func private @experts_up_48x32({{.*}} #exec.cost<expert_bytes = 16384, experts = 4, row_experts = 2, row_flops = 12288>
+// CHECK: func.func private @experts_down_32x48({{.*}} #exec.cost<expert_bytes = 12288, experts = 4, row_experts = 2, row_flops = 6144>

@@ -72,9 +72,17 @@ func.func private @embedding(%tokens: tensor<?xi32>, %packed: tensor<96x40xf32, 
 // Products of f32 are fused multiply-adds; pairs of bf16 are dot products where the target has them, and two
 // multiply-adds of the upper halves elsewhere.
 // CHECK-LABEL: func.func private @linear_172x40(
+// CHECK-SAME: exec.cost = #exec.cost<weight_bytes = 36864, row_flops = 13760>
 // CHECK: vector.fma
 // CHECK-LABEL: func.func private @gated_linear_72x40(
+// CHECK-SAME: exec.cost = #exec.cost<weight_bytes = 32768, row_flops = 11520>
 // DOT: x86vector.avx512.dot
 // PLAIN-NOT: x86vector.avx512.dot
 // PLAIN: arith.shli
 // PLAIN: vector.fma
+
+// Of a table only the rows of the tokens are read.
+// CHECK-LABEL: func.func private @embedding_0(
+// CHECK-SAME: exec.cost = #exec.cost<row_weight_bytes = 256>
+// CHECK-LABEL: func.func private @embedding_1(
+// CHECK-SAME: exec.cost = #exec.cost<row_weight_bytes = 160>

@@ -182,6 +182,8 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--seed x", "--seed");
   expectUsageError("--lookup -1", "--lookup");
   expectUsageError("bench --repeat 0", "--repeat");
+  expectUsageError("bench --peak-gb 0", "--peak-gb");
+  expectUsageError("bench --peak-gflop x", "--peak-gflop");
   expectUsageError("feed --prefill-chunk 0", "--prefill-chunk");
   expectUsageError("info --no", "--no");
 }
@@ -243,6 +245,73 @@ TEST_F(LauncherTest, BenchJson) {
   // position (6.5 on average).
   const auto &single = json["results"][1];
   EXPECT_NEAR(single["gb_per_s"], double(single["tokens_per_s"]) * 1065e-9, 1e-6);
+}
+
+TEST_F(LauncherTest, BenchProfilesEachKernel) {
+  Outcome outcome = run("bench --prompt 0 --gen 3 --depth 5 --repeat 1 --threads 2 --profile --json "
+                        "--peak-gb 1 --peak-gflop 2");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto profile = nlohmann::json::parse(outcome.out)["results"][0]["profile"];
+  EXPECT_EQ(profile["calls"], 3);
+  ASSERT_EQ(profile["kernels"].size(), 1u);
+  const auto &kernel = profile["kernels"][0];
+  EXPECT_EQ(kernel["kernel"], "head");
+  EXPECT_EQ(kernel["launches"], 3);
+  // Steps that see 6, 7 and 8 positions.
+  EXPECT_EQ(kernel["bytes"], 3 * 1000 + (6 + 7 + 8) * 10);
+  EXPECT_EQ(kernel["flops"], 3 * 2000);
+  EXPECT_EQ(profile["bytes_per_token"], 1070);
+  double seconds = kernel["seconds"], all = profile["seconds"], rest = profile["rest_seconds"];
+  EXPECT_GT(seconds, 0);
+  EXPECT_NEAR(seconds + rest, all, 1e-9);
+  EXPECT_EQ(profile["regions_per_token"], 0) << "one row is one task, which needs no fork";
+  EXPECT_NEAR(kernel["roofline"], 3210e-9 / seconds, 1e-3 * 3210e-9 / seconds);
+  EXPECT_EQ(profile["limits"]["instruction"], "given");
+}
+
+TEST_F(LauncherTest, BenchProfileCountsRegionsOfBatches) {
+  Outcome outcome =
+      run("bench --prompt 0 --gen 4 --batch 3 --repeat 1 --threads 2 --profile --json "
+          "--peak-gb 1 --peak-gflop 1");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto profile = nlohmann::json::parse(outcome.out)["results"][0]["profile"];
+  EXPECT_NEAR(profile["regions_per_token"], 4.0 / 12, 1e-9);
+}
+
+TEST_F(LauncherTest, BenchProfileAsATable) {
+  Outcome outcome = run("bench --prompt 4 --gen 3 --repeat 1 --profile");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("profile of pp4: 1 calls of the model"));
+  EXPECT_THAT(outcome.out, HasSubstr("profile of tg3: 3 calls of the model"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("limits: [0-9.]+ GB/s read, [0-9]+ GFLOP/s"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("\n  head +3 "));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("\n  rest "));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("\n  total +3 "));
+}
+
+TEST_F(LauncherTest, BenchWritesATrace) {
+  std::string trace = folder.file("trace.json");
+  Outcome outcome =
+      run("bench --prompt 4 --gen 3 --batch 2 --repeat 1 --threads 2 --trace " + trace);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("profile of")));
+  auto events = nlohmann::json::parse(contents(trace))["traceEvents"];
+  int launches = 0, parts = 0, calls = 0;
+  for (const auto &event : events) {
+    if (event["ph"] != "X")
+      continue;
+    EXPECT_GE(event["ts"], 0);
+    EXPECT_GE(event["dur"], 0);
+    launches += event["name"] == "head" && event["tid"] == 0;
+    parts += event["name"] == "head" && event["tid"] > 0;
+    calls += event["name"] == "call";
+  }
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(launches, 4);
+  EXPECT_EQ(parts, 3 * 2) << "three steps of two rows on two threads";
+  EXPECT_THAT(folder.entries(), ElementsAre("program", "stderr", "stdout", "trace.json"));
+  expectError(run("bench --gen 1 --trace /nowhere/t.json"),
+              "cannot write the trace to '/nowhere/t.json'");
 }
 
 TEST_F(LauncherTest, BenchDefaultsFitTheContext) {

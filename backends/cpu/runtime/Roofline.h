@@ -1,0 +1,23 @@
+// What this machine could do: the two limits that kernels are measured against.
+#pragma once
+
+#include "backends/cpu/runtime/Manifest.h"
+#include "backends/cpu/runtime/Pool.h"
+
+namespace mica::rt {
+
+struct Peaks {
+  double bytesPerSecond = 0; ///< Reading memory that no cache holds.
+  double flopsPerSecond = 0; ///< Products, by the best instruction that the program may use.
+  std::string instruction;   ///< Its name, or "given".
+};
+
+/// Measures both by loops of about a tenth of a second on all threads of the pool. The instruction
+/// is that of the program's weights, as far as its target has it, or oneDNN on it.
+Peaks measurePeaks(Pool &pool, const Manifest &manifest);
+
+/// The share of the peaks that `seconds` for that work amounts to: how much longer than the nearer
+/// limit allows it took. Above 1 where the caches hold what is read.
+double shareOfRoofline(const Peaks &peaks, double bytes, double flops, double seconds);
+
+} // namespace mica::rt

@@ -1,0 +1,105 @@
+"""bench --profile: names, calls, bytes and operations of every kernel, as the compiler says them."""
+
+import json
+import os
+import re
+
+import harness
+from harness import BUNDLED, Case, GOLDENS, emit, note, program
+
+LIMITS = ("--peak-gb", 50, "--peak-gflop", 500)
+
+
+def profiles(built, *arguments):
+    out = built.run("bench", "--profile", "--json", "--repeat", 1, *LIMITS, *arguments).stdout
+    return {r["test"]: r["profile"] for r in json.loads(out)["results"]}
+
+
+def cost_of(built):
+    return json.loads(built.run("info", "--json").stdout)["manifest"]["cost"]
+
+
+def kernel(profile, start):
+    """All kernels whose name begins like this, added up."""
+    chosen = [k for k in profile["kernels"] if k["kernel"].startswith(start)]
+    return {key: sum(k[key] for k in chosen) for key in ("launches", "bytes", "flops")}
+
+
+@harness.for_each(("minimind-dense", "minimind-moe"), "step")
+class Profile(Case):
+    def step(self, model):
+        built = program(BUNDLED / model)
+        cost, profile = cost_of(built), profiles(built, "--prompt", 0, "--gen", 8)["tg8"]
+        self.assertEqual(profile["calls"], 8)
+        ir = emit(BUNDLED / model, "loops")
+        for entry in profile["kernels"]:
+            self.assertIn(f"@{entry['kernel']}(", ir)
+            self.assertEqual(entry["launches"] % 8, 0, entry)
+        parts = sum(k["seconds"] for k in profile["kernels"]) + profile["rest_seconds"]
+        self.assertAlmostEqual(parts, profile["seconds"], delta=1e-6)
+        self.assertAlmostEqual(sum(k["share"] for k in profile["kernels"]) + profile["rest_seconds"] / profile["seconds"],
+                               1, delta=1e-3)
+        # The manifest counts the matrices, the profile also gains, the row of the table and what padding adds.
+        weights = profile["bytes_per_token"]
+        flops = sum(k["flops"] for k in profile["kernels"] if not k["kernel"].startswith("attention")) / 8
+        self.assertTrue(cost["weight_bytes_per_token"] < weights < 1.1 * cost["weight_bytes_per_token"], weights)
+        self.assertTrue(0.9 * cost["flops_per_token"] < flops <= cost["flops_per_token"], flops)
+        note(self, f"{profile['regions_per_token']:.1f} parallel regions and {weights / 1e6:.3f} MB per token")
+
+    def test_attention_follows_the_depth(self):
+        built = program(BUNDLED / "minimind-dense")
+        per_position = cost_of(built)["kv_bytes_per_position"]
+        for depth in (0, 100):
+            profile = profiles(built, "--prompt", 0, "--gen", 4, "--depth", depth)[f"tg4@d{depth}" if depth else "tg4"]
+            # Steps that see depth + 1 to depth + 4 positions.
+            self.assertEqual(kernel(profile, "attention")["bytes"], (4 * depth + 10) * per_position)
+            self.assertEqual(kernel(profile, "qkv_append")["bytes"], 4 * per_position)
+
+    def test_window(self):
+        """A layer with a sliding window reads no more than that."""
+        built = program(GOLDENS / "models/llama-gqa")
+        ir = emit(GOLDENS / "models/llama-gqa", "model")
+        edited, changed = re.subn(r"causal scale", "causal scale", ir)
+        self.assertGreater(changed, 0)
+        edited = re.sub(r"(causal scale\([^)]*\))", r"\1 window(8)", edited)
+        windowed = harness.compile_ir(edited, GOLDENS / "models/llama-gqa")
+        for each, seen in ((built, 40 + 41), (windowed, 8 + 8)):
+            profile = profiles(each, "--prompt", 0, "--gen", 2, "--depth", 39)["tg2@d39"]
+            self.assertEqual(kernel(profile, "attention")["bytes"], seen * cost_of(each)["kv_bytes_per_position"])
+
+    def test_prompt(self):
+        """Many rows: oneDNN's products with their shapes, experts at most once."""
+        harness.needs_cpu("avx512bw")
+        built = program(BUNDLED / "minimind-moe", "--weights", "f32")
+        profile = profiles(built, "--prompt", 128, "--gen", 0)["pp128"]
+        self.assertEqual(profile["calls"], 1)
+        products = kernel(profile, "onednn_")
+        self.assertGreater(products["launches"], 0)
+        experts = kernel(profile, "experts_")
+        self.assertGreater(experts["bytes"], 0)
+        weights = json.loads(built.run("info", "--json").stdout)["manifest"]["weight_bytes"]
+        self.assertLess(experts["bytes"] + products["bytes"], weights)
+
+    def test_trace(self):
+        built = program(BUNDLED / "minimind-dense")
+        path = os.path.join(harness.folder("trace"), "trace.json")
+        built.run("bench", "--prompt", 16, "--gen", 4, "--repeat", 1, "--trace", path, "--threads", 2, *LIMITS)
+        with open(path, encoding="utf-8") as f:
+            events = json.load(f)["traceEvents"]
+        processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        self.assertEqual(processes, {1: "pp16", 2: "tg4"})
+        for pid, calls in ((1, 1), (2, 4)):
+            spans = [e for e in events if e["ph"] == "X" and e["pid"] == pid]
+            whole = [e for e in spans if e["name"] == "call"]
+            self.assertEqual(len(whole), calls)
+            for event in spans:
+                self.assertTrue(any(w["ts"] <= event["ts"] and event["ts"] + event["dur"] <= w["ts"] + w["dur"] + 1e-2
+                                    for w in whole), event)
+
+    def test_table(self):
+        built = program(BUNDLED / "minimind-dense")
+        out = built.run("bench", "--prompt", 0, "--gen", 4, "--repeat", 1, "--profile").stdout.decode()
+        self.assertRegex(out, r"profile of tg4: 4 calls of the model; per token [\d.]+ parallel regions and [\d.]+ MB")
+        self.assertRegex(out, r"\nlimits: [\d.]+ GB/s read, \d+ GFLOP/s \(v")
+        self.assertRegex(out, r"\n  attention +\d+ ")
+        self.assertRegex(out, r"\n  total +\d+ +[\d.]+ +100.0 ")
