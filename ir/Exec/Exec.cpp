@@ -35,8 +35,8 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (!isa<FunctionOpInterface>(op))
     return op->emitOpError() << "has " << kCostAttr << ", which belongs to kernels";
   if (!isa<CostAttr>(attribute.getValue()))
-    return op->emitOpError() << "has an " << kCostAttr << " that is no #exec.cost: "
-                             << attribute.getValue();
+    return op->emitOpError() << "has an " << kCostAttr
+                             << " that is no #exec.cost: " << attribute.getValue();
   return success();
 }
 

@@ -246,13 +246,15 @@ void ExecLowering::makeTables() {
     const Kernel &kernel = kernels.find(name)->second;
     names += (name + Twine('\0')).str();
     costs.push_back(rowsOffset(kernel));
-    llvm::append_range(costs, kernel.cost ? kernel.cost.getCounts() : decltype(kernel.cost.getCounts()){});
+    llvm::append_range(costs,
+                       kernel.cost ? kernel.cost.getCounts() : decltype(kernel.cost.getCounts()){});
   }
   auto table = [&](StringRef name, Type type, Attribute value) {
     return LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::External,
                                   name, value);
   };
-  auto count = static_cast<int64_t>(order.size()), columns = static_cast<int64_t>(costs.size()) / count;
+  auto count = static_cast<int64_t>(order.size()),
+       columns = static_cast<int64_t>(costs.size()) / count;
   table(kKernelNames, LLVM::LLVMArrayType::get(builder.getI8Type(), names.size()),
         builder.getStringAttr(names));
   table(kKernelCosts, LLVM::LLVMArrayType::get(LLVM::LLVMArrayType::get(i64, columns), count),

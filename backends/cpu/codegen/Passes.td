@@ -48,12 +48,13 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
 def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
   let summary = "turn launches and products into calls of the program's runtime";
   let description = [{
-    A kernel, that is a function which `exec.launch` names, becomes an `llvm.func` that takes of each memref only the
-    pointer and what its type leaves open, with `llvm.noalias` where the argument said so; and a `.task` function that
-    reads these from a context in memory, which stands once per function, on its stack: launches follow one another.
-    `exec.matmul` becomes a call of `mica_rt_matmul`. Three tables, `mica_kernel_tasks`, `mica_kernel_names` and
-    `mica_kernel_costs`, say of each task function which kernel it is, where its context holds the rows of the launch, and
-    its `exec.cost`: a program that measures itself needs no other code than one that does not.
+    A kernel, that is a function which `exec.launch` names, becomes an `llvm.func` that takes of each memref only
+    the pointer and what its type leaves open, with `llvm.noalias` where the argument said so; and a `.task`
+    function that reads these from a context in memory, which stands once per function, on its stack: launches
+    follow one another. `exec.matmul` becomes a call of `mica_rt_matmul`. Three tables, `mica_kernel_tasks`,
+    `mica_kernel_names` and `mica_kernel_costs`, say of each task function which kernel it is, where its context
+    holds the rows of the launch, and its `exec.cost`: a program that measures itself needs no other code than one
+    that does not.
 
     ```mlir
     func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32>, %y: memref<?x64xf32>) {

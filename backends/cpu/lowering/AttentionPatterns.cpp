@@ -61,13 +61,13 @@ struct LowerKvAppend : Lowering<KvAppendOp> {
     if (!cache.getLayout())
       return op.emitOpError("appends to a cache without a layout");
     Launcher launch(rewriter, op.getLoc(), kernels);
-    rewriter.replaceOp(op, launch("kv_append", specOf(Type(cache)), launch.rowsOf(operands.getX()),
-                                  {operands.getX(), operands.getSequences(),
-                                   operands.getPositions(), operands.getLayer()},
-                                  operands.getCache(), [&](KernelBuilder &b, ValueRange args) {
-                                    emitKvAppend(b, args, cache);
-                                  },
-                                  {.rowCacheBytes = bytesPerPosition(cache)}));
+    rewriter.replaceOp(
+        op, launch("kv_append", specOf(Type(cache)), launch.rowsOf(operands.getX()),
+                   {operands.getX(), operands.getSequences(), operands.getPositions(),
+                    operands.getLayer()},
+                   operands.getCache(),
+                   [&](KernelBuilder &b, ValueRange args) { emitKvAppend(b, args, cache); },
+                   {.rowCacheBytes = bytesPerPosition(cache)}));
     return success();
   }
 };
@@ -143,10 +143,11 @@ struct LowerAttention : Lowering<AttentionOp> {
                               operands.getPositions()};
     std::string key = specOf(Type(spec.keys), Type(spec.values), spec.scale,
                              spec.window.value_or(0), spec.softcap.value_or(0));
-    rewriter.replaceOp(
-        op, launch("attention", key, tasks, inputs, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitAttention(b, args, spec); },
-                   costOf(spec)));
+    rewriter.replaceOp(op,
+                       launch(
+                           "attention", key, tasks, inputs, launch.empty(op.getType(), rows),
+                           [&](KernelBuilder &b, ValueRange args) { emitAttention(b, args, spec); },
+                           costOf(spec)));
     return success();
   }
 };

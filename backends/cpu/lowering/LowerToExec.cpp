@@ -61,14 +61,14 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
 }
 
 exec::CostAttr LaunchCost::attribute(MLIRContext *context) const {
-  auto cost = exec::CostAttr::get(context, weightBytes, rowWeightBytes, expertBytes, experts,
-                                  rowExperts, rowCacheBytes, positionCacheBytes, rowFlops,
-                                  pairFlops, window);
+  auto cost =
+      exec::CostAttr::get(context, weightBytes, rowWeightBytes, expertBytes, experts, rowExperts,
+                          rowCacheBytes, positionCacheBytes, rowFlops, pairFlops, window);
   return cost == exec::CostAttr::get(context, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) ? exec::CostAttr()
-                                                                           : cost;
+                                                                            : cost;
 }
 
-int64_t mica::cpu::bytesOf(ValueRange tensors) {
+int64_t mica::cpu::sizeInBytes(ValueRange tensors) {
   int64_t bytes = 0;
   for (Value tensor : tensors) {
     auto type = tensor ? cast<RankedTensorType>(tensor.getType()) : RankedTensorType();
@@ -91,8 +91,8 @@ SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value ta
       auto tensor = dyn_cast<RankedTensorType>(value.getType());
       types.push_back(tensor ? Type(kernelBufferType(tensor)) : value.getType());
     }
-  func::FuncOp kernel = kernels.getOrCreate(base, spec, types, loc, build,
-                                            cost.attribute(rewriter.getContext()));
+  func::FuncOp kernel =
+      kernels.getOrCreate(base, spec, types, loc, build, cost.attribute(rewriter.getContext()));
   auto op = exec::LaunchOp::create(rewriter, loc, outputs.getTypes(),
                                    FlatSymbolRefAttr::get(kernel.getSymNameAttr()), tasks, inputs,
                                    outputs);

@@ -60,7 +60,7 @@ struct LaunchCost {
 };
 
 /// Bytes of tensors of static shapes, as they stand in memory; what is null counts nothing.
-int64_t bytesOf(mlir::ValueRange tensors);
+int64_t sizeInBytes(mlir::ValueRange tensors);
 /// Bytes of one position of one layer of a cache.
 int64_t bytesPerPosition(KvCacheType cache);
 

@@ -28,7 +28,7 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
                launch.constant(blocksOf(spec.experts)), operands.getOperands(),
                launch.empty(logitsType, rows),
                [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, product); },
-               {.weightBytes = bytesOf(operands.getGate()),
+               {.weightBytes = sizeInBytes(operands.getGate()),
                 .rowFlops = 2 * spec.experts * product.weight.k})[0];
     rewriter.replaceOp(
         op, launch("moe_gate", specOf(stringifyScoring(spec.scoring), spec.normalize), rows, logits,
@@ -63,7 +63,7 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
       return launch.empty(type, rows);
     };
     auto cost = [&](Value stack, int64_t flops) {
-      return LaunchCost{.expertBytes = bytesOf(stack) / experts,
+      return LaunchCost{.expertBytes = sizeInBytes(stack) / experts,
                         .experts = experts,
                         .rowExperts = choices,
                         .rowFlops = choices * flops};
@@ -71,21 +71,22 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
     // The inner rows are quantised behind the kernel: it makes them 64 columns at a time.
     Type xElement = cast<RankedTensorType>(op.getX().getType()).getElementType();
     Type innerElement = isQuantized(xElement) ? Type(rewriter.getF32Type()) : xElement;
-    Value h = launch(productName("experts_up", inner, gate.k),
-                     specOf(gate.element, inner, gate.k, stringifyActivation(op.getActivation())),
-                     tasks(inner), {operands.getX(), routes[0], routes[1], operands.getGate()},
-                     perChoice(inner, innerElement), [&](KernelBuilder &b, ValueRange args) {
-                       emitExpertsUp(b, args, gate, inner, op.getActivation());
-                     },
-                     cost(operands.getGate(), 4 * inner * gate.k))[0];
+    Value h = launch(
+        productName("experts_up", inner, gate.k),
+        specOf(gate.element, inner, gate.k, stringifyActivation(op.getActivation())), tasks(inner),
+        {operands.getX(), routes[0], routes[1], operands.getGate()}, perChoice(inner, innerElement),
+        [&](KernelBuilder &b, ValueRange args) {
+          emitExpertsUp(b, args, gate, inner, op.getActivation());
+        },
+        cost(operands.getGate(), 4 * inner * gate.k))[0];
     if (isQuantized(xElement))
       h = launch("quantize", specOf(inner), rows, h, perChoice(inner, xElement), emitQuantize)[0];
-    Value parts =
-        launch(productName("experts_down", down.n, inner), specOf(down.element, down.n, inner),
-               tasks(down.n), {h, routes[0], routes[1], operands.getDown()},
-               perChoice(down.n, rewriter.getF32Type()),
-               [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, down); },
-               cost(operands.getDown(), 2 * down.n * inner))[0];
+    Value parts = launch(
+        productName("experts_down", down.n, inner), specOf(down.element, down.n, inner),
+        tasks(down.n), {h, routes[0], routes[1], operands.getDown()},
+        perChoice(down.n, rewriter.getF32Type()),
+        [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, down); },
+        cost(operands.getDown(), 2 * down.n * inner))[0];
     bool accumulate = !!op.getResidual();
     Value target = accumulate ? operands.getResidual() : launch.empty(op.getType(), rows);
     rewriter.replaceOp(

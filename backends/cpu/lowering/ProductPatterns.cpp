@@ -21,7 +21,7 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
         op, launch("embedding", specOf(table.element, table.n, table.k), rows,
                    operands.getOperands(), launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) { emitEmbedding(b, args, table); },
-                   {.rowWeightBytes = bytesOf(operands.getTable()) / table.n}));
+                   {.rowWeightBytes = sizeInBytes(operands.getTable()) / table.n}));
     return success();
   }
 };
@@ -179,10 +179,10 @@ private:
     if (bias)
       inputs.push_back(bias);
     std::string name = productName(residual ? "linear_residual" : "linear", spec.n, spec.k);
-    return launch(
-        name, key(), launch.constant(blocksOf(spec.n)), inputs, target,
-        [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, productSpec()); },
-        {.weightBytes = bytesOf(weight) + bytesOf(bias), .rowFlops = 2 * spec.n * spec.k})[0];
+    return launch(name, key(), launch.constant(blocksOf(spec.n)), inputs, target,
+                  [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, productSpec()); },
+                  {.weightBytes = sizeInBytes(weight) + sizeInBytes(bias),
+                   .rowFlops = 2 * spec.n * spec.k})[0];
   }
 
   Value lowerPanels(Launcher &launch, Value target) const {
@@ -190,9 +190,11 @@ private:
       if (bias)
         panel.inputs.push_back(bias);
       return launch(productName("epilogue", spec.n, spec.k), key(), launch.rowsOf(x), panel.inputs,
-                    into, [&](KernelBuilder &b, ValueRange args) {
+                    into,
+                    [&](KernelBuilder &b, ValueRange args) {
                       emitEpilogue(b, args, productSpec(), panel.columns);
-                    })[0];
+                    },
+                    {.weightBytes = sizeInBytes(bias)})[0];
     };
     return PanelProduct(launch, x, weight, spec).lower(target, epilogue);
   }
@@ -247,12 +249,13 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
     if (op.getKernel() == KernelKind::OneDnn)
       rewriter.replaceOp(op, PanelProduct(launch, x, packed, weight).lower(target, epilogue));
     else
-      rewriter.replaceOp(op, launch(productName("gated_linear", inner, weight.k), key,
-                                    launch.constant(blocksOf(inner)), operands.getOperands(),
-                                    target, [&](KernelBuilder &b, ValueRange args) {
-                                      emitGatedProduct(b, args, weight, inner, op.getActivation());
-                                    },
-                                    {.weightBytes = bytesOf(packed), .rowFlops = 4 * inner * weight.k}));
+      rewriter.replaceOp(
+          op, launch(productName("gated_linear", inner, weight.k), key,
+                     launch.constant(blocksOf(inner)), operands.getOperands(), target,
+                     [&](KernelBuilder &b, ValueRange args) {
+                       emitGatedProduct(b, args, weight, inner, op.getActivation());
+                     },
+                     {.weightBytes = sizeInBytes(packed), .rowFlops = 4 * inner * weight.k}));
     return success();
   }
 };

@@ -20,7 +20,7 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
         op, launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain), rows,
                    {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
-                   {.weightBytes = bytesOf(operands.getWeight())}));
+                   {.weightBytes = sizeInBytes(operands.getWeight())}));
     return success();
   }
 };
@@ -39,7 +39,7 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
     rewriter.replaceOp(
         op, launch("layernorm", specOf(eps, bias), rows, inputs, launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias); },
-                   {.weightBytes = bytesOf({operands.getWeight(), operands.getBias()})}));
+                   {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
     return success();
   }
 };

@@ -269,9 +269,7 @@ public:
 
 private:
   /// Writes to stdout unless that is for JSON.
-  Status print(const std::string &text) const {
-    return arguments.json ? Status() : writeOut(text);
-  }
+  Status print(const std::string &text) const { return arguments.json ? Status() : writeOut(text); }
 
   Status add(const Result<BenchResult> &result) {
     if (!result)

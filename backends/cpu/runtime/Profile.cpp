@@ -151,10 +151,9 @@ void Profile::launch(Pool::Body body, void *context, int64_t tasks) {
 }
 
 Status Profile::product(Matmul &matmul, const MatmulShape &shape, const void *a, const void *w,
-                        float *c) {
-  int32_t index =
-      entryOf("onednn_" + std::to_string(shape.n) + "x" + std::to_string(shape.k) +
-              (shape.accumulate ? "_residual" : ""));
+                        void *c) {
+  int32_t index = entryOf("onednn_" + std::to_string(shape.n) + "x" + std::to_string(shape.k) +
+                          (shape.accumulate ? "_residual" : ""));
   Clock::time_point begin = Clock::now();
   Status done = matmul.run(shape, a, w, c);
   record(index, begin, shape.m, workOf(shape));

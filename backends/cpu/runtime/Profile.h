@@ -75,7 +75,7 @@ public:
 
   /// Runs and records; called by what generated code calls.
   void launch(Pool::Body body, void *context, int64_t tasks);
-  Status product(Matmul &matmul, const MatmulShape &shape, const void *a, const void *w, float *c);
+  Status product(Matmul &matmul, const MatmulShape &shape, const void *a, const void *w, void *c);
   /// Called by the session around a call of the model.
   void beginCall(std::span<const int32_t> sequences, std::span<const int32_t> positions);
   void endCall(int64_t rows);

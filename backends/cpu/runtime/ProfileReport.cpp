@@ -60,17 +60,16 @@ __attribute__((format(printf, 1, 2))) std::string format(const char *words, ...)
 }
 
 std::string row(const ProfiledRun &run, const Line &line) {
-  std::string text =
-      format("  %-34s %8lld %10.3f %6.1f %9.2f", line.name.c_str(),
-             static_cast<long long>(line.launches), line.seconds * 1e3,
-             100 * perSecond(line.seconds, run.seconds),
-             1e6 * perSecond(line.seconds, static_cast<double>(line.launches)));
+  std::string text = format("  %-34s %8lld %10.3f %6.1f %9.2f", line.name.c_str(),
+                            static_cast<long long>(line.launches), line.seconds * 1e3,
+                            100 * perSecond(line.seconds, run.seconds),
+                            1e6 * perSecond(line.seconds, static_cast<double>(line.launches)));
   // What computes no product and touches no weights has no limit to be measured against.
   if (line.work.bytes > 0 || line.work.flops > 0)
-    text += format(" %8.2f %8.1f %8.1f", 1e-9 * perSecond(line.work.bytes, line.seconds),
-                   1e-9 * perSecond(line.work.flops, line.seconds),
-                   100 * shareOfRoofline(run.peaks, line.work.bytes, line.work.flops,
-                                         line.seconds));
+    text +=
+        format(" %8.2f %8.1f %8.1f", 1e-9 * perSecond(line.work.bytes, line.seconds),
+               1e-9 * perSecond(line.work.flops, line.seconds),
+               100 * shareOfRoofline(run.peaks, line.work.bytes, line.work.flops, line.seconds));
   else
     text += format(" %8s %8s %8s", "-", "-", "-");
   return text;
@@ -89,8 +88,7 @@ Json describe(const ProfiledRun &run, const Line &line) {
           {"flops", line.work.flops},
           {"gb_per_s", 1e-9 * perSecond(line.work.bytes, line.seconds)},
           {"gflop_per_s", 1e-9 * perSecond(line.work.flops, line.seconds)},
-          {"roofline",
-           shareOfRoofline(run.peaks, line.work.bytes, line.work.flops, line.seconds)},
+          {"roofline", shareOfRoofline(run.peaks, line.work.bytes, line.work.flops, line.seconds)},
           {"busy", busyShare(run, line)}};
 }
 } // namespace
@@ -164,13 +162,16 @@ Status TraceWriter::add(const ProfiledRun &run) {
   int process = ++tests;
   std::string text = process > 1 ? ",\n" : "";
   auto name = [&](const char *what, int thread, const std::string &value) {
-    return toJsonText({{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", thread},
+    return toJsonText({{"name", what},
+                       {"ph", "M"},
+                       {"pid", process},
+                       {"tid", thread},
                        {"args", {{"name", value}}}});
   };
   text += name("process_name", 0, run.test) + ",\n" + name("thread_name", 0, "launches");
   for (unsigned thread = 1; thread <= run.profile.threads(); ++thread)
-    text += ",\n" + name("thread_name", static_cast<int>(thread),
-                         "thread " + std::to_string(thread - 1));
+    text += ",\n" +
+            name("thread_name", static_cast<int>(thread), "thread " + std::to_string(thread - 1));
   for (const Profile::Span &span : spans) {
     std::string kernel =
         span.entry < 0 ? "call" : run.profile.entries()[static_cast<size_t>(span.entry)].name;

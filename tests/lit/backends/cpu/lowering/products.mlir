@@ -82,7 +82,7 @@ func.func private @embedding(%tokens: tensor<?xi32>, %packed: tensor<96x40xf32, 
 // PLAIN: vector.fma
 
 // Of a table only the rows of the tokens are read.
-// CHECK-LABEL: func.func private @embedding_0(
-// CHECK-SAME: exec.cost = #exec.cost<row_weight_bytes = 256>
 // CHECK-LABEL: func.func private @embedding_1(
+// CHECK-SAME: exec.cost = #exec.cost<row_weight_bytes = 256>
+// CHECK-LABEL: func.func private @embedding_2(
 // CHECK-SAME: exec.cost = #exec.cost<row_weight_bytes = 160>

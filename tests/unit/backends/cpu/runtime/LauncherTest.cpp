@@ -248,8 +248,9 @@ TEST_F(LauncherTest, BenchJson) {
 }
 
 TEST_F(LauncherTest, BenchProfilesEachKernel) {
-  Outcome outcome = run("bench --prompt 0 --gen 3 --depth 5 --repeat 1 --threads 2 --profile --json "
-                        "--peak-gb 1 --peak-gflop 2");
+  Outcome outcome =
+      run("bench --prompt 0 --gen 3 --depth 5 --repeat 1 --threads 2 --profile --json "
+          "--peak-gb 1 --peak-gflop 2");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   auto profile = nlohmann::json::parse(outcome.out)["results"][0]["profile"];
   EXPECT_EQ(profile["calls"], 3);
