@@ -4,6 +4,7 @@
 #include "frontend/tokenizer/ReadTokenizer.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/FileWeights.h"
+#include "tools/mica/ModelFiles.h"
 #include "tools/mica/PeakMemory.h"
 #include "tools/mica/Support.h"
 
@@ -71,6 +72,9 @@ static void listIgnored(const ModelInput &input) {
 Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
                                           cpu::CompileOptions options, StringRef output,
                                           bool verbose) {
+  for (const cpu::OutputFile &file : cpu::outputsOf(options, output))
+    if (Error error = protectModel(arguments.model, file.path, file.option))
+      return error;
   mlir::DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
   mlir::MLIRContext context(registry);
@@ -151,7 +155,7 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
   Expected<cpu::CompileReport> result =
       compileModel(arguments.model, std::move(*options), output, arguments.verbose);
   if (!result)
-    return report(arguments.model.model, result.takeError(), output);
+    return report(arguments.model.model, result.takeError(), {output, arguments.dumpFolder});
   if (arguments.json)
     printReport(*result, output, peak.bytes());
   if (arguments.verbose)

@@ -1,11 +1,13 @@
 //===- Inspect.cpp - mica inspect -----------------------------------------===//
 
+#include "backends/cpu/compile/TextOutput.h"
 #include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Info.h"
 #include "frontend/import/ModelInput.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/Graph.h"
 #include "tools/mica/ModelFacts.h"
+#include "tools/mica/ModelFiles.h"
 #include "tools/mica/Support.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -16,7 +18,9 @@ using namespace llvm;
 
 namespace mica::tool {
 
-static Error writeGraph(mlir::ModuleOp module, StringRef path) {
+static Error writeGraph(mlir::ModuleOp module, StringRef model, StringRef path) {
+  if (Error error = protectModel(model, path, "--graph"))
+    return error;
   std::vector<FunctionGraph> graphs = buildGraphs(module);
   std::string title = module.getName().value_or("model").str(), text;
   if (path.ends_with(".dot")) {
@@ -26,13 +30,7 @@ static Error writeGraph(mlir::ModuleOp module, StringRef path) {
       layOut(graph);
     text = toSvg(graphs, title);
   }
-  Error error = writeToOutput(path, [&](raw_ostream &stream) {
-    stream << text;
-    return Error::success();
-  });
-  return error ? createStringError(path + ": cannot be written (" + toString(std::move(error)) +
-                                   "), choose another file")
-               : Error::success();
+  return cpu::writeText(path, text, "--graph");
 }
 
 static Error inspectModel(const InspectArguments &arguments) {
@@ -46,7 +44,7 @@ static Error inspectModel(const InspectArguments &arguments) {
   if (!input)
     return input.takeError();
   if (!arguments.graph.empty())
-    if (Error error = writeGraph(*input->module, arguments.graph))
+    if (Error error = writeGraph(*input->module, arguments.model.model, arguments.graph))
       return error;
   Expected<ModelFacts> facts = readModelFacts(*input->module, *options);
   if (!facts)

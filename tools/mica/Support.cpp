@@ -36,9 +36,11 @@ static bool names(StringRef message, StringRef file) {
   return message.consume_front(file) && (message.starts_with(":") || message.starts_with("/"));
 }
 
-int report(StringRef file, Error error, StringRef otherFile) {
+int report(StringRef file, Error error, ArrayRef<StringRef> others) {
   std::string message = toString(std::move(error));
-  bool named = names(message, file.rtrim('/')) || (!otherFile.empty() && names(message, otherFile));
+  bool named = names(message, file.rtrim('/')) || any_of(others, [&](StringRef other) {
+                 return !other.empty() && names(message, other.rtrim('/'));
+               });
   return report(createStringError(named ? message : (file + ": " + message).str()));
 }
 

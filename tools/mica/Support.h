@@ -2,6 +2,7 @@
 #ifndef MICA_TOOLS_MICA_SUPPORT_H
 #define MICA_TOOLS_MICA_SUPPORT_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -15,9 +16,9 @@ inline constexpr int kDone = 0, kFailed = 1, kUsage = 2;
 /// Prints `mica: error: MESSAGE` on one line to stderr, control characters escaped. Returns
 /// kFailed.
 int report(llvm::Error error);
-/// The same, with `file: ` before a message that does not begin with the path of a file in
-/// question.
-int report(llvm::StringRef file, llvm::Error error, llvm::StringRef otherFile = {});
+/// The same, with `file: ` before a message that does not begin with the path of it or of one
+/// of the others.
+int report(llvm::StringRef file, llvm::Error error, llvm::ArrayRef<llvm::StringRef> others = {});
 
 /// This tool's own file.
 std::string toolPath(const char *argv0);

@@ -39,6 +39,15 @@ Error ProgramWriter::cannot(const char *what) const {
   return Error{std::string("cannot ") + what + " the program: " + reason + ", " + advice};
 }
 
+/// Whether a file ends as programs of any version do.
+static bool endsAsProgram(const std::string &path) {
+  Result<FileSource> file = FileSource::open(path);
+  std::array<char, footerMagic.size()> end;
+  return file && file->size() >= sizeof(Footer) &&
+         file->readAt(file->size() - end.size(), std::as_writable_bytes(std::span(end))) &&
+         end == footerMagic;
+}
+
 static Status checkTarget(const std::string &target) {
   struct stat info;
   if (target.empty() || target.back() == '/')
@@ -49,6 +58,8 @@ static Status checkTarget(const std::string &target) {
     return Error{"is a directory, give a file name with -o"};
   if (!S_ISREG(info.st_mode))
     return Error{"is not a regular file, give another name with -o"};
+  if (info.st_size > 0 && !endsAsProgram(target))
+    return Error{"exists and is no Mica program, remove it or give another name with -o"};
   return {};
 }
 
