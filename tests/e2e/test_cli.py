@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -193,15 +194,35 @@ class Cli(Case):
             middle = sections[name]["offset"] + sections[name]["bytes"] // 2
             self.refused(1, [*PROMPT, "-n", 1], name, path=self.damaged(flip(middle)))
         for length in (size - 1, size - 100, sections["weights"]["offset"] + 10, sections["code"]["offset"]):
-            self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f, n=length: f.truncate(n)))
+            self.refused(1, [*PROMPT, "-n", 1], f"the program is truncated ({length} bytes", f"with {size})",
+                         path=self.damaged(lambda f, n=length: f.truncate(n)))
         # The launcher itself is cut: the kernel does not start it.
         launcher = sections["code"]["offset"] - 4096
         for length in (0, 100, 5000, launcher // 2, launcher - 1, launcher + 100):
             with self.assertRaises(OSError):
                 execute([self.damaged(lambda f, n=length: f.truncate(n)), "info"], check=False)
-        self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
-        weights = self.damaged(flip(sections["weights"]["offset"] + 64))
-        self.refused(1, ["info", "--check"], "weights", path=weights)
+        self.refused(1, [*PROMPT, "-n", 1], f"the program is too long ({size + 4} bytes", f"with {size})",
+                     path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
+        self.refused(1, [*PROMPT, "-n", 1], "its last bytes are no footer", path=self.damaged(flip(size - 1)))
+        # What is not looked at when a program starts is found on request. The byte of the launcher is one of the
+        # notices of `info --licenses`.
+        notice = pathlib.Path(self.built.path).read_bytes().index(b"Permission is hereby granted")
+        for name, offset in (("weights", sections["weights"]["offset"] + 64), ("launcher", notice)):
+            path = self.damaged(flip(offset))
+            execute([path, *PROMPT, "-n", 1])
+            self.refused(1, ["info", "--check"], f"its section '{name}' does not match its checksum", path=path)
+
+    def test_damaged_tokenizer(self):
+        self.built = program(BUNDLED / "minimind-dense")
+        section = next(s for s in json.loads(self.built.run("info", "--json").stdout)["sections"]
+                       if s["name"] == "tokenizer")
+
+        def change(f):
+            f.seek(section["offset"] + section["bytes"] // 2)
+            f.write(b"mica")
+
+        self.refused(1, ["-p", "a", "-n", 1], "its section 'tokenizer' does not match its checksum",
+                     path=self.damaged(change))
 
     def test_file_size_limit_leaves_nothing(self):
         target = harness.folder("limited")

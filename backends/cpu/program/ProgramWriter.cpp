@@ -135,7 +135,9 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
   if (!source)
     return Error{"the launcher '" + launcher + "' " + source.error().message +
                  "; install Mica again"};
-  const uint64_t header = alignToPage(source->size());
+  headerOffset = alignToPage(source->size());
+  if (Status begun = begin(SectionKind::Launcher); !begun)
+    return begun;
   std::string interpreter;
   std::vector<std::byte> piece(bufferSize);
   for (uint64_t done = 0; done < source->size();) {
@@ -144,14 +146,16 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
     if (Status read = source->readAt(done, part); !read)
       return Error{"the launcher '" + launcher + "': " + read.error().message};
     if (done == 0)
-      interpreter = moveInterpreter(part, header + interpreterOffset);
-    if (Status written = write(part); !written)
+      interpreter = moveInterpreter(part, headerOffset + interpreterOffset);
+    if (Status written = append(part); !written)
       return written;
     done += part.size();
   }
-  if (Status padded = padToPage(); !padded)
+  Status padded = append(std::vector<std::byte>(headerOffset - position));
+  if (padded)
+    padded = end();
+  if (!padded)
     return padded;
-  headerOffset = position;
   std::vector<std::byte> room(pageSize);
   std::memcpy(room.data() + interpreterOffset, interpreter.data(), interpreter.size());
   return write(room);

@@ -141,7 +141,7 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
 CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
   CLI::App *sub = app.add_subcommand("info", "What this program is");
   sub->add_flag("--json", info.json, "Write one JSON object");
-  sub->add_flag("--check", info.check, "Check the weights' checksum");
+  sub->add_flag("--check", info.check, "Check the checksums of all that is in the file");
   sub->add_flag("--licenses", info.licenses, "The notices of the software inside");
   return sub;
 }
