@@ -149,6 +149,26 @@ class Cli(Case):
         self.assertEqual(execute([harness.mica, "--no-such"], check=False).returncode, 2)
         self.assertEqual(execute([harness.mica, "compile", "/nonexistent", "-o", "/tmp/x"], check=False).returncode, 1)
 
+    def test_full_stdout(self):
+        """A reader that cannot take it all gets one line and status 1 from every command of the compiler."""
+        output, text = os.path.join(harness.folder("stdout"), "program"), os.path.join(harness.folder("text"), "ids")
+        pathlib.Path(text).write_text("5 6 7 8 9")
+        model = GOLDENS / "models/llama-gqa"
+        with open("/dev/full", "wb") as full:
+            for arguments, what in ((["--help"], ""), (["--version"], ""), (["compile", "--help"], ""),
+                                    (["compile", model, "--emit", "fused"], f"{model}: "),
+                                    (["compile", model, "-o", output, "--json"], f"{output}: is written, but not its report: "),
+                                    (["inspect", model], f"{model}: "), (["inspect", model, "--json"], f"{model}: "),
+                                    (["inspect", self.built.path], f"{self.built.path}: "),
+                                    (["eval", self.built.path, "--tokens-file", text], "")):
+                with self.subTest(arguments):
+                    done = subprocess.run([harness.mica, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE,
+                                          timeout=harness.SECONDS, check=False)
+                    self.assertEqual(done.stderr.decode(), f"mica: error: {what}cannot write to the standard output: "
+                                                           "No space left on device, redirect it elsewhere\n")
+                    self.assertEqual(done.returncode, 1)
+        self.assertTrue(os.path.exists(output))
+
     def test_info(self):
         """--check says that it has checked (test_damage has the opposite); --licenses has all that is linked in."""
         plain, checked = (self.built.run("info", *option).stdout.decode() for option in ((), ("--check",)))
@@ -281,5 +301,8 @@ class Cli(Case):
             out = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", *PROMPT, "-n", 4, "--temperature", 0,
                            "--print-tokens", "--ignore-eos"], env={"XDG_CACHE_HOME": cache}).stdout
             self.assertEqual([int(i) for i in out.split()], self.ids("-n", 4, "--temperature", 0))
+        done = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", "--bogus"], env={"XDG_CACHE_HOME": cache}, check=False)
+        self.assertEqual((done.returncode, done.stderr.decode()), (2, f"mica: error: {GOLDENS / 'models/llama-gqa'}: "
+                         "the argument '--bogus' can have no place here, see --help\n"))
         kept = [n for n in os.listdir(os.path.join(cache, "mica")) if not n.endswith(".lock")]
         self.assertEqual(len(kept), 1, "compiled once")

@@ -1,5 +1,7 @@
 //===- Compile.cpp - mica compile -----------------------------------------===//
 
+#include "backends/cpu/runtime/CommandLine.h"
+#include "backends/cpu/runtime/Output.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
 #include "tools/mica/Commands.h"
@@ -11,8 +13,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <CLI/CLI.hpp>
 
 using namespace llvm;
 
@@ -31,7 +31,7 @@ void ModelArguments::addTo(CLI::App &app) {
                  "precision of caches (default: f32 where the weights are f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
-      ->check(CLI::PositiveNumber);
+      ->transform(rt::wholeNumber(1));
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
 }
 
@@ -105,18 +105,21 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
   return cpu::compile(*input->module, weights ? &*weights : nullptr, options, output);
 }
 
-static void printReport(const cpu::CompileReport &result, StringRef output, uint64_t peak) {
+static int printReport(const cpu::CompileReport &result, StringRef output, uint64_t peak) {
   json::Array stages;
   for (const cpu::StageReport &stage : result.stages)
     stages.push_back(json::Object{{"stage", getStageInfo(stage.stage).name},
                                   {"seconds", stage.seconds},
                                   {"bytes", static_cast<int64_t>(stage.bytes)}});
-  outs() << json::Value(json::Object{{"output", json::fixUTF8(output)},
-                                     {"stages", std::move(stages)},
-                                     {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
-                                     {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
-                                     {"version", MICA_VERSION}})
-         << "\n";
+  json::Value written(json::Object{{"output", json::fixUTF8(output)},
+                                   {"stages", std::move(stages)},
+                                   {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
+                                   {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
+                                   {"version", MICA_VERSION}});
+  rt::Status status = rt::writeOut(formatv("{0}\n", written).str());
+  return status ? kDone
+                : report(output, createStringError("is written, but not its report: " +
+                                                   status.error().message));
 }
 
 static void printStages(const cpu::CompileReport &result, uint64_t peak) {
@@ -126,21 +129,17 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 
-static int usage(const Twine &message) {
-  errs() << "mica: error: " << message << "\n";
-  return kUsage;
-}
-
 int runCompile(const CompileArguments &arguments, const char *argv0) {
   PeakMemory peak;
   std::optional<Stage> emit = parseStage(arguments.emit);
   bool text = emit && *emit <= Stage::Asm;
   std::string output = arguments.output.empty() && text ? "-" : arguments.output;
   if (output.empty())
-    return usage("--emit " + arguments.emit + " needs -o FILE");
+    return usage("--emit " + arguments.emit + " needs -o FILE", "mica compile");
   if (output == "-" && (!text || arguments.json))
     return usage(text ? "--json needs -o FILE, as both would go to stdout"
-                      : "a binary needs -o FILE");
+                      : "a binary needs -o FILE",
+                 "mica compile");
   Expected<cpu::CompileOptions> options = arguments.model.resolve();
   if (!options)
     return report("--target", options.takeError());
@@ -156,11 +155,9 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
       compileModel(arguments.model, std::move(*options), output, arguments.verbose);
   if (!result)
     return report(arguments.model.model, result.takeError(), {output, arguments.dumpFolder});
-  if (arguments.json)
-    printReport(*result, output, peak.bytes());
   if (arguments.verbose)
     printStages(*result, peak.bytes());
-  return kDone;
+  return arguments.json ? printReport(*result, output, peak.bytes()) : kDone;
 }
 
 } // namespace mica::tool

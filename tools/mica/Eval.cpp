@@ -343,18 +343,13 @@ std::string Evaluation::toText() const {
 } // namespace
 
 int runEval(const EvalArguments &arguments) {
-  if (arguments.text.empty() && arguments.tokensFile.empty()) {
-    errs() << "mica: error: --text FILE or --tokens-file FILE is required, see mica eval --help\n";
-    return kUsage;
-  }
+  if (arguments.text.empty() && arguments.tokensFile.empty())
+    return usage("--text FILE or --tokens-file FILE is required", "mica eval");
   Evaluation evaluation(arguments);
   if (Error error = evaluation.run())
     return report(std::move(error));
-  if (arguments.json)
-    outs() << json::Value(evaluation.toJson()) << "\n";
-  else
-    outs() << evaluation.toText();
-  return kDone;
+  return print(arguments.json ? formatv("{0}\n", json::Value(evaluation.toJson())).str()
+                              : evaluation.toText());
 }
 
 } // namespace mica::tool

@@ -3,6 +3,7 @@
 #include "backends/cpu/compile/TextOutput.h"
 #include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Info.h"
+#include "backends/cpu/runtime/Output.h"
 #include "frontend/import/ModelInput.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/Graph.h"
@@ -11,6 +12,7 @@
 #include "tools/mica/Support.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -49,11 +51,9 @@ static Error inspectModel(const InspectArguments &arguments) {
   Expected<ModelFacts> facts = readModelFacts(*input->module, *options);
   if (!facts)
     return facts.takeError();
-  if (arguments.json)
-    outs() << json::Value(toJson(*facts)) << "\n";
-  else
-    outs() << toText(*facts);
-  return Error::success();
+  rt::Status written = rt::writeOut(
+      arguments.json ? formatv("{0}\n", json::Value(toJson(*facts))).str() : toText(*facts));
+  return written ? Error::success() : createStringError(written.error().message);
 }
 
 static Error inspectProgram(const InspectArguments &arguments) {
@@ -70,10 +70,8 @@ static Error inspectProgram(const InspectArguments &arguments) {
 
 int runInspect(const InspectArguments &arguments) {
   StringRef model = arguments.model.model, graph = arguments.graph;
-  if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot")) {
-    errs() << "mica: error: --graph " << graph << " ends neither in .svg nor in .dot\n";
-    return kUsage;
-  }
+  if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot"))
+    return usage("--graph " + graph + " ends neither in .svg nor in .dot", "mica inspect");
   bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir");
   if (Error error = program ? inspectProgram(arguments) : inspectModel(arguments))
     return report(model, std::move(error), graph);

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 
 #include <string>
@@ -19,6 +20,12 @@ int report(llvm::Error error);
 /// The same, with `file: ` before a message that does not begin with the path of it or of one
 /// of the others.
 int report(llvm::StringRef file, llvm::Error error, llvm::ArrayRef<llvm::StringRef> others = {});
+
+/// Prints `mica: error: MESSAGE, see COMMAND --help`. Returns kUsage.
+int usage(const llvm::Twine &message, llvm::StringRef command = "mica");
+
+/// Writes to stdout, on which nothing else writes. Returns kDone, or reports why it cannot.
+int print(llvm::StringRef text);
 
 /// This tool's own file.
 std::string toolPath(const char *argv0);
