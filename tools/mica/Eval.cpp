@@ -261,7 +261,8 @@ Error Evaluation::score(size_t row, int32_t next) {
     return Error::success();
   bool ownFinite = all_of(own, [](float x) { return std::isfinite(x); });
   return (ownFinite ? *reference : program)
-      .error("computes logits that are not finite, check the weights with `info --check`");
+      .error("computes logits that are not finite, compile it with --weights f32 or check the "
+             "checkpoint");
 }
 
 std::pair<size_t, size_t> Evaluation::placeOf(size_t scored) const {
