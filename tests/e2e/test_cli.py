@@ -169,6 +169,22 @@ class Cli(Case):
                     self.assertEqual(done.returncode, 1)
         self.assertTrue(os.path.exists(output))
 
+    def test_tokens_beyond_the_vocabulary(self):
+        """A tokenizer may know more than its model: compiling says so, and the prompt that has such a token is refused."""
+        model = os.path.join(harness.folder("surplus"), "model")
+        shutil.copytree(BUNDLED / "minimind-dense", model)
+        path = pathlib.Path(model, "tokenizer.json")
+        tokenizer = json.loads(path.read_text(encoding="utf-8"))
+        tokenizer["added_tokens"].append({"id": 5000, "content": "<x>", "special": False, "normalized": False,
+                                          "lstrip": False, "rstrip": False, "single_word": False})
+        path.write_text(json.dumps(tokenizer), encoding="utf-8")
+        done = execute([harness.mica, "compile", model, "-o", model + ".program"])
+        self.assertEqual(done.stderr.decode(), f"mica: note: {model}: the tokenizer has 1 added token beyond the model's 512 "
+                                               'ids, the first is "<x>": prompts with it will be refused\n')
+        execute([model + ".program", "-p", "ab", "-n", 1])
+        self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511), give another prompt",
+                     path=model + ".program")
+
     def test_info(self):
         """--check says that it has checked (test_damage has the opposite); --licenses has all that is linked in."""
         plain, checked = (self.built.run("info", *option).stdout.decode() for option in ((), ("--check",)))

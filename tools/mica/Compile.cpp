@@ -2,6 +2,7 @@
 
 #include "backends/cpu/runtime/CommandLine.h"
 #include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/Report.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
 #include "tools/mica/Commands.h"
@@ -10,6 +11,7 @@
 #include "tools/mica/PeakMemory.h"
 #include "tools/mica/Support.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -61,6 +63,26 @@ static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
   module->setAttr("mica.model", entries.getDictionary(module.getContext()));
 }
 
+/// Says which tokens of the tokenizer the model has no row for: published models come with such,
+/// and a prompt that has one is refused only when it is fed.
+static void noteSurplus(mlir::ModuleOp module, const TokenizerTable &table, StringRef folder) {
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  auto logits = main && main.getNumResults() > 0
+                    ? dyn_cast<mlir::RankedTensorType>(main.getResultTypes().front())
+                    : mlir::RankedTensorType();
+  if (!logits || logits.getRank() != 2)
+    return;
+  auto isSurplus = [&](const auto &token) { return token.id >= logits.getDimSize(1); };
+  int64_t count = count_if(table.addedTokens, isSurplus);
+  if (count > 0)
+    rt::reportNote(formatv("{0}: the tokenizer has {1} added token{2} beyond the model's {3} ids, "
+                           "the first is \"{4}\": prompts with {5} will be refused",
+                           folder, count, count > 1 ? "s" : "", logits.getDimSize(1),
+                           find_if(table.addedTokens, isSurplus)->content,
+                           count > 1 ? "one of them" : "it")
+                       .str());
+}
+
 static void listIgnored(const ModelInput &input) {
   for (const IgnoredKey &key : input.ignoredKeys)
     errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
@@ -94,6 +116,7 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
       return table.takeError();
     if (*table) {
       addTokens(*input->module, **table);
+      noteSurplus(*input->module, **table, input->folder);
       tokenizer = (*table)->serialise();
     }
   }

@@ -10,7 +10,9 @@ namespace mica::rt {
 
 namespace {
 constexpr int64_t maxCount = std::numeric_limits<int32_t>::max();
-constexpr unsigned maxThreads = 1024;
+constexpr uint64_t maxThreads = 1024;
+/// Sequences that a measurement may have: more take hours, and memory without an end.
+constexpr int64_t maxBatch = 1024;
 
 std::string_view trimmed(std::string_view text) {
   size_t first = text.find_first_not_of(" \t\r\n");
@@ -85,7 +87,7 @@ void addThreads(CLI::App &app, std::optional<unsigned> &threads) {
 CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
   CLI::App *sub =
       app.add_subcommand("bench", "Measure speed: reading prompts (pp) and generating (tg)");
-  auto counts = [&](const char *name, std::vector<int64_t> &values, int64_t least,
+  auto counts = [&](const char *name, std::vector<int64_t> &values, int64_t least, int64_t most,
                     const char *help) {
     sub->add_option(name, values, help)
         ->type_name("N")
@@ -93,11 +95,12 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
         ->expected(1)
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->transform(wholeNumber(static_cast<uint64_t>(least), maxCount));
+        ->transform(wholeNumber(static_cast<uint64_t>(least), static_cast<uint64_t>(most)));
   };
-  counts("--prompt", bench.prompts, 0, "Prompt of N tokens; may repeat; default 512");
-  counts("--gen", bench.gens, 0, "Generation of N tokens; may repeat; default 64");
-  counts("--batch", bench.batches, 1, "Sequences generated at once; may repeat; default 1");
+  counts("--prompt", bench.prompts, 0, maxCount, "Prompt of N tokens; may repeat; default 512");
+  counts("--gen", bench.gens, 0, maxCount, "Generation of N tokens; may repeat; default 64");
+  counts("--batch", bench.batches, 1, maxBatch,
+         "Sequences generated at once; may repeat; default 1");
   sub->add_option("--depth", bench.depth, "Positions that the context holds before each test")
       ->transform(wholeNumber(0, maxCount));
   sub->add_option("--repeat", bench.repeat, "Runs of each test; the median counts")

@@ -210,6 +210,7 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--seed x", "--seed");
   expectUsageError("--lookup -1", "--lookup");
   expectUsageError("bench --repeat 0", "--repeat");
+  expectUsageError("bench --batch 1025", "'1025' is not a whole number from 1 to 1024");
   expectUsageError("bench --peak-gb 0", "--peak-gb");
   expectUsageError("bench --peak-gflop x", "--peak-gflop");
   expectUsageError("feed --prefill-chunk 0", "--prefill-chunk");
@@ -217,7 +218,7 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
 }
 
 TEST_F(LauncherTest, RefusesWrongInput) {
-  expectError(run("--tokens 1,32"), "token 32 is not in the vocabulary (0 to 31)");
+  expectError(run("--tokens 1,32"), "token 32 is not in the model's vocabulary (0 to 31)");
   expectError(run("--tokens 31 -n 1"), "not finite");
   expectError(run("-p hello"), "has no tokenizer, give ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
@@ -387,7 +388,7 @@ TEST_F(LauncherTest, FeedRefusesWhatItCannotFeed) {
   expectError(feed("\n"), "fewer than three words");
   expectError(feed("0 0 x\n"), "'x' is no number that can be fed");
   expectError(feed("0 0 -1\n"), "'-1' is no number that can be fed");
-  expectError(feed("0 0 32\n"), "token 32 is not in the vocabulary");
+  expectError(feed("0 0 32\n"), "token 32 is not in the model's vocabulary");
   expectError(feed("1 0 3\n"), "cannot go back to 1 positions of 0");
   expectError(shell("printf '0 0 1\n' | " + program + " feed >/dev/full"),
               "cannot write to the standard output");
