@@ -5,6 +5,7 @@ A variant changes the parts of a Folder before it is written, or, with `after`, 
 import json
 import os
 import shutil
+import struct
 
 VARIANTS = []
 
@@ -157,6 +158,12 @@ def untied_head_missing(folder):
     folder.config["tie_word_embeddings"] = False
 
 
+@variant('holds NaN or infinity in "model.layers.1.mlp.up_proj.weight"')
+def weight_infinite(folder):
+    start, _ = folder.header["model.layers.1.mlp.up_proj.weight"]["data_offsets"]
+    folder.data = folder.data[:start] + struct.pack("<f", float("inf")) + folder.data[start + 4:]
+
+
 # --- shards ----------------------------------------------------------------------------------------------------
 
 
@@ -216,6 +223,11 @@ def config_infinite(folder):
 @variant("out of range")
 def config_number_too_large(folder):
     folder.config_text = json.dumps(folder.config).replace("10000.0", "1e999").encode()
+
+
+@variant("a NUL byte")
+def config_behind_a_nul_byte(folder):
+    folder.config_text = json.dumps(folder.config).encode() + b"\0"
 
 
 @variant("hidden_size")
