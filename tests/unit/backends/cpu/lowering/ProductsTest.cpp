@@ -1,0 +1,150 @@
+//===- ProductsTest.cpp - products with weights, tables of tokens ----------===//
+
+#include "tests/unit/backends/cpu/lowering/Formats.h"
+
+using namespace mica;
+using namespace mica::test;
+
+namespace {
+
+/// What a product adds to its sums.
+struct Epilogue {
+  const char *name, *operands;
+};
+constexpr Epilogue kPlain = {"plain", ""},
+                   kEpilogues[] = {
+                       {"bias", "bias(%b : tensor<{N}xf32>)"},
+                       {"residual", "residual(%r : tensor<?x{N}xf32>)"},
+                       {"both", "bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>)"}};
+
+/// One column, less than a vector, a whole block of 64, one less and one more, several blocks;
+/// depths likewise, even and odd.
+constexpr int kColumns[] = {1, 17, 63, 64, 65, 130}, kDepths[] = {1, 7, 32, 33, 127};
+
+KernelCase linear(const Format &format, const Epilogue &epilogue, int n, int k,
+                  const char *kernel) {
+  Words words = {{"epilogue", epilogue.name}, {"operands", epilogue.operands}, {"kernel", kernel}};
+  llvm::append_range(words, wordsOf(format));
+  words.emplace_back("K", k);
+  words.emplace_back("N", n);
+  return makeCase("linear_{format}_{epilogue}_{kernel}_{N}x{K}", R"(
+  mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
+  mica.weight @{name}.b : tensor<{N}xf32>
+  func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{N}x{K}x{weight}>
+    %b = mica.get_weight @{name}.b : tensor<{N}xf32>
+    %y = mica.linear %x, %w {operands} kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+                  words, format.tolerance);
+}
+
+TEST_P(KernelTest, LinearOfAllShapes) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats)
+    for (int n : kColumns)
+      for (int k : kDepths)
+        cases.push_back(linear(format, kPlain, n, k, "generated"));
+  check(cases);
+}
+
+TEST_P(KernelTest, LinearWithBiasAndResidual) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats)
+    for (const Epilogue &epilogue : kEpilogues)
+      for (int n : kColumns)
+        cases.push_back(linear(format, epilogue, n, 33, "generated"));
+  check(cases);
+}
+
+/// What generated kernels add to a product by oneDNN, where that is fast.
+TEST_P(KernelTest, EpilogueOfALibraryProduct) {
+  cpu::TargetDescription native = llvm::cantFail(cpu::describeTarget("native"));
+  if (native.vectorBits < 512)
+    GTEST_SKIP() << "oneDNN's blocked layouts want AVX-512";
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats) {
+    if (!native.avx512Bf16 && llvm::StringRef(format.weight) != "f32")
+      continue;
+    for (const Epilogue &epilogue : kEpilogues) {
+      cases.push_back(linear(format, epilogue, 65, 33, "onednn"));
+      cases.back().tolerance = 1e-5;
+      cases.back().exactRows = false;
+    }
+  }
+  check(cases);
+}
+
+KernelCase gatedLinear(const Format &format, const char *activation, int n, int k,
+                       const char *result) {
+  Words words = wordsOf(format);
+  llvm::append_range(words, Words{{"activation", activation},
+                                  {"result", result},
+                                  {"both", 2 * roundUp(n, kBlockColumns)},
+                                  {"N", n},
+                                  {"K", k}});
+  return makeCase("gated_{format}_{activation}_{result}_{N}x{K}", R"(
+  mica.weight @{name}.w from ["{name}.g", "{name}.u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
+  func.func @{name}({take}) -> tensor<?x{N}x{result}> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{both}x{K}x{weight}>
+    %y = mica.gated_linear %x, %w {activation} : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}x{result}>
+    return %y : tensor<?x{N}x{result}>
+  })",
+                  words, 2 * format.tolerance);
+}
+
+TEST_P(KernelTest, GatedLinear) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats) {
+    for (int n : kColumns)
+      cases.push_back(gatedLinear(format, "silu", n, 33, format.argument));
+    for (const char *activation : {"silu", "gelu", "gelu_tanh", "relu"})
+      cases.push_back(gatedLinear(format, activation, 67, 7, "f32"));
+  }
+  check(cases);
+}
+
+/// A table that is multiplied by as well is packed; one that is not stands row by row.
+TEST_P(KernelTest, TablesOfTokens) {
+  std::vector<KernelCase> cases;
+  const char *embedding = R"(
+  mica.weight @{name}.w : tensor<{V}x{K}x{weight}>
+  func.func @{name}(%tokens: tensor<?xi32> {test.below = {V} : i64}) -> tensor<?x{K}xf32> {
+    %w = mica.get_weight @{name}.w : tensor<{V}x{K}x{weight}>
+    %y = mica.embedding %tokens, %w : tensor<?xi32>, tensor<{V}x{K}x{weight}> -> tensor<?x{K}xf32>
+    return %y : tensor<?x{K}xf32>
+  })";
+  const char *head = R"(
+  func.func @{name}({take}) -> tensor<?x{V}xf32> {
+    {cast}
+    %w = mica.get_weight @tied_{format}.w : tensor<{V}x{K}x{weight}>
+    %y = mica.lm_head %x, %w : tensor<?x{K}x{rows}>, tensor<{V}x{K}x{weight}> -> tensor<?x{V}xf32>
+    return %y : tensor<?x{V}xf32>
+  })";
+  for (const Format &format : kFormats) {
+    Words words = wordsOf(format);
+    words.emplace_back("V", 97);
+    words.emplace_back("K", 33);
+    cases.push_back(makeCase("untied_{format}", embedding, words, 0));
+    cases.push_back(makeCase("tied_{format}", embedding, words, 0));
+    cases.push_back(makeCase("lm_head_{format}", head, words, format.tolerance));
+  }
+  check(cases);
+}
+
+/// The rows of a product, and what it is added to, may be columns of a wider one.
+TEST_P(KernelTest, LinearOfColumns) {
+  check(makeCase("columns", R"(
+  mica.weight @w : tensor<65x33xf32>
+  func.func @{name}(%x: tensor<?x98xf32>) -> tensor<?x65xf32> {
+    %w = mica.get_weight @w : tensor<65x33xf32>
+    %a, %b = mica.split %x : tensor<?x98xf32> -> tensor<?x65xf32>, tensor<?x33xf32>
+    %y = mica.linear %b, %w residual(%a : tensor<?x65xf32>) : tensor<?x33xf32>, tensor<65x33xf32> -> tensor<?x65xf32>
+    return %y : tensor<?x65xf32>
+  })",
+                 {}));
+}
+
+} // namespace
