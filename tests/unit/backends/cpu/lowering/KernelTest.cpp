@@ -25,7 +25,7 @@ std::string fill(std::string text, const Words &words) {
   return text;
 }
 
-KernelCase makeCase(std::string name, std::string text, const Words &words, double tolerance) {
+KernelCase makeCase(std::string name, std::string text, const Words &words, Tolerance tolerance) {
   name = fill(std::move(name), words);
   text = fill(fill(std::move(text), {{"name", name}}), words);
   return {std::move(name), std::move(text), tolerance};
@@ -40,7 +40,7 @@ static double ulpOf(float value) {
 
 /// Names the element that is furthest off, if one is further off than allowed.
 static std::string findDifference(const interp::Value &actual, const interp::Value &expected,
-                                  double tolerance) {
+                                  const Tolerance &tolerance) {
   interp::Value a = actual.flattened(), b = expected.flattened();
   const interp::Tensor &as = *a.getTensor(), &bs = *b.getTensor();
   std::string text;
@@ -51,12 +51,13 @@ static std::string findDifference(const interp::Value &actual, const interp::Val
     os << "the integers differ";
   if (!text.empty() || !as.isFloat())
     return text;
-  double largest = 0, worst = 0;
+  double largest = tolerance.size, worst = 0, squares = 0;
   for (float value : bs.floats)
     largest = std::max(largest, std::abs(double(value)));
   for (auto [index, x, y] : llvm::enumerate(as.floats, bs.floats)) {
-    double off = std::abs(double(x) - double(y)),
-           allowed = tolerance * largest + (bs.elementType.isF32() ? 0 : ulpOf(y));
+    double off = std::abs(double(x) - double(y)), ulp = bs.elementType.isF32() ? 0 : ulpOf(y),
+           allowed = tolerance.most * largest + ulp, beyond = std::max(off - ulp, 0.0);
+    squares += beyond * beyond;
     // Not a number compares as false.
     if (off <= allowed || (off - allowed <= worst && !text.empty()))
       continue;
@@ -66,6 +67,10 @@ static std::string findDifference(const interp::Value &actual, const interp::Val
        << llvm::format("%.9g", y) << ", off by "
        << llvm::format("%.3g of %.3g allowed", off / largest, allowed / largest);
   }
+  double usual = std::sqrt(squares / double(bs.floats.size()));
+  if (text.empty() && usual > tolerance.usual * largest)
+    os << "elements are off by "
+       << llvm::format("%.3g of %.3g allowed on average", usual / largest, tolerance.usual);
   return text;
 }
 
@@ -105,6 +110,8 @@ void KernelTest::check(ArrayRef<KernelCase> cases) {
     if (row.exactRows)
       checkCutsOfRows(row);
     checkCutsOfTasks(row);
+    if (!row.sameAs.empty())
+      checkSameAs(row);
   }
 }
 
@@ -164,6 +171,16 @@ void KernelTest::checkCutsOfTasks(const KernelCase &row) {
     EXPECT_TRUE(areSame(run(row, arguments), expected)) << "tasks cut: " << name;
   }
   setTaskCut(inOnePart());
+}
+
+void KernelTest::checkSameAs(const KernelCase &row) {
+  for (int64_t rows : {1, 17}) {
+    SmallVector<interp::Value> arguments = randomArguments(module->getFunction(row.sameAs), rows);
+    KernelCase other = row;
+    other.name = row.sameAs;
+    EXPECT_TRUE(areSame(run(row, arguments), run(other, arguments)))
+        << "differs from " << row.sameAs << " at " << rows << " rows";
+  }
 }
 
 /// The widest instructions that this machine has, and the least that programs need.

@@ -8,15 +8,30 @@
 
 namespace mica::test {
 
+/// How far |a - b| may be from zero, in parts of the largest |b|. Where a result is bf16, one unit
+/// in the last place of the element is allowed besides.
+struct Tolerance {
+  /// Sums, products and functions of f32: a few dozen roundings of 2^-24 each, of which about the
+  /// root of their number remains.
+  Tolerance() : Tolerance(2e-6) {}
+  Tolerance(double most) : Tolerance(most, most) {}
+  Tolerance(double most, double usual, double size = 0) : most(most), usual(usual), size(size) {}
+
+  double most;  ///< for each element
+  double usual; ///< for the root mean square of all elements
+  double size;  ///< about how large results are, for when all of them happen to be small
+};
+
 /// One function of a table.
 struct KernelCase {
   std::string name; ///< of the function
   std::string text; ///< the function and its weights; see Arguments.h for their attributes
-  /// Largest |a - b| in parts of the largest |b|. Where a result is bf16, one unit in the last
-  /// place of the element is allowed besides.
-  double tolerance = 2e-6;
+  Tolerance tolerance;
   /// Whether every row is computed by itself, so that no bit depends on how rows are cut.
   bool exactRows = true;
+  /// A function before this one in the table that takes and gives the same, to the last bit; or
+  /// empty.
+  std::string sameAs;
 };
 
 /// Something that stands for a key in a text.
@@ -37,7 +52,7 @@ std::string fill(std::string text, const Words &words);
 /// A case of a table: `{name}` in the text stands for the case's name, whose own keys are filled
 /// first.
 KernelCase makeCase(std::string name, std::string text, const Words &words,
-                    double tolerance = KernelCase().tolerance);
+                    Tolerance tolerance = {});
 
 /// The body of every test here; the parameter is the target's name.
 class KernelTest : public testing::TestWithParam<std::string> {
@@ -51,6 +66,7 @@ private:
   void checkNumbers(const KernelCase &row);
   void checkCutsOfRows(const KernelCase &row);
   void checkCutsOfTasks(const KernelCase &row);
+  void checkSameAs(const KernelCase &row);
   llvm::SmallVector<interp::Value> run(const KernelCase &row,
                                        llvm::ArrayRef<interp::Value> arguments);
 

@@ -36,8 +36,15 @@ GuardedMemory::~GuardedMemory() {
     munmap(mapping, mapped);
 }
 
-bool GuardedMemory::isIntactBefore() const {
-  return std::all_of(mapping, start, [](uint8_t byte) { return byte == 0xff; });
+bool GuardedMemory::isIntactAround() const {
+  auto isUntouched = [](uint8_t byte) { return byte == 0xff; };
+  return std::all_of(mapping, start, isUntouched) &&
+         std::all_of(start + size, mapping + mapped - kPage, isUntouched);
+}
+
+void GuardedMemory::protect() {
+  if (mprotect(mapping, mapped - kPage, PROT_READ))
+    llvm::report_fatal_error("a test's buffer cannot be protected");
 }
 
 static size_t sizeOf(Type elementType) { return elementType.getIntOrFloatBitWidth() / 8; }

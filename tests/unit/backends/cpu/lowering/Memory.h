@@ -18,8 +18,11 @@ public:
 
   llvm::MutableArrayRef<uint8_t> bytes() const { return {start, size}; }
   uint8_t *data() const { return start; }
-  /// Whether nothing was written into the rest of the first page.
-  bool isIntactBefore() const;
+  /// Whether nothing was written into the rest of the first page and into what fills the last
+  /// bytes up to the alignment.
+  bool isIntactAround() const;
+  /// From now on a write faults.
+  void protect();
 
 private:
   uint8_t *mapping, *start;
