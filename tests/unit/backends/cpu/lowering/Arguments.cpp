@@ -4,6 +4,8 @@
 
 #include "tests/unit/backends/cpu/lowering/Checkpoint.h"
 
+#include "llvm/ADT/bit.h"
+
 using namespace mlir;
 
 namespace mica::test {
@@ -11,9 +13,9 @@ namespace mica::test {
 namespace {
 
 /// Positions already in the cache, one number per sequence: none, some, nearly a block of 64, many.
-constexpr int64_t kDepths[] = {0, 200, 62, 7};
+constexpr int64_t kDepths[] = {0, 105, 62, 7};
 /// A multiple of all blocks of positions, enough for the deepest sequence and a few dozen rows.
-constexpr int64_t kPositions = 256;
+constexpr int64_t kPositions = 128;
 
 /// The rows of a batch: runs of neighbours of one sequence, as prompts have them, and single rows.
 struct RaggedBatch {
@@ -54,12 +56,19 @@ std::vector<int64_t> randomIntegers(DictionaryAttr hints, const std::string &nam
   return integers;
 }
 
+/// What all of a row is multiplied with where rows are uneven.
+float factorOf(int64_t row) {
+  constexpr float factors[] = {1, 0.5f, 0.25f, 0};
+  return factors[row % std::size(factors)];
+}
+
 interp::Value randomCache(KvCacheType type, const std::string &name) {
   interp::Value value = interp::Value::makeCache(type, std::size(kDepths), kPositions);
   interp::Cache &cache = *value.getCache()->cache;
   cache.data = randomNumbers(name, cache.data.size());
-  for (float &number : cache.data)
-    number = interp::roundTo(type.getElementType(), number);
+  if (type.getElementType().isBF16())
+    for (float &number : cache.data)
+      number = llvm::bit_cast<float>(llvm::bit_cast<uint32_t>(number) & 0xffff0000);
   return value;
 }
 
@@ -85,7 +94,8 @@ SmallVector<interp::Value> randomArguments(func::FuncOp function, int64_t rows) 
       tensor.ints = randomIntegers(hints, name, tensor.getNumElements(), tensor.rowSize());
     else
       for (auto [at, number] : llvm::enumerate(randomNumbers(name, tensor.getNumElements())))
-        tensor.set(at, number);
+        tensor.set(
+            at, number * (hints.contains("test.uneven") ? factorOf(at / tensor.rowSize()) : 1.0f));
     arguments.push_back(std::move(tensor));
   }
   return arguments;

@@ -27,8 +27,8 @@ public:
   /// The results of the function: tensors, then the caches that it received.
   llvm::SmallVector<interp::Value> getResults() const;
 
-  /// Names what was written outside of the elements of arguments and results; empty where all is
-  /// well. Writing behind a buffer faults at once.
+  /// Names what was written outside of the elements of results and caches; empty where all is well.
+  /// Writing behind a buffer, or to the weights, faults at once.
   std::string findDamage() const;
 
 private:
@@ -39,8 +39,9 @@ private:
     llvm::SmallVector<int64_t> shape;
     std::vector<int64_t> descriptor;
     std::string name;
-    interp::Value cache; ///< what the memory of a cache was filled with
-    KvCacheType type;    ///< of a cache, else null
+    std::vector<uint8_t> given; ///< what the memory of an argument was filled with
+    interp::Value cache;        ///< what the memory of a cache was filled with
+    KvCacheType type;           ///< of a cache, else null
   };
 
   KernelCall(const LoadedModel &model, size_t descriptors);

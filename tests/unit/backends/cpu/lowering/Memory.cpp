@@ -53,23 +53,35 @@ size_t bytesOf(Type elementType, ArrayRef<int64_t> shape) {
   return ShapedType::getNumElements(shape) * sizeOf(elementType);
 }
 
-/// A float of `type` at element `index`; exact, because the interpreter's floats are rounded.
-static void storeFloat(float value, Type type, uint8_t *bytes, int64_t index) {
-  uint32_t bits = llvm::bit_cast<uint32_t>(value);
-  if (type.isBF16())
-    bits >>= 16;
-  std::memcpy(bytes + index * sizeOf(type), &bits, sizeOf(type));
-}
+namespace {
+/// Floats of f32 or bf16 in memory. Exact, because the interpreter's floats are rounded.
+class Floats {
+public:
+  Floats(Type type, const uint8_t *bytes) : size(sizeOf(type)), bytes(bytes) {}
 
-static float loadFloat(Type type, const uint8_t *bytes, int64_t index) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, bytes + index * sizeOf(type), sizeOf(type));
-  return llvm::bit_cast<float>(type.isBF16() ? bits << 16 : bits);
-}
+  float load(int64_t index) const {
+    uint32_t bits = 0;
+    std::memcpy(&bits, bytes + index * size, size);
+    return llvm::bit_cast<float>(size == 2 ? bits << 16 : bits);
+  }
+
+  void store(int64_t index, float value) const {
+    uint32_t bits = llvm::bit_cast<uint32_t>(value);
+    if (size == 2)
+      bits >>= 16;
+    std::memcpy(const_cast<uint8_t *>(bytes) + index * size, &bits, size);
+  }
+
+private:
+  size_t size;
+  const uint8_t *bytes;
+};
+} // namespace
 
 void storeTensor(const interp::Tensor &tensor, MutableArrayRef<uint8_t> bytes) {
+  Floats floats(tensor.elementType, bytes.data());
   for (auto [index, value] : llvm::enumerate(tensor.floats))
-    storeFloat(value, tensor.elementType, bytes.data(), index);
+    floats.store(index, value);
   for (auto [index, value] : llvm::enumerate(tensor.ints)) {
     auto narrow = static_cast<int32_t>(value);
     std::memcpy(bytes.data() + index * sizeof(narrow), &narrow, sizeof(narrow));
@@ -78,8 +90,9 @@ void storeTensor(const interp::Tensor &tensor, MutableArrayRef<uint8_t> bytes) {
 
 interp::Tensor loadTensor(Type elementType, ArrayRef<int64_t> shape, ArrayRef<uint8_t> bytes) {
   interp::Tensor tensor = interp::Tensor::zeros(elementType, shape);
+  Floats floats(elementType, bytes.data());
   for (auto [index, value] : llvm::enumerate(tensor.floats))
-    value = loadFloat(elementType, bytes.data(), index);
+    value = floats.load(index);
   for (auto [index, value] : llvm::enumerate(tensor.ints)) {
     int32_t narrow;
     std::memcpy(&narrow, bytes.data() + index * sizeof(narrow), sizeof(narrow));
@@ -103,29 +116,33 @@ static void eachElement(const interp::Cache &cache, KvCacheType type, Visit visi
           headDim = type.getHeadDim(), padded = roundUp(headDim, kHeadDimUnit);
   bool keys = layout.getKind() == KvKind::Keys;
   int64_t blocks = cache.positions / block, logical = 0;
+  // Where the elements of a head stand, without its position.
+  std::vector<int64_t> places(headDim);
+  for (int64_t d = 0; d < headDim; ++d)
+    places[d] = keys ? d / depth * block * depth + d % depth : d * depth;
   for (int64_t part = 0; part < type.getLayers() * cache.batch; ++part)
     for (int64_t position = 0; position < cache.positions; ++position)
       for (int64_t head = 0; head < heads; ++head) {
         int64_t number = (part * heads + head) * blocks + position / block,
-                inBlock = position % block;
-        for (int64_t d = 0; d < headDim; ++d) {
-          int64_t place = keys ? (d / depth * block + inBlock) * depth + d % depth
-                               : (inBlock / depth * padded + d) * depth + inBlock % depth;
-          visit(logical++, number * block * padded + place);
-        }
+                inBlock = position % block,
+                start = keys ? inBlock * depth : inBlock / depth * padded * depth + inBlock % depth;
+        for (int64_t place : places)
+          visit(logical++, number * block * padded + start + place);
       }
 }
 
 void storeCache(const interp::Cache &cache, KvCacheType type, MutableArrayRef<uint8_t> bytes) {
   std::memset(bytes.data(), 0, bytes.size());
+  Floats floats(type.getElementType(), bytes.data());
   eachElement(cache, type, [&](int64_t logical, int64_t physical) {
-    storeFloat(cache.data[logical], type.getElementType(), bytes.data(), physical);
+    floats.store(physical, cache.data[logical]);
   });
 }
 
 void loadCache(interp::Cache &cache, KvCacheType type, ArrayRef<uint8_t> bytes) {
+  Floats floats(type.getElementType(), bytes.data());
   eachElement(cache, type, [&](int64_t logical, int64_t physical) {
-    cache.data[logical] = loadFloat(type.getElementType(), bytes.data(), physical);
+    cache.data[logical] = floats.load(physical);
   });
 }
 

@@ -17,9 +17,13 @@ constexpr Epilogue kPlain = {"plain", ""},
                        {"residual", "residual(%r : tensor<?x{N}xf32>)"},
                        {"both", "bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>)"}};
 
-/// One column, less than a vector, a whole block of 64, one less and one more, several blocks;
-/// depths likewise, even and odd.
-constexpr int kColumns[] = {1, 17, 63, 64, 65, 130}, kDepths[] = {1, 7, 32, 33, 127};
+/// Columns and depths. Of columns: one, less than a vector, a whole block of 64, one less and one
+/// more, several blocks. Of depths likewise, even and odd: a group of 32 integers, less, more, and
+/// several.
+struct Shape {
+  int n, k;
+};
+constexpr Shape kShapes[] = {{1, 33}, {17, 1}, {63, 7}, {64, 127}, {65, 64}, {130, 32}};
 
 KernelCase linear(const Format &format, const Epilogue &epilogue, int n, int k,
                   const char *kernel) {
@@ -37,15 +41,14 @@ KernelCase linear(const Format &format, const Epilogue &epilogue, int n, int k,
     %y = mica.linear %x, %w {operands} kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
     return %y : tensor<?x{N}xf32>
   })",
-                  words, format.tolerance);
+                  words, toleranceOfProduct(k));
 }
 
 TEST_P(KernelTest, LinearOfAllShapes) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
-    for (int n : kColumns)
-      for (int k : kDepths)
-        cases.push_back(linear(format, kPlain, n, k, "generated"));
+    for (Shape shape : kShapes)
+      cases.push_back(linear(format, kPlain, shape.n, shape.k, "generated"));
   check(cases);
 }
 
@@ -53,8 +56,9 @@ TEST_P(KernelTest, LinearWithBiasAndResidual) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
     for (const Epilogue &epilogue : kEpilogues)
-      for (int n : kColumns)
-        cases.push_back(linear(format, epilogue, n, 33, "generated"));
+      for (int n : {17, 130})
+        if (n == 130 || !format.hasIntegers())
+          cases.push_back(linear(format, epilogue, n, 33, "generated"));
   check(cases);
 }
 
@@ -65,11 +69,12 @@ TEST_P(KernelTest, EpilogueOfALibraryProduct) {
     GTEST_SKIP() << "oneDNN's blocked layouts want AVX-512";
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats) {
-    if (!native.avx512Bf16 && llvm::StringRef(format.weight) != "f32")
+    bool isF32 = llvm::StringRef(format.weight) == "f32";
+    if (format.hasIntegers() || (!native.avx512Bf16 && !isF32))
       continue;
     for (const Epilogue &epilogue : kEpilogues) {
       cases.push_back(linear(format, epilogue, 65, 33, "onednn"));
-      cases.back().tolerance = 1e-5;
+      cases.back().tolerance.most = 1e-5;
       cases.back().exactRows = false;
     }
   }
@@ -92,16 +97,16 @@ KernelCase gatedLinear(const Format &format, const char *activation, int n, int 
     %y = mica.gated_linear %x, %w {activation} : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}x{result}>
     return %y : tensor<?x{N}x{result}>
   })",
-                  words, 2 * format.tolerance);
+                  words, toleranceOfGatedProduct(k));
 }
 
 TEST_P(KernelTest, GatedLinear) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats) {
-    for (int n : kColumns)
-      cases.push_back(gatedLinear(format, "silu", n, 33, format.argument));
-    for (const char *activation : {"silu", "gelu", "gelu_tanh", "relu"})
-      cases.push_back(gatedLinear(format, activation, 67, 7, "f32"));
+    cases.push_back(gatedLinear(format, "silu", 1, 33, format.argument));
+    cases.push_back(gatedLinear(format, "gelu", 64, 127, "f32"));
+    cases.push_back(gatedLinear(format, "gelu_tanh", 67, 7, "f32"));
+    cases.push_back(gatedLinear(format, "relu", 130, 32, "f32"));
   }
   check(cases);
 }
@@ -127,24 +132,29 @@ TEST_P(KernelTest, TablesOfTokens) {
     Words words = wordsOf(format);
     words.emplace_back("V", 97);
     words.emplace_back("K", 33);
+    // Tables keep 8 bits.
+    if (llvm::StringRef(format.name) == "int4")
+      continue;
     cases.push_back(makeCase("untied_{format}", embedding, words, 0));
     cases.push_back(makeCase("tied_{format}", embedding, words, 0));
-    cases.push_back(makeCase("lm_head_{format}", head, words, format.tolerance));
+    cases.push_back(makeCase("lm_head_{format}", head, words, toleranceOfProduct(33)));
   }
   check(cases);
 }
 
-/// The rows of a product, and what it is added to, may be columns of a wider one.
+/// The rows of a product, and what it is added to, may be columns of a wider one. The function has
+/// the name of the one that every program has: nobody may take one for the other.
 TEST_P(KernelTest, LinearOfColumns) {
-  check(makeCase("columns", R"(
+  check(makeCase("main", R"(
   mica.weight @w : tensor<65x33xf32>
   func.func @{name}(%x: tensor<?x98xf32>) -> tensor<?x65xf32> {
     %w = mica.get_weight @w : tensor<65x33xf32>
-    %a, %b = mica.split %x : tensor<?x98xf32> -> tensor<?x65xf32>, tensor<?x33xf32>
+    %c = mica.add %x, %x : tensor<?x98xf32>
+    %a, %b = mica.split %c : tensor<?x98xf32> -> tensor<?x65xf32>, tensor<?x33xf32>
     %y = mica.linear %b, %w residual(%a : tensor<?x65xf32>) : tensor<?x33xf32>, tensor<65x33xf32> -> tensor<?x65xf32>
     return %y : tensor<?x65xf32>
   })",
-                 {}));
+                 {}, toleranceOfProduct(33)));
 }
 
 } // namespace

@@ -49,7 +49,9 @@ TEST_P(KernelTest, RmsNorm) {
                {"f32_offset", "f32", "f32", "eps(0.3) gain_offset(1.0)"},
                {"f32_to_bf16", "f32", "bf16", "eps(1.0e-05) rounding(after_gain)"},
                {"bf16_before", "bf16", "bf16", "eps(1.0e-05) rounding(before_gain)"},
-               {"bf16_after", "bf16", "bf16", "eps(0.3) rounding(after_gain) gain_offset(1.0)"}}));
+               {"bf16_after", "bf16", "bf16", "eps(0.3) rounding(after_gain) gain_offset(1.0)"},
+               {"bf16_before_to_f32", "bf16", "f32", "eps(1.0e-05) rounding(before_gain)"},
+               {"bf16_after_to_f32", "bf16", "f32", "eps(0.3) rounding(after_gain)"}}));
 }
 
 TEST_P(KernelTest, LayerNorm) {
