@@ -1,4 +1,4 @@
-//===- IntegersTest.cpp - rows of integers, and products by oneDNN ---------===//
+//===- IntegersTest.cpp - rows of integers -----------------------------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 
@@ -36,7 +36,7 @@ constexpr Maker kMakers[] = {
     %q = mica.layernorm %x, %g bias(%b : tensor<{K}xf32>) eps(1.0e-03)
         : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x!mica.int8>)",
      false},
-    {"glu", "%q = mica.glu %x gelu : tensor<?x{given}xf32> -> tensor<?x{K}x!mica.int8>", false}};
+};
 
 /// Every kernel that writes rows of integers, and both that read them: integers, sums of groups and
 /// scales.
@@ -85,69 +85,6 @@ TEST_P(KernelTest, IntegersOfNarrowRows) {
   })",
                              words, toleranceOfProduct(47)));
   }
-  check(cases);
-}
-
-/// Part of a panel of 1024 columns, one and a part, two and a part.
-constexpr int kColumns[] = {65, 1090, 2100};
-
-/// Sums of integers by oneDNN end as those of a generated kernel do.
-TEST_P(KernelTest, IntegerLinearByALibrary) {
-  std::vector<KernelCase> cases;
-  for (const Format &format : integerFormats())
-    for (int n : kColumns)
-      for (const char *kernel : {"generated", "onednn"}) {
-        Words words = {{"kernel", kernel}};
-        llvm::append_range(words, wordsOf(format));
-        words.emplace_back("K", 70);
-        words.emplace_back("N", n);
-        bool plain = n == 65;
-        words.emplace_back(
-            "operands", plain ? "" : "bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>)");
-        words.emplace_back("N", n);
-        bool first = llvm::StringRef(kernel) == "generated";
-        std::string weights = R"(
-  mica.weight @library_{format}_{N}.w : tensor<{N}x{K}x{weight}>
-  mica.weight @library_{format}_{N}.b : tensor<{N}xf32>)";
-        cases.push_back(makeCase("library_{kernel}_{format}_{N}", (first ? weights : "") + R"(
-  func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @library_{format}_{N}.w : tensor<{N}x{K}x{weight}>
-    %b = mica.get_weight @library_{format}_{N}.b : tensor<{N}xf32>
-    %y = mica.linear %x, %w {operands} kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
-    return %y : tensor<?x{N}xf32>
-  })",
-                                 words, toleranceOfProduct(70)));
-        if (!first)
-          cases.back().sameAs = cases[cases.size() - 2].name;
-      }
-  check(cases);
-}
-
-TEST_P(KernelTest, IntegerGatedLinearByALibrary) {
-  std::vector<KernelCase> cases;
-  for (const Format &format : integerFormats())
-    for (auto [inner, activation] :
-         {std::pair(33, "silu"), std::pair(520, "gelu"), std::pair(1100, "gelu_tanh")})
-      for (const char *kernel : {"generated", "onednn"}) {
-        Words words = {{"kernel", kernel}, {"activation", activation}};
-        llvm::append_range(words, wordsOf(format));
-        llvm::append_range(
-            words, Words{{"K", 33}, {"both", 2 * roundUp(inner, kBlockColumns)}, {"N", inner}});
-        bool first = llvm::StringRef(kernel) == "generated";
-        std::string weight = R"(
-  mica.weight @both_{format}_{N}.w from ["{name}.g", "{name}.u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>)";
-        cases.push_back(makeCase("gated_{kernel}_{format}_{N}", (first ? weight : "") + R"(
-  func.func @{name}({take}) -> tensor<?x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @both_{format}_{N}.w : tensor<{both}x{K}x{weight}>
-    %y = mica.gated_linear %x, %w {activation} kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}xf32>
-    return %y : tensor<?x{N}xf32>
-  })",
-                                 words, toleranceOfGatedProduct(33)));
-        if (!first)
-          cases.back().sameAs = cases[cases.size() - 2].name;
-      }
   check(cases);
 }
 

@@ -159,7 +159,6 @@ llvm::Error KernelModule::reachKernels() {
     SelectKernelsOptions generated;
     generated.onednnF32 = generated.onednnBf16 = generated.onednnInt8 = false;
     pm.addNestedPass<func::FuncOp>(createSelectKernels(generated));
-    pm.addNestedPass<func::FuncOp>(createDecomposeGatedLinear());
     pm.addPass(createAssignLayouts());
     return llvm::Error::success();
   });
@@ -271,9 +270,7 @@ llvm::Error KernelModule::reachCode(const cpu::TargetDescription &target) {
         return cpu::stagesFor(target).buildPipeline(pm, Stage::Loops, Stage::Llvm, {});
       }))
     return error;
-  printf("T passes done %.2f\n", double(clock()) / CLOCKS_PER_SEC);
   auto shared = makeSharedObject(*module, target);
-  printf("T shared done %.2f\n", double(clock()) / CLOCKS_PER_SEC);
   if (!shared)
     return shared.takeError();
   model = std::make_unique<LoadedModel>(*shared);

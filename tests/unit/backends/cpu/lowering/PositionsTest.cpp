@@ -149,13 +149,13 @@ KernelCase attention(const Precision &precision, Heads heads, const char *name,
                      const char *options) {
   return makeCase("attention_{type}_{what}_{H}_{G}_{D}", R"(
   func.func @{name}(%q: tensor<?x{H}x{D}x{type}>, %s: tensor<?xi32> {test.sequences}, %p: tensor<?xi32> {test.positions},
-      %kc: {cache}, %vc: {cache}) -> tensor<?x{H}x{D}x{type}> {
+      %kc: {cache}, %vc: {cache}) -> (tensor<?x{H}x{D}x{type}>, {cache}, {cache}) {
     %layer = arith.constant 1 : index
     %kr = mica.kv_read %kc[%layer] : {cache} -> {read}
     %vr = mica.kv_read %vc[%layer] : {cache} -> {read}
     %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal {options}
         : tensor<?x{H}x{D}x{type}>, {read}, {read} -> tensor<?x{H}x{D}x{type}>
-    return %y : tensor<?x{H}x{D}x{type}>
+    return %y, %kc, %vc : tensor<?x{H}x{D}x{type}>, {cache}, {cache}
   })",
                   {{"cache", "!mica.kv_cache<2 x {G} x {D} x {type}>"},
                    {"read", "tensor<?x?x{G}x{D}x{type}>"},

@@ -95,23 +95,6 @@ TEST_P(KernelTest, Cast) {
   check(cases);
 }
 
-TEST_P(KernelTest, Glu) {
-  std::vector<KernelCase> cases;
-  for (const char *activation : {"silu", "gelu", "gelu_tanh", "relu"})
-    for (const char *result : {"f32", "bf16"})
-      for (int inner : {1, 17, 64, 130})
-        cases.push_back(makeCase("glu_{activation}_{result}_{N}", R"(
-  func.func @{name}(%x: tensor<?x{both}xf32>) -> tensor<?x{N}x{result}> {
-    %y = mica.glu %x {activation} : tensor<?x{both}xf32> -> tensor<?x{N}x{result}>
-    return %y : tensor<?x{N}x{result}>
-  })",
-                                 {{"both", 2 * roundUp(inner, kBlockColumns)},
-                                  {"N", inner},
-                                  {"result", result},
-                                  {"activation", activation}}));
-  check(cases);
-}
-
 TEST_P(KernelTest, SelectRows) {
   std::vector<KernelCase> cases;
   for (const char *type : {"f32", "bf16"})
