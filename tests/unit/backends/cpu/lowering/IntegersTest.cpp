@@ -19,18 +19,19 @@ std::vector<Format> integerFormats() {
 /// rest behind those.
 constexpr int kDepths[] = {17, 47, 64, 130};
 
-/// What makes rows of integers: %q of the argument %x: tensor<?x{given}xf32>.
+/// What makes rows of integers: %q of the argument %x: tensor<?x{K}x{given}>.
 struct Maker {
-  const char *name, *text;
+  const char *name, *given, *text;
   bool isExact; ///< whether the numbers that are rounded are those of the interpreter
 };
 constexpr Maker kMakers[] = {
-    {"cast", "%q = mica.cast %x : tensor<?x{K}xf32> to tensor<?x{K}x!mica.int8>", true},
-    {"rmsnorm", R"(
+    {"cast", "f32", "%q = mica.cast %x : tensor<?x{K}xf32> to tensor<?x{K}x!mica.int8>", true},
+    {"narrow", "bf16", "%q = mica.cast %x : tensor<?x{K}xbf16> to tensor<?x{K}x!mica.int8>", true},
+    {"rmsnorm", "f32", R"(
     %g = mica.get_weight @{name}.g : tensor<{K}xf32>
     %q = mica.rmsnorm %x, %g eps(1.0e-03) gain_offset(1.0) : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x!mica.int8>)",
      false},
-    {"layernorm", R"(
+    {"layernorm", "f32", R"(
     %g = mica.get_weight @{name}.g : tensor<{K}xf32>
     %b = mica.get_weight @{name}.b : tensor<{K}xf32>
     %q = mica.layernorm %x, %g bias(%b : tensor<{K}xf32>) eps(1.0e-03)
@@ -46,11 +47,9 @@ TEST_P(KernelTest, RowsOfIntegers) {
     for (const Maker &maker : kMakers)
       for (int k : kDepths) {
         Words words = wordsOf(format);
-        bool isGlu = llvm::StringRef(maker.name) == "glu";
-        llvm::append_range(words, Words{{"maker", maker.name},
-                                        {"make", maker.text},
-                                        {"given", isGlu ? 2 * roundUp(k, kBlockColumns) : k},
-                                        {"K", k}});
+        llvm::append_range(
+            words,
+            Words{{"maker", maker.name}, {"make", maker.text}, {"given", maker.given}, {"K", k}});
         // `make` has keys of its own.
         std::string name = fill("rows_{format}_{maker}_{K}", words);
         words.emplace_back("name", name);
@@ -58,7 +57,7 @@ TEST_P(KernelTest, RowsOfIntegers) {
   mica.weight @{name}.w : tensor<21x{K}x{weight}>
   mica.weight @{name}.g : tensor<{K}xf32>
   mica.weight @{name}.b : tensor<{K}xf32>
-  func.func @{name}(%x: tensor<?x{given}xf32> {test.uneven}) -> tensor<?x21xf32> {
+  func.func @{name}(%x: tensor<?x{K}x{given}> {test.uneven}) -> tensor<?x21xf32> {
     {make}
     %w = mica.get_weight @{name}.w : tensor<21x{K}x{weight}>
     %y = mica.linear %q, %w : tensor<?x{K}x!mica.int8>, tensor<21x{K}x{weight}> -> tensor<?x21xf32>
@@ -66,25 +65,6 @@ TEST_P(KernelTest, RowsOfIntegers) {
   })",
                                  words, maker.isExact ? toleranceOfProduct(k) : format.rounded));
       }
-  check(cases);
-}
-
-/// Rows that were rounded before.
-TEST_P(KernelTest, IntegersOfNarrowRows) {
-  std::vector<KernelCase> cases;
-  for (const Format &format : integerFormats()) {
-    Words words = wordsOf(format);
-    words.emplace_back("K", 47);
-    cases.push_back(makeCase("narrow_{format}", R"(
-  mica.weight @{name}.w : tensor<21x{K}x{weight}>
-  func.func @{name}(%x: tensor<?x{K}xbf16> {test.uneven}) -> tensor<?x21xf32> {
-    %q = mica.cast %x : tensor<?x{K}xbf16> to tensor<?x{K}x!mica.int8>
-    %w = mica.get_weight @{name}.w : tensor<21x{K}x{weight}>
-    %y = mica.linear %q, %w : tensor<?x{K}x!mica.int8>, tensor<21x{K}x{weight}> -> tensor<?x21xf32>
-    return %y : tensor<?x21xf32>
-  })",
-                             words, toleranceOfProduct(47)));
-  }
   check(cases);
 }
 

@@ -141,12 +141,13 @@ void KernelTest::checkNumbers(const KernelCase &row) {
 
 /// A step of all rows, and a step of the first rows followed by one of the rest, are the same.
 void KernelTest::checkCutsOfRows(const KernelCase &row) {
+  // Every number of rows up to 17 is one of both steps.
   constexpr int64_t all = 18;
   func::FuncOp function = module->getFunction(row.name);
   SmallVector<interp::Value> arguments = randomArguments(function, all),
                              expected = run(row, arguments);
   auto isCache = [](const interp::Value &value) { return value.getCache() != nullptr; };
-  for (int64_t cut = 1; cut < all; ++cut) {
+  for (int64_t cut = 1; cut <= all / 2; ++cut) {
     SmallVector<interp::Value> first = run(row, sliceRows(function, arguments, 0, cut)),
                                rest = sliceRows(function, arguments, cut, all);
     // The second step goes on with the caches of the first one.

@@ -55,6 +55,9 @@ TEST_P(KernelTest, MoeExperts) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
     for (const Experts &experts : kExperts) {
+      // Kernels of integers take long to compile: the first cases share theirs.
+      if (format.hasIntegers() && experts.columns != 33)
+        continue;
       Words words = {{"experts", experts.name},
                      {"among", experts.among},
                      {"k", experts.k},
