@@ -15,9 +15,9 @@ std::vector<Format> integerFormats() {
   return formats;
 }
 
-/// A vector and a rest, a group and a rest of less than a vector, as many as need no padding, a
-/// rest behind those.
-constexpr int kDepths[] = {17, 47, 64, 130};
+/// A group and a rest of less than a vector, as many as need no padding, a rest behind those that
+/// is a vector and one more.
+constexpr int kDepths[] = {47, 64, 145};
 
 /// What makes rows of integers: %q of the argument %x: tensor<?x{K}x{given}>.
 struct Maker {
