@@ -224,6 +224,8 @@ static void addDispatcher(ModuleOp module) {
     func::CallOp::create(builder, loc, function, arguments);
     scf::YieldOp::create(builder, loc);
     function.setPrivate();
+    // Called, as functions of a program's layers are, and so found by their names if they had any.
+    function->setAttr("passthrough", builder.getStrArrayAttr({"noinline"}));
     first += function.getNumArguments();
   }
   builder.setInsertionPointToStart(&choice.getDefaultRegion().emplaceBlock());

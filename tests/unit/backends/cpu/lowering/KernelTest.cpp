@@ -168,7 +168,7 @@ void KernelTest::checkCutsOfTasks(const KernelCase &row) {
   const std::pair<const char *, TaskCut> cuts[] = {{"two parts", inParts(2)},
                                                    {"three parts", inParts(3)},
                                                    {"one by one", oneByOne()},
-                                                   {"three threads", onPool(3)}};
+                                                   {"two threads", onPool(2)}};
   for (const auto &[name, cut] : cuts) {
     setTaskCut(cut);
     EXPECT_TRUE(areSame(run(row, arguments), expected)) << "tasks cut: " << name;

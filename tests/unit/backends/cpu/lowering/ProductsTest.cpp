@@ -23,7 +23,7 @@ constexpr Epilogue kPlain = {"plain", ""},
 struct Shape {
   int n, k;
 };
-constexpr Shape kShapes[] = {{1, 33}, {63, 7}, {64, 127}, {130, 32}, {17, 1}, {65, 64}};
+constexpr Shape kShapes[] = {{1, 33}, {64, 127}, {130, 32}, {63, 7}, {17, 1}, {65, 64}};
 
 /// All of a table or, for integers, whose kernels take long to compile, its first entries.
 template <typename T>
@@ -53,7 +53,7 @@ KernelCase linear(const Format &format, const Epilogue &epilogue, int n, int k,
 TEST_P(KernelTest, LinearOfAllShapes) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
-    for (Shape shape : some<Shape>(kShapes, format, 4))
+    for (Shape shape : some<Shape>(kShapes, format, 3))
       cases.push_back(linear(format, kPlain, shape.n, shape.k, "generated"));
   check(cases);
 }
@@ -97,7 +97,7 @@ TEST_P(KernelTest, GatedLinear) {
   for (const Format &format : kFormats)
     for (const Gated &gated : some<Gated>(kGated, format, 2))
       for (const char *result : {"f32", "bf16"})
-        if (result == format.argument || gated.n == 67)
+        if (result == format.argument || (gated.n == 67 && !format.hasIntegers()))
           cases.push_back(gatedLinear(format, gated.activation, gated.n, gated.k, result));
   check(cases);
 }
