@@ -70,7 +70,7 @@ TEST_P(KernelTest, Elementwise) {
   for (const Op &op : {Op{"silu", "%x", 1e-6}, Op{"gelu", "%x", 1e-6}, Op{"gelu_tanh", "%x", 1e-6},
                        Op{"relu", "%x", 0}, Op{"add", "%x, %z", 0}, Op{"mul", "%x, %z", 0}})
     for (const char *type : {"f32", "bf16"})
-      for (const char *shape : kShapes)
+      for (const char *shape : {"1", "130", "3x20"})
         cases.push_back(makeCase(
             "{op}_{type}_{S}", R"(
   func.func @{name}(%x: tensor<?x{S}x{type}>, %z: tensor<?x{S}x{type}>) -> tensor<?x{S}x{type}> {
