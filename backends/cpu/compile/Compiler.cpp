@@ -33,17 +33,6 @@ static Precision kvPrecision(const CompileOptions &options, Precision weights) {
   return options.kv.value_or(std::min(weights, Precision::BF16));
 }
 
-/// The graph's stages, and those that this backend adds.
-static StageTable stagesFor(const TargetDescription &target) {
-  StageTable stages = StageTable::graphStages();
-  stages.set(Stage::Loops, [&](OpPassManager &pm, const StageOptions &) {
-    buildLoopsPipeline(pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512});
-  });
-  stages.set(Stage::Llvm,
-             [&](OpPassManager &pm, const StageOptions &) { addLoopsToLlvmPasses(pm, target); });
-  return stages;
-}
-
 namespace {
 
 /// One run through the stages.
@@ -316,6 +305,17 @@ void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
   registerAllExtensions(registry);
   registry.insert<MicaDialect, exec::ExecDialect>();
   exec::registerBufferization(registry);
+}
+
+StageTable mica::cpu::stagesFor(const TargetDescription &target) {
+  StageTable stages = StageTable::graphStages();
+  stages.set(Stage::Loops, [target](OpPassManager &pm, const StageOptions &) {
+    buildLoopsPipeline(pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512});
+  });
+  stages.set(Stage::Llvm, [target](OpPassManager &pm, const StageOptions &) {
+    addLoopsToLlvmPasses(pm, target);
+  });
+  return stages;
 }
 
 StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision weights) {

@@ -143,8 +143,12 @@ public:
                             int64_t lanes = kLanes);
   /// The value of type `element` at byte `at`, in all lanes.
   mlir::Value broadcastFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element);
-  /// sums [16 x i32] + products of four neighbouring bytes, a unsigned and b signed [64 x i8].
-  mlir::Value dotBytes(mlir::Value sums, mlir::Value a, mlir::Value b);
+  /// Bytes [64 x i8] as dotBytes takes them: as they are, or the four of each lane one by one.
+  mlir::SmallVector<mlir::Value> signedBytes(mlir::Value bytes);
+  mlir::SmallVector<mlir::Value> unsignedBytes(mlir::Value bytes);
+  /// sums [16 x i32] + products of four neighbouring bytes, a unsigned and b signed.
+  mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
+                       mlir::ArrayRef<mlir::Value> b);
   /// sums [16 x i32] + a * b, both [16 x i32] of numbers that fit 16 bits.
   mlir::Value dotWords(mlir::Value sums, mlir::Value a, mlir::Value b);
   mlir::Type elementOf(mlir::Value buffer) {

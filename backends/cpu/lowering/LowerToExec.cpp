@@ -82,6 +82,18 @@ int64_t mica::cpu::bytesPerPosition(KvCacheType cache) {
   return cache.getBytesPerPosition() / cache.getLayers();
 }
 
+LogicalResult mica::cpu::checkProduct(Operation *op, Value x, Value weight) {
+  if (!isPacked(weight))
+    return op->emitOpError("multiplies by a weight without a packed layout");
+  auto isInteger = [](Value value) {
+    return isQuantized(cast<RankedTensorType>(value.getType()).getElementType());
+  };
+  if (isInteger(x) != isInteger(weight))
+    return op->emitOpError("multiplies rows and a weight of which only one are integers: rows are "
+                           "cast to !mica.int8 for quantised weights, and for no others");
+  return success();
+}
+
 SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value tasks,
                                         ValueRange inputs, ValueRange outputs,
                                         KernelLibrary::Build build, const LaunchCost &cost) {

@@ -120,3 +120,43 @@ func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.int
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<96x64x!mica.int8> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
+
+// -----
+
+#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @wide_rows_by_integers(%x: tensor<?x32xf32>, %w: tensor<64x32x!mica.int8, #int8>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{multiplies rows and a weight of which only one are integers: rows are cast to !mica.int8 for quantised weights, and for no others}}
+  // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x32xf32>, tensor<64x32x!mica.int8, #int8> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @gate_of_integers(%x: tensor<?x32xf32>, %g: tensor<4x32x!mica.int8, #int8>) -> tensor<?x1xf32> {
+  // expected-error @+2 {{multiplies rows and a weight of which only one are integers}}
+  // expected-error @+1 {{failed to legalize operation 'mica.moe_gate'}}
+  %w, %e = mica.moe_gate %x, %g softmax k(1) : tensor<?x32xf32>, tensor<4x32x!mica.int8, #int8> -> tensor<?x1xf32>, tensor<?x1xi32>
+  return %w : tensor<?x1xf32>
+}
+
+// -----
+
+#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @gated_product_of_integers(%x: tensor<?x32x!mica.int8>, %w: tensor<128x32x!mica.int8, #int8>) -> tensor<?x64x!mica.int8> {
+  // expected-error @+2 {{cannot quantise its own result: give it to mica.cast}}
+  // expected-error @+1 {{failed to legalize operation 'mica.gated_linear'}}
+  %y = mica.gated_linear %x, %w silu : tensor<?x32x!mica.int8>, tensor<128x32x!mica.int8, #int8> -> tensor<?x64x!mica.int8>
+  return %y : tensor<?x64x!mica.int8>
+}
+
+// -----
+
+#int4 = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @table_of_four_bits(%t: tensor<?xi32>, %w: tensor<64x32x!mica.int4<group = 32>, #int4>) -> tensor<?x32xf32> {
+  // expected-error @+2 {{gathers from a table of 4 bits: tables have at least 8}}
+  // expected-error @+1 {{failed to legalize operation 'mica.embedding'}}
+  %y = mica.embedding %t, %w : tensor<?xi32>, tensor<64x32x!mica.int4<group = 32>, #int4> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
