@@ -41,8 +41,8 @@ def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
 def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "border of stage `kernels`";
   let description = [{
-    Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, every weight where the program stores
-    it, every cache which physical form it has; gated products by oneDNN are decomposed. `scf.for` over layers is allowed.
+    Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, `attention` how it is cut, every weight where the program
+    stores it, every cache which physical form it has; gated products by oneDNN are decomposed. `scf.for` over layers is allowed.
 
     ```mlir
     %y = mica.linear %x, %w : ...              // error: has no kernel
@@ -221,14 +221,16 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
 }
 
 def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
-  let summary = "who computes each product";
+  let summary = "who computes each product, and how attention is cut";
   let description = [{
-    Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and nothing else: generated for few rows
+    Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`: generated for few rows
     (`mica.max_rows`), where memory is the limit, and for products so small that a library call would cost more than it saves;
-    oneDNN otherwise, where the target's oneDNN is fast in that format. `Kernels/CostModel.h` has the rule.
+    oneDNN otherwise, where the target's oneDNN is fast in that format. Writes `tiling` on `attention`: single rows, split along
+    positions, for few rows, and tiles of rows otherwise. `Kernels/CostModel.h` has the rules.
 
     ```mlir
     %y = mica.linear %x, %w : ...                   => mica.linear %x, %w kernel(generated) : ...
+    %a = mica.attention ... scale(0.5) : ...        => mica.attention ... scale(0.5) tiling(<rows = 8, chunk = 512, split = false>) : ...
     ```
   }];
   let options = [
