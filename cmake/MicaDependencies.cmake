@@ -17,6 +17,8 @@ find_library(MICA_LLD_COMMON lldCommon HINTS ${LLVM_LIBRARY_DIR} REQUIRED)
 
 if(NOT DEFINED dnnl_DIR)
   file(GLOB MICA_ONEDNN_CACHED "$ENV{XDG_CACHE_HOME}/mica-deps/onednn-*" "$ENV{HOME}/.cache/mica-deps/onednn-*")
+  # The newest recipe first.
+  list(SORT MICA_ONEDNN_CACHED COMPARE NATURAL ORDER DESCENDING)
 endif()
 find_package(dnnl 3.7 REQUIRED CONFIG HINTS $ENV{MICA_ONEDNN_PREFIX} ${MICA_ONEDNN_CACHED})
 

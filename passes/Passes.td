@@ -6,21 +6,35 @@
 include "mlir/Pass/PassBase.td"
 
 class Mica_PrecisionOption<string name, string what> : Option<name, name, "::mica::Precision", "::mica::Precision::F32",
-    "precision of " # what, [{llvm::cl::values(clEnumValN(::mica::Precision::F32, "f32", "32 bits"),
-                                            clEnumValN(::mica::Precision::BF16, "bf16", "the upper 16 bits of f32"))}]>;
+    "precision of " # what, [{::mica::precisionValues()}]>;
 
 // Verifiers of stage borders ---------------------------------------------------------------------------------------
 
 def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
   let summary = "border of stage `model`";
   let description = [{
-    Only ops of `mica`, `func` and `arith`, none of them made by fusion; `@main` is
-    `(tokens, sequences, positions, outputs : tensor<?xi32>, caches...) -> (logits : tensor<?xVxf32>, the same caches...)`;
-    and a cache is a value that one op consumes: an append, a call or a loop. Any use after that is an error:
+    Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the model
+    has; `@main` takes `tokens, sequences, positions, outputs : tensor<?xi32>` and caches, and returns
+    `logits : tensor<?xVxf32>` and each cache in its own place; calls have an end; the numbers of layers are inside of
+    their caches; and a cache is a value that one op consumes: an append, a call or a loop. Any use after that is an
+    error:
 
     ```mlir
-    %next = mica.kv_append %k, %cache[%layer] at(...) : ...
-    %old = mica.kv_read %cache[%layer] : ...   // error: the cache is used after mica.kv_append consumed it
+    !cache = !mica.kv_cache<2 x 2 x 8 x f32>
+    mica.weight @table : tensor<96x16xf32>
+    func.func @main(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %positions: tensor<?xi32>,
+        %outputs: tensor<?xi32>, %cache: !cache) -> (tensor<?x16xf32>, !cache) {
+      %layer = arith.constant 0 : index
+      %table = mica.get_weight @table : tensor<96x16xf32>
+      %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<96x16xf32> -> tensor<?x16xf32>
+      %k = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+      // expected-note @+1 {{the cache is consumed here}}
+      %next = mica.kv_append %k, %cache[%layer] at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
+          : tensor<?x2x8xf32>, !cache
+      // expected-error @+1 {{the cache is used after mica.kv_append}}
+      %old = mica.kv_read %cache[%layer] : !cache -> tensor<?x?x2x8xf32>
+      return %x, %next : tensor<?x16xf32>, !cache
+    }
     ```
   }];
 }
@@ -28,12 +42,18 @@ def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
 def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
   let summary = "border of stage `fused`";
   let description = [{
-    As `mica-verify-model`, with the ops that fusion makes; and no `mica.repeat_kv` of a cache is left, because it would copy
-    the cache once per layer and step:
+    As `mica-verify-model`, with the ops that fusion makes; and no `mica.repeat_kv` of a cache is left, because it would
+    copy the cache once per layer and step:
 
     ```mlir
-    %keys = mica.kv_read %cache[%layer] : ...
-    %r = mica.repeat_kv %keys times 2 : ...    // error
+    !cache = !mica.kv_cache<2 x 2 x 8 x f32>
+    func.func private @layer(%cache: !cache) {
+      %layer = arith.constant 0 : index
+      %keys = mica.kv_read %cache[%layer] : !cache -> tensor<?x?x2x8xf32>
+      // expected-error @+1 {{of a cache is left and would copy it}}
+      %r = mica.repeat_kv %keys times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
+      return
+    }
     ```
   }];
 }
@@ -41,35 +61,94 @@ def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
 def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "border of stage `kernels`";
   let description = [{
-    Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, `attention` how it is cut, every weight where the program
-    stores it, every cache which physical form it has; gated products by oneDNN are decomposed. `scf.for` over layers is allowed.
+    Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, `attention` how it is cut, every weight
+    where the program stores it, every cache which physical form it has; gated products by oneDNN are decomposed.
+    `scf.for` over layers is allowed.
 
     ```mlir
-    %y = mica.linear %x, %w : ...              // error: has no kernel
-    mica.weight @"norm.weight" : tensor<64xf32> // error: has no offset
+    #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
+    func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<64x32xf32, #packed>) -> tensor<?x64xf32> {
+      // expected-error @+1 {{has no kernel: run mica-select-kernels}}
+      %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<64x32xf32, #packed> -> tensor<?x64xf32>
+      return %y : tensor<?x64xf32>
+    }
     ```
   }];
 }
 
 // model -> fused ------------------------------------------------------------------------------------------------------
 
-def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
-  let summary = "the precision of weights and caches";
+def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
+  let summary = "channels of about one size, before they share a scale";
   let description = [{
-    Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`; gains,
-    biases and the gates of experts are f32. Residual stream, norms, softmax and accumulation stay f32: a value is rounded
-    once, where it enters a product (or the queries meet narrower keys), and all products of a value share the cast.
-    With `weights=bf16`:
+    Says with `mica.balance` where one side of a product may be divided, channel by channel, by what the other one
+    is multiplied with: the gains of a norm that only products (and gates of experts) read, and their columns; the
+    rows of `up` and the columns of `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in
+    `mica.moe_experts`. A weight with another use is left alone, as an embedding table that is the last product's
+    matrix as well. The model's numbers stay the same bit by bit; what is rounded to integers later loses less. It
+    runs where weights become integers.
 
     ```mlir
-    %q = mica.linear %x, %wq : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
-    %k = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+    mica.weight @"norm.weight" : tensor<32xf32>
+    mica.weight @"q_proj.weight" : tensor<16x32xf32>
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
+      %norm = mica.get_weight @"norm.weight" : tensor<32xf32>
+      %wq = mica.get_weight @"q_proj.weight" : tensor<16x32xf32>
+      %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+      %q = mica.linear %n, %wq : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+      return %q : tensor<?x16xf32>
+    }
     ```
     becomes
     ```mlir
-    %b = mica.cast %x : tensor<?x32xf32> to tensor<?x32xbf16>
-    %q = mica.linear %b, %wq : tensor<?x32xbf16>, tensor<32x32xbf16> -> tensor<?x32xf32>
-    %k = mica.linear %b, %wk : tensor<?x32xbf16>, tensor<16x32xbf16> -> tensor<?x16xf32>
+    mica.weight @"norm.weight" : tensor<32xf32>
+    mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
+    mica.weight @"q_proj.weight" : tensor<16x32xf32>
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
+      %norm = mica.get_weight @"norm.weight" : tensor<32xf32>
+      %wq = mica.get_weight @"q_proj.weight" : tensor<16x32xf32>
+      %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+      %q = mica.linear %n, %wq : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+      return %q : tensor<?x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
+def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
+  let summary = "the precision of weights and caches";
+  let description = [{
+    Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`;
+    gains, biases and the gates of experts are f32. With integers, tables and the product with the vocabulary have 8
+    bits, and rows are quantised where they enter a product. Residual stream, norms, softmax and accumulation stay f32:
+    a value is rounded once, where it enters a product (or the queries meet narrower keys), and all products of a value
+    share the cast.
+
+    ```mlir
+    // mica-opt --mica-assign-precision=weights=bf16
+    mica.weight @q : tensor<32x32xf32>
+    mica.weight @k : tensor<16x32xf32>
+    func.func @main(%x: tensor<?x32xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>) {
+      %wq = mica.get_weight @q : tensor<32x32xf32>
+      %wk = mica.get_weight @k : tensor<16x32xf32>
+      %q = mica.linear %x, %wq : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+      %k = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+      return %q, %k : tensor<?x32xf32>, tensor<?x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    mica.weight @q : tensor<32x32xbf16>
+    mica.weight @k : tensor<16x32xbf16>
+    func.func @main(%x: tensor<?x32xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>) {
+      %b = mica.cast %x : tensor<?x32xf32> to tensor<?x32xbf16>
+      %wq = mica.get_weight @q : tensor<32x32xbf16>
+      %wk = mica.get_weight @k : tensor<16x32xbf16>
+      %q = mica.linear %b, %wq : tensor<?x32xbf16>, tensor<32x32xbf16> -> tensor<?x32xf32>
+      %k = mica.linear %b, %wk : tensor<?x32xbf16>, tensor<16x32xbf16> -> tensor<?x16xf32>
+      return %q, %k : tensor<?x32xf32>, tensor<?x16xf32>
+    }
     ```
   }];
   let options = [Mica_PrecisionOption<"weights", "matrices">, Mica_PrecisionOption<"kv", "caches">];
@@ -82,13 +161,23 @@ def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
     `attention(q, repeat_kv(k), repeat_kv(v)) => attention(q, k, v)`: query head h reads key head h / R anyway.
 
     ```mlir
-    %r = mica.repeat_kv %k times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-    %s = mica.repeat_kv %v times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-    %y = mica.attention %q, %r, %s at(...) causal scale(0.35) : ...
+    func.func @f(%q: tensor<?x4x8xf32>, %k: tensor<?x?x2x8xf32>, %v: tensor<?x?x2x8xf32>,
+        %sequences: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x4x8xf32> {
+      %r = mica.repeat_kv %k times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
+      %s = mica.repeat_kv %v times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
+      %y = mica.attention %q, %r, %s at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+          : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
+      return %y : tensor<?x4x8xf32>
+    }
     ```
     becomes
     ```mlir
-    %y = mica.attention %q, %k, %v at(...) causal scale(0.35) : ...
+    func.func @f(%q: tensor<?x4x8xf32>, %k: tensor<?x?x2x8xf32>, %v: tensor<?x?x2x8xf32>,
+        %sequences: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x4x8xf32> {
+      %y = mica.attention %q, %k, %v at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+          : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+      return %y : tensor<?x4x8xf32>
+    }
     ```
   }];
 }
@@ -96,17 +185,39 @@ def FoldRepeatKv : Pass<"mica-fold-repeat-kv", "::mlir::func::FuncOp"> {
 def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
   let summary = "gate and up projection in one product";
   let description = [{
-    `mul(activation(linear(x, g)), linear(x, u)) => gated_linear(x, gu)`, where gu holds g and u in alternating blocks of 64 rows;
-    `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert. g and u are arguments of the function; at
-    every call the two weights become one:
+    `mul(activation(linear(x, g)), linear(x, u)) => gated_linear(x, gu)`, where gu holds g and u in alternating blocks
+    of 64 rows; `moe_experts(x, g, up(u)) => moe_experts(x, gu)` likewise, expert by expert. g and u are arguments of
+    the function; at every call the two weights become one:
 
     ```mlir
-    mica.weight @"gate_proj.weight" : tensor<72x32xf32>
-    mica.weight @"up_proj.weight" : tensor<72x32xf32>
+    mica.weight @gate_proj.weight : tensor<72x32xf32>
+    mica.weight @up_proj.weight : tensor<72x32xf32>
+    func.func private @layer(%x: tensor<?x32xf32>, %g: tensor<72x32xf32>, %u: tensor<72x32xf32>) -> tensor<?x72xf32> {
+      %a = mica.linear %x, %g : tensor<?x32xf32>, tensor<72x32xf32> -> tensor<?x72xf32>
+      %b = mica.linear %x, %u : tensor<?x32xf32>, tensor<72x32xf32> -> tensor<?x72xf32>
+      %s = mica.silu %a : tensor<?x72xf32>
+      %y = mica.mul %s, %b : tensor<?x72xf32>
+      return %y : tensor<?x72xf32>
+    }
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x72xf32> {
+      %g = mica.get_weight @gate_proj.weight : tensor<72x32xf32>
+      %u = mica.get_weight @up_proj.weight : tensor<72x32xf32>
+      %y = call @layer(%x, %g, %u) : (tensor<?x32xf32>, tensor<72x32xf32>, tensor<72x32xf32>) -> tensor<?x72xf32>
+      return %y : tensor<?x72xf32>
+    }
     ```
     becomes
     ```mlir
-    mica.weight @"gate_up_proj.weight" from ["gate_proj.weight", "up_proj.weight"] interleave : tensor<256x32xf32>
+    mica.weight @gate_up_proj.weight from ["gate_proj.weight", "up_proj.weight"] interleave : tensor<256x32xf32>
+    func.func private @layer(%x: tensor<?x32xf32>, %gu: tensor<256x32xf32>) -> tensor<?x72xf32> {
+      %y = mica.gated_linear %x, %gu silu : tensor<?x32xf32>, tensor<256x32xf32> -> tensor<?x72xf32>
+      return %y : tensor<?x72xf32>
+    }
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x72xf32> {
+      %gu = mica.get_weight @gate_up_proj.weight : tensor<256x32xf32>
+      %y = call @layer(%x, %gu) : (tensor<?x32xf32>, tensor<256x32xf32>) -> tensor<?x72xf32>
+      return %y : tensor<?x72xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect"];
@@ -115,16 +226,39 @@ def FuseGatedLinear : Pass<"mica-fuse-gated-linear", "::mlir::ModuleOp"> {
 def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
   let summary = "products of the same rows become one";
   let description = [{
-    `linear(x, a), linear(x, b), ... => split(linear(x, [a; b; ...]))` for weights that are arguments of the function, all with
-    bias or all without; at every call the weights become one:
+    `linear(x, a), linear(x, b), ... => split(linear(x, [a; b; ...]))` for weights that are arguments of the function,
+    all with bias or all without; at every call the weights become one:
 
     ```mlir
-    mica.weight @"q_proj.weight" : tensor<32x32xf32>
-    mica.weight @"k_proj.weight" : tensor<16x32xf32>
+    mica.weight @q_proj.weight : tensor<32x32xf32>
+    mica.weight @k_proj.weight : tensor<16x32xf32>
+    func.func private @layer(%x: tensor<?x32xf32>, %wq: tensor<32x32xf32>, %wk: tensor<16x32xf32>)
+        -> (tensor<?x32xf32>, tensor<?x16xf32>) {
+      %q = mica.linear %x, %wq : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+      %k = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+      return %q, %k : tensor<?x32xf32>, tensor<?x16xf32>
+    }
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %wq = mica.get_weight @q_proj.weight : tensor<32x32xf32>
+      %wk = mica.get_weight @k_proj.weight : tensor<16x32xf32>
+      %q, %k = call @layer(%x, %wq, %wk)
+          : (tensor<?x32xf32>, tensor<32x32xf32>, tensor<16x32xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>)
+      return %q : tensor<?x32xf32>
+    }
     ```
     becomes
     ```mlir
-    mica.weight @"qk_proj.weight" from ["q_proj.weight", "k_proj.weight"] concat : tensor<48x32xf32>
+    mica.weight @qk_proj.weight from ["q_proj.weight", "k_proj.weight"] concat : tensor<48x32xf32>
+    func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<48x32xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>) {
+      %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<48x32xf32> -> tensor<?x48xf32>
+      %q, %k = mica.split %y : tensor<?x48xf32> -> tensor<?x32xf32>, tensor<?x16xf32>
+      return %q, %k : tensor<?x32xf32>, tensor<?x16xf32>
+    }
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %w = mica.get_weight @qk_proj.weight : tensor<48x32xf32>
+      %q, %k = call @layer(%x, %w) : (tensor<?x32xf32>, tensor<48x32xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>)
+      return %q : tensor<?x32xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect"];
@@ -133,16 +267,23 @@ def MergeLinears : Pass<"mica-merge-linears", "::mlir::ModuleOp"> {
 def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
   let summary = "products add the residual stream themselves";
   let description = [{
-    `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Several products are
-    chained: `add(r, add(a, b)) => b residual(a residual(r))`, which changes the order of f32 additions (within 1e-5 relative).
+    `add(r, linear(x, w)) => linear(x, w) residual(r)`, likewise for `moe_experts`. Several products are chained:
+    `add(r, add(a, b)) => b residual(a residual(r))`, which changes the order of f32 additions (within 1e-5 relative).
 
     ```mlir
-    %y = mica.linear %x, %w : tensor<?x64xf32>, tensor<32x64xf32> -> tensor<?x32xf32>
-    %z = mica.add %r, %y : tensor<?x32xf32>
+    func.func @f(%x: tensor<?x64xf32>, %w: tensor<32x64xf32>, %r: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %y = mica.linear %x, %w : tensor<?x64xf32>, tensor<32x64xf32> -> tensor<?x32xf32>
+      %z = mica.add %r, %y : tensor<?x32xf32>
+      return %z : tensor<?x32xf32>
+    }
     ```
     becomes
     ```mlir
-    %z = mica.linear %x, %w residual(%r : tensor<?x32xf32>) : tensor<?x64xf32>, tensor<32x64xf32> -> tensor<?x32xf32>
+    func.func @f(%x: tensor<?x64xf32>, %w: tensor<32x64xf32>, %r: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %z = mica.linear %x, %w residual(%r : tensor<?x32xf32>)
+          : tensor<?x64xf32>, tensor<32x64xf32> -> tensor<?x32xf32>
+      return %z : tensor<?x32xf32>
+    }
     ```
   }];
 }
@@ -150,17 +291,37 @@ def FuseResidual : Pass<"mica-fuse-residual", "::mlir::func::FuncOp"> {
 def FuseQkvAppend : Pass<"mica-fuse-qkv-append", "::mlir::func::FuncOp"> {
   let summary = "q/k norms, rope and both appends in one pass over q, k and v";
   let description = [{
-    `q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv, rope_table)`, with or without
-    the norms. Both ropes must be the same, both appends must go to the same layer and rows.
+    `q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv, rope_table)`, with
+    or without the norms. Both ropes must be the same, both appends must go to the same layer and rows.
 
     ```mlir
-    %q, %k, %v = mica.split %qkv : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>
-    ...
+    !cache = !mica.kv_cache<2 x 2 x 8 x f32>
+    func.func @f(%qkv: tensor<?x64xf32>, %k0: !cache, %v0: !cache, %layer: index,
+        %sequences: tensor<?xi32>, %positions: tensor<?xi32>) -> (tensor<?x4x8xf32>, !cache, !cache) {
+      %q, %k, %v = mica.split %qkv : tensor<?x64xf32> -> tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x16xf32>
+      %qh = mica.split_heads %q : tensor<?x32xf32> to tensor<?x4x8xf32>
+      %kh = mica.split_heads %k : tensor<?x16xf32> to tensor<?x2x8xf32>
+      %vh = mica.split_heads %v : tensor<?x16xf32> to tensor<?x2x8xf32>
+      %qr = mica.rope %qh, %positions half theta(1.0e+04) : tensor<?x4x8xf32>, tensor<?xi32>
+      %kr = mica.rope %kh, %positions half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
+      %k1 = mica.kv_append %kr, %k0[%layer] at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
+          : tensor<?x2x8xf32>, !cache
+      %v1 = mica.kv_append %vh, %v0[%layer] at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
+          : tensor<?x2x8xf32>, !cache
+      return %qr, %k1, %v1 : tensor<?x4x8xf32>, !cache, !cache
+    }
     ```
     becomes
     ```mlir
-    %table = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
-    %q, %k1, %v1 = mica.qkv_append %qkv, %table, %k0, %v0[%layer] at(...) half : ...
+    !cache = !mica.kv_cache<2 x 2 x 8 x f32>
+    func.func @f(%qkv: tensor<?x64xf32>, %k0: !cache, %v0: !cache, %layer: index,
+        %sequences: tensor<?xi32>, %positions: tensor<?xi32>) -> (tensor<?x4x8xf32>, !cache, !cache) {
+      %table = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+      %qr, %k1, %v1 = mica.qkv_append %qkv, %table, %k0, %v0[%layer]
+          at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) half
+          : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
+      return %qr, %k1, %v1 : tensor<?x4x8xf32>, !cache, !cache
+    }
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect"];
@@ -173,11 +334,25 @@ def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
     (positions, rotary_dim, theta, scaling), until it stands in a function that is not called itself.
 
     ```mlir
-    func.func private @layer(%positions: tensor<?xi32>) { %t = mica.rope_table %positions ... }
+    func.func private @layer(%positions: tensor<?xi32>) -> tensor<?x2x4xf32> {
+      %t = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+      return %t : tensor<?x2x4xf32>
+    }
+    func.func @main(%positions: tensor<?xi32>) -> tensor<?x2x4xf32> {
+      %y = call @layer(%positions) : (tensor<?xi32>) -> tensor<?x2x4xf32>
+      return %y : tensor<?x2x4xf32>
+    }
     ```
     becomes
     ```mlir
-    func.func private @layer(%positions: tensor<?xi32>, %t: tensor<?x2x4xf32>) { ... }
+    func.func private @layer(%positions: tensor<?xi32>, %t: tensor<?x2x4xf32>) -> tensor<?x2x4xf32> {
+      return %t : tensor<?x2x4xf32>
+    }
+    func.func @main(%positions: tensor<?xi32>) -> tensor<?x2x4xf32> {
+      %t = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+      %y = call @layer(%positions, %t) : (tensor<?xi32>, tensor<?x2x4xf32>) -> tensor<?x2x4xf32>
+      return %y : tensor<?x2x4xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect"];
@@ -186,16 +361,23 @@ def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
 def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
   let summary = "an op rounds its own result";
   let description = [{
-    `cast(op(...)) => op(...)` with the narrower result type, where op is `rmsnorm`, `layernorm`, `attention`, `gated_linear`, `glu` or
-    the queries of `qkv_append`, and no one else reads the wide result; `cast(merge_heads(x)) => merge_heads(cast(x))` on the way.
+    `cast(op(...)) => op(...)` with the narrower result type, where op is `rmsnorm`, `layernorm`, `attention`,
+    `gated_linear`, `glu` or the queries of `qkv_append`, and no one else reads the wide result;
+    `cast(merge_heads(x)) => merge_heads(cast(x))` on the way.
 
     ```mlir
-    %n = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
-    %b = mica.cast %n : tensor<?x32xf32> to tensor<?x32xbf16>
+    func.func @f(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xbf16> {
+      %n = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+      %b = mica.cast %n : tensor<?x32xf32> to tensor<?x32xbf16>
+      return %b : tensor<?x32xbf16>
+    }
     ```
     becomes
     ```mlir
-    %b = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xbf16>
+    func.func @f(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xbf16> {
+      %b = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xbf16>
+      return %b : tensor<?x32xbf16>
+    }
     ```
   }];
 }
@@ -205,16 +387,37 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
   let summary = "one copy of the model for few rows and one for many";
   let description = [{
-    `f => f_few, f_many` for every function. `f_few` has the attribute `mica.max_rows = crossing`: it is called for at most so many rows,
-    as in decoding; `f_many` is for more, as in reading a prompt. The module says where the crossing is.
+    `f => f_few, f_many` for every function. `f_few` has the attribute `mica.max_rows = crossing`: it is called for at
+    most so many rows, as in decoding; `f_many` is for more, as in reading a prompt. The module says where the crossing
+    is.
 
     ```mlir
-    func.func @main(...)
+    func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      return %x : tensor<?x32xf32>
+    }
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %y = call @layer(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+      return %y : tensor<?x32xf32>
+    }
     ```
     becomes
     ```mlir
-    func.func @main_few(...) attributes {mica.max_rows = 16 : i64}
-    func.func @main_many(...)
+    module attributes {mica.crossing = 16 : i64} {
+    func.func private @layer_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
+      return %x : tensor<?x32xf32>
+    }
+    func.func @main_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
+      %y = call @layer_few(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+      return %y : tensor<?x32xf32>
+    }
+    func.func private @layer_many(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      return %x : tensor<?x32xf32>
+    }
+    func.func @main_many(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %y = call @layer_many(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+      return %y : tensor<?x32xf32>
+    }
+    }
     ```
   }];
   let options = [Option<"crossing", "crossing", "int64_t", "16", "the most rows that `_few` functions are called for">];
@@ -223,35 +426,77 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
 def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   let summary = "who computes each product, and how attention is cut";
   let description = [{
-    Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`: generated for few rows
-    (`mica.max_rows`), where memory is the limit, and for products so small that a library call would cost more than it saves;
-    oneDNN otherwise, where the target's oneDNN is fast in that format. Writes `tiling` on `attention`: single rows, split along
-    positions, for few rows, and tiles of rows otherwise. `Kernels/CostModel.h` has the rules.
+    Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
+    `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit,
+    and where they are so small that a library call would cost more than it saves; oneDNN otherwise, where the target's
+    oneDNN is fast in that format. Mostly one row of a prompt, its last, reaches an `lm_head`: it is generated.
+    Attention of few rows is cut into single rows and chunks of positions, of many rows into tiles of rows.
+    `Kernels/CostModel.h` has the rules.
 
     ```mlir
-    %y = mica.linear %x, %w : ...                   => mica.linear %x, %w kernel(generated) : ...
-    %a = mica.attention ... scale(0.5) : ...        => mica.attention ... scale(0.5) tiling(<rows = 8, chunk = 512, split = false>) : ...
+    func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>
+        attributes {mica.max_rows = 16 : i64} {
+      %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+      return %y : tensor<?x512xf32>
+    }
+    func.func @many(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
+      %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+      return %y : tensor<?x512xf32>
+    }
+    func.func @attend(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
+        -> tensor<?x8x64xf32> {
+      %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+          : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+      return %y : tensor<?x8x64xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>
+        attributes {mica.max_rows = 16 : i64} {
+      %y = mica.linear %x, %w kernel(generated) : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+      return %y : tensor<?x512xf32>
+    }
+    func.func @many(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
+      %y = mica.linear %x, %w kernel(onednn) : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+      return %y : tensor<?x512xf32>
+    }
+    func.func @attend(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
+        -> tensor<?x8x64xf32> {
+      %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+          tiling(<rows = 8, chunk = 512, split = false>)
+          : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+      return %y : tensor<?x8x64xf32>
+    }
     ```
   }];
   let options = [
     Option<"manyRows", "many-rows", "int64_t", "64", "rows that a call of a `_many` function is assumed to have">,
     Option<"minWork", "min-work", "int64_t", "262144", "multiply-adds below which a library call does not pay">,
     Option<"onednnF32", "onednn-f32", "bool", "true", "whether oneDNN is fast for f32 weights on the target">,
-    Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">];
+    Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">,
+    Option<"onednnInt8", "onednn-int8", "bool", "true", "whether oneDNN is fast for integer weights on the target">];
 }
 
 def DecomposeGatedLinear : Pass<"mica-decompose-gated-linear", "::mlir::func::FuncOp"> {
   let summary = "oneDNN computes a gated product without its epilogue";
   let description = [{
-    `gated_linear kernel(onednn) => glu(linear kernel(onednn))`.
+    `gated_linear kernel(onednn) => glu(linear kernel(onednn))`, unless the weights are integers: their product by
+    oneDNN is one of integers, and what turns it into numbers takes the gate with it.
 
     ```mlir
-    %h = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>
+    func.func @f(%x: tensor<?x64xf32>, %w: tensor<384x64xf32>) -> tensor<?x172xf32> {
+      %h = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>
+      return %h : tensor<?x172xf32>
+    }
     ```
     becomes
     ```mlir
-    %p = mica.linear %x, %w kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x384xf32>
-    %h = mica.glu %p silu : tensor<?x384xf32> -> tensor<?x172xf32>
+    func.func @f(%x: tensor<?x64xf32>, %w: tensor<384x64xf32>) -> tensor<?x172xf32> {
+      %p = mica.linear %x, %w kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x384xf32>
+      %h = mica.glu %p silu : tensor<?x384xf32> -> tensor<?x172xf32>
+      return %h : tensor<?x172xf32>
+    }
     ```
   }];
 }
@@ -259,17 +504,34 @@ def DecomposeGatedLinear : Pass<"mica-decompose-gated-linear", "::mlir::func::Fu
 def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
   let summary = "physical forms of weights and caches, and where weights are stored";
   let description = [{
-    A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol and in
-    all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
-    biases and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, in the order
-    in which the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant distance.
+    A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol
+    and in all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
+    biases and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, in the order in which
+    the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant distance.
 
     ```mlir
-    mica.weight @"w" : tensor<172x64xf32>
+    mica.weight @norm : tensor<64xf32>
+    mica.weight @w : tensor<172x64xf32>
+    func.func @main(%x: tensor<?x64xf32>) -> tensor<?x172xf32> {
+      %norm = mica.get_weight @norm : tensor<64xf32>
+      %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+      %w = mica.get_weight @w : tensor<172x64xf32>
+      %y = mica.linear %n, %w : tensor<?x64xf32>, tensor<172x64xf32> -> tensor<?x172xf32>
+      return %y : tensor<?x172xf32>
+    }
     ```
     becomes
     ```mlir
-    mica.weight @"w" at 0 bytes 49152 : tensor<172x64xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>
+    #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
+    mica.weight @norm at 0 bytes 256 : tensor<64xf32>
+    mica.weight @w at 256 bytes 49152 : tensor<172x64xf32, #packed>
+    func.func @main(%x: tensor<?x64xf32>) -> tensor<?x172xf32> {
+      %norm = mica.get_weight @norm : tensor<64xf32>
+      %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x64xf32>, tensor<64xf32> -> tensor<?x64xf32>
+      %w = mica.get_weight @w : tensor<172x64xf32, #packed>
+      %y = mica.linear %n, %w : tensor<?x64xf32>, tensor<172x64xf32, #packed> -> tensor<?x172xf32>
+      return %y : tensor<?x172xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect"];
@@ -278,20 +540,39 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
 def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
   let summary = "one loop over layers instead of one call per layer";
   let description = [{
-    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to the next;
-    `mica.select_weight` picks the weights of a turn:
+    Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to
+    the next; `mica.select_weight` picks the weights of a turn:
 
     ```mlir
-    %a = call @layer(%x, %zero, %w0) : ...
-    %b = call @layer(%a, %one, %w1) : ...
+    mica.weight @w0 : tensor<32xf32>
+    mica.weight @w1 : tensor<32xf32>
+    func.func private @layer(%x: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>) -> tensor<?x32xf32> {
+      %y = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+      return %y : tensor<?x32xf32>
+    }
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %c0 = arith.constant 0 : index
+      %w0 = mica.get_weight @w0 : tensor<32xf32>
+      %a = call @layer(%x, %c0, %w0) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+      %c1 = arith.constant 1 : index
+      %w1 = mica.get_weight @w1 : tensor<32xf32>
+      %b = call @layer(%a, %c1, %w1) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+      return %b : tensor<?x32xf32>
+    }
     ```
     becomes
     ```mlir
-    %b = scf.for %i = %c0 to %c2 step %c1 iter_args(%y = %x) {
-      %w = mica.select_weight [@w0, @w1][%i] : tensor<...>
-      %z = func.call @layer(%y, %i, %w) : ...
-      scf.yield %z
+    ...
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c1 = arith.constant 1 : index
+    %b = scf.for %i = %c0 to %c2 step %c1 iter_args(%y = %x) -> (tensor<?x32xf32>) {
+    %w = mica.select_weight [@w0, @w1][%i] : tensor<32xf32>
+    %z = func.call @layer(%y, %i, %w) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+    scf.yield %z : tensor<?x32xf32>
     }
+    return %b : tensor<?x32xf32>
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect"];

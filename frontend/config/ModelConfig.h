@@ -30,10 +30,11 @@ struct LinearScaling {
 /// YaRN: interpolates the dimensions between the corrections of `betaFast` and `betaSlow`
 /// rotations; cos and sin are multiplied by `attentionFactor`. `original` is the context length
 /// before scaling, `highLimit` the largest value of the ramp's upper end (transformers: D - 1,
-/// MiniMind: D/2 - 1).
+/// MiniMind: D/2 - 1), `truncate` whether the ramp's ends are rounded outwards to whole dimensions.
 struct YarnScaling {
   double factor, betaFast, betaSlow, attentionFactor;
   int64_t original, highLimit;
+  bool truncate = true;
 };
 
 /// Llama 3: scales by wavelength, with a smooth passage between the two frequency factors.

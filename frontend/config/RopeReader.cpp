@@ -189,14 +189,15 @@ llvm::Expected<RopeScaling> RopeReader::readYarn() {
   auto attention = yarnAttentionFactor(*factor);
   if (!attention)
     return attention.takeError();
-  if (const llvm::json::Value *truncate = get("truncate");
-      truncate && *truncate != llvm::json::Value(true))
-    return inputError(path, "has " + inQuotes(named("truncate")) + ": " + shown(*truncate) +
-                                ", only true is computed");
+  const llvm::json::Value *value = get("truncate");
+  std::optional<bool> truncate = value ? value->getAsBoolean() : true;
+  if (!truncate)
+    return inputError(path, "has " + inQuotes(named("truncate")) + ": " + shown(*value) +
+                                ", expected true or false");
   if (*fast < *slow)
     return inputError(path,
                       "has a beta_fast in " + inQuotes(dictionaryName) + " below its beta_slow");
-  return YarnScaling{*factor, *fast, *slow, *attention, *length, headDim - 1};
+  return YarnScaling{*factor, *fast, *slow, *attention, *length, headDim - 1, *truncate};
 }
 
 /// The form of autumn 2025 was another formula under the same name.

@@ -112,7 +112,7 @@ Attribute LayerBuilder::scalingAttr() const {
   if (auto *yarn = std::get_if<YarnScaling>(&scaling))
     return YarnScalingAttr::get(context, number(yarn->factor), number(yarn->betaFast),
                                 number(yarn->betaSlow), number(yarn->attentionFactor),
-                                yarn->original, yarn->highLimit, /*truncate=*/true);
+                                yarn->original, yarn->highLimit, yarn->truncate);
   if (auto *llama3 = std::get_if<Llama3Scaling>(&scaling))
     return Llama3ScalingAttr::get(context, number(llama3->factor), number(llama3->lowFrequency),
                                   number(llama3->highFrequency), llama3->original);

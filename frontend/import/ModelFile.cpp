@@ -1,8 +1,8 @@
 #include "frontend/import/ModelFile.h"
 
-#include "frontend/import/FirstDiagnostic.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
+#include "ir/Mica/Diagnostics.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -120,10 +120,10 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &context, llvm:
   context.loadDialect<MicaDialect, func::FuncDialect, arith::ArithDialect, tensor::TensorDialect>();
   llvm::SourceMgr source;
   source.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, path), llvm::SMLoc());
-  FirstDiagnostic diagnostics(context, path);
+  FirstDiagnostic diagnostics(&context);
   auto module = parseSourceFile<ModuleOp>(source, ParserConfig(&context));
   if (!module)
-    return diagnostics.take("is no MLIR module");
+    return inputError(diagnostics.place(path), diagnostics.message("is no MLIR module"));
   if (!(*module)->getAttrOfType<DictionaryAttr>("mica.model") ||
       !module->lookupSymbol<func::FuncOp>("main"))
     return inputError(path, "is not stage model (no attribute mica.model or no @main)");

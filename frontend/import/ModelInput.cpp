@@ -1,10 +1,10 @@
 #include "frontend/import/ModelInput.h"
 
 #include "frontend/config/ConfigReader.h"
-#include "frontend/import/FirstDiagnostic.h"
 #include "frontend/import/ModelFile.h"
 #include "frontend/import/ModelImporter.h"
 #include "frontend/support/InputError.h"
+#include "ir/Mica/Diagnostics.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
@@ -60,9 +60,10 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
   }
   input.module = importModel(context, *model, plan, nameOfFolder(input.folder));
   input.ignoredKeys = std::move(model->ignored);
-  FirstDiagnostic diagnostics(context, input.folder);
+  FirstDiagnostic diagnostics(&context);
   if (failed(verify(*input.module)))
-    return diagnostics.take("became IR that does not verify");
+    return inputError(diagnostics.place(input.folder),
+                      diagnostics.message("became IR that does not verify"));
   return llvm::Error::success();
 }
 

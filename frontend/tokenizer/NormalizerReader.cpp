@@ -24,6 +24,10 @@ static void readReplace(const JsonNode &node, TokenizerTable &table) {
 void readNormalizer(const JsonNode &node, TokenizerTable &table) {
   if (node.absent())
     return;
+  // What the run time reads; a Unicode form is a table of some 100 KB, of which a small file could
+  // ask for thousands.
+  if (table.normalizer.size() == rt::tokenizer::maxSteps)
+    return node.refuse("more than 64 normalizers are not supported");
   std::string type = node["type"].string();
   auto form = llvm::StringSwitch<std::optional<UnicodeForm>>(type)
                   .Case("NFC", UnicodeForm::NFC)

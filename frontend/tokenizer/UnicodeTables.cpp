@@ -26,16 +26,40 @@ std::vector<uint32_t> decomposition(LookUp lookUp, const UNormalizer2 *form, UCh
   return out;
 }
 
-void addCompositions(const UNormalizer2 *canonical, TokenizerTable::NormalizerStep &step) {
-  for (UChar32 point = 0x80; point <= UCHAR_MAX_VALUE; ++point) {
+/// Calls `visit` for the code points that decompose or have a combining class: few of very many.
+template <typename Visit> void forEachActive(const UNormalizer2 *decomposing, Visit visit) {
+  for (UChar32 point = 0x80; point <= UCHAR_MAX_VALUE; ++point)
+    if (!unorm2_isInert(decomposing, point))
+      visit(point);
+}
+
+void addDecompositions(const UNormalizer2 *form, const UNormalizer2 *decomposing,
+                       TokenizerTable::NormalizerStep &step) {
+  forEachActive(decomposing, [&](UChar32 point) {
+    if (uint8_t itsClass = u_getCombiningClass(point))
+      step.classes.insert(step.classes.end(), {static_cast<uint32_t>(point), itsClass});
+    if (point >= hangulFirst && point <= hangulLast)
+      return;
+    auto parts = decomposition(unorm2_getDecomposition, form, point);
+    if (parts.empty())
+      return;
+    step.decompositions.push_back(static_cast<uint32_t>(point));
+    step.decompositions.push_back(static_cast<uint32_t>(parts.size()));
+    step.decompositions.insert(step.decompositions.end(), parts.begin(), parts.end());
+  });
+}
+
+void addCompositions(const UNormalizer2 *canonical, const UNormalizer2 *decomposing,
+                     TokenizerTable::NormalizerStep &step) {
+  forEachActive(decomposing, [&](UChar32 point) {
     auto pair = decomposition(unorm2_getRawDecomposition, canonical, point);
     if (pair.size() != 2 || unorm2_composePair(canonical, pair[0], pair[1]) != point)
-      continue;
+      return;
     if (point >= hangulFirst && point <= hangulLast)
-      continue;
+      return;
     step.compositions.insert(step.compositions.end(),
                              {pair[0], pair[1], static_cast<uint32_t>(point)});
-  }
+  });
 }
 
 } // namespace
@@ -46,21 +70,12 @@ TokenizerTable::NormalizerStep unicodeFormStep(UnicodeForm form) {
   bool compatibility = form == UnicodeForm::NFKC || form == UnicodeForm::NFKD;
   UErrorCode status = U_ZERO_ERROR;
   const UNormalizer2 *canonical = unorm2_getNFCInstance(&status);
-  const UNormalizer2 *used = compatibility ? unorm2_getNFKCInstance(&status) : canonical;
-  for (UChar32 point = 0x80; point <= UCHAR_MAX_VALUE; ++point) {
-    if (uint8_t itsClass = u_getCombiningClass(point))
-      step.classes.insert(step.classes.end(), {static_cast<uint32_t>(point), itsClass});
-    if (point >= hangulFirst && point <= hangulLast)
-      continue;
-    auto parts = decomposition(unorm2_getDecomposition, used, point);
-    if (parts.empty())
-      continue;
-    step.decompositions.push_back(static_cast<uint32_t>(point));
-    step.decompositions.push_back(static_cast<uint32_t>(parts.size()));
-    step.decompositions.insert(step.decompositions.end(), parts.begin(), parts.end());
-  }
+  if (compatibility)
+    addDecompositions(unorm2_getNFKCInstance(&status), unorm2_getNFKDInstance(&status), step);
+  else
+    addDecompositions(canonical, unorm2_getNFDInstance(&status), step);
   if (step.compose)
-    addCompositions(canonical, step);
+    addCompositions(canonical, unorm2_getNFDInstance(&status), step);
   return step;
 }
 

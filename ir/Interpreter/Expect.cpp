@@ -13,9 +13,15 @@ namespace mica::interp {
 
 static constexpr double kDefaultTolerance = 1e-6;
 
+/// Rows of integers are compared as the numbers that they stand for.
+static Type comparedAs(Type element) {
+  return isQuantized(element) ? Float32Type::get(element.getContext()) : element;
+}
+
 double distance(const Tensor &actual, const Tensor &expected) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
-  if (actual.shape != expected.shape || actual.elementType != expected.elementType)
+  if (actual.shape != expected.shape ||
+      comparedAs(actual.elementType) != comparedAs(expected.elementType))
     return infinite;
   if (!actual.isFloat())
     return actual.ints == expected.ints ? 0 : infinite;

@@ -24,7 +24,8 @@ inline constexpr llvm::StringLiteral kExpectPairsAttr = "mica.expect_pairs";
 inline constexpr llvm::StringLiteral kExpectErrorAttr = "mica.expect_error";
 
 /// max |a - b| / max |b| over all elements; infinite where shapes or types differ or one of both is
-/// not finite where the other one differs from it. Integers are compared exactly.
+/// not finite where the other one differs from it. Integers are compared exactly, rows of integers
+/// with a scale as f32.
 double distance(const Tensor &actual, const Tensor &expected);
 
 /// Whether the function says what it must return or how it must fail.

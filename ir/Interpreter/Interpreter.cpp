@@ -76,7 +76,8 @@ llvm::Expected<SmallVector<Value>> Scope::runBlock(Block &block) {
 }
 
 Interpreter::Interpreter(ModuleOp module, WeightProvider weights, TraceHook trace)
-    : module(module), weights(std::move(weights)), trace(std::move(trace)) {}
+    : module(module), weights(std::move(weights)), trace(std::move(trace)),
+      balancing(findBalancing(module)) {}
 
 llvm::Expected<SmallVector<Value>> Interpreter::run(func::FuncOp function, ArrayRef<Value> args) {
   SmallVector<Value> own = llvm::map_to_vector(

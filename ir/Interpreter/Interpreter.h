@@ -11,6 +11,7 @@
 #define MICA_IR_INTERPRETER_INTERPRETER_H
 
 #include "ir/Interpreter/Value.h"
+#include "ir/Mica/Balance.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -49,9 +50,17 @@ public:
   const TraceHook &getTrace() const { return trace; }
 
 private:
+  /// A tensor of the checkpoint as weights read it: balanced.
+  llvm::Expected<Tensor> source(llvm::StringRef name);
+  /// What a mica.balance divides rows by and multiplies columns with.
+  llvm::Expected<llvm::SmallVector<float>> factors(BalanceOp op);
+  llvm::Expected<llvm::SmallVector<float>> magnitudes(BalanceOp op, mlir::ArrayAttr names,
+                                                      bool ofRows);
+
   mlir::ModuleOp module;
   WeightProvider weights;
   TraceHook trace;
+  llvm::StringMap<Balancing> balancing;
   llvm::StringMap<Value> loaded;
   int depth = 0;
 };

@@ -68,14 +68,15 @@ static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<
   int64_t width = gate.shape[2];
   ArrayRef<float> gateRows = gate.row(e),
                   upRows = op.getUp() ? scope.tensor(op.getUp()).row(e) : gateRows;
+  mlir::Type type = op.getX().getType().getElementType();
   SmallVector<float> inner;
   for (int64_t i = 0; i < static_cast<int64_t>(op.getInner()); ++i) {
     int64_t gateRow = op.getUp() ? i : gateIndex(i), upRow = op.getUp() ? i : upIndex(i);
     double g = dot(x, gateRows.slice(gateRow * width, width));
     double u = dot(x, upRows.slice(upRow * width, width));
-    inner.push_back(
-        roundTo(op.getX().getType().getElementType(), activate(op.getActivation(), g) * u));
+    inner.push_back(roundTo(type, activate(op.getActivation(), g) * u));
   }
+  roundRow(type, inner);
   return inner;
 }
 

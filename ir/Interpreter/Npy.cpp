@@ -249,11 +249,12 @@ static llvm::Expected<Tensor> toFloats(const NpyArray &array, Type type) {
   Tensor result = Tensor::zeros(type, array.shape);
   for (auto [i, element] : llvm::enumerate(result.floats))
     element = roundTo(type, floatAt(array, i));
+  result.roundRows();
   return result;
 }
 
 llvm::Expected<Tensor> toTensor(const NpyArray &array, Type type) {
-  if (isa<FloatType>(type))
+  if (isa<FloatType>(type) || isQuantized(type))
     return toFloats(array, type);
   if (array.descr[1] == 'f' || array.descr == "<u2" || !type.isIntOrIndex())
     return cannotConvert(array, type);

@@ -30,12 +30,13 @@ std::string formatNpy(const NpyArray &array);
 
 llvm::Error writeNpy(llvm::StringRef path, const NpyArray &array);
 
-/// The array as a tensor of elements of `type`: f32 from <f4, f16 from <f2, bf16 from <u2 (its
-/// bits) or <f4 (rounded), i32 from <i4 or <i8, i1 from |b1 or integers that are 0 or 1. Fails
-/// where a number does not fit.
+/// The array as a tensor of elements of `type`: f32 and, rounded, rows of integers from <f4, f16
+/// from <f2, bf16 from <u2 (its bits) or <f4 (rounded), i32 from <i4 or <i8, i1 from |b1 or
+/// integers that are 0 or 1. Fails where a number does not fit.
 llvm::Expected<Tensor> toTensor(const NpyArray &array, mlir::Type type);
 
-/// The inverse: f32 and f16 as <f4, bf16 as <f4, i1 as |b1, other integers as <i4 or <i8.
+/// The inverse: f32, f16, bf16 and what rows of integers stand for as <f4, i1 as |b1, other
+/// integers as <i4 or <i8.
 NpyArray toNpy(const Tensor &tensor);
 
 } // namespace mica::interp

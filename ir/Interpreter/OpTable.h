@@ -60,6 +60,8 @@ public:
       llvm::Expected<ResultT> result = function(llvm::cast<OpT>(op), scope);
       if (!result)
         return result.takeError();
+      if constexpr (std::is_same_v<ResultT, Tensor>)
+        result->roundRows();
       if constexpr (std::is_same_v<ResultT, llvm::SmallVector<Value>>)
         return result;
       else

@@ -2,6 +2,8 @@
 
 #include "ir/Interpreter/Value.h"
 
+#include "ir/Mica/Quantize.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -18,7 +20,7 @@ static int64_t product(ArrayRef<int64_t> extents) {
 
 float roundTo(Type type, double value) {
   float single = static_cast<float>(value);
-  if (type.isF32())
+  if (type.isF32() || isQuantized(type))
     return single;
   llvm::APFloat narrow(single);
   bool losesInfo;
@@ -26,6 +28,19 @@ float roundTo(Type type, double value) {
   narrow.convert(cast<FloatType>(type).getFloatSemantics(), mode, &losesInfo);
   narrow.convert(llvm::APFloat::IEEEsingle(), mode, &losesInfo);
   return narrow.convertToFloat();
+}
+
+void roundRow(Type type, MutableArrayRef<float> row) {
+  if (isQuantized(type))
+    roundToIntegers(type, row);
+}
+
+void Tensor::roundRows() {
+  if (!isQuantized(elementType))
+    return;
+  int64_t width = shape.back();
+  for (int64_t begin = 0; begin < getNumElements(); begin += width)
+    roundRow(elementType, MutableArrayRef(floats).slice(begin, width));
 }
 
 Tensor Tensor::zeros(Type elementType, ArrayRef<int64_t> shape) {

@@ -1,8 +1,8 @@
 //===- Value.h - what the interpreter computes with -------------------*- C++ -*-===//
 //
 // Tensors, index scalars and key/value caches. Floats are stored in f32 whatever their type, but a
-// tensor of bf16 or f16 holds only numbers of that type, so that every rounding of the IR happens
-// exactly where its types say so.
+// tensor of bf16 or f16 holds only numbers of that type, and one of rows of integers what these
+// stand for, so that every rounding of the IR happens exactly where its types say so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +19,19 @@
 
 namespace mica::interp {
 
-/// `value` rounded to f32 and then, ties to even, to `type` (f32, bf16 or f16).
+/// `value` rounded to f32 and then, ties to even, to `type` (f32, bf16 or f16). Integers with a
+/// scale are rounded by rows, later: they stay f32 here.
 float roundTo(mlir::Type type, double value);
+
+/// Rounds a row along the last axis, of numbers that roundTo made, to integers where `type` is
+/// !mica.int8 or !mica.int4: to the numbers that these stand for.
+void roundRow(mlir::Type type, llvm::MutableArrayRef<float> row);
 
 /// A dense tensor in row-major order.
 struct Tensor {
   llvm::SmallVector<int64_t> shape;
   mlir::Type elementType;
-  std::vector<float> floats; ///< the elements where the type is f32, bf16 or f16
+  std::vector<float> floats; ///< the elements where the type is f32, bf16, f16 or quantised
   std::vector<int64_t> ints; ///< the elements where the type is i1, i32, i64 or index
 
   /// All zero. `elementType` is a float, integer or index type.
@@ -36,7 +41,9 @@ struct Tensor {
   /// order.
   static Tensor zerosOf(mlir::Type type, llvm::ArrayRef<int64_t> extents);
 
-  bool isFloat() const { return llvm::isa<mlir::FloatType>(elementType); }
+  bool isFloat() const {
+    return llvm::isa<mlir::FloatType>(elementType) || isQuantized(elementType);
+  }
   int64_t getNumElements() const { return isFloat() ? floats.size() : ints.size(); }
 
   /// Elements of one entry along the first axis.
@@ -47,6 +54,9 @@ struct Tensor {
 
   /// Writes a float at a flat index, rounded to the element type.
   void set(int64_t index, double value) { floats[index] = roundTo(elementType, value); }
+
+  /// roundRow of all rows: what completes a tensor whose elements were set.
+  void roundRows();
 };
 
 /// Keys or values of every layer, sequence and position: [layers, batch, positions, heads,

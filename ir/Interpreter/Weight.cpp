@@ -72,6 +72,71 @@ static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
   return llvm::Error::success();
 }
 
+/// The largest magnitude of each row (of the elements of the first axis) or of each column (the
+/// last axis).
+static SmallVector<float> largestMagnitudes(const Tensor &x, bool ofRows) {
+  int64_t width = x.shape.back();
+  SmallVector<float> largest(ofRows ? x.shape.front() : width, 0.0f);
+  for (auto [i, value] : llvm::enumerate(x.floats)) {
+    float &channel = largest[ofRows ? i / x.rowSize() : i % width];
+    channel = std::max(channel, std::abs(value));
+  }
+  return largest;
+}
+
+/// The largest magnitudes over several tensors, channel by channel.
+llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, ArrayAttr names,
+                                                           bool ofRows) {
+  SmallVector<float> largest;
+  for (StringRef name : names.getAsValueRange<StringAttr>()) {
+    llvm::Expected<Tensor> tensor = weights(name);
+    if (!tensor)
+      return opError(op, llvm::toString(tensor.takeError()));
+    if (!tensor->isFloat() || tensor->shape.empty())
+      return opError(op, "'" + name + "' is no tensor of floats of rank 1 or more");
+    SmallVector<float> own = largestMagnitudes(*tensor, ofRows);
+    if (!largest.empty() && own.size() != largest.size())
+      return opError(op, "'" + name + "' has " + Twine(own.size()) +
+                             " channels, the ones before have " + Twine(largest.size()));
+    largest.resize(own.size());
+    for (auto [channel, value] : llvm::zip_equal(largest, own))
+      channel = std::max(channel, value);
+  }
+  return largest;
+}
+
+llvm::Expected<Tensor> Interpreter::source(StringRef name) {
+  llvm::Expected<Tensor> tensor = weights(name);
+  auto found = balancing.find(name);
+  if (!tensor || found == balancing.end())
+    return tensor;
+  for (bool ofRows : {true, false}) {
+    BalanceOp op = ofRows ? found->second.rows : found->second.columns;
+    if (!op)
+      continue;
+    llvm::Expected<SmallVector<float>> factors = this->factors(op);
+    if (!factors)
+      return factors.takeError();
+    for (auto [i, value] : llvm::enumerate(tensor->floats))
+      value = ofRows ? value / (*factors)[i / tensor->rowSize()]
+                     : value * (*factors)[i % tensor->shape.back()];
+  }
+  return tensor;
+}
+
+llvm::Expected<SmallVector<float>> Interpreter::factors(BalanceOp op) {
+  llvm::Expected<SmallVector<float>> rows = magnitudes(op, op.getRows(), /*ofRows=*/true);
+  if (!rows)
+    return rows.takeError();
+  llvm::Expected<SmallVector<float>> columns = magnitudes(op, op.getColumns(), /*ofRows=*/false);
+  if (!columns)
+    return columns.takeError();
+  if (rows->size() != columns->size())
+    return opError(op, "has " + Twine(rows->size()) + " channels in rows, but " +
+                           Twine(columns->size()) + " in columns");
+  return balanceFactors(*rows, *columns);
+}
+
 llvm::Expected<Value> Interpreter::weight(WeightOp op) {
   if (auto it = loaded.find(op.getSymName()); it != loaded.end())
     return it->second;
@@ -79,7 +144,7 @@ llvm::Expected<Value> Interpreter::weight(WeightOp op) {
     return opError(op, "@" + op.getSymName() + " is needed, but no weights were given");
   SmallVector<Tensor> sources;
   for (StringRef name : op.getSourceNames()) {
-    llvm::Expected<Tensor> source = weights(name);
+    llvm::Expected<Tensor> source = this->source(name);
     if (!source)
       return opError(op, "@" + op.getSymName() + ": " + llvm::toString(source.takeError()));
     sources.push_back(std::move(*source));
@@ -90,6 +155,7 @@ llvm::Expected<Value> Interpreter::weight(WeightOp op) {
   result.elementType = op.getTensorType().getElementType();
   for (float &element : result.floats)
     element = roundTo(result.elementType, element);
+  result.roundRows();
   Value value(std::move(result));
   if (llvm::Error error = value.checkFits(op.getTensorType()))
     return opError(op, "@" + op.getSymName() + ": " + llvm::toString(std::move(error)));

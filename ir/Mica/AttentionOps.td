@@ -3,11 +3,12 @@
 def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   let summary = "rotary position embedding";
   let description = [{
-    `inv_freq[i] = theta^(-2 i / rotary_dim)`, changed by `scaling`; each pair (a, b) of the first `rotary_dim` elements of a
-    head becomes `(a cos - b sin, b cos + a sin)` of the angle `positions[t] * inv_freq[i]` (Su et al. 2021, arXiv:2104.09864).
-    Frequencies and angles are rounded to f32, as models were trained: at position 8000 that moves an angle by 2e-4.
-    The pairing is part of the op, because a wrong one gives fluent nonsense and never an error: `half` turns element i with
-    i + rotary_dim / 2, `interleaved` turns 2 i with 2 i + 1. Without `rotary_dim` the whole head turns.
+    `inv_freq[i] = theta^(-2 i / rotary_dim)`, changed by `scaling`; each pair (a, b) of the first `rotary_dim` elements
+    of a head becomes `(a cos - b sin, b cos + a sin)` of the angle `positions[t] * inv_freq[i]` (Su et al. 2021,
+    arXiv:2104.09864). Frequencies and angles are rounded to f32, as models were trained: at position 8000 that moves an
+    angle by 2e-4. The pairing is part of the op, because a wrong one gives fluent nonsense and never an error: `half`
+    turns element i with i + rotary_dim / 2, `interleaved` turns 2 i with 2 i + 1. Without `rotary_dim` the whole head
+    turns.
 
     Example:
     ```mlir
@@ -23,7 +24,8 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
                        OptionalAttr<I64Attr>:$rotary_dim, OptionalAttr<Mica_RopeScaling>:$scaling);
   let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
-    $x `,` $positions custom<Word>($pairing) `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)? (`scaling` `(` $scaling^ `)`)?
+    $x `,` $positions custom<Word>($pairing) `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)?
+    (`scaling` `(` $scaling^ `)`)?
     attr-dict `:` type($x) `,` type($positions)
   }];
   let hasVerifier = 1;
@@ -37,9 +39,9 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
 def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"]>]> {
   let summary = "the cache with the keys or values of new tokens";
   let description = [{
-    Writes `x[t]` at layer `layer`, sequence `sequences[t]`, position `positions[t]`. The op consumes the cache: using the old
-    value afterwards is an error, so that the append can always happen in place. A wider x is rounded to the cache's type.
-    Sequences and positions must be inside of the cache.
+    Writes `x[t]` at layer `layer`, sequence `sequences[t]`, position `positions[t]`. The op consumes the cache: using
+    the old value afterwards is an error, so that the append can always happen in place. A wider x is rounded to the
+    cache's type. Sequences and positions must be inside of the cache.
 
     Example:
     ```mlir
@@ -51,7 +53,8 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
     }
     ```
   }];
-  let arguments = (ins Mica_Heads:$x, Mica_KvCacheType:$cache, Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions);
+  let arguments = (ins Mica_Heads:$x, Mica_KvCacheType:$cache, Index:$layer,
+                       Mica_RowIndex:$sequences, Mica_RowIndex:$positions);
   let results = (outs Mica_KvCacheType:$result);
   let assemblyFormat = [{
     $x `,` $cache `[` $layer `]` `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
@@ -63,8 +66,8 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
 def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
   let summary = "the cached keys or values of one layer";
   let description = [{
-    A view [B, P, G, D] of layer `layer` of the cache; never a copy. P is the extent of the cache, not the number of tokens
-    seen so far: positions that were never appended hold zeros.
+    A view [B, P, G, D] of layer `layer` of the cache; never a copy. P is the extent of the cache, not the number of
+    tokens seen so far: positions that were never appended hold zeros.
 
     Example:
     ```mlir
@@ -104,11 +107,11 @@ def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv"> {
 def Mica_AttentionOp : Mica_PureOp<"attention"> {
   let summary = "scaled dot-product attention of new tokens over all cached positions";
   let description = [{
-    `y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R]` with s = sequences[t] and R = H / G
-    (R = 1 until repeat_kv is folded), the softmax in f32. With mask `causal` token t sees the positions 0 .. positions[t] of its
-    sequence, with `full` all of them; `window` keeps only the last so many, its own included; `key_mask` [B, P] hides
-    the keys where it is 0; `softcap` c replaces a scaled score x by `c tanh(x / c)`, before the mask. A token that sees
-    nothing gets zero. `tiling` says how the work is cut; stage `kernels` adds it.
+    `y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R]` with s = sequences[t] and R = H / G (R = 1
+    until repeat_kv is folded), the softmax in f32. With mask `causal` token t sees the positions 0 .. positions[t] of
+    its sequence, with `full` all of them; `window` keeps only the last so many, its own included; `key_mask` [B, P]
+    hides the keys where it is 0; `softcap` c replaces a scaled score x by `c tanh(x / c)`, before the mask. A token
+    that sees nothing gets zero. `tiling` says how the work is cut; stage `kernels` adds it.
 
     Example:
     ```mlir

@@ -59,6 +59,42 @@ LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int
   return success();
 }
 
+LogicalResult Int4Type::verify(EmitError emitError, int64_t group) {
+  if (group != QuantizedRow::group)
+    return emitError() << "group must be " << QuantizedRow::group << ", got " << group;
+  return success();
+}
+
+bool mica::isQuantized(Type element) { return isa<Int8Type, Int4Type>(element); }
+
+QuantizedMatrix::QuantizedMatrix(Type element, int64_t n, int64_t k)
+    : blocks(roundUp(n, kBlockColumns) / kBlockColumns), padded(roundUp(k, 64)) {
+  if (auto int4 = dyn_cast<Int4Type>(element)) {
+    groupBytes = kBlockColumns + kBlockColumns * int4.getGroup() / 2;
+    blockBytes = padded / int4.getGroup() * groupBytes;
+  } else {
+    groupBytes = kBlockColumns * 4;
+    blockBytes = padded / 4 * groupBytes;
+  }
+  scales = blocks * blockBytes;
+  sums = scales + blocks * kBlockColumns * 4;
+  bytes = sums + blocks * kBlockColumns * 4;
+}
+
+int64_t mica::getStoredBytes(RankedTensorType type) {
+  SmallVector<int64_t> shape(type.getShape());
+  if (isQuantized(type.getElementType())) {
+    int64_t n = shape[shape.size() - 2], k = shape.back();
+    return ShapedType::getNumElements(ArrayRef(shape).drop_back(2)) *
+           QuantizedMatrix(type.getElementType(), n, k).bytes;
+  }
+  if (auto layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding())) {
+    shape.back() = roundUp(shape.back(), layout.getKBlock());
+    shape[shape.size() - 2] = roundUp(shape[shape.size() - 2], layout.getColumns());
+  }
+  return ShapedType::getNumElements(shape) * type.getElementTypeBitWidth() / 8;
+}
+
 LogicalResult KvLayoutAttr::verify(EmitError emitError, KvKind, int64_t block, int64_t depth) {
   if (block <= 0 || depth <= 0 || block % depth != 0)
     return emitError() << "block must be a positive multiple of depth";

@@ -22,8 +22,8 @@ def Mica_SplitOp : Mica_PureOp<"split"> {
 def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
   let summary = "cosines and sines of rope for the positions of a step";
   let description = [{
-    `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), a the attention factor
-    of the scaling; computed once per step and shared by all layers.
+    `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), a the
+    attention factor of the scaling; computed once per step and shared by all layers.
 
     Example:
     ```mlir
@@ -33,7 +33,8 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
     }
     ```
   }];
-  let arguments = (ins Mica_RowIndex:$positions, I64Attr:$rotary_dim, F64Attr:$theta, OptionalAttr<Mica_RopeScaling>:$scaling);
+  let arguments = (ins Mica_RowIndex:$positions, I64Attr:$rotary_dim, F64Attr:$theta,
+                       OptionalAttr<Mica_RopeScaling>:$scaling);
   let results = (outs Mica_RopeTable:$result);
   let assemblyFormat = [{
     $positions `rotary_dim` `(` $rotary_dim `)` `theta` `(` $theta `)` (`scaling` `(` $scaling^ `)`)? attr-dict
@@ -42,13 +43,15 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
   let hasVerifier = 1;
 }
 
-def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments, AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>]> {
+def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
+    AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>]> {
   let summary = "q/k norms, rope and the appends to both caches in one pass over a merged q/k/v product";
   let description = [{
-    qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads. Queries and keys are normalised over D where `q_norm`
-    and `k_norm` are given (formula of `mica.rmsnorm`), turned by `table` (formula of `mica.rope`), the keys and the values
-    appended to the caches, the queries returned. Everything in between is f32: keys and values are rounded once, to
-    the caches' type, and queries once, to the type of `q`. The caches are consumed (see `mica.kv_append`).
+    qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads. Queries and keys are normalised over D where
+    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`), turned by `table` (formula of `mica.rope`), the keys
+    and the values appended to the caches, the queries returned. Everything in between is f32: keys and values are
+    rounded once, to the caches' type, and queries once, to the type of `q`. The caches are consumed (see
+    `mica.kv_append`).
 
     Example:
     ```mlir
@@ -70,8 +73,10 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments, AllT
                        OptionalAttr<F64Attr>:$eps);
   let results = (outs Mica_Heads:$q, Mica_KvCacheType:$k_next, Mica_KvCacheType:$v_next);
   let assemblyFormat = [{
-    $qkv `,` $table `,` $k_cache `,` $v_cache `[` $layer `]` `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
-    (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)? custom<Word>($pairing) (`eps` `(` $eps^ `)`)? attr-dict
+    $qkv `,` $table `,` $k_cache `,` $v_cache `[` $layer `]`
+    `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
+    (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)?
+    custom<Word>($pairing) (`eps` `(` $eps^ `)`)? attr-dict
     `:` type($qkv) `,` type($table) `,` type($k_cache) `,` type($v_cache) `->` type($q)
   }];
   let hasVerifier = 1;
@@ -92,10 +97,12 @@ def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
     }
     ```
   }];
-  let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, Mica_ActivationAttr:$activation, OptionalAttr<Mica_KernelKindAttr>:$kernel);
+  let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, Mica_ActivationAttr:$activation,
+                       OptionalAttr<Mica_KernelKindAttr>:$kernel);
   let results = (outs Mica_Rows:$result);
   let assemblyFormat = [{
-    $x `,` $weight custom<Word>($activation) (`kernel` `(` custom<Word>($kernel)^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
+    $x `,` $weight custom<Word>($activation) (`kernel` `(` custom<Word>($kernel)^ `)`)? attr-dict
+    `:` type($x) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
 }

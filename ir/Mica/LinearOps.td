@@ -22,8 +22,8 @@ def Mica_EmbeddingOp : Mica_PureOp<"embedding"> {
 def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
   let summary = "a product with a weight matrix";
   let description = [{
-    `y = x W^T + bias + residual`, W of shape [N, K], accumulated in f32. `residual` is set by fusion; `kernel` is chosen
-    at stage `kernels`.
+    `y = x W^T + bias + residual`, W of shape [N, K], accumulated in f32. `residual` is set by fusion; `kernel` is
+    chosen at stage `kernels`.
 
     Example:
     ```mlir
@@ -63,7 +63,8 @@ def Mica_LmHeadOp : Mica_PureOp<"lm_head"> {
   let arguments = (ins Mica_Rows:$x, Mica_Matrix:$weight, OptionalAttr<Mica_KernelKindAttr>:$kernel);
   let results = (outs Mica_Rows32:$result);
   let assemblyFormat = [{
-    $x `,` $weight (`kernel` `(` custom<Word>($kernel)^ `)`)? attr-dict `:` type($x) `,` type($weight) `->` type($result)
+    $x `,` $weight (`kernel` `(` custom<Word>($kernel)^ `)`)? attr-dict
+    `:` type($x) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
 }

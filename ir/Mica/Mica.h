@@ -41,6 +41,40 @@ inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+/// Whether `element` is an element of quantised rows: !mica.int8 or !mica.int4.
+bool isQuantized(mlir::Type element);
+
+/// Where the parts of a row of activations of !mica.int8 with `k` elements stand, in bytes.
+struct QuantizedRow {
+  /// Sums are kept of groups of so many values, for products with !mica.int4.
+  static constexpr int64_t group = 32;
+
+  explicit QuantizedRow(int64_t k)
+      : padded(roundUp(k, 64)), scale(padded), sums(scale + 64),
+        bytes(sums + roundUp(padded / group * 4, 64)) {}
+
+  int64_t padded; ///< u8 q + 128, 128 where padded, at byte 0
+  int64_t scale;  ///< f32
+  int64_t sums;   ///< i32 -8 * sum of q of each group
+  int64_t bytes;  ///< of the row
+};
+
+/// Where the parts of a packed matrix [n, k] of !mica.int8 or !mica.int4 stand, in bytes.
+struct QuantizedMatrix {
+  QuantizedMatrix(mlir::Type element, int64_t n, int64_t k);
+
+  int64_t blocks;     ///< of 64 rows of the matrix
+  int64_t padded;     ///< k, padded
+  int64_t groupBytes; ///< of 4 values (int8) or a group (int4) of 64 rows
+  int64_t blockBytes; ///< of a block
+  int64_t scales;     ///< f32 of each row, padded to whole blocks
+  int64_t sums;       ///< i32 of each row: sum of q (int8) or multiplier * (q - 8) (int4)
+  int64_t bytes;      ///< of the matrix
+};
+
+/// Bytes of a weight of that type as a program stores it, packed where its encoding says so.
+int64_t getStoredBytes(mlir::RankedTensorType type);
+
 /// Frequencies of rope, [rotaryDim / 2], after scaling (a rope scaling attribute or null).
 /// `amplitude` receives the factor of cosine and sine. Formulas: see the ops and attributes in
 /// MicaOps.td.

@@ -102,28 +102,57 @@ def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, 
 def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
   let summary = "a matrix [N, K] stored in blocks of columns of the product";
   let description = [{
-    It is the encoding of a weight's tensor type: `tensor<64x32xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>` stores the matrix [N, K] as
-    [ceil(N / 64)][ceil(K / 32) * 32 / 2][64][2], zero where it is padded. Groups of `depth` values along K stand
-    beside each other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
+    It is the encoding of a weight's tensor type:
+    `tensor<64x32xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>` stores the matrix [N, K] as [ceil(N /
+    64)][ceil(K / 32) * 32 / 2][64][2], zero where it is padded. Groups of `depth` values along K stand beside each
+    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
 
     ```
     depth = 2, columns = 4, N = 4, K = 4:   row n of W is w[n][0..3]
       memory: w00 w01 w10 w11 w20 w21 w30 w31   w02 w03 w12 w13 w22 w23 w32 w33
     ```
-    It is the layout that oneDNN calls `BA16a64b` (f32) and `BA16a64b2a` (bf16), so that one packed copy
-    serves its products and the generated kernels.
+    It is the layout that oneDNN calls `BA16a64b` (f32), `BA16a64b2a` (bf16) and `BA16a64b4a` (8-bit integers), so that
+    one packed copy serves its products and the generated kernels. Behind the blocks of a matrix of `!mica.int8` or
+    `!mica.int4` stand the scales of its rows (f32) and the sums of their integers (i32). `!mica.int4` stores a group of
+    32 values of 64 rows as 64 signed bytes of multipliers and [4][64][4] bytes; byte (j, n, b) holds the values 8 j + b
+    of row n (lower half) and 8 j + 4 + b (upper half).
   }];
   let parameters = (ins "int64_t":$columns, "int64_t":$depth, "int64_t":$k_block);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Mica_Int8Type : TypeDef<Mica_Dialect, "Int8"> {
+  let mnemonic = "int8";
+  let summary = "an element of a row of 8-bit integers with one scale";
+  let description = [{
+    In `tensor<?x64x!mica.int8>` the rows along the last axis are `x[i] = scale * q[i]` with integers q in [-127, 127]
+    and `scale = max_i |x[i]| / 127` in f32; q is rounded to nearest, ties to even. Weights are quantised when they are
+    packed, rows of activations by the op that produces them.
+  }];
+}
+
+def Mica_Int4Type : TypeDef<Mica_Dialect, "Int4"> {
+  let mnemonic = "int4";
+  let summary = "an element of a row of 4-bit integers with a multiplier per group and one scale";
+  let description = [{
+    In `tensor<64x128x!mica.int4<group = 32>>` the rows along the last axis are
+    `x[i] = scale * multiplier[i / group] * (q[i] - 8)` with q in [0, 15], integer multipliers in [-15, 15] and one
+    scale in f32 per row. `multiplier * (q - 8)` fits 8 bits, so that a product with rows of `!mica.int8` is a sum of
+    integers, the same in whatever order it is taken. Scale, multipliers and integers are chosen for the least squared
+    error.
+  }];
+  let parameters = (ins "int64_t":$group);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
   let summary = "the physical form of a cache";
   let description = [{
-    Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys stands as
-    [D' / depth][block][depth], so that a vector holds the same elements of neighbouring positions; a block of values stands as
-    [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each other,
-    because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
+    Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys stands as [D' /
+    depth][block][depth], so that a vector holds the same elements of neighbouring positions; a block of values stands
+    as [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each
+    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
   }];
   let parameters = (ins EnumParameter<Mica_KvKind>:$kind, "int64_t":$block, "int64_t":$depth);
   let assemblyFormat = "`<` $kind `,` struct($block, $depth) `>`";
@@ -132,9 +161,10 @@ def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
 def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> {
   let summary = "how attention is cut into tasks";
   let description = [{
-    A task is a key/value head and a tile of up to `rows` consecutive rows; rows of one sequence read its keys and values together. The positions
-    that a row sees are cut into chunks of `chunk` positions (or of the least multiple that makes 16 chunks or fewer), each with a softmax of
-    its own; chunks are combined in their order, whatever the tile. With `split`, for tiles of one row, chunks are tasks of their own.
+    A task is a key/value head and a tile of up to `rows` consecutive rows; rows of one sequence read its keys and
+    values together. The positions that a row sees are cut into chunks of `chunk` positions (or of the least multiple
+    that makes 16 chunks or fewer), each with a softmax of its own; chunks are combined in their order, whatever the
+    tile. With `split`, for tiles of one row, chunks are tasks of their own.
 
     ```
     chunk = 512, a row at position 1300:   [0, 512) [512, 1024) [1024, 1301)
@@ -158,7 +188,9 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The same cache before its layout was chosen.
-    KvCacheType withoutLayout() { return get(getContext(), getLayers(), getHeads(), getHeadDim(), getElementType(), {}); }
+    KvCacheType withoutLayout() {
+      return get(getContext(), getLayers(), getHeads(), getHeadDim(), getElementType(), {});
+    }
     /// [layers, sequences (dynamic), heads, blocks of positions (dynamic), elements of a block]; needs a layout.
     ::llvm::SmallVector<int64_t> getPhysicalShape();
     /// Bytes that one position of one sequence takes over all layers, without padding.

@@ -10,21 +10,29 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 // Constraints, named as people would say them. Only the number of rows, sequences and positions is dynamic.
-class Mica_StaticFrom<int axis> : CPred<"!::llvm::is_contained(::llvm::cast<::mlir::ShapedType>($_self).getShape().drop_front("
-                                        # axis # "), ::mlir::ShapedType::kDynamic)">;
+class Mica_StaticFrom<int axis> : CPred<
+    "!::llvm::is_contained(::llvm::cast<::mlir::ShapedType>($_self).getShape().drop_front(" # axis # "), "
+    "::mlir::ShapedType::kDynamic)">;
 def Mica_Float : AnyTypeOf<[F32, BF16, F16], "f32, bf16 or f16">;
 def Mica_Compute : AnyTypeOf<[F32, BF16], "f32 or bf16">;
-def Mica_Rows : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
+def Mica_Int8 : Type<CPred<"::llvm::isa<::mica::Int8Type>($_self)">, "!mica.int8", "::mica::Int8Type">;
+def Mica_Int4 : Type<CPred<"::llvm::isa<::mica::Int4Type>($_self)">, "!mica.int4", "::mica::Int4Type">;
+def Mica_Rows : RankedTensorOf<[Mica_Compute, Mica_Int8], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Rows32 : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Heads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, D]">;
-def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C] or heads [T, H, D]">;
+def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute, Mica_Int8],
+    [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C] or heads [T, H, D]">;
 def Mica_RowIndex : RankedTensorOf<[I32], [HasAnyRankOfPred<[1]>], "one number per row [T]">;
-def Mica_Keys : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[4]>, Mica_StaticFrom<2>], "keys or values [B, P, G, D]">;
+def Mica_Keys : RankedTensorOf<[Mica_Compute],
+    [HasAnyRankOfPred<[4]>, Mica_StaticFrom<2>], "keys or values [B, P, G, D]">;
 def Mica_Vector : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[1]>], "a weight vector [N]">;
-def Mica_Matrix : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight matrix [N, K]">;
-def Mica_Matrices : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[3]>], "weight matrices [E, N, K]">;
+def Mica_Weight : AnyTypeOf<[Mica_Float, Mica_Int8, Mica_Int4], "f32, bf16, f16, !mica.int8 or !mica.int4">;
+def Mica_Matrix : RankedTensorOf<[Mica_Weight], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight matrix [N, K]">;
+def Mica_Matrices : RankedTensorOf<[Mica_Weight],
+    [HasStaticShapePred, HasAnyRankOfPred<[3]>], "weight matrices [E, N, K]">;
 def Mica_KeyMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[2]>], "a key mask [B, P]">;
-def Mica_RopeTable : RankedTensorOf<[F32], [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "cosines and sines [T, 2, rotary_dim / 2]">;
+def Mica_RopeTable : RankedTensorOf<[F32],
+    [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "cosines and sines [T, 2, rotary_dim / 2]">;
 def Mica_Picks : RankedTensorOf<[I32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "chosen experts [T, k]">;
 
 class Mica_Op<string mnemonic, list<Trait> traits = []> : Op<Mica_Dialect, mnemonic, traits>;

@@ -3,8 +3,9 @@
 def Mica_MoeGateOp : Mica_PureOp<"moe_gate"> {
   let summary = "which experts a token goes to, and how much each counts";
   let description = [{
-    `scores = scoring(x W^T)` over E experts in f32; the `k` best are chosen, ties (scores that are equal in f32) to the lower
-    index; with `normalize` the weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts [T, k], best first.
+    `scores = scoring(x W^T)` over E experts in f32; the `k` best are chosen, ties (scores that are equal in f32) to the
+    lower index; with `normalize` the weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts [T, k],
+    best first.
 
     Example:
     ```mlir
@@ -27,8 +28,9 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate"> {
 def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
   let summary = "the weighted sum of the chosen experts";
   let description = [{
-    `y[t] = sum_j weights[t, j] * down_e (activation(gate_e x[t]) * (up_e x[t])) + residual[t]` with e = experts[t, j]. An expert that
-    no token chose costs nothing. The inner activations are rounded to the type of x where they enter the second product. After fusion `gate` holds gate and up in alternating blocks of 64 rows and `up` is absent.
+    `y[t] = sum_j weights[t, j] * down_e (activation(gate_e x[t]) * (up_e x[t])) + residual[t]` with e = experts[t, j].
+    An expert that no token chose costs nothing. The inner activations are rounded to the type of x where they enter the
+    second product. After fusion `gate` holds gate and up in alternating blocks of 64 rows and `up` is absent.
 
     Example:
     ```mlir
@@ -42,8 +44,9 @@ def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
     }
     ```
   }];
-  let arguments = (ins Mica_Rows:$x, Mica_Rows32:$weights, Mica_Picks:$experts, Mica_Matrices:$gate, Mica_Matrices:$down,
-                       Optional<Mica_Matrices>:$up, Optional<Mica_Rows32>:$residual, Mica_ActivationAttr:$activation, I64Attr:$inner);
+  let arguments = (ins Mica_Rows:$x, Mica_Rows32:$weights, Mica_Picks:$experts, Mica_Matrices:$gate,
+                       Mica_Matrices:$down, Optional<Mica_Matrices>:$up, Optional<Mica_Rows32>:$residual,
+                       Mica_ActivationAttr:$activation, I64Attr:$inner);
   let results = (outs Mica_Rows32:$result);
   let assemblyFormat = [{
     $x `,` $weights `,` $experts `,` $gate `,` $down (`up` `(` $up^ `:` type($up) `)`)?

@@ -22,9 +22,11 @@ LogicalResult WeightOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
     return emitOpError("needs a tensor type of static, non-empty shape");
-  if (!type.getElementType().isF32() && !type.getElementType().isBF16() &&
-      !type.getElementType().isF16())
-    return emitOpError() << "holds f32, bf16 or f16, got " << type.getElementType();
+  Type element = type.getElementType();
+  if (!element.isF32() && !element.isBF16() && !element.isF16() && !isQuantized(element))
+    return emitOpError() << "holds f32, bf16, f16, !mica.int8 or !mica.int4, got " << element;
+  if (isQuantized(element) && type.getRank() < 2)
+    return emitOpError("holds rows of integers, but is a vector: vectors stay f32");
   if (getCompose() && !getSources())
     return emitOpError("says how it is composed, but not of what");
   int64_t count = getSourceNames().size();

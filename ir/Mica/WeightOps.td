@@ -5,10 +5,10 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   let description = [{
     Names a weight, its type and the tensors of the checkpoint that it is made of; the bytes stay in the checkpoint.
     Without `sources` the symbol's name is the tensor's. Several sources are joined along the rows (`concat`), become
-    the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole blocks,
-    that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices that are
-    composed themselves, `parts` sources at a time are interleaved and the results stacked. Values of another precision
-    than the type's are rounded. At stage `kernels` the encoding of the type is the layout
+    the entries of a new leading axis (`stack`), or are cut into blocks of 64 rows, padded with zero rows to whole
+    blocks, that alternate (`interleave`: 64 rows of the first, 64 of the second, ...). Where `stack` joins matrices
+    that are composed themselves, `parts` sources at a time are interleaved and the results stacked. Values of another
+    precision than the type's are rounded. At stage `kernels` the encoding of the type is the layout
     (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that carries the weight;
     `offset` and `bytes` say where the program stores it.
 
@@ -36,6 +36,33 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   }];
 }
 
+def Mica_BalanceOp : Mica_Op<"balance"> {
+  let summary = "tensors of the checkpoint that are read scaled, channel by channel";
+  let description = [{
+    Rows of integers share a scale, so that one large channel takes the others' precision away. Where the rows of
+    some tensors meet the columns of others and nothing else (a norm's gains and the products that read the norm,
+    `up` and `down` of a gated network), every channel j may be divided by b_j on one side and multiplied by it on
+    the other: `mica.balance` says that every weight made of these tensors reads them so. With r_j the largest
+    magnitude in row j of `rows` (of a vector, of its element j) and c_j that in column j of `columns`, `b_j =
+    2^floor(log2(r_j / c_j) / 2 + 1 / 2)`, and 1 where one of both is zero: both sides become about equal (Nagel et
+    al. 2019, arXiv:1906.04721), and powers of two round nothing.
+
+    ```
+    gain 0.5 32 0.5 becomes 0.5 2 0.5,   columns 1 1/8 1 become 1 2 1:   b = 1 16 1
+    ```
+
+    Example:
+    ```mlir
+    mica.weight @"norm.weight" : tensor<64xf32>
+    mica.weight @"q_proj.weight" : tensor<32x64x!mica.int8>
+    mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
+    ```
+  }];
+  let arguments = (ins StrArrayAttr:$rows, StrArrayAttr:$columns);
+  let assemblyFormat = "`rows` $rows `columns` $columns attr-dict";
+  let hasVerifier = 1;
+}
+
 def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the value of a weight";
@@ -60,8 +87,8 @@ def Mica_GetWeightOp : Mica_PureOp<"get_weight", [DeclareOpInterfaceMethods<Symb
 def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the value of one of several weights of a type";
   let description = [{
-    `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed weights.
-    The index must be inside of the list.
+    `weights[index]`: the weight of a layer inside a loop over layers. Only the storage differs between the listed
+    weights. The index must be inside of the list.
 
     Example:
     ```mlir

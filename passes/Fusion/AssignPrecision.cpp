@@ -15,22 +15,35 @@ static Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
-/// Norms, biases and routers are small, and their errors spread: they stay in f32.
-static bool staysWide(WeightUse use) {
-  return use == WeightUse::Vector || use == WeightUse::Router;
+/// What a weight is stored as. Norms, biases and routers are small, and their errors spread: they
+/// stay in f32. The choice of a token among the whole vocabulary keeps 8 bits, and with it the
+/// table, which is often the same matrix.
+static Precision choosePrecision(WeightUse use, Operation *user, Precision matrices) {
+  if (use == WeightUse::Vector || use == WeightUse::Router)
+    return Precision::F32;
+  if (use == WeightUse::Table || isa<LmHeadOp>(user))
+    return std::min(matrices, Precision::Int8);
+  return matrices;
+}
+
+/// What rows are rounded to where they meet `element`, or null where they stay.
+static Type rowsFor(Type element) {
+  if (element.isBF16())
+    return element;
+  return isQuantized(element) ? Int8Type::get(element.getContext()) : Type();
 }
 
 namespace {
-/// One cast per value, right behind it.
+/// One cast per value and type, right behind it.
 class SharedCasts {
 public:
-  explicit SharedCasts(Type type) : type(type) {}
-
-  void narrow(OpOperand &operand) {
+  /// Rounds the rows `operand` to what a product with `weights` wants.
+  void narrow(OpOperand &operand, Value weights) {
     Value value = operand.get();
-    if (elementOf(value) == type)
+    Type type = rowsFor(elementOf(weights));
+    if (!type || elementOf(value) == type)
       return;
-    Value &cast = casts[value];
+    Value &cast = casts[{value, type}];
     if (!cast) {
       OpBuilder builder(value.getContext());
       builder.setInsertionPointAfterValue(value);
@@ -41,26 +54,21 @@ public:
   }
 
 private:
-  Type type;
-  llvm::DenseMap<Value, Value> casts;
+  llvm::DenseMap<std::pair<Value, Type>, Value> casts;
 };
 
 struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   using AssignPrecisionBase::AssignPrecisionBase;
 
-  Type typeOf(Precision precision) {
-    Builder builder(&getContext());
-    return precision == Precision::F32 ? Type(builder.getF32Type()) : Type(builder.getBF16Type());
-  }
-
   LogicalResult assignWeights() {
-    auto matrix = TypeAttr::get(typeOf(weights)), vector = TypeAttr::get(typeOf(Precision::F32));
     WeightProperty types(getOperation(), "elements of");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands()) {
         WeightUse use = classifyWeightUse(operand);
-        if (use != WeightUse::None &&
-            failed(types.require(operand.get(), staysWide(use) ? vector : matrix, op)))
+        if (use == WeightUse::None)
+          continue;
+        Type type = elementTypeOf(&getContext(), choosePrecision(use, op, weights));
+        if (failed(types.require(operand.get(), TypeAttr::get(type), op)))
           return WalkResult::interrupt();
       }
       return WalkResult::advance();
@@ -74,20 +82,15 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   /// Rows are rounded where they enter a product with a narrow matrix, queries where they meet
   /// narrow keys.
   void insertCasts() {
-    SharedCasts casts(Builder(&getContext()).getBF16Type());
+    SharedCasts casts;
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
-          .Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
-            if (elementOf(product.getWeight()).isBF16())
-              casts.narrow(product.getXMutable());
-          })
-          .Case([&](MoeExpertsOp experts) {
-            if (elementOf(experts.getGate()).isBF16())
-              casts.narrow(experts.getXMutable());
-          })
+          .Case<LinearOp, LmHeadOp, GatedLinearOp>(
+              [&](auto product) { casts.narrow(product.getXMutable(), product.getWeight()); })
+          .Case(
+              [&](MoeExpertsOp experts) { casts.narrow(experts.getXMutable(), experts.getGate()); })
           .Case([&](AttentionOp attention) {
-            if (elementOf(attention.getK()).isBF16())
-              casts.narrow(attention.getQMutable());
+            casts.narrow(attention.getQMutable(), attention.getK());
           });
     });
   }
@@ -95,7 +98,11 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   void runOnOperation() override {
     if (failed(assignWeights()))
       return signalPassFailure();
-    Type cache = typeOf(kv);
+    if (kv == Precision::Int8 || kv == Precision::Int4) {
+      getOperation().emitError("caches of integers are not known: use f32 or bf16");
+      return signalPassFailure();
+    }
+    Type cache = elementTypeOf(&getContext(), kv);
     convertCaches(getOperation(), [&](Value value) {
       auto type = cast<KvCacheType>(value.getType());
       return KvCacheType::get(type.getContext(), type.getLayers(), type.getHeads(),

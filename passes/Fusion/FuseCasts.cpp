@@ -18,10 +18,13 @@ static bool isOnlyCastTo(Value value, Type type) {
   });
 }
 
-/// Whether the op that makes `value` can round it itself: it computes in f32 and writes each
-/// element once.
-static bool canRound(Value value) {
+/// Whether the op that makes `value` can round it to `element` itself: it computes in f32 and
+/// writes each element once. The scale of a quantised row is known when all of the row is: only ops
+/// that work row by row can quantise.
+static bool canRound(Value value, Type element) {
   Operation *producer = value.getDefiningOp();
+  if (isQuantized(element))
+    return isa_and_nonnull<RmsNormOp, LayerNormOp, GluOp>(producer);
   if (auto append = dyn_cast_or_null<QkvAppendOp>(producer))
     return value == append.getQ();
   return isa_and_nonnull<RmsNormOp, LayerNormOp, AttentionOp, GatedLinearOp, GluOp>(producer);
@@ -34,7 +37,7 @@ struct ProducerRoundsItsResult : OpRewritePattern<CastOp> {
 
   LogicalResult matchAndRewrite(CastOp cast, PatternRewriter &rewriter) const override {
     Value wide = cast.getX();
-    if (!canRound(wide))
+    if (!canRound(wide, cast.getType().getElementType()))
       return rewriter.notifyMatchFailure(cast, "the producer cannot round its result");
     if (!isOnlyCastTo(wide, cast.getType()))
       return rewriter.notifyMatchFailure(cast, "the wide result has another use");
@@ -53,6 +56,8 @@ struct HeadsAreRoundedBeforeTheyAreMerged : OpRewritePattern<CastOp> {
     auto merge = cast.getX().getDefiningOp<MergeHeadsOp>();
     if (!merge)
       return rewriter.notifyMatchFailure(cast, "the producer does not merge heads");
+    if (isQuantized(cast.getType().getElementType()))
+      return rewriter.notifyMatchFailure(cast, "a quantised row has one scale for all heads");
     if (!merge->hasOneUse())
       return rewriter.notifyMatchFailure(cast, "the merged heads have another use");
     auto type = merge.getX().getType().clone(cast.getType().getElementType());

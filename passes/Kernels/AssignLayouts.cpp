@@ -17,28 +17,26 @@ static constexpr int64_t kAlignment = 64;
 /// Positions in a block of a cache: a few vectors of scores at once.
 static constexpr int64_t kPositionBlock = 64;
 
-/// Values that a dot-product instruction consumes together: a 32-bit lane of them.
-static int64_t getDepth(Type element) { return 32 / element.getIntOrFloatBitWidth(); }
+/// Values that a dot-product instruction consumes together: a 32-bit lane of them. Integers of 4
+/// bits are widened to 8 on the way.
+static int64_t getDepth(Type element) {
+  return isQuantized(element) ? 4 : 32 / element.getIntOrFloatBitWidth();
+}
 
-/// BA16a64b of oneDNN for f32, BA16a64b2a for bf16: 16 groups of `depth` along K, 64 columns.
+/// BA16a64b of oneDNN for f32, BA16a64b2a for bf16, BA16a64b4a for integers: 16 groups of `depth`
+/// along K, 64 columns.
 static PackedLayoutAttr getPackedLayout(RankedTensorType type) {
   constexpr int64_t groups = 16;
   int64_t depth = getDepth(type.getElementType());
   return PackedLayoutAttr::get(type.getContext(), kBlockColumns, depth, groups * depth);
 }
 
-/// Bytes of a weight of that type as the program stores it.
-static int64_t getStoredBytes(RankedTensorType type) {
-  SmallVector<int64_t> shape(type.getShape());
-  if (auto layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding())) {
-    shape.back() = roundUp(shape.back(), layout.getKBlock());
-    shape[shape.size() - 2] = roundUp(shape[shape.size() - 2], layout.getColumns());
-  }
-  return ShapedType::getNumElements(shape) * type.getElementTypeBitWidth() / 8;
-}
-
-static bool isMultiplied(WeightUse use) {
-  return use == WeightUse::Product || use == WeightUse::Router;
+/// Quantised rows have one form only, so that tables of them are packed as well.
+static bool isPacked(OpOperand &operand) {
+  WeightUse use = classifyWeightUse(operand);
+  return use == WeightUse::Product || use == WeightUse::Router ||
+         (use == WeightUse::Table &&
+          isQuantized(cast<RankedTensorType>(operand.get().getType()).getElementType()));
 }
 
 namespace {
@@ -66,7 +64,7 @@ private:
     WeightProperty layouts(getOperation(), "layout");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands())
-        if (isMultiplied(classifyWeightUse(operand)) &&
+        if (isPacked(operand) &&
             failed(layouts.require(operand.get(),
                                    getPackedLayout(cast<RankedTensorType>(operand.get().getType())),
                                    op)))

@@ -7,7 +7,10 @@
 using namespace mica;
 
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
-  if (!(shape.bf16 ? costs.onednnBf16 : costs.onednnF32))
+  bool fast = shape.weights == Precision::F32    ? costs.onednnF32
+              : shape.weights == Precision::BF16 ? costs.onednnBf16
+                                                 : costs.onednnInt8;
+  if (!fast)
     return KernelKind::Generated;
   // In floating point: the product of three large extents may exceed 64 bits.
   double work =

@@ -3,14 +3,14 @@
 #ifndef MICA_PASSES_KERNELS_COSTMODEL_H
 #define MICA_PASSES_KERNELS_COSTMODEL_H
 
-#include "ir/Mica/Mica.h"
+#include "passes/Passes.h"
 
 namespace mica {
 
 /// A product of `rows` rows with a weight [n, k].
 struct ProductShape {
   int64_t rows, n, k;
-  bool bf16; ///< format of the weight: bf16, else f32
+  Precision weights;
 };
 
 /// What the choice depends on besides the shape.
@@ -23,6 +23,8 @@ struct KernelCosts {
   /// Whether the target's oneDNN is fast in a format: on AVX2 without AVX-512 its bf16 path is not.
   bool onednnF32 = true;
   bool onednnBf16 = true;
+  /// Products of integers: without VNNI, oneDNN's are slower than its own f32 ones.
+  bool onednnInt8 = true;
 };
 
 /// Who computes a product of many rows.

@@ -19,6 +19,8 @@ struct OneDnnLeavesTheGateToGlu : OpRewritePattern<GatedLinearOp> {
   LogicalResult matchAndRewrite(GatedLinearOp gated, PatternRewriter &rewriter) const override {
     if (gated.getKernel() != KernelKind::OneDnn)
       return rewriter.notifyMatchFailure(gated, "the product is not computed by oneDNN");
+    if (isQuantized(gated.getWeight().getType().getElementType()))
+      return rewriter.notifyMatchFailure(gated, "sums of integers need a kernel after them anyway");
     auto type = RankedTensorType::get(
         {gated.getType().getDimSize(0), gated.getWeight().getType().getDimSize(0)},
         rewriter.getF32Type());

@@ -16,13 +16,17 @@ namespace {
 struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   using SelectKernelsBase::SelectKernelsBase;
 
+  /// A prompt has many rows, but mostly one of them, its last, is multiplied with the vocabulary.
+  KernelKind choose(LmHeadOp) { return KernelKind::Generated; }
+  template <typename Op> KernelKind choose(Op op) { return choose(op.getWeight().getType()); }
+
   KernelKind choose(RankedTensorType weight) {
     // Few rows: the weights are read once from memory, which generated kernels do at its bandwidth.
     if (getOperation()->hasAttr(kMaxRowsAttr))
       return KernelKind::Generated;
     ProductShape shape{manyRows, weight.getDimSize(0), weight.getDimSize(1),
-                       weight.getElementType().isBF16()};
-    return chooseKernel(shape, {minWork, onednnF32, onednnBf16});
+                       precisionOf(weight.getElementType())};
+    return chooseKernel(shape, {minWork, onednnF32, onednnBf16, onednnInt8});
   }
 
   AttentionTilingAttr chooseTilingOf(AttentionOp attention) {
@@ -38,7 +42,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
       TypeSwitch<Operation *>(op)
           .Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
             if (!product.getKernel())
-              product.setKernel(choose(product.getWeight().getType()));
+              product.setKernel(choose(product));
           })
           .Case([&](AttentionOp attention) {
             if (!attention.getTiling())

@@ -2,8 +2,6 @@
 
 #include "passes/Support/Calls.h"
 
-#include "llvm/Support/raw_ostream.h"
-
 using namespace mlir;
 using namespace mica;
 
@@ -82,19 +80,4 @@ void mica::convertCaches(ModuleOp module, llvm::function_ref<KvCacheType(Value)>
               .clone(cast<RankedTensorType>(repeat.getX().getType()).getElementType()));
   });
   module.walk(updateFunctionType);
-}
-
-std::string mica::describePlace(Location loc) {
-  std::string place;
-  loc->walk([&](Location part) {
-    if (auto name = dyn_cast<NameLoc>(part)) {
-      place = name.getName().str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  if (place.empty())
-    if (auto file = loc->findInstanceOf<FileLineColLoc>())
-      place = (llvm::Twine("line ") + llvm::Twine(file.getLine())).str();
-  return place.empty() ? "unknown place" : place;
 }

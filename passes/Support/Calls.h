@@ -31,10 +31,6 @@ void updateFunctionType(mlir::func::FuncOp function);
 /// from caches.
 void convertCaches(mlir::ModuleOp module, llvm::function_ref<KvCacheType(mlir::Value)> convert);
 
-/// The name of the model's module that `loc` stands for, e.g. "model.layers.*.self_attn.q_proj",
-/// else file and line.
-std::string describePlace(mlir::Location loc);
-
 } // namespace mica
 
 #endif // MICA_PASSES_SUPPORT_CALLS_H

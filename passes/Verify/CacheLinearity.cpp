@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Support/Calls.h"
+#include "ir/Mica/Diagnostics.h"
 #include "passes/Verify/Checks.h"
 
 #include "mlir/Interfaces/LoopLikeInterface.h"

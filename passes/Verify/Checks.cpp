@@ -1,4 +1,4 @@
-//===- Checks.cpp - entry functions and living dialects -----------------------===//
+//===- Checks.cpp - entry functions and living ops -------------------------------===//
 
 #include "passes/Verify/Checks.h"
 
@@ -50,11 +50,19 @@ LogicalResult mica::verifyEntries(ModuleOp module) {
   return success();
 }
 
-LogicalResult mica::verifyDialects(ModuleOp module, ArrayRef<StringRef> dialects, StringRef stage) {
+LogicalResult mica::verifyAlive(ModuleOp module, ArrayRef<StringRef> alive, StringRef stage) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
-    if (isa<ModuleOp>(op) || llvm::is_contained(dialects, op->getName().getDialectNamespace()))
+    OperationName name = op->getName();
+    if (isa<ModuleOp>(op) || llvm::is_contained(alive, name.getDialectNamespace()) ||
+        llvm::is_contained(alive, name.getStringRef()))
       return WalkResult::advance();
     return op->emitOpError("is not allowed at stage `") << stage << "`";
   });
   return failure(result.wasInterrupted());
+}
+
+LogicalResult mica::verifyStep(ModuleOp module) {
+  return failure(failed(verifyEntries(module)) || failed(verifyCallsEnd(module)) ||
+                 failed(verifyCachesAreLinear(module)) || failed(verifyCachesComeBack(module)) ||
+                 failed(verifyIndices(module)));
 }

@@ -16,9 +16,23 @@ llvm::LogicalResult verifyCachesAreLinear(mlir::ModuleOp module);
 /// must be there.
 llvm::LogicalResult verifyEntries(mlir::ModuleOp module);
 
-/// Fails at the first op whose dialect is not among `dialects`.
-llvm::LogicalResult verifyDialects(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> dialects,
-                                   llvm::StringRef stage);
+/// Fails at the first op that is not among `alive`, the names of dialects and of single ops.
+llvm::LogicalResult verifyAlive(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> alive,
+                                llvm::StringRef stage);
+
+/// No function calls itself, nor is there a circle of calls: a step of the model has an end, and
+/// memory can be planned for it.
+llvm::LogicalResult verifyCallsEnd(mlir::ModuleOp module);
+
+/// Every index of a layer or of a weight in a list is known to be inside of its bounds, whatever
+/// calls and loops lead to it.
+llvm::LogicalResult verifyIndices(mlir::ModuleOp module);
+
+/// Entries hand back each cache that they receive, in the place in which they received it.
+llvm::LogicalResult verifyCachesComeBack(mlir::ModuleOp module);
+
+/// What the stages that are made of mica ops have in common: entries, calls, caches and indices.
+llvm::LogicalResult verifyStep(mlir::ModuleOp module);
 
 } // namespace mica
 

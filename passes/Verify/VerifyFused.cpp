@@ -26,9 +26,8 @@ struct VerifyFused : mica::impl::VerifyFusedBase<VerifyFused> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyDialects(module, {"mica", "func", "arith"}, "fused")) ||
-        failed(verifyEntries(module)) || failed(verifyNoCacheIsRepeated(module)) ||
-        failed(verifyCachesAreLinear(module)))
+    if (failed(verifyAlive(module, {"mica", "func", "arith"}, "fused")) ||
+        failed(verifyNoCacheIsRepeated(module)) || failed(verifyStep(module)))
       signalPassFailure();
   }
 };

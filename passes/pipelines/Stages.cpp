@@ -12,7 +12,7 @@ static constexpr std::array<StageInfo, kStageCount> kStages{{
     {Stage::Model, "model", "mica ops as the model's modules have them, imported and checked"},
     {Stage::Fused, "fused", "mica ops after fusion, with precision assigned"},
     {Stage::Kernels, "kernels", "mica ops with a chosen implementation and layout each"},
-    {Stage::Loops, "loops", "linalg, vector, scf and memref, bufferised, caches in place"},
+    {Stage::Loops, "loops", "kernels of vector, scf and memref ops, bufferised, caches in place"},
     {Stage::Llvm, "llvm", "the LLVM dialect"},
     {Stage::Ll, "ll", "optimised LLVM IR"},
     {Stage::Asm, "asm", "assembly"},
@@ -34,6 +34,8 @@ std::optional<Stage> mica::parseStage(StringRef name) {
 // Alive afterwards: mica, func, arith.
 void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyModel());
+  if (options.weights == Precision::Int8 || options.weights == Precision::Int4)
+    pm.addPass(createBalanceChannels());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
   // Gate and up first: they would otherwise be merged like any products of the same rows.
@@ -49,8 +51,9 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 // Alive afterwards: mica, func, arith, scf.
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createSpecializePhases({options.crossing}));
-  pm.addNestedPass<func::FuncOp>(createSelectKernels(
-      {options.manyRows, options.minWork, options.onednnF32, options.onednnBf16}));
+  pm.addNestedPass<func::FuncOp>(
+      createSelectKernels({options.manyRows, options.minWork, options.onednnF32, options.onednnBf16,
+                           options.onednnInt8}));
   pm.addNestedPass<func::FuncOp>(createDecomposeGatedLinear());
   // Before the calls are rolled: their order is the order of the weights in the program.
   pm.addPass(createAssignLayouts());
@@ -83,19 +86,14 @@ llvm::Error StageTable::buildPipeline(OpPassManager &pm, Stage from, Stage to,
 }
 
 namespace {
-auto precisions() {
-  return llvm::cl::values(clEnumValN(Precision::F32, "f32", "32 bits"),
-                          clEnumValN(Precision::BF16, "bf16", "upper 16 bits of f32"));
-}
-
 /// The options of the named pipelines of mica-opt.
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   StageOptions defaults;
 
   Option<Precision> weights{*this, "weights", llvm::cl::desc("precision of matrices"),
-                            llvm::cl::init(defaults.weights), precisions()};
+                            llvm::cl::init(defaults.weights), precisionValues()};
   Option<Precision> kv{*this, "kv", llvm::cl::desc("precision of caches"),
-                       llvm::cl::init(defaults.kv), precisions()};
+                       llvm::cl::init(defaults.kv), precisionValues()};
   Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_few` function"),
                            llvm::cl::init(defaults.crossing)};
   Option<int64_t> manyRows{*this, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
@@ -107,9 +105,11 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
                          llvm::cl::init(defaults.onednnF32)};
   Option<bool> onednnBf16{*this, "onednn-bf16", llvm::cl::desc("oneDNN is fast for bf16"),
                           llvm::cl::init(defaults.onednnBf16)};
+  Option<bool> onednnInt8{*this, "onednn-int8", llvm::cl::desc("oneDNN is fast for integers"),
+                          llvm::cl::init(defaults.onednnInt8)};
 
   StageOptions get() const {
-    return {weights, kv, crossing, manyRows, minWork, onednnF32, onednnBf16};
+    return {weights, kv, crossing, manyRows, minWork, onednnF32, onednnBf16, onednnInt8};
   }
 };
 } // namespace

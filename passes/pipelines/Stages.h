@@ -44,6 +44,7 @@ struct StageOptions {
   int64_t minWork = 262144;
   bool onednnF32 = true;
   bool onednnBf16 = true;
+  bool onednnInt8 = true;
 };
 
 /// Adds to a pipeline over a module what leads from the stage before to a stage.

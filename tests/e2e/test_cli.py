@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 import stat
+import subprocess
 
 import numpy as np
 
@@ -132,19 +135,30 @@ class Cli(Case):
         self.refused(1, [*PROMPT, "-n", 1, "--logits", "/nonexistent/x.npy"], "/nonexistent/x.npy")
 
     def test_help_and_version(self):
-        for path in (self.built.path, harness.mica):
-            for option in ("--help", "--version"):
-                done = execute([path, option])
-                self.assertGreater(len(done.stdout), 3)
-                self.assertEqual(done.stderr, b"")
+        words = {self.built.path: ("--tokens", "--temperature", "--logits", "bench", "info"),
+                 harness.mica: ("compile", "run", "inspect")}
+        for path, expected in words.items():
+            done = execute([path, "--help"])
+            self.assertEqual(done.stderr, b"")
+            for word in expected:
+                self.assertRegex(done.stdout.decode(), rf"(?m)^ +(-\w,)?{word}\b")
+            done = execute([path, "--version"])
+            self.assertEqual(done.stderr, b"")
+            self.assertRegex(done.stdout.decode(), r"^mica \d+\.\d+\.\d+\n$")
         self.assertEqual(execute([harness.mica, "--no-such"], check=False).returncode, 2)
         self.assertEqual(execute([harness.mica, "compile", "/nonexistent", "-o", "/tmp/x"], check=False).returncode, 1)
 
     def test_info(self):
-        self.built.run("info", "--check")
+        """--check says that it has checked (test_damage has the opposite); --licenses has all that is linked in."""
+        plain, checked = (self.built.run("info", *option).stdout.decode() for option in ((), ("--check",)))
+        self.assertEqual(checked, plain + "check         all checksums match\n")
+        self.assertEqual(json.loads(self.built.run("info", "--check", "--json").stdout)["check"], "ok")
         licenses = self.built.run("info", "--licenses").stdout.decode()
-        for word in ("Apache", "oneDNN"):
-            self.assertIn(word, licenses)
+        for title in ("CLI11", "JSON for Modern C++", "xxHash", "PCRE2", "libstdc++ and libgcc", "Unicode data", "oneDNN"):
+            self.assertTrue(re.search(rf"(?m)^{re.escape(title)}\n=+\n", licenses), title)
+        for words in ("Permission is hereby granted", "Redistributions in binary form", "GCC Runtime Library Exception",
+                      "Apache License", "Third Party Programs", "Unicode data files"):
+            self.assertTrue(words in licenses, words)
 
     def test_program_is_executable_and_alone(self):
         """It runs from another folder, by a link, and without a reader of stdout."""
@@ -180,17 +194,65 @@ class Cli(Case):
             self.refused(1, [*PROMPT, "-n", 1], name, path=self.damaged(flip(middle)))
         for length in (size - 1, size - 100, sections["weights"]["offset"] + 10, sections["code"]["offset"]):
             self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f, n=length: f.truncate(n)))
+        # The launcher itself is cut: the kernel does not start it.
+        launcher = sections["code"]["offset"] - 4096
+        for length in (0, 100, 5000, launcher // 2, launcher - 1, launcher + 100):
+            with self.assertRaises(OSError):
+                execute([self.damaged(lambda f, n=length: f.truncate(n)), "info"], check=False)
         self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
         weights = self.damaged(flip(sections["weights"]["offset"] + 64))
         self.refused(1, ["info", "--check"], "weights", path=weights)
 
-    def test_interrupted_compile_leaves_nothing(self):
-        target = harness.folder("full")
-        done = execute(["bash", "-c", f'ulimit -f 4000; trap "" XFSZ; exec "$@"', "-", harness.mica, "compile",
+    def test_file_size_limit_leaves_nothing(self):
+        target = harness.folder("limited")
+        done = execute(["bash", "-c", 'ulimit -f 4000; trap "" XFSZ; exec "$@"', "-", harness.mica, "compile",
                         GOLDENS / "models/llama-gqa", "-o", os.path.join(target, "out")], check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
         self.assertEqual(os.listdir(target), [])
+
+    def test_full_disk_leaves_nothing(self):
+        """A file system of its own, too small for the launcher."""
+        unshare = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c"]
+        target = harness.folder("full")
+        if execute([*unshare, f"mount -t tmpfs -o size=1m none {target}"], check=False).returncode:
+            self.skipTest("needs unshare and the right to mount a tmpfs in a namespace")
+        done = execute([*unshare, f'mount -t tmpfs -o size=1m none {target} && "$@"; status=$?; ls -A {target}; exit $status',
+                        "-", harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", f"{target}/out"], check=False)
+        error = done.stderr.decode()
+        self.assertEqual((done.returncode, done.stdout), (1, b""), error)
+        self.assertEqual(error, f"mica: error: {target}/out: cannot write the program: No space left on device, "
+                                "free space or choose another place with -o\n")
+
+    def interrupted(self, signal_, watched, *options):
+        """Starts a compile and ends it by a signal as soon as a file appears in the folder `watched` (target or temporary).
+
+        What is left in both then; the dumped stages do not count.
+        """
+        target, temporary = harness.folder("target"), harness.folder("temporary")
+        place = {"target": target, "temporary": temporary}[watched]
+        process = subprocess.Popen(
+            [harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", os.path.join(target, "out"), *options],
+            env={**os.environ, "TMPDIR": temporary}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        while not os.listdir(place) and process.poll() is None:
+            pass
+        process.send_signal(signal_)
+        out, error = process.communicate(timeout=harness.SECONDS)
+        return process.returncode, out + error, os.listdir(target) + os.listdir(temporary)
+
+    def test_interrupted_compile_leaves_nothing(self):
+        met = 0
+        for signal_ in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for watched in ("target", "temporary"):
+                for options in ((), ("--dump-stages", harness.folder("stages"))):
+                    status, printed, left = self.interrupted(signal_, watched, *options)
+                    # On a busy machine a signal may come when all is done.
+                    self.assertIn((status, left), ((-signal_, []), (0, ["out"])), (signal_, watched, options))
+                    self.assertEqual(printed, b"")
+                    met += status != 0
+        note(self, f"{met} of 12 met at work")
+        self.assertGreater(met, 0)
 
     def test_mica_run_equals_the_program(self):
         cache = harness.folder("cache")

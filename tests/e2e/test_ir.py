@@ -66,6 +66,17 @@ class Ir(Case):
         self.check(name, edits.theta(harness.emit(Golden(name).folder, "model"), 5e4),
                    self.edited(name, config=lambda c: c.update(rope_theta=5e4)))
 
+    def test_yarn_without_truncation(self):
+        name = "llama-rope-yarn"
+        text = harness.emit(Golden(name).folder, "model")
+        edited = re.sub(r"(high_limit = \d+)>", r"\1, truncate = false>", text)
+        self.assertNotEqual(edited, text)
+
+        def not_truncated(config):
+            (config.get("rope_parameters") or config["rope_scaling"])["truncate"] = False
+
+        self.check(name, edited, self.edited(name, config=not_truncated))
+
     def layer_removed(self, name, index):
         text = harness.emit(Golden(name).folder, "model")
         cut = edits.without_layer_call(text, index)

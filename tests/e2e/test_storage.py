@@ -103,3 +103,18 @@ class Storage(Case):
                                 os.path.join(harness.folder("twice"), "out")], check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"lm_head.weight", done.stderr)
+
+    def test_what_has_no_influence_is_listed(self):
+        """-v names keys and tensors that are known to be irrelevant, each with the reason; without it all is quiet."""
+        freqs = "model.layers.0.self_attn.rotary_emb.inv_freq"
+        folder = self.folder(lambda w: w.update({freqs: np.zeros(4, "<f4")}),
+                             lambda c: c.update(attention_dropout=0.5, use_cache=False))
+        compiled = [harness.mica, "compile", folder, "-o", os.path.join(harness.folder("listed"), "out")]
+        lines = harness.execute([*compiled, "-v"]).stderr.decode().splitlines()
+        for line in (f'{folder}/config.json: "attention_dropout" has no influence: acts in training only',
+                     f'{folder}/config.json: "use_cache" has no influence: the cache is always used',
+                     f'{folder}: tensor "{freqs}" is left out: is a table of rope, computed from the config here'):
+            self.assertEqual(lines.count(line), 1, lines)
+        self.assertNotIn("q_proj", "".join(lines))
+        self.assertEqual(harness.execute(compiled).stderr, b"")
+        self.assertTrue(np.array_equal(self.rows(folder), self.rows(self.golden.folder)))

@@ -10,27 +10,48 @@ from harness import BUNDLED, Case, GOLDENS, program, shared
 from test_goldens import Golden
 
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+# What x86-64-v4 means to oneDNN and to /proc/cpuinfo.
+AVX512 = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
+AVX512_FLAGS = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+OTHERS = ("llama-biases", "minimind2-moe", "minimind3-dense", "qwen3-moe-mixed")
 
 
-@harness.for_each(("llama-biases", "minimind2-moe", "minimind3-dense", "qwen3-moe-mixed"), "avx2_golden")
+@harness.for_each(OTHERS, "avx2_golden")
+@harness.for_each(OTHERS, "avx512_golden")
 @harness.for_each(("minimind-dense", "minimind-moe"), "avx2_bundled")
+@harness.for_each(("minimind-dense", "minimind-moe"), "avx512_bundled")
 class Targets(Case):
     def avx2_golden(self, name):
-        g = Golden(name)
-        built = program(g.folder, "--target", "x86-64-v3")
-        _, rows = built.generate([g.prompt], 1, env=AVX2)
-        self.close(rows[0], g.logits, 1e-5, "logits")
-        ids, _ = built.generate([g.prompt], len(g.greedy), env=AVX2)
-        self.assertEqual(ids, [g.greedy])
+        self.golden(name, "x86-64-v3", AVX2)
 
     def avx2_bundled(self, name):
+        self.bundled(name, "x86-64-v3", AVX2)
+
+    def avx512_golden(self, name):
+        """AVX-512 without its bf16 instructions: oneDNN for f32, generated kernels for bf16."""
+        harness.needs_cpu(*AVX512_FLAGS)
+        self.golden(name, "x86-64-v4", AVX512)
+
+    def avx512_bundled(self, name):
+        harness.needs_cpu(*AVX512_FLAGS)
+        self.bundled(name, "x86-64-v4", AVX512)
+
+    def golden(self, name, target, env):
+        g = Golden(name)
+        built = program(g.folder, "--target", target)
+        _, rows = built.generate([g.prompt], 1, env=env)
+        self.close(rows[0], g.logits, 1e-5, "logits")
+        ids, _ = built.generate([g.prompt], len(g.greedy), env=env)
+        self.assertEqual(ids, [g.greedy])
+
+    def bundled(self, name, target, env):
         """Same ids as the native program in both precisions, from a prompt of many rows."""
         prompt = np.random.default_rng(1).integers(3, 500, 150).tolist()
         for weights in ("f32", "bf16"):
             native = program(BUNDLED / name, "--weights", weights)
-            other = program(BUNDLED / name, "--weights", weights, "--target", "x86-64-v3")
+            other = program(BUNDLED / name, "--weights", weights, "--target", target)
             expected, rows = native.generate([prompt], 16)
-            ids, others = other.generate([prompt], 16, env=AVX2)
+            ids, others = other.generate([prompt], 16, env=env)
             self.close(others[0], rows[0], 1e-5 if weights == "f32" else 2e-2, f"{weights} logits against native")
             self.assertEqual(ids, expected, weights)
 
@@ -54,12 +75,14 @@ class Targets(Case):
         self.assertTrue(error.startswith("mica: error: "), error)
         for word in words:
             self.assertIn(word, error)
+        for word in ("avx2", "avx512", "aes", "amx", "rdseed"):
+            self.assertNotIn(" " + word, error, "goes without saying, or the code does not use it")
 
     def test_native_refuses_an_old_cpu(self):
-        self.refused(program(GOLDENS / "models/llama-gqa"), "Nehalem", "Nehalem", "avx2", "--target")
+        self.refused(program(GOLDENS / "models/llama-gqa"), "Nehalem", "Nehalem", "lacks avx, bmi", "--target")
 
     def test_v3_refuses_an_old_cpu(self):
-        self.refused(program(GOLDENS / "models/llama-gqa", "--target", "x86-64-v3"), "Nehalem", "x86-64-v3", "avx2")
+        self.refused(program(GOLDENS / "models/llama-gqa", "--target", "x86-64-v3"), "Nehalem", "x86-64-v3", "lacks avx, bmi")
 
     def test_unknown_target(self):
         done = harness.execute([harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether every diagnostic of C++ files has a test.
 
-    check_diagnostics.py --tests FOLDER FILE.cpp...
+    check_diagnostics.py --tests FOLDER FILE.cpp|FOLDER...
 
 Every emitOpError/emitError and every requireSize (whose message is `WHAT has size A, expected B (WHY)`) must be met by an
 expected-error or expected-warning of a .mlir file below FOLDER: its string literals appear there in this order.
@@ -64,6 +64,12 @@ def line_of(text, match):
     return text.count("\n", 0, match.start()) + 1
 
 
+def files_of(paths):
+    """The files themselves, and all .cpp files below the folders."""
+    for path in paths:
+        yield from sorted(path.rglob("*.cpp")) if path.is_dir() else [path]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tests", type=pathlib.Path, required=True)
@@ -73,7 +79,7 @@ def main():
     for test in args.tests.rglob("*.mlir"):
         expected += EXPECTED.findall(test.read_text(encoding="utf-8"))
     total, missing = 0, 0
-    for source in args.sources:
+    for source in files_of(args.sources):
         for line, pattern in patterns_of(source.read_text(encoding="utf-8")):
             total += 1
             if not any(re.search(pattern, message) for message in expected):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the pages of docs/ that are made from TableGen descriptions.
+"""Writes the pages of docs/ that are made from TableGen descriptions, and the files that others quote whole.
 
     generate.py --tblgen PATH --include DIR [--check]
 
@@ -9,6 +9,7 @@ With --check nothing is written: the exit status is 1 where a page is not what i
 import argparse
 import difflib
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -25,6 +26,9 @@ PAGES = {
     ],
 }
 
+# Pages written by hand that quote a test file whole: its text stands between two comments that name it.
+QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
+
 
 def generate(tblgen, include, source, generator):
     path = ROOT / source
@@ -40,6 +44,17 @@ def page(tblgen, include, parts):
     return head + "\n".join(generate(tblgen, include, *part) for part in parts)
 
 
+def quoted(page_name, source):
+    """The page with `source` as it stands today, without the lines that are only for the test."""
+    lines = (ROOT / source).read_text(encoding="utf-8").splitlines()
+    model = "\n".join(line for line in lines if not re.match(r"\s*// (RUN|CHECK)", line)).strip()
+    begin, end = f"<!-- {source}, put here by `ninja mica-docs` -->\n", f"<!-- end of {source} -->\n"
+    text = (ROOT / page_name).read_text(encoding="utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        sys.exit(f"{page_name}: the lines {begin!r} and {end!r} must stand in it once each")
+    return text[:text.index(begin)] + f"{begin}```mlir\n{model}\n```\n" + text[text.index(end):]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tblgen", required=True)
@@ -47,8 +62,10 @@ def main():
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     stale = False
-    for name, parts in PAGES.items():
-        path, new = ROOT / name, page(args.tblgen, args.include, parts)
+    pages = {name: page(args.tblgen, args.include, parts) for name, parts in PAGES.items()}
+    pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
+    for name, new in pages.items():
+        path = ROOT / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""
         if not args.check:
             path.write_text(new, encoding="utf-8")

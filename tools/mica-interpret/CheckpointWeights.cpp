@@ -2,7 +2,6 @@
 
 #include "tools/mica-interpret/CheckpointWeights.h"
 
-#include "frontend/weights/WeightFiles.h"
 #include "ir/Interpreter/Npy.h"
 
 #include "llvm/Support/Path.h"
@@ -24,9 +23,9 @@ static llvm::Expected<interp::Tensor> readFile(StringRef folder, StringRef name,
   return interp::toTensor(*array, Float32Type::get(context));
 }
 
-/// A tensor of a checkpoint in the terms of .npy files, which know bf16 by its bits.
-static llvm::Expected<interp::Tensor> readStored(const WeightFiles &files, StringRef name,
-                                                 MLIRContext *context) {
+/// By way of .npy's terms, which know bf16 by its bits.
+llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, StringRef name,
+                                            MLIRContext *context) {
   const TensorInfo *info = files.find(name);
   if (!info)
     return llvm::createStringError(files.folder() + ": there is no tensor '" + name + "'");
@@ -59,7 +58,7 @@ llvm::Expected<interp::WeightProvider> checkpointWeights(StringRef folder, MLIRC
   if (!files)
     return files.takeError();
   auto shared = std::make_shared<WeightFiles>(std::move(*files));
-  return [shared, context](StringRef name) { return readStored(*shared, name, context); };
+  return [shared, context](StringRef name) { return storedTensor(*shared, name, context); };
 }
 
 } // namespace mica

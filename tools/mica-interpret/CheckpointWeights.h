@@ -3,9 +3,14 @@
 #ifndef MICA_TOOLS_MICA_INTERPRET_CHECKPOINTWEIGHTS_H
 #define MICA_TOOLS_MICA_INTERPRET_CHECKPOINTWEIGHTS_H
 
+#include "frontend/weights/WeightFiles.h"
 #include "ir/Interpreter/Interpreter.h"
 
 namespace mica {
+
+/// The tensor `name` of `files`, in the element type that it is stored in.
+llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, llvm::StringRef name,
+                                            mlir::MLIRContext *context);
 
 /// The tensors of `folder`: those of its safetensors files or, where it has none, NAME.npy each. An
 /// empty path gives a provider that is null.

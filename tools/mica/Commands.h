@@ -42,10 +42,18 @@ struct InspectArguments {
   bool json = false;
 };
 
+struct EvalArguments {
+  std::string program, text, tokensFile, reference;
+  int64_t context = 0, windows = 0; ///< 0: not given
+  int64_t prefillChunk = 0, threads = 0;
+  bool json = false;
+};
+
 /// Each prints its own errors and returns the exit status.
 int runCompile(const CompileArguments &arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(const InspectArguments &arguments);
+int runEval(const EvalArguments &arguments);
 
 /// Compiles MODEL to a program at `output`, with a progress bar. Used by `compile` and `run`.
 llvm::Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,

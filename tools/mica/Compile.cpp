@@ -4,6 +4,7 @@
 #include "frontend/tokenizer/ReadTokenizer.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/FileWeights.h"
+#include "tools/mica/PeakMemory.h"
 #include "tools/mica/Support.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -21,20 +22,16 @@ void ModelArguments::addTo(CLI::App &app) {
                  "a Hugging Face folder, or a .mlir file at stage model with its weights beside it")
       ->required();
   app.add_option("--weights", weights,
-                 "precision of weights (default: the checkpoint's own, f16 as bf16)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+                 "precision of weights: integers have a scale per row, int4 a multiplier per 32 "
+                 "(default: the "
+                 "checkpoint's own, f16 as bf16)")
+      ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_option("--kv", kv,
                  "precision of caches (default: f32 where the weights are f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
       ->check(CLI::PositiveNumber);
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
-}
-
-static std::optional<Precision> precisionNamed(StringRef name) {
-  if (name.empty())
-    return std::nullopt;
-  return name == "f32" ? Precision::F32 : Precision::BF16;
 }
 
 Expected<cpu::CompileOptions> ModelArguments::resolve() const {
@@ -104,26 +101,25 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
   return cpu::compile(*input->module, weights ? &*weights : nullptr, options, output);
 }
 
-static void printReport(const cpu::CompileReport &result, StringRef output) {
+static void printReport(const cpu::CompileReport &result, StringRef output, uint64_t peak) {
   json::Array stages;
   for (const cpu::StageReport &stage : result.stages)
     stages.push_back(json::Object{{"stage", getStageInfo(stage.stage).name},
                                   {"seconds", stage.seconds},
                                   {"bytes", static_cast<int64_t>(stage.bytes)}});
-  outs() << json::Value(json::Object{
-                {"output", json::fixUTF8(output)},
-                {"stages", std::move(stages)},
-                {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
-                {"peak_anonymous_bytes", static_cast<int64_t>(result.peakAnonymousBytes)},
-                {"version", MICA_VERSION}})
+  outs() << json::Value(json::Object{{"output", json::fixUTF8(output)},
+                                     {"stages", std::move(stages)},
+                                     {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
+                                     {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
+                                     {"version", MICA_VERSION}})
          << "\n";
 }
 
-static void printStages(const cpu::CompileReport &result) {
+static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   for (const cpu::StageReport &stage : result.stages)
     errs() << formatv("{0,-8} {1,8:f3} s {2,12} bytes\n", getStageInfo(stage.stage).name,
                       stage.seconds, stage.bytes);
-  errs() << formatv("peak of anonymous memory: {0} MiB\n", result.peakAnonymousBytes >> 20);
+  errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 
 static int usage(const Twine &message) {
@@ -132,6 +128,7 @@ static int usage(const Twine &message) {
 }
 
 int runCompile(const CompileArguments &arguments, const char *argv0) {
+  PeakMemory peak;
   std::optional<Stage> emit = parseStage(arguments.emit);
   bool text = emit && *emit <= Stage::Asm;
   std::string output = arguments.output.empty() && text ? "-" : arguments.output;
@@ -156,9 +153,9 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
   if (!result)
     return report(arguments.model.model, result.takeError(), output);
   if (arguments.json)
-    printReport(*result, output);
+    printReport(*result, output, peak.bytes());
   if (arguments.verbose)
-    printStages(*result);
+    printStages(*result, peak.bytes());
   return kDone;
 }
 

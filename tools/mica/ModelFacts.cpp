@@ -3,7 +3,8 @@
 #include "tools/mica/ModelFacts.h"
 
 #include "backends/cpu/pack/PackWeights.h"
-#include "frontend/import/FirstDiagnostic.h"
+#include "frontend/support/InputError.h"
+#include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,10 +16,8 @@ using namespace mlir;
 namespace mica::tool {
 
 static void readWeights(ModuleOp module, ModelFacts &facts) {
-  for (auto weight : module.getOps<WeightOp>()) {
-    ++facts.tensors;
-    facts.parameters += weight.getTensorType().getNumElements();
-  }
+  facts.tensors = llvm::range_size(module.getOps<WeightOp>());
+  facts.parameters = cpu::countParameters(module);
 }
 
 static void readFunctions(ModuleOp module, ModelFacts &facts) {
@@ -65,13 +64,13 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
     for (Type type : function.getArgumentTypes())
       if (auto cache = dyn_cast<KvCacheType>(type)) {
         facts.cachePerToken += cache.getBytesPerPosition();
-        facts.kv = cache.getElementType().isF32() ? "f32" : "bf16";
+        facts.kv = nameOf(precisionOf(cache.getElementType())).str();
       }
   }
-  facts.weights = "f32";
+  Precision narrowest = Precision::F32;
   for (auto weight : module.getOps<WeightOp>())
-    if (weight.getTensorType().getElementType().isBF16())
-      facts.weights = "bf16";
+    narrowest = std::max(narrowest, precisionOf(weight.getTensorType().getElementType()));
+  facts.weights = nameOf(narrowest).str();
   facts.storedBytes = cpu::packedBytes(module);
 }
 
@@ -95,9 +94,9 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   if (llvm::Error error =
           StageTable::graphStages().buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
     return std::move(error);
-  FirstDiagnostic first(*module.getContext(), facts.name);
+  FirstDiagnostic first(module.getContext());
   if (failed(passes.run(module)))
-    return first.take("cannot be taken to stage kernels");
+    return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"));
   readKernels(module, facts);
   return facts;
 }

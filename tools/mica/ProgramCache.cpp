@@ -106,7 +106,7 @@ static Error hashFile(program::Hasher &hasher, StringRef path) {
   auto add = [&](const void *data, size_t size) {
     hasher.update({static_cast<const std::byte *>(data), size});
   };
-  add(name.data(), name.size() + 0);
+  add(name.data(), name.size());
   Expected<MappedFile> file = MappedFile::open(path);
   if (!file)
     return file.takeError();
@@ -139,7 +139,7 @@ static std::set<std::string> modelFiles(StringRef folder) {
   return files;
 }
 
-Expected<std::string> cacheKey(StringRef model, StringRef options) {
+Expected<std::string> cacheKey(StringRef model, StringRef options, ArrayRef<std::string> makers) {
   program::Hasher hasher;
   hasher.update(std::as_bytes(std::span(options.data(), options.size())));
   std::set<std::string> files;
@@ -153,6 +153,9 @@ Expected<std::string> cacheKey(StringRef model, StringRef options) {
     files.insert(beside.begin(), beside.end());
     files.insert(model.str());
   }
+  for (const std::string &maker : makers)
+    if (Error error = hashFile(hasher, maker))
+      return std::move(error);
   for (const std::string &file : files)
     if (Error error = hashFile(hasher, file))
       return std::move(error);

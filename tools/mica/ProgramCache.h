@@ -2,6 +2,7 @@
 #ifndef MICA_TOOLS_MICA_PROGRAMCACHE_H
 #define MICA_TOOLS_MICA_PROGRAMCACHE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -30,9 +31,11 @@ private:
   uint64_t bound; ///< bytes
 };
 
-/// XXH3-64 in hexadecimal over what decides the program: names and bytes of the model's files, and
+/// XXH3-64 in hexadecimal over what decides the program: names and bytes of the model's files and
+/// of `makers` (the compiler and the launcher: another build of either makes another program), and
 /// `options`.
-llvm::Expected<std::string> cacheKey(llvm::StringRef model, llvm::StringRef options);
+llvm::Expected<std::string> cacheKey(llvm::StringRef model, llvm::StringRef options,
+                                     llvm::ArrayRef<std::string> makers);
 
 } // namespace mica::tool
 

@@ -16,7 +16,7 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// Everything besides the model's files that decides the program, launcher included.
+/// Everything that decides the program besides files.
 static std::string optionsText(const ModelArguments &arguments,
                                const cpu::CompileOptions &options) {
   std::string text;
@@ -44,8 +44,8 @@ static Expected<std::string> findProgram(const RunArguments &arguments, const ch
   if (!launcher)
     return launcher.takeError();
   options->launcher = *launcher;
-  Expected<std::string> key =
-      cacheKey(arguments.model.model, optionsText(arguments.model, *options));
+  Expected<std::string> key = cacheKey(
+      arguments.model.model, optionsText(arguments.model, *options), {toolPath(argv0), *launcher});
   if (!key)
     return key.takeError();
   Expected<ProgramCache> cache = ProgramCache::open();

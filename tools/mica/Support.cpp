@@ -42,9 +42,12 @@ int report(StringRef file, Error error, StringRef otherFile) {
   return report(createStringError(named ? message : (file + ": " + message).str()));
 }
 
+std::string toolPath(const char *argv0) {
+  return sys::fs::getMainExecutable(argv0, reinterpret_cast<void *>(&toolPath));
+}
+
 Expected<std::string> launcherPath(const char *argv0) {
-  std::string tool = sys::fs::getMainExecutable(argv0, reinterpret_cast<void *>(&launcherPath));
-  SmallString<128> path(sys::path::parent_path(sys::path::parent_path(tool)));
+  SmallString<128> path(sys::path::parent_path(sys::path::parent_path(toolPath(argv0))));
   sys::path::append(path, "lib", "mica", "mica-launcher");
   if (!sys::fs::exists(path))
     return createStringError(Twine(path) +

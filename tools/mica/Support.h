@@ -19,6 +19,9 @@ int report(llvm::Error error);
 /// question.
 int report(llvm::StringRef file, llvm::Error error, llvm::StringRef otherFile = {});
 
+/// This tool's own file.
+std::string toolPath(const char *argv0);
+
 /// The launcher that programs begin with: ../lib/mica/mica-launcher beside the tool.
 llvm::Expected<std::string> launcherPath(const char *argv0);
 

@@ -47,6 +47,40 @@ static CLI::App *addInspect(CLI::App &app, InspectArguments &arguments) {
   return command;
 }
 
+static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
+  CLI::App *command = app.add_subcommand(
+      "eval", "how well a program foretells a text, and how far it is from another program");
+  command->add_option("PROGRAM", arguments.program, "a compiled program")->required();
+  CLI::Option *text = command->add_option("--text", arguments.text, "a text in UTF-8");
+  CLI::Option *tokens = command->add_option("--tokens-file", arguments.tokensFile,
+                                            "the text as ids, separated by spaces or commas");
+  text->type_name("FILE")->excludes(tokens);
+  tokens->type_name("FILE");
+  command
+      ->add_option("--reference", arguments.reference,
+                   "also the KL divergence from this program, and how often both have the same top")
+      ->type_name("PROGRAM2");
+  command
+      ->add_option("--context", arguments.context,
+                   "ids of a window (default: what the programs hold, at most 512)")
+      ->check(CLI::Range(int64_t(2), int64_t(INT32_MAX)));
+  command->add_option("--windows", arguments.windows, "windows at most (default: the whole text)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--prefill-chunk", arguments.prefillChunk,
+                   "rows that the programs compute at once; 1 is as in generation")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--threads", arguments.threads, "threads of the programs")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", arguments.json, "as one JSON object");
+  command->footer(
+      "The text is cut into windows that do not overlap; what is shorter than a window "
+      "at its end is left out.\nEach window is computed on its own, and begins with the "
+      "program's begin token where the text does.\nScored are the positions in its "
+      "second half: there, the next id is foretold from half a window or more.");
+  return command;
+}
+
 /// `mica run MODEL ...`: takes MODEL and the options of the compiler out of the arguments; the rest
 /// is the program's.
 static std::vector<std::string> splitRunArguments(std::vector<std::string> given,
@@ -74,7 +108,9 @@ int main(int argc, char **argv) {
   RunArguments run;
   InspectArguments inspect;
   CLI::App *compileCommand = addCompile(app, compile), *runCommand = addRun(app, run);
+  EvalArguments eval;
   addInspect(app, inspect);
+  CLI::App *evalCommand = addEval(app, eval);
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() > 2 && words[0] == "run") {
@@ -96,5 +132,7 @@ int main(int argc, char **argv) {
   }
   if (compileCommand->parsed())
     return runCompile(compile, argv[0]);
+  if (evalCommand->parsed())
+    return runEval(eval);
   return runCommand->parsed() ? runRun(run, argv[0]) : runInspect(inspect);
 }

@@ -77,9 +77,9 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     for (func::FuncOp entry : entries)
       entry.setPrivate();
     // The places of the weights are constants in the code by now.
-    for (mica::WeightOp weight :
-         llvm::make_early_inc_range(getOperation().getOps<mica::WeightOp>()))
-      weight.erase();
+    for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
+      if (isa<mica::WeightOp, mica::BalanceOp>(op))
+        op.erase();
   }
 
   /// descriptors[i] -> the entry's i-th memref.

@@ -347,7 +347,9 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
   auto address = [&](MemRefDescriptor &buffer, Value value) {
     return buffer.bufferPtr(builder, loc, converter, cast<MemRefType>(value.getType()));
   };
-  int64_t format = weightType.getElementType().isBF16();
+  Type element = weightType.getElementType();
+  // mica::rt::MatmulFormat
+  int64_t format = element.isInteger(8) ? 2 : element.isBF16() ? 1 : 0;
   SmallVector<Value> arguments = {address(*x, product.getX()),
                                   address(*weight, product.getWeight()),
                                   address(*output, product.getOutput()),

@@ -8,23 +8,35 @@ include "mlir/Pass/PassBase.td"
 def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
   let summary = "build mica_forward, which picks an entry function by the number of rows";
   let description = [{
-    The public functions of stage `loops` take the arguments of the program's ABI as memrefs. Those with `mica.max_rows = N` serve
-    up to N rows, the one without serves any number. The pass makes them private and adds `mica_forward`, which takes an array
-    of pointers to memref descriptors, one per argument, and calls the one with the smallest limit that is enough. The symbols
-    of the weights are dropped: their places are constants in the code.
+    The public functions of stage `loops` take the arguments of the program's ABI as memrefs. Those with
+    `mica.max_rows = N` serve up to N rows, the one without serves any number. The pass makes them private and adds
+    `mica_forward`, which takes an array of pointers to memref descriptors, one per argument, and calls the one with the
+    smallest limit that is enough. The symbols of the weights are dropped: their places are constants in the code.
 
     ```mlir
-    func.func @main_few(%tokens: memref<?xi32>, ...) attributes {mica.max_rows = 16 : i64}
-    func.func @main_many(%tokens: memref<?xi32>, ...)
+    func.func @main_few(%tokens: memref<?xi32>) attributes {mica.max_rows = 16 : i64} {
+      return
+    }
+    func.func @main_many(%tokens: memref<?xi32>) {
+      return
+    }
     ```
     becomes
     ```mlir
+    func.func private @main_few(...) attributes {mica.max_rows = 16 : i64} {
+    ...
+    func.func private @main_many(...) {
+    ...
     func.func @mica_forward(%descriptors: !llvm.ptr) {
-      %tokens = ...                      // loaded through descriptors[0]
-      %rows = memref.dim %tokens, %c0 : memref<?xi32>
-      %few = arith.cmpi sle, %rows, %c16 : index
-      scf.if %few { func.call @main_few(%tokens, ...) } else { func.call @main_many(%tokens, ...) }
-      return
+    %place = llvm.getelementptr %descriptors[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+    ...
+    %tokens = builtin.unrealized_conversion_cast ... to memref<?xi32>
+    %rows = memref.dim %tokens, ... : memref<?xi32>
+    %few = arith.cmpi sle, %rows, %c16 : index
+    scf.if %few {
+    func.call @main_few(%tokens) : (memref<?xi32>) -> ()
+    } else {
+    func.call @main_many(%tokens) : (memref<?xi32>) -> ()
     }
     ```
   }];
@@ -35,20 +47,34 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
 def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
   let summary = "turn launches and products into calls of the program's runtime";
   let description = [{
-    A kernel, that is a function which `exec.launch` names, becomes an `llvm.func` that takes of each memref only the pointer and
-    what its type leaves open, with `llvm.noalias` where the argument said so; and a `.task` function that reads these from a
-    context in memory:
+    A kernel, that is a function which `exec.launch` names, becomes an `llvm.func` that takes of each memref only the
+    pointer and what its type leaves open, with `llvm.noalias` where the argument said so; and a `.task` function that
+    reads these from a context in memory. One constant task is a direct call. The context stands once per function, on
+    its stack: launches follow one another. `exec.matmul` becomes a call of `mica_rt_matmul`.
 
     ```mlir
-    exec.launch @scale tasks(%rows) ins(%x : memref<?x64xf32>) outs(%y : memref<?x64xf32>)
+    func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32>, %y: memref<?x64xf32>) {
+      return
+    }
+    func.func @main(%rows: index, %x: memref<?x64xf32>, %y: memref<?x64xf32>) {
+      exec.launch @scale tasks(%rows) ins(%x : memref<?x64xf32>) outs(%y : memref<?x64xf32>)
+      return
+    }
     ```
     becomes
     ```mlir
-    // context <- pointer of x, rows of x, pointer of y, rows of y
-    llvm.call @mica_rt_parallel_for(@scale.task, %context, %rows)
+    llvm.func internal @scale(%begin: i64, %end: i64, %x: !llvm.ptr, %xrows: i64, %y: !llvm.ptr, %yrows: i64) {
+    ...
+    llvm.func internal @scale.task(%context: !llvm.ptr, %first: i64, %last: i64) {
+    ...
+    llvm.call @scale(%first, %last, ...) : (i64, i64, !llvm.ptr, i64, !llvm.ptr, i64) -> ()
+    ...
+    func.func @main(...) {
+    ...
+    %place = llvm.alloca ...
+    %task = llvm.mlir.addressof @scale.task : !llvm.ptr
+    llvm.call @mica_rt_parallel_for(%task, %place, ...) : (!llvm.ptr, !llvm.ptr, i64) -> ()
     ```
-    One constant task is a direct call. The context stands once per function, on its stack: launches follow one another.
-    `exec.matmul` becomes a call of `mica_rt_matmul`.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::func::FuncDialect"];
@@ -57,14 +83,23 @@ def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
 def ExpandMathPass : Pass<"cpu-expand-math"> {
   let summary = "compute exp, tanh, sin, ... by polynomials";
   let description = [{
-    Replaces functions that would become calls of libm by polynomials on scalars and vectors of f32, and `rsqrt` by a square root
-    and a division. Fails, naming the op, if one is left that no instruction computes.
+    Replaces functions that would become calls of libm by polynomials on scalars and vectors of f32, and `rsqrt` by a
+    square root and a division. Fails, naming the op, if one is left that no instruction computes.
 
     ```mlir
-    %y = math.rsqrt %x : vector<16xf32>
-    // becomes
-    %r = math.sqrt %x : vector<16xf32>
-    %y = arith.divf %one, %r : vector<16xf32>
+    func.func @inverse_root(%x: vector<16xf32>) -> vector<16xf32> {
+      %y = math.rsqrt %x : vector<16xf32>
+      return %y : vector<16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @inverse_root(%x: vector<16xf32>) -> vector<16xf32> {
+      %one = arith.constant dense<1.0> : vector<16xf32>
+      %r = math.sqrt %x : vector<16xf32>
+      %y = arith.divf %one, %r : vector<16xf32>
+      return %y : vector<16xf32>
+    }
     ```
     Sine and cosine reduce their argument by three parts of pi/2 with fused multiply-adds, as the angles of rope reach
     thousands; up to 2^17 their error is below 2^-22.
@@ -76,6 +111,24 @@ def ExpandBf16Pass : Pass<"cpu-expand-bf16"> {
   let summary = "convert between f32 and bf16 by integer instructions";
   let description = [{
     For targets without AVX512_BF16, where LLVM would call a function per element. Rounds to nearest even, keeps NaN.
+
+    ```mlir
+    func.func @widen(%x: vector<16xbf16>) -> vector<16xf32> {
+      %y = arith.extf %x : vector<16xbf16> to vector<16xf32>
+      return %y : vector<16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @widen(%x: vector<16xbf16>) -> vector<16xf32> {
+      %c16 = arith.constant dense<16> : vector<16xi32>
+      %bits = arith.bitcast %x : vector<16xbf16> to vector<16xi16>
+      %wide = arith.extui %bits : vector<16xi16> to vector<16xi32>
+      %high = arith.shli %wide, %c16 : vector<16xi32>
+      %y = arith.bitcast %high : vector<16xi32> to vector<16xf32>
+      return %y : vector<16xf32>
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
 }
@@ -83,14 +136,24 @@ def ExpandBf16Pass : Pass<"cpu-expand-bf16"> {
 def Bf16AsIntegersPass : Pass<"cpu-bf16-as-integers", "::mlir::ModuleOp"> {
   let summary = "replace the type bf16 by i16";
   let description = [{
-    Runs in the LLVM dialect for targets without AVX512_BF16, after `cpu-expand-bf16`: values of bf16 are only moved there, but
-    LLVM would take the elements of a masked store through f32 and round them back by a function call. Fails, naming the op, where
-    something still computes with bf16.
+    Runs in the LLVM dialect for targets without AVX512_BF16, after `cpu-expand-bf16`: values of bf16 are only moved
+    there, but LLVM would take the elements of a masked store through f32 and round them back by a function call. Fails,
+    naming the op, where something still computes with bf16.
 
     ```mlir
-    %v = llvm.load %p : !llvm.ptr -> vector<16xbf16>
-    // becomes
-    %v = llvm.load %p : !llvm.ptr -> vector<16xi16>
+    llvm.func @copy(%from: !llvm.ptr, %to: !llvm.ptr) {
+      %v = llvm.load %from : !llvm.ptr -> vector<16xbf16>
+      llvm.store %v, %to : vector<16xbf16>, !llvm.ptr
+      llvm.return
+    }
+    ```
+    becomes
+    ```mlir
+    llvm.func @copy(%from: !llvm.ptr, %to: !llvm.ptr) {
+      %v = llvm.load %from : !llvm.ptr -> vector<16xi16>
+      llvm.store %v, %to : vector<16xi16>, !llvm.ptr
+      llvm.return
+    }
     ```
   }];
 }
@@ -98,8 +161,30 @@ def Bf16AsIntegersPass : Pass<"cpu-bf16-as-integers", "::mlir::ModuleOp"> {
 def HoistAllocasPass : Pass<"cpu-hoist-allocas"> {
   let summary = "move stack buffers to their function's entry";
   let description = [{
-    A `memref.alloca` inside a loop would take new stack in every iteration. Fails, naming the op, on one whose size is not constant
-    and on any `memref.alloc`: memory is planned before this stage.
+    A `memref.alloca` inside a loop would take new stack in every iteration. Fails, naming the op, on one whose size is
+    not constant and on any `memref.alloc`: memory is planned before this stage.
+
+    ```mlir
+    func.func @kernel(%n: index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      scf.for %i = %c0 to %n step %c1 {
+        %sums = memref.alloca() : memref<16xf32>
+      }
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @kernel(%n: index) {
+      %sums = memref.alloca() : memref<16xf32>
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      scf.for %i = %c0 to %n step %c1 {
+      }
+      return
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::memref::MemRefDialect"];
 }
@@ -107,8 +192,16 @@ def HoistAllocasPass : Pass<"cpu-hoist-allocas"> {
 def CheckLlvmPass : Pass<"cpu-check-llvm", "::mlir::ModuleOp"> {
   let summary = "check that only the LLVM dialect is left and only the runtime is called";
   let description = [{
-    Fails, naming the op and its place, on ops of other dialects, on calls of functions that a program does not have, and on
-    intrinsics that LLVM turns into such calls.
+    Fails, naming the op and its place, on ops of other dialects, on calls of functions that a program does not have,
+    and on intrinsics that LLVM turns into such calls.
+
+    ```mlir
+    llvm.func @f(%x: f32) -> f32 {
+      // expected-error @+1 {{would become a call of libm}}
+      %y = llvm.intr.exp(%x) : (f32) -> f32
+      llvm.return %y : f32
+    }
+    ```
   }];
 }
 

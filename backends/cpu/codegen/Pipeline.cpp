@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - the order from stage loops to stage llvm ------------===//
 
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/lowering/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -42,6 +43,7 @@ static void addConversionPasses(OpPassManager &passes, const TargetDescription &
 }
 
 void addLoopsToLlvmPasses(OpPassManager &passes, const TargetDescription &target) {
+  passes.addPass(createVerifyLoops());
   passes.addPass(createForwardEntryPass());
   passes.addPass(createHoistAllocasPass());
   passes.addPass(createLowerExecPass());
@@ -62,13 +64,22 @@ struct LoopsToLlvmOptions : PassPipelineOptions<LoopsToLlvmOptions> {
 
 void registerCodegenPasses() {
   registerCpuCodegenPasses();
-  PassPipelineRegistration<LoopsToLlvmOptions>(
-      "mica-loops-to-llvm", "Lower stage loops to stage llvm",
-      [](OpPassManager &passes, const LoopsToLlvmOptions &options) {
+  // By hand, for PassPipelineRegistration cannot refuse an option's value.
+  registerPassPipeline(
+      "mica-loops-to-llvm", "stage `loops` -> `llvm`",
+      [](OpPassManager &passes, StringRef text,
+         function_ref<LogicalResult(const Twine &)> refuse) -> LogicalResult {
+        LoopsToLlvmOptions options;
+        if (failed(options.parseFromString(text)))
+          return failure();
         llvm::Expected<TargetDescription> target = describeTarget(options.target);
         if (!target)
-          llvm::report_fatal_error(target.takeError(), /*gen_crash_diag=*/false);
+          return refuse("mica-loops-to-llvm: " + llvm::toString(target.takeError()));
         addLoopsToLlvmPasses(passes, *target);
+        return success();
+      },
+      [](function_ref<void(const mlir::detail::PassOptions &)> handle) {
+        handle(LoopsToLlvmOptions());
       });
 }
 

@@ -3,14 +3,16 @@
 #include "backends/cpu/codegen/NativeCode.h"
 
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
+#include <fcntl.h>
 #include <mutex>
 #include <set>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -18,17 +20,25 @@ using namespace llvm;
 
 namespace mica::cpu {
 
-static Error writeFile(StringRef path, StringRef bytes) {
-  std::error_code error;
-  raw_fd_ostream stream(path, error);
-  if (!error) {
-    stream << bytes;
-    stream.close();
-    error = stream.error();
-    stream.clear_error();
+/// Closes a descriptor when it goes.
+struct Descriptor {
+  explicit Descriptor(int number = -1) : number(number) {}
+  ~Descriptor() { reset(); }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  void reset() {
+    if (number >= 0)
+      ::close(number);
+    number = -1;
   }
-  return error ? createStringError(path + ": cannot be written: " + error.message())
-               : Error::success();
+  /// The name by which this process can open it.
+  std::string path() const { return "/proc/self/fd/" + std::to_string(number); }
+  int number;
+};
+
+static Error systemError(StringRef what) {
+  return createStringError("the model's code cannot be linked: " + what + ": " +
+                           std::error_code(errno, std::generic_category()).message());
 }
 
 /// lld keeps global state: one link at a time.
@@ -45,13 +55,36 @@ static Error runLld(ArrayRef<const char *> arguments) {
 }
 
 Expected<SmallVector<char, 0>> linkSharedObject(StringRef object) {
-  SmallString<128> folder;
-  if (std::error_code error = sys::fs::createUniqueDirectory("mica-link", folder))
-    return createStringError("no temporary folder can be made: " + error.message());
-  scope_exit cleanup([&] { (void)sys::fs::remove_directories(folder); });
-  std::string input = (folder + "/model.o").str(), output = (folder + "/model.so").str();
-  if (Error error = writeFile(input, object))
-    return error;
+  // lld wants names of files. These are memory and a pipe: nothing is left by whatever ends us, and
+  // no folder for temporary files can be full.
+  Descriptor input(memfd_create("mica-model.o", MFD_CLOEXEC));
+  if (input.number < 0)
+    return systemError("memory for the object");
+  {
+    raw_fd_ostream stream(input.number, /*shouldClose=*/false);
+    stream << object;
+    stream.flush();
+    if (std::error_code failed = stream.error()) {
+      stream.clear_error();
+      return createStringError("the model's code cannot be linked: " + failed.message());
+    }
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return systemError("a pipe");
+  Descriptor reading(ends[0]), writing(ends[1]);
+  SmallVector<char, 0> linked;
+  std::thread reader([&] {
+    char buffer[1 << 16];
+    for (;;) {
+      ssize_t got = ::read(reading.number, buffer, sizeof buffer);
+      if (got > 0)
+        linked.append(buffer, buffer + got);
+      else if (got == 0 || errno != EINTR)
+        return;
+    }
+  });
+  std::string inputPath = input.path(), outputPath = writing.path();
   const char *arguments[] = {"ld.lld",
                              "-shared",
                              "-soname",
@@ -65,16 +98,14 @@ Expected<SmallVector<char, 0>> linkSharedObject(StringRef object) {
                              "--threads=1",
                              "--hash-style=gnu",
                              "-o",
-                             output.c_str(),
-                             input.c_str()};
-  if (Error error = runLld(arguments))
-    return error;
-  ErrorOr<std::unique_ptr<MemoryBuffer>> linked = MemoryBuffer::getFile(
-      output, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
-  if (!linked)
-    return createStringError("the linked code cannot be read: " + linked.getError().message());
-  StringRef bytes = (*linked)->getBuffer();
-  return SmallVector<char, 0>(bytes.begin(), bytes.end());
+                             outputPath.c_str(),
+                             inputPath.c_str()};
+  Error error = runLld(arguments);
+  writing.reset();
+  reader.join();
+  if (error)
+    return std::move(error);
+  return linked;
 }
 
 Expected<std::vector<std::string>> undefinedSymbols(StringRef elf) {

@@ -8,6 +8,7 @@
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/program/ProgramWriter.h"
+#include "ir/Mica/Diagnostics.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -18,7 +19,6 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include <chrono>
-#include <fstream>
 
 using namespace mlir;
 using namespace mica;
@@ -28,40 +28,16 @@ static llvm::Error error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// Anonymous memory of this process in bytes.
-static uint64_t anonymousBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.rfind("RssAnon:", 0) == 0)
-      return std::stoull(line.substr(strlen("RssAnon:"))) * 1024;
-  return 0;
-}
-
-/// What the user would call the place of `location`: the module of the model, or a place in a file.
-static std::string describePlace(Location location) {
-  std::string place;
-  location->walk([&](Location part) {
-    if (auto name = dyn_cast<NameLoc>(part))
-      place = name.getName().str();
-    else if (auto file = dyn_cast<FileLineColLoc>(part))
-      place = (file.getFilename().strref() + ":" + llvm::Twine(file.getLine()) + ":" +
-               llvm::Twine(file.getColumn()))
-                  .str();
-    return place.empty() ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return place.empty() ? "the model" : place;
-}
-
 /// Caches are f32 where the weights are.
 static Precision kvPrecision(const CompileOptions &options, Precision weights) {
-  return options.kv.value_or(weights);
+  return options.kv.value_or(std::min(weights, Precision::BF16));
 }
 
 /// The graph's stages, and those that this backend adds.
 static StageTable stagesFor(const TargetDescription &target) {
   StageTable stages = StageTable::graphStages();
   stages.set(Stage::Loops, [&](OpPassManager &pm, const StageOptions &) {
-    buildLoopsPipeline(pm, target.avx512Bf16);
+    buildLoopsPipeline(pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512});
   });
   stages.set(Stage::Llvm,
              [&](OpPassManager &pm, const StageOptions &) { addLoopsToLlvmPasses(pm, target); });
@@ -70,25 +46,6 @@ static StageTable stagesFor(const TargetDescription &target) {
 
 namespace {
 
-/// Keeps the first error that a pass reports.
-class FirstDiagnostic {
-public:
-  explicit FirstDiagnostic(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
-            message = describePlace(diagnostic.getLocation()) + ": " + diagnostic.str();
-          return success();
-        }) {}
-
-  llvm::Error take(const llvm::Twine &fallback) const {
-    return error(message.empty() ? fallback : llvm::Twine(message));
-  }
-
-private:
-  std::string message;
-  ScopedDiagnosticHandler handler;
-};
-
 /// One run through the stages.
 class Compilation {
 public:
@@ -96,7 +53,8 @@ public:
               StringRef output)
       : module(module), weights(weights), options(options), output(output),
         precision(options.weights.value_or(checkpointPrecision(module))),
-        kv(kvPrecision(options, precision)), diagnostic(module.getContext()) {}
+        kv(kvPrecision(options, precision)), parameters(countParameters(module)),
+        diagnostic(module.getContext()) {}
 
   llvm::Expected<CompileReport> run() {
     for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm,
@@ -155,9 +113,12 @@ private:
     if (llvm::Error failed =
             stages.buildPipeline(pm, before, stage, stageOptionsOf(options, precision)))
       return failed;
-    if (failed(pm.run(module)))
-      return diagnostic.take("cannot reach stage `" + getStageInfo(stage).name + "`");
-    return llvm::Error::success();
+    if (succeeded(pm.run(module)))
+      return llvm::Error::success();
+    std::string place = diagnostic.place("");
+    return error(
+        (place.empty() ? "the model" : place) + ": " +
+        diagnostic.message(("cannot reach stage `" + getStageInfo(stage).name + "`").str()));
   }
 
   /// The manifest, as far as stage `kernels` knows it.
@@ -173,6 +134,7 @@ private:
       return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and the model's own " +
                    llvm::Twine(positions.getInt()) + " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
+    manifest["parameters"] = parameters;
     return llvm::Error::success();
   }
 
@@ -256,7 +218,6 @@ private:
   }
 
   void tell(StringRef what, double share) {
-    report.peakAnonymousBytes = std::max(report.peakAnonymousBytes, anonymousBytes());
     if (options.progress)
       options.progress(what, share);
   }
@@ -318,7 +279,9 @@ private:
     }
     StringRef folder = llvm::sys::path::parent_path(path);
     if (std::error_code failed =
-            folder.empty() ? std::error_code() : llvm::sys::fs::create_directories(folder))
+            folder.empty() ? std::error_code()
+                           : llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
+                                                               llvm::sys::fs::all_all))
       return error(path + ": cannot make its folder (" + failed.message() + ")");
     llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
       stream << content;
@@ -334,6 +297,7 @@ private:
   const CompileOptions &options;
   std::string output;
   Precision precision, kv;
+  int64_t parameters;
   FirstDiagnostic diagnostic;
   StageTable stages = stagesFor(options.target);
   CompileReport report;
@@ -363,6 +327,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
   stage.onednnF32 = options.target.vectorBits == 512;
   stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
+  stage.onednnInt8 = options.target.vectorBits == 512 && options.target.avx512Vnni;
   return stage;
 }
 
@@ -371,6 +336,13 @@ Precision mica::cpu::checkpointPrecision(ModuleOp module) {
     if (weight.getTensorType().getRank() > 1 && weight.getTensorType().getElementType().isF32())
       return Precision::F32;
   return Precision::BF16;
+}
+
+int64_t mica::cpu::countParameters(ModuleOp module) {
+  int64_t count = 0;
+  for (auto weight : module.getOps<WeightOp>())
+    count += weight.getTensorType().getNumElements();
+  return count;
 }
 
 llvm::Expected<CompileReport> mica::cpu::compile(ModuleOp module, const WeightSource *weights,

@@ -53,7 +53,6 @@ struct StageReport {
 struct CompileReport {
   std::vector<StageReport> stages;
   uint64_t weightBytes = 0;
-  uint64_t peakAnonymousBytes = 0; ///< RssAnon of this process
 };
 
 /// Registers everything that compiling needs.
@@ -72,6 +71,9 @@ StageOptions stageOptionsOf(const CompileOptions &options, Precision weights);
 
 /// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
 Precision checkpointPrecision(mlir::ModuleOp module);
+
+/// Elements of all weights: at stage `model` what people call the model's parameters.
+int64_t countParameters(mlir::ModuleOp module);
 
 } // namespace mica::cpu
 

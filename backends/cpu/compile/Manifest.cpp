@@ -3,6 +3,7 @@
 #include "backends/cpu/compile/Manifest.h"
 
 #include "backends/cpu/lowering/Passes.h"
+#include "passes/Kernels/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -10,10 +11,6 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 using nlohmann::json;
-
-static const char *nameOf(Precision precision) {
-  return precision == Precision::F32 ? "f32" : "bf16";
-}
 
 /// Any attribute of `mica.model` as JSON.
 static json toJson(Attribute attribute) {
@@ -63,7 +60,7 @@ static json describeCaches(func::FuncOp entry) {
     std::string name =
         stringifyKvKind(cache.getLayout().getKind()).str() + std::to_string(caches.size() / 2);
     caches.push_back({{"name", name},
-                      {"element", cache.getElementType().isF32() ? "f32" : "bf16"},
+                      {"element", nameOf(precisionOf(cache.getElementType())).str()},
                       {"shape", cacheShape(cache)},
                       {"bytes_per_token", cache.getBytesPerPosition()}});
   }
@@ -90,9 +87,8 @@ static json describeCost(ModuleOp module, const json &caches) {
     if (!isa_and_nonnull<PackedLayoutAttr>(type.getEncoding()))
       continue;
     double part = type.getRank() == 3 ? share : 1;
-    double elements = static_cast<double>(type.getNumElements()) * part;
-    bytes += elements * type.getElementTypeBitWidth() / 8;
-    flops += 2 * elements;
+    bytes += static_cast<double>(getStoredBytes(type)) * part;
+    flops += 2 * static_cast<double>(type.getNumElements()) * part;
   }
   int64_t kvBytes = 0;
   for (const json &cache : caches)
@@ -128,8 +124,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       block = cache.getLayout().getBlock();
   json manifest = {
       {"name", module.getName().value_or("model").str()},
-      {"weights", nameOf(weights)},
-      {"kv", nameOf(kv)},
+      {"weights", nameOf(weights).str()},
+      {"kv", nameOf(kv).str()},
       {"vocab", cast<RankedTensorType>(entry.getResultTypes().front()).getDimSize(1)},
       {"max_seq", maxSeq},
       {"target", {{"cpu", target.cpu}, {"features", target.features}}},
@@ -140,6 +136,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"ops", describeOps(module)},
       {"config", config},
   };
+  if (auto crossing = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
+    manifest["few_rows"] = crossing.getInt();
   manifest["cost"] = describeCost(module, caches);
   manifest["caches"] = std::move(caches);
   return manifest;

@@ -196,7 +196,10 @@ private:
   /// Room for all chunks of all rows: where the function says how many rows it takes at most, it is
   /// no part of the memory per row, which functions for many rows would reserve as well.
   static RankedTensorType partsType(KernelBuilder &b, const AttentionSpec &spec) {
-    Operation *function = b.getInsertionBlock()->getParentOp();
+    Operation *parent = b.getInsertionBlock()->getParentOp();
+    auto function = dyn_cast<func::FuncOp>(parent);
+    if (!function)
+      function = parent->getParentOfType<func::FuncOp>();
     auto limit = function->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
     return RankedTensorType::get({limit ? limit.getInt() : ShapedType::kDynamic, spec.mostChunks(),
                                   spec.heads, spec.stateWidth()},

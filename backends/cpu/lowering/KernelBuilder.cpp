@@ -2,6 +2,8 @@
 
 #include "backends/cpu/lowering/KernelBuilder.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 using namespace mlir;
 using namespace mica::cpu;
 
@@ -36,6 +38,51 @@ Value KernelBuilder::fromF32(Value value, Type element) {
     narrow = vector.clone(element);
   return value.getType() == narrow ? value
                                    : arith::TruncFOp::create(*this, narrow, value).getResult();
+}
+
+Value KernelBuilder::bitcast(Value vector, Type element) {
+  auto type = cast<VectorType>(vector.getType());
+  int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
+  return vector::BitCastOp::create(*this, vec(element, bits / element.getIntOrFloatBitWidth()),
+                                   vector);
+}
+
+Value KernelBuilder::loadFromBytes(Value buffer, ValueRange at, Type element, int64_t lanes) {
+  return bitcast(loadRaw(buffer, at, lanes * element.getIntOrFloatBitWidth() / 8), element);
+}
+
+Value KernelBuilder::broadcastFromBytes(Value buffer, ValueRange at, Type element) {
+  return broadcast(vector::ExtractOp::create(*this, loadFromBytes(buffer, at, element, 1), 0));
+}
+
+Value KernelBuilder::dotBytes(Value sums, Value a, Value b) {
+  Type i32 = getI32Type();
+  if (target.int8Dot)
+    return LLVM::CallIntrinsicOp::create(*this, sums.getType(),
+                                         getStringAttr("llvm.x86.avx512.vpdpbusd.512"),
+                                         ValueRange{sums, a, b})
+        .getResult(0);
+  Value wordsA = bitcast(a, i32), wordsB = bitcast(b, i32);
+  for (int64_t byte = 0; byte < 4; ++byte) {
+    // The byte to the top, then down again with its sign or without.
+    Value up = splatInt(24 - 8 * byte, i32), down = splatInt(24, i32);
+    Value x = arith::ShRUIOp::create(*this, arith::ShLIOp::create(*this, wordsA, up), down);
+    Value w = arith::ShRSIOp::create(*this, arith::ShLIOp::create(*this, wordsB, up), down);
+    sums = add(sums, arith::MulIOp::create(*this, x, w));
+  }
+  return sums;
+}
+
+Value KernelBuilder::dotWords(Value sums, Value a, Value b) {
+  if (!target.int8Dot)
+    return add(sums, arith::MulIOp::create(*this, a, b));
+  // The upper halves multiply each other as well: those of b are made zero.
+  Type i16 = getIntegerType(16);
+  Value low = arith::AndIOp::create(*this, b, splatInt(0xffff, getI32Type()));
+  return LLVM::CallIntrinsicOp::create(*this, sums.getType(),
+                                       getStringAttr("llvm.x86.avx512.vpdpwssd.512"),
+                                       ValueRange{sums, bitcast(a, i16), bitcast(low, i16)})
+      .getResult(0);
 }
 
 Value KernelBuilder::loadVector(Value buffer, ValueRange at, Value live, int64_t lanes) {

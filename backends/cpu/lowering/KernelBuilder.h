@@ -30,6 +30,12 @@ inline constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 struct KernelTarget {
   /// vdpbf16ps: products of pairs of bf16 summed into f32.
   bool bf16Dot = false;
+  /// vpdpbusd and vpdpwssd: products of bytes and of 16-bit integers summed into i32.
+  bool int8Dot = false;
+  /// Vectors of 16 f32 that are held in registers: 32 where registers have 512 bits, 8 where two
+  /// of 16 make one.
+  int64_t registers() const { return wide ? 32 : 8; }
+  bool wide = true;
 };
 
 /// Emits the body of one kernel.
@@ -128,6 +134,22 @@ public:
   }
   mlir::Value toF32(mlir::Value value);
   mlir::Value fromF32(mlir::Value value, mlir::Type element);
+
+  // Integers in registers, and memory of bytes that holds other types.
+  mlir::Value splatInt(int64_t value, mlir::Type element, int64_t lanes = kLanes) {
+    return mlir::arith::ConstantOp::create(
+        *this, mlir::DenseElementsAttr::get(vec(element, lanes), getIntegerAttr(element, value)));
+  }
+  mlir::Value bitcast(mlir::Value vector, mlir::Type element);
+  /// `lanes` values of type `element` that stand at byte `at` of a buffer of i8.
+  mlir::Value loadFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element,
+                            int64_t lanes = kLanes);
+  /// The value of type `element` at byte `at`, in all lanes.
+  mlir::Value broadcastFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element);
+  /// sums [16 x i32] + products of four neighbouring bytes, a unsigned and b signed [64 x i8].
+  mlir::Value dotBytes(mlir::Value sums, mlir::Value a, mlir::Value b);
+  /// sums [16 x i32] + a * b, both [16 x i32] of numbers that fit 16 bits.
+  mlir::Value dotWords(mlir::Value sums, mlir::Value a, mlir::Value b);
   mlir::Type elementOf(mlir::Value buffer) {
     return llvm::cast<mlir::MemRefType>(buffer.getType()).getElementType();
   }

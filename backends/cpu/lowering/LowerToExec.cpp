@@ -19,6 +19,19 @@ bool mica::cpu::isEntry(func::FuncOp function) {
   return function.isPublic() && !function.isExternal();
 }
 
+/// Quantised rows of activations [T, K] and matrices [..., N, K] as bytes.
+static RankedTensorType bytesOf(RankedTensorType tensor) {
+  SmallVector<int64_t> shape(tensor.getShape());
+  int64_t k = shape.pop_back_val();
+  if (tensor.isDynamicDim(0)) {
+    shape.push_back(QuantizedRow(k).bytes);
+  } else {
+    int64_t n = shape.pop_back_val();
+    shape.push_back(QuantizedMatrix(tensor.getElementType(), n, k).bytes);
+  }
+  return RankedTensorType::get(shape, IntegerType::get(tensor.getContext(), 8));
+}
+
 PhysicalTypeConverter::PhysicalTypeConverter() {
   addConversion([](Type type) { return type; });
   addConversion([](KvCacheType cache) -> Type {
@@ -27,6 +40,8 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
     return RankedTensorType::get(cache.getPhysicalShape(), cache.getElementType());
   });
   addConversion([](RankedTensorType tensor) -> Type {
+    if (isQuantized(tensor.getElementType()))
+      return bytesOf(tensor);
     auto layout = dyn_cast_or_null<PackedLayoutAttr>(tensor.getEncoding());
     if (!layout)
       return tensor;
@@ -68,6 +83,8 @@ Value Launcher::constant(int64_t value) {
 
 Value Launcher::empty(Type type, Value rows) {
   auto tensor = cast<RankedTensorType>(type);
+  if (isQuantized(tensor.getElementType()))
+    tensor = bytesOf(tensor);
   SmallVector<Value> extents(tensor.getNumDynamicDims(), rows);
   return tensor::EmptyOp::create(rewriter, loc, tensor, extents);
 }
@@ -79,9 +96,8 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
 
   void runOnOperation() override {
     addEntryArguments();
-    if (failed(convert()))
+    if (failed(convert()) || failed(removeReads()))
       return signalPassFailure();
-    removeReads();
     storeLogits();
   }
 
@@ -104,7 +120,7 @@ private:
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot});
+    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);
@@ -119,7 +135,7 @@ private:
     target.addIllegalDialect<MicaDialect>();
     // Symbols stay for the packer; reads of caches vanish with the attention that looks through
     // them.
-    target.addLegalOp<WeightOp, KvReadOp>();
+    target.addLegalOp<WeightOp, BalanceOp, KvReadOp>();
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addDynamicallyLegalOp<func::FuncOp>(
         [&](func::FuncOp op) { return converter.isSignatureLegal(op.getFunctionType()); });
@@ -128,14 +144,20 @@ private:
     return applyPartialConversion(getOperation(), target, std::move(patterns));
   }
 
-  void removeReads() {
-    getOperation().walk([](KvReadOp op) {
+  /// Attention has been lowered to a kernel that reads the cache itself.
+  LogicalResult removeReads() {
+    WalkResult result = getOperation().walk([](KvReadOp op) -> WalkResult {
+      if (!op->use_empty())
+        return op.emitOpError("is used by something else than mica.attention, and a copy of a "
+                              "cache is never made: leave keys and values to attention");
       Value cache = op.getCache();
       op.erase();
       if (Operation *cast = cache.getDefiningOp();
           cast && isa<UnrealizedConversionCastOp>(cast) && cast->use_empty())
         cast->erase();
+      return WalkResult::advance();
     });
+    return failure(result.wasInterrupted());
   }
 
   /// return %logits, %caches... => the logits stored into the last argument, the caches returned

@@ -32,6 +32,22 @@ inline std::string productName(llvm::StringRef base, int64_t n, int64_t k) {
   return (base + "_" + llvm::Twine(n) + "x" + llvm::Twine(k)).str();
 }
 
+/// What kernels need to know of a weight [..., N, K].
+inline WeightSpec weightSpecOf(mlir::Value weight) {
+  auto type = llvm::cast<mlir::RankedTensorType>(weight.getType());
+  return {type.getRank() > 1 ? type.getDimSize(type.getRank() - 2) : 1, type.getShape().back(),
+          type.getElementType()};
+}
+
+/// Whether a weight has the physical form that products read.
+inline bool isPacked(mlir::Value weight) {
+  return llvm::isa_and_nonnull<PackedLayoutAttr>(
+      llvm::cast<mlir::RankedTensorType>(weight.getType()).getEncoding());
+}
+
+/// Blocks of 64 columns that cover `n`: the tasks of a product.
+inline int64_t blocksOf(int64_t n) { return roundUp(n, kBlockColumns) / kBlockColumns; }
+
 /// Caches and packed weights as tensors of their physical shapes; everything else stays.
 class PhysicalTypeConverter : public mlir::TypeConverter {
 public:

@@ -33,9 +33,10 @@ inline constexpr unsigned kEntryArguments = 3;
 bool isEntry(mlir::func::FuncOp function);
 
 /// Appends the passes from stage `kernels` to stage `loops`.
-void buildLoopsPipeline(mlir::OpPassManager &pm, bool bf16Dot);
+void buildLoopsPipeline(mlir::OpPassManager &pm, const LowerToExecOptions &target);
 
-/// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B}`.
+/// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B int8-dot=B
+/// wide-vectors=B}`.
 void registerLoweringPasses();
 
 } // namespace mica::cpu

@@ -8,32 +8,127 @@ include "mlir/Pass/PassBase.td"
 def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "mica ops => launches of generated kernels and oneDNN products, on tensors";
   let description = [{
-    Every op becomes an `exec.launch` of a kernel that is generated beside it, or an `exec.matmul`; caches and packed weights become
-    tensors of their physical shapes. Entry functions get the arguments `weights`, `scratch` and `logits`.
+    Every op becomes an `exec.launch` of a kernel that is generated beside it, or an `exec.matmul`; caches and packed
+    weights become tensors of their physical shapes. Entry functions get the arguments `weights`, `scratch` and
+    `logits`.
+
+    ```mlir
+    func.func private @layer(%x: tensor<?x32xf32>, %y: tensor<?x32xf32>) -> tensor<?x32xf32> {
+      %z = mica.add %x, %y : tensor<?x32xf32>
+      return %z : tensor<?x32xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @layer(%x: tensor<?x32xf32>, %y: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    ...
+    %rows = tensor.dim %x, %c0 : tensor<?x32xf32>
+    %empty = tensor.empty(%rows) : tensor<?x32xf32>
+    %z = exec.launch @add tasks(%rows) ins(%x, %y : ...) outs(%empty : tensor<?x32xf32>) -> tensor<?x32xf32>
+    ...
+    func.func private @add(%begin: index, %end: index, ...) attributes {exec.kernel} {
+    scf.for %row = %begin to %end step %c1 {
+    scf.for %column = %c0 to %c32 step %c16 {
+    %a = vector.load ...
+    %b = vector.load ...
+    %c = arith.addf %a, %b : vector<16xf32>
+    vector.store %c, ...
+    ```
   }];
-  let options = [Option<"bf16Dot", "bf16-dot", "bool", "false", "the target has vdpbf16ps">];
+  let options = [Option<"bf16Dot", "bf16-dot", "bool", "false", "the target has vdpbf16ps">,
+                 Option<"int8Dot", "int8-dot", "bool", "false", "the target has vpdpbusd">,
+                 Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">];
   let dependentDialects = [
-    "::mica::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
+    "::mica::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
     "::mlir::x86vector::X86VectorDialect"];
 }
 
 def VerifyInPlace : Pass<"mica-verify-in-place", "::mlir::ModuleOp"> {
   let summary = "proves that no cache is ever copied";
   let description = [{
-    Follows every cache argument of the entry functions through views, calls and loops. A copy from or to one of its
-    buffers, or a buffer of a cache's shape that is allocated anew, is an error that names the append which caused it. Entry
-    functions must return the caches that they received; the results are dropped.
+    Follows every cache argument of the entry functions through views, calls, loops and launches. A `memref.copy` from
+    or to one of its buffers is an error that names the append which caused it, and so is any other buffer of a cache's
+    shape, allocated anew or cut from scratch memory: without one there is nowhere to copy a cache to. Entry functions
+    must return the caches that they received, each in its own place; the results are dropped. What a kernel does inside
+    of the buffers that it is given is not looked into.
+
+    ```mlir
+    !cache = memref<2x?x2x?x512xf32>
+    func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) {
+      return
+    }
+    func.func @main(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache {
+      %one = arith.constant 1 : index
+      // expected-error @+1 {{a key/value cache would be copied here}}
+      %copy = memref.alloc(%n, %n) : !cache
+      // expected-error @+1 {{a key/value cache would be copied here}}
+      memref.copy %cache, %copy : !cache to !cache
+      // expected-note @+1 {{for this append (append)}}
+      exec.launch @append tasks(%one) ins(%x : memref<?x16xf32>) outs(%copy : !cache)
+      return %cache : !cache
+    }
+    ```
   }];
 }
 
 def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "allocations => views of one scratch buffer";
   let description = [{
-    Buffers of a function that are not alive at the same time share memory. Sizes are linear in the number of rows: the module gets
-    `mica.scratch_per_row` and `mica.scratch_fixed` in bytes.
+    Buffers of a function that are not alive at the same time share memory. Sizes are linear in the number of rows: the
+    module gets `mica.scratch_per_row` and `mica.scratch_fixed` in bytes.
+
+    ```mlir
+    func.func private @f(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) {
+      return
+    }
+    func.func @main(%x: memref<?x16xf32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %x, %c0 : memref<?x16xf32>
+      %a = memref.alloc(%rows) : memref<?x16xf32>
+      exec.launch @f tasks(%rows) ins(%x : memref<?x16xf32>) outs(%a : memref<?x16xf32>)
+      %b = memref.alloc(%rows) : memref<?x16xf32>
+      exec.launch @f tasks(%rows) ins(%a : memref<?x16xf32>) outs(%b : memref<?x16xf32>)
+      exec.launch @f tasks(%rows) ins(%b : memref<?x16xf32>) outs(%logits : memref<?x16xf32>)
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {mica.scratch_fixed = 0 : i64, mica.scratch_per_row = 128 : i64} {
+    ...
+    func.func @main(%x: memref<?x16xf32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+    %rows = memref.dim %x, ... : memref<?x16xf32>
+    %a = memref.view %scratch[...][...] : memref<?xi8> to memref<?x16xf32>
+    exec.launch @f ... ins(%x : memref<?x16xf32>) outs(%a : memref<?x16xf32>)
+    %c64 = arith.constant 64 : index
+    %behind = arith.muli %rows, %c64 : index
+    %b = memref.view %scratch[%behind][...] : memref<?xi8> to memref<?x16xf32>
+    exec.launch @f ... ins(%a : memref<?x16xf32>) outs(%b : memref<?x16xf32>)
+    exec.launch @f ... ins(%b : memref<?x16xf32>) outs(%logits : memref<?x16xf32>)
+    ```
   }];
   let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect"];
+}
+
+def VerifyLoops : Pass<"mica-verify-loops", "::mlir::ModuleOp"> {
+  let summary = "border of stage `loops`";
+  let description = [{
+    Last of the passes to stage `loops` and first of those that start there. Only `exec`, `func`, `scf`, `arith`,
+    `math`, `memref`, `vector`, `x86vector`, the symbols of weights and calls of LLVM's intrinsics are alive; nothing is
+    a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache (see
+    `mica-verify-in-place`):
+
+    ```mlir
+    !cache = memref<2x?x2x?x512xf32>
+    func.func @main(%tokens: memref<?xi32>, %keys: !cache, %values: !cache) {
+      // expected-error @+1 {{a key/value cache would be copied here}}
+      memref.copy %keys, %values : !cache to !cache
+      return
+    }
+    ```
+  }];
 }
 
 #endif // MICA_BACKENDS_CPU_LOWERING_PASSES

@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace mica::cpu;
 
-void mica::cpu::buildLoopsPipeline(OpPassManager &pm, bool bf16Dot) {
-  pm.addPass(createLowerToExec({bf16Dot}));
+void mica::cpu::buildLoopsPipeline(OpPassManager &pm, const LowerToExecOptions &target) {
+  pm.addPass(createLowerToExec(target));
   // No CSE here: it would make one empty tensor, and so one buffer, of several.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
@@ -28,19 +28,26 @@ void mica::cpu::buildLoopsPipeline(OpPassManager &pm, bool bf16Dot) {
   pm.addPass(createPlanBuffers());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addPass(createVerifyLoops());
 }
 
 namespace {
 struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
   Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the target has vdpbf16ps"),
                        llvm::cl::init(false)};
+  Option<bool> wideVectors{*this, "wide-vectors",
+                           llvm::cl::desc("the target has registers of 512 bits"),
+                           llvm::cl::init(true)};
+  Option<bool> int8Dot{*this, "int8-dot", llvm::cl::desc("the target has vpdpbusd"),
+                       llvm::cl::init(false)};
 };
 } // namespace
 
 void mica::cpu::registerLoweringPasses() {
   registerMicaCpuLoweringPasses();
-  PassPipelineRegistration<LoopsOptions>("mica-kernels-to-loops", "stage `kernels` -> `loops`",
-                                         [](OpPassManager &pm, const LoopsOptions &options) {
-                                           buildLoopsPipeline(pm, options.bf16Dot);
-                                         });
+  PassPipelineRegistration<LoopsOptions>(
+      "mica-kernels-to-loops", "stage `kernels` -> `loops`",
+      [](OpPassManager &pm, const LoopsOptions &options) {
+        buildLoopsPipeline(pm, {options.bf16Dot, options.int8Dot, options.wideVectors});
+      });
 }

@@ -52,6 +52,8 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
   LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), this->kernels);
+    if (isQuantized(cast<RankedTensorType>(op.getType()).getElementType()))
+      return rewriter.notifyMatchFailure(op, "a quantised row is more than its elements");
     ValueRange inputs = operands.getOperands();
     Value rows = launch.rowsOf(inputs[0]);
     StringRef name = Op::getOperationName().drop_front(strlen("mica."));
@@ -61,6 +63,21 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
     return success();
   }
   Compute compute;
+};
+
+/// A cast to quantised rows. Other casts are elementwise.
+struct LowerQuantize : Lowering<CastOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(CastOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!isQuantized(op.getType().getElementType()))
+      return rewriter.notifyMatchFailure(op, "the result is not quantised");
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    Value rows = launch.rowsOf(operands.getX());
+    rewriter.replaceOp(op, launch("quantize", specOf(op.getType().getDimSize(1)), rows,
+                                  operands.getX(), launch.empty(op.getType(), rows), emitQuantize));
+    return success();
+  }
 };
 
 struct LowerSelectRows : Lowering<SelectRowsOp> {
@@ -81,10 +98,11 @@ struct LowerGlu : Lowering<GluOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
-    rewriter.replaceOp(op, launch("glu", stringifyActivation(op.getActivation()), rows,
-                                  operands.getX(), launch.empty(op.getType(), rows),
+    int64_t inner = op.getType().getDimSize(1);
+    rewriter.replaceOp(op, launch("glu", specOf(inner, stringifyActivation(op.getActivation())),
+                                  rows, operands.getX(), launch.empty(op.getType(), rows),
                                   [&](KernelBuilder &b, ValueRange args) {
-                                    emitGlu(b, args, op.getActivation());
+                                    emitGlu(b, args, inner, op.getActivation());
                                   }));
     return success();
   }
@@ -147,8 +165,8 @@ template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> valu
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerSelectRows, LowerGlu, LowerSplitHeads,
-               LowerMergeHeads, LowerSplit>(converter, context, kernels);
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerGlu,
+               LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context, kernels);
   patterns.add<LowerElementwise<AddOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v) { return b.addf(v[0], v[1]); });

@@ -9,6 +9,8 @@ using namespace mlir;
 namespace mica::cpu {
 
 int64_t PackPlan::panelRows() const {
+  if (hasIntegers())
+    return kBlockColumns;
   if (layout)
     return layout.getColumns();
   // About the size of a packed panel, so that panels are work of one size.
@@ -17,24 +19,35 @@ int64_t PackPlan::panelRows() const {
 }
 
 int64_t PackPlan::panelBytes(int64_t row) const {
+  if (hasIntegers())
+    return integers().blockBytes;
   int64_t element = sizeOf(to);
   if (layout)
     return layout.getColumns() * roundUp(columns, layout.getKBlock()) * element;
   return std::min(panelRows(), rows - row) * columns * element;
 }
 
-int64_t PackPlan::bytes() const {
-  int64_t perMatrix =
-      layout ? panelsPerMatrix() * panelBytes(0) : rows * columns * int64_t(sizeOf(to));
-  return matrices * perMatrix;
+int64_t PackPlan::tailBytes() const {
+  return hasIntegers() ? integers().bytes - integers().scales : 0;
 }
 
-const uint8_t *PackPlan::rowOf(int64_t matrix, int64_t row) const {
+int64_t PackPlan::bytes() const {
+  bool wholePanels = layout || hasIntegers();
+  int64_t panels =
+      wholePanels ? panelsPerMatrix() * panelBytes(0) : rows * columns * int64_t(sizeOf(to));
+  return matrices * (panels + tailBytes());
+}
+
+SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
   int64_t index = matrix * rows + row;
   auto after = llvm::upper_bound(
       runs, index, [](int64_t value, const RowRun &run) { return value < run.begin; });
   const RowRun &run = *std::prev(after);
-  return run.source ? run.source + (index - run.begin) * columns * int64_t(sizeOf(from)) : nullptr;
+  if (!run.source)
+    return {};
+  int64_t offset = index - run.begin;
+  return {run.source + offset * columns * int64_t(sizeOf(from)),
+          run.rowFactors ? run.rowFactors[offset] : 1, run.columnFactors};
 }
 
 namespace {
@@ -47,6 +60,7 @@ public:
   llvm::Expected<PackPlan> plan() {
     RankedTensorType type = weight.getTensorType();
     plan_.layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding());
+    plan_.element = type.getElementType();
     if (llvm::Error error = setShape(type))
       return error;
     plan_.sources = weight.getSourceNames();
@@ -73,11 +87,12 @@ private:
     plan_.columns = rank == 1 ? 1 : type.getShape().back();
     plan_.rows = type.getDimSize(rank == 3 ? 1 : 0);
     plan_.matrices = rank == 3 ? type.getDimSize(0) : 1;
-    if (!type.getElementType().isF32() && !type.getElementType().isBF16())
-      return fail("is stored as " +
-                  llvm::Twine(type.getElementType().isF16() ? "f16" : "an unknown type") +
-                  ", but programs hold f32 and bf16");
-    plan_.to = type.getElementType().isF32() ? WeightType::F32 : WeightType::BF16;
+    if (plan_.hasIntegers())
+      return llvm::Error::success();
+    if (!plan_.element.isF32() && !plan_.element.isBF16())
+      return fail("is stored as " + llvm::Twine(plan_.element.isF16() ? "f16" : "an unknown type") +
+                  ", but programs hold f32, bf16 and integers");
+    plan_.to = plan_.element.isF32() ? WeightType::F32 : WeightType::BF16;
     if (plan_.layout && plan_.layout.getDepth() * int64_t(sizeOf(plan_.to)) != 4)
       return fail("has a layout whose groups along K are not 4 bytes");
     return llvm::Error::success();
@@ -85,7 +100,7 @@ private:
 
   struct Tensor {
     int64_t rows;
-    const uint8_t *bytes;
+    SourceTensor source;
   };
 
   llvm::Error addTensor(StringRef name) {
@@ -103,15 +118,34 @@ private:
                   "\" does not");
     if (!tensors.empty() && tensor->type != plan_.from)
       return fail("is made of tensors of different types (\"" + name + "\" differs)");
+    int64_t rows = elements / plan_.columns;
+    auto hasSize = [](ArrayRef<float> factors, int64_t size) {
+      return factors.empty() || int64_t(factors.size()) == size;
+    };
+    if (!hasSize(tensor->rowFactors, rows) || !hasSize(tensor->columnFactors, plan_.columns))
+      return fail("is made of \"" + name + "\", which is balanced by other channels than it has");
     plan_.from = tensor->type;
-    tensors.push_back({elements / plan_.columns, tensor->bytes.data()});
+    tensors.push_back({rows, std::move(*tensor)});
     return llvm::Error::success();
   }
 
-  void addRun(int64_t count, const uint8_t *bytes) {
+  /// `count` rows of `tensor` from `row` on.
+  void addRun(int64_t count, const Tensor &tensor, int64_t row = 0) {
     if (count == 0)
       return;
-    plan_.runs.push_back({next, bytes});
+    auto dataOf = [](ArrayRef<float> factors, int64_t offset) {
+      return factors.empty() ? nullptr : factors.data() + offset;
+    };
+    const SourceTensor &source = tensor.source;
+    plan_.runs.push_back({next, source.bytes.data() + row * plan_.columns * sizeOf(plan_.from),
+                          dataOf(source.rowFactors, row), dataOf(source.columnFactors, 0)});
+    next += count;
+  }
+
+  void addZeros(int64_t count) {
+    if (count == 0)
+      return;
+    plan_.runs.push_back({next, nullptr});
     next += count;
   }
 
@@ -127,7 +161,7 @@ private:
         if (how == Compose::Stack && tensor.rows != plan_.rows)
           return fail("stacks matrices of " + llvm::Twine(plan_.rows) + " rows, but \"" +
                       plan_.sources[index] + "\" has " + llvm::Twine(tensor.rows));
-        addRun(tensor.rows, tensor.bytes);
+        addRun(tensor.rows, tensor);
       }
     }
     int64_t wanted = plan_.matrices * plan_.rows;
@@ -139,15 +173,14 @@ private:
 
   /// 64 rows of the first, 64 of the second, ..., each source padded to whole blocks.
   llvm::Error interleave(ArrayRef<Tensor> parts) {
-    int64_t rowBytes = plan_.columns * sizeOf(plan_.from);
     for (const Tensor &part : parts)
       if (part.rows != parts.front().rows)
         return fail("interleaves sources of different numbers of rows");
     for (int64_t row = 0; row < parts.front().rows; row += kBlockColumns)
       for (const Tensor &part : parts) {
         int64_t count = std::min(kBlockColumns, part.rows - row);
-        addRun(count, part.bytes + row * rowBytes);
-        addRun(kBlockColumns - count, nullptr);
+        addRun(count, part, row);
+        addZeros(kBlockColumns - count);
       }
     return llvm::Error::success();
   }

@@ -10,10 +10,19 @@
 
 namespace mica::cpu {
 
+/// A row of a source.
+struct SourceRow {
+  const uint8_t *bytes = nullptr; ///< null for zeros
+  float factor = 1;               ///< of all elements
+  const float *factors = nullptr; ///< of each element; null for 1
+};
+
 /// Consecutive rows of a weight that are consecutive rows of one source, or zero.
 struct RowRun {
-  int64_t begin;         ///< first row of the weight, counted over all its matrices
-  const uint8_t *source; ///< of that row; null for zeros
+  int64_t begin;                        ///< first row of the weight, counted over all its matrices
+  const uint8_t *source;                ///< of that row; null for zeros
+  const float *rowFactors = nullptr;    ///< from that row on; null for 1
+  const float *columnFactors = nullptr; ///< null for 1
 };
 
 /// How one weight is made. A weight is a stack of matrices [rows, columns]; a vector [N] is one
@@ -22,8 +31,13 @@ struct PackPlan {
   int64_t matrices = 1, rows = 0, columns = 0;
   WeightType from = WeightType::F32, to = WeightType::F32;
   PackedLayoutAttr layout;  ///< null for row-major
+  mlir::Type element;       ///< of the weight
   std::vector<RowRun> runs; ///< sorted, the first at row 0
   llvm::SmallVector<llvm::StringRef> sources;
+
+  bool hasIntegers() const { return isQuantized(element); }
+  /// Where the parts of a matrix of integers stand.
+  QuantizedMatrix integers() const { return {element, rows, columns}; }
 
   /// Rows that are packed together: a block of columns of the product, or some rows of a plain
   /// matrix.
@@ -31,10 +45,12 @@ struct PackPlan {
   int64_t panelsPerMatrix() const { return (rows + panelRows() - 1) / panelRows(); }
   /// Bytes of the panel that begins at `row` of a matrix, padding included.
   int64_t panelBytes(int64_t row) const;
+  /// Bytes behind the panels of a matrix: scales and sums of rows of integers.
+  int64_t tailBytes() const;
   /// Bytes of all.
   int64_t bytes() const;
-  /// The bytes of row `row` of matrix `matrix`; null for zeros.
-  const uint8_t *rowOf(int64_t matrix, int64_t row) const;
+  /// Row `row` of matrix `matrix`.
+  SourceRow rowOf(int64_t matrix, int64_t row) const;
 };
 
 /// Errors name the weight and the source: a source is missing, or its shape does not fit into the

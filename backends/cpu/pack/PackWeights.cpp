@@ -2,6 +2,7 @@
 
 #include "backends/cpu/pack/PackWeights.h"
 
+#include "backends/cpu/pack/BalancedSource.h"
 #include "backends/cpu/pack/Panel.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -45,7 +46,7 @@ struct Batch {
 class WeightPacker {
 public:
   WeightPacker(WeightOp weight, const PackPlan &plan, unsigned threads)
-      : weight(weight), plan(plan), threads(threads) {
+      : weight(weight), plan(plan), threads(threads), tails(plan) {
     // Large enough that starting threads does not count, small enough to stay in the last-level
     // cache.
     constexpr int64_t batchBytes = 4 << 20;
@@ -70,7 +71,8 @@ public:
       llvm::Error error =
           batches[index].numbers
               ? sink(batches[index].bytes)
-              : fail(weight, "holds NaN in \"" + llvm::join(plan.sources, "\", \"") +
+              : fail(weight, "holds NaN " + llvm::Twine(plan.hasIntegers() ? "or infinity " : "") +
+                                 "in \"" + llvm::join(plan.sources, "\", \"") +
                                  "\", check the checkpoint");
       if (error) {
         if (packing.valid())
@@ -87,17 +89,20 @@ private:
     return index % plan.panelsPerMatrix() * plan.panelRows();
   }
 
-  void pack(Batch &batch) const {
+  bool endsMatrix(int64_t index) const { return (index + 1) % plan.panelsPerMatrix() == 0; }
+
+  void pack(Batch &batch) {
     std::vector<int64_t> offsets(batch.count + 1);
     for (int64_t i = 0, matrix; i < batch.count; ++i)
-      offsets[i + 1] = offsets[i] + plan.panelBytes(panelAt(batch.first + i, matrix));
+      offsets[i + 1] = offsets[i] + plan.panelBytes(panelAt(batch.first + i, matrix)) +
+                       (endsMatrix(batch.first + i) ? plan.tailBytes() : 0);
     batch.bytes.resize(offsets.back());
     std::atomic<int64_t> next = 0;
     std::atomic<bool> numbers = true;
     auto work = [&] {
       for (int64_t i, matrix; (i = next++) < batch.count;) {
         int64_t row = panelAt(batch.first + i, matrix);
-        if (!packPanel(plan, matrix, row, batch.bytes.data() + offsets[i]))
+        if (!packPanel(plan, matrix, row, batch.bytes.data() + offsets[i], tails))
           numbers = false;
       }
     };
@@ -106,12 +111,17 @@ private:
       helpers.push_back(std::async(std::launch::async, work));
     work();
     helpers.clear();
+    // All panels of a matrix that ends here are packed: the batches before are.
+    for (int64_t i = 0, matrix; i < batch.count && plan.hasIntegers(); ++i)
+      if (panelAt(batch.first + i, matrix), endsMatrix(batch.first + i))
+        tails.write(matrix, batch.bytes.data() + offsets[i + 1] - plan.tailBytes());
     batch.numbers = numbers;
   }
 
   WeightOp weight;
   const PackPlan &plan;
   unsigned threads;
+  RowTails tails;
   int64_t perBatch;
   Batch batches[2];
 };
@@ -167,7 +177,8 @@ private:
 } // namespace
 
 llvm::Error packWeights(ModuleOp module, const WeightSource &source, const PackOptions &options) {
-  Stream stream(source, options, packedBytes(module));
+  BalancedSource balanced(module, source);
+  Stream stream(balanced, options, packedBytes(module));
   for (WeightOp weight : byOffset(module))
     if (llvm::Error error = stream.add(weight))
       return error;

@@ -2,6 +2,8 @@
 
 #include "backends/cpu/pack/Panel.h"
 
+#include "backends/cpu/pack/Tile.h"
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -70,36 +72,22 @@ bool copyBf16(const uint8_t *source, uint8_t *target, int64_t count) {
                                      [](uint32_t bits) { return uint16_t(bits >> 16); });
 }
 
-/// Rows of the panel times lanes: a group along K is one lane of 4 bytes, whatever the element.
-constexpr int64_t kTileLanes = 16, kTileRows = kBlockColumns;
-using Tile = std::array<std::array<uint32_t, kTileLanes>, kTileRows>;
-
-/// [rows][lanes] => [lanes][rows].
-void transpose(const Tile &tile, int64_t lanes, uint8_t *out) {
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    std::array<uint32_t, kTileRows> column;
-    for (int64_t row = 0; row < kTileRows; ++row)
-      column[row] = tile[row][lane];
-    std::memcpy(out + lane * sizeof(column), &column, sizeof(column));
-  }
-}
-
 bool packBlock(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {
   int64_t depth = plan.layout.getDepth(),
           lanes = roundUp(plan.columns, plan.layout.getKBlock()) / depth;
-  std::array<const uint8_t *, kTileRows> rows{};
+  std::array<SourceRow, kTileRows> rows{};
   for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row)
     rows[row] = plan.rowOf(matrix, firstRow + row);
   bool numbers = true;
   for (int64_t lane = 0; lane < lanes; lane += kTileLanes) {
     int64_t begin = lane * depth,
             count = std::clamp<int64_t>(plan.columns - begin, 0, kTileLanes * depth);
-    Tile tile{};
+    uint8_t tile[kTileRows][kTileLanes * sizeof(uint32_t)] = {};
     for (int64_t row = 0; row < kTileRows; ++row)
-      if (rows[row])
-        numbers &= convertElements(rows[row] + begin * sizeOf(plan.from), plan.from,
-                                   reinterpret_cast<uint8_t *>(tile[row].data()), plan.to, count);
-    transpose(tile, std::min(kTileLanes, lanes - lane), out + lane * kTileRows * sizeof(uint32_t));
+      if (rows[row].bytes)
+        numbers &= convertRow(plan, rows[row], begin, count, tile[row], plan.to);
+    transposeLanes(tile[0], sizeof tile[0], std::min(kTileLanes, lanes - lane),
+                   out + lane * kTileRows * sizeof(uint32_t));
   }
   return numbers;
 }
@@ -115,15 +103,38 @@ bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, We
   return convertTo<uint16_t>(source, from, target, count, toBf16);
 }
 
-bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {
+bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64_t count,
+                uint8_t *target, WeightType to) {
+  int64_t from = sizeOf(plan.from);
+  if (row.factor == 1 && !row.factors)
+    return convertElements(row.bytes + begin * from, plan.from, target, to, count);
+  bool numbers = true;
+  std::array<float, 64> piece;
+  for (int64_t i = 0; i < count; i += piece.size()) {
+    int64_t size = std::min<int64_t>(piece.size(), count - i);
+    auto *bytes = reinterpret_cast<uint8_t *>(piece.data());
+    numbers &=
+        convertElements(row.bytes + (begin + i) * from, plan.from, bytes, WeightType::F32, size);
+    for (int64_t j = 0; j < size; ++j)
+      piece[j] *= row.factors ? row.factor * row.factors[begin + i + j] : row.factor;
+    convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, size);
+  }
+  return numbers;
+}
+
+bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,
+               RowTails &tails) {
+  if (plan.hasIntegers())
+    return packIntegers(plan, matrix, firstRow, out, tails);
   if (plan.layout)
     return packBlock(plan, matrix, firstRow, out);
   bool numbers = true;
   int64_t rowBytes = plan.columns * sizeOf(plan.to);
   for (int64_t row = firstRow; row < std::min(plan.rows, firstRow + plan.panelRows());
        ++row, out += rowBytes) {
-    if (const uint8_t *source = plan.rowOf(matrix, row))
-      numbers &= convertElements(source, plan.from, out, plan.to, plan.columns);
+    SourceRow source = plan.rowOf(matrix, row);
+    if (source.bytes)
+      numbers &= convertRow(plan, source, 0, plan.columns, out, plan.to);
     else
       std::memset(out, 0, rowBytes);
   }

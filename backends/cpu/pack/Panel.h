@@ -2,7 +2,7 @@
 #ifndef MICA_BACKENDS_CPU_PACK_PANEL_H
 #define MICA_BACKENDS_CPU_PACK_PANEL_H
 
-#include "backends/cpu/pack/PackPlan.h"
+#include "backends/cpu/pack/IntegerPanel.h"
 
 namespace mica::cpu {
 
@@ -11,9 +11,15 @@ namespace mica::cpu {
 bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, WeightType to,
                      int64_t count);
 
+/// As convertElements, for `count` elements of a row of the weight from `begin` on, times their
+/// factors.
+bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64_t count,
+                uint8_t *target, WeightType to);
+
 /// Writes the panel of matrix `matrix` that begins at `row`, a multiple of plan.panelRows(), to
-/// `out`: plan.panelBytes(row) bytes, every one of them. Returns false where there is a NaN.
-bool packPanel(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out);
+/// `out`: plan.panelBytes(row) bytes, every one of them. Returns false where there is a NaN or,
+/// among integers, an infinity.
+bool packPanel(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out, RowTails &tails);
 
 } // namespace mica::cpu
 

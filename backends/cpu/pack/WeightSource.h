@@ -21,6 +21,8 @@ struct SourceTensor {
   WeightType type;
   llvm::SmallVector<int64_t, 4> shape;
   llvm::ArrayRef<uint8_t> bytes;
+  /// What entries of the first and of the last axis are multiplied with; empty for 1.
+  llvm::ArrayRef<float> rowFactors = {}, columnFactors = {};
 };
 
 class WeightSource {

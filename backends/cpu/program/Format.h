@@ -6,7 +6,8 @@
 // the first page boundary behind the launcher, every section begins on a page boundary, and the
 // footer is the last 32 bytes of the file. The footer finds the header; where the footer is
 // missing, the header (found from the launcher's ELF sizes) tells a truncated program from a
-// foreign file.
+// foreign file. A file that ends within the launcher never starts: the path of the ELF interpreter,
+// without which the kernel starts nothing, stands at the end of the header's page.
 #pragma once
 
 #include <array>
@@ -22,6 +23,8 @@ inline constexpr std::array<char, 8> footerMagic = {'M', 'I', 'C', 'A', 'T', 'A'
 inline constexpr uint32_t formatVersion = 1;
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
+/// Where in the header's page the path of the launcher's ELF interpreter stands, up to its end.
+inline constexpr uint64_t interpreterOffset = 3840;
 /// Sections that are read into memory as a whole (all but the weights) are refused beyond this
 /// size.
 inline constexpr uint64_t maxResidentSection = uint64_t(1) << 30;
@@ -52,7 +55,7 @@ struct Header {
   uint64_t hash;     ///< XXH3-64 of this structure with `hash` zero.
   std::array<SectionEntry, maxSections> sections;
 };
-static_assert(sizeof(Header) == 32 + 32 * maxSections && sizeof(Header) <= pageSize);
+static_assert(sizeof(Header) == 32 + 32 * maxSections && sizeof(Header) <= interpreterOffset);
 
 struct Footer {
   uint64_t headerOffset;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,9 +52,8 @@ static Status checkTarget(const std::string &target) {
   return {};
 }
 
-ProgramWriter::ProgramWriter(std::string target, std::string temporary, int fd)
-    : target(std::move(target)), temporary(std::move(temporary)), fd(fd),
-      cleanupSlot(protectTemporary(this->temporary)) {
+ProgramWriter::ProgramWriter(std::string target, std::string temporary, int fd, int cleanupSlot)
+    : target(std::move(target)), temporary(std::move(temporary)), fd(fd), cleanupSlot(cleanupSlot) {
   buffer.reserve(bufferSize);
 }
 
@@ -73,15 +73,50 @@ Result<std::unique_ptr<ProgramWriter>> ProgramWriter::create(std::string target,
   // A leftover of a dead process that had our number; a link planted under this name is removed,
   // not followed.
   unlink(temporary.c_str());
+  // Before the file is there, so that no moment is left in which a signal would not remove it.
+  int cleanupSlot = protectTemporary(temporary);
   int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return Error{std::string("cannot write here: ") + std::strerror(errno) +
+  if (fd < 0) {
+    Error failed{std::string("cannot write here: ") + std::strerror(errno) +
                  ", choose another place with -o"};
+    forgetTemporary(cleanupSlot);
+    return failed;
+  }
   std::unique_ptr<ProgramWriter> writer(
-      new ProgramWriter(std::move(target), std::move(temporary), fd));
+      new ProgramWriter(std::move(target), std::move(temporary), fd, cleanupSlot));
   if (Status copied = writer->copyLauncher(launcher); !copied)
     return copied.error();
   return writer;
+}
+
+/// Lets the launcher that begins with `start` find its ELF interpreter's path at `offset` of the
+/// file, and gives that path; empty where there is none to move. The path in memory, which the
+/// dynamic linker reads, stays where it is.
+static std::string moveInterpreter(std::span<std::byte> start, uint64_t offset) {
+  Elf64_Ehdr elf;
+  if (start.size() < sizeof elf)
+    return {};
+  std::memcpy(&elf, start.data(), sizeof elf);
+  if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+      elf.e_phentsize != sizeof(Elf64_Phdr))
+    return {};
+  for (uint64_t i = 0; i < elf.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    uint64_t place = elf.e_phoff + i * sizeof segment;
+    if (elf.e_phoff > start.size() || place + sizeof segment > start.size())
+      return {};
+    std::memcpy(&segment, start.data() + place, sizeof segment);
+    if (segment.p_type != PT_INTERP)
+      continue;
+    if (segment.p_filesz > pageSize - interpreterOffset || segment.p_offset > start.size() ||
+        segment.p_offset + segment.p_filesz > start.size())
+      return {};
+    const char *path = reinterpret_cast<const char *>(start.data()) + segment.p_offset;
+    segment.p_offset = offset;
+    std::memcpy(start.data() + place, &segment, sizeof segment);
+    return std::string(path, segment.p_filesz);
+  }
+  return {};
 }
 
 Status ProgramWriter::copyLauncher(const std::string &launcher) {
@@ -89,12 +124,16 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
   if (!source)
     return Error{"the launcher '" + launcher + "' " + source.error().message +
                  "; install Mica again"};
+  const uint64_t header = alignToPage(source->size());
+  std::string interpreter;
   std::vector<std::byte> piece(bufferSize);
   for (uint64_t done = 0; done < source->size();) {
     std::span<std::byte> part(piece.data(),
                               std::min<uint64_t>(piece.size(), source->size() - done));
     if (Status read = source->readAt(done, part); !read)
       return Error{"the launcher '" + launcher + "': " + read.error().message};
+    if (done == 0)
+      interpreter = moveInterpreter(part, header + interpreterOffset);
     if (Status written = write(part); !written)
       return written;
     done += part.size();
@@ -102,7 +141,8 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
   if (Status padded = padToPage(); !padded)
     return padded;
   headerOffset = position;
-  const std::vector<std::byte> room(pageSize);
+  std::vector<std::byte> room(pageSize);
+  std::memcpy(room.data() + interpreterOffset, interpreter.data(), interpreter.size());
   return write(room);
 }
 

@@ -39,7 +39,7 @@ public:
   rt::Status commit();
 
 private:
-  ProgramWriter(std::string target, std::string temporary, int fd);
+  ProgramWriter(std::string target, std::string temporary, int fd, int cleanupSlot);
 
   rt::Status copyLauncher(const std::string &launcher);
   rt::Status write(std::span<const std::byte> bytes);

@@ -17,26 +17,33 @@ struct Slot {
   std::array<char, 4096> path{};
 };
 std::array<Slot, 8> slots;
-constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-void removeAndDie(int signal) {
+struct Handled {
+  int signal;
+  struct sigaction before; ///< What was to happen without us.
+};
+std::array<Handled, 3> handled = {{{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}}};
+
+void removeAndGoOn(int signal) {
   for (Slot &slot : slots)
     if (slot.armed.load(std::memory_order_acquire))
       unlink(slot.path.data());
-  // SA_RESETHAND has restored the default action; the process ends as it would have without us.
+  // What would have happened without us happens now.
+  for (Handled &entry : handled)
+    if (entry.signal == signal)
+      sigaction(signal, &entry.before, nullptr);
   raise(signal);
 }
 
 void installHandlers() {
-  for (int signal : signals) {
-    struct sigaction present;
-    if (sigaction(signal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL)
+  for (Handled &entry : handled) {
+    if (sigaction(entry.signal, nullptr, &entry.before) != 0 || entry.before.sa_handler == SIG_IGN)
       continue;
     struct sigaction ours{};
-    ours.sa_handler = removeAndDie;
-    ours.sa_flags = SA_RESETHAND | SA_NODEFER;
+    ours.sa_handler = removeAndGoOn;
+    ours.sa_flags = SA_NODEFER;
     sigemptyset(&ours.sa_mask);
-    sigaction(signal, &ours, nullptr);
+    sigaction(entry.signal, &ours, nullptr);
   }
 }
 } // namespace

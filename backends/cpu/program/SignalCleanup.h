@@ -5,9 +5,9 @@
 
 namespace mica::program {
 
-/// From now on SIGINT, SIGTERM and SIGHUP remove `path` before they end the process, unless the
-/// process handles or ignores them itself. Returns a slot for `forgetTemporary`; -1 (no protection)
-/// if the path is too long or too many are alive.
+/// From now on SIGINT, SIGTERM and SIGHUP remove `path`, unless the process ignores them; then what
+/// was set up before for the signal happens: a handler, or the end of the process. Returns a slot
+/// for `forgetTemporary`; -1 (no protection) if the path is too long or too many are alive.
 int protectTemporary(const std::string &path);
 void forgetTemporary(int slot);
 

@@ -32,6 +32,12 @@ CLI::Validator between(double least, double most, const char *words) {
       words);
 }
 
+void addPrefillChunk(CLI::App &app, int64_t &rows) {
+  app.add_option("--prefill-chunk", rows, "Rows of the prompt computed at once")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(1), maxCount));
+}
+
 void addRun(CLI::App &app, RunArguments &run) {
   auto *prompt =
       app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
@@ -67,9 +73,12 @@ void addRun(CLI::App &app, RunArguments &run) {
                  "Divides the logits of tokens seen before; 1: none")
       ->check(between(1e-6, 1e6, "above 0"));
   app.add_option("--seed", run.seed, "Makes sampling repeatable");
-  app.add_option("--prefill-chunk", run.prefillChunk, "Rows of the prompt computed at once")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t(1), maxCount));
+  addPrefillChunk(app, run.prefillChunk);
+  app.add_option("--lookup", run.lookup,
+                 "Draft up to N tokens from the text so far and verify them in one pass; the text "
+                 "stays the same and comes faster where it repeats itself")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(0), maxCount));
   app.add_flag("--ignore-eos", run.ignoreEos, "Go on after an end token");
   app.add_flag("--print-tokens", run.printTokens,
                "Write token ids instead of text, one line per sequence");
@@ -107,9 +116,11 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
   sub->add_option("--repeat", bench.repeat, "Runs of each test; the median counts")
       ->capture_default_str()
       ->check(CLI::Range(int64_t(1), int64_t(10000)));
-  sub->add_option("--prefill-chunk", bench.prefillChunk, "Rows of a prompt computed at once")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t(1), maxCount));
+  addPrefillChunk(*sub, bench.prefillChunk);
+  sub->add_option("--lookup", bench.lookup,
+                  "Also generate a text that repeats itself with up to N drafted tokens per pass")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(0), maxCount));
   sub->add_flag("--json", bench.json, "Write one JSON object");
   return sub;
 }
@@ -119,6 +130,15 @@ CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
   sub->add_flag("--json", info.json, "Write one JSON object");
   sub->add_flag("--check", info.check, "Check the weights' checksum");
   sub->add_flag("--licenses", info.licenses, "The notices of the software inside");
+  return sub;
+}
+
+CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
+  CLI::App *sub = app.add_subcommand(
+      "feed", "For tools such as `mica eval`: reads lines `LENGTH FIRST ID ID ...` from stdin, "
+              "feeds the ids behind the first LENGTH positions and writes the logits from "
+              "ids[FIRST] on as float32 rows to stdout");
+  addPrefillChunk(*sub, feed.prefillChunk);
   return sub;
 }
 
@@ -158,6 +178,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App *bench = addBench(app, arguments.bench);
   addThreads(*bench, arguments.threads);
   CLI::App *info = addInfo(app, arguments.info);
+  CLI::App *feed = addFeed(app, arguments.feed);
+  addThreads(*feed, arguments.threads);
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
@@ -172,6 +194,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
     arguments.command = Arguments::Command::Bench;
   else if (info->parsed())
     arguments.command = Arguments::Command::Info;
+  else if (feed->parsed())
+    arguments.command = Arguments::Command::Feed;
   return parsed;
 }
 

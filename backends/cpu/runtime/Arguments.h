@@ -18,6 +18,7 @@ struct RunArguments {
   std::optional<int64_t> topK;
   std::optional<uint64_t> seed;
   int64_t prefillChunk = 512;
+  int64_t lookup = 0;
   bool ignoreEos = false;
   bool printTokens = false;
   std::optional<std::string> logits;
@@ -30,7 +31,12 @@ struct BenchArguments {
   int64_t depth = 0;
   int64_t repeat = 5;
   int64_t prefillChunk = 512;
+  int64_t lookup = 0;
   bool json = false;
+};
+
+struct FeedArguments {
+  int64_t prefillChunk = 512;
 };
 
 struct InfoArguments {
@@ -38,10 +44,11 @@ struct InfoArguments {
 };
 
 struct Arguments {
-  enum class Command { Run, Bench, Info } command = Command::Run;
+  enum class Command { Run, Bench, Info, Feed } command = Command::Run;
   RunArguments run;
   BenchArguments bench;
   InfoArguments info;
+  FeedArguments feed;
   std::optional<unsigned> threads;
 };
 

@@ -48,15 +48,70 @@ Status feedSteps(Session &session, Random &random, int64_t count, const Manifest
   return {};
 }
 
+/// What one run of a test took.
+struct Run {
+  double seconds = 0;
+  int64_t calls = 0; ///< Of the model.
+  int64_t drafted = 0, accepted = 0;
+};
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The time of random tokens, behind those that fill the depth.
+Result<Run> runRandom(Session &session, Random &random, const BenchTest &test, const Manifest &m,
+                      int64_t chunk) {
+  for (int64_t s = 0; s < test.batch; ++s)
+    session.truncate(s, test.depth);
+  auto start = std::chrono::steady_clock::now();
+  Status fed = test.generate ? feedSteps(session, random, test.tokens, m)
+                             : feedPrompt(session, random, test.tokens, m, chunk);
+  if (!fed)
+    return fed.error();
+  int64_t calls = test.generate ? test.tokens : (test.tokens * test.batch + chunk - 1) / chunk;
+  return Run{secondsSince(start), calls, 0, 0};
+}
+
+/// Tokens after which the text of a test with lookup begins again.
+constexpr int64_t period = 32;
+
+/// Positions that a test needs before those that it fills.
+int64_t positionsBefore(const BenchTest &test) {
+  return test.lookup > 0 ? std::max(test.depth, period) : test.depth;
+}
+
+/// The time of a text that goes on as it began, whatever the model makes of it.
+Result<Run> runRepeating(const Model &model, Session &session, const BenchTest &test,
+                         int64_t chunk) {
+  const Manifest &m = model.manifest();
+  GenerateOptions options;
+  options.maxTokens = test.tokens + 1;
+  options.prefillChunk = chunk;
+  options.ignoreEos = true;
+  options.lookup = test.lookup;
+  Random random(2);
+  for (int64_t i = 0; i < period; ++i)
+    options.script.push_back(static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab)));
+  // Its end is the end of the period, which the script goes on with.
+  Tokens prompt;
+  for (int64_t i = 0, length = positionsBefore(test); i < length; ++i)
+    prompt.push_back(options.script[static_cast<size_t>((i - length) % period + period) % period]);
+  GenerateListener listener;
+  std::vector<Tokens> prompts(static_cast<size_t>(test.batch), prompt);
+  Result<GenerateResult> result = generate(model, session, prompts, options, listener);
+  if (!result)
+    return result.error();
+  return Run{result->decodeSeconds, result->decodeCalls, result->drafted, result->accepted};
+}
+
 /// Bytes that the test must read at least: all weights once per call of the model, and of the
 /// caches what each call's newest rows see.
-double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t chunk) {
-  auto positions = static_cast<double>(t.tokens);
-  double calls =
-      t.generate ? positions : static_cast<double>((t.tokens * t.batch + chunk - 1) / chunk);
-  double seen = static_cast<double>(t.depth) + positions / 2;
+double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t calls) {
+  double seen = static_cast<double>(positionsBefore(t)) + static_cast<double>(t.tokens) / 2;
   double sequencesPerCall = t.generate ? static_cast<double>(t.batch) : 1;
-  return calls * (cost.weightBytesPerToken + sequencesPerCall * seen * cost.kvBytesPerPosition);
+  return static_cast<double>(calls) *
+         (cost.weightBytesPerToken + sequencesPerCall * seen * cost.kvBytesPerPosition);
 }
 
 void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, const Manifest &m) {
@@ -77,6 +132,10 @@ void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, co
     for (int64_t gen : gens)
       if (gen > 0)
         tests.push_back({true, gen, batch, arguments.depth});
+  for (int64_t batch : batches)
+    for (int64_t gen : gens)
+      if (gen > 0 && arguments.lookup > 0)
+        tests.push_back({true, gen, batch, arguments.depth, arguments.lookup});
 }
 } // namespace
 
@@ -86,6 +145,8 @@ std::string BenchTest::name() const {
     text += "@b" + std::to_string(batch);
   if (depth > 0)
     text += "@d" + std::to_string(depth);
+  if (lookup > 0)
+    text += "@l" + std::to_string(lookup);
   return text;
 }
 
@@ -94,7 +155,7 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
   std::vector<BenchTest> tests;
   addTests(tests, arguments, manifest);
   for (const BenchTest &test : tests)
-    if (test.depth + test.tokens > manifest.maxSeq)
+    if (positionsBefore(test) + test.tokens > manifest.maxSeq)
       return Error{"the test " + test.name() + " does not fit into the context of " +
                    std::to_string(manifest.maxSeq) +
                    " positions, choose smaller numbers or compile with a larger --max-seq"};
@@ -112,28 +173,39 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
     return made.error();
   Session &session = **made;
   Random random(1);
-  if (test.depth > 0)
+  if (test.depth > 0 && test.lookup == 0)
     if (Status fed = feedPrompt(session, random, test.depth, m, arguments.prefillChunk); !fed)
       return fed.error();
   BenchResult result{test, {}, 0, 0, 0};
   for (int64_t run = -1; run < arguments.repeat; ++run) {
-    for (int64_t s = 0; s < test.batch; ++s)
-      session.truncate(s, test.depth);
-    auto start = std::chrono::steady_clock::now();
-    Status fed = test.generate
-                     ? feedSteps(session, random, test.tokens, m)
-                     : feedPrompt(session, random, test.tokens, m, arguments.prefillChunk);
-    if (!fed)
-      return fed.error();
-    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    Result<Run> done = test.lookup > 0
+                           ? runRepeating(model, session, test, arguments.prefillChunk)
+                           : runRandom(session, random, test, m, arguments.prefillChunk);
+    if (!done)
+      return done.error();
     if (run >= 0)
-      result.runs.push_back(static_cast<double>(test.tokens * test.batch) / seconds.count());
+      result.runs.push_back(static_cast<double>(test.tokens * test.batch) / done->seconds);
+    result.calls = done->calls;
+    result.drafted = done->drafted;
+    result.accepted = done->accepted;
   }
   result.tokensPerSecond = median(result.runs);
   double seconds = static_cast<double>(test.tokens * test.batch) / result.tokensPerSecond;
-  result.gbPerSecond = bytesOf(test, m.cost, arguments.prefillChunk) / seconds * 1e-9;
+  result.gbPerSecond = bytesOf(test, m.cost, result.calls) / seconds * 1e-9;
   result.gflopPerSecond = m.cost.flopsPerToken * result.tokensPerSecond * 1e-9;
   return result;
+}
+
+static nlohmann::ordered_json describe(const BenchResult &result) {
+  nlohmann::ordered_json json = {{"test", result.test.name()},
+                                 {"tokens_per_s", result.tokensPerSecond},
+                                 {"runs", result.runs},
+                                 {"gb_per_s", result.gbPerSecond},
+                                 {"gflop_per_s", result.gflopPerSecond}};
+  if (result.test.lookup > 0)
+    json["lookup"] = {
+        {"drafted", result.drafted}, {"accepted", result.accepted}, {"calls", result.calls}};
+  return json;
 }
 
 Status benchCommand(const Model &model, const BenchArguments &arguments) {
@@ -155,11 +227,7 @@ Status benchCommand(const Model &model, const BenchArguments &arguments) {
     Result<BenchResult> result = runBench(model, test, arguments);
     if (!result)
       return result.error();
-    report["results"].push_back({{"test", test.name()},
-                                 {"tokens_per_s", result->tokensPerSecond},
-                                 {"runs", result->runs},
-                                 {"gb_per_s", result->gbPerSecond},
-                                 {"gflop_per_s", result->gflopPerSecond}});
+    report["results"].push_back(describe(*result));
     char line[128];
     std::snprintf(line, sizeof line, "%-16s %10.2f %9.2f %9.2f\n", test.name().c_str(),
                   result->tokensPerSecond, result->gbPerSecond, result->gflopPerSecond);

@@ -12,7 +12,9 @@ struct BenchTest {
   int64_t tokens; ///< Of each sequence.
   int64_t batch;  ///< Sequences at once.
   int64_t depth;  ///< Positions filled before.
-  /// "pp512", "tg64", "tg64@b8", "tg64@d4096", "tg64@b8@d4096".
+  /// Tokens drafted per call of the model, of a text that repeats itself; 0: none, random tokens.
+  int64_t lookup = 0;
+  /// "pp512", "tg64", "tg64@b8", "tg64@d4096", "tg64@b8@d4096", "tg64@l8".
   std::string name() const;
 };
 
@@ -21,7 +23,9 @@ struct BenchResult {
   std::vector<double> runs; ///< Tokens per second of each run, in order.
   double tokensPerSecond;   ///< Their median.
   double gbPerSecond;       ///< Bytes of weights and caches that must be read, 10^9 per second.
-  double gflopPerSecond;    ///< Products with weights only.
+  double gflopPerSecond;    ///< Products with weights only, of rows that the text keeps.
+  int64_t calls = 0;        ///< Of the model, in one run.
+  int64_t drafted = 0, accepted = 0; ///< Tokens, in the last run.
 };
 
 /// The tests that the arguments ask for. Without any, pp512 and tg64, shortened to what the context

@@ -20,6 +20,7 @@ struct Feature {
   Register reg;
   uint8_t bit;
   State state;
+  std::string_view base = {}; ///< The feature without which this one never comes.
 };
 
 // Intel SDM volume 2A (CPUID) and AMD APM volume 3 (appendix E).
@@ -34,7 +35,7 @@ constexpr Feature features[] = {
     {"sse3", 1, 0, ecx, 0, none},
     {"pclmul", 1, 0, ecx, 1, none},
     {"ssse3", 1, 0, ecx, 9, none},
-    {"fma", 1, 0, ecx, 12, ymm},
+    {"fma", 1, 0, ecx, 12, ymm, "avx"},
     {"cx16", 1, 0, ecx, 13, none},
     {"crc32", 1, 0, ecx, 20, none},
     {"sse4.1", 1, 0, ecx, 19, none},
@@ -44,46 +45,46 @@ constexpr Feature features[] = {
     {"aes", 1, 0, ecx, 25, none},
     {"xsave", 1, 0, ecx, 27, none},
     {"avx", 1, 0, ecx, 28, ymm},
-    {"f16c", 1, 0, ecx, 29, ymm},
+    {"f16c", 1, 0, ecx, 29, ymm, "avx"},
     {"rdrnd", 1, 0, ecx, 30, none},
     {"fsgsbase", 7, 0, ebx, 0, none},
     {"bmi", 7, 0, ebx, 3, none},
-    {"avx2", 7, 0, ebx, 5, ymm},
+    {"avx2", 7, 0, ebx, 5, ymm, "avx"},
     {"bmi2", 7, 0, ebx, 8, none},
-    {"avx512f", 7, 0, ebx, 16, zmm},
-    {"avx512dq", 7, 0, ebx, 17, zmm},
+    {"avx512f", 7, 0, ebx, 16, zmm, "avx2"},
+    {"avx512dq", 7, 0, ebx, 17, zmm, "avx512f"},
     {"rdseed", 7, 0, ebx, 18, none},
     {"adx", 7, 0, ebx, 19, none},
-    {"avx512ifma", 7, 0, ebx, 21, zmm},
+    {"avx512ifma", 7, 0, ebx, 21, zmm, "avx512f"},
     {"clflushopt", 7, 0, ebx, 23, none},
     {"clwb", 7, 0, ebx, 24, none},
-    {"avx512cd", 7, 0, ebx, 28, zmm},
+    {"avx512cd", 7, 0, ebx, 28, zmm, "avx512f"},
     {"sha", 7, 0, ebx, 29, none},
-    {"avx512bw", 7, 0, ebx, 30, zmm},
-    {"avx512vl", 7, 0, ebx, 31, zmm},
-    {"avx512vbmi", 7, 0, ecx, 1, zmm},
-    {"avx512vbmi2", 7, 0, ecx, 6, zmm},
+    {"avx512bw", 7, 0, ebx, 30, zmm, "avx512f"},
+    {"avx512vl", 7, 0, ebx, 31, zmm, "avx512f"},
+    {"avx512vbmi", 7, 0, ecx, 1, zmm, "avx512f"},
+    {"avx512vbmi2", 7, 0, ecx, 6, zmm, "avx512f"},
     {"gfni", 7, 0, ecx, 8, none},
-    {"vaes", 7, 0, ecx, 9, ymm},
-    {"vpclmulqdq", 7, 0, ecx, 10, ymm},
-    {"avx512vnni", 7, 0, ecx, 11, zmm},
-    {"avx512bitalg", 7, 0, ecx, 12, zmm},
-    {"avx512vpopcntdq", 7, 0, ecx, 14, zmm},
+    {"vaes", 7, 0, ecx, 9, ymm, "avx"},
+    {"vpclmulqdq", 7, 0, ecx, 10, ymm, "avx"},
+    {"avx512vnni", 7, 0, ecx, 11, zmm, "avx512f"},
+    {"avx512bitalg", 7, 0, ecx, 12, zmm, "avx512f"},
+    {"avx512vpopcntdq", 7, 0, ecx, 14, zmm, "avx512f"},
     {"rdpid", 7, 0, ecx, 22, none},
     {"movdiri", 7, 0, ecx, 27, none},
     {"movdir64b", 7, 0, ecx, 28, none},
-    {"avx512vp2intersect", 7, 0, edx, 8, zmm},
-    {"amx-bf16", 7, 0, edx, 22, tiles},
-    {"avx512fp16", 7, 0, edx, 23, zmm},
+    {"avx512vp2intersect", 7, 0, edx, 8, zmm, "avx512f"},
+    {"amx-bf16", 7, 0, edx, 22, tiles, "amx-tile"},
+    {"avx512fp16", 7, 0, edx, 23, zmm, "avx512f"},
     {"amx-tile", 7, 0, edx, 24, tiles},
-    {"amx-int8", 7, 0, edx, 25, tiles},
-    {"avxvnni", 7, 1, eax, 4, ymm},
-    {"avx512bf16", 7, 1, eax, 5, zmm},
-    {"amx-fp16", 7, 1, eax, 21, tiles},
-    {"avxifma", 7, 1, eax, 23, ymm},
-    {"avxvnniint8", 7, 1, edx, 4, ymm},
-    {"avxneconvert", 7, 1, edx, 5, ymm},
-    {"avxvnniint16", 7, 1, edx, 10, ymm},
+    {"amx-int8", 7, 0, edx, 25, tiles, "amx-tile"},
+    {"avxvnni", 7, 1, eax, 4, ymm, "avx2"},
+    {"avx512bf16", 7, 1, eax, 5, zmm, "avx512f"},
+    {"amx-fp16", 7, 1, eax, 21, tiles, "amx-tile"},
+    {"avxifma", 7, 1, eax, 23, ymm, "avx2"},
+    {"avxvnniint8", 7, 1, edx, 4, ymm, "avx2"},
+    {"avxneconvert", 7, 1, edx, 5, ymm, "avx2"},
+    {"avxvnniint16", 7, 1, edx, 10, ymm, "avx2"},
     {"xsaveopt", 0xd, 1, eax, 0, none},
     {"xsavec", 0xd, 1, eax, 1, none},
     {"xsaves", 0xd, 1, eax, 3, none},
@@ -141,10 +142,16 @@ std::string cpuName() {
 }
 
 Status checkCpu(const std::string &target, const std::vector<std::string> &features) {
+  auto lacks = [&](std::string_view name) {
+    return std::find(features.begin(), features.end(), name) != features.end() && !cpuHas(name);
+  };
   std::string missing;
-  for (const std::string &name : features)
-    if (!cpuHas(name))
+  for (const std::string &name : features) {
+    // Without avx there is no avx2 either: the first of such a chain says it all.
+    const Feature *feature = find(name);
+    if (lacks(name) && !(feature && lacks(feature->base)))
       missing += (missing.empty() ? "" : ", ") + name;
+  }
   if (missing.empty())
     return {};
   return Error{"compiled for " + target + ", but this machine (" + cpuName() + ") lacks " +

@@ -22,7 +22,7 @@ bool cpuHas(std::string_view name);
 std::string cpuName();
 
 /// Succeeds if everything in `features` is there; else an error naming the target and the features
-/// missing.
+/// missing, without those that only come with another one that is missing.
 Status checkCpu(const std::string &target, const std::vector<std::string> &features);
 
 } // namespace mica::rt

@@ -25,7 +25,7 @@ mica_rt_parallel_for(void (*body)(void *, int64_t, int64_t), void *context, int6
 }
 
 extern "C" __attribute__((visibility("default"))) void
-mica_rt_matmul(const void *a, const void *w, float *c, int64_t m, int64_t n, int64_t k, int64_t lda,
+mica_rt_matmul(const void *a, const void *w, void *c, int64_t m, int64_t n, int64_t k, int64_t lda,
                int64_t ldc, int32_t format, int32_t accumulate) {
   mica::rt::MatmulShape shape{
       m, n, k, lda, ldc, static_cast<mica::rt::MatmulFormat>(format), accumulate != 0};

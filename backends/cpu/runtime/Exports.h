@@ -19,6 +19,6 @@ void mica_rt_parallel_for(void (*body)(void *context, int64_t begin, int64_t end
                           int64_t tasks);
 /// Matmul::run on the process' pool: C[m, n] = A[m, k] W (+= where `accumulate`), `format` a
 /// MatmulFormat. Ends the process with an error line where oneDNN cannot compute this on this CPU.
-void mica_rt_matmul(const void *a, const void *w, float *c, int64_t m, int64_t n, int64_t k,
+void mica_rt_matmul(const void *a, const void *w, void *c, int64_t m, int64_t n, int64_t k,
                     int64_t lda, int64_t ldc, int32_t format, int32_t accumulate);
 }

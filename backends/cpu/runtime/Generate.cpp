@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/Generate.h"
+#include "backends/cpu/runtime/PromptLookup.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,18 +7,26 @@
 namespace mica::rt {
 
 namespace {
+/// One of the texts.
+struct Sequence {
+  Sampler sampler;
+  PromptLookup lookup;
+  Tokens draft;        ///< What has been queued behind the newest token.
+  bool active = false; ///< Wants another token.
+};
+
 class Loop {
 public:
   Loop(const Model &model, Session &session, const std::vector<Tokens> &prompts,
        const GenerateOptions &options, GenerateListener &listener)
       : model(model), session(session), prompts(prompts), options(options), listener(listener) {
     for (size_t s = 0; s < prompts.size(); ++s) {
-      samplers.emplace_back(options.sampling, model.manifest().vocab, s);
+      sequences.push_back({Sampler(options.sampling, model.manifest().vocab, s), {}, {}, false});
+      sequences.back().active = options.maxTokens > 0;
       for (int32_t token : prompts[s])
-        samplers.back().observe(token);
+        observe(sequences.back(), token);
     }
     result.sequences.resize(prompts.size());
-    active.resize(prompts.size(), options.maxTokens > 0);
   }
 
   Status prefill();
@@ -29,20 +38,31 @@ private:
   struct Wanted {
     int64_t sequence;
     bool sample; ///< Whether the next token is drawn from it, or the row is only listened to.
+    int64_t behind = 0; ///< Drafted rows that follow it.
   };
 
-  Status push(int64_t sequence, int32_t token, bool sample);
+  void observe(Sequence &sequence, int32_t token);
+  Status push(int64_t sequence, int32_t token, bool sample, int64_t behind = 0);
   Status run();
-  Status choose(int64_t sequence, std::span<const float> row);
+  Status choose(const Wanted &row, std::span<const float> logits);
+  bool verify(const Wanted &row);
   bool feedNext(Status &failure);
+  Status feedSequence(int64_t sequence, int64_t drafts);
+  int64_t draftLimit(int64_t sequence, int64_t drafts) const;
+  /// Positions that all sequences fill.
+  int64_t filled() const {
+    int64_t sum = 0;
+    for (int64_t s = 0; s < session.sequences(); ++s)
+      sum += session.length(s);
+    return sum;
+  }
 
   const Model &model;
   Session &session;
   const std::vector<Tokens> &prompts;
   const GenerateOptions &options;
   GenerateListener &listener;
-  std::vector<Sampler> samplers;
-  std::vector<bool> active; ///< The sequence wants another token.
+  std::vector<Sequence> sequences;
   std::vector<Wanted> wanted;
   GenerateResult result;
 };
@@ -51,31 +71,60 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Status Loop::push(int64_t sequence, int32_t token, bool sample) {
+void Loop::observe(Sequence &sequence, int32_t token) {
+  sequence.sampler.observe(token);
+  if (options.lookup > 0)
+    sequence.lookup.observe(token);
+}
+
+Status Loop::push(int64_t sequence, int32_t token, bool sample, int64_t behind) {
   bool want = sample || options.allLogits;
   if (want)
-    wanted.push_back({sequence, sample});
+    wanted.push_back({sequence, sample, behind});
   return session.push(sequence, token, want);
 }
 
-Status Loop::choose(int64_t sequence, std::span<const float> row) {
-  Result<int32_t> token = samplers[sequence].sample(row);
+Status Loop::choose(const Wanted &row, std::span<const float> logits) {
+  Sequence &sequence = sequences[row.sequence];
+  Generated &generated = result.sequences[row.sequence];
+  const Tokens &script = options.script;
+  Result<int32_t> token = script.empty() ? sequence.sampler.sample(logits)
+                                         : Result(script[generated.tokens.size() % script.size()]);
   if (!token)
     return token.error();
-  samplers[sequence].observe(*token);
-  Generated &generated = result.sequences[sequence];
   generated.tokens.push_back(*token);
   const std::vector<int32_t> &eos = model.manifest().eos;
   if (!options.ignoreEos && std::find(eos.begin(), eos.end(), *token) != eos.end()) {
     generated.finish = Finish::EndToken;
-    active[sequence] = false;
+    sequence.active = false;
   } else if (static_cast<int64_t>(generated.tokens.size()) >= options.maxTokens) {
-    active[sequence] = false;
-  } else if (session.room(sequence) == 0) {
+    sequence.active = false;
+  } else if (session.room(row.sequence) + row.behind == 0) {
     generated.finish = Finish::ContextFull;
-    active[sequence] = false;
+    sequence.active = false;
   }
-  return listener.token(sequence, *token);
+  return listener.token(row.sequence, *token);
+}
+
+/// Whether the row behind `row` holds the token that was chosen. If not, that row and all behind it
+/// are taken back.
+bool Loop::verify(const Wanted &row) {
+  Sequence &sequence = sequences[row.sequence];
+  auto drafted = static_cast<int64_t>(sequence.draft.size());
+  int64_t right = drafted - row.behind;
+  int32_t chosen = result.sequences[row.sequence].tokens.back();
+  bool same = row.behind > 0 && sequence.draft[right] == chosen;
+  bool goesOn = same && sequence.active;
+  if (!goesOn) {
+    session.truncate(row.sequence, session.length(row.sequence) - row.behind);
+    right += same;
+    sequence.lookup.learn(drafted, right);
+    result.drafted += drafted;
+    result.accepted += right;
+    sequence.draft.clear();
+  }
+  observe(sequence, chosen);
+  return goesOn;
 }
 
 Status Loop::run() {
@@ -90,9 +139,12 @@ Status Loop::run() {
     if (options.allLogits)
       if (Status heard = listener.logits(rows[i].sequence, row); !heard)
         return heard;
-    if (rows[i].sample)
-      if (Status chosen = choose(rows[i].sequence, row); !chosen)
-        return chosen;
+    if (!rows[i].sample)
+      continue;
+    if (Status chosen = choose(rows[i], row); !chosen)
+      return chosen;
+    if (!verify(rows[i]))
+      i += static_cast<size_t>(rows[i].behind);
   }
   return {};
 }
@@ -102,7 +154,8 @@ Status Loop::prefill() {
   for (size_t s = 0; s < prompts.size(); ++s)
     for (size_t i = 0; i < prompts[s].size(); ++i) {
       bool last = i + 1 == prompts[s].size();
-      if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], last && active[s]); !pushed)
+      if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], last && sequences[s].active);
+          !pushed)
         return pushed;
       ++result.promptTokens;
       if (session.queued() >= options.prefillChunk || (last && s + 1 == prompts.size()))
@@ -113,23 +166,51 @@ Status Loop::prefill() {
   return {};
 }
 
-/// Queues the newest token of every sequence that wants another; false if none does.
+/// How many tokens may be drafted where `drafts` rows are left for each sequence: no row is
+/// computed behind the last token or the end of the context.
+int64_t Loop::draftLimit(int64_t sequence, int64_t drafts) const {
+  auto made = static_cast<int64_t>(result.sequences[sequence].tokens.size());
+  return std::min(
+      {options.lookup, drafts, options.maxTokens - made - 1, session.room(sequence) - 1});
+}
+
+/// Queues the newest token of a sequence and what is drafted behind it.
+Status Loop::feedSequence(int64_t s, int64_t drafts) {
+  Sequence &sequence = sequences[s];
+  if (int64_t limit = draftLimit(s, drafts); limit > 0)
+    sequence.draft = sequence.lookup.draft(limit);
+  auto behind = static_cast<int64_t>(sequence.draft.size());
+  if (Status pushed = push(s, result.sequences[s].tokens.back(), true, behind); !pushed)
+    return pushed;
+  for (int32_t token : sequence.draft)
+    if (Status pushed = push(s, token, true, --behind); !pushed)
+      return pushed;
+  return {};
+}
+
+/// Queues what every sequence that wants another token goes on with; false if none does.
 bool Loop::feedNext(Status &failure) {
-  for (size_t s = 0; s < active.size() && failure; ++s)
-    if (active[s])
-      failure = push(static_cast<int64_t>(s), result.sequences[s].tokens.back(), true);
+  int64_t active = std::count_if(sequences.begin(), sequences.end(),
+                                 [](const Sequence &sequence) { return sequence.active; });
+  // With more rows than that, another kernel might round a row's logits differently.
+  int64_t drafts = active > 0 ? model.manifest().fewRows / active - 1 : 0;
+  for (size_t s = 0; s < sequences.size() && failure; ++s)
+    if (sequences[s].active)
+      failure = feedSequence(static_cast<int64_t>(s), drafts);
   return failure && session.queued() > 0;
 }
 
 Status Loop::decode() {
   auto start = std::chrono::steady_clock::now();
+  int64_t before = filled();
   Status failure;
   while (feedNext(failure)) {
-    result.decodeTokens += session.queued();
     failure = run();
+    ++result.decodeCalls;
     if (!failure)
       break;
   }
+  result.decodeTokens = filled() - before;
   result.decodeSeconds = secondsSince(start);
   return failure;
 }
@@ -147,21 +228,34 @@ Status checkPrompts(const Manifest &manifest, const std::vector<Tokens> &prompts
 }
 } // namespace
 
-Result<GenerateResult> generate(const Model &model, const std::vector<Tokens> &prompts,
-                                const GenerateOptions &options, GenerateListener &listener) {
+Result<GenerateResult> generate(const Model &model, Session &session,
+                                const std::vector<Tokens> &prompts, const GenerateOptions &options,
+                                GenerateListener &listener) {
   if (Status fits = checkPrompts(model.manifest(), prompts); !fits)
     return fits.error();
-  Result<std::unique_ptr<Session>> session =
-      Session::create(model, static_cast<int64_t>(prompts.size()));
-  if (!session)
-    return session.error();
-  Loop loop(model, **session, prompts, options, listener);
+  if (options.lookup > 0 && model.manifest().fewRows < 2)
+    return Error{"the program computes one row at a time, leave out --lookup or compile it again"};
+  for (int64_t s = 0; s < session.sequences(); ++s)
+    session.truncate(s, 0);
+  Loop loop(model, session, prompts, options, listener);
   Status done = loop.prefill();
   if (done)
     done = loop.decode();
   if (!done)
     return done.error();
   return loop.take();
+}
+
+Result<GenerateResult> generate(const Model &model, const std::vector<Tokens> &prompts,
+                                const GenerateOptions &options, GenerateListener &listener) {
+  // Before caches are reserved for prompts that cannot be read.
+  if (Status fits = checkPrompts(model.manifest(), prompts); !fits)
+    return fits.error();
+  Result<std::unique_ptr<Session>> session =
+      Session::create(model, static_cast<int64_t>(prompts.size()));
+  if (!session)
+    return session.error();
+  return generate(model, **session, prompts, options, listener);
 }
 
 } // namespace mica::rt

@@ -15,6 +15,12 @@ struct GenerateOptions {
   bool allLogits =
       false; ///< Hand every fed row's logits to the listener, not only what is sampled from.
   SamplingOptions sampling;
+  /// Tokens drafted from the text so far and verified in one call of the model, at most; 0: none.
+  /// Changes no token.
+  int64_t lookup = 0;
+  /// What the text goes on with instead of what is sampled, from its beginning again at its end;
+  /// empty: nothing. For measuring.
+  Tokens script;
 };
 
 enum class Finish { Length, EndToken, ContextFull };
@@ -26,7 +32,9 @@ struct Generated {
 
 struct GenerateResult {
   std::vector<Generated> sequences;
-  int64_t promptTokens = 0, decodeTokens = 0; ///< Rows fed.
+  int64_t promptTokens = 0, decodeTokens = 0; ///< Tokens fed.
+  int64_t drafted = 0, accepted = 0; ///< Tokens drafted, and those that the text went on with.
+  int64_t decodeCalls = 0;           ///< Calls of the model behind the prompts.
   double promptSeconds = 0, decodeSeconds = 0;
 };
 
@@ -41,8 +49,13 @@ public:
 
 /// Reads the prompts (none may be empty) in chunks, then decodes all sequences together until each
 /// has its end. Errors: tokens outside the vocabulary, a prompt longer than the context, logits
-/// that are not finite, the listener's own.
+/// that are not finite, the listener's own, drafts for a program that does not say how many rows it
+/// computes alike.
 Result<GenerateResult> generate(const Model &model, const std::vector<Tokens> &prompts,
                                 const GenerateOptions &options, GenerateListener &listener);
+/// The same with a session that has a sequence for each prompt; what it holds is forgotten.
+Result<GenerateResult> generate(const Model &model, Session &session,
+                                const std::vector<Tokens> &prompts, const GenerateOptions &options,
+                                GenerateListener &listener);
 
 } // namespace mica::rt

@@ -105,6 +105,10 @@ void parseModel(const Json &json, Manifest &m) {
   m.scratchBytesFixed = bytes(at(scratch, "bytes_fixed"), "bytes_fixed");
   if (auto size = json.find("weight_bytes"); size != json.end())
     m.weightBytes = bytes(*size, "weight_bytes");
+  if (auto count = json.find("parameters"); count != json.end())
+    m.parameters = bytes(*count, "parameters");
+  if (auto rows = json.find("few_rows"); rows != json.end())
+    m.fewRows = integer(*rows, "few_rows", 1, maxToken);
 }
 
 void parseTokens(const Json &json, Manifest &m) {

@@ -32,6 +32,9 @@ struct Manifest {
   int64_t positionBlock = 64;
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
   uint64_t weightBytes = 0; ///< 0: not stated.
+  uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
+  /// Up to so many rows in one call, a row's results do not depend, to the bit, on the other rows.
+  int64_t fewRows = 1;
   std::optional<int32_t> bos;
   std::vector<int32_t> eos;
 

@@ -1,6 +1,6 @@
 #include "backends/cpu/runtime/Matmul.h"
+#include "backends/cpu/runtime/Memory.h"
 
-#include <cstdlib>
 #include <list>
 #include <map>
 #include <mutex>
@@ -42,31 +42,44 @@ struct Primitive {
 };
 
 /// Grows and never shrinks; one per thread, as several threads may multiply at the same time.
-void *scratchpad(size_t size) {
-  struct Buffer {
-    void *data = nullptr;
-    size_t size = 0;
-    ~Buffer() { std::free(data); }
-  };
-  static thread_local Buffer buffer;
-  if (size > buffer.size) {
-    std::free(buffer.data);
-    buffer.size = (size + 4095) / 4096 * 4096;
-    buffer.data = std::aligned_alloc(4096, buffer.size);
+Result<void *> scratchpad(size_t size) {
+  static thread_local Memory buffer;
+  if (size > buffer.size()) {
+    Result<Memory> grown = Memory::reserve(size);
+    if (!grown)
+      return grown.error();
+    buffer = std::move(*grown);
   }
-  return buffer.data;
+  return buffer.data();
+}
+
+/// The types and the layout behind a format.
+struct Operands {
+  dnnl::memory::data_type a, w, c;
+  dnnl::memory::format_tag tag;
+};
+
+Operands operandsOf(MatmulFormat format) {
+  using type = dnnl::memory::data_type;
+  using tag = dnnl::memory::format_tag;
+  switch (format) {
+  case MatmulFormat::F32:
+    return {type::f32, type::f32, type::f32, tag::BA16a64b};
+  case MatmulFormat::Bf16:
+    return {type::bf16, type::bf16, type::f32, tag::BA16a64b2a};
+  case MatmulFormat::U8S8:
+    return {type::u8, type::s8, type::s32, tag::BA16a64b4a};
+  }
+  return {type::undef, type::undef, type::undef, tag::undef};
 }
 
 Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
   using dnnl::memory;
-  constexpr auto f32 = memory::data_type::f32, bf16 = memory::data_type::bf16;
+  Operands operands = operandsOf(s.format);
   Primitive made;
-  made.a =
-      memory::desc({s.m, s.k}, s.format == MatmulFormat::Bf16 ? bf16 : f32, memory::dims{s.lda, 1});
-  made.w = memory::desc({s.k, s.n}, s.format == MatmulFormat::F32 ? f32 : bf16,
-                        s.format == MatmulFormat::Bf16 ? memory::format_tag::BA16a64b2a
-                                                       : memory::format_tag::BA16a64b);
-  made.c = memory::desc({s.m, s.n}, f32, memory::dims{s.ldc, 1});
+  made.a = memory::desc({s.m, s.k}, operands.a, memory::dims{s.lda, 1});
+  made.w = memory::desc({s.k, s.n}, operands.w, operands.tag);
+  made.c = memory::desc({s.m, s.n}, operands.c, memory::dims{s.ldc, 1});
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
@@ -96,7 +109,8 @@ struct Matmul::State {
       return known->second->second;
     }
     // How a primitive blocks its work depends on how many threads it expects; the setting belongs
-    // to this thread.
+    // to this thread. Rows and columns are cut, sums over K are not: results are the same to the
+    // last bit for any number of threads (tests/e2e, test_backend; oneDNN does not promise it).
     dnnl_threadpool_interop_set_max_concurrency(adapter.get_num_threads());
     recent.emplace_front(shape, std::make_shared<Primitive>(create(engine, shape)));
     index[shape] = recent.begin();
@@ -128,19 +142,21 @@ size_t Matmul::primitives() const {
   return state->recent.size();
 }
 
-Status Matmul::run(const MatmulShape &shape, const void *a, const void *w, float *c) {
+Status Matmul::run(const MatmulShape &shape, const void *a, const void *w, void *c) {
   if (shape.m <= 0 || shape.n <= 0)
     return {};
   try {
     std::shared_ptr<const Primitive> primitive = state->find(shape);
+    Result<void *> room = scratchpad(primitive->scratchpad.get_size());
+    if (!room)
+      return room.error();
     const dnnl::engine &engine = state->engine;
     // oneDNN's memory objects take pointers to non-const; the primitive only reads sources and
     // weights.
     dnnl::memory source(primitive->a, engine, const_cast<void *>(a));
     dnnl::memory weights(primitive->w, engine, const_cast<void *>(w));
     dnnl::memory result(primitive->c, engine, c);
-    dnnl::memory scratch(primitive->scratchpad, engine,
-                         scratchpad(primitive->scratchpad.get_size()));
+    dnnl::memory scratch(primitive->scratchpad, engine, *room);
     primitive->matmul.execute(state->stream, {{DNNL_ARG_SRC, source},
                                               {DNNL_ARG_WEIGHTS, weights},
                                               {DNNL_ARG_DST, result},

@@ -9,7 +9,10 @@
 
 namespace mica::rt {
 
-/// Writes all of `text` to stdout now. Errors: a full disk, a closed stdout.
+/// Writes all of `bytes` now to `fd`, the standard output or a copy of it. Errors: a full disk, a
+/// closed output.
+Status writeTo(int fd, std::string_view bytes);
+/// The same to stdout.
 Status writeOut(std::string_view text);
 
 /// JSON on one line; bytes that are no UTF-8 become U+FFFD.

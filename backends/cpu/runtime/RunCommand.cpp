@@ -126,7 +126,7 @@ double rate(int64_t tokens, double seconds) {
 }
 
 std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
-                   const GenerateResult &result, const Writer &writer, uint64_t seed) {
+                   const GenerateResult &result, const Writer &writer, uint64_t seed, bool lookup) {
   nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
   for (size_t s = 0; s < prompts.size(); ++s) {
     const Generated &generated = result.sequences[s];
@@ -147,10 +147,13 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
        {{"tokens", result.decodeTokens},
         {"seconds", result.decodeSeconds},
         {"tokens_per_s", rate(result.decodeTokens, result.decodeSeconds)}}}};
+  if (lookup)
+    json["lookup"] = {
+        {"drafted", result.drafted}, {"accepted", result.accepted}, {"calls", result.decodeCalls}};
   return toJsonText(json) + "\n";
 }
 
-void noteSpeed(const GenerateResult &result) {
+void noteSpeed(const GenerateResult &result, bool lookup) {
   char line[160];
   std::snprintf(
       line, sizeof line,
@@ -158,6 +161,10 @@ void noteSpeed(const GenerateResult &result) {
       static_cast<long long>(result.promptTokens), rate(result.promptTokens, result.promptSeconds),
       static_cast<long long>(result.decodeTokens), rate(result.decodeTokens, result.decodeSeconds));
   reportNote(line);
+  if (lookup)
+    reportNote("lookup: " + std::to_string(result.accepted) + " of " +
+               std::to_string(result.drafted) + " drafted tokens were right, " +
+               std::to_string(result.decodeCalls) + " passes");
 }
 
 Result<std::unique_ptr<NpyWriter>> openLogits(const RunArguments &arguments, const Manifest &m,
@@ -177,7 +184,9 @@ Status finishRun(const Model &model, const RunArguments &arguments,
   if (Status done = writer.finish(!arguments.json); !done)
     return done;
   if (arguments.json)
-    if (Status done = writeOut(report(model.manifest(), sequences, result, writer, seed)); !done)
+    if (Status done = writeOut(
+            report(model.manifest(), sequences, result, writer, seed, arguments.lookup > 0));
+        !done)
       return done;
   for (const Generated &generated : result.sequences)
     if (generated.finish == Finish::ContextFull) {
@@ -186,7 +195,7 @@ Status finishRun(const Model &model, const RunArguments &arguments,
       break;
     }
   if (arguments.verbose)
-    noteSpeed(result);
+    noteSpeed(result, arguments.lookup > 0);
   return {};
 }
 } // namespace
@@ -223,8 +232,13 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
       return opened.error();
     logits = *std::move(opened);
   }
-  GenerateOptions options{arguments.maxTokens, arguments.prefillChunk, arguments.ignoreEos,
-                          logits != nullptr, samplingOptions(arguments, model.manifest())};
+  GenerateOptions options{arguments.maxTokens,
+                          arguments.prefillChunk,
+                          arguments.ignoreEos,
+                          logits != nullptr,
+                          samplingOptions(arguments, model.manifest()),
+                          arguments.lookup,
+                          {}};
   Writer writer(arguments, text->get(), *sequences, logits.get());
   Result<GenerateResult> result = generate(model, *sequences, options, writer);
   if (!result)

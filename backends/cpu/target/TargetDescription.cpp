@@ -49,12 +49,27 @@ static std::set<std::string> featuresOf(StringRef cpu) {
   return names;
 }
 
-/// Code may only use what a program can check when it starts: the rest is taken away from LLVM.
-static void keepCheckable(TargetDescription &target) {
-  std::vector<std::string> checkable;
-  for (std::string &name : target.features)
-    (rt::knownCpuFeature(name) ? checkable : target.absent).push_back(std::move(name));
-  target.features = std::move(checkable);
+/// What no kernel can use: ciphers, random numbers, cache and context control, and the tiles, which
+/// oneDNN looks for by itself.
+static bool isOfNoUse(StringRef feature) {
+  static constexpr StringLiteral names[] = {
+      "adx",      "aes",       "clflushopt", "clwb",
+      "fsgsbase", "movdir64b", "movdiri",    "pclmul",
+      "prfchw",   "rdpid",     "rdrnd",      "rdseed",
+      "sha",      "vaes",      "vpclmulqdq", "avx512vp2intersect"};
+  return feature.starts_with("amx-") || feature.starts_with("xsave") ||
+         llvm::is_contained(names, feature);
+}
+
+/// Code may only use what a program can check when it starts, and a program shall only ask for what
+/// its code can use: the rest is taken away from LLVM.
+static void keepNeeded(TargetDescription &target) {
+  std::vector<std::string> needed;
+  for (std::string &name : target.features) {
+    bool keep = rt::knownCpuFeature(name) && !isOfNoUse(name);
+    (keep ? needed : target.absent).push_back(std::move(name));
+  }
+  target.features = std::move(needed);
 }
 
 /// Everything that follows from the feature list.
@@ -145,8 +160,8 @@ Expected<TargetDescription> describeTarget(StringRef name) {
   if (std::string missing = missingForLevel3(target); !missing.empty())
     return createStringError("target '" + name + "' is below x86-64-v3 (it lacks " + missing +
                              "), use a newer one");
-  keepCheckable(target);
   deriveFacts(target);
+  keepNeeded(target);
   return target;
 }
 

@@ -14,8 +14,8 @@ namespace mica::cpu {
 /// An x86-64 CPU. `describeTarget` makes it; a test may make one by hand.
 struct TargetDescription {
   std::string cpu;                   ///< LLVM's name, "znver5".
-  std::vector<std::string> features; ///< LLVM's names of what the CPU has, sorted.
-  std::vector<std::string> absent;   ///< What LLVM would assume of `cpu` and the machine lacks.
+  std::vector<std::string> features; ///< LLVM's names of what code for the CPU may use, sorted.
+  std::vector<std::string> absent;   ///< What LLVM would assume of `cpu` and code may not use.
 
   unsigned vectorBits = 256; ///< Of the widest vectors worth using: 256 or 512.
   bool avx512Bf16 = false;   ///< Dot products of bf16 pairs, conversions to bf16.

@@ -10,10 +10,8 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Pairs of a row and a query head whose scores of a block stay in registers: 4 times 4 vectors.
+/// Pairs of a row and a query head that meet a block together: 4 times 4 vectors of scores.
 static constexpr int64_t kPairs = 4;
-/// Accumulators of a product: half of the registers.
-static constexpr int64_t kAccumulators = 16;
 
 static int64_t valuesOf(const AttentionSpec &spec) {
   return roundUp(spec.values.getHeadDim(), kHeadDimUnit);
@@ -24,7 +22,7 @@ int64_t AttentionSpec::stateWidth() const { return SoftmaxStates::widthFor(value
 namespace {
 
 /// How the positions that a row sees are cut: chunk i is [i * size, (i + 1) * size), whatever the
-/// window.
+/// window. A row before position 0 sees nothing; it has one chunk, which is empty.
 class Chunks {
 public:
   Chunks(KernelBuilder &b, const AttentionSpec &spec) : b(b), spec(spec) {}
@@ -38,22 +36,26 @@ public:
   Value size(Value position) const {
     int64_t chunk = spec.tiling.getChunk(), longest = chunk * AttentionSpec::kMostChunks;
     Value seen = b.sub(b.add(position, 1), firstSeen(position));
-    return b.mul(b.div(b.add(seen, longest - 1), longest), chunk);
+    Value times = b.div(b.add(seen, longest - 1), longest);
+    return b.mul(arith::MaxUIOp::create(b, times, b.idx(1)), chunk);
   }
   Value first(Value position) const {
     return arith::DivUIOp::create(b, firstSeen(position), size(position));
   }
-  Value count(Value position) const {
-    Value last = arith::DivUIOp::create(b, position, size(position));
-    return b.add(b.sub(last, first(position)), 1);
+  /// Behind the last one.
+  Value end(Value position) const {
+    Value last = arith::MaxSIOp::create(b, position, b.idx(0));
+    return b.add(arith::DivUIOp::create(b, last, size(position)), 1);
   }
+  Value count(Value position) const { return b.sub(end(position), first(position)); }
 
 private:
   KernelBuilder &b;
   const AttentionSpec &spec;
 };
 
-/// Consecutive rows of one sequence with chunks of one size, and a key/value head.
+/// Consecutive rows of one sequence, none at a lower position than the one before it, with chunks
+/// of one size, and a key/value head.
 struct Run {
   Value head;
   Value first, rows;
@@ -119,13 +121,14 @@ public:
 
   /// Whether a row belongs to the run of the row before it.
   Value continuesRun(Value row) {
-    Value before = b.sub(row, b.idx(1));
-    auto equal = [&](Value x, Value y) {
-      return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y);
+    Value before = b.sub(row, b.idx(1)), from = positionOf(before), to = positionOf(row);
+    auto holds = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, predicate, x, y);
     };
-    return arith::AndIOp::create(
-        b, equal(b.load(sequences, before), b.load(sequences, row)),
-        equal(chunks.size(positionOf(before)), chunks.size(positionOf(row))));
+    using enum arith::CmpIPredicate;
+    Value neighbours = arith::AndIOp::create(
+        b, holds(eq, b.load(sequences, before), b.load(sequences, row)), holds(sle, from, to));
+    return arith::AndIOp::create(b, neighbours, holds(eq, chunks.size(from), chunks.size(to)));
   }
 
   /// `states` become those of chunk `number`.
@@ -145,7 +148,7 @@ private:
     Value first = b.mul(number, block);
     int64_t depth = spec.values.getLayout().getDepth();
     Value live = arith::MinUIOp::create(b, b.sub(b.add(run.lastPosition, 1), first), b.idx(block));
-    Value onBorder = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, run.firstPosition,
+    Value onBorder = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, run.firstPosition,
                                            b.add(first, block - 1));
     if (spec.window)
       onBorder = arith::OrIOp::create(b, onBorder,
@@ -221,19 +224,34 @@ private:
     return b.mulf(limit, math::TanhOp::create(b, share));
   }
 
-  // The two places where a block of a cache meets the registers
-  // ------------------------------------
+  // The two places where a block of a cache meets the registers.
+
+  /// How many vectors `count` rows of a product may have: accumulators leave half of the registers
+  /// for what is multiplied.
+  int64_t vectorsFor(int64_t count) const {
+    return std::max<int64_t>(1, b.target.registers() / 2 / count);
+  }
 
   /// q k^T of `count` pairs with the block: [pairs][vectors of positions].
   SmallVector<Value> multiplyKeys(const Run &run, const Block &at, Value pair, int64_t count) {
     int64_t depth = spec.keys.getLayout().getDepth();
     PackedPanel panel =
         panelOf(b, kCache, {layer, run.sequence, run.head, at.number}, block, depth);
-    Value groups = b.idx(roundUp(spec.keys.getHeadDim(), depth) / depth);
-    ProductTile tile{queries, groups, /*partial=*/false, {panel}, b.idx(0), block / kLanes};
-    for (int64_t i = 0; i < count; ++i)
-      tile.rows.push_back({b.add(pair, i)});
-    return tile.emit(b);
+    int64_t padded = roundUp(spec.keys.getHeadDim(), depth), vectors = block / kLanes;
+    SmallVector<Value> scores(count * vectors);
+    for (int64_t first = 0; first < vectors;) {
+      int64_t together = std::min(vectors - first, vectorsFor(count));
+      ProductTile tile{queries, padded, b.idx(padded / depth), /*partial=*/false,
+                       {panel}, b.idx(first * kLanes), together};
+      for (int64_t i = 0; i < count; ++i)
+        tile.rows.push_back({b.add(pair, i)});
+      SmallVector<Value> found = tile.emit(b);
+      for (int64_t i = 0; i < count; ++i)
+        llvm::copy(ArrayRef(found).slice(i * together, together),
+                   scores.begin() + i * vectors + first);
+      first += together;
+    }
+    return scores;
   }
 
   /// sums = sums * correction + weights * values of the block, as many columns at once as fit the
@@ -243,7 +261,7 @@ private:
     PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
                                 valuesOf(spec), spec.values.getLayout().getDepth());
     auto addColumns = [&](Value column, int64_t vectors) {
-      ProductTile tile{weights, at.liveGroups, /*partial=*/false, {panel}, column, vectors};
+      ProductTile tile{weights, block, at.liveGroups, /*partial=*/false, {panel}, column, vectors};
       for (int64_t i = 0; i < count; ++i) {
         tile.rows.push_back({b.idx(i)});
         for (int64_t v = 0; v < vectors; ++v) {
@@ -256,7 +274,7 @@ private:
         for (int64_t v = 0; v < vectors; ++v)
           states.storeSum(sums[i * vectors + v], b.add(pair, i), b.add(column, v * kLanes));
     };
-    int64_t vectors = valuesOf(spec) / kLanes, together = std::min(vectors, kAccumulators / count);
+    int64_t vectors = valuesOf(spec) / kLanes, together = std::min(vectors, vectorsFor(count));
     int64_t whole = vectors / together * together;
     b.loop(b.idx(0), b.idx(whole * kLanes), together * kLanes,
            [&](Value column) { addColumns(column, together); });
@@ -328,8 +346,8 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
     eachRun(b, chunk, from, to, [&](Value first, Value count) {
       Run run = chunk.begin(head, first, count);
       chunk.eachPair(run, [&](Value pair, Value, Value) { whole.clear(pair); });
-      Value last = arith::DivUIOp::create(b, run.lastPosition, run.chunkSize);
-      b.loop(Chunks(b, spec).first(run.firstPosition), b.add(last, 1), 1, [&](Value number) {
+      Chunks chunks(b, spec);
+      b.loop(chunks.first(run.firstPosition), chunks.end(run.lastPosition), 1, [&](Value number) {
         chunk.emit(run, number);
         chunk.eachPair(run,
                        [&](Value pair, Value, Value) { whole.merge(pair, chunk.states, pair); });

@@ -10,7 +10,7 @@
 #ifndef MICA_BACKENDS_CPU_LOWERING_KERNELS_KERNELS_H
 #define MICA_BACKENDS_CPU_LOWERING_KERNELS_KERNELS_H
 
-#include "backends/cpu/lowering/KernelBuilder.h"
+#include "backends/cpu/lowering/kernels/Tile.h"
 #include "ir/Mica/Mica.h"
 
 namespace mica::cpu {
@@ -35,7 +35,7 @@ void emitElementwise(
 
 /// x [T, 2 * inner, in alternating blocks of 64], y [T, inner]: activation(gate) * up. A task is a
 /// row.
-void emitGlu(KernelBuilder &b, mlir::ValueRange args, Activation activation);
+void emitGlu(KernelBuilder &b, mlir::ValueRange args, int64_t inner, Activation activation);
 
 /// x, rows i32 [O], y [O, C]. A task is a row of y.
 void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
@@ -43,9 +43,8 @@ void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
 /// bias [N], y [T, N]: y += bias. A task is a row.
 void emitAddBias(KernelBuilder &b, mlir::ValueRange args);
 
-/// tokens i32 [T], table [V, C] or packed [V / 64][C / depth][64][depth], y [T, C]. A task is a
-/// row.
-void emitEmbedding(KernelBuilder &b, mlir::ValueRange args);
+/// tokens i32 [T], table [V, C] or packed, y [T, C]. A task is a row.
+void emitEmbedding(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &table);
 
 /// The nonlinearity on a vector of f32.
 mlir::Value emitActivation(KernelBuilder &b, mlir::Value x, Activation activation);
@@ -55,15 +54,36 @@ mlir::Value emitActivation(KernelBuilder &b, mlir::Value x, Activation activatio
 /// x [T, K], packed weight, (bias [N]), y [T, N]: y = x W^T + bias, or y += ... with `accumulate`.
 /// A task is a block of 64 columns.
 struct ProductSpec {
-  int64_t n, k;
+  WeightSpec weight;
   bool bias, accumulate;
 };
 void emitProduct(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec);
 
 /// x [T, K], packed gate and up, y [T, inner]: formula of mica.gated_linear. A task is a block of
 /// 64 columns of y.
-void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, int64_t inner, int64_t k,
-                      Activation activation);
+void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
+                      int64_t inner, Activation activation);
+
+/// The end of a gated product: activation(gate) * up of the tile, whose panels are the gate and the
+/// up of block `block` of y, into those `rows` (leading indices) of y [..., inner].
+void storeGated(KernelBuilder &b, const ProductTile &tile, mlir::Value block, Activation activation,
+                int64_t inner, mlir::Value y, llvm::ArrayRef<llvm::SmallVector<mlir::Value>> rows);
+
+/// quantised x [T, K], packed weight, sums i32 [T, columns] by oneDNN of the columns from `first`
+/// on, first, (bias [N]), y [T, N]: what emitProduct makes of those columns. A task is a row.
+void emitDequantize(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec,
+                    int64_t columns);
+
+/// The same for a gated product: x, packed weight, sums [T, columns], first, y [T, inner].
+void emitDequantizeGated(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
+                         int64_t inner, Activation activation, int64_t columns);
+
+/// packed weight of int4, first block, panels: blocks of the weight as those of int8. A task is a
+/// block.
+void emitExpandInt4(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
+
+/// x [T, K] or [T, J, K], quantised y: formula of a mica.cast to !mica.int8. A task is a row.
+void emitQuantize(KernelBuilder &b, mlir::ValueRange args);
 
 //===- Positions, caches, attention ---------------------------------------------===//
 
@@ -140,12 +160,12 @@ void emitRoute(KernelBuilder &b, mlir::ValueRange args, int64_t experts, int64_t
 
 /// x [T, K], order, starts, packed gate and up [E, ...], h [T, k, inner]. A task is an expert and a
 /// block of 64 columns of h.
-void emitExpertsUp(KernelBuilder &b, mlir::ValueRange args, int64_t inner, int64_t k,
+void emitExpertsUp(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight, int64_t inner,
                    Activation activation);
 
 /// h [T, k, inner], order, starts, packed down [E, ...], parts [T, k, C]. A task is an expert and a
 /// block of 64 columns.
-void emitExpertsDown(KernelBuilder &b, mlir::ValueRange args, int64_t columns, int64_t inner);
+void emitExpertsDown(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
 /// parts [T, k, C], weights [T, k], y [T, C]: y = sum_j weights_j parts_j, or y += with
 /// `accumulate`. A task is a row.

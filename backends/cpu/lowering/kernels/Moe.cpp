@@ -75,37 +75,51 @@ void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec
 void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, int64_t k) {
   Value picks = args[2], order = args[3], starts = args[4];
   Value rows = memref::DimOp::create(b, picks, 0);
-  Value next =
-      b.carry(b.idx(0), b.idx(experts), 1, b.idx(0), [&](Value expert, ValueRange carried) {
-        b.store(arith::IndexCastOp::create(b, b.getI32Type(), carried[0]), starts, expert);
-        return b.carry(b.idx(0), rows, 1, carried, [&](Value row, ValueRange filled) {
-          return b.carry(b.idx(0), b.idx(k), 1, filled,
-                         [&](Value choice, ValueRange count) -> SmallVector<Value> {
-                           Value mine =
-                               arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                                     b.loadIndex(picks, {row, choice}), expert);
-                           b.when(mine, [&] {
-                             Value pair = b.add(b.mul(row, k), choice);
-                             b.store(arith::IndexCastOp::create(b, b.getI32Type(), pair), order,
-                                     {b.div(count[0], k), b.rem(count[0], k)});
-                           });
-                           return {arith::SelectOp::create(b, mine, b.add(count[0], 1), count[0])};
-                         });
-        });
-      })[0];
-  b.store(arith::IndexCastOp::create(b, b.getI32Type(), next), starts, b.idx(experts));
+  auto setStart = [&](Value value, Value expert) {
+    b.store(arith::IndexCastOp::create(b, b.getI32Type(), value), starts, expert);
+  };
+  auto eachPair = [&](llvm::function_ref<void(Value, Value)> body) {
+    b.loop(b.idx(0), rows, 1, [&](Value row) {
+      b.loop(k, [&](Value choice) {
+        body(b.add(b.mul(row, k), choice), b.loadIndex(picks, {row, choice}));
+      });
+    });
+  };
+  // A counting sort: how many pairs each expert has, where they start, then each pair to its place.
+  b.loop(experts + 1, [&](Value expert) { setStart(b.idx(0), expert); });
+  eachPair([&](Value, Value expert) { setStart(b.add(b.loadIndex(starts, expert), 1), expert); });
+  b.carry(b.idx(0), b.idx(experts), 1, b.idx(0),
+          [&](Value expert, ValueRange before) -> SmallVector<Value> {
+            Value count = b.loadIndex(starts, expert);
+            setStart(before[0], expert);
+            return {b.add(before[0], count)};
+          });
+  eachPair([&](Value pair, Value expert) {
+    Value place = b.loadIndex(starts, expert);
+    b.store(arith::IndexCastOp::create(b, b.getI32Type(), pair), order,
+            {b.div(place, k), b.rem(place, k)});
+    setStart(b.add(place, 1), expert);
+  });
+  // Each start has moved to the end of its expert, where the next one starts.
+  b.loop(experts, [&](Value back) {
+    Value expert = b.sub(b.idx(experts), back);
+    setStart(b.loadIndex(starts, b.sub(expert, b.idx(1))), expert);
+  });
+  setStart(b.idx(0), b.idx(0));
 }
 
 /// Calls `body(expert, block, first, count, vectors, pairs)` for tiles of the rows of the experts
-/// of the tasks [begin, end), a task being expert * blocks + block.
+/// of the tasks [begin, end). Neighbouring tasks belong to different experts, so that the few that
+/// a token chose are shared by all threads.
 static void
-eachExpertTile(KernelBuilder &b, ValueRange args, Value order, Value starts, int64_t blocks,
-               int64_t choices, int64_t streams,
+eachExpertTile(KernelBuilder &b, ValueRange args, Value order, Value starts, int64_t choices,
+               int64_t streams, Type element,
                llvm::function_ref<void(Value, Value, Value, ArrayRef<Value>, int64_t)> body) {
+  int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1;
   b.loop(args[0], args[1], 1, [&](Value task) {
-    Value expert = b.div(task, blocks), block = b.rem(task, blocks);
+    Value block = b.div(task, experts), expert = b.rem(task, experts);
     Value from = b.loadIndex(starts, expert), to = b.loadIndex(starts, b.add(expert, 1));
-    eachRowTile(b, from, to, streams, [&](Value first, int64_t count, int64_t vectors) {
+    eachRowTile(b, from, to, streams, element, [&](Value first, int64_t count, int64_t vectors) {
       b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
         SmallVector<Value> pairs;
         for (int64_t r = 0; r < count; ++r) {
@@ -120,41 +134,35 @@ eachExpertTile(KernelBuilder &b, ValueRange args, Value order, Value starts, int
 
 static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
 
-void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, int64_t inner, int64_t k,
-                              Activation activation) {
-  Value x = args[2], order = args[3], starts = args[4], weight = args[5], h = args[6];
-  int64_t choices = choicesOf(order), blocks = roundUp(inner, kBlockColumns) / kBlockColumns;
+void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
+                              int64_t inner, Activation activation) {
+  Value x = args[2], order = args[3], starts = args[4], packed = args[5], h = args[6];
+  int64_t choices = choicesOf(order);
   eachExpertTile(
-      b, args, order, starts, blocks, choices, 2,
+      b, args, order, starts, choices, 2, weight.element,
       [&](Value expert, Value block, Value column, ArrayRef<Value> pairs, int64_t vectors) {
         Value gate = b.mul(block, 2), up = b.add(gate, 1);
-        ProductTile tile = tileOver(
-            b, x, k, {panelOf(b, weight, {expert, gate}), panelOf(b, weight, {expert, up})}, column,
-            vectors);
-        for (Value pair : pairs)
+        ProductTile tile = tileOver(b, x, weight.k,
+                                    {weightPanel(b, packed, {expert, gate}, weight),
+                                     weightPanel(b, packed, {expert, up}, weight)},
+                                    column, vectors);
+        SmallVector<SmallVector<Value>> targets;
+        for (Value pair : pairs) {
           tile.rows.push_back({b.div(pair, choices)});
-        SmallVector<Value> sums = tile.emit(b);
-        int64_t count = pairs.size();
-        for (int64_t v = 0; v < vectors; ++v) {
-          Value target = b.add(b.mul(block, kBlockColumns), b.add(column, v * kLanes));
-          for (int64_t r = 0; r < count; ++r) {
-            Value result = b.mulf(emitActivation(b, sums[r * vectors + v], activation),
-                                  sums[(count + r) * vectors + v]);
-            b.storeVector(result, h, {b.div(pairs[r], choices), b.rem(pairs[r], choices), target},
-                          liveColumns(b, target, inner));
-          }
+          targets.push_back({b.div(pair, choices), b.rem(pair, choices)});
         }
+        storeGated(b, tile, block, activation, inner, h, targets);
       });
 }
 
-void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, int64_t columns, int64_t inner) {
-  Value h = args[2], order = args[3], starts = args[4], weight = args[5], parts = args[6];
-  int64_t choices = choicesOf(order), blocks = roundUp(columns, kBlockColumns) / kBlockColumns;
+void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
+  Value h = args[2], order = args[3], starts = args[4], packed = args[5], parts = args[6];
+  int64_t choices = choicesOf(order);
   eachExpertTile(
-      b, args, order, starts, blocks, choices, 1,
+      b, args, order, starts, choices, 1, weight.element,
       [&](Value expert, Value block, Value column, ArrayRef<Value> pairs, int64_t vectors) {
-        ProductTile tile =
-            tileOver(b, h, inner, {panelOf(b, weight, {expert, block})}, column, vectors);
+        ProductTile tile = tileOver(
+            b, h, weight.k, {weightPanel(b, packed, {expert, block}, weight)}, column, vectors);
         for (Value pair : pairs)
           tile.rows.push_back({b.div(pair, choices), b.rem(pair, choices)});
         SmallVector<Value> sums = tile.emit(b);
@@ -163,7 +171,7 @@ void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, int64_t colum
           for (auto [r, pair] : llvm::enumerate(pairs))
             b.storeVector(sums[r * vectors + v], parts,
                           {b.div(pair, choices), b.rem(pair, choices), target},
-                          liveColumns(b, target, columns));
+                          liveColumns(b, target, weight.n));
         }
       });
 }

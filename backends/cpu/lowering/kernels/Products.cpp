@@ -7,56 +7,158 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
+/// Calls `body(first row, rows, tile)` for the tiles of [0, rows of x) and the columns of a block.
+static void eachTile(KernelBuilder &b, Value x, const WeightSpec &weight,
+                     const SmallVector<PackedPanel> &panels,
+                     llvm::function_ref<void(Value, int64_t, const ProductTile &)> body) {
+  Value rows = memref::DimOp::create(b, x, 0);
+  eachRowTile(b, b.idx(0), rows, panels.size(), weight.element,
+              [&](Value first, int64_t count, int64_t vectors) {
+                b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
+                  ProductTile tile = tileOver(b, x, weight.k, panels, column, vectors);
+                  for (int64_t r = 0; r < count; ++r)
+                    tile.rows.push_back({b.add(first, r)});
+                  body(first, count, tile);
+                });
+              });
+}
+
 void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec &spec) {
   Value x = args[2], weight = args[3], y = args.back();
-  Value rows = memref::DimOp::create(b, x, 0);
   b.loop(args[0], args[1], 1, [&](Value block) {
-    eachRowTile(b, b.idx(0), rows, 1, [&](Value first, int64_t count, int64_t vectors) {
-      b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-        ProductTile tile = tileOver(b, x, spec.k, {panelOf(b, weight, block)}, column, vectors);
-        for (int64_t r = 0; r < count; ++r)
-          tile.rows.push_back({b.add(first, r)});
-        SmallVector<Value> sums = tile.emit(b);
-        for (int64_t v = 0; v < vectors; ++v) {
-          Value target = b.add(b.mul(block, kBlockColumns), b.add(column, v * kLanes));
-          Value live = liveColumns(b, target, spec.n);
-          for (int64_t r = 0; r < count; ++r) {
-            Value sum = sums[r * vectors + v];
-            SmallVector<Value> at{tile.rows[r][0], target};
-            if (spec.bias)
-              sum = b.addf(sum, b.loadVector(args[4], target, live));
-            if (spec.accumulate)
-              sum = b.addf(sum, b.loadVector(y, at, live));
-            b.storeVector(sum, y, at, live);
-          }
-        }
+    eachTile(b, x, spec.weight, {weightPanel(b, weight, block, spec.weight)},
+             [&](Value, int64_t count, const ProductTile &tile) {
+               SmallVector<Value> sums = tile.emit(b);
+               for (int64_t v = 0; v < tile.vectors; ++v) {
+                 Value target =
+                     b.add(b.mul(block, kBlockColumns), b.add(tile.firstColumn, v * kLanes));
+                 Value live = liveColumns(b, target, spec.weight.n);
+                 for (int64_t r = 0; r < count; ++r) {
+                   Value sum = sums[r * tile.vectors + v];
+                   SmallVector<Value> at{tile.rows[r][0], target};
+                   if (spec.bias)
+                     sum = b.addf(sum, b.loadVector(args[4], target, live));
+                   if (spec.accumulate)
+                     sum = b.addf(sum, b.loadVector(y, at, live));
+                   b.storeVector(sum, y, at, live);
+                 }
+               }
+             });
+  });
+}
+
+void mica::cpu::storeGated(KernelBuilder &b, const ProductTile &tile, Value block,
+                           Activation activation, int64_t inner, Value y,
+                           ArrayRef<SmallVector<Value>> rows) {
+  SmallVector<Value> sums = tile.emit(b);
+  for (int64_t v = 0; v < tile.vectors; ++v) {
+    Value target = b.add(b.mul(block, kBlockColumns), b.add(tile.firstColumn, v * kLanes));
+    for (auto [r, row] : llvm::enumerate(rows)) {
+      Value gate = emitActivation(b, sums[r * tile.vectors + v], activation);
+      SmallVector<Value> at(row);
+      at.push_back(target);
+      b.storeVector(b.mulf(gate, sums[(rows.size() + r) * tile.vectors + v]), y, at,
+                    liveColumns(b, target, inner));
+    }
+  }
+}
+
+void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
+                                 int64_t inner, Activation activation) {
+  Value x = args[2], packed = args[3], y = args[4];
+  b.loop(args[0], args[1], 1, [&](Value block) {
+    Value gate = b.mul(block, 2), up = b.add(gate, 1);
+    eachTile(b, x, weight,
+             {weightPanel(b, packed, gate, weight), weightPanel(b, packed, up, weight)},
+             [&](Value, int64_t, const ProductTile &tile) {
+               storeGated(b, tile, block, activation, inner, y, tile.rows);
+             });
+  });
+}
+
+/// A vector of 16 columns at `column` of a row of x times a weight: `sum` with the scales of both.
+static Value scaleSum(KernelBuilder &b, Value x, Value row, Value packed, const WeightSpec &weight,
+                      Value sum, Value column) {
+  QuantizedMatrix matrix(weight.element, weight.n, weight.k);
+  Value byte = b.mul(column, 4);
+  Value scales = b.loadFromBytes(packed, b.add(byte, matrix.scales), b.getF32Type());
+  Value correction = b.loadFromBytes(packed, b.add(byte, matrix.sums), b.getI32Type());
+  Value rowScale =
+      b.broadcastFromBytes(x, {row, b.idx(QuantizedRow(weight.k).scale)}, b.getF32Type());
+  return dequantize(b, sum, correction, rowScale, scales);
+}
+
+void mica::cpu::emitDequantize(KernelBuilder &b, ValueRange args, const ProductSpec &spec,
+                               int64_t columns) {
+  Value x = args[2], packed = args[3], sums = args[4], first = args[5], y = args.back();
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    b.loop(b.idx(0), b.idx(columns), kLanes, [&](Value column) {
+      Value target = b.add(first, column), live = liveColumns(b, target, spec.weight.n);
+      Value sum = b.loadRaw(sums, {row, column}, kLanes);
+      Value result = scaleSum(b, x, row, packed, spec.weight, sum, target);
+      if (spec.bias)
+        result = b.addf(result, b.loadVector(args[6], target, live));
+      if (spec.accumulate)
+        result = b.addf(result, b.loadVector(y, {row, target}, live));
+      b.storeVector(result, y, {row, target}, live);
+    });
+  });
+}
+
+void mica::cpu::emitDequantizeGated(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
+                                    int64_t inner, Activation activation, int64_t columns) {
+  Value x = args[2], packed = args[3], sums = args[4], first = args[5], y = args[6];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    b.loop(b.idx(0), b.idx(columns), 2 * kBlockColumns, [&](Value block) {
+      b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value lane) {
+        auto half = [&](int64_t offset) {
+          Value column = b.add(b.add(block, lane), offset);
+          Value sum = b.loadRaw(sums, {row, column}, kLanes);
+          return scaleSum(b, x, row, packed, weight, sum, b.add(first, column));
+        };
+        Value target = b.add(b.div(b.add(first, block), 2), lane);
+        Value result = b.mulf(emitActivation(b, half(0), activation), half(kBlockColumns));
+        b.storeVector(result, y, {row, target}, liveColumns(b, target, inner));
       });
     });
   });
 }
 
-void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, int64_t inner, int64_t k,
-                                 Activation activation) {
-  Value x = args[2], weight = args[3], y = args[4];
-  Value rows = memref::DimOp::create(b, x, 0);
+void mica::cpu::emitExpandInt4(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
+  Value packed = args[2], firstBlock = args[3], panels = args[4];
+  QuantizedMatrix from(weight.element, weight.n, weight.k),
+      to(Int8Type::get(b.getContext()), weight.n, weight.k);
+  Type i8 = b.getI8Type(), i16 = b.getIntegerType(16);
+  constexpr int64_t kBytes = 4 * kLanes;
+  SmallVector<int64_t> fourTimes;
+  for (int64_t lane = 0; lane < kBytes; ++lane)
+    fourTimes.push_back(lane / 4);
   b.loop(args[0], args[1], 1, [&](Value block) {
-    Value gate = b.mul(block, 2), up = b.add(gate, 1);
-    eachRowTile(b, b.idx(0), rows, 2, [&](Value first, int64_t count, int64_t vectors) {
-      b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-        ProductTile tile =
-            tileOver(b, x, k, {panelOf(b, weight, gate), panelOf(b, weight, up)}, column, vectors);
-        for (int64_t r = 0; r < count; ++r)
-          tile.rows.push_back({b.add(first, r)});
-        SmallVector<Value> sums = tile.emit(b);
-        for (int64_t v = 0; v < vectors; ++v) {
-          Value target = b.add(b.mul(block, kBlockColumns), b.add(column, v * kLanes));
-          for (int64_t r = 0; r < count; ++r) {
-            Value gated = emitActivation(b, sums[r * vectors + v], activation);
-            Value result = b.mulf(gated, sums[(count + r) * vectors + v]);
-            b.storeVector(result, y, {tile.rows[r][0], target}, liveColumns(b, target, inner));
-          }
+    Value source = b.mul(b.add(firstBlock, block), from.blockBytes),
+          target = b.mul(block, to.blockBytes);
+    b.loop(b.idx(0), b.idx(from.blockBytes / from.groupBytes), 1, [&](Value group) {
+      Value read = b.add(source, b.mul(group, from.groupBytes)),
+            write = b.add(target, b.mul(group, kBlockColumns * QuantizedRow::group));
+      for (int64_t v = 0; v < kBlockColumns / kLanes; ++v) {
+        Value bytes = b.loadRaw(packed, b.add(read, v * kLanes), kLanes);
+        bytes = vector::ShuffleOp::create(b, bytes, bytes, fourTimes);
+        Value multipliers = arith::ExtSIOp::create(b, b.vec(i16, kBytes), bytes);
+        for (int64_t pair = 0; pair < QuantizedRow::group / 8; ++pair) {
+          Value at = b.add(read, kBlockColumns * (1 + 4 * pair) + v * kBytes);
+          Value both = b.loadRaw(packed, at, kBytes);
+          Value low = arith::AndIOp::create(b, both, b.splatInt(15, i8, kBytes)),
+                high = arith::ShRUIOp::create(b, both, b.splatInt(4, i8, kBytes));
+          auto expand = [&](Value nibbles, int64_t quad) {
+            Value number = b.sub(arith::ExtUIOp::create(b, b.vec(i16, kBytes), nibbles),
+                                 b.splatInt(8, i16, kBytes));
+            Value product = arith::MulIOp::create(b, number, multipliers);
+            b.storeVector(arith::TruncIOp::create(b, b.vec(i8, kBytes), product), panels,
+                          b.add(write, quad * kBlockColumns * 4 + v * kBytes));
+          };
+          expand(low, 2 * pair);
+          expand(high, 2 * pair + 1);
         }
-      });
+      }
     });
   });
 }

@@ -28,6 +28,77 @@ static int64_t columnsOf(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getShape().back();
 }
 
+/// Rounds four bytes' worth of f32 lanes to u8: x / scale + 128.
+static Value quantizeVector(KernelBuilder &b, Value values, Value inverse) {
+  Value scaled = math::RoundEvenOp::create(b, b.mulf(values, inverse));
+  return arith::FPToSIOp::create(b, b.vec(b.getI32Type()), scaled);
+}
+
+/// Writes a row of `columns` elements of y; `compute(column, live)` gives 16 of them. A quantised
+/// row is computed twice: the scale needs the largest of it.
+static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
+                     llvm::function_ref<Value(Value, Value)> compute) {
+  if (!b.elementOf(y).isInteger(8)) {
+    b.eachVector(columns, [&](Value column, Value live) {
+      b.storeVector(compute(column, live), y, at(row, column), live);
+    });
+    return;
+  }
+  // Lanes behind the row are zero.
+  auto values = [&](Value column, Value live) {
+    Value result = compute(column, live);
+    return live ? arith::SelectOp::create(b, b.maskOf(live), result, b.splat(0)).getResult()
+                : result;
+  };
+  Value largest = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value sofar) {
+    return b.maxf(sofar, math::AbsFOp::create(b, values(column, live)));
+  });
+  QuantizedRow parts(columns);
+  Type i8 = b.getI8Type(), i32 = b.getI32Type();
+  auto storeBytes = [&](Value vector, Value byte) {
+    b.storeVector(b.bitcast(vector, i8), y, at(row, byte));
+  };
+  auto single = [&](Value scalar) { return b.broadcast(scalar, 1); };
+  Value maximum = b.reduceMax(largest), some = b.f32(1e-30f);
+  // A row of zeros has the scale 0; its integers are 0 whatever they are divided by.
+  Value scale = b.mulf(maximum, b.f32(1.0f / 127)),
+        inverse = b.broadcast(b.divf(b.f32(127), b.maxf(maximum, some)));
+  storeBytes(single(scale), b.idx(parts.scale));
+  constexpr int64_t kGroup = QuantizedRow::group;
+  auto quantizeGroup = [&](Value first, ArrayRef<Value> lives) {
+    Value sum = b.splatInt(0, i32);
+    for (int64_t v = 0; v < kGroup / kLanes; ++v) {
+      Value column = b.add(first, v * kLanes);
+      Value integers = lives.empty() ? quantizeVector(b, values(column, {}), inverse)
+                       : lives[v]    ? quantizeVector(b, values(column, lives[v]), inverse)
+                                     : b.splatInt(0, i32);
+      sum = b.add(sum, integers);
+      Value bytes = arith::TruncIOp::create(b, b.vec(i8), b.add(integers, b.splatInt(128, i32)));
+      b.storeVector(bytes, y, at(row, column));
+    }
+    Value total = vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
+    Value start = arith::MulIOp::create(b, total, arith::ConstantIntOp::create(b, i32, -8));
+    storeBytes(single(start), b.add(b.mul(b.div(first, kGroup), 4), parts.sums));
+  };
+  int64_t whole = columns / kGroup * kGroup;
+  b.loop(b.idx(0), b.idx(whole), kGroup, [&](Value first) { quantizeGroup(first, {}); });
+  // The rest of the row, and what pads it.
+  for (int64_t first = whole; first < parts.padded; first += kGroup) {
+    SmallVector<Value> lives;
+    for (int64_t column = first; column < first + kGroup; column += kLanes)
+      lives.push_back(column < columns ? b.idx(std::min(columns - column, kLanes)) : Value());
+    quantizeGroup(b.idx(first), lives);
+  }
+}
+
+void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args) {
+  Value x = args[2], y = args[3];
+  eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
+    storeRow(b, y, row, columnsOf(x),
+             [&](Value column, Value live) { return b.loadVector(x, at(row, column), live); });
+  });
+}
+
 void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec &spec) {
   Value x = args[2], gain = args[3], y = args[4];
   int64_t columns = columnsOf(x);
@@ -37,14 +108,14 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       return b.fma(values, values, sum);
     });
     Value scale = b.inverseRootOfMean(squares, columns, spec.eps);
-    b.eachVector(columns, [&](Value column, Value live) {
+    storeRow(b, y, row, columns, [&](Value column, Value live) {
       Value normal = b.mulf(b.loadVector(x, at(row, column), live), scale);
       if (spec.roundBeforeGain)
         normal = b.toF32(b.fromF32(normal, b.elementOf(x)));
       Value factor = b.loadVector(gain, column, live);
       if (spec.gainOffset != 0)
         factor = b.addf(factor, b.splat(static_cast<float>(spec.gainOffset)));
-      b.storeVector(b.mulf(normal, factor), y, at(row, column), live);
+      return b.mulf(normal, factor);
     });
   });
 }
@@ -68,11 +139,9 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
       return b.fma(difference, difference, carried);
     });
     Value scale = b.inverseRootOfMean(squares, columns, eps);
-    b.eachVector(columns, [&](Value column, Value live) {
+    storeRow(b, y, row, columns, [&](Value column, Value live) {
       Value result = b.mulf(b.mulf(centred(column, live), scale), b.loadVector(gain, column, live));
-      if (bias)
-        result = b.addf(result, b.loadVector(args[4], column, live));
-      b.storeVector(result, y, at(row, column), live);
+      return bias ? b.addf(result, b.loadVector(args[4], column, live)) : result;
     });
   });
 }
@@ -92,16 +161,16 @@ void mica::cpu::emitElementwise(
   });
 }
 
-void mica::cpu::emitGlu(KernelBuilder &b, ValueRange args, Activation activation) {
+void mica::cpu::emitGlu(KernelBuilder &b, ValueRange args, int64_t inner, Activation activation) {
   Value x = args[2], y = args[3];
   eachInnerRow(b, args, y, [&](ArrayRef<Value> row) {
-    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+    storeRow(b, y, row, inner, [&](Value column, Value) {
       // Column c of y belongs to block c / 64: its gate stands in block 2 (c / 64) of x, its up in
       // the next.
       Value gateColumn = b.add(column, b.mul(b.div(column, kBlockColumns), kBlockColumns));
       Value gate = b.loadVector(x, at(row, gateColumn)),
             up = b.loadVector(x, at(row, b.add(gateColumn, kBlockColumns)));
-      b.storeVector(b.mulf(emitActivation(b, gate, activation), up), y, at(row, column), live);
+      return b.mulf(emitActivation(b, gate, activation), up);
     });
   });
 }
@@ -126,25 +195,43 @@ void mica::cpu::emitAddBias(KernelBuilder &b, ValueRange args) {
   });
 }
 
-void mica::cpu::emitEmbedding(KernelBuilder &b, ValueRange args) {
+/// A row of a packed table is scattered over its block: one group of `depth` x 64 after the other.
+static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y, Value row) {
+  int64_t depth = cast<MemRefType>(table.getType()).getDimSize(3);
+  Value block = b.div(token, kBlockColumns), lane = b.rem(token, kBlockColumns);
+  b.loop(columnsOf(y), [&](Value column) {
+    Value element = b.loadF32(table, {block, b.div(column, depth), lane, b.rem(column, depth)});
+    b.storeF32(element, y, {row, column});
+  });
+}
+
+static void gatherInt8Row(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
+                          Value y, Value row) {
+  PackedPanel panel = weightPanel(b, table, b.div(token, kBlockColumns), spec);
+  Value lane = b.mul(b.rem(token, kBlockColumns), 4);
+  Value scale = b.broadcastFromBytes(panel.memory, b.add(panel.scales, lane), b.getF32Type());
+  Value scale4 = vector::ExtractStridedSliceOp::create(b, scale, 0, 4, 1);
+  auto gather = [&](Value quad, Value live) {
+    Value at = b.add(b.add(panel.offset, lane), b.mul(quad, kBlockColumns * 4));
+    Value numbers =
+        arith::SIToFPOp::create(b, b.vec(b.getF32Type(), 4), b.loadRaw(panel.memory, at, 4));
+    b.storeVector(b.mulf(numbers, scale4), y, {row, b.mul(quad, 4)}, live);
+  };
+  b.loop(spec.k / 4, [&](Value quad) { gather(quad, {}); });
+  if (spec.k % 4)
+    gather(b.idx(spec.k / 4), b.idx(spec.k % 4));
+}
+
+void mica::cpu::emitEmbedding(KernelBuilder &b, ValueRange args, const WeightSpec &spec) {
   Value tokens = args[2], table = args[3], y = args[4];
-  auto type = cast<MemRefType>(table.getType());
-  int64_t columns = columnsOf(y);
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value token = b.loadIndex(tokens, row);
-    if (type.getRank() == 2) {
-      b.eachVector(columns, [&](Value column, Value live) {
-        b.storeVector(b.loadVector(table, {token, column}, live), y, {row, column}, live);
-      });
-      return;
-    }
-    // A row of a packed table is scattered over its block: one element of every group of `depth`
-    // x 64.
-    int64_t depth = type.getDimSize(3);
-    Value block = b.div(token, kBlockColumns), lane = b.rem(token, kBlockColumns);
-    b.loop(columns, [&](Value column) {
-      Value element = b.loadF32(table, {block, b.div(column, depth), lane, b.rem(column, depth)});
-      b.storeF32(element, y, {row, column});
+    if (isQuantized(spec.element))
+      return gatherInt8Row(b, table, spec, token, y, row);
+    if (cast<MemRefType>(table.getType()).getRank() > 2)
+      return gatherPackedRow(b, table, token, y, row);
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      b.storeVector(b.loadVector(table, {token, column}, live), y, {row, column}, live);
     });
   });
 }

@@ -7,7 +7,8 @@
 
 namespace mica::cpu {
 
-/// 2^x for x <= 0, with a relative error below 5e-7: zero from -127 on, exactly 1 at 0.
+/// 2^x for x up to 1, with a relative error below 5.5e-7 from -126 on and exact at integers; an
+/// absolute one below 2^-126 between -127 and -126; zero from there on, -infinity included.
 mlir::Value emitExp2(KernelBuilder &b, mlir::Value x);
 
 /// Softmaxes over the positions seen so far, all numbers in units of log2 (Milakov and Gimelshein

@@ -8,6 +8,7 @@
 #include <numeric>
 
 using namespace mlir;
+using namespace mica;
 using namespace mica::cpu;
 
 namespace {
@@ -113,14 +114,37 @@ PackedPanel mica::cpu::panelOf(KernelBuilder &b, Value buffer, ValueRange leadin
   return {flatten(b, buffer), offsetOf(b, buffer, leading), columns, depth};
 }
 
+PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange leading,
+                                   const WeightSpec &weight) {
+  if (!isQuantized(weight.element))
+    return panelOf(b, buffer, leading);
+  QuantizedMatrix matrix(weight.element, weight.n, weight.k);
+  Value block = leading.back(), start = b.idx(0);
+  if (leading.size() == 2)
+    start = b.mul(leading[0], matrix.bytes);
+  PackedPanel panel{flatten(b, buffer), b.add(start, b.mul(block, matrix.blockBytes)),
+                    kBlockColumns, 4};
+  panel.quantized = weight.element;
+  panel.scales = b.add(b.add(start, matrix.scales), b.mul(block, kBlockColumns * 4));
+  panel.sums = b.add(b.add(start, matrix.sums), b.mul(block, kBlockColumns * 4));
+  return panel;
+}
+
 ProductTile mica::cpu::tileOver(KernelBuilder &b, Value x, int64_t k,
                                 SmallVector<PackedPanel> panels, Value firstColumn,
                                 int64_t vectors) {
+  if (Type quantized = panels.front().quantized) {
+    QuantizedMatrix matrix(quantized, kBlockColumns, k);
+    Value groups = b.idx(matrix.blockBytes / matrix.groupBytes);
+    return {x, k, groups, /*partial=*/false, std::move(panels), firstColumn, vectors};
+  }
   int64_t depth = panels.front().depth;
-  return {x, b.idx(k / depth), k % depth != 0, std::move(panels), firstColumn, vectors};
+  return {x, k, b.idx(k / depth), k % depth != 0, std::move(panels), firstColumn, vectors};
 }
 
 SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
+  if (panels.front().quantized)
+    return emitIntegerTile(b, *this);
   Step step(b, *this);
   auto addGroup = [&](Value group, bool isPartial, ValueRange sums) {
     SmallVector<SmallVector<Value>> values;
@@ -151,14 +175,18 @@ Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
   return arith::MaxSIOp::create(b, b.sub(b.idx(columns), column), b.idx(0));
 }
 
-void mica::cpu::eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams,
+void mica::cpu::eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams, Type element,
                             llvm::function_ref<void(Value, int64_t, int64_t)> body) {
-  // 16 accumulators leave half of the 32 registers for the weights and rows.
-  constexpr int64_t kAccumulators = 16, kBlockVectors = 4;
+  // Accumulators leave half of the registers for the weights and rows. Groups of int4 are summed in
+  // accumulators of their own.
+  constexpr int64_t kBlockVectors = 4;
+  int64_t accumulators = b.target.registers() / (isa<Int4Type>(element) ? 4 : 2);
   Value first = from;
   for (int64_t rows : {8, 4, 2, 1}) {
+    if (rows > 1 && rows * streams > accumulators)
+      continue;
     int64_t vectors =
-        std::min(kBlockVectors, std::max<int64_t>(1, kAccumulators / (rows * streams)));
+        std::min(kBlockVectors, std::max<int64_t>(1, accumulators / (rows * streams)));
     Value whole = b.mul(b.div(b.sub(to, first), rows), rows);
     Value last = b.add(first, whole);
     b.loop(first, last, rows, [&](Value row) { body(row, rows, vectors); });

@@ -32,8 +32,10 @@ def parse(name, text):
     return "<f4", shape, array.array("f", [math.nan] * count if after == "nan" else numbers(name, count))
 
 
-def write(path, name, text):
-    descr, shape, values = parse(name, text)
+def write(path, name, text, shape=None):
+    """Writes the numbers of `text`, those of integers in another `shape` than a row."""
+    descr, flat, values = parse(name, text)
+    shape = shape or flat
     if sys.byteorder == "big":
         values.byteswap()
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()

@@ -32,7 +32,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   // expected-note @+1 {{the cache is consumed here}}
   %q, %k1, %v1 = mica.qkv_append %x, %r, %k, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
       : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
-  // expected-error-re @+1 {{the cache is used after mica.qkv_append (line {{[0-9]+}}) consumed it}}
+  // expected-error-re @+1 {{the cache is used after mica.qkv_append ({{.*}}verify-fused.mlir:{{[0-9:]+}}) consumed it}}
   %keys = mica.kv_read %k[%layer] : !cache -> tensor<?x?x2x8xf32>
   return %x, %k1, %v1 : tensor<?x64xf32>, !cache, !cache
 }

@@ -23,7 +23,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   // expected-note @+1 {{the cache is consumed here}}
   %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
-  // expected-error-re @+1 {{the cache is used after mica.kv_append (line {{[0-9]+}}) consumed it}}
+  // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
   return %x, %c1 : tensor<?x16xf32>, !cache
 }
@@ -37,7 +37,7 @@ func.func private @append(%h: tensor<?x2x8xf32>, %c: !cache, %s: tensor<?xi32>, 
   %layer = arith.constant 0 : index
   // expected-note @+1 {{the cache is consumed here}}
   %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
-  // expected-error-re @+1 {{the cache is used after mica.kv_append (line {{[0-9]+}}) consumed it}}
+  // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   return %c : !cache
 }
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
@@ -59,7 +59,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   // expected-note @+1 {{the cache is consumed here}}
   %a:2 = call @layer(%x, %c) : (tensor<?x16xf32>, !cache) -> (tensor<?x16xf32>, !cache)
-  // expected-error-re @+1 {{the cache is used after func.call (line {{[0-9]+}}) consumed it}}
+  // expected-error-re @+1 {{the cache is used after func.call ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   %b:2 = call @layer(%a#0, %c) : (tensor<?x16xf32>, !cache) -> (tensor<?x16xf32>, !cache)
   return %b#0, %b#1 : tensor<?x16xf32>, !cache
 }
@@ -138,3 +138,37 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   return %x : tensor<?x16xf32>
 }
 mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// A step of the model has an end.
+mica.weight @table : tensor<16x16xf32>
+func.func private @even(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  %y = call @odd(%x) : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+func.func private @odd(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  // expected-error @+1 {{'func.call' op calls @even, which leads back to this call: a step of the model has no end; a model is layers that follow one another}}
+  %y = call @even(%x) : (tensor<?x16xf32>) -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+
+// -----
+
+// expected-error @+1 {{has a mica.model without a number of positions: give it an entry max_positions = N : i64 of at least 1}}
+module @below_nothing attributes {mica.model = {max_positions = -5 : i64}} {}
+
+// -----
+
+// expected-error @+1 {{has a mica.model without a number of positions}}
+module @a_text attributes {mica.model = {max_positions = "many"}} {}
+
+// -----
+
+// expected-error @+1 {{has a mica.model without a number of positions}}
+module @wide attributes {mica.model = {max_positions = 100000000000000000000000000 : i128}} {}

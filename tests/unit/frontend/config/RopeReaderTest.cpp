@@ -64,17 +64,19 @@ TEST(Rope, YarnAsTransformersHasIt) {
   EXPECT_EQ(yarn.betaSlow, 1);
   EXPECT_EQ(yarn.original, 128);
   EXPECT_EQ(yarn.highLimit, 7) << "D - 1";
+  EXPECT_TRUE(yarn.truncate);
   EXPECT_DOUBLE_EQ(yarn.attentionFactor, 0.1 * std::log(4.0) + 1);
 }
 
 TEST(Rope, YarnFactorsFromMscaleOrTheContexts) {
   RopeConfig rope = ropeOf(
       R"({"rope_parameters": {"rope_type": "yarn", "factor": null, "mscale": 2, "mscale_all_dim": 1,
-      "original_max_position_embeddings": 128, "beta_fast": 16, "beta_slow": 2, "truncate": true}})");
+      "original_max_position_embeddings": 128, "beta_fast": 16, "beta_slow": 2, "truncate": false}})");
   auto yarn = std::get<YarnScaling>(rope.scaling);
   EXPECT_EQ(yarn.factor, 4) << "512 / 128";
   EXPECT_EQ(yarn.betaFast, 16);
   EXPECT_EQ(yarn.betaSlow, 2);
+  EXPECT_FALSE(yarn.truncate);
   EXPECT_DOUBLE_EQ(yarn.attentionFactor, (0.2 * std::log(4.0) + 1) / (0.1 * std::log(4.0) + 1));
 }
 
@@ -117,8 +119,8 @@ TEST(Rope, RefusesNumbersThatCannotBe) {
   EXPECT_THAT(
       problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 2}})"),
       HasSubstr("below its beta_slow"));
-  EXPECT_THAT(problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "truncate": false}})"),
-              HasSubstr("only true is computed"));
+  EXPECT_THAT(problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "truncate": 1}})"),
+              HasSubstr("has \"rope_scaling.truncate\": 1, expected true or false"));
   EXPECT_THAT(
       problem(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}})"),
       HasSubstr("only 1 is computed"));

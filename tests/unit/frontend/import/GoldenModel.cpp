@@ -1,44 +1,12 @@
 #include "tests/unit/frontend/import/GoldenModel.h"
-
-#include "llvm/ADT/APFloat.h"
-#include "llvm/Support/Endian.h"
+#include "tools/mica-interpret/CheckpointWeights.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 using namespace mlir;
 
 namespace mica::test {
-
-static float narrow(const uint8_t *bytes, const llvm::fltSemantics &semantics) {
-  llvm::APFloat value(semantics, llvm::APInt(16, llvm::support::endian::read16le(bytes)));
-  bool losesInfo = false;
-  value.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-  return value.convertToFloat();
-}
-
-static float valueAt(const uint8_t *data, StoredType type, size_t index) {
-  if (type != StoredType::F32)
-    return narrow(data + 2 * index,
-                  type == StoredType::BF16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf());
-  float value;
-  std::memcpy(&value, data + 4 * index, 4);
-  return value;
-}
-
-interp::WeightProvider providerOf(const WeightFiles &weights, MLIRContext &context) {
-  return [&](llvm::StringRef name) -> llvm::Expected<interp::Tensor> {
-    const TensorInfo *info = weights.find(name);
-    if (!info)
-      return llvm::createStringError("no tensor " + name);
-    interp::Tensor tensor = interp::Tensor::zeros(Float32Type::get(&context), info->shape);
-    const uint8_t *data = weights.bytes(*info).data();
-    for (size_t i = 0; i < tensor.floats.size(); ++i)
-      tensor.floats[i] = valueAt(data, info->type, i);
-    return tensor;
-  };
-}
 
 static interp::Value indices(MLIRContext &context, llvm::ArrayRef<int64_t> values) {
   interp::Tensor tensor =
@@ -51,7 +19,8 @@ llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::Array
                                             size_t chunk, llvm::StringRef entry) {
   ModuleOp module = const_cast<OwningOpRef<ModuleOp> &>(model.module).get();
   MLIRContext &context = *module.getContext();
-  interp::Interpreter interpreter(module, providerOf(*model.weights, context));
+  interp::Interpreter interpreter(
+      module, [&](llvm::StringRef name) { return storedTensor(*model.weights, name, &context); });
   auto main = module.lookupSymbol<func::FuncOp>(entry);
   auto makeCache = [&](unsigned argument) {
     auto type = llvm::cast<KvCacheType>(main.getArgumentTypes()[argument]);

@@ -10,9 +10,6 @@
 
 namespace mica::test {
 
-/// The weights of a folder, as the interpreter wants them.
-interp::WeightProvider providerOf(const WeightFiles &weights, mlir::MLIRContext &context);
-
 /// Logits [tokens, vocabulary] of a prompt of one sequence, fed in chunks of `chunk` tokens with
 /// the cache between them. `entry` is the function that makes a step.
 llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::ArrayRef<int64_t> tokens,

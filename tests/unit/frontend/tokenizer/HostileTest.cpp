@@ -160,6 +160,17 @@ TEST(HostileTokenizer, DeepNestingIsAnError) {
   EXPECT_THAT(errorOf(folder), HasSubstr("nests deeper"));
 }
 
+TEST(HostileTokenizer, EndlessNormalizersAreAnError) {
+  std::string steps = R"({"type": "NFC"})";
+  for (int i = 0; i < 64; ++i)
+    steps += R"(, {"type": "NFC"})";
+  TemporaryFolder folder;
+  folder.write("tokenizer.json",
+               replaced(good, R"("normalizer": null)",
+                        R"("normalizer": {"type": "Sequence", "normalizers": [)" + steps + "]}"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("more than 64 normalizers are not supported"));
+}
+
 TEST(HostileTokenizer, InvalidUtf8IsAnError) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", replaced(good, R"("b": 1)", "\"\xC3\": 1"));

@@ -54,6 +54,20 @@ TEST_F(RopeFrequencies, YarnRampsBetweenLowAndHigh) {
   EXPECT_EQ(amplitude, 1.25f);
 }
 
+// The same without floor and ceil: low 5.376, high 13.4035.
+TEST_F(RopeFrequencies, YarnWithoutTruncation) {
+  auto scaling =
+      YarnScalingAttr::get(&context, f64(16), f64(32), f64(1), f64(1.25), 2048, 31, false);
+  expectNear(ropeFrequencies(64, 1e6, scaling, amplitude), {{0, 1.0},
+                                                            {5, 0.115478198},
+                                                            {6, 0.069524587},
+                                                            {8, 0.0219320463},
+                                                            {12, 0.00127317484},
+                                                            {13, 0.000400302148},
+                                                            {14, 0.000148210857},
+                                                            {31, 9.62454079e-08}});
+}
+
 // Llama 3.1: factor 8, low 1, high 4, context 8192, theta 5e5. Wavelengths above 8192 are divided
 // by 8, below 2048 kept.
 TEST_F(RopeFrequencies, Llama3InterpolatesBetweenWavelengths) {

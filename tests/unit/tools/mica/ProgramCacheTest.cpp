@@ -105,7 +105,7 @@ TEST_F(ProgramCacheTest, ASecondCallerWaitsForTheFirst) {
 }
 
 TEST_F(ProgramCacheTest, TheKeyDependsOnFilesAndOptions) {
-  auto key = [&](llvm::StringRef options) { return llvm::cantFail(cacheKey(folder, options)); };
+  auto key = [&](llvm::StringRef options) { return llvm::cantFail(cacheKey(folder, options, {})); };
   ASSERT_FALSE(bool(write(path("config.json"), 10)));
   std::string before = key("o");
   EXPECT_EQ(before.size(), 16u);
@@ -117,6 +117,29 @@ TEST_F(ProgramCacheTest, TheKeyDependsOnFilesAndOptions) {
   EXPECT_NE(key("o"), before);
   ASSERT_FALSE(bool(write(path("config.json"), 11)));
   EXPECT_NE(key("o"), before);
+}
+
+TEST_F(ProgramCacheTest, TheKeyDependsOnCompilerAndLauncher) {
+  ASSERT_FALSE(bool(write(path("config.json"), 10)));
+  llvm::SmallString<128> tools;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("mica-tools", tools));
+  llvm::scope_exit cleanup([&] { llvm::sys::fs::remove_directories(tools); });
+  std::string compiler = (tools + "/mica").str(), launcher = (tools + "/launcher").str();
+  ASSERT_FALSE(bool(write(compiler, 10)));
+  ASSERT_FALSE(bool(write(launcher, 10)));
+  auto key = [&] { return llvm::cantFail(cacheKey(folder, "o", {compiler, launcher})); };
+  std::string before = key();
+  EXPECT_EQ(key(), before);
+  ASSERT_FALSE(bool(write(launcher, 11)));
+  std::string otherLauncher = key();
+  EXPECT_NE(otherLauncher, before);
+  ASSERT_FALSE(bool(write(compiler, 11)));
+  EXPECT_NE(key(), otherLauncher);
+  // A tool that is not there is an error that names it.
+  llvm::sys::fs::remove(launcher);
+  auto none = cacheKey(folder, "o", {compiler, launcher});
+  ASSERT_FALSE(bool(none));
+  EXPECT_THAT(llvm::toString(none.takeError()), testing::HasSubstr(launcher));
 }
 
 } // namespace

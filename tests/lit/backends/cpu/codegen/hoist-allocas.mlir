@@ -29,3 +29,10 @@ func.func @no_heap() {
   %buffer = memref.alloc() : memref<64xf32>
   return
 }
+
+// -----
+
+memref.alloca_scope {
+  // expected-error @+1 {{stands in no function}}
+  %buffer = memref.alloca() : memref<64xf32>
+}

@@ -46,7 +46,7 @@ func.func @main(%n: index, %x: tensor<?xf32>) -> tensor<?xf32> {
 // -----
 
 func.func @main(%x: memref<?x64xf32, strided<[1, ?]>>, %w: memref<1x64x64x1xf32>, %y: memref<?x64xf32>) {
-  // expected-error @+1 {{whose rows are not contiguous in memory}}
+  // expected-error @+1 {{works on 'memref<?x64xf32, strided<[1, ?]>>', whose rows are not contiguous in memory}}
   exec.matmul k(64) n(64) ins(%x, %w : memref<?x64xf32, strided<[1, ?]>>, memref<1x64x64x1xf32>) outs(%y : memref<?x64xf32>)
   return
 }
@@ -54,7 +54,7 @@ func.func @main(%x: memref<?x64xf32, strided<[1, ?]>>, %w: memref<1x64x64x1xf32>
 // -----
 
 func.func @main(%x: memref<?x64xf32>, %w: memref<1x64x64x1xf32, strided<[8192, 64, 1, 1]>>, %y: memref<?x64xf32>) {
-  // expected-error @+1 {{reads a weight that is not contiguous in memory}}
+  // expected-error @+1 {{reads a weight that is not contiguous in memory: 'memref<1x64x64x1xf32, strided<[8192, 64, 1, 1]>>'}}
   exec.matmul k(64) n(64) ins(%x, %w : memref<?x64xf32>, memref<1x64x64x1xf32, strided<[8192, 64, 1, 1]>>) outs(%y : memref<?x64xf32>)
   return
 }

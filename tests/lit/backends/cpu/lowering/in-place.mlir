@@ -1,16 +1,30 @@
 // RUN: mica-opt %s --mica-verify-in-place --split-input-file --verify-diagnostics
 
-// What the proof accepts: kernels, views and calls.
+// What the proof accepts: kernels, views, calls, loops and branches.
 !cache = memref<2x?x2x?x1024xf32>
-func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) { return }
+func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) {
+  %view = memref.subview %cache[0, 0, 0, 0, 0] [2, 1, 2, 1, 1024] [1, 1, 1, 1, 1] : !cache to memref<2x1x2x1x1024xf32, strided<[?, ?, ?, 1024, 1]>>
+  return
+}
 func.func private @layer(%x: memref<?x16xf32>, %cache: !cache) {
   %one = arith.constant 1 : index
   exec.launch @append tasks(%one) ins(%x : memref<?x16xf32>) outs(%cache : !cache)
   return
 }
-func.func @in_place(%x: memref<?x16xf32>, %cache: !cache) -> !cache {
-  call @layer(%x, %cache) : (memref<?x16xf32>, !cache) -> ()
-  return %cache : !cache
+func.func @in_place(%x: memref<?x16xf32>, %n: index, %b: i1, %keys: !cache, %values: !cache) -> (!cache, !cache) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %turned = scf.for %i = %zero to %n step %one iter_args(%k = %keys) -> !cache {
+    func.call @layer(%x, %k) : (memref<?x16xf32>, !cache) -> ()
+    scf.yield %k : !cache
+  }
+  %chosen = scf.if %b -> !cache {
+    scf.yield %turned : !cache
+  } else {
+    scf.yield %values : !cache
+  }
+  call @layer(%x, %chosen) : (memref<?x16xf32>, !cache) -> ()
+  return %keys, %values : !cache, !cache
 }
 
 // -----
@@ -22,13 +36,14 @@ func.func private @layer(%x: memref<?x16xf32>, %cache: !cache, %other: !cache) {
   %one = arith.constant 1 : index
   %view = memref.cast %cache : !cache to memref<?x?x?x?x?xf32>
   %target = memref.cast %other : !cache to memref<?x?x?x?x?xf32>
-  // expected-error @+1 {{a key/value cache would be copied here; every append must happen in place}}
+  // expected-error @+1 {{a key/value cache would be copied here; every append must happen in place: use only the value that the append returns}}
   memref.copy %view, %target : memref<?x?x?x?x?xf32> to memref<?x?x?x?x?xf32>
   return
 }
 func.func @planted(%x: memref<?x16xf32>, %cache: !cache, %n: index) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
+  // expected-error @+1 {{a key/value cache would be copied here}}
   %other = memref.alloca(%n, %n) : !cache
   scf.for %i = %zero to %n step %one {
     func.call @layer(%x, %cache, %other) : (memref<?x16xf32>, !cache, !cache) -> ()
@@ -56,7 +71,45 @@ func.func @used_after(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache
 
 !cache = memref<2x?x2x?x1024xf32>
 func.func @returns_another(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache {
+  // expected-error @+1 {{a key/value cache would be copied here}}
   %other = memref.alloca(%n, %n) : !cache
-  // expected-error @+1 {{returns a cache that is not the one it received}}
   return %other : !cache
+}
+
+// -----
+
+// Caches of one type that change places: a program would keep them where they are.
+!cache = memref<2x?x2x?x1024xf32>
+func.func @swaps(%x: memref<?x16xf32>, %first: !cache, %second: !cache) -> (!cache, !cache) {
+  // expected-error @+1 {{returns a cache that is not the one it received in this place: every append must happen in place}}
+  return %second, %first : !cache, !cache
+}
+
+// -----
+
+// A kernel that fills memory of a cache's shape, here on the stack, copies as well.
+!cache = memref<2x?x2x?x1024xf32>
+func.func private @fill(%begin: index, %end: index, %from: !cache, %to: memref<2x?x2x?x1024xf32, strided<[16384, 8192, 2048, 1024, 1]>>) { return }
+func.func @filled(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache {
+  %one = arith.constant 1 : index
+  // expected-error @+1 {{a key/value cache would be copied here}}
+  %copy = memref.alloca(%n, %n) : memref<2x?x2x?x1024xf32, strided<[16384, 8192, 2048, 1024, 1]>>
+  // expected-note @+1 {{for this append (fill)}}
+  exec.launch @fill tasks(%one) ins(%cache : !cache) outs(%copy : memref<2x?x2x?x1024xf32, strided<[16384, 8192, 2048, 1024, 1]>>)
+  return %cache : !cache
+}
+
+// -----
+
+// A copy inside of a kernel.
+!cache = memref<2x?x2x?x1024xf32>
+func.func private @kernel(%begin: index, %end: index, %from: !cache, %to: !cache) {
+  // expected-error @+1 {{a key/value cache would be copied here}}
+  memref.copy %from, %to : !cache to !cache
+  return
+}
+func.func @copies_in_a_kernel(%x: memref<?x16xf32>, %a: !cache, %b: !cache) -> (!cache, !cache) {
+  %one = arith.constant 1 : index
+  exec.launch @kernel tasks(%one) ins(%a : !cache) outs(%b : !cache)
+  return %a, %b : !cache, !cache
 }

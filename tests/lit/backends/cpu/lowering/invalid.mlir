@@ -150,3 +150,34 @@ func.func private @weight_in_a_layer() -> tensor<32xf32> {
   %w = mica.get_weight @w : tensor<32xf32>
   return %w : tensor<32xf32>
 }
+
+// -----
+
+// A read that is needed by something else than attention, even in a function that nothing calls.
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+func.func private @leak(%c: !keys, %l: index) -> tensor<?x?x2x8xf32> {
+  // expected-error @+1 {{'mica.kv_read' op is used by something else than mica.attention, and a copy of a cache is never made: leave keys and values to attention}}
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  return %k : tensor<?x?x2x8xf32>
+}
+
+// -----
+
+mica.weight @w : tensor<32xf32>
+func.func @weight_without_place(%t: tensor<?xi32>) -> tensor<?x32xf32> {
+  // expected-error @+2 {{fetches @w, which has no place in the program yet}}
+  // expected-error @+1 {{failed to legalize operation 'mica.get_weight'}}
+  %w = mica.get_weight @w : tensor<32xf32>
+  %n = arith.constant 1 : index
+  %y = tensor.empty(%n) : tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.int8>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{gathers from a quantised table without a packed layout}}
+  // expected-error @+1 {{failed to legalize operation 'mica.embedding'}}
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<96x64x!mica.int8> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}

@@ -3,6 +3,7 @@
 #include "backends/cpu/codegen/NativeCode.h"
 
 #include "llvm/AsmParser/Parser.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include "gmock/gmock.h"
@@ -45,6 +46,19 @@ TEST(NativeCode, RefusesWhatIsNoObject) {
 TEST(NativeCode, LinksAgainAfterAFailure) {
   consumeError(linkSharedObject("no object").takeError());
   EXPECT_GT(shared("define void @mica_forward() { ret void }").size(), 0u);
+}
+
+TEST(NativeCode, LinkingNeedsNoFiles) {
+  ::setenv("TMPDIR", "/nowhere", 1);
+  EXPECT_GT(shared("define void @mica_forward() { ret void }").size(), 0u);
+  consumeError(linkSharedObject("no object").takeError());
+  ::unsetenv("TMPDIR");
+}
+
+TEST(NativeCode, LinksWhatIsLargerThanAPipe) {
+  std::string code = "@table = global [400000 x i8] c\"" + std::string(400000, 'x') +
+                     "\"\ndefine void @mica_forward() { ret void }";
+  EXPECT_GT(shared(code).size(), 400000u);
 }
 
 } // namespace

@@ -1,16 +1,8 @@
 //===- PackWeightsTest.cpp - whole weights against a naive packer ---------===//
 
-#include "backends/cpu/pack/PackWeights.h"
-#include "backends/cpu/pack/PackPlan.h"
-
-#include "mlir/Parser/Parser.h"
-#include "llvm/ADT/StringMap.h"
+#include "tests/unit/backends/cpu/pack/PackFixture.h"
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
-
-#include <cstring>
-#include <random>
 
 using namespace mica;
 using namespace mica::cpu;
@@ -18,96 +10,6 @@ using namespace mlir;
 using testing::HasSubstr;
 
 namespace {
-
-/// Tensors in memory, one byte off their alignment.
-class MemorySource final : public WeightSource {
-public:
-  /// Values are k / 8 for random k in [-128, 128): exact in every type.
-  void add(llvm::StringRef name, WeightType type, llvm::ArrayRef<int64_t> shape) {
-    Entry &entry = entries[name];
-    entry.shape.assign(shape.begin(), shape.end());
-    entry.type = type;
-    int64_t count = 1;
-    for (int64_t extent : shape)
-      count *= extent;
-    entry.bytes.resize(1 + count * sizeOf(type));
-    for (int64_t i = 0; i < count; ++i) {
-      float value = float(int(random() % 256) - 128) / 8;
-      entry.values.push_back(value);
-      set(entry, i, value);
-    }
-  }
-  void poison(llvm::StringRef name, int64_t index) { set(entries[name], index, NAN); }
-  llvm::Expected<SourceTensor> find(llvm::StringRef name) const override {
-    auto entry = entries.find(name);
-    if (entry == entries.end())
-      return llvm::createStringError("no tensor \"" + name + "\"");
-    const Entry &found = entry->second;
-    return SourceTensor{found.type, found.shape, llvm::ArrayRef(found.bytes).drop_front()};
-  }
-  void release(llvm::StringRef name) const override { released.push_back(name.str()); }
-  const std::vector<float> &values(llvm::StringRef name) const {
-    return entries.find(name)->second.values;
-  }
-
-  mutable std::vector<std::string> released;
-
-private:
-  struct Entry {
-    WeightType type;
-    llvm::SmallVector<int64_t, 4> shape;
-    std::vector<uint8_t> bytes;
-    std::vector<float> values;
-  };
-  static void set(Entry &entry, int64_t index, float value) {
-    uint8_t *at = entry.bytes.data() + 1 + index * sizeOf(entry.type);
-    if (entry.type == WeightType::F16) {
-      _Float16 half = value;
-      std::memcpy(at, &half, 2);
-    } else {
-      uint32_t bits = std::bit_cast<uint32_t>(value);
-      std::memcpy(at, reinterpret_cast<uint8_t *>(&bits) + (entry.type == WeightType::BF16 ? 2 : 0),
-                  sizeOf(entry.type));
-    }
-  }
-
-  std::mt19937 random{7};
-  llvm::StringMap<Entry> entries;
-};
-
-class PackTest : public testing::Test {
-protected:
-  PackTest() { context.loadDialect<MicaDialect>(); }
-
-  OwningOpRef<ModuleOp> parse(llvm::StringRef text) {
-    return parseSourceString<ModuleOp>(text, &context);
-  }
-
-  llvm::Expected<std::vector<uint8_t>> pack(llvm::StringRef text, unsigned threads = 2) {
-    OwningOpRef<ModuleOp> module = parse(text);
-    if (!module)
-      return llvm::createStringError("the text is no module");
-    std::vector<uint8_t> bytes;
-    auto sink = [&](llvm::ArrayRef<uint8_t> piece) {
-      bytes.insert(bytes.end(), piece.begin(), piece.end());
-      return llvm::Error::success();
-    };
-    uint64_t done = 0, all = 0;
-    auto progress = [&](uint64_t d, uint64_t a) { done = d, all = a; };
-    if (llvm::Error error = packWeights(*module, source, {sink, progress, threads}))
-      return error;
-    EXPECT_EQ(done, bytes.size());
-    EXPECT_EQ(all, packedBytes(*module));
-    return bytes;
-  }
-  std::string errorOf(llvm::StringRef text) {
-    llvm::Expected<std::vector<uint8_t>> bytes = pack(text);
-    return bytes ? "" : llvm::toString(bytes.takeError());
-  }
-
-  MLIRContext context;
-  MemorySource source;
-};
 
 float elementAt(const std::vector<uint8_t> &bytes, int64_t index, bool bf16) {
   uint32_t bits = 0;
@@ -276,7 +178,7 @@ TEST_F(PackTest, RefusesSourcesThatDoNotFit) {
   EXPECT_THAT(errorOf(R"(mica.weight @w from ["a"] stack at 0 : tensor<1x72x20xf32>)"),
               HasSubstr("but \"a\" has 70"));
   EXPECT_THAT(errorOf("mica.weight @a at 0 : tensor<70x20xf16>"),
-              HasSubstr("programs hold f32 and bf16"));
+              HasSubstr("programs hold f32, bf16 and integers"));
 }
 
 TEST_F(PackTest, RefusesPlacesThatOverlapOrLie) {

@@ -123,6 +123,29 @@ TEST_F(ProgramWriterTest, FullDiskIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(folder.entries(), 0u);
 }
 
+TEST_F(ProgramWriterTest, AFileCutWithinTheLauncherDoesNotStart) {
+  writeTestProgram(path);
+  std::string bytes = contents(path), launcher = contents("/proc/self/exe");
+  // Any program starts that has its launcher; what follows is checked by the launcher itself.
+  size_t header = bytes.find("MICAPROG", launcher.size());
+  ASSERT_NE(header, std::string::npos);
+  for (size_t size : {size_t(5000), launcher.size() / 2, launcher.size() - 1, header + 100}) {
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
+    int status = inChild([&] {
+      execl(path.c_str(), path.c_str(), "--gtest_list_tests", nullptr);
+      return errno == EIO ? 3 : 4;
+    });
+    EXPECT_EQ(status, 3) << size << " bytes";
+  }
+  std::ofstream(path, std::ios::binary) << bytes;
+  int status = inChild([&] {
+    std::freopen("/dev/null", "w", stdout);
+    execl(path.c_str(), path.c_str(), "--gtest_list_tests", nullptr);
+    return 4;
+  });
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(ProgramWriterTest, SignalsRemoveTheTemporary) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     int status = inChild([&] {
@@ -135,6 +158,26 @@ TEST_F(ProgramWriterTest, SignalsRemoveTheTemporary) {
     EXPECT_EQ(status, 1000 + signal);
     EXPECT_EQ(folder.entries(), 0u);
   }
+}
+
+TEST_F(ProgramWriterTest, AnEarlierHandlerRunsAfterTheRemoval) {
+  // As LLVM's handlers, which remove its own temporary files. In a process of its own, where the
+  // handler comes first.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  static std::string watched;
+  watched = folder.file("");
+  auto leave = [](int) {
+    bool removed = std::filesystem::is_empty(watched);
+    std::filesystem::remove_all(watched);
+    _exit(removed ? 7 : 8);
+  };
+  auto interrupted = [&] {
+    std::signal(SIGTERM, leave);
+    auto writer = ProgramWriter::create(path, "/proc/self/exe");
+    if (writer && folder.entries() == 1)
+      raise(SIGTERM);
+  };
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(7), "");
 }
 
 TEST_F(ProgramWriterTest, IgnoredSignalsStayIgnored) {

@@ -12,7 +12,8 @@ inline constexpr int64_t fakeVocab = 32, fakeMaxSeq = 20;
 inline constexpr int32_t fakePoison = 31, fakeEos = 2, fakeBos = 1;
 
 /// The manifest of the fake model. `features`, such as "\"avx2\"", is what it demands of a CPU.
-std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeVocab);
+std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeVocab,
+                         int64_t maxSeq = fakeMaxSeq);
 
 /// Writes the program to `path`; aborts the test process on failure.
 void writeFakeProgram(const std::string &path, const std::string &launcher,

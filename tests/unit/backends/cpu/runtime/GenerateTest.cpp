@@ -172,6 +172,113 @@ TEST_F(GenerateTest, ListenerHearsEveryFedPositionsLogits) {
                           std::pair(0, t[0]), std::pair(0, t[1]), std::pair(0, t[2])));
 }
 
+/// A text that goes on as it began.
+void repeat(GenerateOptions &options, const Tokens &period) {
+  options.script = period;
+  options.lookup = 8;
+}
+
+TEST_F(GenerateTest, LookupVerifiesDraftsInOneCall) {
+  repeat(options, {3, 4, 5});
+  options.maxTokens = 12;
+  auto result = run({{3, 4, 5, 3, 4, 5}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].tokens, (Tokens{3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4, 5}));
+  EXPECT_EQ(result->decodeTokens, 11);
+  EXPECT_GT(result->accepted, 4);
+  EXPECT_EQ(result->accepted, result->drafted);
+  EXPECT_EQ(result->decodeCalls + result->accepted, 11);
+  EXPECT_EQ(static_cast<int64_t>(trace.size()), 1 + result->decodeCalls);
+  // The newest token and the first draft.
+  EXPECT_THAT(trace[1].rows, ElementsAre(Row{3, 0, 6}, Row{4, 0, 7}));
+  EXPECT_THAT(trace[1].outputs, ElementsAre(0, 1));
+}
+
+TEST_F(GenerateTest, LookupTakesBackWhatWasWrong) {
+  repeat(options, {4, 9, 9, 9});
+  options.maxTokens = 4;
+  auto result = run({{3, 4, 5, 3}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].tokens, (Tokens{4, 9, 9, 9}));
+  // 5 was drafted behind 4, and 9 came in its place.
+  EXPECT_THAT(trace[1].rows, ElementsAre(Row{4, 0, 4}, Row{5, 0, 5}));
+  EXPECT_EQ(trace[2].rows[0], (Row{9, 0, 5}));
+  EXPECT_LT(result->accepted, result->drafted);
+}
+
+TEST_F(GenerateTest, LookupChangesNoToken) {
+  for (double temperature : {0.0, 3.0})
+    for (int32_t start = 0; start < 20; ++start) {
+      options.sampling = {};
+      options.sampling.temperature = temperature;
+      options.sampling.topP = 1;
+      options.sampling.seed = static_cast<uint64_t>(start);
+      options.maxTokens = 17;
+      options.lookup = 0;
+      Tokens prompt{start, start, start};
+      auto plain = run({prompt});
+      options.lookup = 5;
+      auto drafted = run({prompt});
+      // Where the poisonous token is drawn, both notice.
+      ASSERT_EQ(bool(drafted), bool(plain)) << "start " << start;
+      if (!plain)
+        continue;
+      EXPECT_EQ(drafted->sequences[0].tokens, plain->sequences[0].tokens) << "start " << start;
+      EXPECT_EQ(drafted->decodeTokens, plain->decodeTokens);
+    }
+}
+
+TEST_F(GenerateTest, LookupInABatchSharesTheRows) {
+  repeat(options, {3, 4, 5});
+  options.maxTokens = 12;
+  auto result = run({{3, 4, 5, 3, 4, 5}, {3, 4, 5}});
+  ASSERT_TRUE(result) << result.error().message;
+  for (const Generated &generated : result->sequences)
+    EXPECT_EQ(generated.tokens, (Tokens{3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4, 5}));
+  for (size_t call = 1; call < trace.size(); ++call)
+    EXPECT_LE(trace[call].rows.size(), 6u) << "the program computes six rows alike";
+  EXPECT_GT(result->accepted, 0);
+}
+
+TEST_F(GenerateTest, LookupStopsAtTheEndOfTheContext) {
+  repeat(options, {1});
+  options.maxTokens = 100;
+  auto result = run({Tokens(8, 1)});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].tokens, Tokens(13, 1));
+  EXPECT_EQ(result->sequences[0].finish, Finish::ContextFull);
+  EXPECT_GT(result->accepted, 3);
+}
+
+TEST_F(GenerateTest, LookupStopsAtTheEndToken) {
+  repeat(options, {1, 1, 1, fakeEos, 1});
+  options.ignoreEos = false;
+  options.maxTokens = 10;
+  auto result = run({{1, 1, 1, fakeEos, 1, 1, 1, fakeEos}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].tokens, (Tokens{1, 1, 1, fakeEos}));
+  EXPECT_EQ(result->sequences[0].finish, Finish::EndToken);
+}
+
+TEST_F(GenerateTest, LookupHandsOverTheLogitsOfWhatStays) {
+  struct Recorder : GenerateListener {
+    std::vector<int32_t> tops;
+    Status logits(int64_t, std::span<const float> row) override {
+      tops.push_back(*argmax(row));
+      return {};
+    }
+  } plain, drafted;
+  repeat(options, {3, 4, 9});
+  options.maxTokens = 12;
+  options.allLogits = true;
+  auto withDrafts = generate(*model, {{3, 4, 5, 3, 4}}, options, drafted);
+  options.lookup = 0;
+  auto without = generate(*model, {{3, 4, 5, 3, 4}}, options, plain);
+  ASSERT_TRUE(withDrafts && without);
+  EXPECT_EQ(drafted.tops, plain.tops);
+  EXPECT_LT(withDrafts->decodeCalls, without->decodeCalls);
+}
+
 TEST_F(GenerateTest, NoTokensWantedStillReadsThePrompt) {
   options.maxTokens = 0;
   auto result = run({{1, 2}});

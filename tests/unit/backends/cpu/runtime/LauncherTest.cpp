@@ -128,6 +128,37 @@ TEST_F(LauncherTest, SeedMakesSamplingRepeatable) {
   EXPECT_NE(run(options + "7").out, run(options + "8").out);
 }
 
+TEST_F(LauncherTest, LookupIsCountedAndChangesNothing) {
+  std::string options = "--tokens 3,3,3 -n 15 --temperature 0 --ignore-eos --json";
+  auto plain = nlohmann::json::parse(run(options).out);
+  Outcome outcome = run(options + " --lookup 5 -v");
+  auto drafted = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(drafted["sequences"], plain["sequences"]);
+  EXPECT_FALSE(plain.contains("lookup"));
+  EXPECT_EQ(int64_t(drafted["lookup"]["accepted"]) + int64_t(drafted["lookup"]["calls"]), 14);
+  EXPECT_THAT(outcome.err, HasSubstr("drafted tokens were right"));
+}
+
+TEST_F(LauncherTest, BenchOfATextThatRepeatsItself) {
+  writeFakeProgram(program, MICA_LAUNCHER, fakeManifest("", fakeVocab, 200));
+  Outcome outcome = run("bench --prompt 0 --gen 100 --lookup 5 --repeat 2 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto results = nlohmann::json::parse(outcome.out)["results"];
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[1]["test"], "tg100@l5");
+  const auto &lookup = results[1]["lookup"];
+  EXPECT_GT(lookup["accepted"], 50);
+  EXPECT_EQ(int64_t(lookup["accepted"]) + int64_t(lookup["calls"]), 100);
+}
+
+TEST_F(LauncherTest, LookupNeedsToKnowWhichRowsAreAlike) {
+  std::string manifest = fakeManifest();
+  manifest.replace(manifest.find("\"few_rows\": 6,"), 14, "");
+  writeFakeProgram(program, MICA_LAUNCHER, manifest);
+  EXPECT_EQ(run("--tokens 1 -n 2").status, 0);
+  expectError(run("--tokens 1 -n 2 --lookup 3"), "leave out --lookup");
+}
+
 TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--no-such-option", "--no-such-option");
   expectUsageError("surplus", "surplus");
@@ -149,7 +180,9 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--threads 0", "--threads");
   expectUsageError("--prefill-chunk 0", "--prefill-chunk");
   expectUsageError("--seed x", "--seed");
+  expectUsageError("--lookup -1", "--lookup");
   expectUsageError("bench --repeat 0", "--repeat");
+  expectUsageError("feed --prefill-chunk 0", "--prefill-chunk");
   expectUsageError("info --no", "--no");
 }
 
@@ -219,6 +252,51 @@ TEST_F(LauncherTest, BenchDefaultsFitTheContext) {
   EXPECT_THAT(outcome.out, HasSubstr("tg20"));
 }
 
+/// The likeliest id of each row of logits.
+std::vector<int32_t> topsOf(const std::string &rows) {
+  std::vector<int32_t> tops;
+  for (size_t at = 0; at + fakeVocab * sizeof(float) <= rows.size();
+       at += fakeVocab * sizeof(float))
+    tops.push_back(
+        *rt::argmax(std::span(reinterpret_cast<const float *>(rows.data() + at), fakeVocab)));
+  return tops;
+}
+
+TEST_F(LauncherTest, FeedAnswersWithTheWantedRows) {
+  // Three ids, the last two wanted; one more; back to one position, two others.
+  Outcome outcome = shell("printf '0 1 1 5 3\n3 0 4\n1 0 9 9' | " + program + " feed");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.size(), 5 * fakeVocab * sizeof(float));
+  EXPECT_THAT(topsOf(outcome.out),
+              ElementsAre(fakeNext({1, 5}), fakeNext({1, 5, 3}), fakeNext({1, 5, 3, 4}),
+                          fakeNext({1, 9}), fakeNext({1, 9, 9})));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(LauncherTest, FeedComputesInChunks) {
+  std::string line = "printf '0 0 1 5 3 9 2\n' | " + program + " feed --prefill-chunk ";
+  std::string whole = shell(line + "512").out;
+  EXPECT_EQ(topsOf(whole).size(), 5u);
+  for (const char *chunk : {"1", "2", "4"})
+    EXPECT_EQ(shell(line + chunk).out, whole);
+}
+
+TEST_F(LauncherTest, FeedRefusesWhatItCannotFeed) {
+  auto feed = [&](const std::string &lines) {
+    return shell("printf '" + lines + "' | " + program + " feed");
+  };
+  expectError(feed("0 0\n"), "fewer than three words");
+  expectError(feed("\n"), "fewer than three words");
+  expectError(feed("0 0 x\n"), "'x' is no number that can be fed");
+  expectError(feed("0 0 -1\n"), "'-1' is no number that can be fed");
+  expectError(feed("0 0 32\n"), "token 32 is not in the vocabulary");
+  expectError(feed("1 0 3\n"), "cannot go back to 1 positions of 0");
+  expectError(shell("printf '0 0 1\n' | " + program + " feed >/dev/full"),
+              "cannot write to the standard output");
+  expectError(shell(program + " feed < /"), "cannot read the standard input");
+  EXPECT_EQ(feed("").status, 0) << "no question, no answer";
+}
+
 TEST_F(LauncherTest, InfoDescribes) {
   Outcome outcome = run("info --json --check");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -274,6 +352,9 @@ TEST_F(LauncherTest, RefusesUnderAnOlderCpu) {
     GTEST_SKIP() << reason;
   writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("sse4.2", "avx2", "fma")"));
   expectError(shell("qemu-x86_64 -cpu Nehalem " + program + " --tokens 1"), "lacks avx2, fma;");
+  // What only comes with avx or avx2 goes without saying.
+  writeFakeProgram(program, MICA_LAUNCHER, fakeManifest(R"("avx512f", "avx", "avx2", "bmi2")"));
+  expectError(shell("qemu-x86_64 -cpu Nehalem " + program + " --tokens 1"), "lacks avx, bmi2;");
 }
 
 TEST_F(LauncherTest, RunsOnAnOlderCpu) {

@@ -36,6 +36,8 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->scratchBytesPerRow, 256u);
   EXPECT_EQ(m->scratchBytesFixed, 1024u);
   EXPECT_EQ(m->weightBytes, 64u);
+  EXPECT_EQ(m->parameters, 16u);
+  EXPECT_EQ(m->fewRows, 6);
   EXPECT_EQ(m->bos, 1);
   EXPECT_THAT(m->eos, ElementsAre(2));
   EXPECT_EQ(m->generation.topK, 7);
@@ -45,7 +47,8 @@ TEST(Manifest, ReadsEverything) {
 
 TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
   EXPECT_EQ(errorAfter([](json &m) {
-              for (const char *key : {"bos", "eos", "generation", "cost", "weight_bytes", "config"})
+              for (const char *key : {"bos", "eos", "generation", "cost", "weight_bytes", "config",
+                                      "parameters", "few_rows"})
                 m.erase(key);
             }),
             "no error");
@@ -72,6 +75,9 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(errorAfter([](json &m) { m["name"] = 7; }), HasSubstr("'name' is not a string"));
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"] = 7; }),
               HasSubstr("'scratch' is not an object"));
+  EXPECT_THAT(errorAfter([](json &m) { m["few_rows"] = 0; }),
+              HasSubstr("'few_rows' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["parameters"] = -1; }), HasSubstr("'parameters'"));
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"]["bytes_per_row"] = -1; }),
               HasSubstr("'bytes_per_row'"));
   EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["element"] = "f64"; }),

@@ -19,63 +19,104 @@ float fromBf16(uint16_t value) { return std::bit_cast<float>(uint32_t(value) << 
 
 int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-/// Where element (k, n) of a [K, N] matrix stands in the packed form.
-int64_t packedIndex(MatmulFormat format, int64_t k, int64_t n, int64_t depth) {
-  if (format != MatmulFormat::Bf16)
-    return (n / 64 * roundUp(depth, 16) + k) * 64 + n % 64;
-  return ((n / 64 * (roundUp(depth, 32) / 2) + k / 2) * 64 + n % 64) * 2 + k % 2;
+/// How the operands of a format are stored.
+struct Storage {
+  size_t element, weight, result; ///< bytes
+  int64_t depth, unit;            ///< values of K beside each other; padding of K
+};
+
+Storage storageOf(MatmulFormat format) {
+  switch (format) {
+  case MatmulFormat::F32:
+    return {4, 4, 4, 1, 16};
+  case MatmulFormat::Bf16:
+    return {2, 2, 4, 2, 32};
+  case MatmulFormat::U8S8:
+    return {1, 1, 4, 4, 64};
+  }
+  return {};
 }
 
-/// Operands with guard values between the rows, and what the product must be.
+/// Operands with guard values between the rows, and what the product must be. All numbers are held
+/// in f32; products of integers are exact there.
 struct Problem {
-  explicit Problem(const MatmulShape &shape) : shape(shape) {
+  explicit Problem(const MatmulShape &shape) : shape(shape), storage(storageOf(shape.format)) {
     std::mt19937 random(static_cast<unsigned>(shape.m * 7919 + shape.n * 31 + shape.k));
     std::uniform_real_distribution<float> uniform(-1, 1);
-    bool rounded = shape.format != MatmulFormat::F32;
-    auto value = [&] { return rounded ? fromBf16(toBf16(uniform(random))) : uniform(random); };
-    a.assign(static_cast<size_t>(shape.m * shape.lda), std::nanf(""));
+    bool integers = shape.format == MatmulFormat::U8S8;
+    auto value = [&](float low, float high) {
+      float real = uniform(random);
+      if (integers)
+        return std::round((low + high) / 2 + real * (high - low) / 2);
+      return shape.format == MatmulFormat::Bf16 ? fromBf16(toBf16(real)) : real;
+    };
+    a.assign(static_cast<size_t>(shape.m * shape.lda), integers ? 77 : std::nanf(""));
     for (int64_t i = 0; i < shape.m; ++i)
       for (int64_t j = 0; j < shape.k; ++j)
-        a[i * shape.lda + j] = value();
-    w.assign(static_cast<size_t>(roundUp(shape.n, 64) * roundUp(shape.k, 32)), 0);
+        a[i * shape.lda + j] = value(0, 255);
+    w.assign(static_cast<size_t>(roundUp(shape.n, 64) * roundUp(shape.k, storage.unit)), 0);
     for (int64_t j = 0; j < shape.k; ++j)
       for (int64_t n = 0; n < shape.n; ++n)
-        w[packedIndex(shape.format, j, n, shape.k)] = value();
+        w[packedIndex(j, n)] = value(-127, 127);
     c.resize(static_cast<size_t>(shape.m * shape.ldc));
     for (float &element : c)
-      element = uniform(random);
-    for (float element : a)
-      a16.push_back(toBf16(element));
-    for (float element : w)
-      w16.push_back(toBf16(element));
+      element = value(-1000, 1000);
+  }
+
+  /// Where element (k, n) of the matrix [K, N] stands in the packed form.
+  int64_t packedIndex(int64_t k, int64_t n) const {
+    int64_t groups = roundUp(shape.k, storage.unit) / storage.depth;
+    return ((n / 64 * groups + k / storage.depth) * 64 + n % 64) * storage.depth +
+           k % storage.depth;
   }
 
   double expected(int64_t i, int64_t n) const {
     double sum = shape.accumulate ? c[i * shape.ldc + n] : 0;
     for (int64_t j = 0; j < shape.k; ++j)
-      sum += double(a[i * shape.lda + j]) * double(w[packedIndex(shape.format, j, n, shape.k)]);
+      sum += double(a[i * shape.lda + j]) * double(w[packedIndex(j, n)]);
     return sum;
   }
 
+  /// `values` as the format stores them.
+  std::vector<uint8_t> stored(const std::vector<float> &values, size_t bytes, bool isResult) const {
+    std::vector<uint8_t> memory(values.size() * bytes);
+    for (size_t i = 0; i < values.size(); ++i) {
+      int32_t integer = std::isnan(values[i]) ? 0 : static_cast<int32_t>(values[i]);
+      uint16_t half = toBf16(values[i]);
+      const void *source = &values[i];
+      if (shape.format == MatmulFormat::U8S8)
+        source = &integer;
+      else if (bytes == 2 && !isResult)
+        source = &half;
+      std::memcpy(&memory[i * bytes], source, bytes);
+    }
+    return memory;
+  }
+
   std::vector<float> run(Matmul &matmul) const {
-    std::vector<float> result = c;
-    const void *left =
-        shape.format == MatmulFormat::Bf16 ? static_cast<const void *>(a16.data()) : a.data();
-    const void *right =
-        shape.format == MatmulFormat::F32 ? static_cast<const void *>(w.data()) : w16.data();
-    Status done = matmul.run(shape, left, right, result.data());
+    std::vector<uint8_t> left = stored(a, storage.element, false),
+                         right = stored(w, storage.weight, false),
+                         memory = stored(c, storage.result, true);
+    Status done = matmul.run(shape, left.data(), right.data(), memory.data());
     EXPECT_TRUE(done) << done.error().message;
+    std::vector<float> result(c.size());
+    for (size_t i = 0; i < c.size(); ++i) {
+      int32_t integer;
+      std::memcpy(&integer, &memory[i * 4], 4);
+      result[i] = shape.format == MatmulFormat::U8S8 ? static_cast<float>(integer)
+                                                     : std::bit_cast<float>(integer);
+    }
     return result;
   }
 
   MatmulShape shape;
+  Storage storage;
   std::vector<float> a, w, c;
-  std::vector<uint16_t> a16, w16;
 };
 
 void expectProduct(const Problem &problem, const std::vector<float> &result) {
   const MatmulShape &s = problem.shape;
-  double tolerance = 4e-7 * static_cast<double>(s.k) + 1e-6;
+  double tolerance = s.format == MatmulFormat::U8S8 ? 0 : 4e-7 * static_cast<double>(s.k) + 1e-6;
   for (int64_t i = 0; i < s.m; ++i) {
     for (int64_t n = 0; n < s.n; ++n)
       ASSERT_NEAR(result[i * s.ldc + n], problem.expected(i, n), tolerance)
@@ -90,6 +131,8 @@ protected:
   void SetUp() override {
     if (GetParam() == MatmulFormat::Bf16 && !cpuHas("avx512bf16"))
       GTEST_SKIP() << "this CPU has no AVX512-BF16: bf16 products are not tested";
+    if (GetParam() == MatmulFormat::U8S8 && !cpuHas("avx512vnni"))
+      GTEST_SKIP() << "this CPU has no AVX512-VNNI: products of bytes are not tested";
   }
   Pool pool{2};
   Matmul matmul{pool};
@@ -112,6 +155,8 @@ TEST_P(MatmulTest, StridedOperands) {
 }
 
 TEST_P(MatmulTest, Accumulates) {
+  if (GetParam() == MatmulFormat::U8S8)
+    GTEST_SKIP() << "sums of bytes are never accumulated";
   for (int64_t m : {1, 3, 32}) {
     Problem problem({m, 70, 48, 50, 77, GetParam(), true});
     expectProduct(problem, problem.run(matmul));
@@ -160,11 +205,10 @@ TEST_P(MatmulTest, OnePrimitivePerShapeAndABound) {
 }
 
 std::string formatName(const testing::TestParamInfo<MatmulFormat> &info) {
-  constexpr const char *names[] = {"F32", "Bf16", "F32Bf16"};
+  constexpr const char *names[] = {"F32", "Bf16", "U8S8"};
   return names[static_cast<int>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Formats, MatmulTest,
-                         testing::Values(MatmulFormat::F32, MatmulFormat::Bf16,
-                                         MatmulFormat::F32Bf16),
+                         testing::Values(MatmulFormat::F32, MatmulFormat::Bf16, MatmulFormat::U8S8),
                          formatName);
 } // namespace

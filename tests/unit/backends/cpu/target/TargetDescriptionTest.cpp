@@ -35,6 +35,16 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   EXPECT_TRUE(rapids.avx512Bf16 && rapids.amxBf16 && rapids.amxInt8);
 }
 
+TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {
+  TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
+  for (const char *used : {"avx2", "fma", "bmi2", "avx512f", "avx512bf16", "avx512vnni"})
+    EXPECT_TRUE(rapids.has(used)) << used;
+  for (const char *unused : {"aes", "amx-tile", "sha", "rdseed", "xsaves", "clwb"}) {
+    EXPECT_FALSE(rapids.has(unused)) << unused;
+    EXPECT_THAT(rapids.absent, testing::Contains(unused)) << "the code generator must not use it";
+  }
+}
+
 TEST(TargetDescription, FeatureStringHasSigns) {
   TargetDescription target;
   target.features = {"avx", "avx2"};

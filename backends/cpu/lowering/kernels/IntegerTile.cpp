@@ -1,0 +1,139 @@
+//===- IntegerTile.cpp - the inner loop of products of integers --------------------===//
+
+#include "backends/cpu/lowering/kernels/Tile.h"
+#include "ir/Mica/Mica.h"
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+namespace {
+
+/// Emits the sums of one tile. Rows of x are u8 with 128 added; see QuantizedRow and
+/// QuantizedMatrix for the memory.
+class IntegerTile {
+public:
+  IntegerTile(KernelBuilder &b, const ProductTile &tile)
+      : b(b), tile(tile), row(tile.k), matrix(tile.panels.front().quantized, kBlockColumns, tile.k),
+        int4(isa<Int4Type>(tile.panels.front().quantized)) {}
+
+  SmallVector<Value> emit() {
+    SmallVector<Value> zeros(tile.panels.size() * tile.rows.size() * tile.vectors,
+                             b.splatInt(0, b.getI32Type()));
+    SmallVector<Value> sums =
+        b.carry(b.idx(0), tile.groups, 1, zeros, [&](Value group, ValueRange carried) {
+          return int4 ? addGroup(group, carried) : addQuad(group, carried);
+        });
+    return scale(sums);
+  }
+
+private:
+  Value loadX(ArrayRef<Value> leading, Value byte, Type element) {
+    SmallVector<Value> at(leading);
+    at.push_back(byte);
+    return b.broadcastFromBytes(tile.x, at, element);
+  }
+
+  /// Four bytes of a row, as often as fit a vector.
+  Value loadQuad(ArrayRef<Value> leading, Value byte) {
+    return b.bitcast(loadX(leading, byte, b.getI32Type()), b.getI8Type());
+  }
+
+  Value byteOf(const PackedPanel &panel, Value group, int64_t vector, int64_t bytesPerColumn) {
+    Value column = b.add(tile.firstColumn, vector * kLanes);
+    return b.add(b.add(panel.offset, b.mul(group, matrix.groupBytes)),
+                 b.mul(column, bytesPerColumn));
+  }
+
+  template <typename Function> SmallVector<Value> eachSum(ValueRange sums, Function function) {
+    SmallVector<Value> next(sums);
+    for (auto [p, panel] : llvm::enumerate(tile.panels))
+      for (int64_t v = 0; v < tile.vectors; ++v)
+        function(panel, v, [&](size_t r) -> Value & {
+          return next[(p * tile.rows.size() + r) * tile.vectors + v];
+        });
+    return next;
+  }
+
+  /// int8: four values along K.
+  SmallVector<Value> addQuad(Value quad, ValueRange sums) {
+    SmallVector<Value> x;
+    for (ArrayRef<Value> leading : tile.rows)
+      x.push_back(loadQuad(leading, b.mul(quad, 4)));
+    return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
+      Value w = b.loadRaw(panel.memory, byteOf(panel, quad, v, 4), 4 * kLanes);
+      for (size_t r = 0; r < x.size(); ++r)
+        sum(r) = b.dotBytes(sum(r), x[r], w);
+    });
+  }
+
+  /// int4: a group of 32 values along K. The integers of the weights are the unsigned operand, rows
+  /// the signed one; the sum starts with what the 8 in every weight adds too much.
+  SmallVector<Value> addGroup(Value group, ValueRange sums) {
+    constexpr int64_t kQuads = QuantizedRow::group / 4;
+    Type i8 = b.getI8Type(), i32 = b.getI32Type();
+    Value sign = b.splatInt(-128, i8, 4 * kLanes);
+    SmallVector<Value> x, starts;
+    for (ArrayRef<Value> leading : tile.rows) {
+      starts.push_back(loadX(leading, b.add(b.mul(group, 4), row.sums), i32));
+      for (int64_t quad = 0; quad < kQuads; ++quad) {
+        Value byte = b.add(b.mul(group, QuantizedRow::group), 4 * quad);
+        x.push_back(arith::XOrIOp::create(b, loadQuad(leading, byte), sign));
+      }
+    }
+    return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
+      SmallVector<Value> parts(starts);
+      for (int64_t pair = 0; pair < kQuads / 2; ++pair) {
+        Value at = b.add(byteOf(panel, group, v, 4), kBlockColumns * (1 + 4 * pair));
+        Value both = b.loadFromBytes(panel.memory, at, i32);
+        Value nibbles = b.splatInt(0x0f0f0f0f, i32);
+        Value low = arith::AndIOp::create(b, both, nibbles);
+        Value shifted = arith::ShRUIOp::create(b, both, b.splatInt(4, i32));
+        Value high = arith::AndIOp::create(b, shifted, nibbles);
+        for (size_t r = 0; r < parts.size(); ++r) {
+          parts[r] = b.dotBytes(parts[r], b.bitcast(low, i8), x[r * kQuads + 2 * pair]);
+          parts[r] = b.dotBytes(parts[r], b.bitcast(high, i8), x[r * kQuads + 2 * pair + 1]);
+        }
+      }
+      Value multipliers = arith::ExtSIOp::create(
+          b, b.vec(i32), b.loadRaw(panel.memory, byteOf(panel, group, v, 1), kLanes));
+      for (size_t r = 0; r < parts.size(); ++r)
+        sum(r) = b.dotWords(sum(r), parts[r], multipliers);
+    });
+  }
+
+  SmallVector<Value> scale(ValueRange sums) {
+    SmallVector<Value> rowScales;
+    for (ArrayRef<Value> leading : tile.rows)
+      rowScales.push_back(loadX(leading, b.idx(row.scale), b.getF32Type()));
+    return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
+      Value byte = b.mul(b.add(tile.firstColumn, v * kLanes), 4);
+      Value scales = b.loadFromBytes(panel.memory, b.add(panel.scales, byte), b.getF32Type());
+      // Only rows of x with 128 added need the correction.
+      Value correction =
+          int4 ? Value() : b.loadFromBytes(panel.memory, b.add(panel.sums, byte), b.getI32Type());
+      for (size_t r = 0; r < rowScales.size(); ++r)
+        sum(r) = dequantize(b, sum(r), correction, rowScales[r], scales);
+    });
+  }
+
+  KernelBuilder &b;
+  const ProductTile &tile;
+  QuantizedRow row;
+  QuantizedMatrix matrix; ///< of one block
+  bool int4;
+};
+
+} // namespace
+
+SmallVector<Value> mica::cpu::emitIntegerTile(KernelBuilder &b, const ProductTile &tile) {
+  return IntegerTile(b, tile).emit();
+}
+
+Value mica::cpu::dequantize(KernelBuilder &b, Value sum, Value correction, Value rowScale,
+                            Value columnScales) {
+  if (correction)
+    sum = b.sub(sum, arith::ShLIOp::create(b, correction, b.splatInt(7, b.getI32Type())));
+  Value number = arith::SIToFPOp::create(b, b.vecF32(), sum);
+  return b.mulf(b.mulf(number, rowScale), columnScales);
+}

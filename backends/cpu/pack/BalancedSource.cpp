@@ -1,0 +1,100 @@
+//===- BalancedSource.cpp - tensors as mica.balance scales them -----------===//
+
+#include "backends/cpu/pack/BalancedSource.h"
+
+#include "backends/cpu/pack/Panel.h"
+
+#include <cmath>
+#include <numeric>
+
+using namespace mlir;
+
+namespace mica::cpu {
+
+static llvm::Error fail(const llvm::Twine &message) {
+  return llvm::createStringError("mica.balance " + message);
+}
+
+/// The largest magnitude of each entry of the first or of the last axis.
+static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofRows) {
+  int64_t width = ofRows && tensor.shape.size() == 1 ? 1 : tensor.shape.back(),
+          rows = int64_t(tensor.bytes.size() / sizeOf(tensor.type)) / width,
+          perEntry = ofRows ? rows / tensor.shape.front() : 1;
+  SmallVector<float> largest(ofRows ? tensor.shape.front() : width, 0.0f);
+  std::vector<float> values(width);
+  for (int64_t row = 0; row < rows; ++row) {
+    convertElements(tensor.bytes.data() + row * width * sizeOf(tensor.type), tensor.type,
+                    reinterpret_cast<uint8_t *>(values.data()), WeightType::F32, width);
+    float *channel = largest.data() + (ofRows ? row / perEntry : 0);
+    for (int64_t i = 0; i < width; ++i)
+      channel[ofRows ? 0 : i] = std::max(channel[ofRows ? 0 : i], std::abs(values[i]));
+  }
+  return largest;
+}
+
+/// The largest over several tensors.
+static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &source,
+                                                            ArrayAttr names, bool ofRows) {
+  SmallVector<float> largest;
+  for (StringRef name : names.getAsValueRange<StringAttr>()) {
+    llvm::Expected<SourceTensor> tensor = source.find(name);
+    if (!tensor)
+      return tensor.takeError();
+    int64_t elements = std::accumulate(tensor->shape.begin(), tensor->shape.end(), int64_t(1),
+                                       std::multiplies<>());
+    if (tensor->shape.empty() || elements <= 0 ||
+        tensor->bytes.size() != elements * sizeOf(tensor->type))
+      return fail("names \"" + name + "\", which has no channels");
+    SmallVector<float> own = largestMagnitudes(*tensor, ofRows);
+    if (!largest.empty() && own.size() != largest.size())
+      return fail("names \"" + name + "\", which has " + llvm::Twine(own.size()) +
+                  " channels, not " + llvm::Twine(largest.size()));
+    largest.resize(own.size());
+    for (auto [channel, value] : llvm::zip_equal(largest, own))
+      channel = std::max(channel, value);
+  }
+  return largest;
+}
+
+llvm::Expected<const BalancedSource::Factors *> BalancedSource::factorsOf(BalanceOp op) const {
+  std::unique_ptr<Factors> &factors = known[op];
+  if (factors)
+    return factors.get();
+  llvm::Expected<SmallVector<float>> rows =
+      largestMagnitudes(source, op.getRows(), /*ofRows=*/true);
+  if (!rows)
+    return rows.takeError();
+  llvm::Expected<SmallVector<float>> columns =
+      largestMagnitudes(source, op.getColumns(), /*ofRows=*/false);
+  if (!columns)
+    return columns.takeError();
+  if (rows->size() != columns->size())
+    return fail("has " + llvm::Twine(rows->size()) + " channels in rows, but " +
+                llvm::Twine(columns->size()) + " in columns");
+  factors = std::make_unique<Factors>();
+  factors->columns = balanceFactors(*rows, *columns);
+  factors->rows = llvm::map_to_vector(factors->columns, [](float factor) { return 1 / factor; });
+  return factors.get();
+}
+
+llvm::Expected<SourceTensor> BalancedSource::find(StringRef name) const {
+  llvm::Expected<SourceTensor> tensor = source.find(name);
+  auto found = balancing.find(name);
+  if (!tensor || found == balancing.end())
+    return tensor;
+  if (BalanceOp op = found->second.rows) {
+    llvm::Expected<const Factors *> factors = factorsOf(op);
+    if (!factors)
+      return factors.takeError();
+    tensor->rowFactors = (*factors)->rows;
+  }
+  if (BalanceOp op = found->second.columns) {
+    llvm::Expected<const Factors *> factors = factorsOf(op);
+    if (!factors)
+      return factors.takeError();
+    tensor->columnFactors = (*factors)->columns;
+  }
+  return tensor;
+}
+
+} // namespace mica::cpu

@@ -1,0 +1,37 @@
+//===- BalancedSource.h - tensors as mica.balance scales them -------------===//
+#ifndef MICA_BACKENDS_CPU_PACK_BALANCEDSOURCE_H
+#define MICA_BACKENDS_CPU_PACK_BALANCEDSOURCE_H
+
+#include "backends/cpu/pack/WeightSource.h"
+#include "ir/Mica/Balance.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace mica::cpu {
+
+/// Adds factors to what another source has. They are made from the magnitudes of the tensors when
+/// the first of these is asked for.
+class BalancedSource final : public WeightSource {
+public:
+  /// Both must live as long as this.
+  BalancedSource(mlir::ModuleOp module, const WeightSource &source)
+      : source(source), balancing(findBalancing(module)) {}
+
+  llvm::Expected<SourceTensor> find(llvm::StringRef name) const override;
+  void release(llvm::StringRef name) const override { source.release(name); }
+
+private:
+  /// What rows and what columns are multiplied with.
+  struct Factors {
+    llvm::SmallVector<float> rows, columns;
+  };
+  llvm::Expected<const Factors *> factorsOf(BalanceOp op) const;
+
+  const WeightSource &source;
+  llvm::StringMap<Balancing> balancing;
+  mutable llvm::DenseMap<mlir::Operation *, std::unique_ptr<Factors>> known;
+};
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_PACK_BALANCEDSOURCE_H

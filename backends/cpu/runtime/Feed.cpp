@@ -1,0 +1,149 @@
+#include "backends/cpu/runtime/Feed.h"
+#include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/Report.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+/// Logits held at once. A vocabulary of 128 Ki makes 64 rows of it.
+constexpr int64_t maxLogitsBytes = int64_t(32) << 20;
+
+/// Lines of the standard input.
+class LineReader {
+public:
+  /// The next line without its end; nothing at the end of the input.
+  Result<std::optional<std::string>> next() {
+    for (;;) {
+      size_t end = buffer.find('\n', searched);
+      if (end != buffer.npos) {
+        std::string line = buffer.substr(0, end);
+        buffer.erase(0, end + 1);
+        searched = 0;
+        return std::optional(std::move(line));
+      }
+      searched = buffer.size();
+      Result<size_t> got = fill();
+      if (!got)
+        return got.error();
+      if (*got > 0)
+        continue;
+      if (buffer.empty())
+        return std::optional<std::string>();
+      return std::optional(std::exchange(buffer, std::string()));
+    }
+  }
+
+private:
+  Result<size_t> fill() {
+    char piece[1 << 16];
+    ssize_t got;
+    do
+      got = read(STDIN_FILENO, piece, sizeof piece);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+      return Error{std::string("cannot read the standard input: ") + std::strerror(errno)};
+    buffer.append(piece, static_cast<size_t>(got));
+    return static_cast<size_t>(got);
+  }
+
+  std::string buffer;
+  size_t searched = 0;
+};
+
+/// Feeds requests to one sequence.
+class Feeder {
+public:
+  Feeder(Session &session, const Manifest &manifest, int64_t chunk, int out)
+      : session(session), vocab(manifest.vocab), chunk(chunk), out(out),
+        maxWanted(std::max<int64_t>(1, maxLogitsBytes / (vocab * int64_t(sizeof(float))))) {}
+
+  Status answer(const FeedRequest &request) {
+    if (request.length > session.length(0))
+      return Error{"cannot go back to " + std::to_string(request.length) + " positions of " +
+                   std::to_string(session.length(0)) + ", feed the ids before them again"};
+    session.truncate(0, request.length);
+    for (size_t i = 0; i < request.ids.size(); ++i) {
+      bool wanted = static_cast<int64_t>(i) >= request.first;
+      if (Status pushed = session.push(0, request.ids[i], wanted); !pushed)
+        return pushed;
+      rows += wanted;
+      if (session.queued() >= chunk || rows >= maxWanted || i + 1 == request.ids.size())
+        if (Status done = run(); !done)
+          return done;
+    }
+    return {};
+  }
+
+private:
+  Status run() {
+    rows = 0;
+    Result<std::span<const float>> logits = session.run();
+    if (!logits)
+      return logits.error();
+    return writeTo(out, {reinterpret_cast<const char *>(logits->data()), logits->size_bytes()});
+  }
+
+  Session &session;
+  int64_t vocab, chunk;
+  int out;
+  int64_t maxWanted, rows = 0; ///< Queued rows whose logits are wanted.
+};
+} // namespace
+
+Result<FeedRequest> parseFeedRequest(std::string_view line) {
+  FeedRequest request;
+  for (size_t word = 0;; ++word) {
+    size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == line.npos) {
+      if (word < 3)
+        return Error{"a line of the standard input has fewer than three words, write LENGTH FIRST "
+                     "ID ID ..."};
+      return request;
+    }
+    size_t end = std::min(line.find_first_of(" \t\r", begin), line.size());
+    int32_t number = 0;
+    auto [stop, failure] = std::from_chars(line.data() + begin, line.data() + end, number);
+    if (failure != std::errc() || stop != line.data() + end || number < 0)
+      return Error{"'" + std::string(line.substr(begin, std::min<size_t>(end - begin, 40))) +
+                   "' is no number that can be fed, write LENGTH FIRST ID ID ..."};
+    line.remove_prefix(end);
+    if (word == 0)
+      request.length = number;
+    else if (word == 1)
+      request.first = number;
+    else
+      request.ids.push_back(number);
+  }
+}
+
+Status feedCommand(const Model &model, const FeedArguments &arguments) {
+  // Whatever else is printed, such as a log of oneDNN, must not get between the rows.
+  int out = dup(STDOUT_FILENO);
+  if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    return Error{std::string("cannot write to the standard output: ") + std::strerror(errno)};
+  Result<std::unique_ptr<Session>> session = Session::create(model, 1);
+  if (!session)
+    return session.error();
+  Feeder feeder(**session, model.manifest(), arguments.prefillChunk, out);
+  LineReader lines;
+  for (;;) {
+    Result<std::optional<std::string>> line = lines.next();
+    if (!line)
+      return line.error();
+    if (!*line)
+      return {};
+    Result<FeedRequest> request = parseFeedRequest(**line);
+    if (!request)
+      return request.error();
+    if (Status done = feeder.answer(*request); !done)
+      return done;
+  }
+}
+
+} // namespace mica::rt

@@ -1,0 +1,23 @@
+// Logits for other tools, row by row through pipes: `feed`.
+#pragma once
+
+#include "backends/cpu/runtime/Arguments.h"
+
+namespace mica::rt {
+
+/// A line of the standard input: `LENGTH FIRST ID ID ...`. The sequence goes back to its first
+/// LENGTH positions, the ids are fed behind them, and the logits of ids[FIRST] and of all that
+/// follow are answered.
+struct FeedRequest {
+  int64_t length = 0, first = 0;
+  Tokens ids;
+};
+
+/// Errors name the word that is wrong.
+Result<FeedRequest> parseFeedRequest(std::string_view line);
+
+/// Answers line by line until the standard input ends: rows of float32 [vocabulary] to the standard
+/// output, as they are computed, so that no window of positions is ever held whole.
+Status feedCommand(const Model &model, const FeedArguments &arguments);
+
+} // namespace mica::rt

@@ -1,0 +1,50 @@
+// Guesses how a text goes on from how it went on before.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace mica::rt {
+
+/// Prompt lookup decoding (Saxena 2023): where the end of the text stood before, what followed
+/// there is drafted. A draft costs rows of the model, so its length follows from how often such
+/// drafts have been right: short matches and long ones are counted apart, in a text that does not
+/// repeat itself only rare trials are left, and in a template what varies ends the draft.
+/// The same text gives the same drafts everywhere: no clock is involved.
+class PromptLookup {
+public:
+  using Tokens = std::vector<int32_t>;
+
+  /// The text grows by a token.
+  void observe(int32_t token);
+  /// At most `most` tokens that may follow; empty where no draft is likely to pay.
+  Tokens draft(int64_t most);
+  /// How many tokens at the beginning of the last draft were right.
+  void learn(int64_t drafted, int64_t accepted);
+
+private:
+  struct Match {
+    int64_t last = -1;  ///< where the matching text ends
+    int64_t length = 0; ///< at most maxMatch
+  };
+  /// How drafts after matches of some length have done; old news counts less.
+  struct Record {
+    double right = 0, wrong = 0;
+    int64_t when = 0; ///< the length of the text when it was written
+  };
+
+  Match longestMatch() const;
+  double likelihood(const Record &record) const;
+  static size_t recordOf(int64_t matchLength);
+
+  Tokens text;
+  std::vector<int32_t> before;                 ///< of each token, where the same one stood last; -1
+  std::unordered_map<int32_t, int32_t> newest; ///< of each token, where it stands last
+  std::array<Record, 8> records;
+  size_t used = 0; ///< the record that the last draft relied on
+};
+
+} // namespace mica::rt

@@ -1,0 +1,47 @@
+//===- Diagnostics.cpp - what is wrong, and where -------------------------------===//
+
+#include "ir/Mica/Diagnostics.h"
+
+#include "mlir/IR/Location.h"
+
+using namespace mlir;
+using namespace mica;
+
+/// The model's module that `location` names, or nothing.
+static std::string moduleOf(Location location) {
+  auto name = location->findInstanceOf<NameLoc>();
+  return name ? name.getName().str() : std::string();
+}
+
+/// FILE:LINE:COLUMN, or nothing.
+static std::string fileOf(Location location) {
+  auto file = location->findInstanceOf<FileLineColLoc>();
+  if (!file)
+    return {};
+  return (file.getFilename().strref() + ":" + llvm::Twine(file.getLine()) + ":" +
+          llvm::Twine(file.getColumn()))
+      .str();
+}
+
+std::string mica::describePlace(Location location) {
+  std::string module = moduleOf(location), file = fileOf(location);
+  return !module.empty() ? module : !file.empty() ? file : "an unknown place";
+}
+
+FirstDiagnostic::FirstDiagnostic(MLIRContext *context)
+    : handler(context, [this](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error && error.empty()) {
+          error = diagnostic.str();
+          module = moduleOf(diagnostic.getLocation());
+          file = module.empty() ? fileOf(diagnostic.getLocation()) : std::string();
+        }
+        return success();
+      }) {}
+
+std::string FirstDiagnostic::place(StringRef subject) const {
+  if (!file.empty())
+    return file;
+  if (module.empty() || subject.empty())
+    return module.empty() ? subject.str() : module;
+  return (subject + ": " + module).str();
+}

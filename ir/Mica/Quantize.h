@@ -1,0 +1,31 @@
+//===- Quantize.h - rows of integers ------------------------------*- C++ -*-===//
+//
+// How numbers become !mica.int8 and !mica.int4: one formula for the interpreter, which computes
+// with what the integers stand for, and for the packer, which stores them. Results are the same on
+// every CPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_IR_MICA_QUANTIZE_H
+#define MICA_IR_MICA_QUANTIZE_H
+
+#include "ir/Mica/Mica.h"
+
+namespace mica {
+
+/// row[i] ~ scale * q[i] with q in [-127, 127]. Returns the scale: 0 where the row is zero,
+/// infinite or NaN where the row holds such a number, and then q is zero.
+float quantizeInt8(llvm::ArrayRef<float> row, llvm::MutableArrayRef<int8_t> q);
+
+/// row[i] ~ scale * multipliers[i / 32] * (q[i] - 8) with q in [0, 15] and one multiplier, in [-15,
+/// 15] and not 0, for each 32 elements and what is left at the end. Returns the scale as
+/// quantizeInt8 does; where it is not a positive number, q is 8.
+float quantizeInt4(llvm::ArrayRef<float> row, llvm::MutableArrayRef<uint8_t> q,
+                   llvm::MutableArrayRef<int8_t> multipliers);
+
+/// Replaces the numbers of a row by those that its integers of type `element` stand for.
+void roundToIntegers(mlir::Type element, llvm::MutableArrayRef<float> row);
+
+} // namespace mica
+
+#endif // MICA_IR_MICA_QUANTIZE_H

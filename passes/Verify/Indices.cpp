@@ -1,0 +1,64 @@
+//===- Indices.cpp - layers and weights are inside of their bounds --------------===//
+//
+// Neither a kernel nor the program checks the number of a layer, so it must be known to be right.
+// The ranges of all numbers are followed through calls and loops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Verify/Checks.h"
+
+#include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
+#include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
+#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
+#include "mlir/Analysis/DataFlowFramework.h"
+
+using namespace mlir;
+using namespace mica;
+
+/// Fails unless `index` is in [0, count) whenever `op` runs; `what` is counted.
+static LogicalResult verifyIndex(const DataFlowSolver &solver, Operation *op, Value index,
+                                 int64_t count, StringRef what) {
+  const auto *state = solver.lookupState<dataflow::IntegerValueRangeLattice>(index);
+  // Never computed: in a function that nothing calls.
+  if (!state || state->getValue().isUninitialized())
+    return success();
+  const ConstantIntRanges &range = state->getValue().getValue();
+  int64_t low = range.smin().getSExtValue(), high = range.smax().getSExtValue();
+  if (low >= 0 && high < count)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError();
+  if (low == high)
+    diagnostic << "is told to use " << what << " " << low;
+  else if (static_cast<uint64_t>(high) - static_cast<uint64_t>(low) > INT32_MAX)
+    diagnostic << "uses a " << what << " whose number is not known here";
+  else
+    diagnostic << "is told to use " << what << "s " << low << " to " << high;
+  return diagnostic << ", but there are " << count << ": numbers are constants, from 0 to "
+                    << count - 1;
+}
+
+LogicalResult mica::verifyIndices(ModuleOp module) {
+  DataFlowSolver solver;
+  solver.load<dataflow::DeadCodeAnalysis>();
+  solver.load<dataflow::SparseConstantPropagation>();
+  solver.load<dataflow::IntegerRangeAnalysis>();
+  // The analyses report themselves what they cannot follow.
+  if (failed(solver.initializeAndRun(module)))
+    return failure();
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    return TypeSwitch<Operation *, LogicalResult>(op)
+        .Case<KvAppendOp, KvReadOp>([&](auto access) {
+          return verifyIndex(solver, op, access.getLayer(), access.getCache().getType().getLayers(),
+                             "layer");
+        })
+        .Case([&](QkvAppendOp append) {
+          return verifyIndex(solver, op, append.getLayer(),
+                             append.getKCache().getType().getLayers(), "layer");
+        })
+        .Case([&](SelectWeightOp select) {
+          return verifyIndex(solver, op, select.getIndex(), select.getWeights().size(), "weight");
+        })
+        .Default(success());
+  });
+  return failure(result.wasInterrupted());
+}

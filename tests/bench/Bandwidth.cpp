@@ -1,0 +1,42 @@
+// mica-bandwidth: the read bandwidth of main memory as one JSON object, for compare.py.
+#include "tests/bench/Machine.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+int main(int argc, char **argv) {
+  unsigned threads = std::max(1u, std::thread::hardware_concurrency()), passes = 8;
+  size_t mebibytes = 1024;
+  CLI::App app("Measures the read bandwidth of main memory");
+  app.add_option("--threads", threads, "Threads that read")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1024u));
+  app.add_option("--mib", mebibytes, "Size of the buffer, many times the last cache")
+      ->capture_default_str()
+      ->check(CLI::Range(size_t(16), size_t(1) << 20));
+  app.add_option("--passes", passes, "Times that the buffer is read; the median counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 10000u));
+  CLI11_PARSE(app, argc, argv);
+
+  mica::bench::ReadBandwidth bandwidth(threads, mebibytes << 20);
+  if (!bandwidth) {
+    std::fprintf(stderr, "mica-bandwidth: error: no memory for %zu MiB, choose a smaller --mib\n",
+                 mebibytes);
+    return 1;
+  }
+  std::vector<double> runs(passes);
+  bandwidth.pass();
+  for (double &run : runs)
+    run = bandwidth.pass();
+  std::vector<double> sorted = runs;
+  std::sort(sorted.begin(), sorted.end());
+  nlohmann::ordered_json report = {{"threads", threads},
+                                   {"mib", mebibytes},
+                                   {"gb_per_s", sorted[sorted.size() / 2]},
+                                   {"runs", runs}};
+  std::printf("%s\n", report.dump().c_str());
+}

@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+"""Compares programs of Mica with peers, in alternation, and prints a table.
+
+One case:    compare.py --mica PROGRAM --peer NAME LLAMA_BENCH MODEL.gguf [--peer ...]
+Many cases:  compare.py --config FILE.json, which holds
+             {"peers": {NAME: {"bench": LLAMA_BENCH, "flags": [...]}},
+              "cases": [{"name": ..., "mica": PROGRAM, "models": {NAME: MODEL.gguf}, "tests": [...]}]}
+             where "flags" and "tests" may be absent.
+
+Every round runs each engine once, in a process of its own; the first round is dropped. Figures are medians over the
+rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica's turn.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import engines  # noqa: E402
+import load  # noqa: E402
+import report  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LONG = 8192
+
+
+def tests(gen):
+    return [
+        engines.Test("decode", f"decode {gen}", gen=gen, repeat=3),
+        engines.Test("prefill", "prefill 512", prompt=512, repeat=2),
+        engines.Test("batch", f"8 sequences at once, {gen} each", gen=gen, batch=8),
+        engines.Test("deep", f"decode {gen // 2} at depth {LONG}", gen=gen // 2, depth=LONG),
+        engines.Test("long", f"prefill {LONG}", prompt=LONG),
+    ]
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Row:
+    """One test of one case: samples by engine and round, and the reasons where there are none."""
+
+    def __init__(self, test, names):
+        self.test, self.samples, self.bandwidth, self.trouble = test, {name: {} for name in names}, {}, {}
+
+    def give_up(self, name, state, error):
+        self.trouble[name] = {"state": state, "message": str(error)}
+        say(f"  {self.test.title}, {name}: {state}: {error}")
+
+    def turn(self, name, engine, number):
+        if name in self.trouble:
+            return
+        try:
+            sample = engine.measure(self.test)
+        except engines.Skipped as why:
+            self.give_up(name, "skipped", why)
+        except engines.Failed as why:
+            self.give_up(name, "failed", why)
+        else:
+            say(f"  {self.test.title}, round {number}, {name}: {sample.tokens_per_s:.1f} tokens/s")
+            if number > 0:
+                self.samples[name][number] = sample
+
+
+def measure_bandwidth(row, bandwidth):
+    """None without the helper, or once it has failed."""
+    if bandwidth is None or "memory" in row.trouble:
+        return None
+    try:
+        return bandwidth.measure()
+    except engines.Failed as why:
+        row.give_up("memory", "failed", why)
+        return None
+
+
+def measure_row(test, contenders, bandwidth, pairs):
+    row = Row(test, contenders)
+    for number in range(pairs + 1):
+        for name, engine in contenders.items():
+            if name != "Mica":
+                row.turn(name, engine, number)
+                continue
+            around = [measure_bandwidth(row, bandwidth)]
+            row.turn(name, engine, number)
+            around.append(measure_bandwidth(row, bandwidth))
+            if number > 0 and None not in around:
+                row.bandwidth[number] = statistics.mean(around)
+    return row
+
+
+def contenders_of(case, config, args):
+    """Engines by name, Mica first. One that cannot even be asked stays in the table as failed."""
+    made = {}
+
+    def add(name, make):
+        try:
+            made[name] = make()
+        except engines.Failed as why:
+            made[name] = Broken(str(why))
+
+    add("Mica", lambda: engines.Mica(case["mica"], args.threads, args.timeout))
+    for name, peer in config["peers"].items():
+        model = case["models"].get(name)
+        if model is None:
+            made[name] = Broken("the case names no model for it", engines.Skipped)
+            continue
+        add(name, lambda peer=peer, model=model: engines.LlamaBench(peer["bench"], model, peer.get("flags"),
+                                                                     args.threads, args.timeout))
+    return made
+
+
+class Broken:
+    """Stands in for an engine that cannot be used."""
+
+    def __init__(self, message, kind=engines.Failed):
+        self.message, self.kind = message, kind
+
+    def measure(self, _):
+        raise self.kind(self.message)
+
+    def version(self):
+        return self.message
+
+
+def measure_case(case, config, bandwidth, args):
+    say(case["name"])
+    contenders = contenders_of(case, config, args)
+    wanted = args.tests or case.get("tests")
+    begun = load.Load()
+    rows = [report.summary(measure_row(test, contenders, bandwidth, args.pairs))
+            for test in tests(args.gen) if not wanted or test.key in wanted]
+    return {"name": case["name"], "rows": rows, "load": begun.report(),
+            "versions": {name: engine.version() for name, engine in contenders.items()}}
+
+
+def config_of(args):
+    if args.config:
+        with open(args.config, encoding="utf-8") as f:
+            return json.load(f)
+    return {"peers": {name: {"bench": bench} for name, bench, _ in args.peer},
+            "cases": [{"name": args.case or pathlib.Path(args.mica).name, "mica": args.mica,
+                       "models": {name: model for name, _, model in args.peer}}]}
+
+
+def parse(argv):
+    keys = [test.key for test in tests(64)]
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    source = ap.add_mutually_exclusive_group(required=True)
+    source.add_argument("--config", metavar="FILE.json")
+    source.add_argument("--mica", metavar="PROGRAM", help="a program that `mica compile` wrote")
+    ap.add_argument("--peer", nargs=3, action="append", default=[], metavar=("NAME", "LLAMA_BENCH", "MODEL"))
+    ap.add_argument("--case", help="the name of the one case; with --config, a pattern of the cases to run")
+    ap.add_argument("--tests", type=lambda text: text.split(","), help="of " + ",".join(keys))
+    ap.add_argument("--pairs", type=int, default=7, help="rounds that count (default 7)")
+    ap.add_argument("--gen", type=int, default=64, help="tokens to generate (default 64)")
+    ap.add_argument("--threads", type=int, default=load.machine()["processors"])
+    ap.add_argument("--timeout", type=float, default=900, help="seconds that one process may take")
+    ap.add_argument("--bandwidth", metavar="MICA_BANDWIDTH", default=str(ROOT / "build/release/bin/mica-bandwidth"),
+                    help="the helper that measures the memory; an empty text: do not")
+    ap.add_argument("--json", metavar="FILE", help="write everything that was measured")
+    args = ap.parse_args(argv)
+    unknown = sorted(set(args.tests or []) - set(keys))
+    if unknown:
+        ap.error(f"no such test: {', '.join(unknown)}")
+    if args.pairs < 1 or args.gen < 2:
+        ap.error("--pairs must be at least 1, --gen at least 2")
+    return args
+
+
+def main(argv):
+    args = parse(argv)
+    config = config_of(args)
+    bandwidth = engines.Bandwidth(args.bandwidth, args.threads, args.timeout) if args.bandwidth else None
+    cases = [case for case in config["cases"]
+             if not (args.config and args.case) or re.search(args.case, case["name"])]
+    result = {"machine": load.machine(), "settings": {"threads": args.threads, "pairs": args.pairs, "gen": args.gen,
+                                                      "peers": config["peers"]}, "cases": []}
+    for case in cases:
+        result["cases"].append(measure_case(case, config, bandwidth, args))
+        if args.json:  # after every case: a long run that is stopped keeps what it has
+            pathlib.Path(args.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(report.markdown(result))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

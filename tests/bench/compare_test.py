@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+"""compare.py with stand-ins for all engines: what is asked of them, what becomes of their answers."""
+
+import contextlib
+import io
+import json
+import pathlib
+import stat
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import compare  # noqa: E402
+import report  # noqa: E402
+
+MICA = r"""
+import json, sys
+a = sys.argv
+if a[1] == "info":
+    print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16"}))
+elif "--batch" in a:
+    sys.exit(print("mica: error: unknown --batch", file=sys.stderr) or 2)
+else:
+    print(json.dumps({"results": [{"test": "x", "tokens_per_s": 30.0, "runs": [29, 30, 31], "gb_per_s": 40.0}]}))
+"""
+PEER = r"""
+import json, sys
+if "--help" in sys.argv:
+    sys.exit(print("options:\n  -fa, --flash-attn <0|1>\n  -rtr, --run-time-repack\n  -gp <pp,tg>\n"))
+print(json.dumps(sys.argv), file=open(__file__ + ".log", "a"))
+count = int(sys.argv[sys.argv.index("-r") + 1])
+print(json.dumps([{"samples_ts": [1.0] + [20.0] * (count - 1), "build_commit": "abc", "build_number": 7}]))
+"""
+BROKEN = r"""
+import sys
+print("error: unable to load model", file=sys.stderr)
+sys.exit(0 if "--help" in sys.argv else 1)
+"""
+BANDWIDTH = "print('{\"gb_per_s\": 50.0}')"
+
+
+class CompareTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def program(self, name, text):
+        path = self.folder / name
+        path.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    def compare(self, *options, peer=PEER):
+        """(report, table) of one case with one peer."""
+        out = self.folder / "out.json"
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+            compare.main(["--mica", self.program("mica", MICA), "--peer", "peer", self.program("peer", peer), "m.gguf",
+                          "--bandwidth", self.program("bandwidth", BANDWIDTH), "--pairs", "2", "--threads", "2",
+                          "--json", str(out), *options])
+        return json.loads(out.read_text(encoding="utf-8")), text.getvalue()
+
+    def rows(self, *options, **peers):
+        return {row["test"]: row for row in self.compare(*options, **peers)[0]["cases"][0]["rows"]}
+
+    def calls(self):
+        return [json.loads(line) for line in (self.folder / "peer.log").read_text(encoding="utf-8").splitlines()]
+
+    def test_ratio_and_share_are_medians_over_rounds(self):
+        row = self.rows("--tests", "decode")["decode"]
+        self.assertEqual(row["ratios"]["peer"]["median"], 1.5)
+        self.assertEqual(row["share_of_bandwidth"]["median"], 0.8)
+        self.assertEqual(row["runs"]["Mica"], [[29, 30, 31]] * 2)
+
+    def test_the_first_round_and_the_first_run_are_dropped(self):
+        row = self.rows("--tests", "decode")["decode"]
+        self.assertEqual(len(self.calls()), 3)
+        self.assertEqual(row["runs"]["peer"], [[20.0] * 3] * 2)
+
+    def test_peer_gets_the_flags_that_its_help_knows(self):
+        self.rows("--tests", "decode")
+        command = " ".join(self.calls()[0])
+        self.assertIn("-w 0 -fa 1 -rtr 1 -p 0 -n 64", command)
+
+    def test_depth_falls_back_to_the_older_option(self):
+        self.rows("--tests", "deep")
+        self.assertIn("-gp 8192,32", " ".join(self.calls()[0]))
+
+    def test_sequences_at_once_are_a_short_prompt_of_the_peer(self):
+        self.rows("--tests", "batch")
+        self.assertIn("-p 8 -n 0", " ".join(self.calls()[0]))
+
+    def test_what_mica_lacks_is_skipped_with_its_reason(self):
+        rows = self.rows("--tests", "batch,long")
+        self.assertEqual(rows["batch"]["trouble"]["Mica"],
+                         {"state": "skipped", "message": "mica: error: unknown --batch"})
+        self.assertIn("compiled for 4096 positions", rows["long"]["trouble"]["Mica"]["message"])
+        self.assertEqual(rows["batch"]["tokens_per_s"]["peer"]["median"], 20.0)
+        self.assertIsNone(rows["batch"]["ratios"]["peer"])
+
+    def test_a_failing_peer_is_shown_with_its_message(self):
+        result, text = self.compare("--tests", "decode", peer=BROKEN)
+        self.assertEqual(result["cases"][0]["rows"][0]["trouble"]["peer"]["state"], "failed")
+        self.assertIn("decode 64, peer: failed: exit status 1: error: unable to load model", text)
+        self.assertIn("| decode 64 | 30.0 (30.0 - 30.0) | failed | - |", text)
+
+    def test_an_engine_that_is_not_there_is_shown(self):
+        _, text = self.compare("--tests", "decode", "--peer", "other", str(self.folder / "absent"), "m.gguf")
+        self.assertIn("decode 64, other: failed: [Errno 2]", text)
+
+    def test_many_cases_from_a_file(self):
+        config = self.folder / "config.json"
+        mica, peer = self.program("mica", MICA), self.program("peer", PEER)
+        config.write_text(json.dumps({
+            "peers": {"peer": {"bench": peer, "flags": ["-x"]}, "absent": {"bench": peer}},
+            "cases": [{"name": "one", "mica": mica, "models": {"peer": "a.gguf"}, "tests": ["decode"]},
+                      {"name": "two", "mica": mica, "models": {}}]}), encoding="utf-8")
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+            compare.main(["--config", str(config), "--case", "^one$", "--pairs", "1", "--bandwidth", ""])
+        self.assertIn("### one", text.getvalue())
+        self.assertNotIn("### two", text.getvalue())
+        self.assertIn("absent: skipped: the case names no model for it", text.getvalue())
+        self.assertIn("-x", self.calls()[0])
+
+    def test_unknown_tests_are_refused(self):
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            compare.parse(["--mica", "m", "--tests", "decode,nothing"])
+
+    def test_ratios_pair_the_rounds_that_both_have(self):
+        self.assertEqual(report.pairwise({1: 4.0, 2: 9.0, 3: 1.0}, {1: 2.0, 2: 3.0})["values"], [2.0, 3.0])
+        self.assertIsNone(report.pairwise({1: 4.0}, {}))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,84 @@
+"""From samples to medians, ratios and a table."""
+
+import statistics
+
+
+def spread(values):
+    """Median and extremes of a list; None for an empty one."""
+    values = list(values)
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "values": values} if values else None
+
+
+def pairwise(ours, theirs):
+    """Quotients of what was measured in the same round; both are {round: value}."""
+    return spread(ours[r] / theirs[r] for r in sorted(ours) if theirs.get(r))
+
+
+def summary(row):
+    """Adds medians, ratios and the share of bandwidth to what a compare.Row recorded."""
+    speeds = {name: {r: s.tokens_per_s for r, s in samples.items()} for name, samples in row.samples.items()}
+    mica = row.samples["Mica"]
+    read = {r: s.gb_per_s for r, s in mica.items()} if row.test.gen else {}
+    return {
+        "test": row.test.key,
+        "title": row.test.title,
+        "tokens_per_s": {name: spread(by_round.values()) for name, by_round in speeds.items()},
+        "runs": {name: [s.runs for s in samples.values()] for name, samples in row.samples.items()},
+        "ratios": {name: pairwise(speeds["Mica"], by_round) for name, by_round in speeds.items() if name != "Mica"},
+        "gb_per_s": spread(read.values()),
+        "memory_gb_per_s": spread(row.bandwidth.values()),
+        "share_of_bandwidth": pairwise(read, row.bandwidth),
+        "trouble": row.trouble,
+    }
+
+
+def figure(values, digits, unit=""):
+    if values is None:
+        return "-"
+    low, high = (f"{values[key]:.{digits}f}" for key in ("min", "max"))
+    return f"{values['median']:.{digits}f}{unit} ({low} - {high})"
+
+
+def speed(values):
+    return figure(values, 1 if values and values["median"] < 1000 else 0)
+
+
+def cell(row, name):
+    """A speed, or why there is none."""
+    if name in row["trouble"]:
+        return row["trouble"][name]["state"]
+    return speed(row["tokens_per_s"].get(name))
+
+
+def table(rows, peers):
+    head = ["tokens/s", "Mica"] + [h for name in peers for h in (name, "ratio")] + ["memory GB/s", "share"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for row in rows:
+        cells = [row["title"], cell(row, "Mica")]
+        for name in peers:
+            cells += [cell(row, name), figure(row["ratios"].get(name), 2, "x")]
+        cells += [figure(row["memory_gb_per_s"], 1), figure(row["share_of_bandwidth"], 2)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def case_markdown(case, peers):
+    load = case["load"]
+    lines = [f"### {case['name']}", ""] + table(case["rows"], peers) + [""]
+    for row in case["rows"]:
+        for name, trouble in row["trouble"].items():
+            lines.append(f"- {row['title']}, {name}: {trouble['state']}: {trouble['message']}")
+    for name, version in case["versions"].items():
+        lines.append(f"- {name}: {version}")
+    lines.append(f"- others used {load['others']:.2f} processors, the hypervisor kept {load['stolen']:.2f}, "
+                 f"in {load['seconds']:.0f} s")
+    return lines + [""]
+
+
+def markdown(report):
+    machine, settings = report["machine"], report["settings"]
+    lines = [f"{machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
+             f"{settings['pairs']} rounds in alternation (least - most); a ratio is the median of the rounds' ratios.", ""]
+    for case in report["cases"]:
+        lines += case_markdown(case, list(settings["peers"]))
+    return "\n".join(lines)

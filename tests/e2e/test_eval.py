@@ -1,0 +1,188 @@
+"""mica eval: perplexity and divergence against numpy on the same programs' logits."""
+
+import json
+import os
+import pathlib
+import shutil
+
+import numpy as np
+
+import harness
+from harness import BUNDLED, Case, GOLDENS, execute, note, program, shared
+
+DENSE = BUNDLED / "minimind-dense"
+
+
+def log_softmax(rows):
+    rows = rows.astype("f8") - rows.max(axis=1, keepdims=True)
+    return rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
+
+
+def bundled_text():
+    """Held-out tasks with their answers, one after the other."""
+    with open(DENSE / "heldout.jsonl", encoding="utf-8") as f:
+        return "".join(t["prompt"] + t["answer"] for t in map(json.loads, f))
+
+
+def file_of(text):
+    path = os.path.join(harness.folder("text"), "text")
+    pathlib.Path(path).write_text(text, encoding="utf-8")
+    return path
+
+
+def evaluate(*arguments, **how):
+    return json.loads(execute([harness.mica, "eval", "--json", *arguments], **how).stdout)
+
+
+class Eval(Case):
+    def expected(self, built, ids, context, bos=None):
+        """Log probabilities of all scored positions, and of the ids that follow them."""
+        scored, chosen = [], []
+        for begin in range(0, len(ids) - context + 1, context):
+            window = list(ids[begin:begin + context])
+            if bos is not None:
+                window[0] = bos
+            _, (rows,) = built.generate([window[:-1]], 1)
+            first = context // 2
+            logs = log_softmax(rows)[first:]
+            scored.append(logs)
+            chosen.append(logs[np.arange(len(logs)), window[first + 1:]])
+        return np.concatenate(scored), np.concatenate(chosen)
+
+    def compare(self, result, own, chosen):
+        loss = -chosen.mean()
+        self.assertEqual(result["positions"], len(own))
+        self.assertAlmostEqual(result["program"]["perplexity"], np.exp(loss), delta=1e-6 * np.exp(loss))
+        error = np.exp(loss) * chosen.std(ddof=1) / np.sqrt(len(chosen))
+        self.assertAlmostEqual(result["program"]["perplexity_error"], error, delta=1e-6 * error)
+
+    def test_perplexity_and_divergence(self):
+        ids = np.random.default_rng(3).integers(0, 64, 150).tolist()
+        file = file_of(" ".join(map(str, ids)))
+        f32, bf16 = program(GOLDENS / "models/llama-gqa"), program(GOLDENS / "models/llama-gqa", "--weights", "bf16")
+        for context in (40, 7):
+            # Rows are computed as they are in one piece: numbers agree to the last bit of the logits.
+            p, chosen = self.expected(bf16, ids, context)
+            q, _ = self.expected(f32, ids, context)
+            result = evaluate(bf16.path, "--tokens-file", file, "--reference", f32.path, "--context", context)
+            self.assertEqual((result["tokens"], result["context"], result["windows"], result["first_scored"]),
+                             (150, context, 150 // context, context // 2))
+            self.compare(result, p, chosen)
+            kl = (np.exp(q) * (q - p)).sum(axis=1)
+            self.assertAlmostEqual(result["kl"]["mean"], kl.mean(), delta=1e-5 * kl.mean())
+            self.assertAlmostEqual(result["kl"]["max"], kl.max(), delta=1e-5 * kl.max())
+            per_window = context - 1 - context // 2
+            self.assertEqual((result["kl"]["max_window"], result["kl"]["max_position"] - context // 2),
+                             divmod(int(kl.argmax()), per_window))
+            self.assertEqual(result["same_top"], (p.argmax(axis=1) == q.argmax(axis=1)).mean())
+            note(self, f"context {context}: KL of bf16 {kl.mean():.1e}, same top {result['same_top']:.3f}")
+
+    def test_a_program_does_not_diverge_from_itself(self):
+        built = program(GOLDENS / "models/llama-gqa")
+        ids = file_of(",".join(map(str, range(60))))
+        result = evaluate(built.path, "--tokens-file", ids, "--reference", built.path)
+        self.assertEqual((result["kl"]["mean"], result["kl"]["max"], result["same_top"]), (0, 0, 1))
+        self.assertEqual(result["program"]["perplexity"], result["reference"]["perplexity"])
+
+    def test_text(self):
+        """A text by the program's own tokenizer: the model knows its held-out tasks and no shuffled ones."""
+        text, built = bundled_text(), program(DENSE)
+        result = evaluate(built.path, "--text", file_of(text), "--context", 256)
+        shuffled = "".join(np.random.default_rng(1).permutation(list(text)))
+        other = evaluate(built.path, "--text", file_of(shuffled), "--context", 256)
+        note(self, f"perplexity {result['program']['perplexity']:.3f}, with letters shuffled "
+                   f"{other['program']['perplexity']:.0f}")
+        # The numbers to add and the letters to sort are the model's guess; what follows from them is not.
+        self.assertLess(result["program"]["perplexity"], 10)
+        self.assertGreater(other["program"]["perplexity"], 30)
+        ids = json.loads(built.run("-f", file_of(text[:400]), "-n", 0, "--json").stdout)["sequences"][0]["prompt_tokens"]
+        same = evaluate(built.path, "--text", file_of(text[:400]), "--context", 50)
+        by_ids = evaluate(built.path, "--tokens-file", file_of("\n".join(map(str, ids))), "--context", 50)
+        self.assertEqual(same["program"]["perplexity"], by_ids["program"]["perplexity"])
+
+    def test_bits(self):
+        result = evaluate(program(DENSE, "--weights", "f32").path, "--text", file_of(bundled_text()), "--windows", 1,
+                          "--reference", program(DENSE).path)
+        self.assertEqual((result["windows"], result["context"]), (1, 512))
+        facts = json.loads(execute([harness.mica, "inspect", DENSE, "--json"]).stdout)
+        for side, bits in (("program", 32), ("reference", 16)):
+            self.assertEqual(result[side]["parameters"], facts["parameters"])
+            self.assertEqual(result[side]["bits"], 8 * result[side]["weight_bytes"] / facts["parameters"])
+            # Panels are padded to whole blocks.
+            self.assertTrue(bits <= result[side]["bits"] < 1.1 * bits, result[side])
+        self.assertLess(result["kl"]["mean"], 1e-3)
+
+    def test_rows_and_threads_change_nothing(self):
+        built = program(GOLDENS / "models/llama-gqa")
+        file = file_of(" ".join(str(i * 7 % 64) for i in range(128)))
+        results = [evaluate(built.path, "--tokens-file", file, *o)["program"]["perplexity"]
+                   for o in ((), ("--threads", 1), ("--threads", 2), ("--prefill-chunk", 1), ("--prefill-chunk", 16))]
+        self.assertEqual(results[1:3], results[:1] * 2)
+        self.assertEqual(results[3], results[4], "few rows are computed as one row is")
+        self.assertAlmostEqual(results[3], results[0], delta=1e-5 * results[0])
+
+    def test_begin_token(self):
+        """Where the text begins with it, every window does."""
+        folder = shared("models/stories260K")
+        built = program(folder, "--weights", "f32")
+        text = "Once upon a time, there was a little girl. She liked to play with her big red ball in the park. " * 3
+        ids = json.loads(built.run("-p", text, "-n", 0, "--json").stdout)["sequences"][0]["prompt_tokens"]
+        self.assertEqual(ids[0], 1)
+        logs, chosen = self.expected(built, ids, 64, bos=1)
+        self.compare(evaluate(built.path, "--text", file_of(text), "--context", 64), logs, chosen)
+
+    def test_table(self):
+        built = program(GOLDENS / "models/llama-gqa")
+        file = file_of(" ".join(map(str, range(60))))
+        done = execute([harness.mica, "eval", built.path, "--tokens-file", file, "--reference", built.path])
+        self.assertEqual(done.stderr, b"", "no progress bar in a pipe")
+        lines = done.stdout.decode().splitlines()
+        self.assertRegex(lines[0], "60 tokens, 1 windows of 60; scored: positions 30 to 58 of each, 29 in all$")
+        self.assertRegex(lines[2], r"^program +\d+\.\d{4} +\d+\.\d{4} +\d\d\.\d\d +\d+  ")
+        self.assertRegex(lines[3], "^reference ")
+        self.assertRegex(lines[4], r"^KL\(reference \|\| program\)  0\.000e\+00 ")
+        self.assertRegex(lines[5], "^same top +100.00 %$")
+
+    def refused(self, status, arguments, *words):
+        done = execute([harness.mica, "eval", *arguments], check=False)
+        error = done.stderr.decode()
+        self.assertEqual((done.returncode, done.stdout), (status, b""), error)
+        self.assertEqual(error.count("\n"), 1, error)
+        self.assertTrue(error.startswith("mica: error: "), error)
+        for word in words:
+            self.assertIn(str(word), error)
+
+    def test_refused(self):
+        built, other = program(GOLDENS / "models/llama-gqa"), program(DENSE)
+        ids, text = file_of("1 2 3 4"), file_of("some text")
+        self.refused(2, [built.path], "--text FILE or --tokens-file FILE")
+        self.refused(2, [built.path, "--text", text, "--tokens-file", ids], "exclude")
+        self.refused(2, [built.path, "--text", text, "--context", "1"], "--context")
+        self.refused(1, ["/nonexistent", "--text", text], "/nonexistent")
+        self.refused(1, [harness.mica, "--text", text], harness.mica, "no Mica program")
+        self.refused(1, [built.path, "--text", text], built.path, "has no tokenizer", "--tokens-file")
+        self.refused(1, [other.path, "--text", "/nonexistent.txt"], "/nonexistent.txt")
+        self.refused(1, [built.path, "--tokens-file", file_of("1 2 64")], "64", "from 0 to 63")
+        self.refused(1, [built.path, "--tokens-file", file_of("1 x")], '"x"')
+        self.refused(1, [built.path, "--tokens-file", file_of("7")], "has 1 ids")
+        self.refused(1, [built.path, "--tokens-file", ids, "--context", 200], "128 positions", "--context")
+        self.refused(1, [built.path, "--tokens-file", ids, "--reference", other.path], other.path, "512", "64")
+
+    def test_a_program_that_cannot_run(self):
+        """What the program says is said once, and what it cannot say is said for it."""
+        built = program(GOLDENS / "models/llama-gqa")
+        ids = file_of(" ".join(map(str, range(60))))
+        copy = os.path.join(harness.folder("copy"), "program")
+        shutil.copy(built.path, copy)
+        os.chmod(copy, 0o644)
+        self.refused(1, [copy, "--tokens-file", ids], copy, "cannot be started")
+        foreign = program(GOLDENS / "models/llama-gqa", "--target", "sapphirerapids").path
+        if execute([foreign, "--tokens", "1", "-n", 1], check=False).returncode:
+            self.refused(1, [foreign, "--tokens-file", ids], foreign, "compiled for sapphirerapids")
+        offset = {s["name"]: s for s in json.loads(built.run("info", "--json").stdout)["sections"]}["weights"]["offset"]
+        os.chmod(copy, 0o755)
+        with open(copy, "r+b") as f:
+            f.seek(offset)
+            f.write(b"\xff" * 4096)
+        self.refused(1, [copy, "--tokens-file", ids], copy, "not finite")
+        self.refused(1, [built.path, "--tokens-file", ids, "--reference", copy], copy, "not finite")

@@ -1,0 +1,75 @@
+"""Models written by hand in the dialect become programs that compute what the interpreter computes."""
+
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+import numpy as np
+
+import checkpoint
+import harness
+from harness import Case, execute, note, program
+
+sys.path.insert(0, str(harness.ROOT / "tests/lit/ir/Inputs"))
+import make_npy  # names and shapes of a module's weights
+
+MODELS = ("tiny-model", "tiny-moe")
+
+
+def write_model(folder, name):
+    """model.mlir and model.safetensors with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in)."""
+    source, rng, tensors = harness.ROOT / f"tests/lit/ir/{name}.mlir", np.random.default_rng(0), {}
+    for tensor, shape in make_npy.weights_of(source):
+        x = rng.standard_normal([int(n) for n in shape.split("x")])
+        tensors[tensor] = (1 + 0.2 * x if x.ndim == 1 else x / np.sqrt(x.shape[-1])).astype("<f4")
+    checkpoint.write_tensors(os.path.join(folder, "model.safetensors"), tensors)
+    shutil.copy(source, os.path.join(folder, "model.mlir"))
+    return os.path.join(folder, "model.mlir")
+
+
+def interpreted(model, ids):
+    """Logits of every position of `ids` by mica-interpret."""
+    place = pathlib.Path(harness.folder("interpreted"))
+    inputs = []
+    for name, values in (("tokens", ids), ("sequences", [0] * len(ids)), ("positions", range(len(ids))),
+                         ("outputs", range(len(ids)))):
+        np.save(place / f"{name}.npy", np.array(values, "<i4"))
+        inputs += ["--input", place / f"{name}.npy"]
+    execute([pathlib.Path(harness.mica).parent / "mica-interpret", model, "--function", "main", *inputs, "--cache",
+             f"1x{len(ids)}", "--weights", os.path.dirname(model), "--output-prefix", f"{place}/out"])
+    return np.load(place / "out0.npy")
+
+
+@harness.for_each(MODELS, "equals_the_interpreter")
+class Handwritten(Case):
+    def equals_the_interpreter(self, name):
+        model = write_model(harness.folder(name), name)
+        prompt = np.random.default_rng(1).integers(3, 96, 20).tolist()
+        (ids,), (rows,) = program(model).generate([prompt], 6)
+        expected = interpreted(model, prompt + ids[:-1])
+        self.close(rows, expected, 1e-5, "logits of prompt and generated ids")
+        self.assertEqual(ids, expected[len(prompt) - 1:].argmax(1).tolist())
+
+    def test_the_page_s_commands_work(self):
+        """Every block of commands in docs/handwritten-model.md, as it stands there."""
+        text = (harness.ROOT / "docs/handwritten-model.md").read_text(encoding="utf-8")
+        fenced = re.findall(r"^```(\w*)\n(.*?)^```\n", text, re.MULTILINE | re.DOTALL)
+        blocks = [block for language, block in fenced if not language]
+        note(self, f"{len(blocks)} blocks, {sum(b.count(chr(10)) for b in blocks)} commands")
+        self.assertEqual(len(blocks), 2)
+        place = harness.folder("page")
+        os.symlink(harness.ROOT / "tests", os.path.join(place, "tests"))
+        write_model(place, "tiny-model")
+        tools = os.path.dirname(harness.mica)
+        done = [execute(["bash", "-ec", f"cd {place}; {block}"], env={
+            "PATH": f"{tools}:{os.environ['PATH']}", "EDITOR": "sed -i s/theta([^)]*)/theta(3.0e+00)/"}) for block in blocks]
+        first, second = (d.stdout.decode() for d in done)
+        self.assertIn("mica.gated_linear", first, "the stage after fusion")
+        self.assertIn("mica_forward:", first, "the assembly")
+        self.assertRegex(first.splitlines()[-1], r"^\d+( \d+){3}$")
+        self.assertIn("theta(3.0e+00)", pathlib.Path(place, "edited.mlir").read_text(encoding="utf-8"))
+        original = program(harness.BUNDLED / "minimind-dense").run("-p", "count from 7 to 12:", "--temperature", 0)
+        self.assertNotEqual(second, "")
+        self.assertNotEqual(second, original.stdout.decode(), "another theta shows")

@@ -1,0 +1,101 @@
+"""--lookup: drafts from the text so far change nothing but the number of passes."""
+
+import json
+
+import numpy as np
+
+import harness
+from harness import BUNDLED, Case, GOLDENS, note, program, shared
+
+MODELS = ("minimind-dense", "minimind-moe", "stories260K", "llama-gqa", "qwen3-moe", "minimind1-dense")
+WEIGHTS = ("f32", "bf16")
+
+
+def folder_of(model):
+    if model == "stories260K":
+        return shared("models/stories260K")
+    return (BUNDLED if model.startswith("minimind-") else GOLDENS / "models") / model
+
+
+def prompts_of(built):
+    """A text that repeats itself, one that does not, and one of a single id."""
+    vocabulary = json.loads(built.run("info", "--json").stdout)["vocab"]
+    ids = np.random.default_rng(5).integers(3, vocabulary, 40).tolist()
+    return [ids[:6] * 5, ids, ids[:1]]
+
+
+def ids_of(done):
+    return [[int(i) for i in line.split()] for line in done.stdout.decode().splitlines()]
+
+
+@harness.for_each([f"{m}_{w}" for m in MODELS for w in WEIGHTS], "same_text")
+@harness.for_each(MODELS, "same_samples")
+class Lookup(Case):
+    def same_text(self, model_weights):
+        model, weights = model_weights.split("_")
+        built = program(folder_of(model), "--weights", weights)
+        n, accepted = 60, 0
+        for prompt in prompts_of(built):
+            plain, rows = built.generate([prompt], n, "--threads", 1)
+            for threads in (1, 2):
+                for most in (1, 7, 15, 100):
+                    options = ("--lookup", most, "--threads", threads)
+                    drafted, same = built.generate([prompt], n, *options)
+                    self.assertEqual(drafted, plain, options)
+                    self.assertTrue(np.array_equal(same[0], rows[0]), f"logits to the bit, {options}")
+            accepted += self.counted(built, [prompt], n)["accepted"]
+        note(self, f"{accepted} of {3 * n} ids were drafted and right")
+        self.assertGreater(accepted, 0)
+
+    def counted(self, built, prompts, n, *arguments):
+        tokens = [a for p in prompts for a in ("--tokens", ",".join(map(str, p)))]
+        done = json.loads(built.run(*tokens, "-n", n, "--temperature", 0, "--ignore-eos", "--json", "--lookup", 15,
+                                    *arguments).stdout)
+        made = sum(len(s["tokens"]) for s in done["sequences"])
+        self.assertLessEqual(done["lookup"]["accepted"], done["lookup"]["drafted"])
+        if len(prompts) == 1:
+            # Every pass makes one id, and those that were drafted come for nothing.
+            self.assertEqual(done["lookup"]["calls"] + done["lookup"]["accepted"], made - 1)
+        self.assertEqual(done["decode"]["tokens"], made - len(prompts))
+        return done["lookup"]
+
+    def same_samples(self, model):
+        built = program(folder_of(model))
+        for seed in range(3):
+            for prompt in prompts_of(built):
+                options = ("--tokens", ",".join(map(str, prompt)), "-n", 50, "--print-tokens", "--ignore-eos",
+                           "--temperature", 0.7, "--repetition-penalty", 1.1, "--seed", seed)
+                self.assertEqual(ids_of(built.run(*options, "--lookup", 15)), ids_of(built.run(*options)))
+
+    def test_batch(self):
+        built = program(BUNDLED / "minimind-dense")
+        prompts = prompts_of(built) * 2
+        plain, _ = built.generate(prompts, 40)
+        drafted, _ = built.generate(prompts, 40, "--lookup", 15)
+        self.assertEqual(drafted, plain)
+        # Sixteen rows at most: with twenty sequences none is left for drafts.
+        many = [[5, 6, 7]] * 20
+        self.assertEqual(self.counted(built, many, 10)["drafted"], 0)
+        self.assertGreater(self.counted(built, many[:4], 40)["accepted"], 0)
+
+    def test_end_and_context(self):
+        built = program(BUNDLED / "minimind-dense")
+        with open(BUNDLED / "minimind-dense/heldout.jsonl", encoding="utf-8") as f:
+            tasks = [json.loads(line) for line in f][:40]
+        for task in tasks:
+            options = ("--tokens", ",".join(map(str, task["prompt_ids"])), "--temperature", 0, "--print-tokens", "-n", 30)
+            self.assertEqual(built.run(*options, "--lookup", 15).stdout, built.run(*options).stdout)
+        short = program(GOLDENS / "models/llama-gqa", "--max-seq", "32")
+        options = ("--tokens", "5,6,7", "-n", 100, "--temperature", 0, "--print-tokens", "--ignore-eos")
+        plain, drafted = short.run(*options), short.run(*options, "--lookup", 15)
+        self.assertEqual((drafted.stdout, drafted.stderr), (plain.stdout, plain.stderr))
+        self.assertEqual(len(ids_of(plain)[0]), 30)
+
+    def test_bench(self):
+        """A text that repeats itself takes a fraction of the passes."""
+        built = program(BUNDLED / "minimind-dense")
+        results = json.loads(built.run("bench", "--prompt", 0, "--gen", 200, "--lookup", 15, "--repeat", 3,
+                                       "--json").stdout)["results"]
+        self.assertEqual([r["test"] for r in results], ["tg200", "tg200@l15"])
+        note(self, f"{results[1]['tokens_per_s'] / results[0]['tokens_per_s']:.1f} times the ids per second")
+        self.assertLess(results[1]["lookup"]["calls"], 40)

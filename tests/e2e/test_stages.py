@@ -1,0 +1,95 @@
+"""Every stage of the bundled models, as `mica compile --dump-stages` writes it, and the way between them with mica-opt."""
+
+import os
+import pathlib
+import re
+
+import harness
+from harness import BUNDLED, Case
+
+STAGES = ("model", "fused", "kernels", "loops", "llvm")
+
+# How often ops, or launches of their kernels at stage `loops`, stand in the text of each stage: a layer's body once per
+# kind of layer, from stage `kernels` on once for few rows and once for many.
+DENSE = {
+    "model": {"rmsnorm": 5, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 0},
+    "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 0},
+    "kernels": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 2, "moe_gate": 0},
+    "loops": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 2, "moe_gate": 0},
+}
+MOE = {
+    "model": {"rmsnorm": 3, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 1, "moe_experts": 1},
+    "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 1,
+              "moe_experts": 1},
+    "kernels": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 2, "moe_gate": 2, "moe_experts": 2},
+    "loops": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 2, "moe_gate": 2},
+}
+ALIVE = {"minimind-dense": DENSE, "minimind-moe": MOE}
+
+# What each target's description says: 512-bit vectors, vdpbf16ps, vpdpbusd.
+TARGETS = {"x86-64-v3": (False, False, False), "x86-64-v4": (True, False, False), "sapphirerapids": (True, True, True)}
+
+
+def mica_opt(path, *options):
+    """What mica-opt prints, without the empty line that it puts behind a module."""
+    tool = os.path.join(os.path.dirname(harness.mica), "mica-opt")
+    return harness.execute([tool, path, *options]).stdout.decode().removesuffix("\n")
+
+
+def dump(name, precision, target):
+    """The folder with the texts of all stages."""
+
+    def make():
+        folder = harness.folder(f"stages-{name}")
+        harness.execute([harness.mica, "compile", BUNDLED / name, "--weights", precision, "--kv", precision, "--target",
+                         target, "--emit", "llvm", "--dump-stages", folder, "-o", os.path.join(folder, "out")])
+        return pathlib.Path(folder)
+
+    return harness.once(("stages", name, precision, target), make)
+
+
+def pipelines(precision, target):
+    """The named pipelines from each stage to the next, told what the driver tells them."""
+    wide, bf16, int8 = TARGETS[target]
+
+    def flag(name, value):
+        return f"{name}={str(value).lower()}"
+
+    return (f"--mica-to-fused=weights={precision} kv={precision}",
+            "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
+                                                   flag("onednn-int8", wide and int8))),
+            f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)}",
+            f"--mica-loops-to-llvm=target={target}")
+
+
+CASES = [f"{name}_{precision}_{target}" for name in ALIVE for precision in ("f32", "bf16") for target in TARGETS]
+
+
+@harness.for_each(CASES, "stages")
+class Stages(Case):
+    def stages(self, case):
+        """Each stage round-trips, names what is alive, and leads to the next one, byte for byte."""
+        name, precision, target = case.split("_")
+        folder = dump(name, precision, target)
+        files = [folder / f"{number}-{stage}.mlir" for number, stage in enumerate(STAGES)]
+        self.assertEqual(sorted(folder.glob("*.mlir")), files)
+        steps = pipelines(precision, target)
+        for number, (stage, file) in enumerate(zip(STAGES, files)):
+            text = file.read_text(encoding="utf-8")
+            self.same(mica_opt(file), text, f"{stage} read and printed")
+            for op, expected in ALIVE[name].get(stage, {}).items():
+                self.assertEqual(self.count(stage, op, text), expected, f"{op} at stage {stage}")
+            if number:
+                self.same(mica_opt(files[number - 1], steps[number - 1]), text,
+                          f"{stage} by {steps[number - 1]}")
+
+    def same(self, got, wanted, what):
+        if got != wanted:
+            pairs = zip(got.splitlines() + ["(end)"], wanted.splitlines() + ["(end)"])
+            line, (a, b) = next((n, pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1])
+            self.fail(f"{what}: line {line} is\n{a[:400]}\nand not\n{b[:400]}")
+
+    @staticmethod
+    def count(stage, op, text):
+        pattern = rf"exec\.launch @{op}(?:_\d+)? " if stage == "loops" else rf"mica\.{op} "
+        return len(re.findall(pattern, text))

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs a build into a folder, moves the folder, and uses what is there with nothing of Mica on the PATH or in HOME.
+#
+#   install.sh CMAKE BUILD-FOLDER MODEL TOOL...
+set -euo pipefail
+cmake=$1 build=$2 model=$3
+shift 3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "install: $*" >&2
+  exit 1
+}
+
+"$cmake" --install "$build" --prefix "$work/first" > /dev/null
+mv "$work/first" "$work/moved"
+mkdir "$work/home"
+cd "$work/home"
+export PATH=/usr/bin:/bin HOME=$work/home
+unset XDG_CACHE_HOME LD_LIBRARY_PATH
+
+for tool in "$@"; do
+  "$work/moved/bin/$tool" --help > /dev/null || fail "$tool --help does not work"
+done
+for file in README.md LICENSE docs/dialect.md; do
+  [ -s "$work/moved/share/doc/mica/$file" ] || fail "share/doc/mica/$file is missing"
+done
+
+"$work/moved/bin/mica" compile "$model" -o program
+text=$(./program -p 'count from 7 to 12:' --temperature 0)
+[ "$text" = ' 7 8 9 10 11 12' ] || fail "the program wrote '$text'"
+# By a link, from the PATH, and through the cache, whose folder it makes itself.
+mkdir "$work/links"
+ln -s "$work/moved/bin/mica" "$work/links/mica"
+text=$(PATH=$work/links:$PATH mica run "$model" -p 'count from 7 to 12:' --temperature 0)
+[ "$text" = ' 7 8 9 10 11 12' ] || fail "mica run wrote '$text'"
+
+# The launcher is the one beside the tool and no other.
+rm "$work/moved/lib/mica/mica-launcher"
+if error=$("$work/moved/bin/mica" compile "$model" -o other 2>&1); then
+  fail "compiles without its launcher"
+fi
+case $error in
+  "mica: error: $work/moved/lib/mica/mica-launcher: is missing, "*) ;;
+  *) fail "without its launcher: $error" ;;
+esac

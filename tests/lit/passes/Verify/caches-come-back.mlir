@@ -1,0 +1,74 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-kernels
+
+// Entries hand back every cache in its own place. Types alone do not say so: the two pairs here are alike.
+
+#p = #mica.packed<columns = 64, depth = 1, k_block = 16>
+!kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
+
+// Through appends, calls and loops; a layer may return its caches in another order, as long as the entry does not.
+func.func private @layer(%x: tensor<?x16xf32>, %a: !kc, %b: !kc, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> (!kc, !kc) {
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %a1 = mica.kv_append %h, %a[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !kc
+  return %b, %a1 : !kc, !kc
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
+  %w = mica.get_weight @w : tensor<16x16xf32, #p>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %r:2 = scf.for %i = %zero to %two step %one iter_args(%c = %a, %d = %b) -> (!kc, !kc) {
+    %e:2 = func.call @layer(%x, %c, %d, %i, %s, %p) : (tensor<?x16xf32>, !kc, !kc, index, tensor<?xi32>, tensor<?xi32>) -> (!kc, !kc)
+    scf.yield %e#1, %e#0 : !kc, !kc
+  }
+  return %x, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
+}
+
+// -----
+
+#p = #mica.packed<columns = 64, depth = 1, k_block = 16>
+!kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
+  %w = mica.get_weight @w : tensor<16x16xf32, #p>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
+  // expected-error @+1 {{'func.return' op returns as cache 0 another one than it received there: return every cache, appended to, in its own place}}
+  return %x, %b, %a : tensor<?x16xf32>, !kc, !kc
+}
+
+// -----
+
+// Swapped once in every turn of a loop.
+#p = #mica.packed<columns = 64, depth = 1, k_block = 16>
+!kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
+  %w = mica.get_weight @w : tensor<16x16xf32, #p>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %r:2 = scf.for %i = %zero to %two step %one iter_args(%c = %a, %d = %b) -> (!kc, !kc) {
+    scf.yield %d, %c : !kc, !kc
+  }
+  // expected-error @+1 {{returns as cache 0 another one than it received there}}
+  return %x, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
+}
+
+// -----
+
+// Swapped by a layer.
+#p = #mica.packed<columns = 64, depth = 1, k_block = 16>
+!kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
+func.func private @layer(%a: !kc, %b: !kc) -> (!kc, !kc) {
+  return %b, %a : !kc, !kc
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
+  %w = mica.get_weight @w : tensor<16x16xf32, #p>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
+  %r:2 = call @layer(%a, %b) : (!kc, !kc) -> (!kc, !kc)
+  // expected-error @+1 {{returns as cache 0 another one than it received there}}
+  return %x, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
+}

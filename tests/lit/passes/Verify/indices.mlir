@@ -1,0 +1,108 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-fused
+
+// The number of a layer is inside of its cache, whatever calls lead to it.
+
+// A function that nothing calls is never told a number.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+mica.weight @table : tensor<16x16xf32>
+func.func private @unused(%c: !cache, %layer: index) {
+  %k = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  return
+}
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  %k = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  %next = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %next : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %c0 = call @layer(%h, %c, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  %c1 = call @layer(%h, %c0, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  return %x, %c1 : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// One call of several is wrong.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+mica.weight @table : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  // expected-error @+1 {{'mica.kv_append' op is told to use layers 0 to 900000000, but there are 2: numbers are constants, from 0 to 1}}
+  %next = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %next : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 900000000 : index
+  %c0 = call @layer(%h, %c, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  %c1 = call @layer(%h, %c0, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  return %x, %c1 : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+mica.weight @table : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %below = arith.constant -1 : index
+  // expected-error @+1 {{'mica.kv_read' op is told to use layer -1, but there are 2: numbers are constants, from 0 to 1}}
+  %k = mica.kv_read %c[%below] : !cache -> tensor<?x?x2x8xf32>
+  return %x, %c : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+mica.weight @table : tensor<16x64xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !cache, %v: !cache) -> (tensor<?x64xf32>, !cache, !cache) {
+  %two = arith.constant 2 : index
+  %table = mica.get_weight @table : tensor<16x64xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x64xf32> -> tensor<?x64xf32>
+  %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+  // expected-error @+1 {{'mica.qkv_append' op is told to use layer 2, but there are 2}}
+  %q, %k1, %v1 = mica.qkv_append %x, %r, %k, %v[%two] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
+      : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
+  return %x, %k1, %v1 : tensor<?x64xf32>, !cache, !cache
+}
+
+// -----
+
+mica.weight @table : tensor<16x16xf32>
+mica.weight @other : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %two = arith.constant 2 : index
+  // expected-error @+1 {{'mica.select_weight' op is told to use weight 2, but there are 2}}
+  %table = mica.select_weight [@table, @other][%two] : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+
+// -----
+
+// A number that is computed from what is not known.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+mica.weight @table : tensor<16x16xf32>
+func.func private @from_outside(%c: !cache, %layer: index) -> !cache {
+  // expected-error @+1 {{'mica.kv_read' op uses a layer whose number is not known here, but there are 2: numbers are constants, from 0 to 1}}
+  %k = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  return %c : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %some = arith.constant 7 : index
+  %pi = arith.constant 3.14 : f32
+  %int = arith.fptosi %pi : f32 to i64
+  %layer = arith.index_cast %int : i64 to index
+  %c0 = call @from_outside(%c, %layer) : (!cache, index) -> !cache
+  return %x, %c0 : tensor<?x16xf32>, !cache
+}

@@ -1,0 +1,102 @@
+//===- BalancedSourceTest.cpp - packed weights of balanced tensors --------===//
+
+#include "ir/Mica/Balance.h"
+#include "tests/unit/backends/cpu/pack/PackFixture.h"
+
+#include "gmock/gmock.h"
+
+using namespace mica;
+using namespace mica::cpu;
+using testing::HasSubstr;
+
+namespace {
+
+class BalancedSourceTest : public PackTest {
+protected:
+  /// A plain weight as it is packed.
+  std::vector<float> floats(llvm::StringRef text) {
+    std::vector<uint8_t> bytes = llvm::cantFail(pack(text));
+    std::vector<float> result(bytes.size() / sizeof(float));
+    std::memcpy(result.data(), bytes.data(), bytes.size());
+    return result;
+  }
+};
+
+TEST_F(BalancedSourceTest, RowsAreDividedAndColumnsMultiplied) {
+  source.add("gain", WeightType::F32, {3});
+  source.add("q", WeightType::BF16, {5, 3});
+  source.add("k", WeightType::BF16, {2, 3});
+  source.set("gain", {32, 0.5f, 0});
+  source.set("q", {1, 1, 1, 0, 2, 1, 0, 0, 0, -1, 0, 0, 0, 0, 1});
+  source.set("k", {2, 1, 1, 0, -8, 1});
+  std::string balance = "mica.balance rows [\"gain\"] columns [\"q\", \"k\"]\n";
+  // Channels: 32 against 2, 0.5 against 8, nothing against 1.
+  EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<3xf32>"),
+              testing::ElementsAre(8, 2, 0));
+  EXPECT_THAT(floats(balance + "mica.weight @k at 0 : tensor<2x3xf32>"),
+              testing::ElementsAre(8, 0.25f, 1, 0, -2, 1));
+  EXPECT_THAT(floats(balance + R"(mica.weight @w from ["k", "q"] concat at 0 : tensor<7x3xf32>)"),
+              testing::ElementsAre(8, 0.25f, 1, 0, -2, 1, 4, 0.25f, 1, 0, 0.5f, 1, 0, 0, 0, -4, 0,
+                                   0, 0, 0, 1));
+  EXPECT_EQ(source.released.back(), "q");
+}
+
+TEST_F(BalancedSourceTest, PackedMatricesOfEveryType) {
+  // Rows of `up` are balanced with the columns of `down`, its columns with a norm.
+  source.add("norm", WeightType::BF16, {100});
+  source.add("up", WeightType::BF16, {70, 100});
+  source.add("down", WeightType::BF16, {33, 70});
+  auto scaled = [&] {
+    MemorySource plain = source;
+    std::vector<float> norm = source.values("norm"), up = source.values("up"),
+                       down = source.values("down");
+    auto largest = [](const std::vector<float> &values, size_t first, size_t step, size_t count) {
+      float result = 0;
+      for (size_t i = 0; i < count; ++i)
+        result = std::max(result, std::abs(values[first + i * step]));
+      return result;
+    };
+    std::vector<float> rows(70), columns(100);
+    for (size_t i = 0; i < 70; ++i)
+      rows[i] = balanceFactors({largest(up, i * 100, 1, 100)}, {largest(down, i, 70, 33)})[0];
+    for (size_t i = 0; i < 100; ++i)
+      columns[i] = balanceFactors({std::abs(norm[i])}, {largest(up, i, 100, 70)})[0];
+    for (size_t i = 0; i < up.size(); ++i)
+      up[i] *= columns[i % 100] / rows[i / 100];
+    for (size_t i = 0; i < down.size(); ++i)
+      down[i] *= rows[i % 70];
+    plain.set("up", up);
+    plain.set("down", down);
+    return plain;
+  };
+  const std::string balance = "mica.balance rows [\"norm\"] columns [\"up\"]\n"
+                              "mica.balance rows [\"up\"] columns [\"down\"]\n";
+  MemorySource original = source, expected = scaled();
+  for (const char *type :
+       {"x100x!mica.int8>", "x100x!mica.int4<group = 32>>",
+        "x100xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
+        "x100xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>", "x100xf32>"}) {
+    std::string weight =
+        std::string(R"(mica.weight @w from ["up", "up"] interleave at 0 : tensor<256)") + type;
+    std::vector<uint8_t> balanced = llvm::cantFail(pack(balance + weight));
+    source = expected;
+    EXPECT_TRUE(balanced == llvm::cantFail(pack(weight))) << type;
+    source = original;
+  }
+}
+
+TEST_F(BalancedSourceTest, RefusesTensorsThatDoNotMeet) {
+  source.add("a", WeightType::F32, {3});
+  source.add("b", WeightType::F32, {2, 4});
+  source.add("c", WeightType::F32, {5});
+  auto error = [&](const char *balance) {
+    return errorOf(std::string(balance) + "\nmica.weight @b at 0 : tensor<2x4xf32>");
+  };
+  EXPECT_EQ(error(R"(mica.balance rows ["a"] columns ["b"])"),
+            "mica.balance has 3 channels in rows, but 4 in columns");
+  EXPECT_EQ(error(R"(mica.balance rows ["a", "c"] columns ["b"])"),
+            "mica.balance names \"c\", which has 5 channels, not 3");
+  EXPECT_EQ(error(R"(mica.balance rows ["none"] columns ["b"])"), "no tensor \"none\"");
+}
+
+} // namespace

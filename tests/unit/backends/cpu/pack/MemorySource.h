@@ -1,0 +1,83 @@
+//===- MemorySource.h - tensors in memory ---------------------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_PACK_MEMORYSOURCE_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_PACK_MEMORYSOURCE_H
+
+#include "backends/cpu/pack/WeightSource.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace mica::cpu {
+
+/// Tensors in memory, one byte off their alignment.
+class MemorySource final : public WeightSource {
+public:
+  /// Values are k / 8 for random k in [-128, 128): exact in every type.
+  void add(llvm::StringRef name, WeightType type, llvm::ArrayRef<int64_t> shape) {
+    Entry &entry = entries[name];
+    entry.shape.assign(shape.begin(), shape.end());
+    entry.type = type;
+    int64_t count = 1;
+    for (int64_t extent : shape)
+      count *= extent;
+    entry.bytes.resize(1 + count * sizeOf(type));
+    for (int64_t i = 0; i < count; ++i) {
+      float value = float(int(random() % 256) - 128) / 8;
+      entry.values.push_back(value);
+      set(entry, i, value);
+    }
+  }
+  /// Replaces the values, which must be exact in the tensor's type.
+  void set(llvm::StringRef name, std::vector<float> values) {
+    Entry &entry = entries[name];
+    for (size_t i = 0; i < values.size(); ++i)
+      set(entry, i, values[i]);
+    entry.values = std::move(values);
+  }
+  void poison(llvm::StringRef name, int64_t index, float value = NAN) {
+    set(entries[name], index, value);
+  }
+  llvm::Expected<SourceTensor> find(llvm::StringRef name) const override {
+    auto entry = entries.find(name);
+    if (entry == entries.end())
+      return llvm::createStringError("no tensor \"" + name + "\"");
+    const Entry &found = entry->second;
+    return SourceTensor{found.type, found.shape, llvm::ArrayRef(found.bytes).drop_front()};
+  }
+  void release(llvm::StringRef name) const override { released.push_back(name.str()); }
+  const std::vector<float> &values(llvm::StringRef name) const {
+    return entries.find(name)->second.values;
+  }
+
+  mutable std::vector<std::string> released;
+
+private:
+  struct Entry {
+    WeightType type;
+    llvm::SmallVector<int64_t, 4> shape;
+    std::vector<uint8_t> bytes;
+    std::vector<float> values;
+  };
+  static void set(Entry &entry, int64_t index, float value) {
+    uint8_t *at = entry.bytes.data() + 1 + index * sizeOf(entry.type);
+    if (entry.type == WeightType::F16) {
+      _Float16 half = value;
+      std::memcpy(at, &half, 2);
+    } else {
+      uint32_t bits = std::bit_cast<uint32_t>(value);
+      std::memcpy(at, reinterpret_cast<uint8_t *>(&bits) + (entry.type == WeightType::BF16 ? 2 : 0),
+                  sizeOf(entry.type));
+    }
+  }
+
+  std::mt19937 random{7};
+  llvm::StringMap<Entry> entries;
+};
+
+} // namespace mica::cpu
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_PACK_MEMORYSOURCE_H

@@ -1,0 +1,51 @@
+//===- PackFixture.h - packs modules of weights ---------------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_PACK_PACKFIXTURE_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_PACK_PACKFIXTURE_H
+
+#include "backends/cpu/pack/PackWeights.h"
+#include "ir/Mica/Mica.h"
+#include "tests/unit/backends/cpu/pack/MemorySource.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+namespace mica::cpu {
+
+class PackTest : public testing::Test {
+protected:
+  PackTest() { context.loadDialect<MicaDialect>(); }
+
+  mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef text) {
+    return mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  }
+
+  llvm::Expected<std::vector<uint8_t>> pack(llvm::StringRef text, unsigned threads = 2) {
+    mlir::OwningOpRef<mlir::ModuleOp> module = parse(text);
+    if (!module)
+      return llvm::createStringError("the text is no module");
+    std::vector<uint8_t> bytes;
+    auto sink = [&](llvm::ArrayRef<uint8_t> piece) {
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
+      return llvm::Error::success();
+    };
+    uint64_t done = 0, all = 0;
+    auto progress = [&](uint64_t d, uint64_t a) { done = d, all = a; };
+    if (llvm::Error error = packWeights(*module, source, {sink, progress, threads}))
+      return error;
+    EXPECT_EQ(done, bytes.size());
+    EXPECT_EQ(all, packedBytes(*module));
+    return bytes;
+  }
+  std::string errorOf(llvm::StringRef text) {
+    llvm::Expected<std::vector<uint8_t>> bytes = pack(text);
+    return bytes ? "" : llvm::toString(bytes.takeError());
+  }
+
+  mlir::MLIRContext context;
+  MemorySource source;
+};
+
+} // namespace mica::cpu
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_PACK_PACKFIXTURE_H

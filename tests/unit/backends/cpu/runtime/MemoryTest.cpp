@@ -1,0 +1,31 @@
+#include "backends/cpu/runtime/Memory.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+
+using namespace mica::rt;
+
+TEST(Memory, IsZeroAndAlignedToPages) {
+  Result<Memory> memory = Memory::reserve(10000);
+  ASSERT_TRUE(memory) << memory.error().message;
+  EXPECT_EQ(memory->size(), 10000u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % 4096, 0u);
+  const char *bytes = static_cast<const char *>(memory->data());
+  EXPECT_TRUE(std::all_of(bytes, bytes + 10000, [](char byte) { return byte == 0; }));
+}
+
+TEST(Memory, MoreThanThereIsOfAddressesIsAnError) {
+  Result<Memory> memory = Memory::reserve(uint64_t(1) << 60);
+  ASSERT_FALSE(memory);
+  EXPECT_THAT(memory.error().message,
+              testing::StartsWith("cannot reserve 1152921504606846976 bytes of memory ("));
+}
+
+TEST(Memory, AssigningHandsItOn) {
+  Result<Memory> small = Memory::reserve(1), large = Memory::reserve(100);
+  ASSERT_TRUE(small && large);
+  void *data = large->data();
+  *small = std::move(*large);
+  EXPECT_EQ(small->data(), data);
+  EXPECT_EQ(small->size(), 100u);
+}

@@ -1,0 +1,360 @@
+//===- Eval.cpp - mica eval ------------------------------------------------===//
+
+#include "backends/cpu/runtime/Model.h"
+#include "backends/cpu/runtime/Text.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/MappedFile.h"
+#include "tools/mica/Commands.h"
+#include "tools/mica/FedProgram.h"
+#include "tools/mica/Quality.h"
+#include "tools/mica/Support.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+namespace {
+
+constexpr int64_t kDefaultContext = 512;
+/// Logits that are asked for at once.
+constexpr size_t kPieceBytes = 16 << 20;
+
+/// What a program says about itself.
+struct Candidate {
+  std::string path;
+  rt::Manifest manifest;
+  std::unique_ptr<rt::Text> text; ///< null without tokenizer
+  uint64_t weightBytes = 0;
+
+  static Expected<Candidate> open(StringRef path);
+  Error error(const Twine &message) const { return inputError(path, message); }
+  /// Bits that a parameter takes in the program; 0 where it does not say how many it has.
+  double bits() const {
+    return manifest.parameters == 0
+               ? 0
+               : 8.0 * static_cast<double>(weightBytes) / static_cast<double>(manifest.parameters);
+  }
+};
+
+Expected<Candidate> Candidate::open(StringRef path) {
+  Candidate candidate;
+  candidate.path = path.str();
+  auto file = program::ProgramFile::open(candidate.path);
+  if (!file)
+    return candidate.error(file.error().message);
+  auto manifest = rt::readManifest(*file);
+  if (!manifest)
+    return candidate.error(manifest.error().message);
+  auto text = rt::Text::load(*file);
+  if (!text)
+    return candidate.error(text.error().message);
+  candidate.manifest = *std::move(manifest);
+  candidate.text = *std::move(text);
+  candidate.weightBytes = file->layout().find(program::SectionKind::Weights)->size;
+  return candidate;
+}
+
+/// Ids of a file, separated by spaces, lines or commas.
+Expected<rt::Tokens> readIds(StringRef path, int64_t vocab) {
+  Expected<MappedFile> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  StringRef rest(reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size());
+  rt::Tokens ids;
+  constexpr StringLiteral separators = " \t\r\n,";
+  for (rest = rest.ltrim(separators); !rest.empty(); rest = rest.ltrim(separators)) {
+    StringRef word = rest.take_until([&](char c) { return separators.contains(c); });
+    rest = rest.drop_front(word.size());
+    int64_t id;
+    if (word.getAsInteger(10, id) || id < 0 || id >= vocab)
+      return inputError(path, inQuotes(word) + " is no id from 0 to " + Twine(vocab - 1) +
+                                  " (after " + Twine(ids.size()) + " ids), write such ids");
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+/// Computes the figures of one call of the command.
+class Evaluation {
+public:
+  explicit Evaluation(const EvalArguments &arguments) : arguments(arguments) {}
+
+  Error run() {
+    if (Error error = openPrograms())
+      return error;
+    if (Error error = readText())
+      return error;
+    if (Error error = choosePlan())
+      return error;
+    return compute();
+  }
+  json::Object toJson() const;
+  std::string toText() const;
+
+private:
+  Error openPrograms();
+  Error readText();
+  Error choosePlan();
+  Error compute();
+  Error computeWindow(const EvalWindow &window);
+  Error score(size_t row, int32_t next);
+  Expected<std::unique_ptr<FedProgram>> start(const Candidate &candidate) const;
+  /// "window 3, position 300" of the n-th scored position.
+  std::pair<size_t, size_t> placeOf(size_t scored) const;
+  StringRef textFile() const {
+    return arguments.text.empty() ? arguments.tokensFile : arguments.text;
+  }
+  json::Object describe(const Candidate &candidate, double perplexity, double error) const;
+
+  const EvalArguments &arguments;
+  Candidate program;
+  std::optional<Candidate> reference;
+  rt::Tokens ids;
+  bool begins = false; ///< whether the text begins with the begin token
+  size_t context = 0;
+  std::vector<EvalWindow> windows;
+  std::unique_ptr<FedProgram> fed, fedReference;
+  std::vector<float> logits, referenceRow;
+  Quality quality;
+};
+
+Error Evaluation::openPrograms() {
+  Expected<Candidate> opened = Candidate::open(arguments.program);
+  if (!opened)
+    return opened.takeError();
+  program = std::move(*opened);
+  if (arguments.reference.empty())
+    return Error::success();
+  Expected<Candidate> other = Candidate::open(arguments.reference);
+  if (!other)
+    return other.takeError();
+  if (other->manifest.vocab != program.manifest.vocab)
+    return other->error("has a vocabulary of " + Twine(other->manifest.vocab) + " ids and " +
+                        program.path + " one of " + Twine(program.manifest.vocab) +
+                        ", compare programs of one model");
+  reference = std::move(*other);
+  return Error::success();
+}
+
+Error Evaluation::readText() {
+  if (!arguments.tokensFile.empty()) {
+    Expected<rt::Tokens> read = readIds(arguments.tokensFile, program.manifest.vocab);
+    if (!read)
+      return read.takeError();
+    ids = std::move(*read);
+  } else {
+    if (!program.text)
+      return program.error("has no tokenizer, give the text as ids with --tokens-file");
+    Expected<MappedFile> file = MappedFile::open(arguments.text);
+    if (!file)
+      return file.takeError();
+    std::string_view text(reinterpret_cast<const char *>(file->bytes().data()),
+                          file->bytes().size());
+    ids = program.text->encode(text);
+    if (reference && reference->text && reference->text->encode(text) != ids)
+      return reference->error("its tokenizer makes other ids of the text than that of " +
+                              program.path + ", compare programs of one model");
+  }
+  begins = program.manifest.bos && !ids.empty() && ids.front() == *program.manifest.bos;
+  return Error::success();
+}
+
+Error Evaluation::choosePlan() {
+  const Candidate *shortest = &program;
+  if (reference && reference->manifest.maxSeq < program.manifest.maxSeq)
+    shortest = &*reference;
+  int64_t most = shortest->manifest.maxSeq;
+  if (arguments.context > most)
+    return shortest->error("holds " + Twine(most) + " positions, choose a --context of at most " +
+                           Twine(most));
+  context = static_cast<size_t>(arguments.context > 0 ? arguments.context
+                                                      : std::min(most, kDefaultContext));
+  windows = planWindows(ids.size(), context,
+                        arguments.windows > 0 ? static_cast<size_t>(arguments.windows) : SIZE_MAX);
+  if (windows.empty())
+    return inputError(textFile(), "has " + Twine(ids.size()) +
+                                      " ids, but the first can only be foretold after another one: "
+                                      "give a longer text");
+  return Error::success();
+}
+
+Expected<std::unique_ptr<FedProgram>> Evaluation::start(const Candidate &candidate) const {
+  std::vector<std::string> options;
+  auto add = [&](const char *name, int64_t value) {
+    if (value > 0)
+      options.insert(options.end(), {name, std::to_string(value)});
+  };
+  add("--prefill-chunk", arguments.prefillChunk);
+  add("--threads", arguments.threads);
+  return FedProgram::start(candidate.path, std::move(options));
+}
+
+Error Evaluation::compute() {
+  Expected<std::unique_ptr<FedProgram>> started = start(program);
+  if (!started)
+    return started.takeError();
+  fed = std::move(*started);
+  if (reference) {
+    Expected<std::unique_ptr<FedProgram>> other = start(*reference);
+    if (!other)
+      return other.takeError();
+    fedReference = std::move(*other);
+  }
+  ProgressBar bar;
+  for (auto [index, window] : enumerate(windows)) {
+    bar.show("evaluating", static_cast<double>(index) / static_cast<double>(windows.size()));
+    if (Error error = computeWindow(window))
+      return error;
+  }
+  return Error::success();
+}
+
+Error Evaluation::computeWindow(const EvalWindow &window) {
+  rt::Tokens fedIds(ids.begin() + static_cast<ptrdiff_t>(window.begin),
+                    ids.begin() + static_cast<ptrdiff_t>(window.begin + window.length));
+  if (begins)
+    fedIds.front() = *program.manifest.bos;
+  auto vocab = static_cast<size_t>(program.manifest.vocab);
+  size_t most = std::max<size_t>(1, kPieceBytes / (vocab * sizeof(float)));
+  // Before the first piece everything that stands before the scored positions is fed.
+  for (size_t from = 0, at = window.first; at + 1 < window.length;) {
+    size_t rows = std::min(most, window.length - 1 - at);
+    ArrayRef<int32_t> piece(fedIds.data() + from, at + rows - from);
+    logits.resize(rows * vocab);
+    if (Error error = fed->ask(from, at - from, piece))
+      return error;
+    if (Error error = fed->read(logits))
+      return error;
+    if (fedReference)
+      if (Error error = fedReference->ask(from, at - from, piece))
+        return error;
+    for (size_t row = 0; row < rows; ++row)
+      if (Error error = score(row, fedIds[at + row + 1]))
+        return error;
+    at += rows;
+    from = at;
+  }
+  return Error::success();
+}
+
+/// Row `row` of the piece, which `next` follows in the text.
+Error Evaluation::score(size_t row, int32_t next) {
+  auto vocab = static_cast<size_t>(program.manifest.vocab);
+  ArrayRef<float> own(logits.data() + row * vocab, vocab);
+  bool finite;
+  if (fedReference) {
+    referenceRow.resize(vocab);
+    if (Error error = fedReference->read(referenceRow))
+      return error;
+    finite = quality.add(own, referenceRow, next);
+  } else {
+    finite = quality.add(own, next);
+  }
+  if (finite)
+    return Error::success();
+  bool ownFinite = all_of(own, [](float x) { return std::isfinite(x); });
+  return (ownFinite ? *reference : program)
+      .error("computes logits that are not finite, check the weights with `info --check`");
+}
+
+std::pair<size_t, size_t> Evaluation::placeOf(size_t scored) const {
+  size_t window = 0;
+  for (; scored >= windows[window].scored(); ++window)
+    scored -= windows[window].scored();
+  return {window, windows[window].first + scored};
+}
+
+/// JSON has no infinity.
+json::Value number(double value) {
+  return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
+}
+
+json::Object Evaluation::describe(const Candidate &candidate, double perplexity,
+                                  double error) const {
+  return json::Object{
+      {"file", json::fixUTF8(candidate.path)},
+      {"model", json::fixUTF8(candidate.manifest.name)},
+      {"weights", candidate.manifest.weights},
+      {"kv", candidate.manifest.kv},
+      {"weight_bytes", static_cast<int64_t>(candidate.weightBytes)},
+      {"parameters", static_cast<int64_t>(candidate.manifest.parameters)},
+      {"bits", candidate.bits() > 0 ? json::Value(candidate.bits()) : json::Value(nullptr)},
+      {"perplexity", number(perplexity)},
+      {"perplexity_error", number(error)}};
+}
+
+json::Object Evaluation::toJson() const {
+  json::Object result{
+      {"text", json::fixUTF8(textFile())},
+      {"tokens", static_cast<int64_t>(ids.size())},
+      {"context", static_cast<int64_t>(windows.front().length)},
+      {"windows", static_cast<int64_t>(windows.size())},
+      {"first_scored", static_cast<int64_t>(windows.front().first)},
+      {"positions", static_cast<int64_t>(quality.positions())},
+      {"program", describe(program, quality.perplexity(), quality.perplexityError())}};
+  if (!reference)
+    return result;
+  auto [window, position] = placeOf(quality.maxDivergenceAt());
+  result["reference"] =
+      describe(*reference, quality.referencePerplexity(), quality.referencePerplexityError());
+  result["kl"] = json::Object{{"mean", quality.divergence().mean()},
+                              {"error", quality.divergence().error()},
+                              {"max", quality.maxDivergence()},
+                              {"max_window", static_cast<int64_t>(window)},
+                              {"max_position", static_cast<int64_t>(position)}};
+  result["same_top"] = quality.sameTop();
+  return result;
+}
+
+std::string Evaluation::toText() const {
+  std::string text;
+  raw_string_ostream out(text);
+  const EvalWindow &first = windows.front();
+  out << textFile() << ": " << ids.size() << " tokens, " << windows.size() << " windows of "
+      << first.length << "; scored: positions " << first.first << " to " << first.length - 2
+      << " of each, " << quality.positions() << " in all\n";
+  out << formatv("{0,-11}{1,14}{2,12}{3,10}{4,14}  {5}\n", "", "perplexity", "+-", "bits",
+                 "weight bytes", "file");
+  auto line = [&](StringRef name, const Candidate &candidate, double perplexity, double error) {
+    out << formatv("{0,-11}{1,14:f4}{2,12:f4}{3,10}{4,14}  {5}\n", name, perplexity, error,
+                   candidate.bits() > 0 ? formatv("{0:f2}", candidate.bits()).str() : "?",
+                   candidate.weightBytes, candidate.path);
+  };
+  line("program", program, quality.perplexity(), quality.perplexityError());
+  if (!reference)
+    return text;
+  line("reference", *reference, quality.referencePerplexity(), quality.referencePerplexityError());
+  auto [window, position] = placeOf(quality.maxDivergenceAt());
+  out << formatv("KL(reference || program)  {0:e3} +- {1:e1}, at most {2:e3} (window {3}, position "
+                 "{4})\n",
+                 quality.divergence().mean(), quality.divergence().error(), quality.maxDivergence(),
+                 window, position);
+  out << formatv("same top                  {0:f2} %\n", 100 * quality.sameTop());
+  return text;
+}
+
+} // namespace
+
+int runEval(const EvalArguments &arguments) {
+  if (arguments.text.empty() && arguments.tokensFile.empty()) {
+    errs() << "mica: error: --text FILE or --tokens-file FILE is required, see mica eval --help\n";
+    return kUsage;
+  }
+  Evaluation evaluation(arguments);
+  if (Error error = evaluation.run())
+    return report(std::move(error));
+  if (arguments.json)
+    outs() << json::Value(evaluation.toJson()) << "\n";
+  else
+    outs() << evaluation.toText();
+  return kDone;
+}
+
+} // namespace mica::tool
