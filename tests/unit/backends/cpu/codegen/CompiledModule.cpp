@@ -75,21 +75,20 @@ llvm::Expected<llvm::SmallVector<char, 0>> compile(StringRef text,
   return shared;
 }
 
-LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject) {
-  int fd = memfd_create("model", 0);
-  if (write(fd, sharedObject.data(), sharedObject.size()) ==
+LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject) : file(memfd_create("model", 0)) {
+  if (write(file, sharedObject.data(), sharedObject.size()) ==
       static_cast<ssize_t>(sharedObject.size()))
-    handle = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle)
     forward = reinterpret_cast<void (*)(void *const *)>(dlsym(handle, cpu::kForwardSymbol));
   if (!forward)
     error = dlerror();
-  close(fd);
 }
 
 LoadedModel::~LoadedModel() {
   if (handle)
     dlclose(handle);
+  close(file);
 }
 
 std::vector<std::string> runnableTargets() {

@@ -40,6 +40,7 @@ public:
   std::string error; ///< empty if it could be loaded
 
 private:
+  int file; ///< open as long as the object: its number is the name by which the loader knows it
   void *handle = nullptr;
   void (*forward)(void *const *) = nullptr;
 };

@@ -81,14 +81,14 @@ std::string modelOf(const Shape &shape, int64_t rows, bool split) {
 !keys = !mica.kv_cache<2 x $G x $D x $T, #mica.kv_layout<keys, block = 64, depth = $depth>>
 !values = !mica.kv_cache<2 x $G x $D x $T, #mica.kv_layout<values, block = 64, depth = $depth>>
 func.func @main(%p: tensor<?xi32>, %s: tensor<?xi32>, %q: tensor<?x$Hx$Dx$T>, %k: !keys, %v: !values)
-    -> tensor<?x$Hx$Dxf32> {
+    -> (tensor<?x$Hx$Dxf32>, !keys, !values) {
   %layer = arith.constant 1 : index
   %kr = mica.kv_read %k[%layer] : !keys -> tensor<?x?x$Gx$Dx$T>
   %vr = mica.kv_read %v[%layer] : !values -> tensor<?x?x$Gx$Dx$T>
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) $options
       tiling(<rows = $rows, chunk = $chunk, split = $split>)
       : tensor<?x$Hx$Dx$T>, tensor<?x?x$Gx$Dx$T>, tensor<?x?x$Gx$Dx$T> -> tensor<?x$Hx$Dxf32>
-  return %y : tensor<?x$Hx$Dxf32>
+  return %y, %k, %v : tensor<?x$Hx$Dxf32>, !keys, !values
 })",
       {{"$G", text(kHeads)},
        {"$D", text(shape.headDim)},
@@ -215,10 +215,10 @@ std::vector<float> interpreted(const Shape &shape, const Numbers &numbers, MLIRC
     llvm::copy(numbers, tensor.ints.begin());
     return tensor;
   };
-  auto results = llvm::cantFail(
-      interp::interpret(cast<func::FuncOp>(module->lookupSymbol("main")),
-                        {rowIndex(kBatch.positions), rowIndex(kBatch.sequences), numbers.queries,
-                         numbers.keys, numbers.values}));
+  auto results =
+      llvm::cantFail(interp::interpret(cast<func::FuncOp>(module->lookupSymbol("main")),
+                                       {rowIndex(kBatch.positions), rowIndex(kBatch.sequences),
+                                        numbers.queries, numbers.keys, numbers.values}));
   return results.front().getTensor()->floats;
 }
 

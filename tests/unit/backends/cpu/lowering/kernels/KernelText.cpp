@@ -23,6 +23,7 @@ std::unique_ptr<MLIRContext> makeKernelContext() {
   registerAllDialects(registry);
   registerAllExtensions(registry);
   registry.insert<MicaDialect, exec::ExecDialect>();
+  exec::registerBufferization(registry);
   return std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
 }
 
