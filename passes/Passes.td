@@ -62,8 +62,7 @@ def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "border of stage `kernels`";
   let description = [{
     Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, `attention` how it is cut, every weight
-    where the program stores it, every cache which physical form it has; gated products by oneDNN are decomposed.
-    `scf.for` over layers is allowed.
+    where the program stores it, every cache which physical form it has. `scf.for` over layers is allowed.
 
     ```mlir
     #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
@@ -362,7 +361,7 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
   let summary = "an op rounds its own result";
   let description = [{
     `cast(op(...)) => op(...)` with the narrower result type, where op is `rmsnorm`, `layernorm`, `attention`,
-    `gated_linear`, `glu` or the queries of `qkv_append`, and no one else reads the wide result;
+    `gated_linear` or the queries of `qkv_append`, and no one else reads the wide result;
     `cast(merge_heads(x)) => merge_heads(cast(x))` on the way.
 
     ```mlir
@@ -476,29 +475,6 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     Option<"onednnF32", "onednn-f32", "bool", "true", "whether oneDNN is fast for f32 weights on the target">,
     Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">,
     Option<"onednnInt8", "onednn-int8", "bool", "true", "whether oneDNN is fast for integer weights on the target">];
-}
-
-def DecomposeGatedLinear : Pass<"mica-decompose-gated-linear", "::mlir::func::FuncOp"> {
-  let summary = "oneDNN computes a gated product without its epilogue";
-  let description = [{
-    `gated_linear kernel(onednn) => glu(linear kernel(onednn))`, unless the weights are integers: their product by
-    oneDNN is one of integers, and what turns it into numbers takes the gate with it.
-
-    ```mlir
-    func.func @f(%x: tensor<?x64xf32>, %w: tensor<384x64xf32>) -> tensor<?x172xf32> {
-      %h = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x172xf32>
-      return %h : tensor<?x172xf32>
-    }
-    ```
-    becomes
-    ```mlir
-    func.func @f(%x: tensor<?x64xf32>, %w: tensor<384x64xf32>) -> tensor<?x172xf32> {
-      %p = mica.linear %x, %w kernel(onednn) : tensor<?x64xf32>, tensor<384x64xf32> -> tensor<?x384xf32>
-      %h = mica.glu %p silu : tensor<?x384xf32> -> tensor<?x172xf32>
-      return %h : tensor<?x172xf32>
-    }
-    ```
-  }];
 }
 
 def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {

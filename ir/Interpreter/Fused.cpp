@@ -118,24 +118,11 @@ static llvm::Expected<Tensor> evalGatedLinear(GatedLinearOp op, Scope &scope) {
   return y;
 }
 
-// y[t, i] = activation(gate[t, i]) * up[t, i], gate and up in alternating blocks of 64 columns.
-static llvm::Expected<Tensor> evalGlu(GluOp op, Scope &scope) {
-  const Tensor &x = scope.tensor(op.getX());
-  Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
-  int64_t columns = y.shape[1];
-  for (int64_t t = 0; t < x.shape[0]; ++t)
-    for (int64_t i = 0; i < columns; ++i)
-      y.set(t * columns + i,
-            activate(op.getActivation(), x.row(t)[gateIndex(i)]) * x.row(t)[upIndex(i)]);
-  return y;
-}
-
 void addFusedOps(OpTable &table) {
   table.add(evalSplit);
   table.add(evalRopeTable);
   table.add(evalQkvAppend);
   table.add(evalGatedLinear);
-  table.add(evalGlu);
 }
 
 } // namespace mica::interp

@@ -66,11 +66,3 @@ LogicalResult GatedLinearOp::verify() {
     return failure();
   return requireSameRows(*this, getX(), getResult());
 }
-
-LogicalResult GluOp::verify() {
-  if (failed(requireSize(*this, "a row of x", lastDim(getX()),
-                         2 * roundUp(lastDim(getResult()), kBlockColumns),
-                         "gate and up in padded blocks")))
-    return failure();
-  return requireSameRows(*this, getX(), getResult());
-}

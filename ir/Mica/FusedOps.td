@@ -106,23 +106,3 @@ def Mica_GatedLinearOp : Mica_PureOp<"gated_linear"> {
   }];
   let hasVerifier = 1;
 }
-
-def Mica_GluOp : Mica_PureOp<"glu"> {
-  let summary = "activation and product over alternating blocks";
-  let description = [{
-    The second half of `mica.gated_linear` after a product by oneDNN: x holds gate and up in alternating blocks of 64
-    columns, as the rows of its weight, and `y = activation(gate) * up`. Padding is left out of y.
-
-    Example:
-    ```mlir
-    func.func @glu(%x: tensor<?x384xf32>) {
-      %h = mica.glu %x silu : tensor<?x384xf32> -> tensor<?x172xbf16>
-      return
-    }
-    ```
-  }];
-  let arguments = (ins Mica_Rows32:$x, Mica_ActivationAttr:$activation);
-  let results = (outs Mica_Rows:$result);
-  let assemblyFormat = "$x custom<Word>($activation) attr-dict `:` type($x) `->` type($result)";
-  let hasVerifier = 1;
-}

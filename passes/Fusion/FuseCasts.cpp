@@ -24,10 +24,10 @@ static bool isOnlyCastTo(Value value, Type type) {
 static bool canRound(Value value, Type element) {
   Operation *producer = value.getDefiningOp();
   if (isQuantized(element))
-    return isa_and_nonnull<RmsNormOp, LayerNormOp, GluOp>(producer);
+    return isa_and_nonnull<RmsNormOp, LayerNormOp>(producer);
   if (auto append = dyn_cast_or_null<QkvAppendOp>(producer))
     return value == append.getQ();
-  return isa_and_nonnull<RmsNormOp, LayerNormOp, AttentionOp, GatedLinearOp, GluOp>(producer);
+  return isa_and_nonnull<RmsNormOp, LayerNormOp, AttentionOp, GatedLinearOp>(producer);
 }
 
 namespace {

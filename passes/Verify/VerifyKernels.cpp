@@ -16,9 +16,6 @@ static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kern
     return op->emitOpError("has a weight without layout: run mica-assign-layouts");
   if (!kernel)
     return op->emitOpError("has no kernel: run mica-select-kernels");
-  if (isa<GatedLinearOp>(op) && kernel == KernelKind::OneDnn &&
-      !isQuantized(weight.getElementType()))
-    return op->emitOpError("is not computed by oneDNN as a whole: run mica-decompose-gated-linear");
   return success();
 }
 

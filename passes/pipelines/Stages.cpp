@@ -54,7 +54,6 @@ void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   pm.addNestedPass<func::FuncOp>(
       createSelectKernels({options.manyRows, options.minWork, options.onednnF32, options.onednnBf16,
                            options.onednnInt8}));
-  pm.addNestedPass<func::FuncOp>(createDecomposeGatedLinear());
   // Before the calls are rolled: their order is the order of the weights in the program.
   pm.addPass(createAssignLayouts());
   pm.addPass(createRollLayers());

@@ -74,12 +74,23 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     Value rows = memref::DimOp::create(builder, loc, arguments.front(), zero);
     buildDispatch(builder, loc, entries, rows, arguments);
     func::ReturnOp::create(builder, loc);
-    for (func::FuncOp entry : entries)
-      entry.setPrivate();
+    hideAllBut(forward);
     // The places of the weights are constants in the code by now.
     for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
       if (isa<mica::WeightOp, mica::BalanceOp>(op))
         op.erase();
+  }
+
+  /// Leaves `forward` the only symbol that the object defines for others: a shared object that
+  /// exported its functions could have them bound to the program's own of the same name.
+  void hideAllBut(func::FuncOp forward) {
+    auto internal = LLVM::LinkageAttr::get(&getContext(), LLVM::Linkage::Internal);
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function == forward || function.isExternal())
+        continue;
+      function.setPrivate();
+      function->setAttr("llvm.linkage", internal);
+    }
   }
 
   /// descriptors[i] -> the entry's i-th memref.

@@ -9,9 +9,10 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
   let summary = "build mica_forward, which picks an entry function by the number of rows";
   let description = [{
     The public functions of stage `loops` take the arguments of the program's ABI as memrefs. Those with
-    `mica.max_rows = N` serve up to N rows, the one without serves any number. The pass makes them private and adds
-    `mica_forward`, which takes an array of pointers to memref descriptors, one per argument, and calls the one with the
-    smallest limit that is enough. The symbols of the weights are dropped: their places are constants in the code.
+    `mica.max_rows = N` serve up to N rows, the one without serves any number. The pass adds `mica_forward`, which
+    takes an array of pointers to memref descriptors, one per argument, and calls the one with the smallest limit
+    that is enough. All other functions become internal: the object defines one symbol for others. The symbols of
+    the weights are dropped: their places are constants in the code.
 
     ```mlir
     func.func @main_few(%tokens: memref<?xi32>) attributes {mica.max_rows = 16 : i64} {
@@ -23,9 +24,9 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    func.func private @main_few(...) attributes {mica.max_rows = 16 : i64} {
+    func.func private @main_few(...) attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows = 16 : i64} {
     ...
-    func.func private @main_many(...) {
+    func.func private @main_many(...) attributes {llvm.linkage = #llvm.linkage<internal>} {
     ...
     func.func @mica_forward(%descriptors: !llvm.ptr) {
     %place = llvm.getelementptr %descriptors[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr

@@ -25,27 +25,33 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
   }
 };
 
-/// A product of quantised rows by oneDNN: sums of integers, and behind them the kernel that makes
-/// numbers of them. It goes by panels of columns, so that the sums, and the weights of 4 bits that
-/// are widened for oneDNN, are still in the cache where they are needed next.
-class IntegerProduct {
+/// A product by oneDNN with an epilogue: a kernel that makes the result of the sums. It goes by
+/// panels of columns, so that the sums, and the weights of 4 bits that are widened for oneDNN, are
+/// still in the cache where they are needed next.
+class PanelProduct {
 public:
-  /// Makes numbers of the sums [T, columns] of the columns from `first` on: the new `target`.
-  using Finish = llvm::function_ref<Value(Value sums, Value first, int64_t columns, Value target)>;
+  /// What an epilogue reads: the sums [T, columns] of the columns from `first` on and, where they
+  /// are integers, what makes numbers of them.
+  struct Panel {
+    SmallVector<Value> inputs;
+    int64_t columns;
+  };
+  /// Makes the result of a panel's sums: the new `target`.
+  using Epilogue = llvm::function_ref<Value(Panel panel, Value target)>;
 
-  IntegerProduct(Launcher &launch, Value x, Value packed, const WeightSpec &weight)
-      : launch(launch), x(x), packed(packed), weight(weight),
-        from(weight.element, weight.n, weight.k),
-        to(Int8Type::get(launch.rewriter.getContext()), weight.n, weight.k) {}
+  PanelProduct(Launcher &launch, Value x, Value packed, const WeightSpec &weight)
+      : launch(launch), x(x), packed(packed), weight(weight) {}
 
-  Value lower(Value target, Finish finish) {
-    int64_t whole = from.blocks / kPanelBlocks, rest = from.blocks % kPanelBlocks;
+  Value lower(Value target, Epilogue epilogue) {
+    int64_t blocks = blocksOf(weight.n), whole = blocks / kPanelBlocks,
+            rest = blocks % kPanelBlocks;
     if (whole > 1)
-      target = loop(whole, target, finish);
+      target = loop(whole, target, epilogue);
     else if (whole == 1)
-      target = panel(launch.constant(0), kPanelBlocks, scratch(kPanelBlocks), target, finish)[0];
+      target = panel(launch.constant(0), kPanelBlocks, scratch(kPanelBlocks), target, epilogue)[0];
     if (rest)
-      target = panel(launch.constant(whole * kPanelBlocks), rest, scratch(rest), target, finish)[0];
+      target =
+          panel(launch.constant(whole * kPanelBlocks), rest, scratch(rest), target, epilogue)[0];
     return target;
   }
 
@@ -55,19 +61,26 @@ private:
 
   bool widens() const { return isa<Int4Type>(weight.element); }
 
+  /// A block of 64 columns as oneDNN reads it, in bytes.
+  QuantizedMatrix widened() const {
+    return {Int8Type::get(launch.rewriter.getContext()), weight.n, weight.k};
+  }
+
   /// Room for the sums and, where the weights are widened, for those.
   SmallVector<Value> scratch(int64_t blocks) {
     Builder &builder = launch.rewriter;
-    SmallVector<Value> values{launch.empty(
-        RankedTensorType::get({ShapedType::kDynamic, blocks * kBlockColumns}, builder.getI32Type()),
-        launch.rowsOf(x))};
+    Type element =
+        isQuantized(weight.element) ? Type(builder.getI32Type()) : Type(builder.getF32Type());
+    SmallVector<Value> values{
+        launch.empty(RankedTensorType::get({ShapedType::kDynamic, blocks * kBlockColumns}, element),
+                     launch.rowsOf(x))};
     if (widens())
-      values.push_back(
-          launch.empty(RankedTensorType::get({blocks * to.blockBytes}, builder.getI8Type()), {}));
+      values.push_back(launch.empty(
+          RankedTensorType::get({blocks * widened().blockBytes}, builder.getI8Type()), {}));
     return values;
   }
 
-  Value loop(int64_t panels, Value target, Finish finish) {
+  Value loop(int64_t panels, Value target, Epilogue epilogue) {
     SmallVector<Value> inits{target};
     llvm::append_range(inits, scratch(kPanelBlocks));
     auto op = scf::ForOp::create(launch.rewriter, launch.loc, launch.constant(0),
@@ -78,46 +91,57 @@ private:
     ValueRange carried = op.getRegionIterArgs();
     scf::YieldOp::create(
         launch.rewriter, launch.loc,
-        panel(op.getInductionVar(), kPanelBlocks, carried.drop_front(), carried.front(), finish));
+        panel(op.getInductionVar(), kPanelBlocks, carried.drop_front(), carried.front(), epilogue));
     return op.getResult(0);
   }
 
   /// The target and the scratch values after the panel of `blocks` blocks from `first` on.
   SmallVector<Value> panel(Value first, int64_t blocks, ValueRange scratch, Value target,
-                           Finish finish) {
+                           Epilogue epilogue) {
     OpBuilder &builder = launch.rewriter;
     SmallVector<Value> next(scratch);
     if (widens())
       next[1] = launch(
           "expand_int4", specOf(weight.n, weight.k), launch.constant(blocks), {packed, first},
           next[1], [&](KernelBuilder &b, ValueRange args) { emitExpandInt4(b, args, weight); })[0];
-    Value panels = widens() ? next[1] : slice(first, blocks);
+    Value blocksOfPanel = widens() ? next[1] : slice(first, blocks);
     int64_t columns = blocks * kBlockColumns;
-    next[0] = exec::MatmulOp::create(builder, launch.loc, next[0].getType(), x, panels, next[0],
-                                     /*accumulate=*/false, weight.k, columns)
+    next[0] = exec::MatmulOp::create(builder, launch.loc, next[0].getType(), x, blocksOfPanel,
+                                     next[0], /*accumulate=*/false, weight.k, columns)
                   .getResult();
     Value column =
         arith::MulIOp::create(builder, launch.loc, first, launch.constant(kBlockColumns));
-    next.insert(next.begin(), finish(next[0], column, columns, target));
+    SmallVector<Value> inputs{next[0], column};
+    if (isQuantized(weight.element))
+      inputs.append({x, packed});
+    next.insert(next.begin(), epilogue({inputs, columns}, target));
     return next;
   }
 
-  /// Blocks of the weight itself.
+  /// Blocks of the weight itself: of a quantised one, which is bytes, or of a packed one.
   Value slice(Value first, int64_t blocks) {
     OpBuilder &builder = launch.rewriter;
-    Value offset =
-        arith::MulIOp::create(builder, launch.loc, first, launch.constant(from.blockBytes));
-    auto type = RankedTensorType::get({blocks * from.blockBytes}, builder.getI8Type());
+    auto whole = cast<RankedTensorType>(packed.getType());
+    OpFoldResult offset = first;
+    SmallVector<int64_t> shape(whole.getShape());
+    shape[0] = blocks;
+    if (isQuantized(weight.element)) {
+      QuantizedMatrix matrix(weight.element, weight.n, weight.k);
+      shape[0] *= matrix.blockBytes;
+      offset = arith::MulIOp::create(builder, launch.loc, first, launch.constant(matrix.blockBytes))
+                   .getResult();
+    }
+    SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0)),
+        strides(shape.size(), builder.getIndexAttr(1));
+    offsets[0] = offset;
     return tensor::ExtractSliceOp::create(
-        builder, launch.loc, type, packed, ArrayRef<OpFoldResult>{offset},
-        ArrayRef<OpFoldResult>{builder.getIndexAttr(blocks * from.blockBytes)},
-        ArrayRef<OpFoldResult>{builder.getIndexAttr(1)});
+        builder, launch.loc, RankedTensorType::get(shape, whole.getElementType()), packed, offsets,
+        getAsIndexOpFoldResult(builder.getContext(), shape), strides);
   }
 
   Launcher &launch;
   Value x, packed;
   const WeightSpec &weight;
-  QuantizedMatrix from, to;
 };
 
 /// A product [T, K] x [N, K]^T: what linear and lm_head have in common.
@@ -134,17 +158,16 @@ struct Product {
     Value target = residual ? residual : launch.empty(result, launch.rowsOf(x));
     if (*kernel == KernelKind::Generated)
       return lowerGenerated(launch, target);
-    return isQuantized(spec.element) ? lowerIntegers(launch, target) : lowerOneDnn(launch, target);
+    // oneDNN adds its sums to a residual itself; it knows neither the scales nor the bias.
+    bool epilogue = bias || isQuantized(spec.element);
+    return epilogue ? lowerPanels(launch, target) : lowerOneDnn(launch, target);
   }
 
 private:
   Value lowerOneDnn(Launcher &launch, Value target) const {
-    Value sum = exec::MatmulOp::create(launch.rewriter, launch.loc, target.getType(), x, weight,
-                                       target, /*accumulate=*/!!residual, spec.k, spec.n)
-                    .getResult();
-    if (bias)
-      sum = launch("add_bias", "", launch.rowsOf(x), bias, sum, emitAddBias)[0];
-    return sum;
+    return exec::MatmulOp::create(launch.rewriter, launch.loc, target.getType(), x, weight, target,
+                                  /*accumulate=*/!!residual, spec.k, spec.n)
+        .getResult();
   }
 
   ProductSpec productSpec() const { return {spec, /*bias=*/!!bias, /*accumulate=*/!!residual}; }
@@ -160,17 +183,16 @@ private:
         [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, productSpec()); })[0];
   }
 
-  Value lowerIntegers(Launcher &launch, Value target) const {
-    auto finish = [&](Value sums, Value first, int64_t columns, Value into) {
-      SmallVector<Value> inputs{x, weight, sums, first};
+  Value lowerPanels(Launcher &launch, Value target) const {
+    auto epilogue = [&](PanelProduct::Panel panel, Value into) {
       if (bias)
-        inputs.push_back(bias);
-      return launch(productName("dequantize", spec.n, spec.k), key(), launch.rowsOf(x), inputs,
+        panel.inputs.push_back(bias);
+      return launch(productName("epilogue", spec.n, spec.k), key(), launch.rowsOf(x), panel.inputs,
                     into, [&](KernelBuilder &b, ValueRange args) {
-                      emitDequantize(b, args, productSpec(), columns);
+                      emitEpilogue(b, args, productSpec(), panel.columns);
                     })[0];
     };
-    return IntegerProduct(launch, x, weight, spec).lower(target, finish);
+    return PanelProduct(launch, x, weight, spec).lower(target, epilogue);
   }
 };
 
@@ -208,23 +230,20 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
     if (!isPacked(op.getWeight()))
       return op.emitOpError("multiplies by a weight without a packed layout");
     WeightSpec weight = weightSpecOf(op.getWeight());
-    bool onednn = op.getKernel() == KernelKind::OneDnn;
-    if (onednn && !isQuantized(weight.element))
-      return op.emitOpError("is lowered as one generated kernel only: decompose it for oneDNN");
     Launcher launch(rewriter, op.getLoc(), kernels);
     int64_t inner = op.getType().getDimSize(1);
     Value x = operands.getX(), packed = operands.getWeight();
     Value target = launch.empty(op.getType(), launch.rowsOf(x));
     std::string key =
         specOf(weight.element, inner, weight.k, stringifyActivation(op.getActivation()));
-    auto finish = [&](Value sums, Value first, int64_t columns, Value into) {
-      return launch(productName("dequantize_gated", inner, weight.k), key, launch.rowsOf(x),
-                    {x, packed, sums, first}, into, [&](KernelBuilder &b, ValueRange args) {
-                      emitDequantizeGated(b, args, weight, inner, op.getActivation(), columns);
+    auto epilogue = [&](PanelProduct::Panel panel, Value into) {
+      return launch(productName("gated_epilogue", inner, weight.k), key, launch.rowsOf(x),
+                    panel.inputs, into, [&](KernelBuilder &b, ValueRange args) {
+                      emitGatedEpilogue(b, args, weight, inner, op.getActivation(), panel.columns);
                     })[0];
     };
-    if (onednn)
-      rewriter.replaceOp(op, IntegerProduct(launch, x, packed, weight).lower(target, finish));
+    if (op.getKernel() == KernelKind::OneDnn)
+      rewriter.replaceOp(op, PanelProduct(launch, x, packed, weight).lower(target, epilogue));
     else
       rewriter.replaceOp(op, launch(productName("gated_linear", inner, weight.k), key,
                                     launch.constant(blocksOf(inner)), operands.getOperands(),

@@ -92,22 +92,6 @@ struct LowerSelectRows : Lowering<SelectRowsOp> {
   }
 };
 
-struct LowerGlu : Lowering<GluOp> {
-  using Lowering::Lowering;
-  LogicalResult matchAndRewrite(GluOp op, OpAdaptor operands,
-                                ConversionPatternRewriter &rewriter) const override {
-    Launcher launch(rewriter, op.getLoc(), kernels);
-    Value rows = launch.rowsOf(operands.getX());
-    int64_t inner = op.getType().getDimSize(1);
-    rewriter.replaceOp(op, launch("glu", specOf(inner, stringifyActivation(op.getActivation())),
-                                  rows, operands.getX(), launch.empty(op.getType(), rows),
-                                  [&](KernelBuilder &b, ValueRange args) {
-                                    emitGlu(b, args, inner, op.getActivation());
-                                  }));
-    return success();
-  }
-};
-
 // split_heads => expand_shape
 struct LowerSplitHeads : Lowering<SplitHeadsOp> {
   using Lowering::Lowering;
@@ -165,8 +149,8 @@ template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> valu
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerGlu,
-               LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context, kernels);
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerSplitHeads,
+               LowerMergeHeads, LowerSplit>(converter, context, kernels);
   patterns.add<LowerElementwise<AddOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v) { return b.addf(v[0], v[1]); });

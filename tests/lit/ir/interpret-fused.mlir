@@ -118,12 +118,15 @@ func.func @gated_linear() -> (tensor<3x70xf32>, tensor<3x70xf32>) attributes {mi
   return %z, %y : tensor<3x70xf32>, tensor<3x70xf32>
 }
 
-// gated_linear = a product and glu.
-func.func @glu() -> (tensor<3x70xf32>, tensor<3x70xf32>) attributes {mica.expect_pairs} {
+func.func @gated_gelu() -> (tensor<3x70xf32>, tensor<3x70xf32>) attributes {mica.expect_pairs} {
   %x = mica.get_weight @x : tensor<3x6xf32>
+  %gate = mica.get_weight @gate : tensor<70x6xf32>
+  %up = mica.get_weight @up : tensor<70x6xf32>
   %gate_up = mica.get_weight @gate_up : tensor<256x6xf32>
-  %both = mica.linear %x, %gate_up : tensor<3x6xf32>, tensor<256x6xf32> -> tensor<3x256xf32>
-  %y = mica.glu %both gelu_tanh : tensor<3x256xf32> -> tensor<3x70xf32>
+  %g = mica.linear %x, %gate : tensor<3x6xf32>, tensor<70x6xf32> -> tensor<3x70xf32>
+  %u = mica.linear %x, %up : tensor<3x6xf32>, tensor<70x6xf32> -> tensor<3x70xf32>
+  %s = mica.gelu_tanh %g : tensor<3x70xf32>
+  %y = mica.mul %s, %u : tensor<3x70xf32>
   %z = mica.gated_linear %x, %gate_up gelu_tanh : tensor<3x6xf32>, tensor<256x6xf32> -> tensor<3x70xf32>
   return %z, %y : tensor<3x70xf32>, tensor<3x70xf32>
 }

@@ -225,19 +225,3 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<128x4xf32>) {
   %0 = mica.gated_linear %x, %w tanh : tensor<?x4xf32>, tensor<128x4xf32> -> tensor<?x10xf32>
   return
 }
-
-// -----
-
-func.func @f(%x: tensor<?x128xf32>) {
-  // expected-error @+1 {{'mica.glu' op a row of x has size 128, expected 256 (gate and up in padded blocks)}}
-  %0 = mica.glu %x silu : tensor<?x128xf32> -> tensor<?x65xf32>
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<?x128xf32>) {
-  // expected-error @+1 {{'mica.glu' op operands and results differ in their number of rows: 'tensor<?x128xf32>' and 'tensor<5x10xf32>'}}
-  %0 = mica.glu %x silu : tensor<?x128xf32> -> tensor<5x10xf32>
-  return
-}

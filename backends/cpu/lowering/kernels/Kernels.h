@@ -33,15 +33,8 @@ void emitElementwise(
     KernelBuilder &b, mlir::ValueRange args,
     llvm::function_ref<mlir::Value(KernelBuilder &, llvm::ArrayRef<mlir::Value>)> compute);
 
-/// x [T, 2 * inner, in alternating blocks of 64], y [T, inner]: activation(gate) * up. A task is a
-/// row.
-void emitGlu(KernelBuilder &b, mlir::ValueRange args, int64_t inner, Activation activation);
-
 /// x, rows i32 [O], y [O, C]. A task is a row of y.
 void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
-
-/// bias [N], y [T, N]: y += bias. A task is a row.
-void emitAddBias(KernelBuilder &b, mlir::ValueRange args);
 
 /// tokens i32 [T], table [V, C] or packed, y [T, C]. A task is a row.
 void emitEmbedding(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &table);
@@ -69,14 +62,15 @@ void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec 
 void storeGated(KernelBuilder &b, const ProductTile &tile, mlir::Value block, Activation activation,
                 int64_t inner, mlir::Value y, llvm::ArrayRef<llvm::SmallVector<mlir::Value>> rows);
 
-/// quantised x [T, K], packed weight, sums i32 [T, columns] by oneDNN of the columns from `first`
-/// on, first, (bias [N]), y [T, N]: what emitProduct makes of those columns. A task is a row.
-void emitDequantize(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec,
-                    int64_t columns);
+/// sums [T, columns] by oneDNN of the columns from `first` on, first, (quantised x [T, K], packed
+/// weight: where the sums are integers), (bias [N]), y [T, N]: what emitProduct makes of those
+/// columns. A task is a row.
+void emitEpilogue(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec,
+                  int64_t columns);
 
-/// The same for a gated product: x, packed weight, sums [T, columns], first, y [T, inner].
-void emitDequantizeGated(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
-                         int64_t inner, Activation activation, int64_t columns);
+/// The same for a gated product: sums, first, (x, packed weight), y [T, inner].
+void emitGatedEpilogue(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
+                       int64_t inner, Activation activation, int64_t columns);
 
 /// packed weight of int4, first block, panels: blocks of the weight as those of int8. A task is a
 /// block.

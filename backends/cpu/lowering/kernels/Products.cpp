@@ -76,28 +76,54 @@ void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const Weight
   });
 }
 
-/// A vector of 16 columns at `column` of a row of x times a weight: `sum` with the scales of both.
-static Value scaleSum(KernelBuilder &b, Value x, Value row, Value packed, const WeightSpec &weight,
-                      Value sum, Value column) {
-  QuantizedMatrix matrix(weight.element, weight.n, weight.k);
-  Value byte = b.mul(column, 4);
-  Value scales = b.loadFromBytes(packed, b.add(byte, matrix.scales), b.getF32Type());
-  Value correction = b.loadFromBytes(packed, b.add(byte, matrix.sums), b.getI32Type());
-  Value rowScale =
-      b.broadcastFromBytes(x, {row, b.idx(QuantizedRow(weight.k).scale)}, b.getF32Type());
-  return dequantize(b, sum, correction, rowScale, scales);
-}
+namespace {
+/// Sums of a panel of columns that oneDNN computed: the arguments that epilogues begin with.
+class PanelSums {
+public:
+  PanelSums(KernelBuilder &b, ValueRange args, const WeightSpec &weight)
+      : b(b), sums(args[2]), first(args[3]), weight(weight) {
+    if (isQuantized(weight.element)) {
+      x = args[4];
+      packed = args[5];
+    }
+  }
 
-void mica::cpu::emitDequantize(KernelBuilder &b, ValueRange args, const ProductSpec &spec,
-                               int64_t columns) {
-  Value x = args[2], packed = args[3], sums = args[4], first = args[5], y = args.back();
+  /// The column of the product that stands at `column` of the panel.
+  Value columnOf(Value column) const { return b.add(first, column); }
+
+  /// A vector of 16 numbers of the product, of those at `column` of the panel on.
+  Value load(Value row, Value column) const {
+    Value sum = b.loadRaw(sums, {row, column}, kLanes);
+    return packed ? scale(sum, row, b.mul(columnOf(column), 4)) : sum;
+  }
+
+private:
+  /// A sum of integers with the scales of its row and its column, whose bytes stand at `byte`.
+  Value scale(Value sum, Value row, Value byte) const {
+    QuantizedMatrix matrix(weight.element, weight.n, weight.k);
+    Value scales = b.loadFromBytes(packed, b.add(byte, matrix.scales), b.getF32Type());
+    Value correction = b.loadFromBytes(packed, b.add(byte, matrix.sums), b.getI32Type());
+    Value rowScale =
+        b.broadcastFromBytes(x, {row, b.idx(QuantizedRow(weight.k).scale)}, b.getF32Type());
+    return dequantize(b, sum, correction, rowScale, scales);
+  }
+
+  KernelBuilder &b;
+  Value sums, first, x, packed;
+  const WeightSpec &weight;
+};
+} // namespace
+
+void mica::cpu::emitEpilogue(KernelBuilder &b, ValueRange args, const ProductSpec &spec,
+                             int64_t columns) {
+  PanelSums sums(b, args, spec.weight);
+  Value y = args.back(), bias = args.drop_back().back();
   b.loop(args[0], args[1], 1, [&](Value row) {
     b.loop(b.idx(0), b.idx(columns), kLanes, [&](Value column) {
-      Value target = b.add(first, column), live = liveColumns(b, target, spec.weight.n);
-      Value sum = b.loadRaw(sums, {row, column}, kLanes);
-      Value result = scaleSum(b, x, row, packed, spec.weight, sum, target);
+      Value target = sums.columnOf(column), live = liveColumns(b, target, spec.weight.n);
+      Value result = sums.load(row, column);
       if (spec.bias)
-        result = b.addf(result, b.loadVector(args[6], target, live));
+        result = b.addf(result, b.loadVector(bias, target, live));
       if (spec.accumulate)
         result = b.addf(result, b.loadVector(y, {row, target}, live));
       b.storeVector(result, y, {row, target}, live);
@@ -105,20 +131,18 @@ void mica::cpu::emitDequantize(KernelBuilder &b, ValueRange args, const ProductS
   });
 }
 
-void mica::cpu::emitDequantizeGated(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
-                                    int64_t inner, Activation activation, int64_t columns) {
-  Value x = args[2], packed = args[3], sums = args[4], first = args[5], y = args[6];
+void mica::cpu::emitGatedEpilogue(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
+                                  int64_t inner, Activation activation, int64_t columns) {
+  PanelSums sums(b, args, weight);
+  Value y = args.back();
   b.loop(args[0], args[1], 1, [&](Value row) {
     b.loop(b.idx(0), b.idx(columns), 2 * kBlockColumns, [&](Value block) {
       b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value lane) {
-        auto half = [&](int64_t offset) {
-          Value column = b.add(b.add(block, lane), offset);
-          Value sum = b.loadRaw(sums, {row, column}, kLanes);
-          return scaleSum(b, x, row, packed, weight, sum, b.add(first, column));
-        };
-        Value target = b.add(b.div(b.add(first, block), 2), lane);
-        Value result = b.mulf(emitActivation(b, half(0), activation), half(kBlockColumns));
-        b.storeVector(result, y, {row, target}, liveColumns(b, target, inner));
+        Value gate = sums.load(row, b.add(block, lane)),
+              up = sums.load(row, b.add(b.add(block, lane), kBlockColumns));
+        Value target = b.add(b.div(sums.columnOf(block), 2), lane);
+        b.storeVector(b.mulf(emitActivation(b, gate, activation), up), y, {row, target},
+                      liveColumns(b, target, inner));
       });
     });
   });

@@ -161,36 +161,12 @@ void mica::cpu::emitElementwise(
   });
 }
 
-void mica::cpu::emitGlu(KernelBuilder &b, ValueRange args, int64_t inner, Activation activation) {
-  Value x = args[2], y = args[3];
-  eachInnerRow(b, args, y, [&](ArrayRef<Value> row) {
-    storeRow(b, y, row, inner, [&](Value column, Value) {
-      // Column c of y belongs to block c / 64: its gate stands in block 2 (c / 64) of x, its up in
-      // the next.
-      Value gateColumn = b.add(column, b.mul(b.div(column, kBlockColumns), kBlockColumns));
-      Value gate = b.loadVector(x, at(row, gateColumn)),
-            up = b.loadVector(x, at(row, b.add(gateColumn, kBlockColumns)));
-      return b.mulf(emitActivation(b, gate, activation), up);
-    });
-  });
-}
-
 void mica::cpu::emitSelectRows(KernelBuilder &b, ValueRange args) {
   Value x = args[2], rows = args[3], y = args[4];
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value source = b.loadIndex(rows, row);
     b.eachVector(columnsOf(y), [&](Value column, Value live) {
       b.storeVector(b.loadVector(x, {source, column}, live), y, {row, column}, live);
-    });
-  });
-}
-
-void mica::cpu::emitAddBias(KernelBuilder &b, ValueRange args) {
-  Value bias = args[2], y = args[3];
-  b.loop(args[0], args[1], 1, [&](Value row) {
-    b.eachVector(columnsOf(y), [&](Value column, Value live) {
-      Value sum = b.addf(b.loadVector(y, {row, column}, live), b.loadVector(bias, column, live));
-      b.storeVector(sum, y, {row, column}, live);
     });
   });
 }

@@ -23,18 +23,6 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 
 // -----
 
-#packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
-mica.weight @w at 0 bytes 8192 : tensor<128x16xf32, #packed>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x64xf32> {
-  %w = mica.get_weight @w : tensor<128x16xf32, #packed>
-  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<128x16xf32, #packed> -> tensor<?x16xf32>
-  // expected-error @+1 {{is not computed by oneDNN as a whole: run mica-decompose-gated-linear}}
-  %y = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x16xf32>, tensor<128x16xf32, #packed> -> tensor<?x64xf32>
-  return %y : tensor<?x64xf32>
-}
-
-// -----
-
 !keys = !mica.kv_cache<1 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 !values = !mica.kv_cache<1 x 2 x 8 x f32, <values, block = 64, depth = 1>>
 mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>

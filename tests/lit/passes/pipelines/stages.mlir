@@ -43,8 +43,7 @@
 // KERNELS: call @layer_few
 // KERNELS-NOT: call
 // KERNELS-LABEL: func private @layer_many
-// KERNELS-NOT: gated_linear
+// KERNELS: mica.gated_linear {{.*}} kernel(onednn)
 // KERNELS: mica.linear {{.*}} kernel(onednn)
-// KERNELS: mica.glu
 // KERNELS-LABEL: func @main_many
 // KERNELS: call @layer_many

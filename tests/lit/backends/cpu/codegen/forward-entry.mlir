@@ -1,8 +1,14 @@
 // RUN: mica-opt --cpu-forward-entry %s | FileCheck %s
 
-// CHECK: func.func private @main_many(
-// CHECK: func.func private @main_few(
-// CHECK: func.func private @main_one(
+// All but the new entry are internal to the object.
+// CHECK: func.func private @layer() attributes {llvm.linkage = #llvm.linkage<internal>}
+// CHECK: func.func private @external()
+// CHECK-NOT: linkage
+// CHECK: func.func private @main_many({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>}
+// CHECK: func.func private @main_few({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows
+// CHECK: func.func private @main_one({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows
+func.func private @layer() { return }
+func.func private @external()
 func.func @main_many(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) { return }
 func.func @main_few(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) attributes {mica.max_rows = 16 : i64} { return }
 func.func @main_one(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) attributes {mica.max_rows = 1 : i64} { return }

@@ -30,10 +30,10 @@ func.func private @four_bits(%x: tensor<?x100x!mica.int8>, %w: tensor<172x100x!m
 // CHECK: scf.for
 // CHECK: tensor.extract_slice %arg1
 // CHECK: exec.matmul k(100) n(1024) ins(%arg0, {{.*}} : tensor<?x256xi8>, tensor<131072xi8>) outs({{.*}} : tensor<?x1024xi32>)
-// CHECK: exec.launch @dequantize_2100x100
+// CHECK: exec.launch @epilogue_2100x100
 // CHECK: }
 // CHECK: exec.matmul k(100) n(64)
-// CHECK: exec.launch @dequantize_2100x100
+// CHECK: exec.launch @epilogue_2100x100
 // LOOPS-LABEL: func.func private @onednn
 // LOOPS-NOT: memref.copy
 // LOOPS: exec.matmul k(100) n(1024)
@@ -47,7 +47,7 @@ func.func private @onednn(%x: tensor<?x100x!mica.int8>, %w: tensor<2100x100x!mic
 // CHECK-LABEL: func.func private @gated
 // CHECK: exec.launch @expand_int4
 // CHECK: exec.matmul k(100) n(256)
-// CHECK: exec.launch @dequantize_gated_72x100
+// CHECK: exec.launch @gated_epilogue_72x100
 func.func private @gated(%x: tensor<?x100x!mica.int8>, %w: tensor<256x100x!mica.int4<group = 32>, #packed>) -> tensor<?x72xf32> {
   %y = mica.gated_linear %x, %w silu kernel(onednn)
       : tensor<?x100x!mica.int8>, tensor<256x100x!mica.int4<group = 32>, #packed> -> tensor<?x72xf32>

@@ -19,16 +19,6 @@ func.func private @product_without_kernel(%x: tensor<?x32xf32>, %w: tensor<64x32
 
 // -----
 
-#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
-func.func private @gated_by_onednn(%x: tensor<?x32xf32>, %w: tensor<128x32xf32, #f32>) -> tensor<?x64xf32> {
-  // expected-error @+2 {{is lowered as one generated kernel only: decompose it for oneDNN}}
-  // expected-error @+1 {{failed to legalize operation 'mica.gated_linear'}}
-  %y = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x32xf32>, tensor<128x32xf32, #f32> -> tensor<?x64xf32>
-  return %y : tensor<?x64xf32>
-}
-
-// -----
-
 func.func private @append_without_layout(%x: tensor<?x2x8xf32>, %k: !mica.kv_cache<1 x 2 x 8 x f32>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
     -> !mica.kv_cache<1 x 2 x 8 x f32> {
   // expected-error @+2 {{appends to a cache without a layout}}
