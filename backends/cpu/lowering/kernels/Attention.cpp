@@ -242,8 +242,7 @@ private:
     for (int64_t first = 0; first < vectors;) {
       int64_t together = std::min(vectors - first, vectorsFor(count));
       ProductTile tile{queries,           padded,  b.idx(padded / depth),
-                       /*partial=*/false, {panel}, b.idx(first * kLanes),
-                       together};
+                       /*partial=*/false, {panel}, b.idx(first * kLanes), together};
       for (int64_t i = 0; i < count; ++i)
         tile.rows.push_back({b.add(pair, i)});
       SmallVector<Value> found = tile.emit(b);
