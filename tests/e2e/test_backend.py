@@ -160,7 +160,7 @@ class Writes(Case):
             note(self, f"{name}: {report}, {row} bytes per token in the caches")
             for depth, chunks in ((4096, 9), (4112, 9), (8191, 16)):
                 softmaxes = chunks * config["num_attention_heads"] * (32 + 32) * 4  # heads of 32 numbers
-                self.assertEqual(report[depth]["scratch"], report[16]["scratch"] + softmaxes, f"scratch memory at {depth}")
+                self.assertLessEqual(report[depth]["scratch"], report[16]["scratch"] + softmaxes, f"at depth {depth}")
                 self.assertLessEqual(report[depth]["caches"], row)
             self.assertGreater(report[4096]["caches"], row // 2, "the new position is there")
             self.assertGreater(report[4096]["scratch"], 0)
