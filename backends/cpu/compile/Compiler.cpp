@@ -37,7 +37,8 @@ static Precision kvPrecision(const CompileOptions &options, Precision weights) {
 static StageTable stagesFor(const TargetDescription &target) {
   StageTable stages = StageTable::graphStages();
   stages.set(Stage::Loops, [&](OpPassManager &pm, const StageOptions &) {
-    buildLoopsPipeline(pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512});
+    buildLoopsPipeline(
+        pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512, target.fastBf16Dot});
   });
   stages.set(Stage::Llvm,
              [&](OpPassManager &pm, const StageOptions &) { addLoopsToLlvmPasses(pm, target); });

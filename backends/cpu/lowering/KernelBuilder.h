@@ -36,6 +36,8 @@ struct KernelTarget {
   /// of 16 make one.
   int64_t registers() const { return wide ? 32 : 8; }
   bool wide = true;
+  /// Whether vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for.
+  bool fastBf16Dot = true;
 };
 
 /// Emits the body of one kernel.

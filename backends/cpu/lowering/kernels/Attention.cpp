@@ -84,9 +84,9 @@ public:
         group(spec.heads / spec.keys.getHeads()), block(spec.keys.getLayout().getBlock()),
         pairs(spec.tiling.getRows() * group),
         queries(b.stackBuffer({pairs, roundUp(spec.keys.getHeadDim(), kHeadDimUnit)},
-                              spec.keys.getElementType())),
+                              factorType(b, spec.keys.getElementType()))),
         seen(b.stackBuffer({pairs}, b.getI32Type())),
-        weights(b.stackBuffer({kPairs, block}, spec.values.getElementType())),
+        weights(b.stackBuffer({kPairs, block}, factorType(b, spec.values.getElementType()))),
         states(makeStates()) {}
 
   /// States of all pairs of a run, on the stack.
@@ -144,6 +144,13 @@ public:
   }
 
 private:
+  /// What queries and weights of the softmax are stored as, where they meet a cache of `element`:
+  /// as the cache's elements, if the target multiplies pairs of those fast, else as f32.
+  static Type factorType(KernelBuilder &b, Type element) {
+    bool pairs = b.target.bf16Dot && b.target.fastBf16Dot;
+    return pairs ? element : b.getF32Type();
+  }
+
   Block blockAt(const Run &run, Value number) {
     Value first = b.mul(number, block);
     int64_t depth = spec.values.getLayout().getDepth();

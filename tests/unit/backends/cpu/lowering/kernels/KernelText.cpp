@@ -15,7 +15,7 @@ using namespace mlir;
 namespace mica::test {
 
 cpu::KernelTarget kernelTargetOf(const cpu::TargetDescription &target) {
-  return {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512};
+  return {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512, target.fastBf16Dot};
 }
 
 std::unique_ptr<MLIRContext> makeKernelContext() {
@@ -34,7 +34,7 @@ llvm::Expected<Loops> lowerToLoops(StringRef kernels, const cpu::TargetDescripti
     return llvm::createStringError("the text is no module");
   cpu::KernelTarget flags = kernelTargetOf(target);
   PassManager passes(context.get());
-  cpu::buildLoopsPipeline(passes, {flags.bf16Dot, flags.int8Dot, flags.wide});
+  cpu::buildLoopsPipeline(passes, {flags.bf16Dot, flags.int8Dot, flags.wide, flags.fastBf16Dot});
   if (failed(passes.run(*module)))
     return llvm::createStringError("the passes to stage `loops` fail");
   auto number = [&](StringRef name) {
