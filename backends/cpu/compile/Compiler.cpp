@@ -310,7 +310,8 @@ void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
 StageTable mica::cpu::stagesFor(const TargetDescription &target) {
   StageTable stages = StageTable::graphStages();
   stages.set(Stage::Loops, [target](OpPassManager &pm, const StageOptions &) {
-    buildLoopsPipeline(pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512});
+    buildLoopsPipeline(
+        pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512, target.fastBf16Dot});
   });
   stages.set(Stage::Llvm, [target](OpPassManager &pm, const StageOptions &) {
     addLoopsToLlvmPasses(pm, target);

@@ -145,11 +145,43 @@ SmallVector<Value> KernelBuilder::carry(Value from, Value to, int64_t step, Valu
   return SmallVector<Value>(op.getResults());
 }
 
+void KernelBuilder::hop(Value from, Value to, llvm::function_ref<Value(Value)> body) {
+  auto below = [&](OpBuilder &, Location, ValueRange at) {
+    Value more = arith::CmpIOp::create(*this, arith::CmpIPredicate::ult, at[0], to);
+    scf::ConditionOp::create(*this, more, at);
+  };
+  auto next = [&](OpBuilder &, Location, ValueRange at) {
+    scf::YieldOp::create(*this, body(at[0]));
+  };
+  scf::WhileOp::create(*this, from.getType(), from, below, next);
+}
+
 void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
   auto op = scf::IfOp::create(*this, condition, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(op.thenBlock());
   body();
+}
+
+void KernelBuilder::either(Value condition, llvm::function_ref<void()> then,
+                           llvm::function_ref<void()> otherwise) {
+  auto op = scf::IfOp::create(*this, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.thenBlock());
+  then();
+  setInsertionPointToStart(op.elseBlock());
+  otherwise();
+}
+
+SmallVector<Value> KernelBuilder::changeWhen(Value condition, ValueRange values,
+                                             llvm::function_ref<SmallVector<Value>()> body) {
+  auto op = scf::IfOp::create(*this, values.getTypes(), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.thenBlock());
+  scf::YieldOp::create(*this, body());
+  setInsertionPointToStart(op.elseBlock());
+  scf::YieldOp::create(*this, values);
+  return SmallVector<Value>(op.getResults());
 }
 
 void KernelBuilder::eachVector(int64_t columns, llvm::function_ref<void(Value, Value)> body) {

@@ -155,7 +155,7 @@ private:
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors});
+    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

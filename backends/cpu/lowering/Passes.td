@@ -37,7 +37,9 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"bf16Dot", "bf16-dot", "bool", "false", "the target has vdpbf16ps">,
                  Option<"int8Dot", "int8-dot", "bool", "false", "the target has vpdpbusd">,
-                 Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">];
+                 Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">,
+                 Option<"fastBf16Dot", "fast-bf16-dot", "bool", "true",
+                        "vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for">];
   let dependentDialects = [
     "::mica::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",

@@ -23,6 +23,26 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 
 // -----
 
+!keys = !mica.kv_cache<1 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+!values = !mica.kv_cache<1 x 2 x 8 x f32, <values, block = 64, depth = 1>>
+mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !keys, %v: !values)
+    -> (tensor<?x16xf32>, !keys, !values) {
+  %w = mica.get_weight @w : tensor<16x16xf32>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %q = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %keys = mica.kv_read %k[%zero] : !keys -> tensor<?x?x2x8xf32>
+  %values = mica.kv_read %v[%zero] : !values -> tensor<?x?x2x8xf32>
+  // expected-error @+1 {{has no tiling: run mica-select-kernels}}
+  %a = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  %y = mica.merge_heads %a : tensor<?x2x8xf32> to tensor<?x16xf32>
+  return %y, %k, %v : tensor<?x16xf32>, !keys, !values
+}
+
+// -----
+
 // expected-error @+1 {{has no offset: run mica-assign-layouts}}
 mica.weight @w : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {

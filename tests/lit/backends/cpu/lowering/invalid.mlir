@@ -63,6 +63,57 @@ func.func private @attention_without_mask(%q: tensor<?x2x8xf32>, %c: !keys, %l: 
 
 // -----
 
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+func.func private @attention_without_tiling(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{'mica.attention' op has no tiling chosen}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @attention_without_layout(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{attends to caches without a layout}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 512, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+!values = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<values, block = 32, depth = 1>>
+func.func private @attention_over_different_blocks(%q: tensor<?x2x8xf32>, %c: !keys, %d: !values, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  %v = mica.kv_read %d[%l] : !values -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{needs caches with the same blocks of a multiple of 16 positions}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 512, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+func.func private @attention_in_parts_of_blocks(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{has chunks of 100 positions, no multiple of the caches' blocks of 64}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 100, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
 func.func private @gate_without_layout(%x: tensor<?x32xf32>, %g: tensor<4x32xf32>) -> tensor<?x1xf32> {
   // expected-error @+2 {{has a gate without a packed layout}}
   // expected-error @+1 {{failed to legalize operation 'mica.moe_gate'}}
