@@ -36,7 +36,8 @@ std::string textOf(const cpu::TargetDescription &target) {
                           Value at = b.mul(task, cpu::kLanes);
                           b.storeVector(emitExp2(b, b.loadVector(args[2], at)), args[3], at);
                         });
-                      });
+                      },
+                      /*cost=*/{});
   std::string text;
   llvm::raw_string_ostream(text) << *module;
   return text;
