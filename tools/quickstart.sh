@@ -53,6 +53,6 @@ fi
 
 echo "== run: a program of $(du -h "$program" | cut -f1)B that needs neither Mica nor the model's folder"
 for prompt in $'Q: 27 + 15 = ?\nA:' $'sort: d b a c\n->' 'count from 7 to 12:'; do
-  printf '\n$ %s -p %q --temperature 0 -n 32\n%s' "$program" "$prompt" "$prompt"
+  printf '\n$ %s -p %q --temperature 0 -n 32\n' "$program" "$prompt"
   "$program" -p "$prompt" --temperature 0 -n 32
 done

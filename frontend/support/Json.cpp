@@ -121,6 +121,10 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRe
     return inputError(file, "is larger than the " + llvm::Twine(limits.bytes) +
                                 " bytes that are read of such a file");
   Builder builder(text, limits);
+  // The parser would take a NUL byte for the end of the text.
+  if (size_t nul = text.find('\0'); nul != llvm::StringRef::npos)
+    return inputError(file,
+                      "is not valid JSON (a NUL byte at " + llvm::Twine(nul) + "), correct it");
   bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   if (!parsed || !builder.problem.empty())
     return inputError(file, builder.problem);

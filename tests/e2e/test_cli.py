@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -148,6 +149,42 @@ class Cli(Case):
         self.assertEqual(execute([harness.mica, "--no-such"], check=False).returncode, 2)
         self.assertEqual(execute([harness.mica, "compile", "/nonexistent", "-o", "/tmp/x"], check=False).returncode, 1)
 
+    def test_full_stdout(self):
+        """A reader that cannot take it all gets one line and status 1 from every command of the compiler."""
+        output, text = os.path.join(harness.folder("stdout"), "program"), os.path.join(harness.folder("text"), "ids")
+        pathlib.Path(text).write_text("5 6 7 8 9")
+        model = GOLDENS / "models/llama-gqa"
+        with open("/dev/full", "wb") as full:
+            for arguments, what in ((["--help"], ""), (["--version"], ""), (["compile", "--help"], ""),
+                                    (["compile", model, "--emit", "fused"], f"{model}: "),
+                                    (["compile", model, "-o", output, "--json"], f"{output}: is written, but not its report: "),
+                                    (["inspect", model], f"{model}: "), (["inspect", model, "--json"], f"{model}: "),
+                                    (["inspect", self.built.path], f"{self.built.path}: "),
+                                    (["eval", self.built.path, "--tokens-file", text], "")):
+                with self.subTest(arguments):
+                    done = subprocess.run([harness.mica, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE,
+                                          timeout=harness.SECONDS, check=False)
+                    self.assertEqual(done.stderr.decode(), f"mica: error: {what}cannot write to the standard output: "
+                                                           "No space left on device, redirect it elsewhere\n")
+                    self.assertEqual(done.returncode, 1)
+        self.assertTrue(os.path.exists(output))
+
+    def test_tokens_beyond_the_vocabulary(self):
+        """A tokenizer may know more than its model: compiling says so, and the prompt that has such a token is refused."""
+        model = os.path.join(harness.folder("surplus"), "model")
+        shutil.copytree(BUNDLED / "minimind-dense", model)
+        path = pathlib.Path(model, "tokenizer.json")
+        tokenizer = json.loads(path.read_text(encoding="utf-8"))
+        tokenizer["added_tokens"].append({"id": 5000, "content": "<x>", "special": False, "normalized": False,
+                                          "lstrip": False, "rstrip": False, "single_word": False})
+        path.write_text(json.dumps(tokenizer), encoding="utf-8")
+        done = execute([harness.mica, "compile", model, "-o", model + ".program"])
+        self.assertEqual(done.stderr.decode(), f"mica: note: {model}: the tokenizer has 1 added token beyond the model's 512 "
+                                               'ids, the first is "<x>": prompts with it will be refused\n')
+        execute([model + ".program", "-p", "ab", "-n", 1])
+        self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511), give another prompt",
+                     path=model + ".program")
+
     def test_info(self):
         """--check says that it has checked (test_damage has the opposite); --licenses has all that is linked in."""
         plain, checked = (self.built.run("info", *option).stdout.decode() for option in ((), ("--check",)))
@@ -193,15 +230,35 @@ class Cli(Case):
             middle = sections[name]["offset"] + sections[name]["bytes"] // 2
             self.refused(1, [*PROMPT, "-n", 1], name, path=self.damaged(flip(middle)))
         for length in (size - 1, size - 100, sections["weights"]["offset"] + 10, sections["code"]["offset"]):
-            self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f, n=length: f.truncate(n)))
+            self.refused(1, [*PROMPT, "-n", 1], f"the program is truncated ({length} bytes", f"with {size})",
+                         path=self.damaged(lambda f, n=length: f.truncate(n)))
         # The launcher itself is cut: the kernel does not start it.
         launcher = sections["code"]["offset"] - 4096
         for length in (0, 100, 5000, launcher // 2, launcher - 1, launcher + 100):
             with self.assertRaises(OSError):
                 execute([self.damaged(lambda f, n=length: f.truncate(n)), "info"], check=False)
-        self.refused(1, [*PROMPT, "-n", 1], path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
-        weights = self.damaged(flip(sections["weights"]["offset"] + 64))
-        self.refused(1, ["info", "--check"], "weights", path=weights)
+        self.refused(1, [*PROMPT, "-n", 1], f"the program is too long ({size + 4} bytes", f"with {size})",
+                     path=self.damaged(lambda f: (f.seek(0, 2), f.write(b"more"))))
+        self.refused(1, [*PROMPT, "-n", 1], "its last bytes are no footer", path=self.damaged(flip(size - 1)))
+        # What is not looked at when a program starts is found on request. The byte of the launcher is one of the
+        # notices of `info --licenses`.
+        notice = pathlib.Path(self.built.path).read_bytes().index(b"Permission is hereby granted")
+        for name, offset in (("weights", sections["weights"]["offset"] + 64), ("launcher", notice)):
+            path = self.damaged(flip(offset))
+            execute([path, *PROMPT, "-n", 1])
+            self.refused(1, ["info", "--check"], f"its section '{name}' does not match its checksum", path=path)
+
+    def test_damaged_tokenizer(self):
+        self.built = program(BUNDLED / "minimind-dense")
+        section = next(s for s in json.loads(self.built.run("info", "--json").stdout)["sections"]
+                       if s["name"] == "tokenizer")
+
+        def change(f):
+            f.seek(section["offset"] + section["bytes"] // 2)
+            f.write(b"mica")
+
+        self.refused(1, ["-p", "a", "-n", 1], "its section 'tokenizer' does not match its checksum",
+                     path=self.damaged(change))
 
     def test_file_size_limit_leaves_nothing(self):
         target = harness.folder("limited")
@@ -260,5 +317,8 @@ class Cli(Case):
             out = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", *PROMPT, "-n", 4, "--temperature", 0,
                            "--print-tokens", "--ignore-eos"], env={"XDG_CACHE_HOME": cache}).stdout
             self.assertEqual([int(i) for i in out.split()], self.ids("-n", 4, "--temperature", 0))
+        done = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", "--bogus"], env={"XDG_CACHE_HOME": cache}, check=False)
+        self.assertEqual((done.returncode, done.stderr.decode()), (2, f"mica: error: {GOLDENS / 'models/llama-gqa'}: "
+                         "the argument '--bogus' can have no place here, see --help\n"))
         kept = [n for n in os.listdir(os.path.join(cache, "mica")) if not n.endswith(".lock")]
         self.assertEqual(len(kept), 1, "compiled once")

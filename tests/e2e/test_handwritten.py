@@ -15,6 +15,7 @@ from harness import Case, execute, note, program
 sys.path.insert(0, str(harness.ROOT / "tests/lit/ir/Inputs"))
 import make_npy  # names and shapes of a module's weights
 
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 MODELS = ("tiny-model", "tiny-moe")
 
 
@@ -52,20 +53,23 @@ class Handwritten(Case):
         self.close(rows, expected, 1e-5, "logits of prompt and generated ids")
         self.assertEqual(ids, expected[len(prompt) - 1:].argmax(1).tolist())
 
+    def run_blocks(self, page, place):
+        """Runs every block of commands of a page, one after the other; gives what each writes to stdout."""
+        text = (harness.ROOT / page).read_text(encoding="utf-8")
+        blocks = [block for language, block in FENCED.findall(text) if not language and block.startswith("mica")]
+        note(self, f"{page}: {len(blocks)} blocks, {sum(b.count(chr(10)) for b in blocks)} commands")
+        # As after the line that both pages begin with.
+        self.assertIn("export PATH=$PWD/build/release/bin:$PATH", text[:text.index("\nmica")])
+        environment = {"PATH": f"{os.path.dirname(harness.mica)}:{os.environ['PATH']}", "XDG_CACHE_HOME": os.path.join(place, "cache"),
+                       "EDITOR": "sed -i s/theta([^)]*)/theta(3.0e+00)/"}
+        return [execute(["bash", "-eo", "pipefail", "-c", f"cd {place}; {block}"], env=environment).stdout.decode()
+                for block in blocks]
+
     def test_the_page_s_commands_work(self):
-        """Every block of commands in docs/handwritten-model.md, as it stands there."""
-        text = (harness.ROOT / "docs/handwritten-model.md").read_text(encoding="utf-8")
-        fenced = re.findall(r"^```(\w*)\n(.*?)^```\n", text, re.MULTILINE | re.DOTALL)
-        blocks = [block for language, block in fenced if not language]
-        note(self, f"{len(blocks)} blocks, {sum(b.count(chr(10)) for b in blocks)} commands")
-        self.assertEqual(len(blocks), 2)
         place = harness.folder("page")
         os.symlink(harness.ROOT / "tests", os.path.join(place, "tests"))
         write_model(place, "tiny-model")
-        tools = os.path.dirname(harness.mica)
-        done = [execute(["bash", "-ec", f"cd {place}; {block}"], env={
-            "PATH": f"{tools}:{os.environ['PATH']}", "EDITOR": "sed -i s/theta([^)]*)/theta(3.0e+00)/"}) for block in blocks]
-        first, second = (d.stdout.decode() for d in done)
+        first, second = self.run_blocks("docs/handwritten-model.md", place)
         self.assertIn("mica.gated_linear", first, "the stage after fusion")
         self.assertIn("mica_forward:", first, "the assembly")
         self.assertRegex(first.splitlines()[-1], r"^\d+( \d+){3}$")
@@ -73,3 +77,28 @@ class Handwritten(Case):
         original = program(harness.BUNDLED / "minimind-dense").run("-p", "count from 7 to 12:", "--temperature", 0)
         self.assertNotEqual(second, "")
         self.assertNotEqual(second, original.stdout.decode(), "another theta shows")
+
+    def test_the_readme_s_commands_work(self):
+        place = harness.folder("readme")
+        for name in ("tests", "README.md"):
+            os.symlink(harness.ROOT / name, os.path.join(place, name))
+        first, second = self.run_blocks("README.md", place)
+        for words in (" 2 3 4 5 6 7 8 9\n a b c d\n", "pp512", "qkv_append", "runs here", "KL(reference || program)", "same top"):
+            self.assertIn(words, first)
+        self.assertEqual(second.count("mica.qkv_append"), 2 * 1, "after fusion, by mica and by mica-opt")
+        self.assertTrue(pathlib.Path(place, "model.svg").exists())
+
+    def test_the_readme_s_transcript_is_what_is_printed(self):
+        text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
+        transcript = next(block for _, block in FENCED.findall(text) if "$ tools/quickstart.sh" in block)
+        built = program(harness.BUNDLED / "minimind-dense")
+        calls = re.findall(r"^\$ build/release/demo/minimind-dense (.*)\n((?:(?!\$ ).*\n?)*)", transcript, re.MULTILINE)
+        self.assertEqual(len(calls), 4)
+        for arguments, shown in calls:
+            printed = execute(["bash", "-c", f"{built.path} {arguments}"]).stdout.decode()
+            if arguments != "info":
+                self.assertEqual(shown.rstrip("\n"), printed.rstrip("\n"), arguments)
+                continue
+            # Sizes and the target are the machine's.
+            names = lambda table: [line[:14].rstrip() for line in table.splitlines()]
+            self.assertEqual(names(shown), names(printed))

@@ -20,14 +20,14 @@ SECONDS = 60
 
 
 def listing(path):
-    """Everything below `path`, with sizes: what a run must not change."""
+    """Everything below `path`, with sizes and file numbers: what a run must not change."""
     found = {}
     for parent, directories, files in os.walk(path):
         for name in directories:
             found[os.path.join(parent, name)] = -1
         for name in files:
             full = os.path.join(parent, name)
-            found[full] = os.lstat(full).st_size
+            found[full] = (os.lstat(full).st_size, os.lstat(full).st_ino)
     return found
 
 
@@ -81,8 +81,8 @@ def check_variant(mica, scratch, name, mention, spoil, after):
     return faults
 
 
-def refused_target(mica, scratch, kind, prepare, limit):
-    """The whole model into a target that cannot be written. `prepare` returns its path."""
+def refused_target(mica, scratch, kind, prepare, limit, mention="program"):
+    """The whole model into a target that cannot or must not be written. `prepare` returns its path."""
     work = os.path.join(scratch, "target-" + kind)
     path = os.path.join(work, "model")
     os.mkdir(work)
@@ -90,7 +90,7 @@ def refused_target(mica, scratch, kind, prepare, limit):
     output = prepare(work)
     before = listing(work)
     result = compile_model(mica, path, output, limit)
-    faults = list(faults_of(result, "program"))
+    faults = list(faults_of(result, mention))
     if listing(work) != before:
         faults.append("leaves something behind")
     return faults
@@ -107,10 +107,32 @@ def locked_target(work):
     return os.path.join(work, "locked", "program")
 
 
+def model_file(name):
+    return lambda work: os.path.join(work, "model", name)
+
+
+def linked_weights(work):
+    """Another name of the weights, by way of two links."""
+    os.symlink("model", os.path.join(work, "other"))
+    os.symlink(os.path.join("other", "model.safetensors"), os.path.join(work, "program"))
+    return os.path.join(work, "program")
+
+
+def foreign_target(work):
+    with open(os.path.join(work, "program"), "w") as file:
+        file.write("notes")
+    return os.path.join(work, "program")
+
+
+OWN_FILE = "is a file of the model, which would be replaced, choose another -o"
 TARGETS = [
     ("missing-folder", lambda work: os.path.join(work, "none", "program"), None),
     ("directory", directory_target, None),
     ("full", lambda work: os.path.join(work, "program"), 4096),
+    ("weights", model_file("model.safetensors"), None, OWN_FILE),
+    ("config", model_file("config.json"), None, OWN_FILE),
+    ("linked-weights", linked_weights, None, OWN_FILE),
+    ("foreign", foreign_target, None, "exists and is no Mica program, remove it or give another name with -o"),
     ("read-only", lambda work: "/proc/program", None),  # not even root may write there
 ]
 if os.geteuid() != 0:

@@ -1,17 +1,20 @@
 //===- Compile.cpp - mica compile -----------------------------------------===//
 
+#include "backends/cpu/runtime/CommandLine.h"
+#include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/Report.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/FileWeights.h"
+#include "tools/mica/ModelFiles.h"
 #include "tools/mica/PeakMemory.h"
 #include "tools/mica/Support.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <CLI/CLI.hpp>
 
 using namespace llvm;
 
@@ -30,7 +33,7 @@ void ModelArguments::addTo(CLI::App &app) {
                  "precision of caches (default: f32 where the weights are f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
-      ->check(CLI::PositiveNumber);
+      ->transform(rt::wholeNumber(1));
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
 }
 
@@ -60,6 +63,26 @@ static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
   module->setAttr("mica.model", entries.getDictionary(module.getContext()));
 }
 
+/// Says which tokens of the tokenizer the model has no row for: published models come with such,
+/// and a prompt that has one is refused only when it is fed.
+static void noteSurplus(mlir::ModuleOp module, const TokenizerTable &table, StringRef folder) {
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  auto logits = main && main.getNumResults() > 0
+                    ? dyn_cast<mlir::RankedTensorType>(main.getResultTypes().front())
+                    : mlir::RankedTensorType();
+  if (!logits || logits.getRank() != 2)
+    return;
+  auto isSurplus = [&](const auto &token) { return token.id >= logits.getDimSize(1); };
+  int64_t count = count_if(table.addedTokens, isSurplus);
+  if (count > 0)
+    rt::reportNote(formatv("{0}: the tokenizer has {1} added token{2} beyond the model's {3} ids, "
+                           "the first is \"{4}\": prompts with {5} will be refused",
+                           folder, count, count > 1 ? "s" : "", logits.getDimSize(1),
+                           find_if(table.addedTokens, isSurplus)->content,
+                           count > 1 ? "one of them" : "it")
+                       .str());
+}
+
 static void listIgnored(const ModelInput &input) {
   for (const IgnoredKey &key : input.ignoredKeys)
     errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
@@ -71,6 +94,9 @@ static void listIgnored(const ModelInput &input) {
 Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
                                           cpu::CompileOptions options, StringRef output,
                                           bool verbose) {
+  for (const cpu::OutputFile &file : cpu::outputsOf(options, output))
+    if (Error error = protectModel(arguments.model, file.path, file.option))
+      return error;
   mlir::DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
   mlir::MLIRContext context(registry);
@@ -90,6 +116,7 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
       return table.takeError();
     if (*table) {
       addTokens(*input->module, **table);
+      noteSurplus(*input->module, **table, input->folder);
       tokenizer = (*table)->serialise();
     }
   }
@@ -101,18 +128,21 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
   return cpu::compile(*input->module, weights ? &*weights : nullptr, options, output);
 }
 
-static void printReport(const cpu::CompileReport &result, StringRef output, uint64_t peak) {
+static int printReport(const cpu::CompileReport &result, StringRef output, uint64_t peak) {
   json::Array stages;
   for (const cpu::StageReport &stage : result.stages)
     stages.push_back(json::Object{{"stage", getStageInfo(stage.stage).name},
                                   {"seconds", stage.seconds},
                                   {"bytes", static_cast<int64_t>(stage.bytes)}});
-  outs() << json::Value(json::Object{{"output", json::fixUTF8(output)},
-                                     {"stages", std::move(stages)},
-                                     {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
-                                     {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
-                                     {"version", MICA_VERSION}})
-         << "\n";
+  json::Value written(json::Object{{"output", json::fixUTF8(output)},
+                                   {"stages", std::move(stages)},
+                                   {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
+                                   {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
+                                   {"version", MICA_VERSION}});
+  rt::Status status = rt::writeOut(formatv("{0}\n", written).str());
+  return status ? kDone
+                : report(output, createStringError("is written, but not its report: " +
+                                                   status.error().message));
 }
 
 static void printStages(const cpu::CompileReport &result, uint64_t peak) {
@@ -122,21 +152,17 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 
-static int usage(const Twine &message) {
-  errs() << "mica: error: " << message << "\n";
-  return kUsage;
-}
-
 int runCompile(const CompileArguments &arguments, const char *argv0) {
   PeakMemory peak;
   std::optional<Stage> emit = parseStage(arguments.emit);
   bool text = emit && *emit <= Stage::Asm;
   std::string output = arguments.output.empty() && text ? "-" : arguments.output;
   if (output.empty())
-    return usage("--emit " + arguments.emit + " needs -o FILE");
+    return usage("--emit " + arguments.emit + " needs -o FILE", "mica compile");
   if (output == "-" && (!text || arguments.json))
     return usage(text ? "--json needs -o FILE, as both would go to stdout"
-                      : "a binary needs -o FILE");
+                      : "a binary needs -o FILE",
+                 "mica compile");
   Expected<cpu::CompileOptions> options = arguments.model.resolve();
   if (!options)
     return report("--target", options.takeError());
@@ -151,12 +177,10 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
   Expected<cpu::CompileReport> result =
       compileModel(arguments.model, std::move(*options), output, arguments.verbose);
   if (!result)
-    return report(arguments.model.model, result.takeError(), output);
-  if (arguments.json)
-    printReport(*result, output, peak.bytes());
+    return report(arguments.model.model, result.takeError(), {output, arguments.dumpFolder});
   if (arguments.verbose)
     printStages(*result, peak.bytes());
-  return kDone;
+  return arguments.json ? printReport(*result, output, peak.bytes()) : kDone;
 }
 
 } // namespace mica::tool

@@ -261,7 +261,8 @@ Error Evaluation::score(size_t row, int32_t next) {
     return Error::success();
   bool ownFinite = all_of(own, [](float x) { return std::isfinite(x); });
   return (ownFinite ? *reference : program)
-      .error("computes logits that are not finite, check the weights with `info --check`");
+      .error("computes logits that are not finite, compile it with --weights f32 or check the "
+             "checkpoint");
 }
 
 std::pair<size_t, size_t> Evaluation::placeOf(size_t scored) const {
@@ -343,18 +344,13 @@ std::string Evaluation::toText() const {
 } // namespace
 
 int runEval(const EvalArguments &arguments) {
-  if (arguments.text.empty() && arguments.tokensFile.empty()) {
-    errs() << "mica: error: --text FILE or --tokens-file FILE is required, see mica eval --help\n";
-    return kUsage;
-  }
+  if (arguments.text.empty() && arguments.tokensFile.empty())
+    return usage("--text FILE or --tokens-file FILE is required", "mica eval");
   Evaluation evaluation(arguments);
   if (Error error = evaluation.run())
     return report(std::move(error));
-  if (arguments.json)
-    outs() << json::Value(evaluation.toJson()) << "\n";
-  else
-    outs() << evaluation.toText();
-  return kDone;
+  return print(arguments.json ? formatv("{0}\n", json::Value(evaluation.toJson())).str()
+                              : evaluation.toText());
 }
 
 } // namespace mica::tool

@@ -1,14 +1,18 @@
 //===- Inspect.cpp - mica inspect -----------------------------------------===//
 
+#include "backends/cpu/compile/TextOutput.h"
 #include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Info.h"
+#include "backends/cpu/runtime/Output.h"
 #include "frontend/import/ModelInput.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/Graph.h"
 #include "tools/mica/ModelFacts.h"
+#include "tools/mica/ModelFiles.h"
 #include "tools/mica/Support.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -16,7 +20,9 @@ using namespace llvm;
 
 namespace mica::tool {
 
-static Error writeGraph(mlir::ModuleOp module, StringRef path) {
+static Error writeGraph(mlir::ModuleOp module, StringRef model, StringRef path) {
+  if (Error error = protectModel(model, path, "--graph"))
+    return error;
   std::vector<FunctionGraph> graphs = buildGraphs(module);
   std::string title = module.getName().value_or("model").str(), text;
   if (path.ends_with(".dot")) {
@@ -26,13 +32,7 @@ static Error writeGraph(mlir::ModuleOp module, StringRef path) {
       layOut(graph);
     text = toSvg(graphs, title);
   }
-  Error error = writeToOutput(path, [&](raw_ostream &stream) {
-    stream << text;
-    return Error::success();
-  });
-  return error ? createStringError(path + ": cannot be written (" + toString(std::move(error)) +
-                                   "), choose another file")
-               : Error::success();
+  return cpu::writeText(path, text, "--graph");
 }
 
 static Error inspectModel(const InspectArguments &arguments) {
@@ -46,16 +46,14 @@ static Error inspectModel(const InspectArguments &arguments) {
   if (!input)
     return input.takeError();
   if (!arguments.graph.empty())
-    if (Error error = writeGraph(*input->module, arguments.graph))
+    if (Error error = writeGraph(*input->module, arguments.model.model, arguments.graph))
       return error;
   Expected<ModelFacts> facts = readModelFacts(*input->module, *options);
   if (!facts)
     return facts.takeError();
-  if (arguments.json)
-    outs() << json::Value(toJson(*facts)) << "\n";
-  else
-    outs() << toText(*facts);
-  return Error::success();
+  rt::Status written = rt::writeOut(
+      arguments.json ? formatv("{0}\n", json::Value(toJson(*facts))).str() : toText(*facts));
+  return written ? Error::success() : createStringError(written.error().message);
 }
 
 static Error inspectProgram(const InspectArguments &arguments) {
@@ -72,10 +70,8 @@ static Error inspectProgram(const InspectArguments &arguments) {
 
 int runInspect(const InspectArguments &arguments) {
   StringRef model = arguments.model.model, graph = arguments.graph;
-  if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot")) {
-    errs() << "mica: error: --graph " << graph << " ends neither in .svg nor in .dot\n";
-    return kUsage;
-  }
+  if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot"))
+    return usage("--graph " + graph + " ends neither in .svg nor in .dot", "mica inspect");
   bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir");
   if (Error error = program ? inspectProgram(arguments) : inspectModel(arguments))
     return report(model, std::move(error), graph);

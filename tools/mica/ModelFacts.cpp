@@ -54,10 +54,12 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
 static void readKernels(ModuleOp module, ModelFacts &facts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     function.walk([&](Operation *op) {
-      if (auto kernel = op->getAttrOfType<KernelKindAttr>("kernel"))
-        ++facts.kernels[function.getName().str()][(op->getName().stripDialect() + " " +
-                                                   stringifyKernelKind(kernel.getValue()))
-                                                      .str()];
+      if (!isa<MicaDialect>(op->getDialect()) || isa<GetWeightOp, SelectWeightOp, KvReadOp, MergeHeadsOp>(op))
+        return;
+      // Where no choice is written there is none: all but some products are generated.
+      auto kernel = op->getAttrOfType<KernelKindAttr>("kernel");
+      StringRef kind = stringifyKernelKind(kernel ? kernel.getValue() : KernelKind::Generated);
+      ++facts.kernels[function.getName().str()][(op->getName().stripDialect() + " " + kind).str()];
     });
     if (!function.isPublic() || facts.cachePerToken != 0)
       continue;

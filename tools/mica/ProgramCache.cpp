@@ -4,6 +4,7 @@
 
 #include "backends/cpu/program/Hash.h"
 #include "frontend/support/MappedFile.h"
+#include "tools/mica/ModelFiles.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -123,40 +124,13 @@ static Error hashFile(program::Hasher &hasher, StringRef path) {
   return Error::success();
 }
 
-/// The files of `folder` that a model can be made of, sorted.
-static std::set<std::string> modelFiles(StringRef folder) {
-  std::set<std::string> files;
-  std::error_code error;
-  for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
-       it.increment(error)) {
-    StringRef extension = sys::path::extension(it->path());
-    ErrorOr<sys::fs::basic_file_status> status = it->status();
-    bool regular =
-        status && status->type() == sys::fs::file_type::regular_file && status->getSize() > 0;
-    if (regular && is_contained({".json", ".safetensors", ".model", ".txt"}, extension))
-      files.insert(it->path());
-  }
-  return files;
-}
-
 Expected<std::string> cacheKey(StringRef model, StringRef options, ArrayRef<std::string> makers) {
   program::Hasher hasher;
   hasher.update(std::as_bytes(std::span(options.data(), options.size())));
-  std::set<std::string> files;
-  if (sys::fs::is_directory(model)) {
-    files = modelFiles(model);
-  } else {
-    // Either folder may hold the weights of a .mlir file.
-    StringRef parent = sys::path::parent_path(model);
-    files = modelFiles(parent.empty() ? "." : parent);
-    std::set<std::string> beside = modelFiles(model.drop_back(sys::path::extension(model).size()));
-    files.insert(beside.begin(), beside.end());
-    files.insert(model.str());
-  }
   for (const std::string &maker : makers)
     if (Error error = hashFile(hasher, maker))
       return std::move(error);
-  for (const std::string &file : files)
+  for (const std::string &file : modelFiles(model))
     if (Error error = hashFile(hasher, file))
       return std::move(error);
   return utohexstr(hasher.digest(), /*LowerCase=*/true, /*Width=*/16);

@@ -60,7 +60,9 @@ int runRun(const RunArguments &arguments, const char *argv0) {
   Expected<std::string> program = findProgram(arguments, argv0);
   if (!program)
     return report(arguments.model.model, program.takeError());
-  std::vector<char *> words = {program->data()};
+  // Errors and --help of the program name what was asked for, not a file of the cache.
+  std::string name = arguments.model.model;
+  std::vector<char *> words = {name.data()};
   for (const std::string &argument : arguments.programArguments)
     words.push_back(const_cast<char *>(argument.c_str()));
   words.push_back(nullptr);

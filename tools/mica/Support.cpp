@@ -2,6 +2,9 @@
 
 #include "tools/mica/Support.h"
 
+#include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/Report.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -15,16 +18,7 @@ using namespace llvm;
 namespace mica::tool {
 
 /// One line: control characters escaped, a final newline dropped.
-static std::string oneLine(StringRef text) {
-  std::string line;
-  for (char c : text.rtrim("\n")) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      line += formatv("\\x{0:x-2}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    else
-      line += c;
-  }
-  return line;
-}
+static std::string oneLine(StringRef text) { return rt::printable(text.rtrim("\n")); }
 
 int report(Error error) {
   errs() << "mica: error: " << oneLine(toString(std::move(error))) << "\n";
@@ -36,10 +30,22 @@ static bool names(StringRef message, StringRef file) {
   return message.consume_front(file) && (message.starts_with(":") || message.starts_with("/"));
 }
 
-int report(StringRef file, Error error, StringRef otherFile) {
+int report(StringRef file, Error error, ArrayRef<StringRef> others) {
   std::string message = toString(std::move(error));
-  bool named = names(message, file.rtrim('/')) || (!otherFile.empty() && names(message, otherFile));
+  bool named = names(message, file.rtrim('/')) || any_of(others, [&](StringRef other) {
+                 return !other.empty() && names(message, other.rtrim('/'));
+               });
   return report(createStringError(named ? message : (file + ": " + message).str()));
+}
+
+int usage(const Twine &message, StringRef command) {
+  errs() << "mica: error: " << oneLine(message.str()) << ", see " << command << " --help\n";
+  return kUsage;
+}
+
+int print(StringRef text) {
+  rt::Status written = rt::writeOut(text);
+  return written ? kDone : report(createStringError(written.error().message));
 }
 
 std::string toolPath(const char *argv0) {

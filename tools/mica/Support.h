@@ -2,7 +2,9 @@
 #ifndef MICA_TOOLS_MICA_SUPPORT_H
 #define MICA_TOOLS_MICA_SUPPORT_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 
 #include <string>
@@ -15,9 +17,15 @@ inline constexpr int kDone = 0, kFailed = 1, kUsage = 2;
 /// Prints `mica: error: MESSAGE` on one line to stderr, control characters escaped. Returns
 /// kFailed.
 int report(llvm::Error error);
-/// The same, with `file: ` before a message that does not begin with the path of a file in
-/// question.
-int report(llvm::StringRef file, llvm::Error error, llvm::StringRef otherFile = {});
+/// The same, with `file: ` before a message that does not begin with the path of it or of one
+/// of the others.
+int report(llvm::StringRef file, llvm::Error error, llvm::ArrayRef<llvm::StringRef> others = {});
+
+/// Prints `mica: error: MESSAGE, see COMMAND --help`. Returns kUsage.
+int usage(const llvm::Twine &message, llvm::StringRef command = "mica");
+
+/// Writes to stdout, on which nothing else writes. Returns kDone, or reports why it cannot.
+int print(llvm::StringRef text);
 
 /// This tool's own file.
 std::string toolPath(const char *argv0);

@@ -1,9 +1,8 @@
 //===- mica.cpp - the compiler's command line -----------------------------===//
 
+#include "backends/cpu/runtime/CommandLine.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/Support.h"
-
-#include <CLI/CLI.hpp>
 
 using namespace mica;
 using namespace mica::tool;
@@ -63,15 +62,15 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
   command
       ->add_option("--context", arguments.context,
                    "ids of a window (default: what the programs hold, at most 512)")
-      ->check(CLI::Range(int64_t(2), int64_t(INT32_MAX)));
+      ->transform(rt::wholeNumber(2, INT32_MAX));
   command->add_option("--windows", arguments.windows, "windows at most (default: the whole text)")
-      ->check(CLI::PositiveNumber);
+      ->transform(rt::wholeNumber(1));
   command
       ->add_option("--prefill-chunk", arguments.prefillChunk,
                    "rows that the programs compute at once; 1 is as in generation")
-      ->check(CLI::PositiveNumber);
+      ->transform(rt::wholeNumber(1));
   command->add_option("--threads", arguments.threads, "threads of the programs")
-      ->check(CLI::PositiveNumber);
+      ->transform(rt::wholeNumber(1));
   command->add_flag("--json", arguments.json, "as one JSON object");
   command->footer(
       "The text is cut into windows that do not overlap; what is shorter than a window "
@@ -119,17 +118,11 @@ int main(int argc, char **argv) {
     words.assign({"run"});
     words.insert(words.end(), own.begin(), own.end());
   }
-  std::reverse(words.begin(), words.end());
-  try {
-    app.parse(words);
-  } catch (const CLI::CallForHelp &help) {
-    return app.exit(help);
-  } catch (const CLI::CallForVersion &version) {
-    return app.exit(version);
-  } catch (const CLI::ParseError &error) {
-    llvm::errs() << "mica: error: " << error.what() << ", see mica --help\n";
-    return kUsage;
-  }
+  auto wish = rt::parseWords(app, std::move(words));
+  if (!wish)
+    return usage(wish.error().message);
+  if (*wish)
+    return print(**wish);
   if (compileCommand->parsed())
     return runCompile(compile, argv[0]);
   if (evalCommand->parsed())

@@ -5,6 +5,7 @@
 #include "backends/cpu/codegen/NativeCode.h"
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/compile/Manifest.h"
+#include "backends/cpu/compile/TextOutput.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/program/ProgramWriter.h"
@@ -31,6 +32,27 @@ static llvm::Error error(const llvm::Twine &message) {
 /// Caches are f32 where the weights are.
 static Precision kvPrecision(const CompileOptions &options, Precision weights) {
   return options.kv.value_or(std::min(weights, Precision::BF16));
+}
+
+/// The file of a stage's text among those of --dump-stages.
+static std::string dumpPath(StringRef folder, Stage stage) {
+  StringRef name = getStageInfo(stage).name;
+  StringRef ending = stage <= Stage::Llvm  ? ".mlir"
+                     : stage == Stage::Ll  ? ""
+                     : stage == Stage::Asm ? ".s"
+                                           : ".o";
+  return (folder + "/" + llvm::Twine(static_cast<int>(stage)) + "-" +
+          (stage == Stage::Ll ? "optimised.ll" : name + ending))
+      .str();
+}
+
+std::vector<OutputFile> mica::cpu::outputsOf(const CompileOptions &options, StringRef output) {
+  std::vector<OutputFile> files = {{output.str(), "-o"}};
+  if (!options.dumpFolder.empty())
+    for (const StageInfo &info : getStages())
+      if (info.stage <= options.emit && info.stage != Stage::Exe)
+        files.push_back({dumpPath(options.dumpFolder, info.stage), "--dump-stages"});
+  return files;
 }
 
 namespace {
@@ -234,10 +256,11 @@ private:
       std::string printed = print(stage);
       bytes = printed.size();
       if (!options.dumpFolder.empty())
-        if (llvm::Error failed = writeText(options.dumpFolder + "/" + dumpName(stage), printed))
+        if (llvm::Error failed =
+                writeText(dumpPath(options.dumpFolder, stage), printed, "--dump-stages"))
           return failed;
       if (emitted)
-        if (llvm::Error failed = writeText(output, printed))
+        if (llvm::Error failed = writeText(output, printed, "-o"))
           return failed;
     }
     if (stage == Stage::Obj)
@@ -247,38 +270,6 @@ private:
     tell(getStageInfo(stage).name, 1);
     report.stages.push_back({stage, seconds, bytes});
     return llvm::Error::success();
-  }
-
-  static std::string dumpName(Stage stage) {
-    StringRef name = getStageInfo(stage).name;
-    StringRef ending = stage <= Stage::Llvm  ? ".mlir"
-                       : stage == Stage::Ll  ? ""
-                       : stage == Stage::Asm ? ".s"
-                                             : ".o";
-    return (llvm::Twine(static_cast<int>(stage)) + "-" +
-            (stage == Stage::Ll ? "optimised.ll" : name + ending))
-        .str();
-  }
-
-  /// Writes beside the target and renames: nothing half-written is left. `-` is standard output.
-  static llvm::Error writeText(StringRef path, StringRef content) {
-    if (path == "-") {
-      llvm::outs() << content;
-      return llvm::Error::success();
-    }
-    StringRef folder = llvm::sys::path::parent_path(path);
-    if (std::error_code failed =
-            folder.empty() ? std::error_code()
-                           : llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
-                                                               llvm::sys::fs::all_all))
-      return error(path + ": cannot make its folder (" + failed.message() + ")");
-    llvm::Error failed = llvm::writeToOutput(path, [&](llvm::raw_ostream &stream) {
-      stream << content;
-      return llvm::Error::success();
-    });
-    return failed ? error(path + ": cannot be written (" + llvm::toString(std::move(failed)) +
-                          "), choose another -o")
-                  : llvm::Error::success();
   }
 
   ModuleOp module;

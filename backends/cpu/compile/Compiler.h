@@ -55,6 +55,15 @@ struct CompileReport {
   uint64_t weightBytes = 0;
 };
 
+/// A file that compiling writes, and the option that has named it.
+struct OutputFile {
+  std::string path;
+  llvm::StringRef option;
+};
+
+/// All that `compile` would write.
+std::vector<OutputFile> outputsOf(const CompileOptions &options, llvm::StringRef output);
+
 /// Registers everything that compiling needs.
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 

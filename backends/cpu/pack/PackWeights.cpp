@@ -29,6 +29,18 @@ uint64_t packedBytes(ModuleOp module) {
   return end;
 }
 
+/// Whether all elements of a tensor are finite, also in type `to`.
+static bool isFinite(const SourceTensor &tensor, WeightType to) {
+  constexpr int64_t piece = 4096;
+  uint8_t converted[piece * sizeof(float)];
+  int64_t size = sizeOf(tensor.type), count = tensor.bytes.size() / size;
+  for (int64_t i = 0; i < count; i += piece)
+    if (!convertElements(tensor.bytes.data() + i * size, tensor.type, converted, to,
+                         std::min(piece, count - i)))
+      return false;
+  return true;
+}
+
 static llvm::Error fail(WeightOp weight, const llvm::Twine &message) {
   return llvm::createStringError("weight \"" + weight.getSymName() + "\" " + message);
 }
@@ -39,14 +51,14 @@ namespace {
 struct Batch {
   int64_t first = 0, count = 0; ///< panels, counted over all matrices
   std::vector<uint8_t> bytes;
-  bool numbers = true;
+  bool finite = true;
 };
 
 /// Packs on its own threads while the batch before is being written. Two buffers alternate.
 class WeightPacker {
 public:
-  WeightPacker(WeightOp weight, const PackPlan &plan, unsigned threads)
-      : weight(weight), plan(plan), threads(threads), tails(plan) {
+  WeightPacker(WeightOp weight, const PackPlan &plan, const WeightSource &source, unsigned threads)
+      : weight(weight), plan(plan), source(source), threads(threads), tails(plan) {
     // Large enough that starting threads does not count, small enough to stay in the last-level
     // cache.
     constexpr int64_t batchBytes = 4 << 20;
@@ -68,12 +80,7 @@ public:
       packing.get();
       if (first + perBatch < panels)
         start(first + perBatch, batches[index ^ 1]);
-      llvm::Error error =
-          batches[index].numbers
-              ? sink(batches[index].bytes)
-              : fail(weight, "holds NaN " + llvm::Twine(plan.hasIntegers() ? "or infinity " : "") +
-                                 "in \"" + llvm::join(plan.sources, "\", \"") +
-                                 "\", check the checkpoint");
+      llvm::Error error = batches[index].finite ? sink(batches[index].bytes) : notFinite();
       if (error) {
         if (packing.valid())
           packing.get();
@@ -84,6 +91,25 @@ public:
   }
 
 private:
+  /// Looks once more for what was not finite: packing knows rows, but not whose they are.
+  llvm::Error notFinite() const {
+    WeightType to = plan.hasIntegers() ? WeightType::F32 : plan.to;
+    std::string place = llvm::join(plan.sources, "\", \"");
+    for (StringRef name : plan.sources) {
+      llvm::Expected<SourceTensor> tensor = source.find(name);
+      if (!tensor)
+        return tensor.takeError();
+      if (!isFinite(*tensor, to)) {
+        place = name;
+        break;
+      }
+    }
+    return fail(weight, llvm::Twine("holds NaN") +
+                            (to == WeightType::BF16 ? ", infinity or a number beyond bf16"
+                                                    : " or infinity") +
+                            " in \"" + place + "\", check the checkpoint");
+  }
+
   int64_t panelAt(int64_t index, int64_t &matrix) const {
     matrix = index / plan.panelsPerMatrix();
     return index % plan.panelsPerMatrix() * plan.panelRows();
@@ -98,12 +124,12 @@ private:
                        (endsMatrix(batch.first + i) ? plan.tailBytes() : 0);
     batch.bytes.resize(offsets.back());
     std::atomic<int64_t> next = 0;
-    std::atomic<bool> numbers = true;
+    std::atomic<bool> finite = true;
     auto work = [&] {
       for (int64_t i, matrix; (i = next++) < batch.count;) {
         int64_t row = panelAt(batch.first + i, matrix);
         if (!packPanel(plan, matrix, row, batch.bytes.data() + offsets[i], tails))
-          numbers = false;
+          finite = false;
       }
     };
     std::vector<std::future<void>> helpers;
@@ -115,11 +141,12 @@ private:
     for (int64_t i = 0, matrix; i < batch.count && plan.hasIntegers(); ++i)
       if (panelAt(batch.first + i, matrix), endsMatrix(batch.first + i))
         tails.write(matrix, batch.bytes.data() + offsets[i + 1] - plan.tailBytes());
-    batch.numbers = numbers;
+    batch.finite = finite;
   }
 
   WeightOp weight;
   const PackPlan &plan;
+  const WeightSource &source;
   unsigned threads;
   RowTails tails;
   int64_t perBatch;
@@ -143,7 +170,7 @@ public:
                               llvm::Twine(*weight.getBytes()));
     if (llvm::Error error = padTo(*weight.getOffset()))
       return error;
-    WeightPacker packer(weight, *plan, options.threads);
+    WeightPacker packer(weight, *plan, source, options.threads);
     llvm::Error error = packer.run([&](ArrayRef<uint8_t> bytes) { return write(bytes); });
     for (StringRef name : plan->sources)
       source.release(name);

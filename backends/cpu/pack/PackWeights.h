@@ -22,7 +22,8 @@ uint64_t packedBytes(mlir::ModuleOp module);
 
 /// Packs every `mica.weight` of `module`, which must have offsets (stage `kernels` or later), and
 /// hands the bytes to the sink, zeros between weights. Errors name the weight: a source that is
-/// missing or does not fit, a NaN, offsets that overlap; and what the sink returns.
+/// missing or does not fit, a number that is not finite, offsets that overlap; and what the sink
+/// returns.
 llvm::Error packWeights(mlir::ModuleOp module, const WeightSource &source,
                         const PackOptions &options);
 

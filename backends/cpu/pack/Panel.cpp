@@ -38,7 +38,8 @@ uint32_t fromF16(uint16_t bits) {
 
 uint16_t toBf16(uint32_t bits) { return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16); }
 
-/// The f32 of each source element by `widen`, stored by `narrow`.
+/// The f32 of each source element by `widen`, stored by `narrow`. Returns whether all that is
+/// stored is finite: the largest magnitude is, as `narrow` keeps the order.
 template <typename From, typename To, typename Widen, typename Narrow>
 bool convert(const uint8_t *source, uint8_t *target, int64_t count, Widen widen, Narrow narrow) {
   uint32_t largest = 0;
@@ -47,7 +48,7 @@ bool convert(const uint8_t *source, uint8_t *target, int64_t count, Widen widen,
     largest = std::max(largest, bits & kMagnitude);
     store<To>(target, i, narrow(bits));
   }
-  return largest <= kInfinity;
+  return uint32_t(narrow(largest)) << (32 - 8 * sizeof(To)) < kInfinity;
 }
 
 constexpr auto same = [](uint32_t bits) { return bits; };
@@ -78,18 +79,18 @@ bool packBlock(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
   std::array<SourceRow, kTileRows> rows{};
   for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row)
     rows[row] = plan.rowOf(matrix, firstRow + row);
-  bool numbers = true;
+  bool finite = true;
   for (int64_t lane = 0; lane < lanes; lane += kTileLanes) {
     int64_t begin = lane * depth,
             count = std::clamp<int64_t>(plan.columns - begin, 0, kTileLanes * depth);
     uint8_t tile[kTileRows][kTileLanes * sizeof(uint32_t)] = {};
     for (int64_t row = 0; row < kTileRows; ++row)
       if (rows[row].bytes)
-        numbers &= convertRow(plan, rows[row], begin, count, tile[row], plan.to);
+        finite &= convertRow(plan, rows[row], begin, count, tile[row], plan.to);
     transposeLanes(tile[0], sizeof tile[0], std::min(kTileLanes, lanes - lane),
                    out + lane * kTileRows * sizeof(uint32_t));
   }
-  return numbers;
+  return finite;
 }
 
 } // namespace
@@ -108,18 +109,18 @@ bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64
   int64_t from = sizeOf(plan.from);
   if (row.factor == 1 && !row.factors)
     return convertElements(row.bytes + begin * from, plan.from, target, to, count);
-  bool numbers = true;
+  bool finite = true;
   std::array<float, 64> piece;
   for (int64_t i = 0; i < count; i += piece.size()) {
     int64_t size = std::min<int64_t>(piece.size(), count - i);
     auto *bytes = reinterpret_cast<uint8_t *>(piece.data());
-    numbers &=
+    finite &=
         convertElements(row.bytes + (begin + i) * from, plan.from, bytes, WeightType::F32, size);
     for (int64_t j = 0; j < size; ++j)
       piece[j] *= row.factors ? row.factor * row.factors[begin + i + j] : row.factor;
-    convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, size);
+    finite &= convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, size);
   }
-  return numbers;
+  return finite;
 }
 
 bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,
@@ -128,17 +129,17 @@ bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
     return packIntegers(plan, matrix, firstRow, out, tails);
   if (plan.layout)
     return packBlock(plan, matrix, firstRow, out);
-  bool numbers = true;
+  bool finite = true;
   int64_t rowBytes = plan.columns * sizeOf(plan.to);
   for (int64_t row = firstRow; row < std::min(plan.rows, firstRow + plan.panelRows());
        ++row, out += rowBytes) {
     SourceRow source = plan.rowOf(matrix, row);
     if (source.bytes)
-      numbers &= convertRow(plan, source, 0, plan.columns, out, plan.to);
+      finite &= convertRow(plan, source, 0, plan.columns, out, plan.to);
     else
       std::memset(out, 0, rowBytes);
   }
-  return numbers;
+  return finite;
 }
 
 } // namespace mica::cpu

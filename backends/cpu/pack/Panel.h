@@ -7,7 +7,7 @@
 namespace mica::cpu {
 
 /// `count` elements of type `from` at `source`, unaligned, to type `to` at `target`; rounds to
-/// nearest even. Returns whether all are numbers: false where there is a NaN.
+/// nearest even. Returns whether all are finite, also in type `to`.
 bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, WeightType to,
                      int64_t count);
 
@@ -17,8 +17,8 @@ bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64
                 uint8_t *target, WeightType to);
 
 /// Writes the panel of matrix `matrix` that begins at `row`, a multiple of plan.panelRows(), to
-/// `out`: plan.panelBytes(row) bytes, every one of them. Returns false where there is a NaN or,
-/// among integers, an infinity.
+/// `out`: plan.panelBytes(row) bytes, every one of them. Returns false where a number is
+/// not finite.
 bool packPanel(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out, RowTails &tails);
 
 } // namespace mica::cpu

@@ -3,11 +3,12 @@
 //   launcher ELF | zeros | Header (one page) | section | zeros | section | ... | Footer
 //
 // All numbers are little-endian, as the only machines that run programs are. The header stands at
-// the first page boundary behind the launcher, every section begins on a page boundary, and the
-// footer is the last 32 bytes of the file. The footer finds the header; where the footer is
-// missing, the header (found from the launcher's ELF sizes) tells a truncated program from a
-// foreign file. A file that ends within the launcher never starts: the path of the ELF interpreter,
-// without which the kernel starts nothing, stands at the end of the header's page.
+// the first page boundary behind the launcher, every section begins on a page boundary (the
+// launcher is the one at 0), and the footer is the last 32 bytes of the file. The footer finds the
+// header; where the footer is missing, the header (found from the launcher's ELF sizes) tells a
+// truncated program from a foreign file. A file that ends within the launcher never starts: the
+// path of the ELF interpreter, without which the kernel starts nothing, stands at the end of the
+// header's page.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ namespace mica::program {
 inline constexpr std::array<char, 8> headerMagic = {'M', 'I', 'C', 'A', 'P', 'R', 'O', 'G'};
 inline constexpr std::array<char, 8> footerMagic = {'M', 'I', 'C', 'A', 'T', 'A', 'I', 'L'};
 /// Raised with every change of this file that an older reader would misread.
-inline constexpr uint32_t formatVersion = 1;
+inline constexpr uint32_t formatVersion = 2;
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
 /// Where in the header's page the path of the launcher's ELF interpreter stands, up to its end.
@@ -36,6 +37,7 @@ enum class SectionKind : uint32_t {
   Weights = 2,   ///< Packed weights, mapped read-only. Their hash is checked on request only.
   Tokenizer = 3, ///< The tokenizer's compact table. May be absent.
   Manifest = 4,  ///< JSON: what the runtime must know of the model.
+  Launcher = 5,  ///< Everything before the header. Its hash is checked on request only.
 };
 
 struct SectionEntry {
@@ -77,6 +79,8 @@ constexpr std::string_view sectionName(uint32_t kind) {
     return "tokenizer";
   case SectionKind::Manifest:
     return "manifest";
+  case SectionKind::Launcher:
+    return "launcher";
   }
   return {};
 }

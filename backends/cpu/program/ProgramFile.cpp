@@ -38,16 +38,21 @@ static std::optional<uint64_t> headerBehindLauncher(const ByteSource &source) {
   return alignToPage(elf.e_shoff + uint64_t(elf.e_shentsize) * elf.e_shnum);
 }
 
-/// The reason why there is no footer: the file was cut, or it never was a program.
+/// The reason why there is no footer: the file was cut, grew or was damaged, or it never was a
+/// program.
 static Error noFooter(const ByteSource &source) {
   Header header;
   std::optional<uint64_t> offset = headerBehindLauncher(source);
-  if (offset && readStruct(source, *offset, header) && header.magic == headerMagic &&
-      header.hash == hashOf(header))
-    return Error{"the program is truncated (" + std::to_string(source.size()) + " of " +
-                 std::to_string(header.fileSize) + " bytes are there), copy or compile it again"};
-  return Error{
-      "holds no Mica program, or only the beginning of one, give a file that `mica compile` wrote"};
+  if (!offset || !readStruct(source, *offset, header) || header.magic != headerMagic ||
+      header.hash != hashOf(header))
+    return Error{"holds no Mica program, or only the beginning of one, give a file that `mica "
+                 "compile` wrote"};
+  if (source.size() == header.fileSize)
+    return damaged("its last bytes are no footer");
+  return Error{"the program is " +
+               std::string(source.size() < header.fileSize ? "truncated" : "too long") + " (" +
+               std::to_string(source.size()) + " bytes are there, it was written with " +
+               std::to_string(header.fileSize) + "), copy or compile it again"};
 }
 
 static Result<Footer> readFooter(const ByteSource &source) {
@@ -83,14 +88,16 @@ static Result<Header> readHeader(const ByteSource &source, uint64_t offset) {
 }
 
 /// One entry against its predecessors: known and new kind, page-aligned, behind `end`, before the
-/// footer.
+/// footer; the launcher's fills what is before the header.
 static Status checkEntry(const SectionEntry &entry, const Layout &layout, uint64_t end) {
   std::string name(sectionName(entry.kind));
   if (name.empty())
     return damaged("a section has the unknown kind " + std::to_string(entry.kind));
   if (layout.find(static_cast<SectionKind>(entry.kind)))
     return damaged("its section '" + name + "' stands twice");
-  if (entry.offset % pageSize != 0 || entry.offset < end)
+  bool launcher = entry.kind == static_cast<uint32_t>(SectionKind::Launcher);
+  if (launcher ? entry.offset != 0 || entry.size != layout.headerOffset
+               : entry.offset % pageSize != 0 || entry.offset < end)
     return damaged("its section '" + name + "' is misplaced");
   uint64_t limit = layout.fileSize - sizeof(Footer);
   if (entry.offset > limit || entry.size > limit - entry.offset)
@@ -122,9 +129,10 @@ Result<Layout> readLayout(const ByteSource &source) {
       return fits.error();
     layout.sections.push_back(
         {static_cast<SectionKind>(entry.kind), entry.offset, entry.size, entry.hash});
-    end = entry.offset + entry.size;
+    end = std::max(end, entry.offset + entry.size);
   }
-  for (SectionKind needed : {SectionKind::Code, SectionKind::Weights, SectionKind::Manifest})
+  for (SectionKind needed :
+       {SectionKind::Launcher, SectionKind::Code, SectionKind::Weights, SectionKind::Manifest})
     if (!layout.find(needed))
       return damaged("its section '" + std::string(sectionName(static_cast<uint32_t>(needed))) +
                      "' is missing");

@@ -18,10 +18,10 @@ struct Section {
   uint64_t hash;   ///< What XXH3-64 of its bytes must be.
 };
 
-/// What header and footer say, checked: code, weights and manifest are there, no kind stands twice,
-/// sections are in order without overlap and inside the file.
+/// What header and footer say, checked: launcher, code, weights and manifest are there, no kind
+/// stands twice, sections are in order without overlap and inside the file.
 struct Layout {
-  uint64_t headerOffset; ///< The launcher is everything before it.
+  uint64_t headerOffset;
   uint64_t fileSize;
   std::vector<Section> sections; ///< In the order of the file.
 

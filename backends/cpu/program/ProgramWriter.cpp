@@ -39,6 +39,15 @@ Error ProgramWriter::cannot(const char *what) const {
   return Error{std::string("cannot ") + what + " the program: " + reason + ", " + advice};
 }
 
+/// Whether a file ends as programs of any version do.
+static bool endsAsProgram(const std::string &path) {
+  Result<FileSource> file = FileSource::open(path);
+  std::array<char, footerMagic.size()> end;
+  return file && file->size() >= sizeof(Footer) &&
+         file->readAt(file->size() - end.size(), std::as_writable_bytes(std::span(end))) &&
+         end == footerMagic;
+}
+
 static Status checkTarget(const std::string &target) {
   struct stat info;
   if (target.empty() || target.back() == '/')
@@ -49,6 +58,8 @@ static Status checkTarget(const std::string &target) {
     return Error{"is a directory, give a file name with -o"};
   if (!S_ISREG(info.st_mode))
     return Error{"is not a regular file, give another name with -o"};
+  if (info.st_size > 0 && !endsAsProgram(target))
+    return Error{"exists and is no Mica program, remove it or give another name with -o"};
   return {};
 }
 
@@ -124,7 +135,9 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
   if (!source)
     return Error{"the launcher '" + launcher + "' " + source.error().message +
                  "; install Mica again"};
-  const uint64_t header = alignToPage(source->size());
+  headerOffset = alignToPage(source->size());
+  if (Status begun = begin(SectionKind::Launcher); !begun)
+    return begun;
   std::string interpreter;
   std::vector<std::byte> piece(bufferSize);
   for (uint64_t done = 0; done < source->size();) {
@@ -133,14 +146,16 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
     if (Status read = source->readAt(done, part); !read)
       return Error{"the launcher '" + launcher + "': " + read.error().message};
     if (done == 0)
-      interpreter = moveInterpreter(part, header + interpreterOffset);
-    if (Status written = write(part); !written)
+      interpreter = moveInterpreter(part, headerOffset + interpreterOffset);
+    if (Status written = append(part); !written)
       return written;
     done += part.size();
   }
-  if (Status padded = padToPage(); !padded)
+  Status padded = append(std::vector<std::byte>(headerOffset - position));
+  if (padded)
+    padded = end();
+  if (!padded)
     return padded;
-  headerOffset = position;
   std::vector<std::byte> room(pageSize);
   std::memcpy(room.data() + interpreterOffset, interpreter.data(), interpreter.size());
   return write(room);

@@ -19,8 +19,8 @@ namespace mica::program {
 /// or SIGHUP, unless the process handles or ignores these itself.
 class ProgramWriter {
 public:
-  /// `target`: where the program shall be; an existing regular file is replaced. `launcher`: the
-  /// launcher's ELF file.
+  /// `target`: where the program shall be; an existing program (or an empty file) is replaced,
+  /// any other file is kept and an error. `launcher`: the launcher's ELF file.
   static rt::Result<std::unique_ptr<ProgramWriter>> create(std::string target,
                                                            const std::string &launcher);
   ~ProgramWriter();

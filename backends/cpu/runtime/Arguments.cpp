@@ -1,17 +1,18 @@
 #include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/CommandLine.h"
+#include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
-#include <cmath>
-#include <cstdio>
 #include <limits>
 
 namespace mica::rt {
 
 namespace {
 constexpr int64_t maxCount = std::numeric_limits<int32_t>::max();
-constexpr unsigned maxThreads = 1024;
+constexpr uint64_t maxThreads = 1024;
+/// Sequences that a measurement may have: more take hours, and memory without an end.
+constexpr int64_t maxBatch = 1024;
 
 std::string_view trimmed(std::string_view text) {
   size_t first = text.find_first_not_of(" \t\r\n");
@@ -19,23 +20,10 @@ std::string_view trimmed(std::string_view text) {
                             : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-/// Accepts finite numbers only; CLI11's own range check lets NaN pass.
-CLI::Validator between(double least, double most, const char *words) {
-  return CLI::Validator(
-      [=](const std::string &text) {
-        char *end = nullptr;
-        double value = std::strtod(text.c_str(), &end);
-        bool good = end != text.c_str() && *end == '\0' && std::isfinite(value) && value >= least &&
-                    value <= most;
-        return good ? std::string() : "'" + text + "' is not a number " + words;
-      },
-      words);
-}
-
 void addPrefillChunk(CLI::App &app, int64_t &rows) {
   app.add_option("--prefill-chunk", rows, "Rows of the prompt computed at once")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t(1), maxCount));
+      ->transform(wholeNumber(1, maxCount));
 }
 
 void addRun(CLI::App &app, RunArguments &run) {
@@ -60,25 +48,26 @@ void addRun(CLI::App &app, RunArguments &run) {
   file->excludes(tokens);
   app.add_option("-n", run.maxTokens, "New tokens at most, per sequence")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t(0), maxCount));
-  app.add_option("--temperature", run.temperature, "0 is greedy")->check(between(0, 1e6, "from 0"));
+      ->transform(wholeNumber(0, maxCount));
+  app.add_option("--temperature", run.temperature, "0 is greedy")->check(numberBetween(0, 1e6));
   app.add_option("--top-k", run.topK, "Sample from the K likeliest tokens; 0: all")
-      ->check(CLI::Range(int64_t(0), maxCount));
+      ->transform(wholeNumber(0, maxCount));
   app.add_option("--top-p", run.topP,
                  "Sample from the likeliest tokens that make up P of the probability")
-      ->check(between(1e-9, 1, "above 0, at most 1"));
+      ->check(numberBetween(1e-9, 1));
   app.add_option("--min-p", run.minP, "Drop tokens less likely than P times the likeliest")
-      ->check(between(0, 1, "from 0 to 1"));
+      ->check(numberBetween(0, 1));
   app.add_option("--repetition-penalty", run.repetitionPenalty,
                  "Divides the logits of tokens seen before; 1: none")
-      ->check(between(1e-6, 1e6, "above 0"));
-  app.add_option("--seed", run.seed, "Makes sampling repeatable");
+      ->check(numberBetween(1e-6, 1e6));
+  app.add_option("--seed", run.seed, "Makes sampling repeatable")
+      ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
   addPrefillChunk(app, run.prefillChunk);
   app.add_option("--lookup", run.lookup,
                  "Draft up to N tokens from the text so far and verify them in one pass; the text "
                  "stays the same and comes faster where it repeats itself")
       ->type_name("N")
-      ->check(CLI::Range(int64_t(0), maxCount));
+      ->transform(wholeNumber(0, maxCount));
   app.add_flag("--ignore-eos", run.ignoreEos, "Go on after an end token");
   app.add_flag("--print-tokens", run.printTokens,
                "Write token ids instead of text, one line per sequence");
@@ -92,13 +81,13 @@ void addRun(CLI::App &app, RunArguments &run) {
 void addThreads(CLI::App &app, std::optional<unsigned> &threads) {
   app.add_option("--threads", threads,
                  "Threads to compute with; default: the processors that this process may use")
-      ->check(CLI::Range(1u, maxThreads));
+      ->transform(wholeNumber(1, maxThreads));
 }
 
 CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
   CLI::App *sub =
       app.add_subcommand("bench", "Measure speed: reading prompts (pp) and generating (tg)");
-  auto counts = [&](const char *name, std::vector<int64_t> &values, int64_t least,
+  auto counts = [&](const char *name, std::vector<int64_t> &values, int64_t least, int64_t most,
                     const char *help) {
     sub->add_option(name, values, help)
         ->type_name("N")
@@ -106,21 +95,22 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
         ->expected(1)
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->check(CLI::Range(least, maxCount));
+        ->transform(wholeNumber(static_cast<uint64_t>(least), static_cast<uint64_t>(most)));
   };
-  counts("--prompt", bench.prompts, 0, "Prompt of N tokens; may repeat; default 512");
-  counts("--gen", bench.gens, 0, "Generation of N tokens; may repeat; default 64");
-  counts("--batch", bench.batches, 1, "Sequences generated at once; may repeat; default 1");
+  counts("--prompt", bench.prompts, 0, maxCount, "Prompt of N tokens; may repeat; default 512");
+  counts("--gen", bench.gens, 0, maxCount, "Generation of N tokens; may repeat; default 64");
+  counts("--batch", bench.batches, 1, maxBatch,
+         "Sequences generated at once; may repeat; default 1");
   sub->add_option("--depth", bench.depth, "Positions that the context holds before each test")
-      ->check(CLI::Range(int64_t(0), maxCount));
+      ->transform(wholeNumber(0, maxCount));
   sub->add_option("--repeat", bench.repeat, "Runs of each test; the median counts")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t(1), int64_t(10000)));
+      ->transform(wholeNumber(1, 10000));
   addPrefillChunk(*sub, bench.prefillChunk);
   sub->add_option("--lookup", bench.lookup,
                   "Also generate a text that repeats itself with up to N drafted tokens per pass")
       ->type_name("N")
-      ->check(CLI::Range(int64_t(0), maxCount));
+      ->transform(wholeNumber(0, maxCount));
   sub->add_flag("--profile", bench.profile,
                 "Also a table per test: time, bytes and operations of each kernel in one more run");
   sub->add_option("--trace", bench.trace,
@@ -129,11 +119,11 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
   sub->add_option("--peak-gb", bench.peakGb,
                   "The profile's limit of reading in GB/s; default: measured before each test")
       ->type_name("X")
-      ->check(between(1e-3, 1e9, "above 0"));
+      ->check(numberBetween(1e-3, 1e9));
   sub->add_option("--peak-gflop", bench.peakGflop,
                   "The profile's limit of computing in GFLOP/s; default: measured")
       ->type_name("X")
-      ->check(between(1e-3, 1e9, "above 0"));
+      ->check(numberBetween(1e-3, 1e9));
   sub->add_flag("--json", bench.json, "Write one JSON object");
   return sub;
 }
@@ -141,7 +131,7 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
 CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
   CLI::App *sub = app.add_subcommand("info", "What this program is");
   sub->add_flag("--json", info.json, "Write one JSON object");
-  sub->add_flag("--check", info.check, "Check the weights' checksum");
+  sub->add_flag("--check", info.check, "Check the checksums of all that is in the file");
   sub->add_flag("--licenses", info.licenses, "The notices of the software inside");
   return sub;
 }
@@ -155,10 +145,25 @@ CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
   return sub;
 }
 
-/// CLI11's messages, without the name's repetition and on one line.
-int usageError(const CLI::ParseError &error) {
-  reportError(std::string(trimmed(error.what())) + ", see --help");
+int usageError(const std::string &message) {
+  reportError(message + ", see --help");
   return 2;
+}
+
+/// Help or version: a full disk is an error there as well.
+int print(const std::string &text) {
+  Status written = writeOut(text);
+  if (!written)
+    reportError(written.error().message);
+  return written ? 0 : 1;
+}
+
+/// An option of generating text that was given to another command; empty where there is none.
+std::string misplacedOption(const CLI::App &app) {
+  for (const CLI::Option *option : app.get_options())
+    if (option->count() > 0 && !option->check_name("--threads"))
+      return option->get_name();
+  return {};
 }
 } // namespace
 
@@ -194,15 +199,17 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App *feed = addFeed(app, arguments.feed);
   addThreads(*feed, arguments.threads);
   app.require_subcommand(0, 1);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &wish) {
-    parsed.exit = app.exit(wish);
+  auto wish = parseWords(app, {argv + std::min(argc, 1), argv + argc});
+  if (!wish)
+    parsed.exit = usageError(wish.error().message);
+  else if (*wish)
+    parsed.exit = print(**wish);
+  else if (auto commands = app.get_subcommands(); !commands.empty())
+    if (std::string option = misplacedOption(app); !option.empty())
+      parsed.exit = usageError(option + " goes with generating text, not with " +
+                               commands.front()->get_name());
+  if (parsed.exit)
     return parsed;
-  } catch (const CLI::ParseError &error) {
-    parsed.exit = usageError(error);
-    return parsed;
-  }
   if (bench->parsed())
     arguments.command = Arguments::Command::Bench;
   else if (info->parsed())

@@ -2,6 +2,7 @@
 #include "backends/cpu/runtime/Exports.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/ProfileReport.h"
+#include "backends/cpu/runtime/Seconds.h"
 
 #include <algorithm>
 #include <chrono>
@@ -55,10 +56,6 @@ struct Run {
   int64_t calls = 0; ///< Of the model.
   int64_t drafted = 0, accepted = 0;
 };
-
-double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// The time of random tokens, behind those that fill the depth.
 Result<Run> runRandom(Session &session, Random &random, const BenchTest &test, const Manifest &m,

@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Generate.h"
 #include "backends/cpu/runtime/PromptLookup.h"
+#include "backends/cpu/runtime/Seconds.h"
 
 #include <algorithm>
 #include <chrono>
@@ -66,10 +67,6 @@ private:
   std::vector<Wanted> wanted;
   GenerateResult result;
 };
-
-double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 void Loop::observe(Sequence &sequence, int32_t token) {
   sequence.sampler.observe(token);

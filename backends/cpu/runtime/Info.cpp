@@ -20,9 +20,7 @@ uint64_t cacheBytesPerToken(const Manifest &m) {
 
 Json sectionsOf(const program::ProgramFile &file) {
   Json sections = Json::array();
-  const program::Layout &layout = file.layout();
-  sections.push_back({{"name", "launcher"}, {"offset", 0}, {"bytes", layout.headerOffset}});
-  for (const program::Section &section : layout.sections)
+  for (const program::Section &section : file.layout().sections)
     sections.push_back({{"name", program::sectionName(static_cast<uint32_t>(section.kind))},
                         {"offset", section.offset},
                         {"bytes", section.size}});
@@ -75,7 +73,6 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
   Status able = checkCpu(m.cpu, m.features);
   line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));
   line("file", size(file.layout().fileSize) + ", written by mica " MICA_VERSION);
-  line("  launcher", size(file.layout().headerOffset));
   for (const program::Section &section : file.layout().sections)
     line(("  " + std::string(program::sectionName(static_cast<uint32_t>(section.kind)))).c_str(),
          size(section.size));

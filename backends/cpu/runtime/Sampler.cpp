@@ -37,7 +37,8 @@ Result<int32_t> argmax(std::span<const float> logits) {
   }
   if (nan || index == logits.size() || best == std::numeric_limits<float>::infinity())
     return Error{
-        "the model computed logits that are not finite, check the weights with `info --check`"};
+        "the model computed logits that are not finite, compile it with --weights f32 or check the "
+        "checkpoint"};
   return static_cast<int32_t>(index);
 }
 

@@ -72,8 +72,8 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
 Status Session::push(int64_t sequence, int32_t token, bool wantLogits) {
   const Manifest &m = model.manifest();
   if (token < 0 || token >= m.vocab)
-    return Error{"token " + std::to_string(token) + " is not in the vocabulary (0 to " +
-                 std::to_string(m.vocab - 1) + "), give other --tokens"};
+    return Error{"token " + std::to_string(token) + " is not in the model's vocabulary (0 to " +
+                 std::to_string(m.vocab - 1) + "), give another prompt"};
   if (room(sequence) == 0)
     return Error{"the context of " + std::to_string(m.maxSeq) +
                  " positions is full, shorten the prompt or compile with a larger --max-seq"};

@@ -126,23 +126,26 @@ static TargetDescription describeNative() {
   return target;
 }
 
-/// The names of LLVM's list that reach x86-64-v3 and resemble `name`, the closest first; three at
-/// most.
+/// The names of LLVM's list that reach x86-64-v3 and resemble `name`, the closest first, three at
+/// most; behind them names that fit most machines.
 static std::string alike(StringRef name) {
   SmallVector<StringRef> known;
   X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
   SmallVector<std::pair<unsigned, StringRef>> ranked;
   for (StringRef candidate : known) {
     unsigned distance = candidate.edit_distance(name.lower());
-    bool shared = candidate.contains_insensitive(name) || name.contains_insensitive(candidate);
+    bool shared = name.size() > 3 && candidate.contains_insensitive(name);
     std::set<std::string> features = featuresOf(candidate);
-    if ((shared || distance <= 3) && features.count("avx2") && features.count("bmi2"))
+    if ((shared || distance <= 2) && features.count("avx2") && features.count("bmi2"))
       ranked.emplace_back(shared ? 0 : distance, candidate);
   }
   llvm::sort(ranked);
   SmallVector<StringRef> names;
   for (auto &[distance, candidate] : ArrayRef(ranked).take_front(3))
     names.push_back(candidate);
+  for (StringRef common : {"x86-64-v3", "x86-64-v4", "znver4", "sapphirerapids"})
+    if (!llvm::is_contained(names, common))
+      names.push_back(common);
   return llvm::join(names, ", ");
 }
 
@@ -155,10 +158,8 @@ Expected<TargetDescription> describeTarget(StringRef name) {
     std::set<std::string> features = featuresOf(name);
     target.features.assign(features.begin(), features.end());
   } else {
-    std::string near = alike(name);
-    return createStringError(
-        "unknown target '" + name + "', use native or the name of a CPU such as " +
-        (near.empty() ? "x86-64-v3, x86-64-v4, znver4 or sapphirerapids" : near));
+    return createStringError("unknown target '" + name +
+                             "', use native or the name of a CPU such as " + alike(name));
   }
   if (std::string missing = missingForLevel3(target); !missing.empty())
     return createStringError("target '" + name + "' is below x86-64-v3 (it lacks " + missing +

@@ -80,15 +80,11 @@ constexpr FixedKey fixedOf2[] = {
     {"tie_word_embeddings", "[true]"},
 };
 
-int64_t roundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 /// I = m * ceil(int(2 * 4C / 3) / m).
 void deriveOf1(Hyperparameters &h) {
   h.tiedHead = true;
   if (!h.inner)
-    h.inner = roundUp(2 * 4 * *h.hidden / 3, *h.innerMultiple);
+    h.inner = llvm::alignTo(2 * 4 * *h.hidden / 3, *h.innerMultiple);
   h.expertInner = h.inner;
 }
 
@@ -96,7 +92,7 @@ void deriveOf1(Hyperparameters &h) {
 void deriveOf2(Hyperparameters &h) {
   h.tiedHead = true;
   if (!h.inner)
-    h.inner = roundUp(8 * *h.hidden / 3, 64);
+    h.inner = llvm::alignTo(8 * *h.hidden / 3, 64);
   h.expertInner = h.inner;
 }
 

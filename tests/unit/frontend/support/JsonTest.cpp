@@ -64,6 +64,12 @@ TEST(Json, RefusesTrailingTextAndTruncation) {
   EXPECT_THAT(problemOf(""), HasSubstr("is not valid JSON"));
 }
 
+TEST(Json, RefusesNulBytes) {
+  using namespace std::string_literals;
+  EXPECT_EQ(problemOf("{}\0"s), "f.json: is not valid JSON (a NUL byte at 2), correct it");
+  EXPECT_THAT(problemOf("{}\0 and more"s), HasSubstr("a NUL byte at 2"));
+}
+
 TEST(Json, RefusesInvalidUtf8) {
   EXPECT_THAT(problemOf("\"\xff\xfe\""), HasSubstr("is not valid JSON"));
 }

@@ -28,7 +28,7 @@ TEST(Report, AFileThatTheMessageMerelyBeginsLikeIsNotNamed) {
 }
 
 TEST(Report, IsOneLineWithoutControlCharacters) {
-  EXPECT_EQ(printed("m", "a\nb\x1b[0m\n"), "mica: error: m: a\\x0ab\\x1b[0m\n");
+  EXPECT_EQ(printed("m", "a\nb\x1b[0m\n"), "mica: error: m: a\\nb\\x1b[0m\n");
 }
 
 } // namespace

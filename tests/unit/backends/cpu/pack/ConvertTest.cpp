@@ -79,20 +79,25 @@ TEST(Convert, Bf16AndF32KeepTheirBits) {
   EXPECT_EQ(converted<uint32_t>(wide, WeightType::F32, WeightType::F32), wide);
 }
 
-TEST(Convert, FindsNanAndAcceptsInfinity) {
+TEST(Convert, FindsWhatIsNotFinite) {
   auto clean = [](uint32_t bits, WeightType from, WeightType to) {
     uint8_t out[4];
     return convertElements(reinterpret_cast<const uint8_t *>(&bits), from, out, to, 1);
   };
   for (WeightType to : {WeightType::F32, WeightType::BF16}) {
-    EXPECT_TRUE(clean(0x7f800000, WeightType::F32, to));
+    EXPECT_FALSE(clean(0x7f800000, WeightType::F32, to));
     EXPECT_FALSE(clean(0x7f800001, WeightType::F32, to));
     EXPECT_FALSE(clean(0xffc00000, WeightType::F32, to));
-    EXPECT_TRUE(clean(0xff80, WeightType::BF16, to));
+    EXPECT_FALSE(clean(0xff80, WeightType::BF16, to));
     EXPECT_FALSE(clean(0x7f81, WeightType::BF16, to));
-    EXPECT_TRUE(clean(0xfc00, WeightType::F16, to));
+    EXPECT_FALSE(clean(0xfc00, WeightType::F16, to));
     EXPECT_FALSE(clean(0x7c01, WeightType::F16, to));
+    EXPECT_TRUE(clean(0xff7f7fff, WeightType::F32, to)) << "the largest that rounds to a bf16";
+    EXPECT_TRUE(clean(0xff7f, WeightType::BF16, to));
+    EXPECT_TRUE(clean(0xfbff, WeightType::F16, to));
   }
+  EXPECT_TRUE(clean(0xff7f8000, WeightType::F32, WeightType::F32));
+  EXPECT_FALSE(clean(0xff7f8000, WeightType::F32, WeightType::BF16)) << "rounds to infinity";
 }
 
 } // namespace

@@ -157,12 +157,24 @@ TEST_F(PackTest, StackPacksEachMatrixAndInterleavesParts) {
               false);
 }
 
-TEST_F(PackTest, RefusesNanAndNamesTheTensor) {
-  source.add("a", WeightType::BF16, {70, 20});
-  source.add("b", WeightType::BF16, {10, 20});
-  source.poison("b", 199);
-  EXPECT_EQ(errorOf(R"(mica.weight @w from ["a", "b"] concat at 0 : )" + packedType(80, 20, true)),
-            R"(weight "w" holds NaN in "a", "b", check the checkpoint)");
+TEST_F(PackTest, RefusesWhatIsNotFiniteAndNamesTheTensor) {
+  for (float poison : {NAN, INFINITY, -INFINITY})
+    for (bool bf16 : {true, false}) {
+      source = MemorySource();
+      source.add("a", WeightType::F32, {70, 20});
+      source.add("b", WeightType::F32, {10, 20});
+      source.poison("b", 199, poison);
+      EXPECT_EQ(
+          errorOf(R"(mica.weight @w from ["a", "b"] concat at 0 : )" + packedType(80, 20, bf16)),
+          std::string(R"(weight "w" holds NaN)") +
+              (bf16 ? ", infinity or a number beyond bf16" : " or infinity") +
+              R"( in "b", check the checkpoint)");
+    }
+  source.poison("b", 199, 3.4e38f);
+  EXPECT_EQ(
+      errorOf(R"(mica.weight @w from ["a", "b"] concat at 0 : )" + packedType(80, 20, true)),
+      R"(weight "w" holds NaN, infinity or a number beyond bf16 in "b", check the checkpoint)");
+  EXPECT_EQ(errorOf(R"(mica.weight @b at 0 : tensor<10x20xf32>)"), "");
 }
 
 TEST_F(PackTest, RefusesSourcesThatDoNotFit) {

@@ -65,7 +65,7 @@ protected:
 TEST_F(ProgramFileTest, RoundTrip) {
   auto file = ProgramFile::open(path);
   ASSERT_TRUE(file) << file.error().message;
-  ASSERT_EQ(file->layout().sections.size(), 4u);
+  ASSERT_EQ(file->layout().sections.size(), 5u);
   for (auto [kind, expected] :
        {std::pair(SectionKind::Code, testCode), std::pair(SectionKind::Tokenizer, testTokens),
         std::pair(SectionKind::Manifest, testManifest)}) {
@@ -130,8 +130,9 @@ TEST_F(ProgramFileTest, EveryTruncationIsRefused) {
   for (uint64_t size :
        {headerEnd, headerEnd + 1, bytes.size() - 4096, bytes.size() - 32, bytes.size() - 1})
     EXPECT_EQ(errorOf(bytes.substr(0, size)), "the program is truncated (" + std::to_string(size) +
-                                                  " of " + std::to_string(bytes.size()) +
-                                                  " bytes are there), copy or compile it again");
+                                                  " bytes are there, it was written with " +
+                                                  std::to_string(bytes.size()) +
+                                                  "), copy or compile it again");
 }
 
 TEST_F(ProgramFileTest, ForeignFilesAreRefused) {
@@ -141,7 +142,13 @@ TEST_F(ProgramFileTest, ForeignFilesAreRefused) {
 }
 
 TEST_F(ProgramFileTest, AppendedBytesHideTheFooter) {
-  EXPECT_THAT(errorOf(contents(path) + "surplus"), HasSubstr("the program is truncated"));
+  std::string bytes = contents(path), size = std::to_string(bytes.size());
+  EXPECT_EQ(errorOf(bytes + "surplus"),
+            "the program is too long (" + std::to_string(bytes.size() + 7) +
+                " bytes are there, it was written with " + size + "), copy or compile it again");
+  bytes.back() ^= 1;
+  EXPECT_EQ(errorOf(bytes),
+            "the program is damaged: its last bytes are no footer, copy or compile it again");
 }
 
 TEST_F(ProgramFileTest, DamagedFooter) {
@@ -161,8 +168,8 @@ TEST_F(ProgramFileTest, DamagedFooter) {
 
 TEST_F(ProgramFileTest, OtherVersionsAreRefused) {
   EXPECT_THAT(
-      errorAfter([](Image &i) { i.footer.version = 2, i.seal(); }),
-      HasSubstr("the program has format version 2, this build reads version 1, compile it again"));
+      errorAfter([](Image &i) { i.footer.version = 1, i.seal(); }),
+      HasSubstr("the program has format version 1, this build reads version 2, compile it again"));
   EXPECT_THAT(errorAfter([](Image &i) { i.header.version = 0, i.seal(); }),
               HasSubstr("format version 0"));
 }
@@ -177,10 +184,12 @@ TEST_F(ProgramFileTest, DamagedHeader) {
   EXPECT_THAT(errorAfter([](Image &i) { i.header.sectionCount = ~0u, i.seal(); }),
               HasSubstr("4294967295 sections"));
   EXPECT_THAT(errorAfter([](Image &i) { i.header.sectionCount = 0, i.seal(); }),
-              HasSubstr("'code' is missing"));
+              HasSubstr("'launcher' is missing"));
   EXPECT_THAT(errorAfter([](Image &i) { i.header.sectionCount = 1, i.seal(); }),
+              HasSubstr("'code' is missing"));
+  EXPECT_THAT(errorAfter([](Image &i) { i.header.sectionCount = 2, i.seal(); }),
               HasSubstr("'weights' is missing"));
-  EXPECT_THAT(errorAfter([](Image &i) { i.header.sectionCount = 3, i.seal(); }),
+  EXPECT_THAT(errorAfter([](Image &i) { i.header.sectionCount = 4, i.seal(); }),
               HasSubstr("'manifest' is missing"));
 }
 
@@ -197,6 +206,12 @@ TEST_F(ProgramFileTest, DamagedSections) {
               HasSubstr("'weights' is misplaced"));
   EXPECT_THAT(after(SectionKind::Code, [](auto &e) { e.offset = 0; }),
               HasSubstr("'code' is misplaced"));
+  EXPECT_THAT(after(SectionKind::Launcher, [](auto &e) { e.offset = pageSize; }),
+              HasSubstr("'launcher' is misplaced"));
+  EXPECT_THAT(after(SectionKind::Launcher, [](auto &e) { e.size += pageSize; }),
+              HasSubstr("'launcher' is misplaced"));
+  EXPECT_THAT(after(SectionKind::Launcher, [](auto &e) { e.kind = 1; }),
+              HasSubstr("'code' is misplaced"));
   EXPECT_THAT(after(SectionKind::Weights, [](auto &e) { e.size += 4 * pageSize; }),
               HasSubstr("'weights' reaches behind the end of the file"));
   EXPECT_THAT(after(SectionKind::Weights, [](auto &e) { e.size = pageSize + 10000; }),
@@ -208,10 +223,10 @@ TEST_F(ProgramFileTest, DamagedSections) {
 }
 
 TEST_F(ProgramFileTest, DamagedContentsAreFoundByTheirHash) {
-  for (SectionKind kind :
-       {SectionKind::Code, SectionKind::Tokenizer, SectionKind::Manifest, SectionKind::Weights}) {
+  for (SectionKind kind : {SectionKind::Launcher, SectionKind::Code, SectionKind::Tokenizer,
+                           SectionKind::Manifest, SectionKind::Weights}) {
     Image image(contents(path));
-    image.bytes[image.entry(kind).offset] ^= 1;
+    image.bytes[image.entry(kind).offset + image.entry(kind).size - 1] ^= 1;
     MemorySource source(bytesOf(image.bytes));
     auto layout = readLayout(source);
     ASSERT_TRUE(layout) << layout.error().message;

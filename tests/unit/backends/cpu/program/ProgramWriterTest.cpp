@@ -27,7 +27,8 @@ protected:
 };
 
 TEST_F(ProgramWriterTest, ReplacesAnOldProgramAndMakesItExecutable) {
-  std::ofstream(path) << "old";
+  writeTestProgram(path, /*tokenizer=*/false);
+  chmod(path.c_str(), 0600);
   writeTestProgram(path);
   EXPECT_EQ(folder.entries(), 1u);
   struct stat info;
@@ -59,7 +60,8 @@ TEST_F(ProgramWriterTest, ManySmallPiecesEqualOneLarge) {
 }
 
 TEST_F(ProgramWriterTest, NothingStaysWithoutCommit) {
-  std::ofstream(path) << "old";
+  writeTestProgram(path);
+  std::string old = contents(path);
   {
     auto writer = ProgramWriter::create(path, "/proc/self/exe");
     ASSERT_TRUE(writer);
@@ -67,7 +69,22 @@ TEST_F(ProgramWriterTest, NothingStaysWithoutCommit) {
     EXPECT_EQ(folder.entries(), 2u);
   }
   EXPECT_EQ(folder.entries(), 1u);
-  EXPECT_EQ(contents(path), "old");
+  EXPECT_EQ(contents(path), old);
+}
+
+TEST_F(ProgramWriterTest, KeepsFilesThatAreNoPrograms) {
+  std::string refused = "exists and is no Mica program, remove it or give another name with -o";
+  writeTestProgram(path);
+  std::string program = contents(path);
+  for (const std::string &text : {std::string("x"), std::string("MICATAIL"), program + "x",
+                                  program.substr(0, program.size() / 2)}) {
+    std::ofstream(path, std::ios::binary) << text;
+    EXPECT_EQ(errorOfCreate(path), refused);
+    EXPECT_EQ(contents(path), text);
+  }
+  // A temporary file's empty name is one to take.
+  std::ofstream(path, std::ios::trunc).flush();
+  EXPECT_EQ(errorOfCreate(path), "no error");
 }
 
 TEST_F(ProgramWriterTest, TargetsThatCannotBe) {

@@ -159,6 +159,22 @@ TEST_F(LauncherTest, LookupNeedsToKnowWhichRowsAreAlike) {
   expectError(run("--tokens 1 -n 2 --lookup 3"), "leave out --lookup");
 }
 
+TEST_F(LauncherTest, NumbersAreDecimal) {
+  std::string rest = " --tokens 1,5 --temperature 0 --ignore-eos";
+  EXPECT_EQ(run("-n 010" + rest).out, joined(fakeContinuation({1, 5}, 10)));
+  EXPECT_EQ(run("-n 3 --seed 18446744073709551615" + rest).status, 0);
+  EXPECT_EQ(run("--threads 01 info").status, 0) << "threads go with every command";
+}
+
+TEST_F(LauncherTest, AFullDiskBehindStdoutIsAnError) {
+  for (const char *arguments :
+       {"--help", "--version", "bench --help", "info", "info --licenses", "--tokens 1 -n 2",
+        "--tokens 1 -n 2 --json", "bench --prompt 2 --gen 2 --repeat 1"})
+    expectError(
+        run(std::string(arguments) + " > /dev/full"),
+        "cannot write to the standard output: No space left on device, redirect it elsewhere");
+}
+
 TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--no-such-option", "--no-such-option");
   expectUsageError("surplus", "surplus");
@@ -170,7 +186,19 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("-n -3", "-n");
   expectUsageError("-n 1.5", "-n");
   expectUsageError("-n", "-n");
-  expectUsageError("--temperature nan", "'nan' is not a number from 0");
+  expectUsageError("--temperature nan", "'nan' is not a number from 0 to 1e+06");
+  expectUsageError("--temperature 1e30", "'1e30' is not a number from 0 to 1e+06");
+  expectUsageError("--repetition-penalty 1e-38", "'1e-38' is not a number from 1e-06 to 1e+06");
+  expectUsageError("--temperature 0x1p3", "'0x1p3' is not a number");
+  expectUsageError("--seed -1", "'-1' is not a whole number from 0");
+  expectUsageError("--seed 18446744073709551616", "is not a whole number from 0");
+  expectUsageError("-n 0x10", "'0x10' is not a whole number from 0 to 2147483647");
+  expectUsageError("-n 2147483648", "'2147483648' is not a whole number from 0 to 2147483647");
+  expectUsageError("''", "the argument '' can have no place here, see --help");
+  expectUsageError("a 'b\nc'", "the arguments 'a', 'b\\nc' can have no place here");
+  expectUsageError("-p a bench", "--prompt goes with generating text, not with bench");
+  expectUsageError("--seed 1 info", "--seed goes with generating text, not with info");
+  expectUsageError("--json feed", "--json goes with generating text, not with feed");
   expectUsageError("--temperature -1", "--temperature");
   expectUsageError("--top-p 0", "--top-p");
   expectUsageError("--top-p 1.01", "--top-p");
@@ -182,6 +210,7 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--seed x", "--seed");
   expectUsageError("--lookup -1", "--lookup");
   expectUsageError("bench --repeat 0", "--repeat");
+  expectUsageError("bench --batch 1025", "'1025' is not a whole number from 1 to 1024");
   expectUsageError("bench --peak-gb 0", "--peak-gb");
   expectUsageError("bench --peak-gflop x", "--peak-gflop");
   expectUsageError("feed --prefill-chunk 0", "--prefill-chunk");
@@ -189,7 +218,7 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
 }
 
 TEST_F(LauncherTest, RefusesWrongInput) {
-  expectError(run("--tokens 1,32"), "token 32 is not in the vocabulary (0 to 31)");
+  expectError(run("--tokens 1,32"), "token 32 is not in the model's vocabulary (0 to 31)");
   expectError(run("--tokens 31 -n 1"), "not finite");
   expectError(run("-p hello"), "has no tokenizer, give ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
@@ -359,7 +388,7 @@ TEST_F(LauncherTest, FeedRefusesWhatItCannotFeed) {
   expectError(feed("\n"), "fewer than three words");
   expectError(feed("0 0 x\n"), "'x' is no number that can be fed");
   expectError(feed("0 0 -1\n"), "'-1' is no number that can be fed");
-  expectError(feed("0 0 32\n"), "token 32 is not in the vocabulary");
+  expectError(feed("0 0 32\n"), "token 32 is not in the model's vocabulary");
   expectError(feed("1 0 3\n"), "cannot go back to 1 positions of 0");
   expectError(shell("printf '0 0 1\n' | " + program + " feed >/dev/full"),
               "cannot write to the standard output");

@@ -147,9 +147,15 @@ TEST(PoolSleep, IdlePoolUsesNoProcessorTime) {
   std::vector<std::atomic<int>> counts(8);
   pool.parallelFor(increment, counts.data(), 8);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  double before = processorSeconds();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_LT(processorSeconds() - before, 0.003);
+  // A thread that spins uses what it can get of each pause; waking up late on a busy machine takes
+  // some of one, but not of all.
+  double least = 1;
+  for (int pause = 0; pause < 5; ++pause) {
+    double before = processorSeconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    least = std::min(least, processorSeconds() - before);
+  }
+  EXPECT_LT(least, 0.003);
 }
 
 TEST(PoolSleep, OversubscriptionDoesNotStall) {

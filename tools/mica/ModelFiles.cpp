@@ -1,0 +1,52 @@
+//===- ModelFiles.cpp - the files that a model is made of -----------------===//
+
+#include "tools/mica/ModelFiles.h"
+
+#include "frontend/support/InputError.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace mica::tool {
+
+static std::set<std::string> filesIn(StringRef folder) {
+  std::set<std::string> files;
+  std::error_code error;
+  for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
+       it.increment(error)) {
+    StringRef extension = sys::path::extension(it->path());
+    ErrorOr<sys::fs::basic_file_status> status = it->status();
+    bool regular =
+        status && status->type() == sys::fs::file_type::regular_file && status->getSize() > 0;
+    if (regular && is_contained({".json", ".safetensors", ".model", ".txt"}, extension))
+      files.insert(it->path());
+  }
+  return files;
+}
+
+std::set<std::string> modelFiles(StringRef model) {
+  if (sys::fs::is_directory(model))
+    return filesIn(model);
+  // Either folder may hold the weights of a .mlir file.
+  StringRef parent = sys::path::parent_path(model);
+  std::set<std::string> files = filesIn(parent.empty() ? "." : parent);
+  std::set<std::string> beside = filesIn(model.drop_back(sys::path::extension(model).size()));
+  files.insert(beside.begin(), beside.end());
+  files.insert(model.str());
+  return files;
+}
+
+Error protectModel(StringRef model, StringRef output, StringRef option) {
+  if (!sys::fs::exists(output))
+    return Error::success();
+  for (const std::string &file : modelFiles(model))
+    if (sys::fs::equivalent(file, output))
+      return inputError(output, "is a file of the model, which would be replaced, choose another " +
+                                    option);
+  return Error::success();
+}
+
+} // namespace mica::tool
