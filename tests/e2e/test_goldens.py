@@ -35,7 +35,7 @@ def comparable(golden, got):
         return list(range(len(got)))
     rows = []
     for i, margin in enumerate(golden.gate_margin.min(axis=0)):
-        if margin >= 0.01:
+        if margin >= 0.005:
             rows.append(i)
         elif nmse(got[i], golden.logits[i]) > 1e-3:
             break
