@@ -207,8 +207,11 @@ private:
       ArrayRef<Value> own = ArrayRef(scores).slice(i * vectors, vectors);
       auto [found, correction] = states.addScores(b.add(pair, i), own, log2PerScore);
       corrections.push_back(correction);
+      // Rounded to what they meet, however they are stored: targets differ in the order of sums
+      // alone.
       for (auto [v, weight] : llvm::enumerate(found))
-        b.storeVector(weight, weights, {b.idx(i), b.idx(v * kLanes)});
+        b.storeVector(b.toF32(b.fromF32(weight, spec.values.getElementType())), weights,
+                      {b.idx(i), b.idx(v * kLanes)});
     }
     addValues(run, at, pair, corrections);
   }

@@ -267,7 +267,7 @@ TEST_P(Attention, IsTheInterpretersInAnyTiling) {
     Compiled steps(shape, numbers, target, 1, /*split=*/true),
         tiles(shape, numbers, target, shape.group % 2 ? 8 : 5, /*split=*/false);
     std::vector<float> found = steps.run(0, kBatch.size());
-    // In bf16 the weights of the softmax may be rounded where they meet the values.
+    // In bf16 the weights of the softmax are rounded where they meet the values.
     EXPECT_LE(difference(found, exact), shape.bf16 ? 3e-3 : 2e-6);
     std::vector<uint32_t> bits = bitsOf(found);
     EXPECT_EQ(bits, bitsOf(tiles.run(0, kBatch.size()))) << "in tiles";
