@@ -121,6 +121,7 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
     addEntryArguments();
     if (failed(convert()) || failed(removeReads()))
       return signalPassFailure();
+    keepCarriedRowsInPlace();
     storeLogits();
   }
 
@@ -181,6 +182,23 @@ private:
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());
+  }
+
+  /// yield %rows => yield (%rows copied into the buffer that the loop carries). The buffers of a
+  /// loop are fixed, but a layer need not write its result over its input. Where it does, the copy
+  /// is one of a buffer to itself and vanishes. Caches, whose first extent is the number of layers,
+  /// are never copied: there the same shape is an error.
+  void keepCarriedRowsInPlace() {
+    getOperation().walk([](scf::ForOp loop) {
+      auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+      OpBuilder builder(yield);
+      for (auto [carried, next] :
+           llvm::zip_equal(loop.getRegionIterArgs(), yield.getResultsMutable()))
+        if (auto rows = dyn_cast<RankedTensorType>(carried.getType()); rows && rows.isDynamicDim(0))
+          next.set(bufferization::MaterializeInDestinationOp::create(builder, yield.getLoc(), rows,
+                                                                     next.get(), carried)
+                       .getResult());
+    });
   }
 
   /// return %logits, %caches... => the logits stored into the last argument, the caches returned
