@@ -64,5 +64,6 @@ LogicalResult mica::verifyAlive(ModuleOp module, ArrayRef<StringRef> alive, Stri
 LogicalResult mica::verifyStep(ModuleOp module) {
   return failure(failed(verifyEntries(module)) || failed(verifyCallsEnd(module)) ||
                  failed(verifyCachesAreLinear(module)) || failed(verifyCachesComeBack(module)) ||
-                 failed(verifyIndices(module)) || failed(verifyRoles(module)));
+                 failed(verifyIndices(module)) || failed(verifyLayersAreWrittenOnce(module)) ||
+                 failed(verifyRoles(module)));
 }

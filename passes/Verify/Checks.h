@@ -35,6 +35,9 @@ llvm::LogicalResult verifyRoles(mlir::ModuleOp module);
 /// Entries hand back each cache that they receive, in the place in which they received it.
 llvm::LogicalResult verifyCachesComeBack(mlir::ModuleOp module);
 
+/// A step appends to every layer of a cache once at most.
+llvm::LogicalResult verifyLayersAreWrittenOnce(mlir::ModuleOp module);
+
 /// What the stages that are made of mica ops have in common: entries, calls, caches, indices
 /// and roles.
 llvm::LogicalResult verifyStep(mlir::ModuleOp module);
