@@ -16,6 +16,12 @@ llvm::LogicalResult verifyCachesAreLinear(mlir::ModuleOp module);
 /// must be there.
 llvm::LogicalResult verifyEntries(mlir::ModuleOp module);
 
+/// How many logits a step has: the model's number of tokens.
+int64_t getVocabulary(mlir::ModuleOp module);
+
+/// What `mica.model` says, if it is there, is complete and inside of its bounds.
+llvm::LogicalResult verifyDescription(mlir::ModuleOp module);
+
 /// Fails at the first op that is not among `alive`, the names of dialects and of single ops.
 llvm::LogicalResult verifyAlive(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> alive,
                                 llvm::StringRef stage);

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/Mica/ModelDescription.h"
 #include "passes/Verify/Checks.h"
 
 #include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
@@ -94,13 +95,12 @@ private:
 class RoleCheck {
 public:
   RoleCheck(ModuleOp module, const DataFlowSolver &solver) : solver(solver) {
-    for (auto function : module.getOps<func::FuncOp>())
-      if (function.isPublic())
-        vocabulary = std::max(
-            vocabulary, cast<RankedTensorType>(function.getResultTypes().front()).getDimSize(1));
-    if (auto model = module->getAttrOfType<DictionaryAttr>("mica.model"))
-      if (auto most = model.getAs<IntegerAttr>("max_positions"))
-        maxPositions = most.getInt();
+    vocabulary = getVocabulary(module);
+    if (Attribute attribute = module->getAttr("mica.model"))
+      if (auto model =
+              readModelDescription(attribute, vocabulary, [&] { return module.emitOpError(); });
+          succeeded(model))
+        maxPositions = model->maxPositions;
   }
 
   LogicalResult verify(Operation *op) const {

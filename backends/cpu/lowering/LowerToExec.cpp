@@ -118,8 +118,7 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
   using LowerToExecBase::LowerToExecBase;
 
   void runOnOperation() override {
-    addEntryArguments();
-    if (failed(convert()) || failed(removeReads()))
+    if (failed(addEntryArguments()) || failed(convert()) || failed(removeReads()))
       return signalPassFailure();
     keepCarriedRowsInPlace();
     storeLogits();
@@ -128,17 +127,24 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
 private:
   /// Entry functions take the weights, scratch memory and the place for the logits behind the
   /// caches.
-  void addEntryArguments() {
+  LogicalResult addEntryArguments() {
     Builder builder(&getContext());
     auto bytes = MemRefType::get(ShapedType::kDynamic, builder.getI8Type());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!isEntry(function))
         continue;
-      auto logits = cast<RankedTensorType>(function.getResultTypes().front());
+      auto logits = function.getNumResults() == 0
+                        ? RankedTensorType()
+                        : dyn_cast<RankedTensorType>(function.getResultTypes().front());
+      if (!logits)
+        return function.emitOpError("@")
+               << function.getSymName()
+               << " returns no logits: this is not stage `kernels`, from which this pass starts";
       Type types[] = {bytes, bytes, MemRefType::get(logits.getShape(), logits.getElementType())};
       for (Type type : types)
         (void)function.insertArgument(function.getNumArguments(), type, {}, function.getLoc());
     }
+    return success();
   }
 
   LogicalResult convert() {

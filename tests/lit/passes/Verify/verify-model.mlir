@@ -166,18 +166,3 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %chosen : tensor<?x16xf32>
 }
-
-// -----
-
-// expected-error @+1 {{has a mica.model without a number of positions: give it an entry max_positions = N : i64 of at least 1}}
-module @below_nothing attributes {mica.model = {max_positions = -5 : i64}} {}
-
-// -----
-
-// expected-error @+1 {{has a mica.model without a number of positions}}
-module @a_text attributes {mica.model = {max_positions = "many"}} {}
-
-// -----
-
-// expected-error @+1 {{has a mica.model without a number of positions}}
-module @wide attributes {mica.model = {max_positions = 100000000000000000000000000 : i128}} {}

@@ -120,3 +120,11 @@ func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.int
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<96x64x!mica.int8> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
+
+// -----
+
+// Stage `loops`, where entries have no results any more.
+// expected-error @+1 {{'func.func' op @main returns no logits: this is not stage `kernels`, from which this pass starts}}
+func.func @main(%tokens: memref<?xi32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+  return
+}
