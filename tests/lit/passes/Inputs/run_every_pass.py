@@ -29,7 +29,7 @@ def complaint(done):
 
 def main():
     opt, mica, model = sys.argv[1:]
-    names = re.findall(r"^ +--(mica-[\w-]+)", run([opt, "--help"]).stdout.decode(), re.MULTILINE)
+    names = re.findall(r"^ +--((?:mica|cpu)-[\w-]+)", run([opt, "--help"]).stdout.decode(), re.MULTILINE)
     runs, wrong = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for stage in STAGES:
