@@ -130,26 +130,33 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
   using LowerToExecBase::LowerToExecBase;
 
   void runOnOperation() override {
-    addEntryArguments();
-    if (failed(convert()) || failed(removeReads()))
+    if (failed(addEntryArguments()) || failed(convert()) || failed(removeReads()))
       return signalPassFailure();
+    keepCarriedRowsInPlace();
     storeLogits();
   }
 
 private:
   /// Entry functions take the weights, scratch memory and the place for the logits behind the
   /// caches.
-  void addEntryArguments() {
+  LogicalResult addEntryArguments() {
     Builder builder(&getContext());
     auto bytes = MemRefType::get(ShapedType::kDynamic, builder.getI8Type());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!isEntry(function))
         continue;
-      auto logits = cast<RankedTensorType>(function.getResultTypes().front());
+      auto logits = function.getNumResults() == 0
+                        ? RankedTensorType()
+                        : dyn_cast<RankedTensorType>(function.getResultTypes().front());
+      if (!logits)
+        return function.emitOpError("@")
+               << function.getSymName()
+               << " returns no logits: this is not stage `kernels`, from which this pass starts";
       Type types[] = {bytes, bytes, MemRefType::get(logits.getShape(), logits.getElementType())};
       for (Type type : types)
         (void)function.insertArgument(function.getNumArguments(), type, {}, function.getLoc());
     }
+    return success();
   }
 
   LogicalResult convert() {
@@ -193,6 +200,23 @@ private:
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());
+  }
+
+  /// yield %rows => yield (%rows copied into the buffer that the loop carries). The buffers of a
+  /// loop are fixed, but a layer need not write its result over its input. Where it does, the copy
+  /// is one of a buffer to itself and vanishes. Caches, whose first extent is the number of layers,
+  /// are never copied: there the same shape is an error.
+  void keepCarriedRowsInPlace() {
+    getOperation().walk([](scf::ForOp loop) {
+      auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+      OpBuilder builder(yield);
+      for (auto [carried, next] :
+           llvm::zip_equal(loop.getRegionIterArgs(), yield.getResultsMutable()))
+        if (auto rows = dyn_cast<RankedTensorType>(carried.getType()); rows && rows.isDynamicDim(0))
+          next.set(bufferization::MaterializeInDestinationOp::create(builder, yield.getLoc(), rows,
+                                                                     next.get(), carried)
+                       .getResult());
+    });
   }
 
   /// return %logits, %caches... => the logits stored into the last argument, the caches returned

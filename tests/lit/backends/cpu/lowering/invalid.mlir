@@ -211,3 +211,11 @@ func.func private @table_of_four_bits(%t: tensor<?xi32>, %w: tensor<64x32x!mica.
   %y = mica.embedding %t, %w : tensor<?xi32>, tensor<64x32x!mica.int4<group = 32>, #int4> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
+
+// -----
+
+// Stage `loops`, where entries have no results any more.
+// expected-error @+1 {{'func.func' op @main returns no logits: this is not stage `kernels`, from which this pass starts}}
+func.func @main(%tokens: memref<?xi32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+  return
+}
