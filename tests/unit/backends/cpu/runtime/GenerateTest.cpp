@@ -143,7 +143,8 @@ TEST_F(GenerateTest, RefusesPromptsThatDoNotFit) {
   EXPECT_THAT(empty.error().message, HasSubstr("no tokens"));
   auto foreign = run({{1, 32}});
   ASSERT_FALSE(foreign);
-  EXPECT_THAT(foreign.error().message, HasSubstr("token 32 is not in the model's vocabulary (0 to 31)"));
+  EXPECT_THAT(foreign.error().message,
+              HasSubstr("token 32 is not in the model's vocabulary (0 to 31)"));
 }
 
 TEST_F(GenerateTest, NaNLogitsAreAnError) {
