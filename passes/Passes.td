@@ -14,10 +14,12 @@ def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
   let summary = "border of stage `model`";
   let description = [{
     Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the model
-    has; `@main` takes `tokens, sequences, positions, outputs : tensor<?xi32>` and caches, and returns
-    `logits : tensor<?xVxf32>` and each cache in its own place; calls have an end; the numbers of layers are inside of
-    their caches; and a cache is a value that one op consumes: an append, a call or a loop. Any use after that is an
-    error:
+    has, which token begins and which end a text and how to sample, and nothing else; `@main` takes
+    `tokens, sequences, positions, outputs : tensor<?xi32>` and caches, and returns `logits : tensor<?xVxf32>` of the
+    rows that `mica.select_rows` takes by `outputs`, and each cache in its own place; every op is given those of the
+    four that it is made for; calls have an end; the numbers of layers are inside of their caches, and no layer is
+    appended to twice; and a cache is a value that one op consumes: an append, a call or a loop. Any use after that is
+    an error:
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>
@@ -61,8 +63,8 @@ def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
 def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "border of stage `kernels`";
   let description = [{
-    Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, every weight where the program stores it,
-    every cache which physical form it has. `scf.for` over layers is allowed.
+    Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, `attention` how it is cut, every weight
+    where the program stores it, every cache which physical form it has. `scf.for` over layers is allowed.
 
     ```mlir
     #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
@@ -423,13 +425,14 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
 }
 
 def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
-  let summary = "who computes each product";
+  let summary = "who computes each product, and how attention is cut";
   let description = [{
-    Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and nothing else:
-    generated for few rows (`mica.max_rows`), where memory is the limit, and for products so small that a library call
-    would cost more than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format.
-    `Kernels/CostModel.h` has the rule. Mostly one
-    row of a prompt, its last, reaches an `lm_head`: it is generated.
+    Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
+    `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit,
+    and where they are so small that a library call would cost more than it saves; oneDNN otherwise, where the target's
+    oneDNN is fast in that format. Mostly one row of a prompt, its last, reaches an `lm_head`: it is generated.
+    Attention of few rows is cut into single rows and chunks of positions, of many rows into tiles of rows.
+    `Kernels/CostModel.h` has the rules.
 
     ```mlir
     func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>
@@ -440,6 +443,12 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     func.func @many(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
       %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
       return %y : tensor<?x512xf32>
+    }
+    func.func @attend(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
+        -> tensor<?x8x64xf32> {
+      %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+          : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+      return %y : tensor<?x8x64xf32>
     }
     ```
     becomes
@@ -452,6 +461,13 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     func.func @many(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> {
       %y = mica.linear %x, %w kernel(onednn) : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
       return %y : tensor<?x512xf32>
+    }
+    func.func @attend(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
+        -> tensor<?x8x64xf32> {
+      %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+          tiling(<rows = 8, chunk = 512, split = false>)
+          : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+      return %y : tensor<?x8x64xf32>
     }
     ```
   }];

@@ -10,6 +10,7 @@
 
 #include "frontend/config/Hyperparameters.h"
 #include "frontend/config/ModelConfig.h"
+#include "ir/Mica/ModelDescription.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
@@ -46,7 +47,7 @@ inline constexpr Range layers = {1, 4096};
 inline constexpr Range heads = {1, 4096};
 inline constexpr Range headDim = {2, 4096};
 inline constexpr Range vocab = {1, 1 << 24};
-inline constexpr Range positions = {1, 1 << 28};
+inline constexpr Range positions = {bounds::maxPositions.least, bounds::maxPositions.most};
 inline constexpr Range experts = {1, 4096};
 inline constexpr Range eps = {1e-15, 0.1};
 inline constexpr Range theta = {1.0001, 1e15};

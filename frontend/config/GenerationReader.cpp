@@ -11,18 +11,20 @@ namespace {
 
 using G = GenerationDefaults;
 
+/// The keys are named as the entries of `mica.model`.
 struct NumberKey {
-  llvm::StringLiteral name;
+  NumberBounds bounds;
   std::optional<double> G::*slot;
-  Range range;
 };
 
 constexpr NumberKey numberKeys[] = {
-    {"temperature", &G::temperature, {0, 1e3}},
-    {"top_p", &G::topP, {0, 1}},
-    {"min_p", &G::minP, {0, 1}},
-    {"repetition_penalty", &G::repetitionPenalty, {1e-3, 1e3}},
+    {bounds::temperature, &G::temperature},
+    {bounds::topP, &G::topP},
+    {bounds::minP, &G::minP},
+    {bounds::repetitionPenalty, &G::repetitionPenalty},
 };
+
+constexpr Range rangeOf(const NumberBounds &bounds) { return {bounds.least, bounds.most}; }
 
 llvm::Error readIds(llvm::StringRef path, llvm::StringRef key, const llvm::json::Value &value,
                     std::vector<int64_t> &ids) {
@@ -51,15 +53,15 @@ llvm::Error readInto(std::optional<int64_t> &slot, llvm::Expected<int64_t> value
 llvm::Error readKey(llvm::StringRef path, llvm::StringRef key, const llvm::json::Value &value,
                     GenerationDefaults &defaults, std::vector<IgnoredKey> &ignored) {
   for (const NumberKey &rule : numberKeys)
-    if (rule.name == key) {
-      auto number = readNumber(path, key, value, rule.range);
+    if (rule.bounds.name == key) {
+      auto number = readNumber(path, key, value, rangeOf(rule.bounds));
       if (!number)
         return number.takeError();
       defaults.*rule.slot = *number;
       return llvm::Error::success();
     }
-  if (key == "top_k")
-    return readInto(defaults.topK, readInteger(path, key, value, {0, 1 << 24}));
+  if (key == bounds::topK.name)
+    return readInto(defaults.topK, readInteger(path, key, value, rangeOf(bounds::topK)));
   if (key == "bos_token_id")
     return readInto(defaults.bos, readInteger(path, key, value, ranges::token));
   if (key == "eos_token_id")

@@ -170,7 +170,7 @@ Value LayerBuilder::attentionBlock(Value x) {
                                    sequences, positions, /*key_mask=*/Value(),
                                    MaskKindAttr::get(builder.getContext(), MaskKind::Causal),
                                    builder.getF64FloatAttr(a.scale), /*window=*/IntegerAttr(),
-                                   /*softcap=*/FloatAttr());
+                                   /*softcap=*/FloatAttr(), /*tiling=*/AttentionTilingAttr());
   Value merged = MergeHeadsOp::create(builder, loc, rowsType(builder, a.heads * a.headDim), seen);
   return AddOp::create(builder, loc, x, linear(merged, names.out));
 }

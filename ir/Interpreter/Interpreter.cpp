@@ -58,6 +58,13 @@ llvm::Error Scope::runOp(Operation *op) {
   const OpFunction *function = OpTable::get().lookup(op);
   if (!function)
     return opError(op, "is unknown to the interpreter, which runs the mica dialect");
+  // Extents that are not known come from values that are there.
+  for (Type type : op->getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      if (llvm::Error error = checkSize(llvm::map_to_vector(tensor.getShape(), [](int64_t extent) {
+            return ShapedType::isDynamic(extent) ? 1 : extent;
+          })))
+        return opError(op, llvm::toString(std::move(error)));
   llvm::Expected<SmallVector<Value>> results = (*function)(op, *this);
   if (!results)
     return results.takeError();

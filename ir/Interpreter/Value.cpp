@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <numeric>
@@ -16,6 +17,16 @@ namespace mica::interp {
 
 static int64_t product(ArrayRef<int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t(1), std::multiplies<>());
+}
+
+llvm::Error checkSize(ArrayRef<int64_t> extents) {
+  constexpr int64_t kMostElements = int64_t(1) << 31;
+  int64_t count = 1;
+  for (int64_t extent : extents)
+    if (llvm::MulOverflow(count, extent, count) || count > kMostElements)
+      return llvm::createStringError("has more than the " + Twine(kMostElements) +
+                                     " elements that the interpreter takes memory for");
+  return llvm::Error::success();
 }
 
 float roundTo(Type type, double value) {
@@ -168,6 +179,8 @@ llvm::Expected<Tensor> tensorFrom(ElementsAttr attribute) {
   auto dense = dyn_cast<DenseElementsAttr>(attribute);
   if (!dense || !dense.getElementType().isIntOrIndexOrFloat())
     return llvm::createStringError("the interpreter reads dense constants of numbers only");
+  if (llvm::Error error = checkSize(dense.getType().getShape()))
+    return std::move(error);
   Tensor result = Tensor::zeros(dense.getElementType(), dense.getType().getShape());
   if (result.isFloat())
     for (auto [target, source] : llvm::zip_equal(result.floats, dense.getValues<llvm::APFloat>()))

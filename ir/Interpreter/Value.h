@@ -27,6 +27,9 @@ float roundTo(mlir::Type type, double value);
 /// !mica.int8 or !mica.int4: to the numbers that these stand for.
 void roundRow(mlir::Type type, llvm::MutableArrayRef<float> row);
 
+/// Fails where a value of so many elements would be more than the interpreter takes memory for.
+llvm::Error checkSize(llvm::ArrayRef<int64_t> extents);
+
 /// A dense tensor in row-major order.
 struct Tensor {
   llvm::SmallVector<int64_t> shape;
@@ -89,7 +92,8 @@ public:
   Value(int64_t scalar) : data(scalar) {}
   Value(CacheVersion cache) : data(std::move(cache)) {}
 
-  /// An empty (zeroed) cache for `batch` sequences of at most `positions` positions.
+  /// An empty (zeroed) cache for `batch` sequences of at most `positions` positions. checkSize of
+  /// its extents must have succeeded.
   static Value makeCache(KvCacheType type, int64_t batch, int64_t positions);
 
   /// Null where the value is something else.

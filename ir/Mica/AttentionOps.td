@@ -111,7 +111,7 @@ def Mica_AttentionOp : Mica_PureOp<"attention"> {
     until repeat_kv is folded), the softmax in f32. With mask `causal` token t sees the positions 0 .. positions[t] of
     its sequence, with `full` all of them; `window` keeps only the last so many, its own included; `key_mask` [B, P]
     hides the keys where it is 0; `softcap` c replaces a scaled score x by `c tanh(x / c)`, before the mask. A token
-    that sees nothing gets zero.
+    that sees nothing gets zero. `tiling` says how the work is cut; stage `kernels` adds it.
 
     Example:
     ```mlir
@@ -125,12 +125,13 @@ def Mica_AttentionOp : Mica_PureOp<"attention"> {
   }];
   let arguments = (ins Mica_Heads:$q, Mica_Keys:$k, Mica_Keys:$v, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
                        Optional<Mica_KeyMask>:$key_mask, Mica_MaskKindAttr:$mask, F64Attr:$scale,
-                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap);
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
+                       OptionalAttr<Mica_AttentionTilingAttr>:$tiling);
   let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
     $q `,` $k `,` $v `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
     (`key_mask` `(` $key_mask^ `:` type($key_mask) `)`)? custom<Word>($mask) `scale` `(` $scale `)`
-    (`window` `(` $window^ `)`)? (`softcap` `(` $softcap^ `)`)? attr-dict
+    (`window` `(` $window^ `)`)? (`softcap` `(` $softcap^ `)`)? (`tiling` `(` $tiling^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `->` type($result)
   }];
   let hasVerifier = 1;

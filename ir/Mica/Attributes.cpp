@@ -101,6 +101,15 @@ LogicalResult KvLayoutAttr::verify(EmitError emitError, KvKind, int64_t block, i
   return success();
 }
 
+LogicalResult AttentionTilingAttr::verify(EmitError emitError, int64_t rows, int64_t chunk,
+                                          bool split) {
+  if (rows <= 0 || chunk <= 0)
+    return emitError() << "rows and chunk must be positive";
+  if (split && rows != 1)
+    return emitError() << "only tiles of one row are split, got " << rows << " rows";
+  return success();
+}
+
 LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t heads,
                                   int64_t headDim, Type elementType, KvLayoutAttr) {
   if (layers <= 0 || heads <= 0 || headDim <= 0)

@@ -158,6 +158,23 @@ def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
   let assemblyFormat = "`<` $kind `,` struct($block, $depth) `>`";
 }
 
+def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> {
+  let summary = "how attention is cut into tasks";
+  let description = [{
+    A task is a key/value head and a tile of up to `rows` consecutive rows; rows of one sequence read its keys and
+    values together. The positions that a row sees are cut into chunks of `chunk` positions (or of the least multiple
+    that makes 16 chunks or fewer), each with a softmax of its own; chunks are combined in their order, whatever the
+    tile. With `split`, for tiles of one row, chunks are tasks of their own.
+
+    ```
+    chunk = 512, a row at position 1300:   [0, 512) [512, 1024) [1024, 1301)
+            split:  three tasks per head, then one that combines them;  else: one task takes them in order
+    ```
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$chunk, "bool":$split);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
   let mnemonic = "kv_cache";
   let summary = "the keys or the values of all positions seen so far";

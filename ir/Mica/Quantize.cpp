@@ -69,8 +69,9 @@ struct Correlation {
 /// Where the search puts the largest magnitude of a group among the integers, beyond them too.
 constexpr float kEnds[] = {-8.6f, -8.2f, -7.8f, -7.4f, 6.6f, 7.0f, 7.4f, 7.8f};
 
-/// Into how many parts the largest scale of a row may be divided.
-constexpr float kFewestParts = 9, kMostParts = 18, kPartsStep = 0.25f;
+/// Into how many parts the largest scale of a row may be divided: 9, 9.25 and so on up to 18.
+constexpr float kFewestParts = 9, kPartsStep = 0.25f;
+constexpr int kPartsTried = 37;
 
 /// What is known of the groups of a row, 16 at a time.
 struct GroupScales {
@@ -164,8 +165,8 @@ static MICA_INLINE float chooseRowScale(const GroupScales *groups, int64_t block
   for (const GroupScales *block = groups; block != groups + blocks; ++block)
     for (int64_t lane = 0; lane < kLanes; ++lane)
       largest = std::max(largest, std::abs(block->scale[lane]));
-  for (float parts = kFewestParts; parts <= kMostParts; parts += kPartsStep) {
-    float scale = largest / parts;
+  for (int i = 0; i < kPartsTried; ++i) {
+    float scale = largest / (kFewestParts + static_cast<float>(i) * kPartsStep);
     Floats errors{};
     for (const GroupScales *block = groups; block != groups + blocks; ++block) {
       Floats off = block->scale - scale * multiplierFor(block->scale, 1 / scale);

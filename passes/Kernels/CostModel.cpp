@@ -1,6 +1,8 @@
-//===- CostModel.cpp - generated kernel or library ----------------------------===//
+//===- CostModel.cpp - who computes, and in which pieces ----------------------===//
 
 #include "passes/Kernels/CostModel.h"
+
+#include <algorithm>
 
 using namespace mica;
 
@@ -14,4 +16,19 @@ KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &cost
   double work =
       static_cast<double>(shape.rows) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   return work < static_cast<double>(costs.minWork) ? KernelKind::Generated : KernelKind::OneDnn;
+}
+
+AttentionTilingAttr mica::chooseTiling(const AttentionShape &shape, mlir::MLIRContext *context) {
+  // Both phases must agree on the chunks: they are part of how sums are rounded. A chunk of 512
+  // positions is work for some microseconds, against which a task of its own costs little.
+  constexpr int64_t chunk = 512;
+  // Few rows: the tasks are as small as possible, because there are few of them.
+  if (shape.fewRows)
+    return AttentionTilingAttr::get(context, 1, chunk, /*split=*/true);
+  // Many rows: a block of keys and values is loaded once for some 32 query heads, which is enough
+  // for products to cost more than the loads; with more, the rows of a tile differ more in what
+  // they see. Multiples of 4 rows fill the register tiles whatever the group.
+  constexpr int64_t headsOfTile = 32, leastRows = 4, mostRows = 16;
+  int64_t rows = std::clamp(headsOfTile / shape.group / 4 * 4, leastRows, mostRows);
+  return AttentionTilingAttr::get(context, rows, chunk, /*split=*/false);
 }

@@ -1,4 +1,4 @@
-//===- CostModel.h - generated kernel or library ------------------*- C++ -*-===//
+//===- CostModel.h - who computes, and in which pieces ------------*- C++ -*-===//
 
 #ifndef MICA_PASSES_KERNELS_COSTMODEL_H
 #define MICA_PASSES_KERNELS_COSTMODEL_H
@@ -29,6 +29,15 @@ struct KernelCosts {
 
 /// Who computes a product of many rows.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
+
+/// Attention of query heads that share a key/value head.
+struct AttentionShape {
+  bool fewRows;  ///< a row or a few per call, as in decoding
+  int64_t group; ///< query heads per key/value head
+};
+
+/// How attention is cut.
+AttentionTilingAttr chooseTiling(const AttentionShape &shape, mlir::MLIRContext *context);
 
 } // namespace mica
 

@@ -1,4 +1,4 @@
-//===- SelectKernels.cpp - who computes each product ----------------------------===//
+//===- SelectKernels.cpp - who computes each product, attention in which tiles ----===//
 
 #include "passes/Kernels/CostModel.h"
 #include "passes/Kernels/Phases.h"
@@ -29,13 +29,25 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     return chooseKernel(shape, {minWork, onednnF32, onednnBf16, onednnInt8});
   }
 
+  AttentionTilingAttr chooseTilingOf(AttentionOp attention) {
+    auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
+    int64_t group =
+        headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
+    return chooseTiling({getOperation()->hasAttr(kMaxRowsAttr), group}, &getContext());
+  }
+
   void runOnOperation() override {
+    // A choice that stands in the IR already was made by someone who knows better.
     getOperation().walk([&](Operation *op) {
-      TypeSwitch<Operation *>(op).Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
-        // A choice that stands in the IR already was made by someone who knows better.
-        if (!product.getKernel())
-          product.setKernel(choose(product));
-      });
+      TypeSwitch<Operation *>(op)
+          .Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
+            if (!product.getKernel())
+              product.setKernel(choose(product));
+          })
+          .Case([&](AttentionOp attention) {
+            if (!attention.getTiling())
+              attention.setTilingAttr(chooseTilingOf(attention));
+          });
     });
   }
 };

@@ -1,11 +1,19 @@
-//===- CacheIdentity.cpp - caches come back in their places ---------------------===//
+//===- CacheIdentity.cpp - caches come back, each layer written once ------------===//
 //
 // A program keeps its caches where they are and gets nothing back for them. That is what the IR
 // says only if an entry returns each cache, appended to, in the place in which it received it.
 //
+// A step writes every layer of a cache once at most: a second append would take the place of what
+// an earlier layer has stored there for the steps to come.
+//
 //===----------------------------------------------------------------------===//
 
+#include "ir/Mica/Diagnostics.h"
 #include "passes/Verify/Checks.h"
+
+#include "mlir/Interfaces/InferIntRangeInterface.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace mica;
@@ -14,6 +22,18 @@ namespace {
 /// Follows caches back to where they came from. Calls have an end: see verifyCallsEnd.
 class CacheOrigins {
 public:
+  /// The argument of a function that `cache` was before all appends, or nothing.
+  BlockArgument argumentOf(Value cache) {
+    BlockArgument origin = originOf(cache);
+    while (origin) {
+      auto loop = dyn_cast<scf::ForOp>(origin.getOwner()->getParentOp());
+      if (!loop)
+        break;
+      origin = originOf(loop.getTiedLoopInit(origin)->get());
+    }
+    return origin;
+  }
+
   /// The argument of a function or of a loop's turn that `cache` was before all appends, or
   /// nothing.
   BlockArgument originOf(Value cache) {
@@ -62,6 +82,149 @@ private:
 };
 } // namespace
 
+namespace {
+/// Runs calls and loops with the numbers of layers and nothing else, to find what is appended to.
+class LayerWrites {
+public:
+  LayerWrites(ModuleOp module, CacheOrigins &origins) : module(module), origins(origins) {}
+
+  LogicalResult verify(func::FuncOp entry) { return success(writesOf(entry, {}) != nullptr); }
+
+private:
+  /// Argument of a function and layer of that cache => the op of the function that writes it.
+  using Writes = std::map<std::pair<unsigned, int64_t>, Operation *>;
+  using Numbers = DenseMap<Value, int64_t>;
+
+  /// What `function` writes when its arguments are `numbers`; null after an error. Functions that
+  /// are called alike are run once.
+  const Writes *writesOf(func::FuncOp function, ArrayRef<std::optional<int64_t>> numbers) {
+    auto [entry, isNew] = known.try_emplace(
+        {function, std::vector<std::optional<int64_t>>(numbers.begin(), numbers.end())});
+    if (isNew) {
+      Numbers values;
+      for (auto [argument, number] : llvm::zip(function.getArguments(), numbers))
+        if (number)
+          values[argument] = *number;
+      if (failed(run(function.getBody(), values, entry->second)))
+        return nullptr;
+    }
+    return &entry->second;
+  }
+
+  LogicalResult run(Region &region, Numbers &values, Writes &writes) {
+    for (Operation &op : region.getOps()) {
+      LogicalResult done =
+          TypeSwitch<Operation *, LogicalResult>(&op)
+              .Case([&](KvAppendOp append) {
+                return write(append, append.getCache(), find(values, append.getLayer()), writes);
+              })
+              .Case([&](QkvAppendOp append) {
+                std::optional<int64_t> layer = find(values, append.getLayer());
+                return failure(failed(write(append, append.getKCache(), layer, writes)) ||
+                               failed(write(append, append.getVCache(), layer, writes)));
+              })
+              .Case([&](func::CallOp call) { return runCall(call, values, writes); })
+              .Case([&](scf::ForOp loop) { return runLoop(loop, values, writes); })
+              .Default([&](Operation *other) { return evaluate(other, values, writes); });
+      if (failed(done))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult runCall(func::CallOp call, const Numbers &values, Writes &writes) {
+    SmallVector<std::optional<int64_t>> numbers;
+    for (Value operand : call.getOperands())
+      numbers.push_back(find(values, operand));
+    const Writes *inner =
+        writesOf(module.lookupSymbol<func::FuncOp>(call.getCalleeAttr().getAttr()), numbers);
+    if (!inner)
+      return failure();
+    for (auto [place, op] : *inner)
+      if (failed(write(call, call.getOperand(place.first), place.second, writes)))
+        return failure();
+    return success();
+  }
+
+  /// Every turn writes as much as the first: a loop that goes on too long writes a layer twice. One
+  /// whose number of turns is not known may well take two.
+  LogicalResult runLoop(scf::ForOp loop, Numbers &values, Writes &writes) {
+    std::optional<int64_t> first = find(values, loop.getLowerBound()),
+                           end = find(values, loop.getUpperBound()),
+                           step = find(values, loop.getStep());
+    bool isKnown = first && end && step && *step > 0;
+    if (isKnown && *first >= *end)
+      return success();
+    int64_t turns = isKnown ? static_cast<int64_t>(llvm::divideCeil(
+                                  static_cast<uint64_t>(*end) - static_cast<uint64_t>(*first),
+                                  static_cast<uint64_t>(*step)))
+                            : 2;
+    size_t before = writes.size();
+    for (int64_t turn = 0; turn < turns; ++turn) {
+      if (isKnown)
+        values[loop.getInductionVar()] = *first + turn * *step;
+      if (failed(run(loop.getRegion(), values, writes)))
+        return failure();
+      if (writes.size() == before)
+        break;
+    }
+    return success();
+  }
+
+  /// An op on numbers, or branches, each of which may run.
+  LogicalResult evaluate(Operation *op, Numbers &values, Writes &writes) {
+    for (Region &region : op->getRegions())
+      if (failed(run(region, values, writes)))
+        return failure();
+    auto arithmetic = dyn_cast<InferIntRangeInterface>(op);
+    if (!arithmetic ||
+        !llvm::all_of(op->getOperandTypes(), [](Type type) { return type.isIntOrIndex(); }))
+      return success();
+    SmallVector<ConstantIntRanges> operands;
+    for (Value operand : op->getOperands()) {
+      unsigned width = ConstantIntRanges::getStorageBitwidth(operand.getType());
+      std::optional<int64_t> number = find(values, operand);
+      operands.push_back(number
+                             ? ConstantIntRanges::constant(APInt(width, *number, /*isSigned=*/true,
+                                                                 /*implicitTrunc=*/true))
+                             : ConstantIntRanges::maxRange(width));
+    }
+    arithmetic.inferResultRanges(operands, [&](Value result, const ConstantIntRanges &range) {
+      if (std::optional<APInt> number = range.getConstantValue())
+        values[result] = number->getSExtValue();
+    });
+    return success();
+  }
+
+  static std::optional<int64_t> find(const Numbers &values, Value value) {
+    auto found = values.find(value);
+    return found == values.end() ? std::nullopt : std::optional<int64_t>(found->second);
+  }
+
+  LogicalResult write(Operation *op, Value cache, std::optional<int64_t> layer, Writes &writes) {
+    if (!layer)
+      return op->emitOpError("appends to a layer whose number is not a constant in every call, so "
+                             "that no one knows which layers a step writes");
+    BlockArgument argument = origins.argumentOf(cache);
+    if (!argument)
+      return success();
+    auto [earlier, isNew] = writes.try_emplace({argument.getArgNumber(), *layer}, op);
+    if (isNew)
+      return success();
+    InFlightDiagnostic diagnostic = op->emitOpError("appends to layer ");
+    diagnostic << *layer << " of a cache that " << earlier->second->getName() << " ("
+               << describePlace(earlier->second->getLoc())
+               << ") has appended to in the same step: give every layer a number of its own";
+    diagnostic.attachNote(earlier->second->getLoc()) << "the first append to it is here";
+    return diagnostic;
+  }
+
+  ModuleOp module;
+  CacheOrigins &origins;
+  std::map<std::pair<Operation *, std::vector<std::optional<int64_t>>>, Writes> known;
+};
+} // namespace
+
 /// Results and caches have the same types in the same order: see verifyEntries.
 static LogicalResult verifyEntry(func::FuncOp entry, CacheOrigins &origins) {
   SmallVector<BlockArgument> caches =
@@ -77,6 +240,15 @@ static LogicalResult verifyEntry(func::FuncOp entry, CacheOrigins &origins) {
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
+}
+
+LogicalResult mica::verifyLayersAreWrittenOnce(ModuleOp module) {
+  CacheOrigins origins;
+  LayerWrites writes(module, origins);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && failed(writes.verify(function)))
+      return failure();
+  return success();
 }
 
 LogicalResult mica::verifyCachesComeBack(ModuleOp module) {

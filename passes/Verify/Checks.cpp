@@ -1,6 +1,7 @@
 //===- Checks.cpp - entry functions and living ops -------------------------------===//
 
 #include "passes/Verify/Checks.h"
+#include "ir/Mica/ModelDescription.h"
 
 using namespace mlir;
 using namespace mica;
@@ -50,6 +51,21 @@ LogicalResult mica::verifyEntries(ModuleOp module) {
   return success();
 }
 
+int64_t mica::getVocabulary(ModuleOp module) {
+  int64_t vocabulary = 0;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic())
+      vocabulary = std::max(
+          vocabulary, cast<RankedTensorType>(function.getResultTypes().front()).getDimSize(1));
+  return vocabulary;
+}
+
+LogicalResult mica::verifyDescription(ModuleOp module) {
+  Attribute model = module->getAttr("mica.model");
+  return success(!model || succeeded(readModelDescription(model, getVocabulary(module),
+                                                          [&] { return module.emitOpError(); })));
+}
+
 LogicalResult mica::verifyAlive(ModuleOp module, ArrayRef<StringRef> alive, StringRef stage) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     OperationName name = op->getName();
@@ -62,7 +78,8 @@ LogicalResult mica::verifyAlive(ModuleOp module, ArrayRef<StringRef> alive, Stri
 }
 
 LogicalResult mica::verifyStep(ModuleOp module) {
-  return failure(failed(verifyEntries(module)) || failed(verifyCallsEnd(module)) ||
-                 failed(verifyCachesAreLinear(module)) || failed(verifyCachesComeBack(module)) ||
-                 failed(verifyIndices(module)));
+  return failure(failed(verifyEntries(module)) || failed(verifyDescription(module)) ||
+                 failed(verifyCallsEnd(module)) || failed(verifyCachesAreLinear(module)) ||
+                 failed(verifyCachesComeBack(module)) || failed(verifyIndices(module)) ||
+                 failed(verifyLayersAreWrittenOnce(module)) || failed(verifyRoles(module)));
 }

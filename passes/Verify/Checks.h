@@ -16,6 +16,12 @@ llvm::LogicalResult verifyCachesAreLinear(mlir::ModuleOp module);
 /// must be there.
 llvm::LogicalResult verifyEntries(mlir::ModuleOp module);
 
+/// How many logits a step has: the model's number of tokens.
+int64_t getVocabulary(mlir::ModuleOp module);
+
+/// What `mica.model` says, if it is there, is complete and inside of its bounds.
+llvm::LogicalResult verifyDescription(mlir::ModuleOp module);
+
 /// Fails at the first op that is not among `alive`, the names of dialects and of single ops.
 llvm::LogicalResult verifyAlive(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> alive,
                                 llvm::StringRef stage);
@@ -24,14 +30,22 @@ llvm::LogicalResult verifyAlive(mlir::ModuleOp module, llvm::ArrayRef<llvm::Stri
 /// memory can be planned for it.
 llvm::LogicalResult verifyCallsEnd(mlir::ModuleOp module);
 
-/// Every index of a layer or of a weight in a list is known to be inside of its bounds, whatever
-/// calls and loops lead to it.
+/// Every index of a layer, of a weight in a list or of an expert is known to be inside of its
+/// bounds, whatever calls and loops lead to it.
 llvm::LogicalResult verifyIndices(mlir::ModuleOp module);
+
+/// Every op takes of a step's tokens, sequences, positions and outputs what it is made for, and the
+/// logits are those of the outputs.
+llvm::LogicalResult verifyRoles(mlir::ModuleOp module);
 
 /// Entries hand back each cache that they receive, in the place in which they received it.
 llvm::LogicalResult verifyCachesComeBack(mlir::ModuleOp module);
 
-/// What the stages that are made of mica ops have in common: entries, calls, caches and indices.
+/// A step appends to every layer of a cache once at most.
+llvm::LogicalResult verifyLayersAreWrittenOnce(mlir::ModuleOp module);
+
+/// What the stages that are made of mica ops have in common: entries, calls, caches, indices
+/// and roles.
 llvm::LogicalResult verifyStep(mlir::ModuleOp module);
 
 } // namespace mica

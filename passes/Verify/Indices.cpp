@@ -1,4 +1,4 @@
-//===- Indices.cpp - layers and weights are inside of their bounds --------------===//
+//===- Indices.cpp - layers, weights and experts are inside of their bounds -----===//
 //
 // Neither a kernel nor the program checks the number of a layer, so it must be known to be right.
 // The ranges of all numbers are followed through calls and loops.
@@ -37,6 +37,20 @@ static LogicalResult verifyIndex(const DataFlowSolver &solver, Operation *op, Va
                     << count - 1;
 }
 
+/// The gate numbers the experts that it chooses among.
+static LogicalResult verifyExperts(MoeExpertsOp op) {
+  auto gate = op.getExperts().getDefiningOp<MoeGateOp>();
+  int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0);
+  if (!gate || op.getWeights().getDefiningOp() != gate)
+    return op.emitOpError("takes weights and numbers of experts that are not both results of one "
+                          "mica.moe_gate: give it those, so that the numbers are known to fit");
+  int64_t chosenFrom = cast<RankedTensorType>(gate.getGate().getType()).getDimSize(0);
+  if (chosenFrom == experts)
+    return success();
+  return op.emitOpError("has ") << experts << " experts, but mica.moe_gate chooses among "
+                                << chosenFrom;
+}
+
 LogicalResult mica::verifyIndices(ModuleOp module) {
   DataFlowSolver solver;
   solver.load<dataflow::DeadCodeAnalysis>();
@@ -58,6 +72,7 @@ LogicalResult mica::verifyIndices(ModuleOp module) {
         .Case([&](SelectWeightOp select) {
           return verifyIndex(solver, op, select.getIndex(), select.getWeights().size(), "weight");
         })
+        .Case([](MoeExpertsOp experts) { return verifyExperts(experts); })
         .Default(success());
   });
   return failure(result.wasInterrupted());

@@ -19,6 +19,12 @@ static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kern
   return success();
 }
 
+static LogicalResult verifyAttention(AttentionOp attention) {
+  if (!attention.getTiling())
+    return attention.emitOpError("has no tiling: run mica-select-kernels");
+  return success();
+}
+
 static LogicalResult verifyWeight(WeightOp weight) {
   if (!weight.getOffset() || !weight.getBytes())
     return weight.emitOpError("has no offset: run mica-assign-layouts");
@@ -45,6 +51,7 @@ static LogicalResult verifyImplementations(ModuleOp module) {
             .Case<LinearOp, LmHeadOp, GatedLinearOp>([](auto product) {
               return verifyProduct(product, product.getKernel(), product.getWeight().getType());
             })
+            .Case([](AttentionOp attention) { return verifyAttention(attention); })
             .Case([](WeightOp weight) { return verifyWeight(weight); })
             .Default(success());
     return failure(failed(chosen) || failed(verifyCacheLayouts(op)));

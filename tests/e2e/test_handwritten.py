@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import shutil
 import sys
 
 import numpy as np
@@ -18,16 +17,31 @@ import make_npy  # names and shapes of a module's weights
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 MODELS = ("tiny-model", "tiny-moe")
 
+# How a layer makes its result, by what stands in tiny-model.mlir for its last sum: x1 is the stream after attention, d
+# what the second half adds. Only the first, which the file has, can be written over the stream that came in.
+LAST_SUM = "%x2 = mica.add %x1, %d : tensor<?x32xf32>"
+NORM = "mica.rmsnorm {}, %norm2 eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>"
+RESIDUALS = {
+    "post-norm": "%x15 = mica.add %x1, %d : tensor<?x32xf32>\n    %x2 = " + NORM.format("%x15"),
+    "norm-of-second-half": "%x2 = " + NORM.format("%d"),
+    "none-in-second-half": "%x2 = mica.silu %d : tensor<?x32xf32>",
+    "doubled": "%x2 = mica.add %d, %d : tensor<?x32xf32>",
+    "layer-input-again": "%x15 = mica.add %x1, %d : tensor<?x32xf32>\n    %x2 = mica.add %x15, %x : tensor<?x32xf32>",
+    "only-layer-input": "%x2 = mica.add %x, %d : tensor<?x32xf32>",
+    "parallel": "%x15 = mica.add %o, %d : tensor<?x32xf32>\n    %x2 = mica.add %x, %x15 : tensor<?x32xf32>",
+}
 
-def write_model(folder, name):
+
+def write_model(folder, name, edit=None):
     """model.mlir and model.safetensors with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in)."""
     source, rng, tensors = harness.ROOT / f"tests/lit/ir/{name}.mlir", np.random.default_rng(0), {}
     for tensor, shape in make_npy.weights_of(source):
         x = rng.standard_normal([int(n) for n in shape.split("x")])
         tensors[tensor] = (1 + 0.2 * x if x.ndim == 1 else x / np.sqrt(x.shape[-1])).astype("<f4")
     checkpoint.write_tensors(os.path.join(folder, "model.safetensors"), tensors)
-    shutil.copy(source, os.path.join(folder, "model.mlir"))
-    return os.path.join(folder, "model.mlir")
+    path = pathlib.Path(folder, "model.mlir")
+    path.write_text((edit or str)(source.read_text(encoding="utf-8")), encoding="utf-8")
+    return str(path)
 
 
 def interpreted(model, ids):
@@ -43,10 +57,36 @@ def interpreted(model, ids):
     return np.load(place / "out0.npy")
 
 
+def with_two_kinds(text):
+    """The second layer calls a function of its own, so that no loop is made of the layers."""
+    start = text.index("  func.func private @layer(")
+    end = text.index("  func.func @main(")
+    layer = text[start:end]
+    before, after = text[end:].rsplit("call @layer(", 1)
+    return text[:end] + layer.replace("@layer(", "@other_layer(") + before + "call @other_layer(" + after
+
+
 @harness.for_each(MODELS, "equals_the_interpreter")
+@harness.for_each(RESIDUALS, "rolled")
+@harness.for_each(("post-norm", "layer-input-again"), "two_kinds")
 class Handwritten(Case):
     def equals_the_interpreter(self, name):
-        model = write_model(harness.folder(name), name)
+        self.check(name)
+
+    def rolled(self, name):
+        self.check("tiny-model", lambda text: self.with_residual(text, name))
+
+    def two_kinds(self, name):
+        self.check("tiny-model", lambda text: with_two_kinds(self.with_residual(text, name)))
+
+    def with_residual(self, text, name):
+        self.assertEqual(text.count(LAST_SUM), 1)
+        text = text.replace(LAST_SUM, RESIDUALS[name])
+        # Both halves beside each other read the same rows.
+        return text.replace("mica.rmsnorm %x1, %norm2", "mica.rmsnorm %x, %norm2") if name == "parallel" else text
+
+    def check(self, name, edit=None):
+        model = write_model(harness.folder(name), name, edit)
         prompt = np.random.default_rng(1).integers(3, 96, 20).tolist()
         (ids,), (rows,) = program(model).generate([prompt], 6)
         expected = interpreted(model, prompt + ids[:-1])

@@ -15,14 +15,14 @@ DENSE = {
     "model": {"rmsnorm": 5, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 0},
     "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 0},
     "kernels": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 2, "moe_gate": 0},
-    "loops": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 2, "moe_gate": 0},
+    "loops": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 1, "attention_chunks": 1, "moe_gate": 0},
 }
 MOE = {
     "model": {"rmsnorm": 3, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 1, "moe_experts": 1},
     "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 1,
               "moe_experts": 1},
     "kernels": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 2, "moe_gate": 2, "moe_experts": 2},
-    "loops": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 2, "moe_gate": 2},
+    "loops": {"rmsnorm": 6, "rope_table": 2, "qkv_append": 2, "attention": 1, "attention_chunks": 1, "moe_gate": 2},
 }
 ALIVE = {"minimind-dense": DENSE, "minimind-moe": MOE}
 
@@ -58,7 +58,8 @@ def pipelines(precision, target):
     return (f"--mica-to-fused=weights={precision} kv={precision}",
             "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
                                                    flag("onednn-int8", wide and int8))),
-            f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)}",
+            f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)} "
+            "fast-bf16-dot=false",
             f"--mica-loops-to-llvm=target={target}")
 
 

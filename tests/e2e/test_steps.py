@@ -101,3 +101,35 @@ class Shapes(Case):
     def shape_avx2(self, name):
         rows = self.check(name, "--target", "x86-64-v3", env={"ONEDNN_MAX_CPU_ISA": "AVX2"})
         self.close(rows, self.check(name), 1e-5, "x86-64-v3 against native")
+
+
+@harness.for_each(("f32", "bf16", "int8", "int4"), "pieces")
+@harness.for_each(("f32", "bf16", "int8", "int4"), "few_rows")
+class Bits(Case):
+    """Where all is generated, a row's logits are the same to the last bit in any company: attention adds a row's numbers
+    in one order, however rows are tiled and positions are split. More than 512 positions are several chunks."""
+
+    def same(self, built, cuts):
+        rng = np.random.default_rng(3)
+        prompts = [rng.integers(0, 1001, n).tolist() for n in (700, 33, 1, 530)]
+        alone = [built.generate([prompt], 4, "--threads", 1, *cuts[0]) for prompt in prompts]
+        for cut in cuts:
+            for threads in (2, 3):
+                ids, rows = built.generate(prompts, 4, "--threads", threads, *cut)
+                for i, (one, logits) in enumerate(alone):
+                    self.assertEqual(ids[i], one[0], f"sequence {i} {cut}")
+                    self.assertTrue(np.array_equal(rows[i], logits[0]),
+                                    f"sequence {i} {cut} {threads} threads: {harness.difference(rows[i], logits[0]):.1e}")
+
+    def model(self):
+        shape = {**SHAPES["smollm_like"], "hidden_size": 192, "intermediate_size": 256}
+        return random_model(shape, 2, "f32")
+
+    def pieces(self, weights):
+        """Any pieces of a prompt, for a target without oneDNN's products."""
+        built = program(self.model(), "--weights", weights, "--target", "x86-64-v3")
+        self.same(built, [("--prefill-chunk", k) for k in (1024, 1, 16, 17, 250)])
+
+    def few_rows(self, weights):
+        """1 to 16 rows at once, for this machine."""
+        self.same(program(self.model(), "--weights", weights), [("--prefill-chunk", k) for k in (1, 2, 7, 16)])

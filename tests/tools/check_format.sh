@@ -9,7 +9,7 @@ if ! command -v "$format" > /dev/null; then
   printf 'tests/tools/check_format.sh: Skipped\n%s is not installed\n' "$format"
   exit 77
 fi
-mapfile -t files < <(find ir frontend passes backends tools tests -name '*.cpp' -o -name '*.h')
+mapfile -t files < <(find cmake ir frontend passes backends tools tests -name '*.cpp' -o -name '*.h')
 if [ "${1:-}" = --fix ]; then
   "$format" -i "${files[@]}"
 elif ! findings=$("$format" --dry-run -Werror "${files[@]}" 2>&1); then

@@ -15,6 +15,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mica;
 
@@ -35,6 +37,9 @@ llvm::Expected<interp::Value> makeCache(KvCacheType type, StringRef size) {
       positions < 1)
     return llvm::createStringError("--cache " + size +
                                    ": write BATCHxPOSITIONS, for instance 2x64");
+  if (llvm::Error error = interp::checkSize(
+          {type.getLayers(), batch, positions, type.getHeads(), type.getHeadDim()}))
+    return llvm::createStringError("--cache " + size + ": " + llvm::toString(std::move(error)));
   return interp::Value::makeCache(type, batch, positions);
 }
 
@@ -107,7 +112,8 @@ llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
     if (!expected)
       return expected.takeError();
     double off = interp::distance(*actual.getTensor(), *expected->getTensor());
-    if (off > options.tolerance)
+    // What is no number is not within anything.
+    if (!(off <= options.tolerance))
       return llvm::createStringError(
           llvm::formatv("@{0} result {1} is off by {2:e} from {3}, allowed is {4:e}",
                         function.getSymName(), number, off, path, options.tolerance));
@@ -181,7 +187,9 @@ llvm::Error run(const Options &options, MLIRContext &context) {
   for (func::FuncOp function : *functions)
     if (llvm::Error error = runFunction(function, interpreter, options))
       return error;
-  llvm::outs() << llvm::count_if(*functions, interp::hasExpectation) << " of " << functions->size()
+  size_t compared = options.expected.empty() ? llvm::count_if(*functions, interp::hasExpectation)
+                                             : functions->size();
+  llvm::outs() << compared << " of " << functions->size()
                << " functions stated what to expect and did it\n";
   return llvm::Error::success();
 }
@@ -208,7 +216,12 @@ int main(int argc, char **argv) {
   app.add_option("--expect", options.expected,
                  "A .npy file for each result, which must equal it within --tolerance");
   app.add_option("--tolerance", options.tolerance,
-                 "How far results may be off, max |a - b| / max |b| (default 1e-6)");
+                 "How far results may be off, max |a - b| / max |b| (default 1e-6)")
+      ->check([](const std::string &text) {
+        double bound;
+        bool fits = !StringRef(text).getAsDouble(bound) && bound >= 0 && std::isfinite(bound);
+        return fits ? std::string() : "write a finite number of 0 or more, not " + text;
+      });
   app.add_flag("--print", options.print, "Print the results with 6 significant digits");
   app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
   try {

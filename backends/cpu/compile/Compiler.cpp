@@ -10,6 +10,8 @@
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/program/ProgramWriter.h"
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/ModelDescription.h"
+#include "passes/Verify/Checks.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -32,17 +34,6 @@ static llvm::Error error(const llvm::Twine &message) {
 /// Caches are f32 where the weights are.
 static Precision kvPrecision(const CompileOptions &options, Precision weights) {
   return options.kv.value_or(std::min(weights, Precision::BF16));
-}
-
-/// The graph's stages, and those that this backend adds.
-static StageTable stagesFor(const TargetDescription &target) {
-  StageTable stages = StageTable::graphStages();
-  stages.set(Stage::Loops, [&](OpPassManager &pm, const StageOptions &) {
-    buildLoopsPipeline(pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512});
-  });
-  stages.set(Stage::Llvm,
-             [&](OpPassManager &pm, const StageOptions &) { addLoopsToLlvmPasses(pm, target); });
-  return stages;
 }
 
 /// The file of a stage's text among those of --dump-stages.
@@ -146,15 +137,18 @@ private:
   /// The manifest, as far as stage `kernels` knows it.
   llvm::Error describe() {
     constexpr int64_t kDefaultMaxSeq = 8192;
-    auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
-    auto positions = model ? model.getAs<IntegerAttr>("max_positions") : IntegerAttr();
-    if (!positions)
+    Attribute attribute = module->getAttr("mica.model");
+    if (!attribute)
       return error("the module has no mica.model with max_positions: add `mica.model = "
                    "{max_positions = N}` to its attributes");
-    int64_t maxSeq = options.maxSeq.value_or(std::min(positions.getInt(), kDefaultMaxSeq));
-    if (maxSeq < 1 || maxSeq > positions.getInt())
+    FailureOr<ModelDescription> model = readModelDescription(attribute, getVocabulary(module),
+                                                             [&] { return module.emitOpError(); });
+    if (failed(model))
+      return error(diagnostic.message("the module's mica.model is wrong"));
+    int64_t maxSeq = options.maxSeq.value_or(std::min(model->maxPositions, kDefaultMaxSeq));
+    if (maxSeq < 1 || maxSeq > model->maxPositions)
       return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and the model's own " +
-                   llvm::Twine(positions.getInt()) + " positions, choose another");
+                   llvm::Twine(model->maxPositions) + " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
     manifest["parameters"] = parameters;
     return llvm::Error::success();
@@ -307,6 +301,18 @@ void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
   registerAllExtensions(registry);
   registry.insert<MicaDialect, exec::ExecDialect>();
   exec::registerBufferization(registry);
+}
+
+StageTable mica::cpu::stagesFor(const TargetDescription &target) {
+  StageTable stages = StageTable::graphStages();
+  stages.set(Stage::Loops, [target](OpPassManager &pm, const StageOptions &) {
+    buildLoopsPipeline(
+        pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512, target.fastBf16Dot});
+  });
+  stages.set(Stage::Llvm, [target](OpPassManager &pm, const StageOptions &) {
+    addLoopsToLlvmPasses(pm, target);
+  });
+  return stages;
 }
 
 StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision weights) {

@@ -1,6 +1,7 @@
 //===- AttentionPatterns.cpp - rope, caches and attention --------------------------===//
 
 #include "backends/cpu/lowering/Lowering.h"
+#include "passes/Kernels/Phases.h"
 
 using namespace mlir;
 using namespace mica;
@@ -120,35 +121,113 @@ struct LowerAttention : Lowering<AttentionOp> {
       return op.emitOpError("has a key_mask: programs run ragged batches, which need no padding");
     if (op.getMask() != MaskKind::Causal)
       return op.emitOpError("has mask full: programs decode causally");
-    auto q = cast<RankedTensorType>(op.getQ().getType());
-    AttentionSpec spec{q.getDimSize(1),
-                       keys.getCache().getType(),
-                       values.getCache().getType(),
-                       op.getScale().convertToDouble(),
-                       {},
-                       {}};
-    if (op.getWindow())
-      spec.window = *op.getWindow();
-    if (op.getSoftcap())
-      spec.softcap = op.getSoftcap()->convertToDouble();
+    AttentionSpec spec = specOfOp(op, keys.getCache().getType(), values.getCache().getType());
+    if (failed(checkTiling(op, spec)))
+      return failure();
     Launcher launch(rewriter, op.getLoc(), kernels);
-    Value rows = launch.rowsOf(operands.getQ());
-    Value tasks =
-        arith::MulIOp::create(rewriter, op.getLoc(), rows, launch.constant(spec.keys.getHeads()));
     SmallVector<Value> inputs{operands.getQ(),
                               rewriter.getRemappedValue(keys.getCache()),
                               rewriter.getRemappedValue(values.getCache()),
                               keys.getLayer(),
                               operands.getSequences(),
                               operands.getPositions()};
-    std::string key = specOf(Type(spec.keys), Type(spec.values), spec.scale,
-                             spec.window.value_or(0), spec.softcap.value_or(0));
-    rewriter.replaceOp(op,
-                       launch(
-                           "attention", key, tasks, inputs, launch.empty(op.getType(), rows),
-                           [&](KernelBuilder &b, ValueRange args) { emitAttention(b, args, spec); },
-                           costOf(spec)));
+    std::string key =
+        specOf(Type(spec.keys), Type(spec.values), spec.scale, spec.window.value_or(0),
+               spec.softcap.value_or(0), Attribute(spec.tiling));
+    Value result = launch.empty(op.getType(), launch.rowsOf(operands.getQ()));
+    rewriter.replaceOp(op, spec.tiling.getSplit() ? launchChunks(launch, spec, key, inputs, result)
+                                                  : launchTiles(launch, spec, key, inputs, result));
     return success();
+  }
+
+private:
+  static AttentionSpec specOfOp(AttentionOp op, KvCacheType keys, KvCacheType values) {
+    AttentionSpec spec{cast<RankedTensorType>(op.getQ().getType()).getDimSize(1),
+                       keys,
+                       values,
+                       op.getScale().convertToDouble(),
+                       {},
+                       {},
+                       op.getTilingAttr()};
+    if (op.getWindow())
+      spec.window = *op.getWindow();
+    if (op.getSoftcap())
+      spec.softcap = op.getSoftcap()->convertToDouble();
+    return spec;
+  }
+
+  static LogicalResult checkTiling(AttentionOp op, const AttentionSpec &spec) {
+    if (!spec.tiling)
+      return op.emitOpError("has no tiling chosen");
+    if (!spec.keys.getLayout() || !spec.values.getLayout())
+      return op.emitOpError("attends to caches without a layout");
+    int64_t block = spec.keys.getLayout().getBlock();
+    if (spec.values.getLayout().getBlock() != block || block % kLanes != 0)
+      return op.emitOpError() << "needs caches with the same blocks of a multiple of " << kLanes
+                              << " positions";
+    if (spec.tiling.getChunk() % block != 0)
+      return op.emitOpError() << "has chunks of " << spec.tiling.getChunk()
+                              << " positions, no multiple of the caches' blocks of " << block;
+    return success();
+  }
+
+  /// A task per key/value head and tile of rows.
+  static Value launchTiles(Launcher &launch, const AttentionSpec &spec, StringRef key,
+                           ValueRange inputs, Value result) {
+    KernelTarget target;
+    KernelBuilder b(launch.loc, launch.rewriter, target);
+    int64_t ofTile = spec.tiling.getRows();
+    Value tiles = b.div(b.add(launch.rowsOf(inputs.front()), ofTile - 1), ofTile);
+    return launch(
+        "attention", key, b.mul(tiles, spec.keys.getHeads()), inputs, result,
+        [&](KernelBuilder &b, ValueRange args) { emitAttention(b, args, spec); }, costOf(spec))[0];
+  }
+
+  /// A task per key/value head, chunk and row; then, where a row has more than one chunk, a task
+  /// per query head and row that combines them.
+  static Value launchChunks(Launcher &launch, const AttentionSpec &spec, StringRef key,
+                            ValueRange inputs, Value result) {
+    KernelTarget target;
+    KernelBuilder b(launch.loc, launch.rewriter, target);
+    Value rows = launch.rowsOf(inputs.front()), positions = inputs.back();
+    Value most = mostChunks(b, spec, positions, rows);
+    SmallVector<Value> all(inputs);
+    all.push_back(most);
+    Value tasks = b.mul(arith::MulIOp::create(b, rows, most), spec.keys.getHeads());
+    SmallVector<Value> made = launch(
+        "attention_chunks", key, tasks, all, {launch.empty(partsType(b, spec), rows), result},
+        [&](KernelBuilder &b, ValueRange args) { emitAttentionChunks(b, args, spec); },
+        costOf(spec));
+    Value several = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, most, b.idx(1));
+    tasks = arith::SelectOp::create(b, several, b.mul(rows, spec.heads), b.idx(0));
+    return launch(
+        "attention_combine", key, tasks, {positions, made[0]}, made[1],
+        [&](KernelBuilder &b, ValueRange args) { emitAttentionCombine(b, args, spec); })[0];
+  }
+
+  /// Room for all chunks of all rows: where the function says how many rows it takes at most, it is
+  /// no part of the memory per row, which functions for many rows would reserve as well.
+  static RankedTensorType partsType(KernelBuilder &b, const AttentionSpec &spec) {
+    Operation *parent = b.getInsertionBlock()->getParentOp();
+    auto function = dyn_cast<func::FuncOp>(parent);
+    if (!function)
+      function = parent->getParentOfType<func::FuncOp>();
+    auto limit = function->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
+    return RankedTensorType::get({limit ? limit.getInt() : ShapedType::kDynamic, spec.mostChunks(),
+                                  spec.heads, spec.stateWidth()},
+                                 b.getF32Type());
+  }
+
+  /// The most chunks that one of the rows sees, at least one.
+  static Value mostChunks(KernelBuilder &b, const AttentionSpec &spec, Value positions,
+                          Value rows) {
+    return b.carry(b.idx(0), rows, 1, b.idx(1),
+                   [&](Value row, ValueRange most) -> SmallVector<Value> {
+                     Value position = arith::IndexCastOp::create(
+                         b, b.getIndexType(), tensor::ExtractOp::create(b, positions, row));
+                     Value count = emitChunkCount(b, position, spec);
+                     return {arith::MaxUIOp::create(b, most[0], count)};
+                   })[0];
   }
 };
 

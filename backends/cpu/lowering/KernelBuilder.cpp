@@ -55,21 +55,37 @@ Value KernelBuilder::broadcastFromBytes(Value buffer, ValueRange at, Type elemen
   return broadcast(vector::ExtractOp::create(*this, loadFromBytes(buffer, at, element, 1), 0));
 }
 
-Value KernelBuilder::dotBytes(Value sums, Value a, Value b) {
-  Type i32 = getI32Type();
+template <typename ShiftRight>
+static SmallVector<Value> bytesOfLanes(KernelBuilder &b, Value bytes) {
+  if (b.target.int8Dot)
+    return {bytes};
+  Type i32 = b.getI32Type();
+  Value lanes = b.bitcast(bytes, i32), down = b.splatInt(24, i32);
+  // Each byte to the top, then down again with its sign or without.
+  SmallVector<Value> values;
+  for (int64_t byte = 0; byte < 4; ++byte) {
+    Value top = arith::ShLIOp::create(b, lanes, b.splatInt(24 - 8 * byte, i32));
+    values.push_back(ShiftRight::create(b, top, down));
+  }
+  return values;
+}
+
+SmallVector<Value> KernelBuilder::signedBytes(Value bytes) {
+  return bytesOfLanes<arith::ShRSIOp>(*this, bytes);
+}
+
+SmallVector<Value> KernelBuilder::unsignedBytes(Value bytes) {
+  return bytesOfLanes<arith::ShRUIOp>(*this, bytes);
+}
+
+Value KernelBuilder::dotBytes(Value sums, ArrayRef<Value> a, ArrayRef<Value> b) {
   if (target.int8Dot)
     return LLVM::CallIntrinsicOp::create(*this, sums.getType(),
                                          getStringAttr("llvm.x86.avx512.vpdpbusd.512"),
-                                         ValueRange{sums, a, b})
+                                         ValueRange{sums, a[0], b[0]})
         .getResult(0);
-  Value wordsA = bitcast(a, i32), wordsB = bitcast(b, i32);
-  for (int64_t byte = 0; byte < 4; ++byte) {
-    // The byte to the top, then down again with its sign or without.
-    Value up = splatInt(24 - 8 * byte, i32), down = splatInt(24, i32);
-    Value x = arith::ShRUIOp::create(*this, arith::ShLIOp::create(*this, wordsA, up), down);
-    Value w = arith::ShRSIOp::create(*this, arith::ShLIOp::create(*this, wordsB, up), down);
+  for (auto [x, w] : llvm::zip_equal(a, b))
     sums = add(sums, arith::MulIOp::create(*this, x, w));
-  }
   return sums;
 }
 
@@ -99,6 +115,12 @@ void KernelBuilder::storeVector(Value vector, Value buffer, ValueRange at, Value
     vector::StoreOp::create(*this, narrow, buffer, at);
     return;
   }
+  // LLVM 22 stores four bytes of bf16 where a constant mask leaves one lane of numbers that it
+  // narrows itself.
+  if (getConstantIntValue(live) == 1) {
+    store(vector::ExtractOp::create(*this, narrow, 0), buffer, at);
+    return;
+  }
   int64_t lanes = cast<VectorType>(narrow.getType()).getDimSize(0);
   vector::MaskedStoreOp::create(*this, buffer, at, maskOf(live, lanes), narrow);
 }
@@ -123,11 +145,43 @@ SmallVector<Value> KernelBuilder::carry(Value from, Value to, int64_t step, Valu
   return SmallVector<Value>(op.getResults());
 }
 
+void KernelBuilder::hop(Value from, Value to, llvm::function_ref<Value(Value)> body) {
+  auto below = [&](OpBuilder &, Location, ValueRange at) {
+    Value more = arith::CmpIOp::create(*this, arith::CmpIPredicate::ult, at[0], to);
+    scf::ConditionOp::create(*this, more, at);
+  };
+  auto next = [&](OpBuilder &, Location, ValueRange at) {
+    scf::YieldOp::create(*this, body(at[0]));
+  };
+  scf::WhileOp::create(*this, from.getType(), from, below, next);
+}
+
 void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
   auto op = scf::IfOp::create(*this, condition, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(op.thenBlock());
   body();
+}
+
+void KernelBuilder::either(Value condition, llvm::function_ref<void()> then,
+                           llvm::function_ref<void()> otherwise) {
+  auto op = scf::IfOp::create(*this, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.thenBlock());
+  then();
+  setInsertionPointToStart(op.elseBlock());
+  otherwise();
+}
+
+SmallVector<Value> KernelBuilder::changeWhen(Value condition, ValueRange values,
+                                             llvm::function_ref<SmallVector<Value>()> body) {
+  auto op = scf::IfOp::create(*this, values.getTypes(), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(op.thenBlock());
+  scf::YieldOp::create(*this, body());
+  setInsertionPointToStart(op.elseBlock());
+  scf::YieldOp::create(*this, values);
+  return SmallVector<Value>(op.getResults());
 }
 
 void KernelBuilder::eachVector(int64_t columns, llvm::function_ref<void(Value, Value)> body) {

@@ -35,6 +35,8 @@ struct KernelTarget {
   /// of 16 make one.
   int64_t registers() const { return wide ? 32 : 8; }
   bool wide = true;
+  /// Whether vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for.
+  bool fastBf16Dot = true;
 };
 
 /// Emits the body of one kernel.
@@ -77,8 +79,10 @@ public:
   mlir::Value divf(mlir::Value a, mlir::Value b) {
     return mlir::arith::DivFOp::create(*this, a, b);
   }
+  /// The larger one; b where one of them is NaN, which is what the instruction does.
   mlir::Value maxf(mlir::Value a, mlir::Value b) {
-    return mlir::arith::MaxNumFOp::create(*this, a, b);
+    mlir::Value more = mlir::arith::CmpFOp::create(*this, mlir::arith::CmpFPredicate::OGT, a, b);
+    return mlir::arith::SelectOp::create(*this, more, a, b);
   }
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c) {
     return mlir::vector::FMAOp::create(*this, a, b, c);
@@ -143,8 +147,12 @@ public:
                             int64_t lanes = kLanes);
   /// The value of type `element` at byte `at`, in all lanes.
   mlir::Value broadcastFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element);
-  /// sums [16 x i32] + products of four neighbouring bytes, a unsigned and b signed [64 x i8].
-  mlir::Value dotBytes(mlir::Value sums, mlir::Value a, mlir::Value b);
+  /// Bytes [64 x i8] as dotBytes takes them: as they are, or the four of each lane one by one.
+  mlir::SmallVector<mlir::Value> signedBytes(mlir::Value bytes);
+  mlir::SmallVector<mlir::Value> unsignedBytes(mlir::Value bytes);
+  /// sums [16 x i32] + products of four neighbouring bytes, a unsigned and b signed.
+  mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
+                       mlir::ArrayRef<mlir::Value> b);
   /// sums [16 x i32] + a * b, both [16 x i32] of numbers that fit 16 bits.
   mlir::Value dotWords(mlir::Value sums, mlir::Value a, mlir::Value b);
   mlir::Type elementOf(mlir::Value buffer) {
@@ -162,7 +170,15 @@ public:
   /// A loop that carries values.
   llvm::SmallVector<mlir::Value> carry(mlir::Value from, mlir::Value to, int64_t step,
                                        mlir::ValueRange inits, CarryBody body);
+  /// Calls `body(at)` for at = from, then for what it returned, while that is below `to`.
+  void hop(mlir::Value from, mlir::Value to, llvm::function_ref<mlir::Value(mlir::Value)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
+  void either(mlir::Value condition, llvm::function_ref<void()> then,
+              llvm::function_ref<void()> otherwise);
+  /// What `body` makes of `values` where `condition` holds, else `values`.
+  llvm::SmallVector<mlir::Value>
+  changeWhen(mlir::Value condition, mlir::ValueRange values,
+             llvm::function_ref<llvm::SmallVector<mlir::Value>()> body);
   /// Calls `body(column, live)` for the vectors of `columns` neighbours; `live` is null for whole
   /// vectors.
   void eachVector(int64_t columns, llvm::function_ref<void(mlir::Value, mlir::Value)> body);

@@ -82,6 +82,18 @@ int64_t mica::cpu::bytesPerPosition(KvCacheType cache) {
   return cache.getBytesPerPosition() / cache.getLayers();
 }
 
+LogicalResult mica::cpu::checkProduct(Operation *op, Value x, Value weight) {
+  if (!isPacked(weight))
+    return op->emitOpError("multiplies by a weight without a packed layout");
+  auto isInteger = [](Value value) {
+    return isQuantized(cast<RankedTensorType>(value.getType()).getElementType());
+  };
+  if (isInteger(x) != isInteger(weight))
+    return op->emitOpError("multiplies rows and a weight of which only one are integers: rows are "
+                           "cast to !mica.int8 for quantised weights, and for no others");
+  return success();
+}
+
 SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value tasks,
                                         ValueRange inputs, ValueRange outputs,
                                         KernelLibrary::Build build, const LaunchCost &cost) {
@@ -118,32 +130,39 @@ struct LowerToExecPass : mica::cpu::impl::LowerToExecBase<LowerToExecPass> {
   using LowerToExecBase::LowerToExecBase;
 
   void runOnOperation() override {
-    addEntryArguments();
-    if (failed(convert()) || failed(removeReads()))
+    if (failed(addEntryArguments()) || failed(convert()) || failed(removeReads()))
       return signalPassFailure();
+    keepCarriedRowsInPlace();
     storeLogits();
   }
 
 private:
   /// Entry functions take the weights, scratch memory and the place for the logits behind the
   /// caches.
-  void addEntryArguments() {
+  LogicalResult addEntryArguments() {
     Builder builder(&getContext());
     auto bytes = MemRefType::get(ShapedType::kDynamic, builder.getI8Type());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!isEntry(function))
         continue;
-      auto logits = cast<RankedTensorType>(function.getResultTypes().front());
+      auto logits = function.getNumResults() == 0
+                        ? RankedTensorType()
+                        : dyn_cast<RankedTensorType>(function.getResultTypes().front());
+      if (!logits)
+        return function.emitOpError("@")
+               << function.getSymName()
+               << " returns no logits: this is not stage `kernels`, from which this pass starts";
       Type types[] = {bytes, bytes, MemRefType::get(logits.getShape(), logits.getElementType())};
       for (Type type : types)
         (void)function.insertArgument(function.getNumArguments(), type, {}, function.getLoc());
     }
+    return success();
   }
 
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors});
+    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);
@@ -181,6 +200,23 @@ private:
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());
+  }
+
+  /// yield %rows => yield (%rows copied into the buffer that the loop carries). The buffers of a
+  /// loop are fixed, but a layer need not write its result over its input. Where it does, the copy
+  /// is one of a buffer to itself and vanishes. Caches, whose first extent is the number of layers,
+  /// are never copied: there the same shape is an error.
+  void keepCarriedRowsInPlace() {
+    getOperation().walk([](scf::ForOp loop) {
+      auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+      OpBuilder builder(yield);
+      for (auto [carried, next] :
+           llvm::zip_equal(loop.getRegionIterArgs(), yield.getResultsMutable()))
+        if (auto rows = dyn_cast<RankedTensorType>(carried.getType()); rows && rows.isDynamicDim(0))
+          next.set(bufferization::MaterializeInDestinationOp::create(builder, yield.getLoc(), rows,
+                                                                     next.get(), carried)
+                       .getResult());
+    });
   }
 
   /// return %logits, %caches... => the logits stored into the last argument, the caches returned

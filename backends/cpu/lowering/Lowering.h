@@ -45,6 +45,9 @@ inline bool isPacked(mlir::Value weight) {
       llvm::cast<mlir::RankedTensorType>(weight.getType()).getEncoding());
 }
 
+/// Whether a kernel multiplies the rows `x` by `weight`; if not, says why.
+mlir::LogicalResult checkProduct(mlir::Operation *op, mlir::Value x, mlir::Value weight);
+
 /// Blocks of 64 columns that cover `n`: the tasks of a product.
 inline int64_t blocksOf(int64_t n) { return roundUp(n, kBlockColumns) / kBlockColumns; }
 

@@ -15,6 +15,8 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
     auto gate = cast<RankedTensorType>(op.getGate().getType());
     if (!isPacked(op.getGate()))
       return op.emitOpError("has a gate without a packed layout");
+    if (failed(checkProduct(op, op.getX(), op.getGate())))
+      return failure();
     GateSpec spec{op.getScoring(), gate.getDimSize(0), static_cast<int64_t>(op.getK()),
                   op.getNormalize()};
     Launcher launch(rewriter, op.getLoc(), kernels);
@@ -45,6 +47,9 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     if (op.getUp() || !isPacked(op.getGate()) || !isPacked(op.getDown()))
       return op.emitOpError("is lowered with gate and up merged and packed");
+    if (failed(checkProduct(op, op.getX(), op.getGate())) ||
+        failed(checkProduct(op, op.getX(), op.getDown())))
+      return failure();
     Launcher launch(rewriter, op.getLoc(), kernels);
     WeightSpec gate = weightSpecOf(op.getGate()), down = weightSpecOf(op.getDown());
     int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0),

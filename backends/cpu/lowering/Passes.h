@@ -36,7 +36,7 @@ bool isEntry(mlir::func::FuncOp function);
 void buildLoopsPipeline(mlir::OpPassManager &pm, const LowerToExecOptions &target);
 
 /// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B int8-dot=B
-/// wide-vectors=B}`.
+/// wide-vectors=B fast-bf16-dot=B}`.
 void registerLoweringPasses();
 
 } // namespace mica::cpu

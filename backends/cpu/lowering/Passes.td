@@ -10,7 +10,8 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
   let description = [{
     Every op becomes an `exec.launch` of a kernel that is generated beside it, or an `exec.matmul`; caches and packed
     weights become tensors of their physical shapes. Entry functions get the arguments `weights`, `scratch` and
-    `logits`.
+    `logits`. The rows that a loop over layers carries stay in one buffer: a layer's result is copied there unless the
+    layer writes it there itself.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>, %y: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -37,7 +38,9 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"bf16Dot", "bf16-dot", "bool", "false", "the target has vdpbf16ps">,
                  Option<"int8Dot", "int8-dot", "bool", "false", "the target has vpdpbusd">,
-                 Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">];
+                 Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">,
+                 Option<"fastBf16Dot", "fast-bf16-dot", "bool", "true",
+                        "vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for">];
   let dependentDialects = [
     "::mica::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
@@ -76,7 +79,8 @@ def VerifyInPlace : Pass<"mica-verify-in-place", "::mlir::ModuleOp"> {
 def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "allocations => views of one scratch buffer";
   let description = [{
-    Buffers of a function that are not alive at the same time share memory. Sizes are linear in the number of rows: the
+    Buffers of a function that are not alive at the same time share memory; functions that are called one after another
+    share theirs, so that a result is copied out before the next call. Sizes are linear in the number of rows: the
     module gets `mica.scratch_per_row` and `mica.scratch_fixed` in bytes.
 
     ```mlir

@@ -38,6 +38,10 @@ struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
   Option<bool> wideVectors{*this, "wide-vectors",
                            llvm::cl::desc("the target has registers of 512 bits"),
                            llvm::cl::init(true)};
+  Option<bool> fastBf16Dot{
+      *this, "fast-bf16-dot",
+      llvm::cl::desc("vdpbf16ps takes no longer than two multiply-adds of f32"),
+      llvm::cl::init(true)};
   Option<bool> int8Dot{*this, "int8-dot", llvm::cl::desc("the target has vpdpbusd"),
                        llvm::cl::init(false)};
 };
@@ -45,9 +49,10 @@ struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
 
 void mica::cpu::registerLoweringPasses() {
   registerMicaCpuLoweringPasses();
-  PassPipelineRegistration<LoopsOptions>(
-      "mica-kernels-to-loops", "stage `kernels` -> `loops`",
-      [](OpPassManager &pm, const LoopsOptions &options) {
-        buildLoopsPipeline(pm, {options.bf16Dot, options.int8Dot, options.wideVectors});
-      });
+  PassPipelineRegistration<LoopsOptions>("mica-kernels-to-loops", "stage `kernels` -> `loops`",
+                                         [](OpPassManager &pm, const LoopsOptions &options) {
+                                           buildLoopsPipeline(pm, {options.bf16Dot, options.int8Dot,
+                                                                   options.wideVectors,
+                                                                   options.fastBf16Dot});
+                                         });
 }

@@ -59,6 +59,7 @@ private:
   /// Plans an entry and the functions that it calls, which share the scratch memory behind its own
   /// buffers.
   std::optional<Need> planFunction(func::FuncOp function) {
+    keepResults(function);
     FailureOr<SmallVector<Buffer>> buffers = collect(function);
     if (failed(buffers))
       return std::nullopt;
@@ -89,6 +90,43 @@ private:
 
   Type plainBytes() {
     return MemRefType::get(ShapedType::kDynamic, Builder(&getContext()).getI8Type());
+  }
+
+  /// What a function returns lies in the scratch memory that the next call uses again: the caller
+  /// copies it to a buffer of its own, unless the only use is such a copy, made before other calls.
+  static void keepResults(func::FuncOp function) {
+    function.walk([](func::CallOp call) {
+      OpBuilder builder(call->getContext());
+      builder.setInsertionPointAfter(call);
+      for (OpResult result : call.getResults())
+        if (isa<MemRefType>(result.getType()) && !result.use_empty() && !isCopiedAtOnce(result))
+          keepResult(builder, result);
+    });
+  }
+
+  static bool isCopiedAtOnce(OpResult result) {
+    auto copy = result.hasOneUse() ? dyn_cast<memref::CopyOp>(*result.user_begin()) : nullptr;
+    if (!copy || copy->getBlock() != result.getOwner()->getBlock())
+      return false;
+    for (Operation *op = result.getOwner()->getNextNode(); op != copy; op = op->getNextNode())
+      if (isa<func::CallOp>(op) || op->getNumRegions() != 0)
+        return false;
+    return true;
+  }
+
+  // %r = call => %r = call; %own = alloc; copy %r, %own
+  static void keepResult(OpBuilder &builder, OpResult result) {
+    Location loc = result.getLoc();
+    auto type = cast<MemRefType>(result.getType());
+    SmallVector<Value> extents;
+    for (auto [axis, extent] : llvm::enumerate(type.getShape()))
+      if (ShapedType::isDynamic(extent))
+        extents.push_back(memref::DimOp::create(builder, loc, result, axis));
+    Value own = memref::AllocOp::create(builder, loc, type, extents);
+    auto copy = memref::CopyOp::create(builder, loc, result, own);
+    result.replaceUsesWithIf(own, [&](OpOperand &use) {
+      return use.getOwner() != copy && !isa<memref::DimOp>(use.getOwner());
+    });
   }
 
   FailureOr<SmallVector<Buffer>> collect(func::FuncOp function) {

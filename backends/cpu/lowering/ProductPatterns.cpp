@@ -16,6 +16,8 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
     WeightSpec table = weightSpecOf(op.getTable());
     if (isQuantized(table.element) && !isPacked(op.getTable()))
       return op.emitOpError("gathers from a quantised table without a packed layout");
+    if (isa<Int4Type>(table.element))
+      return op.emitOpError("gathers from a table of 4 bits: tables have at least 8");
     Value rows = launch.rowsOf(operands.getTokens());
     rewriter.replaceOp(
         op, launch("embedding", specOf(table.element, table.n, table.k), rows,
@@ -205,8 +207,8 @@ template <typename Op> struct LowerProduct : Lowering<Op> {
   using Lowering<Op>::Lowering;
   LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
-    if (!isPacked(op.getWeight()))
-      return op.emitOpError("multiplies by a weight without a packed layout");
+    if (failed(checkProduct(op, op.getX(), op.getWeight())))
+      return failure();
     Product product{op,
                     operands.getX(),
                     operands.getWeight(),
@@ -231,8 +233,10 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(GatedLinearOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
-    if (!isPacked(op.getWeight()))
-      return op.emitOpError("multiplies by a weight without a packed layout");
+    if (failed(checkProduct(op, op.getX(), op.getWeight())))
+      return failure();
+    if (isQuantized(op.getType().getElementType()))
+      return op.emitOpError("cannot quantise its own result: give it to mica.cast");
     WeightSpec weight = weightSpecOf(op.getWeight());
     Launcher launch(rewriter, op.getLoc(), kernels);
     int64_t inner = op.getType().getDimSize(1);

@@ -67,10 +67,11 @@ PromptLookup::Tokens PromptLookup::draft(int64_t most) {
   double each = likelihood(records[used]);
   auto size = static_cast<int64_t>(text.size());
   double all = each;
-  for (int64_t i = 0; i < most && all >= leastLikelihood; ++i, all *= each) {
+  for (int64_t i = 0; i < most && all >= leastLikelihood; ++i) {
     // A match that reaches up to the end goes on with the draft itself: a period repeats.
     int64_t source = match.last + 1 + i;
     drafted.push_back(source < size ? text[source] : drafted[source - size]);
+    all *= each;
   }
   return drafted;
 }

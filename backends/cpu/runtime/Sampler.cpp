@@ -121,9 +121,11 @@ Result<int32_t> Sampler::sample(std::span<const float> logits) {
   for (const Candidate &candidate : *choices)
     total += candidate.weight;
   double target = random.uniform() * total;
-  for (const Candidate &candidate : *choices)
-    if ((target -= candidate.weight) < 0)
+  for (const Candidate &candidate : *choices) {
+    target -= candidate.weight;
+    if (target < 0)
       return candidate.token;
+  }
   // Rounding can leave a remainder behind the last one.
   return choices->back().token;
 }

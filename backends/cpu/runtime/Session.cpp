@@ -119,6 +119,7 @@ Result<std::span<const float>> Session::run() {
                          std::vector<int64_t>{static_cast<int64_t>(scratch.size())});
   arguments.emplace_back(logits.data(), std::vector<int64_t>{wanted, m.vocab});
   std::vector<void *> pointers;
+  pointers.reserve(arguments.size());
   for (Descriptor &argument : arguments)
     pointers.push_back(argument.get());
   Profile *profile = activeProfile();

@@ -79,6 +79,9 @@ static void deriveFacts(TargetDescription &target) {
                              [&](StringRef name) { return target.has(name); });
   target.vectorBits = avx512 ? 512 : 256;
   target.avx512Bf16 = avx512 && target.has("avx512bf16");
+  // AMD's (Zen 4 on) run at the rate of multiply-adds, Intel's (Cooper Lake, Sapphire Rapids) at a
+  // quarter of it: 1.2 against 4.8 per ns on a Xeon with AMX.
+  target.fastBf16Dot = target.avx512Bf16 && StringRef(target.cpu).starts_with("znver");
   target.avx512Vnni = avx512 && target.has("avx512vnni");
   target.avxVnni = target.has("avxvnni");
   target.amxBf16 = target.has("amx-bf16");

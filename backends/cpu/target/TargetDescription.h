@@ -19,6 +19,7 @@ struct TargetDescription {
 
   unsigned vectorBits = 256; ///< Of the widest vectors worth using: 256 or 512.
   bool avx512Bf16 = false;   ///< Dot products of bf16 pairs, conversions to bf16.
+  bool fastBf16Dot = false;  ///< Whether those take no longer than two multiply-adds of f32.
   bool avx512Vnni = false;   ///< Dot products of bytes in 512-bit vectors.
   bool avxVnni = false;      ///< The same in 256-bit vectors.
   bool amxBf16 = false, amxInt8 = false;

@@ -80,6 +80,21 @@ func.func private @f() attributes {a = #mica.kv_layout<keys, block = 0, depth = 
 
 // -----
 
+// expected-error @+1 {{rows and chunk must be positive}}
+func.func private @f() attributes {a = #mica.attention_tiling<rows = 0, chunk = 512, split = false>}
+
+// -----
+
+// expected-error @+1 {{rows and chunk must be positive}}
+func.func private @f() attributes {a = #mica.attention_tiling<rows = 1, chunk = 0, split = false>}
+
+// -----
+
+// expected-error @+1 {{only tiles of one row are split, got 2 rows}}
+func.func private @f() attributes {a = #mica.attention_tiling<rows = 2, chunk = 512, split = true>}
+
+// -----
+
 // expected-error @+1 {{a cache needs at least one layer, one head and one element}}
 func.func private @f(!mica.kv_cache<0 x 2 x 4 x f32>)
 

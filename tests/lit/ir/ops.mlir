@@ -118,6 +118,8 @@ func.func @attention(%q: tensor<?x4x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<
   %0 = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) : tensor<?x4x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x4x4xf32>
   // CHECK: mica.attention %{{.*}}, %{{.*}}, %{{.*}} at(%{{.*}}, %{{.*}} : tensor<?xi32>, tensor<?xi32>) key_mask(%{{.*}} : tensor<?x?xi1>) full scale(1.000000e+00) window(16) softcap(5.000000e+01) : tensor<?x4x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x8xbf16> -> tensor<?x4x8xf32>
   %1 = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) key_mask(%mask : tensor<?x?xi1>) full scale(1.0) window(16) softcap(5.0e+01) : tensor<?x4x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x8xbf16> -> tensor<?x4x8xf32>
+  // CHECK: mica.attention {{.*}} causal scale(5.000000e-01) tiling(<rows = 8, chunk = 512, split = false>) : tensor<?x4x4xf32>
+  %2 = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 8, chunk = 512, split = false>) : tensor<?x4x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x4x4xf32>
   return
 }
 

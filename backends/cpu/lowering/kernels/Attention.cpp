@@ -1,171 +1,415 @@
 //===- Attention.cpp - attention over the caches -------------------------------------===//
 
 #include "backends/cpu/lowering/kernels/Kernels.h"
+#include "backends/cpu/lowering/kernels/Softmax.h"
 #include "backends/cpu/lowering/kernels/Tile.h"
+
+#include <numbers>
 
 using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
+/// Pairs of a row and a query head that meet a block together: 4 times 4 vectors of scores.
+static constexpr int64_t kPairs = 4;
+
+static int64_t valuesOf(const AttentionSpec &spec) {
+  return roundUp(spec.values.getHeadDim(), kHeadDimUnit);
+}
+
+int64_t AttentionSpec::stateWidth() const { return SoftmaxStates::widthFor(valuesOf(*this)); }
+
 namespace {
 
-/// Stands for minus infinity in maxima: exp(kHidden - x) is zero, and kHidden - kHidden is no NaN.
-constexpr float kHidden = -1.0e30f;
-
-/// Emits attention of one row and one key/value head.
-class AttentionEmitter {
+/// How the positions that a row sees are cut: chunk i is [i * size, (i + 1) * size), whatever the
+/// window. A row before position 0 sees nothing; it has one chunk, which is empty.
+class Chunks {
 public:
-  AttentionEmitter(KernelBuilder &b, ValueRange args, const AttentionSpec &spec)
-      : b(b), spec(spec), q(args[2]), kCache(args[3]), vCache(args[4]), layer(args[5]),
-        sequences(args[6]), positions(args[7]), y(args[8]),
+  Chunks(KernelBuilder &b, const AttentionSpec &spec) : b(b), spec(spec) {}
+
+  Value firstSeen(Value position) const {
+    if (!spec.window)
+      return b.idx(0);
+    return arith::MaxSIOp::create(b, b.sub(b.add(position, 1), b.idx(*spec.window)), b.idx(0));
+  }
+  /// Positions of a chunk.
+  Value size(Value position) const {
+    int64_t chunk = spec.tiling.getChunk(), longest = chunk * AttentionSpec::kMostChunks;
+    Value seen = b.sub(b.add(position, 1), firstSeen(position));
+    Value times = b.div(b.add(seen, longest - 1), longest);
+    return b.mul(arith::MaxUIOp::create(b, times, b.idx(1)), chunk);
+  }
+  Value first(Value position) const {
+    return arith::DivUIOp::create(b, firstSeen(position), size(position));
+  }
+  /// Behind the last one.
+  Value end(Value position) const {
+    Value last = arith::MaxSIOp::create(b, position, b.idx(0));
+    return b.add(arith::DivUIOp::create(b, last, size(position)), 1);
+  }
+  Value count(Value position) const { return b.sub(end(position), first(position)); }
+
+private:
+  KernelBuilder &b;
+  const AttentionSpec &spec;
+};
+
+/// Consecutive rows of one sequence, none at a lower position than the one before it, with chunks
+/// of one size, and a key/value head.
+struct Run {
+  Value head;
+  Value first, rows;
+  Value sequence;
+  Value firstPosition, lastPosition;
+  Value chunkSize;
+};
+
+/// A block of positions, as a run sees it.
+struct Block {
+  Value number;
+  Value first;      ///< position
+  Value liveGroups; ///< groups of positions before those that no row of the run sees
+  Value onBorder;   ///< whether some row does not see all of it
+};
+
+/// Emits the softmax of one chunk for all pairs of a row and a query head of a run. A pair's
+/// numbers are added in an order that is the same in any run: all its operations are its own, and
+/// blocks that only other rows see do not change them, because hidden scores have weights of
+/// exactly zero.
+class ChunkEmitter {
+public:
+  ChunkEmitter(KernelBuilder &b, ValueRange args, const AttentionSpec &spec)
+      : b(b), spec(spec), chunks(b, spec), q(args[2]), kCache(args[3]), vCache(args[4]),
+        layer(args[5]), sequences(args[6]), positions(args[7]),
         group(spec.heads / spec.keys.getHeads()), block(spec.keys.getLayout().getBlock()),
-        depth(spec.keys.getLayout().getDepth()),
-        padded(roundUp(spec.keys.getHeadDim(), kHeadDimUnit)) {
-    // As many query heads at once as divide the group and keep their scores in registers.
-    heads = 4;
-    while (group % heads != 0)
-      --heads;
-    weights = b.stackBuffer({heads, block}, spec.values.getElementType());
-    sums = b.stackBuffer({heads, padded}, b.getF32Type());
+        pairs(spec.tiling.getRows() * group),
+        queries(b.stackBuffer({pairs, roundUp(spec.keys.getHeadDim(), kHeadDimUnit)},
+                              factorType(b, spec.keys.getElementType()))),
+        seen(b.stackBuffer({pairs}, b.getI32Type())),
+        weights(b.stackBuffer({kPairs, block}, factorType(b, spec.values.getElementType()))),
+        states(makeStates()) {}
+
+  /// States of all pairs of a run, on the stack.
+  SoftmaxStates makeStates() {
+    return {b, b.stackBuffer({pairs, spec.stateWidth()}, b.getF32Type()), valuesOf(spec)};
   }
 
-  void emit(Value task) {
-    row = b.div(task, spec.keys.getHeads());
-    kvHead = b.rem(task, spec.keys.getHeads());
-    sequence = b.loadIndex(sequences, row);
-    position = b.loadIndex(positions, row);
-    b.loop(b.idx(0), b.idx(group), heads,
-           [&](Value first) { emitHeads(b.add(b.mul(kvHead, group), first)); });
+  Value positionOf(Value row) { return b.loadIndex(positions, row); }
+
+  /// Begins with the rows [first, first + rows): loads their queries.
+  Run begin(Value head, Value first, Value rows) {
+    Run run{head, first, rows, b.loadIndex(sequences, first), positionOf(first), {}, {}};
+    run.lastPosition = positionOf(b.sub(b.add(first, rows), b.idx(1)));
+    run.chunkSize = chunks.size(run.firstPosition);
+    eachPair(run, [&](Value pair, Value row, Value queryHead) {
+      b.store(b.load(positions, row), seen, pair);
+      b.eachVector(spec.keys.getHeadDim(), [&](Value column, Value live) {
+        b.storeVector(b.loadVector(q, {row, queryHead, column}, live), queries, {pair, column});
+      });
+    });
+    return run;
+  }
+
+  /// Calls `body(pair, row, query head)` for all pairs of a run.
+  void eachPair(const Run &run, llvm::function_ref<void(Value, Value, Value)> body) {
+    b.loop(b.idx(0), run.rows, 1, [&](Value r) {
+      b.loop(group, [&](Value h) {
+        body(b.add(b.mul(r, group), h), b.add(run.first, r), b.add(b.mul(run.head, group), h));
+      });
+    });
+  }
+
+  /// Whether a row belongs to the run of the row before it.
+  Value continuesRun(Value row) {
+    Value before = b.sub(row, b.idx(1)), from = positionOf(before), to = positionOf(row);
+    auto holds = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, predicate, x, y);
+    };
+    using enum arith::CmpIPredicate;
+    Value neighbours = arith::AndIOp::create(
+        b, holds(eq, b.load(sequences, before), b.load(sequences, row)), holds(sle, from, to));
+    return arith::AndIOp::create(b, neighbours, holds(eq, chunks.size(from), chunks.size(to)));
+  }
+
+  /// `states` become those of chunk `number`.
+  void emit(const Run &run, Value number) {
+    eachPair(run, [&](Value pair, Value, Value) { states.clear(pair); });
+    Value begin = arith::MulIOp::create(b, number, run.chunkSize);
+    Value end = arith::MinUIOp::create(b, b.add(begin, run.chunkSize), b.add(run.lastPosition, 1));
+    begin = arith::MaxUIOp::create(b, begin, chunks.firstSeen(run.firstPosition));
+    b.loop(b.div(begin, block), b.div(b.add(end, block - 1), block), 1, [&](Value blockNumber) {
+      Block at = blockAt(run, blockNumber);
+      eachPairTile(run, [&](Value pair, int64_t count) { emitBlock(run, at, pair, count); });
+    });
   }
 
 private:
-  /// Attention of the query heads [head, head + heads).
-  void emitHeads(Value head) {
-    for (int64_t h = 0; h < heads; ++h)
-      b.loop(b.idx(0), b.idx(padded), kLanes,
-             [&](Value column) { b.storeVector(b.splat(0), sums, {b.idx(h), column}); });
-    SmallVector<Value> state(heads, b.f32(kHidden));
-    state.append(heads, b.f32(0));
-    state =
-        b.carry(firstBlock(), b.add(b.div(position, block), 1), 1, state,
-                [&](Value number, ValueRange carried) { return emitBlock(head, number, carried); });
-    for (int64_t h = 0; h < heads; ++h) {
-      Value factor = b.broadcast(b.divf(b.f32(1), state[heads + h]));
-      b.eachVector(spec.keys.getHeadDim(), [&](Value column, Value live) {
-        b.storeVector(b.mulf(b.loadVector(sums, {b.idx(h), column}), factor), y,
-                      {row, b.add(head, h), column}, live);
-      });
+  /// What queries and weights of the softmax are stored as, where they meet a cache of `element`:
+  /// as the cache's elements, if the target multiplies pairs of those fast, else as f32.
+  static Type factorType(KernelBuilder &b, Type element) {
+    bool pairs = b.target.bf16Dot && b.target.fastBf16Dot;
+    return pairs ? element : b.getF32Type();
+  }
+
+  Block blockAt(const Run &run, Value number) {
+    Value first = b.mul(number, block);
+    int64_t depth = spec.values.getLayout().getDepth();
+    Value live = arith::MinUIOp::create(b, b.sub(b.add(run.lastPosition, 1), first), b.idx(block));
+    Value onBorder = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, run.firstPosition,
+                                           b.add(first, block - 1));
+    if (spec.window)
+      onBorder = arith::OrIOp::create(b, onBorder,
+                                      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, first,
+                                                            chunks.firstSeen(run.lastPosition)));
+    return {number, first, b.div(b.add(live, depth - 1), depth), onBorder};
+  }
+
+  /// Calls `body(first pair, pairs)` for tiles of the run's pairs.
+  void eachPairTile(const Run &run, llvm::function_ref<void(Value, int64_t)> body) {
+    auto tiles = [&](Value from, Value to, int64_t count) {
+      b.loop(from, to, count, [&](Value pair) { body(pair, count); });
+    };
+    if (spec.tiling.getRows() > 1) {
+      Value all = b.mul(run.rows, group), whole = b.mul(b.div(all, kPairs), kPairs);
+      tiles(b.idx(0), whole, kPairs);
+      return tiles(whole, all, 1);
     }
+    // One row: as few tiles as possible, of about the same size.
+    int64_t count = roundUp(group, kPairs) / kPairs, least = group / count, larger = group % count;
+    Value border = b.idx(larger * (least + 1));
+    if (larger)
+      tiles(b.idx(0), border, least + 1);
+    tiles(border, b.idx(group), least);
   }
 
-  Value firstBlock() {
-    if (!spec.window)
-      return b.idx(0);
-    Value first =
-        arith::MaxSIOp::create(b, b.sub(b.add(position, 1), b.idx(*spec.window)), b.idx(0));
-    return b.div(first, block);
-  }
-
-  /// One step of the online softmax: (maxima, sums) of the blocks so far become those with this
-  /// block.
-  SmallVector<Value> emitBlock(Value head, Value number, ValueRange carried) {
+  /// Adds a block to the softmaxes of `count` pairs.
+  void emitBlock(const Run &run, const Block &at, Value pair, int64_t count) {
     int64_t vectors = block / kLanes;
-    ProductTile scores = tileOver(
-        b, q, spec.keys.getHeadDim(),
-        {panelOf(b, kCache, {layer, sequence, kvHead, number}, block, depth)}, b.idx(0), vectors);
-    for (int64_t h = 0; h < heads; ++h)
-      scores.rows.push_back({row, b.add(head, h)});
-    SmallVector<Value> products = scores.emit(b), next(2 * heads);
+    float log2PerScore = std::numbers::log2e_v<float>;
+    SmallVector<Value> scores = multiplyKeys(run, at, pair, count);
+    if (spec.softcap)
+      llvm::transform(scores, scores.begin(), [&](Value score) { return cap(score); });
+    else
+      log2PerScore = static_cast<float>(spec.scale * std::numbers::log2e);
+    Value hidden = b.splat(hiddenScore(log2PerScore));
+    scores = b.changeWhen(at.onBorder, scores, [&] {
+      SmallVector<Value> masked;
+      for (int64_t i = 0; i < count; ++i) {
+        Value position = b.loadIndex(seen, b.add(pair, i));
+        for (int64_t v = 0; v < vectors; ++v)
+          masked.push_back(arith::SelectOp::create(
+              b, seenFrom(position, b.add(at.first, v * kLanes)), scores[i * vectors + v], hidden));
+      }
+      return masked;
+    });
     SmallVector<Value> corrections;
-    for (int64_t h = 0; h < heads; ++h) {
-      SmallVector<Value> masked, visible;
-      for (int64_t v = 0; v < vectors; ++v) {
-        visible.push_back(visibleIn(number, v));
-        Value score =
-            cap(b.mulf(products[h * vectors + v], b.splat(static_cast<float>(spec.scale))));
-        masked.push_back(arith::SelectOp::create(b, visible.back(), score, b.splat(kHidden)));
-      }
-      Value maximum = masked[0];
-      for (Value vector : ArrayRef<Value>(masked).drop_front())
-        maximum = b.maxf(maximum, vector);
-      next[h] = b.maxf(carried[h], b.reduceMax(maximum));
-      corrections.push_back(b.exp(b.broadcast(b.subf(carried[h], next[h]))));
-      Value shift = b.broadcast(next[h]), total = b.splat(0);
-      for (int64_t v = 0; v < vectors; ++v) {
-        Value weight = b.exp(b.subf(masked[v], shift));
-        weight = arith::SelectOp::create(b, visible[v], weight, b.splat(0));
-        total = b.addf(total, weight);
-        b.storeVector(weight, weights, {b.idx(h), b.idx(v * kLanes)});
-      }
-      Value correction = vector::ExtractOp::create(b, corrections.back(), 0);
-      next[heads + h] = b.addf(b.mulf(carried[heads + h], correction), b.reduceAdd(total));
+    for (int64_t i = 0; i < count; ++i) {
+      ArrayRef<Value> own = ArrayRef(scores).slice(i * vectors, vectors);
+      auto [found, correction] = states.addScores(b.add(pair, i), own, log2PerScore);
+      corrections.push_back(correction);
+      // Rounded to what they meet, however they are stored: targets differ in the order of sums
+      // alone.
+      for (auto [v, weight] : llvm::enumerate(found))
+        b.storeVector(b.toF32(b.fromF32(weight, spec.values.getElementType())), weights,
+                      {b.idx(i), b.idx(v * kLanes)});
     }
-    addValues(number, corrections);
-    return next;
+    addValues(run, at, pair, corrections);
   }
 
-  /// Lanes of vector `v` of a block that the row sees.
-  Value visibleIn(Value number, int64_t v) {
-    Value first = b.add(b.mul(number, block), v * kLanes);
+  /// Lanes of the vector of positions from `first` on that a row at `position` sees.
+  Value seenFrom(Value position, Value first) {
     // Lane i is seen while first + i <= position, and, with a window, while first + i > position -
     // window.
-    Value seen = b.maskOf(b.sub(b.add(position, 1), first));
+    Value past = b.maskOf(b.sub(b.add(position, 1), first));
     if (!spec.window)
-      return seen;
-    Value hidden = b.maskOf(b.sub(b.sub(b.add(position, 1), b.idx(*spec.window)), first));
+      return past;
+    Value forgotten = b.maskOf(b.sub(b.sub(b.add(position, 1), b.idx(*spec.window)), first));
     Value all = arith::ConstantOp::create(b, DenseElementsAttr::get(b.vec(b.getI1Type()), true));
-    return arith::AndIOp::create(b, seen, arith::XOrIOp::create(b, hidden, all));
+    return arith::AndIOp::create(b, past, arith::XOrIOp::create(b, forgotten, all));
   }
 
   Value cap(Value score) {
-    if (!spec.softcap)
-      return score;
     Value limit = b.splat(static_cast<float>(*spec.softcap));
-    return b.mulf(limit, math::TanhOp::create(b, b.divf(score, limit)));
+    Value share = b.mulf(score, b.splat(static_cast<float>(spec.scale / *spec.softcap)));
+    return b.mulf(limit, math::TanhOp::create(b, share));
   }
 
-  /// sums = sums * correction + weights * values of the block, as many heads at once as fit the
+  // The two places where a block of a cache meets the registers.
+
+  /// How many vectors `count` rows of a product may have: accumulators leave half of the registers
+  /// for what is multiplied.
+  int64_t vectorsFor(int64_t count) const {
+    return std::max<int64_t>(1, b.target.registers() / 2 / count);
+  }
+
+  /// q k^T of `count` pairs with the block: [pairs][vectors of positions].
+  SmallVector<Value> multiplyKeys(const Run &run, const Block &at, Value pair, int64_t count) {
+    int64_t depth = spec.keys.getLayout().getDepth();
+    PackedPanel panel =
+        panelOf(b, kCache, {layer, run.sequence, run.head, at.number}, block, depth);
+    int64_t padded = roundUp(spec.keys.getHeadDim(), depth), vectors = block / kLanes;
+    SmallVector<Value> scores(count * vectors);
+    for (int64_t first = 0; first < vectors;) {
+      int64_t together = std::min(vectors - first, vectorsFor(count));
+      ProductTile tile{queries,           padded,  b.idx(padded / depth),
+                       /*partial=*/false, {panel}, b.idx(first * kLanes), together};
+      for (int64_t i = 0; i < count; ++i)
+        tile.rows.push_back({b.add(pair, i)});
+      SmallVector<Value> found = tile.emit(b);
+      for (int64_t i = 0; i < count; ++i)
+        llvm::copy(ArrayRef(found).slice(i * together, together),
+                   scores.begin() + i * vectors + first);
+      first += together;
+    }
+    return scores;
+  }
+
+  /// sums = sums * correction + weights * values of the block, as many columns at once as fit the
   /// registers.
-  void addValues(Value number, ArrayRef<Value> corrections) {
-    PackedPanel panel = panelOf(b, vCache, {layer, sequence, kvHead, number}, padded, depth);
-    int64_t vectors = std::min<int64_t>(padded / kLanes, 16);
-    while ((padded / kLanes) % vectors != 0)
-      --vectors;
-    int64_t together = heads;
-    while (together > 1 && (together * vectors > 16 || heads % together != 0))
-      --together;
-    // Positions behind the row's own have weight zero: whole groups may be left out.
-    Value inBlock =
-        arith::MinUIOp::create(b, b.sub(b.add(position, 1), b.mul(number, block)), b.idx(block));
-    Value groups = b.div(b.add(inBlock, depth - 1), depth);
-    for (int64_t first = 0; first < heads; first += together)
-      b.loop(b.idx(0), b.idx(padded), vectors * kLanes, [&](Value column) {
-        ProductTile tile{weights, block, groups, /*partial=*/false, {panel}, column, vectors};
-        for (int64_t h = first; h < first + together; ++h) {
-          tile.rows.push_back({b.idx(h)});
-          for (int64_t v = 0; v < vectors; ++v)
-            tile.inits.push_back(
-                b.mulf(b.loadVector(sums, {b.idx(h), b.add(column, v * kLanes)}), corrections[h]));
+  void addValues(const Run &run, const Block &at, Value pair, ArrayRef<Value> corrections) {
+    auto count = static_cast<int64_t>(corrections.size());
+    PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
+                                valuesOf(spec), spec.values.getLayout().getDepth());
+    auto addColumns = [&](Value column, int64_t vectors) {
+      ProductTile tile{weights, block, at.liveGroups, /*partial=*/false, {panel}, column, vectors};
+      for (int64_t i = 0; i < count; ++i) {
+        tile.rows.push_back({b.idx(i)});
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value sum = states.loadSum(b.add(pair, i), b.add(column, v * kLanes));
+          tile.inits.push_back(b.mulf(sum, corrections[i]));
         }
-        SmallVector<Value> results = tile.emit(b);
-        for (int64_t h = 0; h < together; ++h)
-          for (int64_t v = 0; v < vectors; ++v)
-            b.storeVector(results[h * vectors + v], sums,
-                          {b.idx(first + h), b.add(column, v * kLanes)});
-      });
+      }
+      SmallVector<Value> sums = tile.emit(b);
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t v = 0; v < vectors; ++v)
+          states.storeSum(sums[i * vectors + v], b.add(pair, i), b.add(column, v * kLanes));
+    };
+    int64_t vectors = valuesOf(spec) / kLanes, together = std::min(vectors, vectorsFor(count));
+    int64_t whole = vectors / together * together;
+    b.loop(b.idx(0), b.idx(whole * kLanes), together * kLanes,
+           [&](Value column) { addColumns(column, together); });
+    if (whole != vectors)
+      addColumns(b.idx(whole * kLanes), vectors - whole);
   }
 
   KernelBuilder &b;
   const AttentionSpec &spec;
-  Value q, kCache, vCache, layer, sequences, positions, y;
-  int64_t group, block, depth, padded, heads;
-  Value weights, sums;                   ///< on the stack
-  Value row, kvHead, sequence, position; ///< of the task
+  Chunks chunks;
+  Value q, kCache, vCache, layer, sequences, positions;
+  int64_t group, block;
+  int64_t pairs;                ///< the most of a run
+  Value queries, seen, weights; ///< on the stack; `seen`: the last position that a pair sees
+
+public:
+  SoftmaxStates states; ///< of the chunk at hand, one per pair
 };
+
+/// y[row, head] = the means of a state.
+void storeMeans(KernelBuilder &b, const AttentionSpec &spec, SoftmaxStates &states, ValueRange at,
+                Value y, Value row, Value head) {
+  states.eachMean(at, spec.values.getHeadDim(), [&](Value column, Value live, Value mean) {
+    b.storeVector(mean, y, {row, head, column}, live);
+  });
+}
+
+Value isLess(KernelBuilder &b, Value x, Value y) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, y);
+}
+
+/// Calls `body(first, rows)` for the runs among the rows [from, to).
+void eachRun(KernelBuilder &b, ChunkEmitter &chunk, Value from, Value to,
+             llvm::function_ref<void(Value, Value)> body) {
+  b.hop(from, to, [&](Value first) {
+    Value next = b.add(first, 1);
+    Value end =
+        b.carry(next, to, 1, next, [&](Value row, ValueRange carried) -> SmallVector<Value> {
+          Value reached = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, carried[0], row);
+          Value more = arith::AndIOp::create(b, reached, chunk.continuesRun(row));
+          return {arith::SelectOp::create(b, more, b.add(row, 1), carried[0])};
+        })[0];
+    body(first, b.sub(end, first));
+    return end;
+  });
+}
+
+/// The number of the tile that task `number` of `count` takes. Later tiles see more positions:
+/// first and last ones alternate, so that any range of tasks is about the same work per task.
+Value tileOfTask(KernelBuilder &b, Value number, Value count) {
+  Value half = b.div(number, 2), fromEnd = b.sub(b.sub(count, b.idx(1)), half);
+  Value even = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.rem(number, 2), b.idx(0));
+  return arith::SelectOp::create(b, even, half, fromEnd);
+}
 
 } // namespace
 
 void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
-  AttentionEmitter emitter(b, args, spec);
-  b.loop(args[0], args[1], 1, [&](Value task) { emitter.emit(task); });
+  ChunkEmitter chunk(b, args, spec);
+  SoftmaxStates whole = chunk.makeStates();
+  Value rows = memref::DimOp::create(b, args[2], 0), y = args.back();
+  int64_t ofTile = spec.tiling.getRows();
+  Value tiles = b.div(b.add(rows, ofTile - 1), ofTile);
+  b.loop(args[0], args[1], 1, [&](Value task) {
+    Value head = arith::DivUIOp::create(b, task, tiles);
+    Value tile = tileOfTask(b, arith::RemUIOp::create(b, task, tiles), tiles);
+    Value from = b.mul(tile, ofTile);
+    Value to = arith::MinUIOp::create(b, b.add(from, ofTile), rows);
+    eachRun(b, chunk, from, to, [&](Value first, Value count) {
+      Run run = chunk.begin(head, first, count);
+      chunk.eachPair(run, [&](Value pair, Value, Value) { whole.clear(pair); });
+      Chunks chunks(b, spec);
+      b.loop(chunks.first(run.firstPosition), chunks.end(run.lastPosition), 1, [&](Value number) {
+        chunk.emit(run, number);
+        chunk.eachPair(run,
+                       [&](Value pair, Value, Value) { whole.merge(pair, chunk.states, pair); });
+      });
+      chunk.eachPair(run, [&](Value pair, Value row, Value queryHead) {
+        storeMeans(b, spec, whole, pair, y, row, queryHead);
+      });
+    });
+  });
+}
+
+void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
+  ChunkEmitter chunk(b, args, spec);
+  Chunks chunks(b, spec);
+  Value rows = memref::DimOp::create(b, args[2], 0), most = args[8], parts = args[9], y = args[10];
+  SoftmaxStates partStates(b, parts, valuesOf(spec));
+  b.loop(args[0], args[1], 1, [&](Value task) {
+    // Rows are the innermost: those of one sequence read the same chunk one after the other.
+    Value row = arith::RemUIOp::create(b, task, rows), rest = arith::DivUIOp::create(b, task, rows);
+    Value number = arith::RemUIOp::create(b, rest, most);
+    Value head = arith::DivUIOp::create(b, rest, most);
+    Value position = chunk.positionOf(row), count = chunks.count(position);
+    b.when(isLess(b, number, count), [&] {
+      Run run = chunk.begin(head, row, b.idx(1));
+      chunk.emit(run, b.add(chunks.first(position), number));
+      Value several = isLess(b, b.idx(1), count);
+      chunk.eachPair(run, [&](Value pair, Value, Value queryHead) {
+        b.either(
+            several, [&] { partStates.copyFrom({row, number, queryHead}, chunk.states, pair); },
+            [&] { storeMeans(b, spec, chunk.states, pair, y, row, queryHead); });
+      });
+    });
+  });
+}
+
+void mica::cpu::emitAttentionCombine(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
+  Value positions = args[2], parts = args[3], y = args[4];
+  Chunks chunks(b, spec);
+  SoftmaxStates partStates(b, parts, valuesOf(spec));
+  SoftmaxStates whole(b, b.stackBuffer({spec.stateWidth()}, b.getF32Type()), valuesOf(spec));
+  b.loop(args[0], args[1], 1, [&](Value task) {
+    Value row = b.div(task, spec.heads), head = b.rem(task, spec.heads);
+    Value count = chunks.count(b.loadIndex(positions, row));
+    b.when(isLess(b, b.idx(1), count), [&] {
+      whole.clear({});
+      b.loop(b.idx(0), count, 1,
+             [&](Value number) { whole.merge({}, partStates, {row, number, head}); });
+      storeMeans(b, spec, whole, {}, y, row, head);
+    });
+  });
+}
+
+Value mica::cpu::emitChunkCount(KernelBuilder &b, Value position, const AttentionSpec &spec) {
+  return Chunks(b, spec).count(position);
 }

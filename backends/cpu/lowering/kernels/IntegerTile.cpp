@@ -57,11 +57,12 @@ private:
 
   /// int8: four values along K.
   SmallVector<Value> addQuad(Value quad, ValueRange sums) {
-    SmallVector<Value> x;
+    SmallVector<SmallVector<Value>> x;
     for (ArrayRef<Value> leading : tile.rows)
-      x.push_back(loadQuad(leading, b.mul(quad, 4)));
+      x.push_back(b.unsignedBytes(loadQuad(leading, b.mul(quad, 4))));
     return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
-      Value w = b.loadRaw(panel.memory, byteOf(panel, quad, v, 4), 4 * kLanes);
+      SmallVector<Value> w =
+          b.signedBytes(b.loadRaw(panel.memory, byteOf(panel, quad, v, 4), 4 * kLanes));
       for (size_t r = 0; r < x.size(); ++r)
         sum(r) = b.dotBytes(sum(r), x[r], w);
     });
@@ -73,12 +74,13 @@ private:
     constexpr int64_t kQuads = QuantizedRow::group / 4;
     Type i8 = b.getI8Type(), i32 = b.getI32Type();
     Value sign = b.splatInt(-128, i8, 4 * kLanes);
-    SmallVector<Value> x, starts;
+    SmallVector<Value> starts;
+    SmallVector<SmallVector<Value>> x;
     for (ArrayRef<Value> leading : tile.rows) {
       starts.push_back(loadX(leading, b.add(b.mul(group, 4), row.sums), i32));
       for (int64_t quad = 0; quad < kQuads; ++quad) {
         Value byte = b.add(b.mul(group, QuantizedRow::group), 4 * quad);
-        x.push_back(arith::XOrIOp::create(b, loadQuad(leading, byte), sign));
+        x.push_back(b.signedBytes(arith::XOrIOp::create(b, loadQuad(leading, byte), sign)));
       }
     }
     return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
@@ -87,12 +89,14 @@ private:
         Value at = b.add(byteOf(panel, group, v, 4), kBlockColumns * (1 + 4 * pair));
         Value both = b.loadFromBytes(panel.memory, at, i32);
         Value nibbles = b.splatInt(0x0f0f0f0f, i32);
-        Value low = arith::AndIOp::create(b, both, nibbles);
-        Value shifted = arith::ShRUIOp::create(b, both, b.splatInt(4, i32));
-        Value high = arith::AndIOp::create(b, shifted, nibbles);
+        auto quad = [&](Value values) {
+          return b.unsignedBytes(b.bitcast(arith::AndIOp::create(b, values, nibbles), i8));
+        };
+        SmallVector<Value> low = quad(both),
+                           high = quad(arith::ShRUIOp::create(b, both, b.splatInt(4, i32)));
         for (size_t r = 0; r < parts.size(); ++r) {
-          parts[r] = b.dotBytes(parts[r], b.bitcast(low, i8), x[r * kQuads + 2 * pair]);
-          parts[r] = b.dotBytes(parts[r], b.bitcast(high, i8), x[r * kQuads + 2 * pair + 1]);
+          parts[r] = b.dotBytes(parts[r], low, x[r * kQuads + 2 * pair]);
+          parts[r] = b.dotBytes(parts[r], high, x[r * kQuads + 2 * pair + 1]);
         }
       }
       Value multipliers = arith::ExtSIOp::create(

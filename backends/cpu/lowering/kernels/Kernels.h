@@ -102,17 +102,39 @@ struct QkvAppendSpec {
 };
 void emitQkvAppend(KernelBuilder &b, mlir::ValueRange args, const QkvAppendSpec &spec);
 
-/// q [T, H, D], k cache, v cache, layer, sequences, positions, y [T, H, D]: formula of
-/// mica.attention over the caches themselves, with an online softmax (Milakov and Gimelshein 2018,
-/// arXiv:1805.02867) over blocks of positions. A task is a key/value head of a row.
+/// Attention over the caches themselves: formula of mica.attention, with an online softmax over
+/// blocks of positions. Positions are cut into chunks (see #mica.attention_tiling): how many a row
+/// has depends on its position alone.
 struct AttentionSpec {
+  /// Of a row without window; a window may begin inside of one more.
+  static constexpr int64_t kMostChunks = 16;
+
   int64_t heads;
   KvCacheType keys, values;
   double scale;
   std::optional<int64_t> window;
   std::optional<double> softcap;
+  AttentionTilingAttr tiling;
+
+  int64_t mostChunks() const { return kMostChunks + (window ? 1 : 0); }
+  /// Numbers of which the softmax over a chunk consists: see SoftmaxStates.
+  int64_t stateWidth() const;
 };
+
+/// q [T, H, D], k cache, v cache, layer, sequences, positions, y [T, H, D]. A task is a key/value
+/// head and a tile of rows.
 void emitAttention(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
+
+/// q, k cache, v cache, layer, sequences, positions, N (the most chunks of a row), parts [T', most
+/// chunks, H, state width], y: rows that see one chunk get y, others parts. A task is a key/value
+/// head, one of N chunks and a row.
+void emitAttentionChunks(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
+
+/// positions, parts, y: the other rows of y. A task is a query head of a row.
+void emitAttentionCombine(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
+
+/// How many chunks a row at `position` sees.
+mlir::Value emitChunkCount(KernelBuilder &b, mlir::Value position, const AttentionSpec &spec);
 
 //===- Mixtures of experts ----------------------------------------------------------===//
 

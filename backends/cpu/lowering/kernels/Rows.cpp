@@ -115,7 +115,8 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       Value factor = b.loadVector(gain, column, live);
       if (spec.gainOffset != 0)
         factor = b.addf(factor, b.splat(static_cast<float>(spec.gainOffset)));
-      return b.mulf(normal, factor);
+      // Rounded to the type of x, whatever a cast that was fused makes of it.
+      return b.toF32(b.fromF32(b.mulf(normal, factor), b.elementOf(x)));
     });
   });
 }

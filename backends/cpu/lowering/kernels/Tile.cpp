@@ -17,7 +17,8 @@ namespace {
 class Step {
 public:
   Step(KernelBuilder &b, const ProductTile &tile)
-      : b(b), x(tile.x), depth(tile.panels.front().depth) {}
+      : b(b), x(tile.x), depth(tile.panels.front().depth),
+        dots(depth == 2 && b.target.bf16Dot && b.elementOf(x).isBF16()) {}
 
   /// One group of a row of x as the vectors that multiply the weights. A `partial` group ends
   /// behind its first value.
@@ -28,14 +29,14 @@ public:
       return {b.broadcast(b.loadF32(x, at))};
     }
     at.push_back(b.mul(group, 2));
-    if (b.target.bf16Dot && !partial && b.elementOf(x).isBF16())
+    if (dots && !partial)
       return {broadcastPair(b.loadRaw(x, at, 2))};
     Value first = b.loadF32(x, at), second = b.f32(0);
     if (!partial) {
       at.back() = b.add(at.back(), 1);
       second = b.loadF32(x, at);
     }
-    if (!b.target.bf16Dot)
+    if (!dots)
       return {b.broadcast(first), b.broadcast(second)};
     Value pair =
         vector::FromElementsOp::create(b, b.vec(b.getF32Type(), 2), ValueRange{first, second});
@@ -48,7 +49,7 @@ public:
     Value vector = b.loadRaw(panel.memory, b.add(panel.offset, inPanel), kLanes * depth);
     if (depth == 1)
       return {b.toF32(vector)};
-    if (b.target.bf16Dot)
+    if (dots)
       return {vector};
     Value pairs = vector::BitCastOp::create(b, b.vec(b.getI32Type()), vector);
     Value low = arith::ShLIOp::create(b, pairs, splatBits(16));
@@ -58,7 +59,7 @@ public:
   }
 
   Value multiply(ArrayRef<Value> row, ArrayRef<Value> columns, Value sum) {
-    if (depth == 2 && b.target.bf16Dot)
+    if (dots)
       return x86vector::DotBF16Op::create(b, b.vecF32(), sum, row[0], columns[0]);
     for (auto [a, w] : llvm::zip_equal(row, columns))
       sum = b.fma(a, w, sum);
@@ -80,6 +81,7 @@ private:
   KernelBuilder &b;
   Value x;
   int64_t depth;
+  bool dots; ///< whether pairs of bf16 are multiplied as such
 };
 
 /// A contiguous buffer as one row of memory.

@@ -192,7 +192,10 @@ NormalizerStep readNormalizerStep(Reader &reader) {
 void checkGrowth(Reader &reader, const Table &table) {
   constexpr size_t mostGrowth = 64;
   auto grow = [&](size_t &growth, std::string_view from, std::string_view to) {
-    if (!reader.failed() && (growth *= to.size() / from.size() + 1) > mostGrowth)
+    if (reader.failed())
+      return;
+    growth *= to.size() / from.size() + 1;
+    if (growth > mostGrowth)
       reader.fail("replacements that let the text grow without measure");
   };
   size_t growth = 1, decoderGrowth = 1, forms = 0, sentencePiece = 0;
@@ -202,9 +205,11 @@ void checkGrowth(Reader &reader, const Table &table) {
     forms += step.kind == NormalizerKind::UnicodeForm;
     sentencePiece += step.kind == NormalizerKind::SentencePiece;
     size_t run = 0; // the length of one zero-terminated replacement
-    for (char byte : step.replacements)
-      if ((run = byte == '\0' ? 0 : run + 1) > maxCharsMapReplacement)
+    for (char byte : step.replacements) {
+      run = byte == '\0' ? 0 : run + 1;
+      if (run > maxCharsMapReplacement)
         return reader.fail("an absurd length of a normaliser's replacement");
+    }
   }
   for (const Replacement &entry : table.replacements)
     grow(decoderGrowth, entry.from, entry.to);

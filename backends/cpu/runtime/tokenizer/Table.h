@@ -39,7 +39,7 @@ struct Merge {
 
 /// One step of the normaliser; which fields count depends on `kind` (TableFormat.h).
 struct NormalizerStep {
-  NormalizerKind kind;
+  NormalizerKind kind = NormalizerKind::Prepend;
   std::string_view text, replacement; // Prepend, Replace
   bool compose = false;               // UnicodeForm
   Array<uint32_t> classes, decompositions, compositions;
@@ -48,7 +48,7 @@ struct NormalizerStep {
 };
 
 struct PreTokenizerStep {
-  PreTokenizerKind kind;
+  PreTokenizerKind kind = PreTokenizerKind::Split;
   SplitBehavior behavior = SplitBehavior::Isolated;
   bool invert = false, split = false;
   PrependScheme scheme = PrependScheme::Never;
@@ -66,7 +66,7 @@ struct Replacement {
 };
 
 struct Table {
-  ModelKind kind;
+  ModelKind kind = ModelKind::MergesByRank;
   uint32_t flags;
   int32_t unknownId;
   std::array<int32_t, 256> byteIds;

@@ -41,3 +41,30 @@ func.func @no_second_opinion(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> 
   %y = mica.linear %x, %w kernel(generated) : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
   return %y : tensor<?x512xf32>
 }
+
+// Few rows: tasks as small as possible.
+// CHECK-LABEL: func @attention_few
+func.func @attention_few(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x8x64xf32>
+    attributes {mica.max_rows = 16 : i64} {
+  // CHECK: mica.attention {{.*}} scale(1.250000e-01) tiling(<rows = 1, chunk = 512, split = true>) :
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+      : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+  return %y : tensor<?x8x64xf32>
+}
+
+// Many rows: tiles of some 32 pairs of a row and a query head of the group, and the same chunks.
+// CHECK-LABEL: func @attention_many
+func.func @attention_many(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %e: tensor<?x?x8x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> (tensor<?x8x64xf32>, tensor<?x8x64xf32>, tensor<?x8x64xf32>) {
+  // CHECK: mica.attention {{.*}} tiling(<rows = 8, chunk = 512, split = false>) :
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+      : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+  // CHECK: mica.attention {{.*}} tiling(<rows = 16, chunk = 512, split = false>) :
+  %z = mica.attention %q, %e, %e at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+      : tensor<?x8x64xf32>, tensor<?x?x8x64xf32>, tensor<?x?x8x64xf32> -> tensor<?x8x64xf32>
+  // A choice that stands in the IR stays.
+  // CHECK: mica.attention {{.*}} tiling(<rows = 2, chunk = 64, split = false>) :
+  %w = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125) tiling(<rows = 2, chunk = 64, split = false>)
+      : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+  return %y, %z, %w : tensor<?x8x64xf32>, tensor<?x8x64xf32>, tensor<?x8x64xf32>
+}

@@ -12,6 +12,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
       loc("model.layers.*.self_attn.k_cache")
   %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
-  return %x, %c1 : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c1 : tensor<?x16xf32>, !cache
 }
 mica.weight @table : tensor<16x16xf32>

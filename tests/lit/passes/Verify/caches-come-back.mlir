@@ -22,7 +22,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
     %e:2 = func.call @layer(%x, %c, %d, %i, %s, %p) : (tensor<?x16xf32>, !kc, !kc, index, tensor<?xi32>, tensor<?xi32>) -> (!kc, !kc)
     scf.yield %e#1, %e#0 : !kc, !kc
   }
-  return %x, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
 }
 
 // -----
@@ -33,8 +34,9 @@ mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   // expected-error @+1 {{'func.return' op returns as cache 0 another one than it received there: return every cache, appended to, in its own place}}
-  return %x, %b, %a : tensor<?x16xf32>, !kc, !kc
+  return %chosen, %b, %a : tensor<?x16xf32>, !kc, !kc
 }
 
 // -----
@@ -52,8 +54,9 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %r:2 = scf.for %i = %zero to %two step %one iter_args(%c = %a, %d = %b) -> (!kc, !kc) {
     scf.yield %d, %c : !kc, !kc
   }
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   // expected-error @+1 {{returns as cache 0 another one than it received there}}
-  return %x, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
+  return %chosen, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
 }
 
 // -----
@@ -69,6 +72,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
   %r:2 = call @layer(%a, %b) : (!kc, !kc) -> (!kc, !kc)
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   // expected-error @+1 {{returns as cache 0 another one than it received there}}
-  return %x, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
+  return %chosen, %r#0, %r#1 : tensor<?x16xf32>, !kc, !kc
 }

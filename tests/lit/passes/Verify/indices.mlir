@@ -22,7 +22,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %one = arith.constant 1 : index
   %c0 = call @layer(%h, %c, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
   %c1 = call @layer(%h, %c0, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
-  return %x, %c1 : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c1 : tensor<?x16xf32>, !cache
 }
 
 // -----
@@ -43,7 +44,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %one = arith.constant 900000000 : index
   %c0 = call @layer(%h, %c, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
   %c1 = call @layer(%h, %c0, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
-  return %x, %c1 : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c1 : tensor<?x16xf32>, !cache
 }
 
 // -----
@@ -56,7 +58,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %below = arith.constant -1 : index
   // expected-error @+1 {{'mica.kv_read' op is told to use layer -1, but there are 2: numbers are constants, from 0 to 1}}
   %k = mica.kv_read %c[%below] : !cache -> tensor<?x?x2x8xf32>
-  return %x, %c : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c : tensor<?x16xf32>, !cache
 }
 
 // -----
@@ -71,7 +74,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   // expected-error @+1 {{'mica.qkv_append' op is told to use layer 2, but there are 2}}
   %q, %k1, %v1 = mica.qkv_append %x, %r, %k, %v[%two] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
       : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
-  return %x, %k1, %v1 : tensor<?x64xf32>, !cache, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %chosen, %k1, %v1 : tensor<?x64xf32>, !cache, !cache
 }
 
 // -----
@@ -83,7 +87,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   // expected-error @+1 {{'mica.select_weight' op is told to use weight 2, but there are 2}}
   %table = mica.select_weight [@table, @other][%two] : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  return %x : tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
 }
 
 // -----
@@ -104,5 +109,50 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %int = arith.fptosi %pi : f32 to i64
   %layer = arith.index_cast %int : i64 to index
   %c0 = call @from_outside(%c, %layer) : (!cache, index) -> !cache
-  return %x, %c0 : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c0 : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// The gate numbers the experts.
+mica.weight @table : tensor<16x16xf32>
+mica.weight @gate : tensor<5x16xf32>
+mica.weight @up : tensor<4x32x16xf32>
+mica.weight @down : tensor<4x16x32xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %gate = mica.get_weight @gate : tensor<5x16xf32>
+  %up = mica.get_weight @up : tensor<4x32x16xf32>
+  %down = mica.get_weight @down : tensor<4x16x32xf32>
+  %w, %e = mica.moe_gate %x, %gate softmax k(2) : tensor<?x16xf32>, tensor<5x16xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %w1, %e1 = mica.moe_gate %x, %gate sigmoid k(2) : tensor<?x16xf32>, tensor<5x16xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  // expected-error @+1 {{'mica.moe_experts' op has 4 experts, but mica.moe_gate chooses among 5}}
+  %z = mica.moe_experts %x, %w, %e, %up, %down up(%up : tensor<4x32x16xf32>) silu inner(32)
+      : tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x32x16xf32>, tensor<4x16x32xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %z, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// Weights and numbers of two gates.
+mica.weight @table : tensor<16x16xf32>
+mica.weight @gate : tensor<4x16xf32>
+mica.weight @up : tensor<4x32x16xf32>
+mica.weight @down : tensor<4x16x32xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %gate = mica.get_weight @gate : tensor<4x16xf32>
+  %up = mica.get_weight @up : tensor<4x32x16xf32>
+  %down = mica.get_weight @down : tensor<4x16x32xf32>
+  %w, %e = mica.moe_gate %x, %gate softmax k(2) : tensor<?x16xf32>, tensor<4x16xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %w1, %e1 = mica.moe_gate %x, %gate sigmoid k(2) : tensor<?x16xf32>, tensor<4x16xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  // expected-error @+1 {{'mica.moe_experts' op takes weights and numbers of experts that are not both results of one mica.moe_gate: give it those, so that the numbers are known to fit}}
+  %z = mica.moe_experts %x, %w, %e1, %up, %down up(%up : tensor<4x32x16xf32>) silu inner(32)
+      : tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x32x16xf32>, tensor<4x16x32xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %z, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
 }

@@ -8,7 +8,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %keys4 = mica.repeat_kv %keys times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %table = mica.get_weight @table : tensor<16x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x32xf32> -> tensor<?x32xf32>
-  return %x, %c : tensor<?x32xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
+  return %chosen, %c : tensor<?x32xf32>, !cache
 }
 mica.weight @table : tensor<16x32xf32>
 
@@ -18,7 +19,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %n = arith.constant 3 : index
   // expected-error @+1 {{is not allowed at stage `fused`}}
   %x = tensor.empty(%n) : tensor<?x16xf32>
-  return %x : tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
 }
 
 // -----
@@ -34,6 +36,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
       : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
   // expected-error-re @+1 {{the cache is used after mica.qkv_append ({{.*}}verify-fused.mlir:{{[0-9:]+}}) consumed it}}
   %keys = mica.kv_read %k[%layer] : !cache -> tensor<?x?x2x8xf32>
-  return %x, %k1, %v1 : tensor<?x64xf32>, !cache, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %chosen, %k1, %v1 : tensor<?x64xf32>, !cache, !cache
 }
 mica.weight @table : tensor<16x64xf32>

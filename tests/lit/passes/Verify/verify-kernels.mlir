@@ -7,7 +7,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #packed> -> tensor<?x16xf32>
   // expected-error @+1 {{has no kernel: run mica-select-kernels}}
   %y = mica.linear %x, %w : tensor<?x16xf32>, tensor<16x16xf32, #packed> -> tensor<?x16xf32>
-  return %y : tensor<?x16xf32>
+  %chosen = mica.select_rows %y, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
 }
 
 // -----
@@ -18,7 +19,28 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   // expected-error @+1 {{has a weight without layout: run mica-assign-layouts}}
   %y = mica.linear %x, %w kernel(generated) : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  return %y : tensor<?x16xf32>
+  %chosen = mica.select_rows %y, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<1 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+!values = !mica.kv_cache<1 x 2 x 8 x f32, <values, block = 64, depth = 1>>
+mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !keys, %v: !values)
+    -> (tensor<?x16xf32>, !keys, !values) {
+  %w = mica.get_weight @w : tensor<16x16xf32>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %q = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %keys = mica.kv_read %k[%zero] : !keys -> tensor<?x?x2x8xf32>
+  %values = mica.kv_read %v[%zero] : !values -> tensor<?x?x2x8xf32>
+  // expected-error @+1 {{has no tiling: run mica-select-kernels}}
+  %a = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  %y = mica.merge_heads %a : tensor<?x2x8xf32> to tensor<?x16xf32>
+  return %y, %k, %v : tensor<?x16xf32>, !keys, !values
 }
 
 // -----
@@ -28,7 +50,8 @@ mica.weight @w : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %w = mica.get_weight @w : tensor<16x16xf32>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  return %x : tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
 }
 
 // -----
@@ -39,7 +62,8 @@ mica.weight @w at 0 bytes 1024 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
   %w = mica.get_weight @w : tensor<16x16xf32>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  return %x, %c : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c : tensor<?x16xf32>, !cache
 }
 
 // -----
@@ -58,7 +82,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
     %next = mica.kv_append %h, %d[%i] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
     scf.yield %next : !cache
   }
-  return %x, %r : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %r : tensor<?x16xf32>, !cache
 }
 
 // -----
@@ -77,7 +102,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
     // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-kernels.mlir:{{[0-9:]+}}) consumed it in an earlier turn of the loop}}
     %next = mica.kv_append %h, %c[%i] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   }
-  return %x, %c : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c : tensor<?x16xf32>, !cache
 }
 
 // -----
@@ -86,5 +112,6 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %n = arith.constant 3 : index
   // expected-error @+1 {{is not allowed at stage `kernels`}}
   %x = tensor.empty(%n) : tensor<?x16xf32>
-  return %x : tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
 }

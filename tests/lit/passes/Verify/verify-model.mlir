@@ -9,7 +9,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
   %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
-  return %x, %c1 : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c1 : tensor<?x16xf32>, !cache
 }
 mica.weight @table : tensor<16x16xf32>
 
@@ -25,7 +26,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %c1 = mica.kv_append %h, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
-  return %x, %c1 : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c1 : tensor<?x16xf32>, !cache
 }
 mica.weight @table : tensor<16x16xf32>
 
@@ -43,7 +45,8 @@ func.func private @append(%h: tensor<?x2x8xf32>, %c: !cache, %s: tensor<?xi32>, 
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  return %x, %c : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c : tensor<?x16xf32>, !cache
 }
 mica.weight @table : tensor<16x16xf32>
 
@@ -61,7 +64,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %a:2 = call @layer(%x, %c) : (tensor<?x16xf32>, !cache) -> (tensor<?x16xf32>, !cache)
   // expected-error-re @+1 {{the cache is used after func.call ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   %b:2 = call @layer(%a#0, %c) : (tensor<?x16xf32>, !cache) -> (tensor<?x16xf32>, !cache)
-  return %b#0, %b#1 : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %b#0, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %b#1 : tensor<?x16xf32>, !cache
 }
 mica.weight @table : tensor<16x16xf32>
 
@@ -78,7 +82,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   // expected-note @+2 {{the cache is consumed here}}
   // expected-error @+1 {{the cache is used after func.call}}
   %a:2 = call @layer(%x, %c, %c) : (tensor<?x16xf32>, !cache, !cache) -> (tensor<?x16xf32>, !cache)
-  return %a#0, %a#1 : tensor<?x16xf32>, !cache
+  %chosen = mica.select_rows %a#0, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %a#1 : tensor<?x16xf32>, !cache
 }
 mica.weight @table : tensor<16x16xf32>
 
@@ -110,7 +115,8 @@ mica.weight @table : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !a, %d: !b) -> (tensor<?x16xf32>, !b, !a) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  return %x, %d, %c : tensor<?x16xf32>, !b, !a
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %d, %c : tensor<?x16xf32>, !b, !a
 }
 mica.weight @table : tensor<16x16xf32>
 
@@ -125,7 +131,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %n = arith.constant 3 : index
   // expected-error @+1 {{is not allowed at stage `model`}}
   %x = tensor.empty(%n) : tensor<?x16xf32>
-  return %x : tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
 }
 
 // -----
@@ -135,7 +142,8 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  return %x : tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
 }
 mica.weight @table : tensor<16x16xf32>
 
@@ -155,20 +163,6 @@ func.func private @odd(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
-  return %x : tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
 }
-
-// -----
-
-// expected-error @+1 {{has a mica.model without a number of positions: give it an entry max_positions = N : i64 of at least 1}}
-module @below_nothing attributes {mica.model = {max_positions = -5 : i64}} {}
-
-// -----
-
-// expected-error @+1 {{has a mica.model without a number of positions}}
-module @a_text attributes {mica.model = {max_positions = "many"}} {}
-
-// -----
-
-// expected-error @+1 {{has a mica.model without a number of positions}}
-module @wide attributes {mica.model = {max_positions = 100000000000000000000000000 : i128}} {}

@@ -2,7 +2,7 @@
 
 // An op that was made of several carries the names of all of them.
 
-mica.weight @table : tensor<16x32xf32>
+mica.weight @table : tensor<32x32xf32>
 mica.weight @q : tensor<32x32xf32>
 mica.weight @k : tensor<32x32xf32>
 func.func private @layer(%x: tensor<?x32xf32>, %wq: tensor<32x32xf32>, %wk: tensor<32x32xf32>) -> tensor<?x32xf32> {
@@ -13,10 +13,11 @@ func.func private @layer(%x: tensor<?x32xf32>, %wq: tensor<32x32xf32>, %wk: tens
   return %y : tensor<?x32xf32>
 }
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x32xf32> {
-  %table = mica.get_weight @table : tensor<16x32xf32>
-  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x32xf32> -> tensor<?x32xf32>
+  %table = mica.get_weight @table : tensor<32x32xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
   %q = mica.get_weight @q : tensor<32x32xf32>
   %k = mica.get_weight @k : tensor<32x32xf32>
   %y = call @layer(%x, %q, %k) : (tensor<?x32xf32>, tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
-  return %y : tensor<?x32xf32>
+  %chosen = mica.select_rows %y, %o : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
+  return %chosen : tensor<?x32xf32>
 }

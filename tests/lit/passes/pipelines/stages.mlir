@@ -33,6 +33,7 @@
 // KERNELS: module @tiny attributes {mica.crossing = 4 : i64, mica.model = {
 // KERNELS: mica.weight {{.*}} at 0 bytes
 // KERNELS-LABEL: func private @layer_few
+// KERNELS: mica.attention {{.*}} tiling(<rows = 1, chunk = 512, split = true>)
 // KERNELS: mica.gated_linear {{.*}} kernel(generated) {{.*}} #mica.packed<columns = 64, depth = 2, k_block = 32>
 // KERNELS-LABEL: func @main_few
 // KERNELS-SAME: !mica.kv_cache<2 x 2 x 8 x bf16, <keys, block = 64, depth = 2>>

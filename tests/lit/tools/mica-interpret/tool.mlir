@@ -22,6 +22,12 @@
 // OFF: mica: error: {{.*}}tool.mlir: @product result 0 is off by {{.*}} from {{.*}}out.0.npy, allowed is
 // RUN: not mica-interpret %s --function identity --input %t/out.0.npy --expect %t/x.npy 2>&1 | FileCheck %s --check-prefix=OFF-SHAPE
 // OFF-SHAPE: @identity result 0 is off by
+// RUN: mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy | FileCheck %s --check-prefix=DID
+// DID: 1 of 1 functions stated what to expect and did it
+// RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance nan 2>&1 | FileCheck %s --check-prefix=BOUND
+// RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance inf 2>&1 | FileCheck %s --check-prefix=BOUND
+// RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance -1 2>&1 | FileCheck %s --check-prefix=BOUND
+// BOUND: --tolerance: write a finite number of 0 or more, not {{nan|inf|-1}}
 
 // Errors: one line and exit status 1; wrong usage 2.
 // RUN: not mica-interpret %s --function product --input %t/w.npy 2>&1 | FileCheck %s --check-prefix=WEIGHTS
@@ -34,6 +40,11 @@
 // MANY: --input {{.*}}x.npy is one too many for @empty
 // RUN: not mica-interpret %s --function empty --cache 2by3 2>&1 | FileCheck %s --check-prefix=SIZE
 // SIZE: --cache 2by3: write BATCHxPOSITIONS, for instance 2x64
+// RUN: not mica-interpret %s --function empty --cache 99999999x99999999 2>&1 | FileCheck %s --check-prefix=LARGE
+// RUN: not mica-interpret %s --function empty --cache 1x3000000000 2>&1 | FileCheck %s --check-prefix=LARGE
+// LARGE: --cache {{.*}}: has more than the 2147483648 elements that the interpreter takes memory for
+// RUN: not mica-interpret %s --function large 2>&1 | FileCheck %s --check-prefix=LARGE-CONSTANT
+// LARGE-CONSTANT: 'arith.constant' has more than the 2147483648 elements
 // RUN: not mica-interpret %s --function product --input %s --weights %t 2>&1 | FileCheck %s --check-prefix=FORMAT
 // FORMAT: tool.mlir: not a .npy file: the magic bytes are missing
 // RUN: not mica-interpret %t/nowhere.mlir 2>&1 | FileCheck %s --check-prefix=NOWHERE
@@ -64,6 +75,11 @@ func.func @empty(%cache: !mica.kv_cache<1 x 1 x 1 x f32>) -> (!mica.kv_cache<1 x
   %layer = arith.constant 0 : index
   %0 = mica.kv_read %cache[%layer] : !mica.kv_cache<1 x 1 x 1 x f32> -> tensor<?x?x1x1xf32>
   return %cache, %0 : !mica.kv_cache<1 x 1 x 1 x f32>, tensor<?x?x1x1xf32>
+}
+
+func.func private @large() -> tensor<99999999999x99999xf32> {
+  %0 = arith.constant dense<1.0> : tensor<99999999999x99999xf32>
+  return %0 : tensor<99999999999x99999xf32>
 }
 
 func.func @wrong() -> tensor<1x1xf32> attributes {mica.expect = [dense<2.0> : tensor<1x1xf32>]} {

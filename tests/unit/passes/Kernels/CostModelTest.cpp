@@ -39,4 +39,32 @@ TEST(CostModel, HugeExtentsDoNotOverflow) {
       KernelKind::OneDnn);
 }
 
+class AttentionTiling : public testing::Test {
+protected:
+  AttentionTilingAttr choose(bool fewRows, int64_t group) {
+    return chooseTiling({fewRows, group}, &context);
+  }
+
+  AttentionTiling() { context.loadDialect<MicaDialect>(); }
+  mlir::MLIRContext context;
+};
+
+TEST_F(AttentionTiling, FewRowsAreSplitAndManyAreNot) {
+  EXPECT_EQ(choose(true, 4).getRows(), 1);
+  EXPECT_TRUE(choose(true, 4).getSplit());
+  EXPECT_FALSE(choose(false, 4).getSplit());
+}
+
+TEST_F(AttentionTiling, TilesHoldAboutAsManyHeadsWhateverTheGroup) {
+  EXPECT_EQ(choose(false, 1).getRows(), 16);
+  EXPECT_EQ(choose(false, 4).getRows(), 8);
+  EXPECT_EQ(choose(false, 7).getRows(), 4);
+  EXPECT_EQ(choose(false, 64).getRows(), 4);
+}
+
+TEST_F(AttentionTiling, ChunksDoNotDependOnThePhase) {
+  for (int64_t group : {1, 7, 64})
+    EXPECT_EQ(choose(true, group).getChunk(), choose(false, group).getChunk());
+}
+
 } // namespace

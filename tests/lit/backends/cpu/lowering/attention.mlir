@@ -11,7 +11,11 @@
 // CHECK-SAME: %arg1: tensor<2x?x2x?x1024xf32>
 // CHECK: %[[K:.*]] = exec.launch @kv_append{{.*}} outs(%arg1
 // CHECK: %[[V:.*]] = exec.launch @kv_append{{.*}} outs(%arg2
-// CHECK: exec.launch @attention tasks(%{{.*}}) ins(%{{.*}}, %[[K]], %[[V]], %arg3
+// A task is a key/value head and 8 rows.
+// CHECK: %[[UP:.*]] = arith.addi %{{.*}}, %c7
+// CHECK: %[[TILES:.*]] = arith.divui %[[UP]], %c8
+// CHECK: %[[TASKS:.*]] = arith.muli %[[TILES]], %c2
+// CHECK: exec.launch @attention tasks(%[[TASKS]]) ins(%{{.*}}, %[[K]], %[[V]], %arg3
 // CHECK-NOT: mica.kv_read
 func.func private @attend(%x: tensor<?x2x8xf32>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
     -> (tensor<?x2x8xf32>, !keys, !values) {
@@ -21,7 +25,7 @@ func.func private @attend(%x: tensor<?x2x8xf32>, %k: !keys, %v: !values, %layer:
   %keys = mica.kv_read %k1[%layer] : !keys -> tensor<?x?x2x8xf32>
   %values = mica.kv_read %v1[%layer] : !values -> tensor<?x?x2x8xf32>
   %y = mica.attention %xr, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) window(8) softcap(30.0)
-      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+      tiling(<rows = 8, chunk = 512, split = false>) : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %k1, %v1 : tensor<?x2x8xf32>, !keys, !values
 }
 
@@ -36,12 +40,56 @@ func.func private @fused(%x: tensor<?x64xf32>, %k: !keys, %v: !values, %layer: i
   return %q, %k1, %v1 : tensor<?x4x8xf32>, !keys, !values
 }
 
+// Rows one by one: a task is a key/value head, a chunk of positions and a row. Only where a row sees several chunks, tasks that combine
+// them are launched.
+// CHECK-LABEL: func.func private @attend_split
+// CHECK-SAME: %[[P:arg[0-9]]]: tensor<?xi32>) ->
+// CHECK: %[[MOST:.*]] = scf.for {{.*}} -> (index)
+// CHECK:   tensor.extract %[[P]]
+// CHECK:   arith.maxui
+// CHECK: %[[PAIRS:.*]] = arith.muli %{{.*}}, %[[MOST]]
+// CHECK: %[[TASKS:.*]] = arith.muli %[[PAIRS]], %c2
+// CHECK: %[[PARTS:.*]] = tensor.empty() : tensor<4x16x4x48xf32>
+// CHECK: %[[MADE:.*]]:2 = exec.launch @attention_chunks tasks(%[[TASKS]]) {{.*}} outs(%[[PARTS]], %{{.*}} :
+// CHECK: %[[SEVERAL:.*]] = arith.cmpi ugt, %[[MOST]], %c1
+// CHECK: %[[COMBINE:.*]] = arith.select %[[SEVERAL]], %{{.*}}, %c0
+// CHECK: exec.launch @attention_combine tasks(%[[COMBINE]]) ins(%[[P]], %[[MADE]]#0 : {{.*}}) outs(%[[MADE]]#1 :
+func.func private @attend_split(%q: tensor<?x4x8xf32>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> tensor<?x4x8xf32> attributes {mica.max_rows = 4 : i64} {
+  %keys = mica.kv_read %k[%layer] : !keys -> tensor<?x?x2x8xf32>
+  %values = mica.kv_read %v[%layer] : !values -> tensor<?x?x2x8xf32>
+  %y = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      tiling(<rows = 1, chunk = 512, split = true>) : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+  return %y : tensor<?x4x8xf32>
+}
+
+// The window may begin inside of a 17th chunk; without a limit of rows the parts are memory per row.
+// CHECK-LABEL: func.func private @attend_split_window
+// CHECK: tensor.empty(%{{.*}}) : tensor<?x17x4x48xf32>
+func.func private @attend_split_window(%q: tensor<?x4x8xf32>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> tensor<?x4x8xf32> {
+  %keys = mica.kv_read %k[%layer] : !keys -> tensor<?x?x2x8xf32>
+  %values = mica.kv_read %v[%layer] : !values -> tensor<?x?x2x8xf32>
+  %y = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) window(100)
+      tiling(<rows = 1, chunk = 512, split = true>) : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+  return %y : tensor<?x4x8xf32>
+}
+
 // CHECK: func.func private @kv_append({{.*}} #exec.cost<row_cache_bytes = 64>
 // The scores of a block never leave the registers and the stack: no buffer depends on the length of the sequence.
 // CHECK-LABEL: func.func private @attention(
 // CHECK-SAME: #exec.cost<position_cache_bytes = 128, pair_flops = 64, window = 8>
-// CHECK: memref.alloca() {alignment = 64 : i64} : memref<1x64xf32>
 // CHECK-NOT: memref.alloc(
+// The queries and positions of 8 rows, weights of a block for 4 of them, states [8 values in 16, 16 totals, maximum] of a chunk and of all.
+// CHECK: memref.alloca() {alignment = 64 : i64} : memref<8x16xf32>
+// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8xi32>
+// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<4x64xf32>
+// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8x48xf32>
+// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8x48xf32>
+// Runs of rows of one sequence; chunks; blocks; tiles of four pairs.
+// CHECK: scf.while
 // CHECK: math.tanh
-// CHECK: math.exp
+// Masks only where a row does not see the whole block.
+// CHECK: scf.if {{.*}} -> (vector<16xf32>
+// CHECK: vector.create_mask
 // CHECK: func.func private @qkv_append({{.*}} #exec.cost<row_cache_bytes = 128>

@@ -37,7 +37,7 @@ module @tiny attributes {mica.model = {max_positions = 64 : i64}} {
         : tensor<?x64xf32>, tensor<?x2x4xf32>, !kc, !vc -> tensor<?x4x8xf32>
     %keys = mica.kv_read %k1[%layer] : !kc -> tensor<?x?x2x8xf32>
     %values = mica.kv_read %v1[%layer] : !vc -> tensor<?x?x2x8xf32>
-    %a = mica.attention %q, %keys, %values at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+    %a = mica.attention %q, %keys, %values at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) tiling(<rows = 1, chunk = 512, split = true>) : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
     %am = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
     %x1 = mica.linear %am, %wo residual(%x : tensor<?x32xf32>) kernel(generated) : tensor<?x32xf32>, tensor<32x32xf32, #p> -> tensor<?x32xf32>
     %n2 = mica.rmsnorm %x1, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>

@@ -63,6 +63,57 @@ func.func private @attention_without_mask(%q: tensor<?x2x8xf32>, %c: !keys, %l: 
 
 // -----
 
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+func.func private @attention_without_tiling(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{'mica.attention' op has no tiling chosen}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @attention_without_layout(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{attends to caches without a layout}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 512, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+!values = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<values, block = 32, depth = 1>>
+func.func private @attention_over_different_blocks(%q: tensor<?x2x8xf32>, %c: !keys, %d: !values, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  %v = mica.kv_read %d[%l] : !values -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{needs caches with the same blocks of a multiple of 16 positions}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 512, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+func.func private @attention_in_parts_of_blocks(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  // expected-error @+2 {{has chunks of 100 positions, no multiple of the caches' blocks of 64}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 100, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
 func.func private @gate_without_layout(%x: tensor<?x32xf32>, %g: tensor<4x32xf32>) -> tensor<?x1xf32> {
   // expected-error @+2 {{has a gate without a packed layout}}
   // expected-error @+1 {{failed to legalize operation 'mica.moe_gate'}}
@@ -119,4 +170,52 @@ func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.int
   // expected-error @+1 {{failed to legalize operation 'mica.embedding'}}
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<96x64x!mica.int8> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
+}
+
+// -----
+
+#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @wide_rows_by_integers(%x: tensor<?x32xf32>, %w: tensor<64x32x!mica.int8, #int8>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{multiplies rows and a weight of which only one are integers: rows are cast to !mica.int8 for quantised weights, and for no others}}
+  // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x32xf32>, tensor<64x32x!mica.int8, #int8> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @gate_of_integers(%x: tensor<?x32xf32>, %g: tensor<4x32x!mica.int8, #int8>) -> tensor<?x1xf32> {
+  // expected-error @+2 {{multiplies rows and a weight of which only one are integers}}
+  // expected-error @+1 {{failed to legalize operation 'mica.moe_gate'}}
+  %w, %e = mica.moe_gate %x, %g softmax k(1) : tensor<?x32xf32>, tensor<4x32x!mica.int8, #int8> -> tensor<?x1xf32>, tensor<?x1xi32>
+  return %w : tensor<?x1xf32>
+}
+
+// -----
+
+#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @gated_product_of_integers(%x: tensor<?x32x!mica.int8>, %w: tensor<128x32x!mica.int8, #int8>) -> tensor<?x64x!mica.int8> {
+  // expected-error @+2 {{cannot quantise its own result: give it to mica.cast}}
+  // expected-error @+1 {{failed to legalize operation 'mica.gated_linear'}}
+  %y = mica.gated_linear %x, %w silu : tensor<?x32x!mica.int8>, tensor<128x32x!mica.int8, #int8> -> tensor<?x64x!mica.int8>
+  return %y : tensor<?x64x!mica.int8>
+}
+
+// -----
+
+#int4 = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @table_of_four_bits(%t: tensor<?xi32>, %w: tensor<64x32x!mica.int4<group = 32>, #int4>) -> tensor<?x32xf32> {
+  // expected-error @+2 {{gathers from a table of 4 bits: tables have at least 8}}
+  // expected-error @+1 {{failed to legalize operation 'mica.embedding'}}
+  %y = mica.embedding %t, %w : tensor<?xi32>, tensor<64x32x!mica.int4<group = 32>, #int4> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// Stage `loops`, where entries have no results any more.
+// expected-error @+1 {{'func.func' op @main returns no logits: this is not stage `kernels`, from which this pass starts}}
+func.func @main(%tokens: memref<?xi32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+  return
 }

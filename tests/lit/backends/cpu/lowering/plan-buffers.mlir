@@ -71,3 +71,50 @@ module {
     return
   }
 }
+
+// -----
+
+// What a function returns lies where the next call has its buffers: it is copied out first. The second call's result is
+// copied out already, and before any other call.
+module {
+  func.func private @norm(%x: memref<?x16xf32>) -> memref<?x16xf32> {
+    %zero = arith.constant 0 : index
+    %rows = memref.dim %x, %zero : memref<?x16xf32>
+    %y = memref.alloc(%rows) : memref<?x16xf32>
+    return %y : memref<?x16xf32>
+  }
+  // CHECK-LABEL: func.func @results
+  // CHECK-SAME: %[[TOKENS:.*]]: memref<?x16xf32>, %{{.*}}: memref<?xi8>, %[[MEMORY:.*]]: memref<?xi8>, %[[LOGITS:.*]]: memref<?x16xf32>)
+  // CHECK: %[[A:.*]] = call @norm(%[[TOKENS]],
+  // CHECK: %[[OWN:.*]] = memref.view %[[MEMORY]]
+  // CHECK: memref.copy %[[A]], %[[OWN]]
+  // CHECK: %[[B:.*]] = call @norm(%[[OWN]],
+  // CHECK-NOT: memref.view
+  // CHECK: memref.copy %[[B]], %[[LOGITS]]
+  func.func @results(%x: memref<?x16xf32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+    %a = call @norm(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
+    %b = call @norm(%a) : (memref<?x16xf32>) -> memref<?x16xf32>
+    memref.copy %b, %logits : memref<?x16xf32> to memref<?x16xf32>
+    return
+  }
+}
+
+// -----
+
+// Copied, but only after a call that has written there.
+module {
+  func.func private @norm(%x: memref<?x16xf32>) -> memref<?x16xf32> {
+    return %x : memref<?x16xf32>
+  }
+  // CHECK-LABEL: func.func @late
+  // CHECK: %[[A:.*]] = call @norm
+  // CHECK: memref.copy %[[A]], %[[OWN:.*]] :
+  // CHECK: call @norm
+  // CHECK: memref.copy %[[OWN]], %{{.*}}
+  func.func @late(%x: memref<?x16xf32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+    %a = call @norm(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
+    %b = call @norm(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
+    memref.copy %a, %logits : memref<?x16xf32> to memref<?x16xf32>
+    return
+  }
+}

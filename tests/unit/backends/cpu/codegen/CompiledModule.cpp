@@ -2,7 +2,6 @@
 
 #include "tests/unit/backends/cpu/codegen/CompiledModule.h"
 
-#include "backends/cpu/codegen/NativeCode.h"
 #include "backends/cpu/codegen/Passes.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
@@ -10,10 +9,6 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
-
-#include <dlfcn.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 mica::test::RuntimeCalls mica::test::calls;
 
@@ -55,56 +50,7 @@ llvm::Expected<llvm::SmallVector<char, 0>> compile(StringRef text,
   cpu::addLoopsToLlvmPasses(passes, target);
   if (failed(passes.run(*module)))
     return llvm::createStringError("the passes fail");
-  auto machine = cpu::createTargetMachine(target);
-  if (!machine)
-    return machine.takeError();
-  llvm::LLVMContext llvmContext;
-  auto ir = cpu::translateToLlvmIr(*module, llvmContext, target, **machine);
-  if (!ir)
-    return ir.takeError();
-  cpu::optimize(**ir, **machine);
-  auto object = cpu::emit(**ir, **machine, llvm::CodeGenFileType::ObjectFile);
-  if (!object)
-    return object.takeError();
-  auto shared = cpu::linkSharedObject(*object);
-  if (!shared)
-    return shared.takeError();
-  if (llvm::Error error = cpu::checkUndefinedSymbols(StringRef(shared->data(), shared->size()),
-                                                     cpu::runtimeSymbols()))
-    return error;
-  return shared;
-}
-
-LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject) {
-  int fd = memfd_create("model", 0);
-  if (write(fd, sharedObject.data(), sharedObject.size()) ==
-      static_cast<ssize_t>(sharedObject.size()))
-    handle = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle)
-    forward = reinterpret_cast<void (*)(void *const *)>(dlsym(handle, cpu::kForwardSymbol));
-  if (!forward)
-    error = dlerror();
-  close(fd);
-}
-
-LoadedModel::~LoadedModel() {
-  if (handle)
-    dlclose(handle);
-}
-
-std::vector<std::string> runnableTargets() {
-  llvm::Expected<cpu::TargetDescription> native = cpu::describeTarget("native");
-  std::vector<std::string> names;
-  for (const char *name : {"native", "x86-64-v3", "x86-64-v4", "znver5", "sapphirerapids"}) {
-    llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget(name);
-    // Only vector instructions decide here: none of the rest is used by the code of these tests.
-    auto usable = [&](const std::string &feature) {
-      return native->has(feature) || !StringRef(feature).starts_with("avx");
-    };
-    if (native && target && llvm::all_of(target->features, usable))
-      names.push_back(name);
-  }
-  return names;
+  return makeSharedObject(*module, target);
 }
 
 } // namespace mica::test

@@ -2,14 +2,9 @@
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_COMPILEDMODULE_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_COMPILEDMODULE_H
 
-#include "backends/cpu/target/TargetDescription.h"
-
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/Error.h"
+#include "tests/unit/backends/cpu/codegen/LoadedModel.h"
 
 #include <array>
-#include <string>
-#include <vector>
 
 namespace mica::test {
 
@@ -31,19 +26,6 @@ template <size_t R> struct Descriptor {
 llvm::Expected<llvm::SmallVector<char, 0>> compile(llvm::StringRef text,
                                                    const cpu::TargetDescription &target);
 
-/// A loaded shared object.
-class LoadedModel {
-public:
-  explicit LoadedModel(llvm::ArrayRef<char> sharedObject);
-  ~LoadedModel();
-  void operator()(std::vector<void *> descriptors) const { forward(descriptors.data()); }
-  std::string error; ///< empty if it could be loaded
-
-private:
-  void *handle = nullptr;
-  void (*forward)(void *const *) = nullptr;
-};
-
 /// Calls of the runtime since the last `clear`.
 struct RuntimeCalls {
   std::vector<int64_t> tasks;
@@ -57,10 +39,6 @@ struct RuntimeCalls {
   void clear() { *this = {}; }
 };
 extern RuntimeCalls calls;
-
-/// Targets whose code this machine can run, among native, x86-64-v3, x86-64-v4, znver5 and
-/// sapphirerapids.
-std::vector<std::string> runnableTargets();
 
 } // namespace mica::test
 

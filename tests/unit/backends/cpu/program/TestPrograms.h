@@ -18,8 +18,10 @@ inline std::span<const std::byte> bytesOf(const std::string &text) {
 }
 
 inline std::string contents(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary)
+      .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 /// A folder of its own that disappears with the object.

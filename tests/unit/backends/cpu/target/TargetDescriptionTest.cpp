@@ -29,10 +29,11 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   EXPECT_EQ(level4.vectorBits, 512u);
   EXPECT_FALSE(level4.avx512Bf16 || level4.avx512Vnni);
   TargetDescription zen5 = llvm::cantFail(describeTarget("znver5"));
-  EXPECT_TRUE(zen5.avx512Bf16 && zen5.avx512Vnni && zen5.avxVnni);
+  EXPECT_TRUE(zen5.avx512Bf16 && zen5.fastBf16Dot && zen5.avx512Vnni && zen5.avxVnni);
   EXPECT_FALSE(zen5.amxBf16);
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
   EXPECT_TRUE(rapids.avx512Bf16 && rapids.amxBf16 && rapids.amxInt8);
+  EXPECT_FALSE(rapids.fastBf16Dot);
 }
 
 TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {

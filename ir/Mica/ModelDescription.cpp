@@ -1,0 +1,146 @@
+//===- ModelDescription.cpp - what a program knows and no op says ---------------===//
+
+#include "ir/Mica/ModelDescription.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+#include <functional>
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+/// Reads the entries of one dictionary by name; each name's function says whether it has failed.
+class DescriptionReader {
+public:
+  DescriptionReader(int64_t vocabulary, llvm::function_ref<InFlightDiagnostic()> emitError)
+      : vocabulary(vocabulary), emitError(emitError) {}
+
+  LogicalResult read(DictionaryAttr entries, ModelDescription &model) {
+    return readAll(
+        entries,
+        {
+            {"family", [&](Attribute value) { return text(value, model.family); }},
+            {bounds::maxPositions.name,
+             [&](Attribute value) {
+               return integer(value, bounds::maxPositions, model.maxPositions);
+             }},
+            {"bos", [&](Attribute value) { return token(value, model.bos.emplace()); }},
+            {"eos", [&](Attribute value) { return tokens(value, model.eos); }},
+            {"generation", [&](Attribute value) { return sampling(value, model.generation); }},
+        });
+  }
+
+private:
+  using Entry = std::pair<StringRef, std::function<LogicalResult(Attribute)>>;
+
+  LogicalResult readAll(DictionaryAttr entries, ArrayRef<Entry> known) {
+    for (NamedAttribute entry : entries) {
+      const auto *found = llvm::find_if(
+          known, [&](const Entry &candidate) { return candidate.first == entry.getName(); });
+      if (found == known.end())
+        return emitError() << "has a mica.model with an entry " << entry.getName().getValue()
+                           << ", which nothing reads: there are "
+                           << llvm::join(llvm::make_first_range(known), ", ");
+      if (failed(found->second(entry.getValue())))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult sampling(Attribute value, SamplingDefaults &into) {
+    auto entries = dyn_cast<DictionaryAttr>(value);
+    if (!entries)
+      return refuse("generation", "a dictionary of defaults for sampling");
+    auto numberEntry = [&](const NumberBounds &range, std::optional<double> &slot) -> Entry {
+      return {range.name, [&](Attribute value) { return number(value, range, slot.emplace()); }};
+    };
+    return readAll(
+        entries,
+        {
+            numberEntry(bounds::temperature, into.temperature),
+            numberEntry(bounds::topP, into.topP),
+            numberEntry(bounds::minP, into.minP),
+            numberEntry(bounds::repetitionPenalty, into.repetitionPenalty),
+            {bounds::topK.name,
+             [&](Attribute value) { return integer(value, bounds::topK, into.topK.emplace()); }},
+            {"do_sample", [&](Attribute value) { return boolean(value, into.doSample.emplace()); }},
+        });
+  }
+
+  LogicalResult text(Attribute value, std::string &into) {
+    auto string = dyn_cast<StringAttr>(value);
+    if (!string)
+      return refuse("family", "a string");
+    into = string.str();
+    return success();
+  }
+
+  LogicalResult boolean(Attribute value, bool &into) {
+    auto flag = dyn_cast<BoolAttr>(value);
+    if (!flag)
+      return refuse("do_sample", "true or false");
+    into = flag.getValue();
+    return success();
+  }
+
+  LogicalResult integer(Attribute value, const NumberBounds &range, int64_t &into) {
+    auto least = static_cast<int64_t>(range.least), most = static_cast<int64_t>(range.most);
+    auto number = dyn_cast<IntegerAttr>(value);
+    if (!number || !number.getType().isSignlessInteger(64) || number.getInt() < least ||
+        number.getInt() > most)
+      return refuse(range.name, "an i64 from " + llvm::Twine(least) + " to " + llvm::Twine(most));
+    into = number.getInt();
+    return success();
+  }
+
+  LogicalResult number(Attribute value, const NumberBounds &bounds, double &into) {
+    auto number = dyn_cast<FloatAttr>(value);
+    // What is no number compares as false.
+    if (!number || !(number.getValueAsDouble() >= bounds.least) ||
+        !(number.getValueAsDouble() <= bounds.most)) {
+      std::string range;
+      llvm::raw_string_ostream(range) << llvm::format("%g to %g", bounds.least, bounds.most);
+      return refuse(bounds.name, "an f64 from " + range);
+    }
+    into = number.getValueAsDouble();
+    return success();
+  }
+
+  LogicalResult token(Attribute value, int64_t &into) {
+    return integer(value, {"bos", 0, static_cast<double>(vocabulary - 1)}, into);
+  }
+
+  LogicalResult tokens(Attribute value, std::vector<int64_t> &into) {
+    auto list = dyn_cast<ArrayAttr>(value);
+    if (!list)
+      return refuse("eos", "a list of i64");
+    for (Attribute id : list)
+      if (failed(integer(id, {"eos", 0, static_cast<double>(vocabulary - 1)}, into.emplace_back())))
+        return failure();
+    return success();
+  }
+
+  LogicalResult refuse(StringRef name, const llvm::Twine &expected) {
+    return emitError() << "has a mica.model whose entry " << name << " is not " << expected;
+  }
+
+  int64_t vocabulary;
+  llvm::function_ref<InFlightDiagnostic()> emitError;
+};
+} // namespace
+
+FailureOr<ModelDescription>
+mica::readModelDescription(Attribute model, int64_t vocabulary,
+                           llvm::function_ref<InFlightDiagnostic()> emitError) {
+  auto entries = dyn_cast_or_null<DictionaryAttr>(model);
+  if (!entries || !entries.get(bounds::maxPositions.name))
+    return emitError() << "has a mica.model without a number of positions: give it an entry "
+                          "max_positions = N : i64 of at least 1";
+  ModelDescription description;
+  if (failed(DescriptionReader(vocabulary, emitError).read(entries, description)))
+    return failure();
+  return description;
+}

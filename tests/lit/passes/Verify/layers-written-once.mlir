@@ -1,0 +1,152 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-kernels
+
+// A step appends to every layer of a cache once at most. Two caches have a layer of each number.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache, %e: !cache) -> (tensor<?x16xf32>, !cache, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %three = arith.constant 3 : index
+  %c1 = func.call @layer(%h, %c, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  %c2 = scf.for %i = %zero to %two step %one iter_args(%b = %c1) -> (!cache) {
+    %n = arith.addi %i, %one : index
+    %b1 = func.call @layer(%h, %b, %n, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+    scf.yield %b1 : !cache
+  }
+  %f = func.call @layer(%h, %e, %two, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %c2, %f : tensor<?x16xf32>, !cache, !cache
+}
+
+// -----
+
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %three = arith.constant 3 : index
+  // expected-note @+1 {{the first append to it is here}}
+  %c1 = func.call @layer(%h, %c, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  // expected-error-re @+1 {{'func.call' op appends to layer 1 of a cache that func.call ({{.*}}layers-written-once.mlir:{{[0-9:]+}}) has appended to in the same step: give every layer a number of its own}}
+  %d = func.call @layer(%h, %c1, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %d : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// In one function, whatever the callers say.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  // expected-note @+1 {{the first append to it is here}}
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  // expected-error @+1 {{appends to layer 2 of a cache that mica.kv_append}}
+  %e = mica.kv_append %h, %d[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %e : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %three = arith.constant 3 : index
+  %d = func.call @layer(%h, %c, %two, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %d : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// A loop that does not count.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %three = arith.constant 3 : index
+  %d = scf.for %i = %zero to %two step %one iter_args(%b = %c) -> (!cache) {
+    // expected-note @+2 {{the first append to it is here}}
+    // expected-error @+1 {{appends to layer 1 of a cache that func.call}}
+    %b1 = func.call @layer(%h, %b, %one, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+    scf.yield %b1 : !cache
+  }
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %d : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// Keys and values in one cache.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %three = arith.constant 3 : index
+  // expected-note @+1 {{the first append to it is here}}
+  %c1 = mica.kv_append %h, %c[%zero] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  %d = scf.for %i = %zero to %three step %two iter_args(%b = %c1) -> (!cache) {
+    // expected-error @+1 {{appends to layer 0 of a cache that mica.kv_append}}
+    %b1 = mica.kv_append %h, %b[%i] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+    scf.yield %b1 : !cache
+  }
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %d : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %three = arith.constant 3 : index
+  %d, %m = scf.for %i = %zero to %two step %one iter_args(%b = %c, %n = %zero) -> (!cache, index) {
+    %b1 = func.call @layer(%h, %b, %n, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+    scf.yield %b1, %one : !cache, index
+  }
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %d : tensor<?x16xf32>, !cache
+}

@@ -1,0 +1,263 @@
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-kernels
+
+// Tokens, sequences, positions and outputs are alike by type: what each is, is followed from the entry to the ops.
+
+// Through calls and loops; a table of positions has a row for each of them.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+module attributes {mica.model = {max_positions = 16 : i64}} {
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+mica.weight @places at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%x: tensor<?x16xf32>, %c: !cache, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> (tensor<?x16xf32>, !cache) {
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
+  %c1 = mica.kv_append %r, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  %k = mica.kv_read %c1[%layer] : !cache -> tensor<?x?x2x8xf32>
+  %a = mica.attention %r, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  %m = mica.merge_heads %a : tensor<?x2x8xf32> to tensor<?x16xf32>
+  %y = mica.add %x, %m : tensor<?x16xf32>
+  return %y, %c1 : tensor<?x16xf32>, !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %places = mica.get_weight @places : tensor<16x16xf32>
+  %e = mica.embedding %p, %places : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %x0 = mica.add %x, %e : tensor<?x16xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %l:2 = scf.for %i = %zero to %two step %one iter_args(%r = %x0, %d = %c) -> (tensor<?x16xf32>, !cache) {
+    %n:2 = func.call @layer(%r, %d, %i, %s, %p) : (tensor<?x16xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x16xf32>, !cache)
+    scf.yield %n#0, %n#1 : tensor<?x16xf32>, !cache
+  }
+  %y = mica.select_rows %l#0, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %l#1 : tensor<?x16xf32>, !cache
+}
+}
+
+// -----
+
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  // expected-error @+1 {{'mica.embedding' op takes tokens, but is given outputs: @main(tokens, sequences, positions, outputs, caches...) says what each is, and mica.select_rows makes rows of outputs of rows of tokens}}
+  %x = mica.embedding %o, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  // expected-error @+1 {{'mica.rope' op takes positions, but is given sequences}}
+  %r = mica.rope %h, %s half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  // expected-error @+1 {{'mica.rope_table' op takes positions, but is given tokens}}
+  %r = mica.rope_table %t rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+!cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %zero = arith.constant 0 : index
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  // expected-error @+1 {{'mica.kv_append' op takes sequences, but is given positions}}
+  %c1 = mica.kv_append %h, %c[%zero] at(%p, %s : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %c1 : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+!cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %zero = arith.constant 0 : index
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %c1 = mica.kv_append %h, %c[%zero] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  %k = mica.kv_read %c1[%zero] : !cache -> tensor<?x?x2x8xf32>
+  // expected-error @+1 {{'mica.attention' op takes sequences, but is given tokens}}
+  %a = mica.attention %h, %k, %k at(%t, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %c1 : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+!cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %zero = arith.constant 0 : index
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %c1 = mica.kv_append %h, %c[%zero] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  %k = mica.kv_read %c1[%zero] : !cache -> tensor<?x?x2x8xf32>
+  // expected-error @+1 {{'mica.attention' op takes positions, but is given outputs}}
+  %a = mica.attention %h, %k, %k at(%s, %o : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %c1 : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+!cache = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<64x64xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !cache, %v: !cache) -> (tensor<?x64xf32>, !cache, !cache) {
+  %zero = arith.constant 0 : index
+  %table = mica.get_weight @table : tensor<64x64xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<64x64xf32> -> tensor<?x64xf32>
+  %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
+  // expected-error @+1 {{'mica.qkv_append' op takes positions, but is given outputs}}
+  %q, %k1, %v1 = mica.qkv_append %x, %r, %k, %v[%zero] at(%s, %o : tensor<?xi32>, tensor<?xi32>) half
+      : tensor<?x64xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x4x8xf32>
+  %y = mica.select_rows %x, %o : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %y, %k1, %v1 : tensor<?x64xf32>, !cache, !cache
+}
+
+// -----
+
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  // expected-error @+1 {{'mica.select_rows' op takes outputs, but is given tokens}}
+  %y = mica.select_rows %x, %t : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// Rows of outputs are fewer: their numbers are not those of tokens.
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  // expected-error @+1 {{'mica.select_rows' op takes rows of tokens, but is given rows of outputs}}
+  %z = mica.select_rows %y, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  // expected-error @+1 {{'mica.add' op takes rows of tokens, but is given rows of outputs}}
+  %z = mica.add %x, %y : tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  // expected-error @+1 {{'func.return' op takes rows of outputs, but is given rows of tokens}}
+  return %x : tensor<?x16xf32>
+}
+
+// -----
+
+// What a call hands on.
+func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  // expected-error @+1 {{'mica.rope' op takes positions, but is given outputs}}
+  %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
+  return %r : tensor<?x2x8xf32>
+}
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %a = call @turn(%h, %o) : (tensor<?x2x8xf32>, tensor<?xi32>) -> tensor<?x2x8xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// Of two calls one is wrong.
+func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  // expected-error @+1 {{'mica.rope' op takes positions, but is given something else}}
+  %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
+  return %r : tensor<?x2x8xf32>
+}
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %a = call @turn(%h, %p) : (tensor<?x2x8xf32>, tensor<?xi32>) -> tensor<?x2x8xf32>
+  %b = call @turn(%h, %s) : (tensor<?x2x8xf32>, tensor<?xi32>) -> tensor<?x2x8xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// What nothing calls is never run.
+func.func private @turn(%h: tensor<?x2x8xf32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
+  return %r : tensor<?x2x8xf32>
+}
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+mica.weight @table at 0 bytes 16384 : tensor<15x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<15x16xf32>
+  // expected-error @+1 {{'mica.embedding' op has a table of 15 rows, but there are 16 tokens, as many as logits: give each a row}}
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<15x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+module attributes {mica.model = {max_positions = 17 : i64}} {
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  // expected-error @+1 {{'mica.embedding' op has a table of 16 rows, but there are 17 positions: give each a row}}
+  %e = mica.embedding %p, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+}

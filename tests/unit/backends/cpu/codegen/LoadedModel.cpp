@@ -1,0 +1,69 @@
+//===- LoadedModel.cpp - code as programs have it, in this process --------===//
+
+#include "tests/unit/backends/cpu/codegen/LoadedModel.h"
+
+#include "backends/cpu/codegen/NativeCode.h"
+#include "backends/cpu/codegen/Passes.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace mica::test {
+
+llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module,
+                                                            const cpu::TargetDescription &target) {
+  auto machine = cpu::createTargetMachine(target);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  auto ir = cpu::translateToLlvmIr(module, context, target, **machine);
+  if (!ir)
+    return ir.takeError();
+  cpu::optimize(**ir, **machine);
+  auto object = cpu::emit(**ir, **machine, llvm::CodeGenFileType::ObjectFile);
+  if (!object)
+    return object.takeError();
+  auto shared = cpu::linkSharedObject(*object);
+  if (!shared)
+    return shared.takeError();
+  if (llvm::Error error = cpu::checkUndefinedSymbols(
+          llvm::StringRef(shared->data(), shared->size()), cpu::runtimeSymbols()))
+    return error;
+  return shared;
+}
+
+LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject) : file(memfd_create("model", 0)) {
+  if (write(file, sharedObject.data(), sharedObject.size()) ==
+      static_cast<ssize_t>(sharedObject.size()))
+    handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle)
+    forward = reinterpret_cast<void (*)(void *const *)>(dlsym(handle, cpu::kForwardSymbol));
+  if (!forward) {
+    const char *reason = dlerror();
+    error = reason ? reason : "the shared object cannot be written into memory";
+  }
+}
+
+LoadedModel::~LoadedModel() {
+  if (handle)
+    dlclose(handle);
+  close(file);
+}
+
+std::vector<std::string> runnableTargets() {
+  llvm::Expected<cpu::TargetDescription> native = cpu::describeTarget("native");
+  std::vector<std::string> names;
+  for (const char *name : {"native", "x86-64-v3", "x86-64-v4", "znver5", "sapphirerapids"}) {
+    llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget(name);
+    // Only vector instructions decide here: none of the rest is used by the code of these tests.
+    auto usable = [&](const std::string &feature) {
+      return native->has(feature) || !llvm::StringRef(feature).starts_with("avx");
+    };
+    if (native && target && llvm::all_of(target->features, usable))
+      names.push_back(name);
+  }
+  return names;
+}
+
+} // namespace mica::test

@@ -1,0 +1,45 @@
+//===- LoadedModel.h - code as programs have it, in this process ----------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
+
+#include "backends/cpu/target/TargetDescription.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace mica::test {
+
+/// The shared object of a module at stage `llvm`, made by the steps of the compiler.
+llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module,
+                                                            const cpu::TargetDescription &target);
+
+/// A loaded shared object. What it calls of the runtime it finds in the program that loads it,
+/// which therefore must export these functions (ENABLE_EXPORTS).
+class LoadedModel {
+public:
+  explicit LoadedModel(llvm::ArrayRef<char> sharedObject);
+  ~LoadedModel();
+  LoadedModel(const LoadedModel &) = delete;
+  LoadedModel &operator=(const LoadedModel &) = delete;
+
+  /// Calls mica_forward.
+  void operator()(const std::vector<void *> &descriptors) const { forward(descriptors.data()); }
+  std::string error; ///< empty if it could be loaded
+
+private:
+  int file; ///< open as long as the object is loaded: dlopen knows objects by their names
+  void *handle = nullptr;
+  void (*forward)(void *const *) = nullptr;
+};
+
+/// Targets whose code this machine can run, among native, x86-64-v3, x86-64-v4, znver5 and
+/// sapphirerapids.
+std::vector<std::string> runnableTargets();
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H

@@ -1,0 +1,35 @@
+//===- Arguments.h - random arguments for functions of mica ops -----------===//
+//
+// Attributes of a function's arguments say what their numbers mean; tensors of floats are random
+// without any.
+//
+//   tensor<?xi32>  {test.below = N}       numbers in [0, N)
+//                  {test.sequences}       each row's sequence in a ragged batch of four, and
+//                  {test.positions}       its position there; the sequences begin at different
+//                  depths
+//   tensor<?xkxi32> {test.among = [...]}  the numbers of the list, each at most once in a row
+//   any tensor     {test.rows = N}        so many rows, whatever the step has
+//   floats         {test.uneven}          rows times 1, 1/2, 1/4 and 0 in turn, for rows with
+//   scales a cache                               filled: what lies behind a row's position is stale
+//
+//===----------------------------------------------------------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_ARGUMENTS_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_ARGUMENTS_H
+
+#include "ir/Interpreter/Value.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mica::test {
+
+/// Arguments for a step of so many rows, the same in every run.
+llvm::SmallVector<interp::Value> randomArguments(mlir::func::FuncOp function, int64_t rows);
+
+/// The rows [begin, end) of all arguments that have the step's rows; the others as they are.
+llvm::SmallVector<interp::Value> sliceRows(mlir::func::FuncOp function,
+                                           llvm::ArrayRef<interp::Value> arguments, int64_t begin,
+                                           int64_t end);
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_ARGUMENTS_H

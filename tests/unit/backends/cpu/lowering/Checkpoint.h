@@ -1,0 +1,32 @@
+//===- Checkpoint.h - random weights for the packer and the interpreter ---===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_CHECKPOINT_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_CHECKPOINT_H
+
+#include "backends/cpu/pack/WeightSource.h"
+#include "ir/Interpreter/Interpreter.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mica::test {
+
+/// `count` numbers in [-1, 1), the same for a name in every run.
+std::vector<float> randomNumbers(llvm::StringRef name, int64_t count);
+
+/// The tensors of f32 that the weights of a module are made of, with random values. Their shapes
+/// follow from the weights' types; sources that are padded need `test.rows` on the weight.
+class Checkpoint final : public cpu::WeightSource {
+public:
+  explicit Checkpoint(mlir::ModuleOp module);
+
+  llvm::Expected<cpu::SourceTensor> find(llvm::StringRef name) const override;
+  void release(llvm::StringRef) const override {}
+  interp::WeightProvider getProvider() const;
+
+private:
+  llvm::StringMap<interp::Tensor> tensors;
+};
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_CHECKPOINT_H

@@ -1,0 +1,61 @@
+//===- Formats.h - what weights and rows are made of -----------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H
+
+#include "tests/unit/backends/cpu/lowering/KernelTest.h"
+
+#include <cmath>
+
+namespace mica::test {
+
+/// One way of storing the matrices of a model. Every table of products has all of them.
+struct Format {
+  const char *name;
+  const char *argument; ///< rows as a function of a test receives them
+  const char *rows;     ///< rows as they enter a product; where this is another type they are cast
+  const char *weight;
+  /// Of rows that the test's own kernels made, which may differ by a last place of f32: a number
+  /// near the middle of two of the type `rows` falls to the other side, but few of them do. This is
+  /// what one step of that type is of a product, and what one of about fifty is on average.
+  Tolerance rounded;
+
+  bool hasIntegers() const { return llvm::StringRef(weight).starts_with("!"); }
+};
+
+inline constexpr double kStepOfBf16 = 0x1p-8, kStepOfInt8 = 1.0 / 127;
+
+inline const Format kFormats[] = {
+    {"f32", "f32", "f32", "f32", 4e-6},
+    {"bf16", "bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
+    {"int8", "f32", "!mica.int8", "!mica.int8", {kStepOfInt8, kStepOfInt8 / 20}},
+    {"int4", "f32", "!mica.int8", "!mica.int4<group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
+};
+
+/// Of a product [T, k] x [n, k]^T of numbers between -1 and 1, whose sums are about sqrt(k) / 3.
+/// Products of bf16 and of integers are exact, and so are sums of integers; what is left are k
+/// additions of f32, or the roundings of the scales.
+inline Tolerance toleranceOfProduct(int64_t k) {
+  return {2e-6, 5e-7, std::sqrt(static_cast<double>(k)) / 3};
+}
+
+/// Of activation(x G^T) * (x U^T).
+inline Tolerance toleranceOfGatedProduct(int64_t k) {
+  Tolerance product = toleranceOfProduct(k);
+  return {2 * product.most, 2 * product.usual, product.size * product.size};
+}
+
+/// The keys of a format. `{take}` declares an argument of rows [T, K], `{cast}` makes %x of it.
+inline Words wordsOf(const Format &format) {
+  bool casts = llvm::StringRef(format.argument) != format.rows;
+  return {
+      {"take", casts ? "%a: tensor<?x{K}x{argument}> {test.uneven}" : "%x: tensor<?x{K}x{rows}>"},
+      {"cast", casts ? "%x = mica.cast %a : tensor<?x{K}x{argument}> to tensor<?x{K}x{rows}>" : ""},
+      {"format", format.name},
+      {"argument", format.argument},
+      {"rows", format.rows},
+      {"weight", format.weight}};
+}
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H

@@ -1,0 +1,204 @@
+//===- KernelTest.cpp - kernels against the interpreter --------------------===//
+
+#include "tests/unit/backends/cpu/lowering/KernelTest.h"
+
+#include "tests/unit/backends/cpu/lowering/Arguments.h"
+#include "tests/unit/backends/cpu/lowering/TaskCuts.h"
+
+#include "llvm/ADT/bit.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace mica::test {
+
+/// All remainders of tiles of 8, 4, 2 and 1 rows, and more than one whole tile.
+static constexpr int64_t kRows[] = {1, 2, 3, 4, 5, 8, 15, 16, 17, 33};
+
+std::string fill(std::string text, const Words &words) {
+  for (const auto &[key, word] : words) {
+    std::string pattern = "{" + key + "}";
+    for (size_t at = 0; (at = text.find(pattern, at)) != std::string::npos; at += word.text.size())
+      text.replace(at, pattern.size(), word.text);
+  }
+  return text;
+}
+
+KernelCase makeCase(std::string name, std::string text, const Words &words, Tolerance tolerance) {
+  name = fill(std::move(name), words);
+  text = fill(fill(std::move(text), {{"name", name}}), words);
+  return {std::move(name), std::move(text), tolerance, true, ""};
+}
+
+/// One unit in the last place of a bf16.
+static double ulpOf(float value) {
+  int exponent;
+  std::frexp(value, &exponent);
+  return std::ldexp(1.0, exponent - 8);
+}
+
+/// Names the element that is furthest off, if one is further off than allowed.
+static std::string findDifference(const interp::Value &actual, const interp::Value &expected,
+                                  const Tolerance &tolerance) {
+  interp::Value a = actual.flattened(), b = expected.flattened();
+  const interp::Tensor &as = *a.getTensor(), &bs = *b.getTensor();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (as.shape != bs.shape || as.elementType != bs.elementType)
+    os << "the shapes differ";
+  else if (!as.isFloat() && as.ints != bs.ints)
+    os << "the integers differ";
+  if (!text.empty() || !as.isFloat())
+    return text;
+  double largest = tolerance.size, worst = 0, squares = 0;
+  for (float value : bs.floats)
+    largest = std::max(largest, std::abs(double(value)));
+  for (auto [index, x, y] : llvm::enumerate(as.floats, bs.floats)) {
+    double off = std::abs(double(x) - double(y)), ulp = bs.elementType.isF32() ? 0 : ulpOf(y),
+           allowed = tolerance.most * largest + ulp, beyond = std::max(off - ulp, 0.0);
+    squares += beyond * beyond;
+    // Not a number compares as false.
+    if (off <= allowed || (off - allowed <= worst && !text.empty()))
+      continue;
+    worst = off - allowed;
+    text.clear();
+    os << "element " << index << " is " << llvm::format("%.9g", x) << " instead of "
+       << llvm::format("%.9g", y) << ", off by "
+       << llvm::format("%.3g of %.3g allowed", off / largest, allowed / largest);
+  }
+  double usual = std::sqrt(squares / double(bs.floats.size()));
+  if (text.empty() && usual > tolerance.usual * largest)
+    os << "elements are off by "
+       << llvm::format("%.3g of %.3g allowed on average", usual / largest, tolerance.usual);
+  return text;
+}
+
+static uint32_t bitsOf(float value) { return llvm::bit_cast<uint32_t>(value); }
+
+/// Whether all bits are equal.
+static bool areSame(ArrayRef<interp::Value> a, ArrayRef<interp::Value> b) {
+  return llvm::equal(a, b, [](const interp::Value &left, const interp::Value &right) {
+    interp::Value x = left.flattened(), y = right.flattened();
+    return x.getTensor()->ints == y.getTensor()->ints &&
+           llvm::equal(x.getTensor()->floats, y.getTensor()->floats,
+                       [](float p, float q) { return bitsOf(p) == bitsOf(q); });
+  });
+}
+
+/// The rows of both below each other.
+static interp::Tensor joinRows(const interp::Tensor &first, const interp::Tensor &second) {
+  interp::Tensor joined = first;
+  joined.shape[0] += second.shape[0];
+  llvm::append_range(joined.floats, second.floats);
+  llvm::append_range(joined.ints, second.ints);
+  return joined;
+}
+
+void KernelTest::check(ArrayRef<KernelCase> cases) {
+  if (cases.empty())
+    GTEST_SKIP() << "this machine has no such kernels";
+  std::string text;
+  for (const KernelCase &row : cases)
+    text += row.text;
+  auto target = cpu::describeTarget(GetParam());
+  ASSERT_TRUE(bool(target)) << llvm::toString(target.takeError());
+  auto compiled = KernelModule::compile(text, *target);
+  ASSERT_TRUE(bool(compiled)) << llvm::toString(compiled.takeError());
+  module = std::move(*compiled);
+  for (const KernelCase &row : cases) {
+    SCOPED_TRACE(row.name);
+    checkNumbers(row);
+    if (row.exactRows)
+      checkCutsOfRows(row);
+    checkCutsOfTasks(row);
+    if (!row.sameAs.empty())
+      checkSameAs(row);
+  }
+}
+
+SmallVector<interp::Value> KernelTest::run(const KernelCase &row,
+                                           ArrayRef<interp::Value> arguments) {
+  KernelCall call = module->prepare(row.name, arguments);
+  call();
+  EXPECT_EQ(call.findDamage(), "");
+  return call.getResults();
+}
+
+void KernelTest::checkNumbers(const KernelCase &row) {
+  func::FuncOp function = module->getFunction(row.name);
+  for (int64_t rows : kRows) {
+    SmallVector<interp::Value> arguments = randomArguments(function, rows);
+    auto expected = module->interpret(row.name, arguments);
+    ASSERT_TRUE(bool(expected)) << llvm::toString(expected.takeError());
+    SmallVector<interp::Value> actual = run(row, arguments);
+    ASSERT_EQ(actual.size(), expected->size());
+    for (auto [index, a, b] : llvm::enumerate(actual, *expected))
+      EXPECT_EQ(findDifference(a, b, row.tolerance), "")
+          << "result " << index << " of " << rows << " rows";
+  }
+}
+
+/// A step of all rows, and a step of the first rows followed by one of the rest, are the same.
+void KernelTest::checkCutsOfRows(const KernelCase &row) {
+  // Every number of rows up to 17 is one of both steps.
+  constexpr int64_t all = 18;
+  func::FuncOp function = module->getFunction(row.name);
+  SmallVector<interp::Value> arguments = randomArguments(function, all),
+                             expected = run(row, arguments);
+  auto isCache = [](const interp::Value &value) { return value.getCache() != nullptr; };
+  for (int64_t cut = 1; cut <= all / 2; ++cut) {
+    SmallVector<interp::Value> first = run(row, sliceRows(function, arguments, 0, cut)),
+                               rest = sliceRows(function, arguments, cut, all);
+    // The second step goes on with the caches of the first one.
+    auto caches = llvm::make_filter_range(first, isCache);
+    for (auto [cache, argument] : llvm::zip(caches, llvm::make_filter_range(rest, isCache)))
+      argument = cache;
+    SmallVector<interp::Value> second = run(row, rest);
+    for (auto [before, after] : llvm::zip_equal(first, second))
+      if (!isCache(before))
+        after = joinRows(*before.getTensor(), *after.getTensor());
+    EXPECT_TRUE(areSame(second, expected)) << "cut behind row " << cut;
+  }
+}
+
+void KernelTest::checkCutsOfTasks(const KernelCase &row) {
+  SmallVector<interp::Value> arguments = randomArguments(module->getFunction(row.name), 17),
+                             expected = run(row, arguments);
+  const std::pair<const char *, TaskCut> cuts[] = {{"two parts", inParts(2)},
+                                                   {"three parts", inParts(3)},
+                                                   {"one by one", oneByOne()},
+                                                   {"two threads", onPool(2)}};
+  for (const auto &[name, cut] : cuts) {
+    setTaskCut(cut);
+    EXPECT_TRUE(areSame(run(row, arguments), expected)) << "tasks cut: " << name;
+  }
+  setTaskCut(inOnePart());
+}
+
+void KernelTest::checkSameAs(const KernelCase &row) {
+  for (int64_t rows : {1, 17}) {
+    SmallVector<interp::Value> arguments = randomArguments(module->getFunction(row.sameAs), rows);
+    KernelCase other = row;
+    other.name = row.sameAs;
+    EXPECT_TRUE(areSame(run(row, arguments), run(other, arguments)))
+        << "differs from " << row.sameAs << " at " << rows << " rows";
+  }
+}
+
+/// What this machine has, wide vectors without dot products, and the least that programs need.
+static std::vector<std::string> targets() {
+  std::vector<std::string> names = runnableTargets();
+  llvm::erase_if(names,
+                 [](StringRef name) { return !name.starts_with("x86") && name != "native"; });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(On, KernelTest, testing::ValuesIn(targets()),
+                         [](const testing::TestParamInfo<std::string> &info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+} // namespace mica::test

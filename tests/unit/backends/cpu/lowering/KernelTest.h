@@ -1,0 +1,78 @@
+//===- KernelTest.h - kernels against the interpreter ----------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H
+
+#include "tests/unit/backends/cpu/lowering/KernelHarness.h"
+
+#include "gtest/gtest.h"
+
+namespace mica::test {
+
+/// How far |a - b| may be from zero, in parts of the largest |b|. Where a result is bf16, one unit
+/// in the last place of the element is allowed besides.
+struct Tolerance {
+  /// Sums, products and functions of f32: a few dozen roundings of 2^-24 each, of which about the
+  /// root of their number remains.
+  Tolerance() : Tolerance(2e-6) {}
+  Tolerance(double most) : Tolerance(most, most) {}
+  Tolerance(double most, double usual, double size = 0) : most(most), usual(usual), size(size) {}
+
+  double most;  ///< for each element
+  double usual; ///< for the root mean square of all elements
+  double size;  ///< about how large results are, for when all of them happen to be small
+};
+
+/// One function of a table.
+struct KernelCase {
+  std::string name; ///< of the function
+  std::string text; ///< the function and its weights; see Arguments.h for their attributes
+  Tolerance tolerance;
+  /// Whether every row is computed by itself, so that no bit depends on how rows are cut.
+  bool exactRows = true;
+  /// A function before this one in the table that takes and gives the same, to the last bit; or
+  /// empty.
+  std::string sameAs;
+};
+
+/// Something that stands for a key in a text.
+struct Word {
+  Word(int64_t number) : text(std::to_string(number)) {}
+  Word(int number) : Word(int64_t(number)) {}
+  Word(const char *text) : text(text) {}
+  Word(std::string text) : text(std::move(text)) {}
+  std::string text;
+};
+
+/// Keys and what stands for them, in this order: later keys may occur in earlier words.
+using Words = std::vector<std::pair<std::string, Word>>;
+
+/// `text` with every `{key}` replaced.
+std::string fill(std::string text, const Words &words);
+
+/// A case of a table: `{name}` in the text stands for the case's name, whose own keys are filled
+/// first.
+KernelCase makeCase(std::string name, std::string text, const Words &words,
+                    Tolerance tolerance = {});
+
+/// The body of every test here; the parameter is the target's name.
+class KernelTest : public testing::TestWithParam<std::string> {
+protected:
+  /// Compiles all functions of a table in one module, and checks each of them: against the
+  /// interpreter at numbers of rows between 1 and 33, for cuts of the rows into two steps, and for
+  /// cuts of the tasks of every launch.
+  void check(llvm::ArrayRef<KernelCase> cases);
+
+private:
+  void checkNumbers(const KernelCase &row);
+  void checkCutsOfRows(const KernelCase &row);
+  void checkCutsOfTasks(const KernelCase &row);
+  void checkSameAs(const KernelCase &row);
+  llvm::SmallVector<interp::Value> run(const KernelCase &row,
+                                       llvm::ArrayRef<interp::Value> arguments);
+
+  std::unique_ptr<KernelModule> module;
+};
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H

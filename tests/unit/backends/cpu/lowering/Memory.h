@@ -1,0 +1,49 @@
+//===- Memory.h - values as compiled programs hold them -------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_MEMORY_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_MEMORY_H
+
+#include "ir/Interpreter/Value.h"
+
+namespace mica::test {
+
+/// Memory that ends where its mapping ends, so that an access behind it faults at once, all bytes
+/// 0xff: a NaN in every float type.
+class GuardedMemory {
+public:
+  /// `alignment` is a power of two, up to a page.
+  explicit GuardedMemory(size_t size, size_t alignment = 4);
+  ~GuardedMemory();
+  GuardedMemory(GuardedMemory &&other) noexcept;
+  GuardedMemory &operator=(GuardedMemory &&) = delete;
+
+  llvm::MutableArrayRef<uint8_t> bytes() const { return {start, size}; }
+  uint8_t *data() const { return start; }
+  /// Whether nothing was written into the rest of the first page and into what fills the last
+  /// bytes up to the alignment.
+  bool isIntactAround() const;
+  /// From now on a write faults.
+  void protect();
+
+private:
+  uint8_t *mapping, *start;
+  size_t mapped, size;
+};
+
+/// How many bytes a tensor of `shape` takes.
+size_t bytesOf(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
+
+/// A tensor of f32, bf16 or i32, row-major.
+void storeTensor(const interp::Tensor &tensor, llvm::MutableArrayRef<uint8_t> bytes);
+interp::Tensor loadTensor(mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
+                          llvm::ArrayRef<uint8_t> bytes);
+
+/// The extents of `cache` in the layout of `type`; the number of positions is one of whole blocks.
+llvm::SmallVector<int64_t> physicalShapeOf(const interp::Cache &cache, KvCacheType type);
+
+/// A cache in the layout of `type`, zero where it is padded.
+void storeCache(const interp::Cache &cache, KvCacheType type, llvm::MutableArrayRef<uint8_t> bytes);
+void loadCache(interp::Cache &cache, KvCacheType type, llvm::ArrayRef<uint8_t> bytes);
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_MEMORY_H

@@ -1,0 +1,88 @@
+//===- MoeTest.cpp - gates and experts -------------------------------------===//
+
+#include "tests/unit/backends/cpu/lowering/Formats.h"
+
+using namespace mica;
+using namespace mica::test;
+
+namespace {
+
+struct Gate {
+  const char *name, *sources; ///< sources that stand twice give experts that tie
+  int experts, k;
+};
+constexpr Gate kGates[] = {{"one", R"(["{name}.a"])", 5, 1},
+                           {"two", R"(["{name}.a"])", 60, 2},
+                           {"all", R"(["{name}.a"])", 16, 16},
+                           {"ties", R"(["{name}.a", "{name}.a"])", 8, 3},
+                           {"only_ties", R"(["{name}.a", "{name}.a", "{name}.a"])", 3, 2},
+                           {"single", R"(["{name}.a"])", 1, 1}};
+
+TEST_P(KernelTest, MoeGate) {
+  std::vector<KernelCase> cases;
+  for (const Gate &gate : kGates)
+    for (const char *scoring : {"softmax", "sigmoid"})
+      for (const char *normalize : {"", "normalize"})
+        cases.push_back(makeCase("gate_{gate}_{scoring}_{normalize}", R"(
+  mica.weight @{name}.w from {sources} concat : tensor<{E}x33xf32>
+  func.func @{name}(%x: tensor<?x33xf32>) -> (tensor<?x{k}xf32>, tensor<?x{k}xi32>) {
+    %g = mica.get_weight @{name}.w : tensor<{E}x33xf32>
+    %w, %e = mica.moe_gate %x, %g {scoring} k({k}) {normalize} : tensor<?x33xf32>, tensor<{E}x33xf32> -> tensor<?x{k}xf32>, tensor<?x{k}xi32>
+    return %w, %e : tensor<?x{k}xf32>, tensor<?x{k}xi32>
+  })",
+                                 {{"gate", gate.name},
+                                  {"sources", fill(gate.sources, {{"name", gate.name}})},
+                                  {"scoring", scoring},
+                                  {"normalize", normalize},
+                                  {"E", gate.experts},
+                                  {"k", gate.k}}));
+  check(cases);
+}
+
+struct Experts {
+  const char *name, *among; ///< the experts that rows choose: the others are empty
+  int k, columns, inner;
+  const char *activation, *residual;
+};
+constexpr const char *kResidual = "residual(%r : tensor<?x{K}xf32>)";
+constexpr Experts kExperts[] = {{"two_of_four", "[0, 1, 2, 3]", 2, 33, 65, "silu", ""},
+                                {"residual", "[0, 1, 2, 3]", 2, 33, 65, "silu", kResidual},
+                                {"an_empty_one", "[3, 0, 2]", 2, 33, 65, "silu", ""},
+                                {"all_on_one", "[2]", 1, 130, 17, "relu", kResidual},
+                                {"all_of_them", "[1, 3, 0, 2]", 4, 1, 1, "relu", ""}};
+
+TEST_P(KernelTest, MoeExperts) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats)
+    for (const Experts &experts : kExperts) {
+      // Kernels of integers take long to compile: the first cases share theirs.
+      if (format.hasIntegers() && experts.columns != 33)
+        continue;
+      Words words = {{"experts", experts.name},
+                     {"among", experts.among},
+                     {"k", experts.k},
+                     {"inner", experts.inner},
+                     {"both", 2 * roundUp(experts.inner, kBlockColumns)},
+                     {"activation", experts.activation},
+                     {"residual", experts.residual}};
+      llvm::append_range(words, wordsOf(format));
+      words.emplace_back("K", experts.columns);
+      cases.push_back(makeCase("experts_{format}_{experts}", R"(
+  mica.weight @{name}.up from ["{name}.g0", "{name}.u0", "{name}.g1", "{name}.u1", "{name}.g2", "{name}.u2", "{name}.g3", "{name}.u3"]
+      stack parts(2) {test.rows = {inner} : i64} : tensor<4x{both}x{K}x{weight}>
+  mica.weight @{name}.down from ["{name}.d0", "{name}.d1", "{name}.d2", "{name}.d3"] stack : tensor<4x{K}x{inner}x{weight}>
+  func.func @{name}({take}, %w: tensor<?x{k}xf32>, %e: tensor<?x{k}xi32> {test.among = {among}}, %r: tensor<?x{K}xf32>)
+      -> tensor<?x{K}xf32> {
+    {cast}
+    %up = mica.get_weight @{name}.up : tensor<4x{both}x{K}x{weight}>
+    %down = mica.get_weight @{name}.down : tensor<4x{K}x{inner}x{weight}>
+    %y = mica.moe_experts %x, %w, %e, %up, %down {residual} {activation} inner({inner}) : tensor<?x{K}x{rows}>, tensor<?x{k}xf32>,
+        tensor<?x{k}xi32>, tensor<4x{both}x{K}x{weight}>, tensor<4x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
+    return %y : tensor<?x{K}xf32>
+  })",
+                               words, format.rounded));
+    }
+  check(cases);
+}
+
+} // namespace

@@ -1,0 +1,193 @@
+//===- PositionsTest.cpp - rope, caches and attention ----------------------===//
+
+#include "tests/unit/backends/cpu/lowering/KernelTest.h"
+
+using namespace mica;
+using namespace mica::test;
+
+namespace {
+
+/// Whether keys, values and the queries that meet them are wide or narrow.
+struct Precision {
+  const char *name;
+  double tolerance; ///< of attention
+};
+constexpr Precision kPrecisions[] = {
+    {"f32", 4e-6},
+    // The weights of the softmax are rounded where they meet the values.
+    {"bf16", 4e-3},
+};
+
+constexpr const char *kScalings[] = {"", "scaling(#mica.linear_scaling<factor = 2.5>)",
+                                     "scaling(#mica.llama3_scaling<factor = 8.0, low_freq_factor = "
+                                     "1.0, high_freq_factor = 4.0, original_context = 64>)",
+                                     "scaling(#mica.yarn_scaling<factor = 16.0, beta_fast = 32.0, "
+                                     "beta_slow = 1.0, attention_factor = 1.25, "
+                                     "original_context = 2048, high_limit = 31>)"};
+
+/// Sines of angles that were rounded to f32: an error of a few units in the last place of one.
+constexpr double kSineTolerance = 1e-6;
+
+TEST_P(KernelTest, RopeTable) {
+  std::vector<KernelCase> cases;
+  for (int width : {2, 20, 64})
+    for (auto [number, scaling] : llvm::enumerate(kScalings))
+      cases.push_back(makeCase("rope_table_{width}_{number}", R"(
+  func.func @{name}(%p: tensor<?xi32> {test.below = 100000 : i64}) -> tensor<?x2x{pairs}xf32> {
+    %y = mica.rope_table %p rotary_dim({width}) theta(1.0e+06) {scaling} : tensor<?xi32> -> tensor<?x2x{pairs}xf32>
+    return %y : tensor<?x2x{pairs}xf32>
+  })",
+                               {{"width", width},
+                                {"number", int64_t(number)},
+                                {"pairs", width / 2},
+                                {"scaling", scaling}},
+                               kSineTolerance));
+  check(cases);
+}
+
+/// A size of heads, and how many of their elements turn.
+struct Rotary {
+  int headDim, width;
+};
+constexpr Rotary kRotaries[] = {{8, 8}, {8, 2}, {20, 20}, {64, 64}, {80, 80}, {80, 34}};
+
+TEST_P(KernelTest, Rope) {
+  std::vector<KernelCase> cases;
+  for (const char *type : {"f32", "bf16"})
+    for (const char *pairing : {"half", "interleaved"})
+      for (Rotary rotary : kRotaries)
+        cases.push_back(makeCase(
+            "rope_{type}_{pairing}_{D}_{width}", R"(
+  func.func @{name}(%x: tensor<?x3x{D}x{type}>, %p: tensor<?xi32> {test.below = 9000 : i64}) -> tensor<?x3x{D}x{type}> {
+    %y = mica.rope %x, %p {pairing} theta(1.0e+04) rotary_dim({width}) : tensor<?x3x{D}x{type}>, tensor<?xi32>
+    return %y : tensor<?x3x{D}x{type}>
+  })",
+            {{"type", type}, {"pairing", pairing}, {"D", rotary.headDim}, {"width", rotary.width}},
+            kSineTolerance));
+  check(cases);
+}
+
+/// Query heads, key/value heads and their size.
+struct Heads {
+  int queries, groups, size;
+};
+constexpr Heads kHeads[] = {{1, 1, 8}, {4, 2, 20}, {3, 1, 64}, {7, 1, 80}};
+
+/// Appends of q, k and v as they are, then attention: the rows of one step see each other.
+TEST_P(KernelTest, AppendAndAttend) {
+  std::vector<KernelCase> cases;
+  for (const Precision &precision : kPrecisions)
+    for (Heads heads : kHeads)
+      cases.push_back(makeCase("append_{type}_{H}_{G}_{D}", R"(
+  func.func @{name}(%q: tensor<?x{H}x{D}x{type}>, %k: tensor<?x{G}x{D}xf32>, %v: tensor<?x{G}x{D}x{type}>,
+      %s: tensor<?xi32> {test.sequences}, %p: tensor<?xi32> {test.positions}, %kc: {cache}, %vc: {cache})
+      -> (tensor<?x{H}x{D}xf32>, {cache}, {cache}) {
+    %layer = arith.constant 1 : index
+    %k1 = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x{G}x{D}xf32>, {cache}
+    %v1 = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x{G}x{D}x{type}>, {cache}
+    %kr = mica.kv_read %k1[%layer] : {cache} -> {read}
+    %vr = mica.kv_read %v1[%layer] : {cache} -> {read}
+    %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+        : tensor<?x{H}x{D}x{type}>, {read}, {read} -> tensor<?x{H}x{D}xf32>
+    return %y, %k1, %v1 : tensor<?x{H}x{D}xf32>, {cache}, {cache}
+  })",
+                               {{"cache", "!mica.kv_cache<2 x {G} x {D} x {type}>"},
+                                {"read", "tensor<?x?x{G}x{D}x{type}>"},
+                                {"type", precision.name},
+                                {"H", heads.queries},
+                                {"G", heads.groups},
+                                {"D", heads.size}},
+                               precision.tolerance));
+  check(cases);
+}
+
+TEST_P(KernelTest, QkvAppend) {
+  struct Variant {
+    const char *name, *pairing, *norms;
+    bool partial;
+  };
+  const char *norms = "norms(%wq, %wk : tensor<{D}xf32>, tensor<{D}xf32>)", *eps = "eps(1.0e-02)";
+  std::vector<KernelCase> cases;
+  for (const Precision &precision : kPrecisions)
+    for (const Heads &heads : kHeads)
+      for (const Variant &variant :
+           {Variant{"half", "half", "", false}, Variant{"interleaved", "interleaved", "", false},
+            Variant{"half_norms", "half", norms, true},
+            Variant{"interleaved_norms", "interleaved", norms, true}}) {
+        // Half of all pairs, in turn.
+        if ((&heads - kHeads) % 2 == (llvm::StringRef(variant.pairing) == "half"))
+          continue;
+        int width = variant.partial ? heads.size / 4 * 2 : heads.size;
+        cases.push_back(makeCase("qkv_{type}_{variant}_{H}_{G}_{D}", R"(
+  mica.weight @{name}.q : tensor<{D}xf32>
+  mica.weight @{name}.k : tensor<{D}xf32>
+  func.func @{name}(%x: tensor<?x{columns}xf32>, %s: tensor<?xi32> {test.sequences}, %p: tensor<?xi32> {test.positions},
+      %kc: {cache}, %vc: {cache}) -> (tensor<?x{H}x{D}x{type}>, {cache}, {cache}) {
+    %layer = arith.constant 1 : index
+    %wq = mica.get_weight @{name}.q : tensor<{D}xf32>
+    %wk = mica.get_weight @{name}.k : tensor<{D}xf32>
+    %table = mica.rope_table %p rotary_dim({width}) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x{pairs}xf32>
+    %q, %k1, %v1 = mica.qkv_append %x, %table, %kc, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>)
+        {norms} {pairing} {eps} : tensor<?x{columns}xf32>, tensor<?x2x{pairs}xf32>, {cache}, {cache} -> tensor<?x{H}x{D}x{type}>
+    return %q, %k1, %v1 : tensor<?x{H}x{D}x{type}>, {cache}, {cache}
+  })",
+                                 {{"variant", variant.name},
+                                  {"norms", variant.norms},
+                                  {"eps", *variant.norms ? eps : ""},
+                                  {"pairing", variant.pairing},
+                                  {"cache", "!mica.kv_cache<2 x {G} x {D} x {type}>"},
+                                  {"columns", (heads.queries + 2 * heads.groups) * heads.size},
+                                  {"width", width},
+                                  {"pairs", width / 2},
+                                  {"type", precision.name},
+                                  {"H", heads.queries},
+                                  {"G", heads.groups},
+                                  {"D", heads.size}},
+                                 2e-6));
+      }
+  check(cases);
+}
+
+KernelCase attention(const Precision &precision, Heads heads, const char *name,
+                     const char *options) {
+  return makeCase("attention_{type}_{what}_{H}_{G}_{D}", R"(
+  func.func @{name}(%q: tensor<?x{H}x{D}x{type}>, %s: tensor<?xi32> {test.sequences}, %p: tensor<?xi32> {test.positions},
+      %kc: {cache}, %vc: {cache}) -> (tensor<?x{H}x{D}x{type}>, {cache}, {cache}) {
+    %layer = arith.constant 1 : index
+    %kr = mica.kv_read %kc[%layer] : {cache} -> {read}
+    %vr = mica.kv_read %vc[%layer] : {cache} -> {read}
+    %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal {options}
+        : tensor<?x{H}x{D}x{type}>, {read}, {read} -> tensor<?x{H}x{D}x{type}>
+    return %y, %kc, %vc : tensor<?x{H}x{D}x{type}>, {cache}, {cache}
+  })",
+                  {{"cache", "!mica.kv_cache<2 x {G} x {D} x {type}>"},
+                   {"read", "tensor<?x?x{G}x{D}x{type}>"},
+                   {"what", name},
+                   {"options", options},
+                   {"type", precision.name},
+                   {"H", heads.queries},
+                   {"G", heads.groups},
+                   {"D", heads.size}},
+                  precision.tolerance);
+}
+
+TEST_P(KernelTest, AttentionOfAllGroups) {
+  std::vector<KernelCase> cases;
+  for (const Precision &precision : kPrecisions)
+    for (auto [group, size] :
+         {std::pair(1, 8), std::pair(3, 20), std::pair(7, 64), std::pair(2, 80)})
+      cases.push_back(attention(precision, {2 * group, 2, size}, "plain", "scale(0.7)"));
+  check(cases);
+}
+
+TEST_P(KernelTest, AttentionOfAllKinds) {
+  std::vector<KernelCase> cases;
+  for (const Precision &precision : kPrecisions)
+    for (auto [name, options] : {std::pair("window1", "scale(0.7) window(1)"),
+                                 std::pair("window64", "scale(0.7) window(64)"),
+                                 std::pair("window100", "scale(2.0) window(100) softcap(1.5)")})
+      cases.push_back(attention(precision, {6, 2, 20}, name, options));
+  check(cases);
+}
+
+} // namespace

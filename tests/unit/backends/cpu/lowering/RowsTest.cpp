@@ -1,0 +1,128 @@
+//===- RowsTest.cpp - kernels that work row by row -------------------------===//
+
+#include "tests/unit/backends/cpu/lowering/KernelTest.h"
+
+using namespace mica;
+using namespace mica::test;
+
+namespace {
+
+/// Rows and heads behind the number of rows: one element, a vector and one more, whole vectors,
+/// vectors and a rest.
+constexpr const char *kShapes[] = {"1", "17", "64", "130", "3x20"};
+
+/// `shape` as {S}, its last extent as {C}.
+Words shapeWords(llvm::StringRef shape, Words words) {
+  words.emplace_back("S", shape.str());
+  words.emplace_back("C", shape.substr(shape.rfind('x') + 1).str());
+  return words;
+}
+
+struct Norm {
+  const char *name, *x, *result, *options;
+};
+
+std::vector<KernelCase> norms(const char *op, llvm::ArrayRef<Norm> table) {
+  std::vector<KernelCase> cases;
+  for (const Norm &norm : table)
+    for (const char *shape : kShapes)
+      cases.push_back(makeCase("{op}_{norm}_{S}", R"(
+  mica.weight @{name}.w : tensor<{C}xf32>
+  mica.weight @{name}.b : tensor<{C}xf32>
+  func.func @{name}(%x: tensor<?x{S}x{x}>) -> tensor<?x{S}x{result}> {
+    %w = mica.get_weight @{name}.w : tensor<{C}xf32>
+    %b = mica.get_weight @{name}.b : tensor<{C}xf32>
+    %y = mica.{op} %x, %w {options} : tensor<?x{S}x{x}>, tensor<{C}xf32> -> tensor<?x{S}x{result}>
+    return %y : tensor<?x{S}x{result}>
+  })",
+                               shapeWords(shape, {{"op", op},
+                                                  {"norm", norm.name},
+                                                  {"x", norm.x},
+                                                  {"result", norm.result},
+                                                  {"options", norm.options}})));
+  return cases;
+}
+
+TEST_P(KernelTest, RmsNorm) {
+  check(norms("rmsnorm",
+              {{"f32", "f32", "f32", "eps(1.0e-05)"},
+               {"f32_offset", "f32", "f32", "eps(0.3) gain_offset(1.0)"},
+               {"f32_to_bf16", "f32", "bf16", "eps(1.0e-05) rounding(after_gain)"},
+               {"bf16_before", "bf16", "bf16", "eps(1.0e-05) rounding(before_gain)"},
+               {"bf16_after", "bf16", "bf16", "eps(0.3) rounding(after_gain) gain_offset(1.0)"},
+               {"bf16_before_to_f32", "bf16", "f32", "eps(1.0e-05) rounding(before_gain)"},
+               {"bf16_after_to_f32", "bf16", "f32", "eps(0.3) rounding(after_gain)"}}));
+}
+
+TEST_P(KernelTest, LayerNorm) {
+  check(norms("layernorm", {{"f32", "f32", "f32", "eps(1.0e-05)"},
+                            {"f32_bias", "f32", "f32", "bias(%b : tensor<{C}xf32>) eps(0.3)"},
+                            {"f32_to_bf16", "f32", "bf16", "eps(1.0e-05)"},
+                            {"bf16_bias", "bf16", "bf16", "bias(%b : tensor<{C}xf32>) eps(0.3)"}}));
+}
+
+TEST_P(KernelTest, Elementwise) {
+  struct Op {
+    const char *name, *operands;
+    double tolerance;
+  };
+  std::vector<KernelCase> cases;
+  for (const Op &op : {Op{"silu", "%x", 1e-6}, Op{"gelu", "%x", 1e-6}, Op{"gelu_tanh", "%x", 1e-6},
+                       Op{"relu", "%x", 0}, Op{"add", "%x, %z", 0}, Op{"mul", "%x, %z", 0}})
+    for (const char *type : {"f32", "bf16"})
+      for (const char *shape : {"1", "130", "3x20"})
+        cases.push_back(makeCase(
+            "{op}_{type}_{S}", R"(
+  func.func @{name}(%x: tensor<?x{S}x{type}>, %z: tensor<?x{S}x{type}>) -> tensor<?x{S}x{type}> {
+    %y = mica.{op} {operands} : tensor<?x{S}x{type}>
+    return %y : tensor<?x{S}x{type}>
+  })",
+            shapeWords(shape, {{"op", op.name}, {"operands", op.operands}, {"type", type}}),
+            op.tolerance));
+  check(cases);
+}
+
+TEST_P(KernelTest, Cast) {
+  std::vector<KernelCase> cases;
+  for (auto [from, to] : {std::pair("f32", "bf16"), std::pair("bf16", "f32")})
+    for (const char *shape : kShapes)
+      cases.push_back(makeCase("cast_{from}_{S}", R"(
+  func.func @{name}(%x: tensor<?x{S}x{from}>) -> tensor<?x{S}x{to}> {
+    %y = mica.cast %x : tensor<?x{S}x{from}> to tensor<?x{S}x{to}>
+    return %y : tensor<?x{S}x{to}>
+  })",
+                               shapeWords(shape, {{"from", from}, {"to", to}}), 0));
+  check(cases);
+}
+
+TEST_P(KernelTest, SelectRows) {
+  std::vector<KernelCase> cases;
+  for (const char *type : {"f32", "bf16"})
+    for (int columns : {1, 17, 64})
+      cases.push_back(makeCase("select_{type}_{N}", R"(
+  func.func @{name}(%rows: tensor<?xi32> {test.below = 40 : i64}, %x: tensor<?x{N}x{type}> {test.rows = 40 : i64})
+      -> tensor<?x{N}x{type}> {
+    %y = mica.select_rows %x, %rows : tensor<?x{N}x{type}>, tensor<?xi32> -> tensor<?x{N}x{type}>
+    return %y : tensor<?x{N}x{type}>
+  })",
+                               {{"type", type}, {"N", columns}}, 0));
+  check(cases);
+}
+
+/// Columns of a wider row, as heads and back: all of it views, whose rows have a stride.
+TEST_P(KernelTest, RowsOfColumns) {
+  check(makeCase("columns", R"(
+  mica.weight @w : tensor<20xf32>
+  func.func @{name}(%x: tensor<?x95xf32>) -> tensor<?x60xf32> {
+    %w = mica.get_weight @w : tensor<20xf32>
+    %a, %b = mica.split %x : tensor<?x95xf32> -> tensor<?x35xf32>, tensor<?x60xf32>
+    %h = mica.split_heads %b : tensor<?x60xf32> to tensor<?x3x20xf32>
+    %n = mica.rmsnorm %h, %w eps(1.0e-05) : tensor<?x3x20xf32>, tensor<20xf32> -> tensor<?x3x20xf32>
+    %m = mica.merge_heads %n : tensor<?x3x20xf32> to tensor<?x60xf32>
+    %y = mica.add %m, %b : tensor<?x60xf32>
+    return %y : tensor<?x60xf32>
+  })",
+                 {}));
+}
+
+} // namespace

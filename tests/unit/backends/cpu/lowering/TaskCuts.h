@@ -1,0 +1,34 @@
+//===- TaskCuts.h - the runtime that a test's kernels call ----------------===//
+//
+// Defines mica_rt_parallel_for and mica_rt_matmul, which the program must export. The first cuts
+// its tasks as the current cut says; the second is oneDNN on one thread.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_TASKCUTS_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_TASKCUTS_H
+
+#include <cstdint>
+#include <functional>
+
+namespace mica::test {
+
+/// The work of the tasks [begin, end) of one launch.
+using TaskBody = std::function<void(int64_t begin, int64_t end)>;
+/// Runs all of `tasks` tasks, in parts.
+using TaskCut = std::function<void(const TaskBody &body, int64_t tasks)>;
+
+/// All tasks at once.
+TaskCut inOnePart();
+/// As many parts of about the same size, the last one first.
+TaskCut inParts(int64_t parts);
+/// One by one, the last one first.
+TaskCut oneByOne();
+/// On a pool of so many threads, which lives until the program ends.
+TaskCut onPool(unsigned threads);
+
+/// Launches are cut like this from now on; at first, in one part.
+void setTaskCut(TaskCut cut);
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_TASKCUTS_H

@@ -1,0 +1,25 @@
+//===- KernelText.h - generated kernels for CompiledModule.h -----------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELS_KERNELTEXT_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELS_KERNELTEXT_H
+
+#include "backends/cpu/lowering/KernelBuilder.h"
+#include "tests/unit/backends/cpu/codegen/CompiledModule.h"
+
+namespace mica::test {
+
+/// What of the target decides how kernels are written.
+cpu::KernelTarget kernelTargetOf(const cpu::TargetDescription &target);
+
+/// A context with all dialects of the compiler.
+std::unique_ptr<mlir::MLIRContext> makeKernelContext();
+
+/// A module at stage `loops`, and the bytes of scratch memory that it needs.
+struct Loops {
+  std::string text;
+  int64_t scratchPerRow, scratchFixed;
+};
+llvm::Expected<Loops> lowerToLoops(llvm::StringRef kernels, const cpu::TargetDescription &target);
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELS_KERNELTEXT_H
