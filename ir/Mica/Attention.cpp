@@ -16,8 +16,8 @@ LogicalResult RopeOp::verify() {
   if (failed(requireSameRows(*this, getX(), getPositions())))
     return failure();
   double theta = getTheta().convertToDouble();
-  if (!(theta > 1))
-    return emitOpError() << "theta must be above 1, got " << theta;
+  if (!(theta > 1) || getTheta().isInfinity())
+    return emitOpError() << "theta must be above 1 and finite, got " << theta;
   return success();
 }
 

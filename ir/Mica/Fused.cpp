@@ -19,8 +19,9 @@ LogicalResult RopeTableOp::verify() {
   int64_t width = getRotaryDim();
   if (width < 2 || width % 2 != 0)
     return emitOpError() << "rotary_dim must be positive and even, got " << width;
-  if (!(getTheta().convertToDouble() > 1))
-    return emitOpError() << "theta must be above 1, got " << getTheta().convertToDouble();
+  if (!(getTheta().convertToDouble() > 1) || getTheta().isInfinity())
+    return emitOpError() << "theta must be above 1 and finite, got "
+                         << getTheta().convertToDouble();
   if (failed(requireSize(*this, "the result", shapeOf(getResult()).getDimSize(1), 2,
                          "cosine and sine")) ||
       failed(requireSize(*this, "a row of the result", lastDim(getResult()), width / 2,

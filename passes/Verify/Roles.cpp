@@ -77,7 +77,8 @@ public:
   }
 
 private:
-  /// Ops work row by row: what they make of rows are rows of the same.
+  /// Ops work row by row: what they make of rows are rows of the same. Before all operands are
+  /// known nothing is.
   static Role resultOf(Operation *op, ArrayRef<const RoleLattice *> operands) {
     if (isa<EmbeddingOp, RopeTableOp>(op))
       return Role::TokenRows;
@@ -85,7 +86,9 @@ private:
       return Role::OutputRows;
     Role rows;
     for (const RoleLattice *operand : operands)
-      if (operand->getValue().isRows())
+      if (operand->getValue() == Role::Unknown)
+        return Role::Unknown;
+      else if (operand->getValue().isRows())
         rows = Role::join(rows, operand->getValue());
     return rows == Role::Unknown ? Role(Role::Other) : rows;
   }

@@ -33,7 +33,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<5xi32>) {
 // -----
 
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.rope' op theta must be above 1, got 1.000000e+00}}
+  // expected-error @+1 {{'mica.rope' op theta must be above 1 and finite, got 1.000000e+00}}
   %0 = mica.rope %x, %p half theta(1.0) : tensor<?x2x4xf32>, tensor<?xi32>
   return
 }
@@ -43,6 +43,14 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
   // expected-error @+1 {{'mica.rope' op theta must be above 1}}
   %0 = mica.rope %x, %p half theta(0x7FF8000000000000) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op theta must be above 1 and finite, got INF}}
+  %0 = mica.rope %x, %p half theta(0x7FF0000000000000) : tensor<?x2x4xf32>, tensor<?xi32>
   return
 }
 

@@ -33,7 +33,7 @@ func.func @f(%p: tensor<?xi32>) {
 // -----
 
 func.func @f(%p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.rope_table' op theta must be above 1, got 1.000000e+00}}
+  // expected-error @+1 {{'mica.rope_table' op theta must be above 1 and finite, got 1.000000e+00}}
   %0 = mica.rope_table %p rotary_dim(4) theta(1.0) : tensor<?xi32> -> tensor<?x2x2xf32>
   return
 }

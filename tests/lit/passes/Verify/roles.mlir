@@ -261,3 +261,28 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   return %y : tensor<?x16xf32>
 }
 }
+
+// -----
+
+// Layers of two kinds, one after the other.
+#p = #mica.packed<columns = 64, depth = 1, k_block = 16>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32, #p>
+func.func private @second(%x: tensor<?x16xf32>, %p: tensor<?xi32>, %table: tensor<16x16xf32, #p>) -> tensor<?x16xf32> {
+  %y = mica.linear %x, %table kernel(generated) : tensor<?x16xf32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
+  %h = mica.split_heads %y : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
+  %m = mica.merge_heads %r : tensor<?x2x8xf32> to tensor<?x16xf32>
+  return %m : tensor<?x16xf32>
+}
+func.func private @first(%x: tensor<?x16xf32>, %p: tensor<?xi32>, %table: tensor<16x16xf32, #p>) -> tensor<?x16xf32> {
+  %y = mica.silu %x : tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32, #p>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
+  %a = call @first(%x, %p, %table) : (tensor<?x16xf32>, tensor<?xi32>, tensor<16x16xf32, #p>) -> tensor<?x16xf32>
+  %b = call @second(%a, %p, %table) : (tensor<?x16xf32>, tensor<?xi32>, tensor<16x16xf32, #p>) -> tensor<?x16xf32>
+  %y = mica.select_rows %b, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
