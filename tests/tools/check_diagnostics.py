@@ -4,7 +4,8 @@
     check_diagnostics.py --tests FOLDER FILE.cpp|FOLDER...
 
 Every emitOpError/emitError and every requireSize (whose message is `WHAT has size A, expected B (WHY)`) must be met by an
-expected-error or expected-warning of a .mlir file below FOLDER: its string literals appear there in this order.
+expected-error or expected-warning of a .mlir file below FOLDER: its string literals appear there in this order, with
+those that later statements add to a diagnostic that has a name. A message without any literal cannot be checked.
 Prints what is missing.
 """
 
@@ -15,22 +16,46 @@ import sys
 
 CALL = re.compile(r"\b(?P<name>emit(?:Op)?Error|requireSize)\(")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+NAMED = re.compile(r"InFlightDiagnostic (\w+) =\s*$")
 METHOD = re.compile(r"^LogicalResult (?:\w+::)*(\w+)Op::\w+\(", re.M)
-EXPECTED = re.compile(r"expected-(?:error|warning)(?:-re)?\s*(?:@[^{]*)?\{\{(.*?)\}\}")
+EXPECTED = re.compile(r"expected-(?:error|warning)(?:-re)?\s*(?:@[^{]*)?\{\{(.*)\}\}")
+
+
+def without_strings(text):
+    """`text` with spaces for what stands between quotes, so that what is left is code."""
+    return LITERAL.sub(lambda match: '"' + " " * (len(match[0]) - 2) + '"', text)
 
 
 def closing(text, begin):
     """The index behind the parenthesis that closes the one before `begin`."""
-    depth = 1
-    while depth and begin < len(text):
-        depth += {"(": 1, ")": -1}.get(text[begin], 0)
-        begin += 1
-    return begin
+    code, depth = without_strings(text[begin:]), 1
+    for index, character in enumerate(code):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if not depth:
+            return begin + index + 1
+    return len(text)
 
 
 def statement_end(text, begin):
     """The index of the semicolon that ends the statement."""
-    return text.index(";", begin)
+    return without_strings(text[begin:]).index(";") + begin
+
+
+def messages_of(text, match):
+    """The literals of each message that the call at `match` begins: of its own statement, and where it names a
+    diagnostic, of each later statement of the function that adds to that one."""
+    end = statement_end(text, match.end())
+    begin = text.rfind(";", 0, match.start()) + 1
+    if text[match.end() : end] == ")" and re.search(r"\{\s*return [\w.>-]*$", text[begin : match.start()]):
+        return []  # a callback: who calls it says what is wrong
+    own = LITERAL.findall(text[match.end() : end])
+    named = NAMED.search(re.sub(r"[\w>.-]*$", "", text[begin : match.start()]))
+    if not named:
+        return [own]
+    function = text[end : text.index("\n}", end)]
+    added = [LITERAL.findall(function[m.end() : statement_end(function, m.end())])
+             for m in re.finditer(rf"(?<!\w){named[1]} <<", function)]
+    return [own + more for more in added if more] or [own]
 
 
 def op_prefix(text, position):
@@ -53,10 +78,9 @@ def patterns_of(text):
             what, *why = map(re.escape, literals)
             pattern = what + " has size .* " + rf"\((?:{'|'.join(why)})\)"
         else:
-            literals = LITERAL.findall(text[match.end() : statement_end(text, match.end())])
-            if not literals:
-                continue
-            pattern = ".*".join(map(re.escape, literals))
+            for literals in messages_of(text, match):
+                yield line_of(text, match), prefix + ".*".join(map(re.escape, literals)) if literals else None
+            continue
         yield line_of(text, match), prefix + pattern
 
 
@@ -82,7 +106,10 @@ def main():
     for source in files_of(args.sources):
         for line, pattern in patterns_of(source.read_text(encoding="utf-8")):
             total += 1
-            if not any(re.search(pattern, message) for message in expected):
+            if pattern is None:
+                print(f"{source}:{line}: nothing is known of what this says")
+                missing += 1
+            elif not any(re.search(pattern, message) for message in expected):
                 print(f"{source}:{line}: no expected-error matches {pattern}")
                 missing += 1
     if missing or not total:
