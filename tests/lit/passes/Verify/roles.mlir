@@ -12,7 +12,7 @@ func.func private @layer(%x: tensor<?x16xf32>, %c: !cache, %layer: index, %s: te
   %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x2x8xf32>, tensor<?xi32>
   %c1 = mica.kv_append %r, %c[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %k = mica.kv_read %c1[%layer] : !cache -> tensor<?x?x2x8xf32>
-  %a = mica.attention %r, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+  %a = mica.attention %r, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) tiling(<rows = 1, chunk = 64, split = false>)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   %m = mica.merge_heads %a : tensor<?x2x8xf32> to tensor<?x16xf32>
   %y = mica.add %x, %m : tensor<?x16xf32>
@@ -99,7 +99,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %c1 = mica.kv_append %h, %c[%zero] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %k = mica.kv_read %c1[%zero] : !cache -> tensor<?x?x2x8xf32>
   // expected-error @+1 {{'mica.attention' op takes sequences, but is given tokens}}
-  %a = mica.attention %h, %k, %k at(%t, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+  %a = mica.attention %h, %k, %k at(%t, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) tiling(<rows = 1, chunk = 64, split = false>)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y, %c1 : tensor<?x16xf32>, !cache
@@ -117,7 +117,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %c1 = mica.kv_append %h, %c[%zero] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
   %k = mica.kv_read %c1[%zero] : !cache -> tensor<?x?x2x8xf32>
   // expected-error @+1 {{'mica.attention' op takes positions, but is given outputs}}
-  %a = mica.attention %h, %k, %k at(%s, %o : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+  %a = mica.attention %h, %k, %k at(%s, %o : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) tiling(<rows = 1, chunk = 64, split = false>)
       : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y, %c1 : tensor<?x16xf32>, !cache
