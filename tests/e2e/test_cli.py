@@ -305,7 +305,7 @@ class Cli(Case):
                 for options in ((), ("--dump-stages", harness.folder("stages"))):
                     status, printed, left = self.interrupted(signal_, watched, *options)
                     # On a busy machine a signal may come when all is done.
-                    self.assertIn((status, left), ((-signal_, []), (0, ["out"])), (signal_, watched, options))
+                    self.assertIn((status, left), ((-signal_, []), (0, ["out"])), (signal_, watched, options, printed))
                     self.assertEqual(printed, b"")
                     met += status != 0
         note(self, f"{met} of 12 met at work")

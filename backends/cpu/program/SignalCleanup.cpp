@@ -18,6 +18,9 @@ struct Slot {
 };
 std::array<Slot, 8> slots;
 
+/// Handlers at work, on whichever thread the signal came to.
+std::atomic<int> ending{0};
+
 struct Handled {
   int signal;
   struct sigaction before; ///< What was to happen without us.
@@ -25,6 +28,7 @@ struct Handled {
 std::array<Handled, 3> handled = {{{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}}};
 
 void removeAndGoOn(int signal) {
+  ++ending;
   for (Slot &slot : slots)
     if (slot.armed.load(std::memory_order_acquire))
       unlink(slot.path.data());
@@ -33,6 +37,7 @@ void removeAndGoOn(int signal) {
     if (entry.signal == signal)
       sigaction(signal, &entry.before, nullptr);
   raise(signal);
+  --ending;
 }
 
 void installHandlers() {
@@ -67,6 +72,10 @@ int protectTemporary(const std::string &path) {
 void forgetTemporary(int slot) {
   if (slot < 0)
     return;
+  // Another thread's handler may have removed the file a moment ago: what fails for that reason is
+  // no error to report, the process ends.
+  while (ending.load() > 0)
+    usleep(1000);
   slots[slot].armed.store(false, std::memory_order_release);
   slots[slot].taken.store(false, std::memory_order_release);
 }
