@@ -101,5 +101,5 @@ class Profile(Case):
         out = built.run("bench", "--prompt", 0, "--gen", 4, "--repeat", 1, "--profile").stdout.decode()
         self.assertRegex(out, r"profile of tg4: 4 calls of the model; per token [\d.]+ parallel regions and [\d.]+ MB")
         self.assertRegex(out, r"\nlimits: [\d.]+ GB/s read, \d+ GFLOP/s \(\w+")
-        self.assertRegex(out, r"\n  attention +\d+ ")
+        self.assertRegex(out, r"\n  attention\w* +\d+ ")
         self.assertRegex(out, r"\n  total +\d+ +[\d.]+ +100.0 ")
