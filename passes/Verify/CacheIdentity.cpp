@@ -37,9 +37,21 @@ public:
   /// The argument of a function or of a loop's turn that `cache` was before all appends, or
   /// nothing.
   BlockArgument originOf(Value cache) {
-    while (cache && !isa<BlockArgument>(cache))
+    SmallVector<Value> passed;
+    while (cache && !isa<BlockArgument>(cache)) {
+      auto known = origins.find(cache);
+      if (known != origins.end()) {
+        cache = known->second;
+        break;
+      }
+      passed.push_back(cache);
       cache = followBack(cast<OpResult>(cache));
-    return dyn_cast_or_null<BlockArgument>(cache);
+    }
+    auto origin = dyn_cast_or_null<BlockArgument>(cache);
+    // The cache of a deep model passes through as many calls: each is followed once.
+    for (Value value : passed)
+      origins[value] = origin;
+    return origin;
   }
 
 private:
@@ -78,6 +90,7 @@ private:
     return entry->second ? call.getOperand(entry->second.getArgNumber()) : Value();
   }
 
+  DenseMap<Value, BlockArgument> origins;
   DenseMap<std::pair<Operation *, unsigned>, BlockArgument> returned;
 };
 } // namespace
