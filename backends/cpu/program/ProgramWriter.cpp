@@ -1,12 +1,10 @@
 #include "backends/cpu/program/ProgramWriter.h"
 #include "backends/cpu/program/ByteSource.h"
-#include "backends/cpu/program/SignalCleanup.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <elf.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,18 +16,6 @@ namespace mica::program {
 
 /// Writes of this size reach the disk's bandwidth.
 static constexpr size_t bufferSize = size_t(1) << 20;
-
-static Status writeAll(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return Error{std::strerror(errno)};
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return {};
-}
 
 Error ProgramWriter::cannot(const char *what) const {
   std::string reason = std::strerror(errno);
@@ -63,38 +49,19 @@ static Status checkTarget(const std::string &target) {
   return {};
 }
 
-ProgramWriter::ProgramWriter(std::string target, std::string temporary, int fd, int cleanupSlot)
-    : target(std::move(target)), temporary(std::move(temporary)), fd(fd), cleanupSlot(cleanupSlot) {
+ProgramWriter::ProgramWriter(std::unique_ptr<TemporaryFile> file) : file(std::move(file)) {
   buffer.reserve(bufferSize);
-}
-
-ProgramWriter::~ProgramWriter() {
-  if (fd >= 0)
-    close(fd);
-  if (!committed)
-    unlink(temporary.c_str());
-  forgetTemporary(cleanupSlot);
 }
 
 Result<std::unique_ptr<ProgramWriter>> ProgramWriter::create(std::string target,
                                                              const std::string &launcher) {
   if (Status usable = checkTarget(target); !usable)
     return usable.error();
-  std::string temporary = target + ".tmp-" + std::to_string(getpid());
-  // A leftover of a dead process that had our number; a link planted under this name is removed,
-  // not followed.
-  unlink(temporary.c_str());
-  // Before the file is there, so that no moment is left in which a signal would not remove it.
-  int cleanupSlot = protectTemporary(temporary);
-  int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) {
-    Error failed{std::string("cannot write here: ") + std::strerror(errno) +
+  std::unique_ptr<TemporaryFile> file = TemporaryFile::create(std::move(target));
+  if (!file)
+    return Error{std::string("cannot write here: ") + std::strerror(errno) +
                  ", choose another place with -o"};
-    forgetTemporary(cleanupSlot);
-    return failed;
-  }
-  std::unique_ptr<ProgramWriter> writer(
-      new ProgramWriter(std::move(target), std::move(temporary), fd, cleanupSlot));
+  std::unique_ptr<ProgramWriter> writer(new ProgramWriter(std::move(file)));
   if (Status copied = writer->copyLauncher(launcher); !copied)
     return copied.error();
   return writer;
@@ -162,19 +129,19 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
 }
 
 Status ProgramWriter::write(std::span<const std::byte> bytes) {
-  position += bytes.size();
   if (buffer.size() + bytes.size() > bufferSize)
     if (Status flushed = flush(); !flushed)
       return flushed;
-  if (bytes.size() < bufferSize) {
+  if (bytes.size() < bufferSize)
     buffer.insert(buffer.end(), bytes.begin(), bytes.end());
-    return {};
-  }
-  return writeAll(fd, bytes) ? Status() : cannot("write");
+  else if (!file->writeAt(bytes, position))
+    return cannot("write");
+  position += bytes.size();
+  return {};
 }
 
 Status ProgramWriter::flush() {
-  Status written = writeAll(fd, buffer);
+  bool written = file->writeAt(buffer, position - buffer.size());
   buffer.clear();
   return written ? Status() : cannot("write");
 }
@@ -220,13 +187,13 @@ Status ProgramWriter::add(SectionKind kind, std::span<const std::byte> bytes) {
 }
 
 Status ProgramWriter::writeHeader(const Header &header) {
-  if (pwrite(fd, &header, sizeof header, static_cast<off_t>(headerOffset)) != sizeof header)
+  if (!file->writeAt(std::as_bytes(std::span(&header, 1)), headerOffset))
     return cannot("write");
   return {};
 }
 
 Status ProgramWriter::commit() {
-  if (inSection || committed)
+  if (inSection || file->isRenamed())
     return Error{"cannot finish the program here (the compiler is at fault), report this"};
   if (Status padded = padToPage(); !padded)
     return padded;
@@ -242,14 +209,12 @@ Status ProgramWriter::commit() {
   header.hash = hashOf(header);
   if (Status written = writeHeader(header); !written)
     return written;
-  if (fchmod(fd, 0755) != 0)
+  if (fchmod(file->descriptor(), 0755) != 0)
     return cannot("make executable");
-  // Some file systems report a full disk only when the file is closed.
-  if (close(std::exchange(fd, -1)) != 0)
+  if (!file->close())
     return cannot("write");
-  if (rename(temporary.c_str(), target.c_str()) != 0)
+  if (!file->rename())
     return cannot("name");
-  committed = true;
   return {};
 }
 

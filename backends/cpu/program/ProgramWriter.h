@@ -4,6 +4,7 @@
 
 #include "backends/cpu/program/Format.h"
 #include "backends/cpu/program/Hash.h"
+#include "backends/cpu/program/TemporaryFile.h"
 #include "backends/cpu/runtime/Result.h"
 
 #include <cstddef>
@@ -23,7 +24,6 @@ public:
   /// any other file is kept and an error. `launcher`: the launcher's ELF file.
   static rt::Result<std::unique_ptr<ProgramWriter>> create(std::string target,
                                                            const std::string &launcher);
-  ~ProgramWriter();
   ProgramWriter(const ProgramWriter &) = delete;
   ProgramWriter &operator=(const ProgramWriter &) = delete;
 
@@ -39,7 +39,7 @@ public:
   rt::Status commit();
 
 private:
-  ProgramWriter(std::string target, std::string temporary, int fd, int cleanupSlot);
+  explicit ProgramWriter(std::unique_ptr<TemporaryFile> file);
 
   rt::Status copyLauncher(const std::string &launcher);
   rt::Status write(std::span<const std::byte> bytes);
@@ -48,11 +48,7 @@ private:
   rt::Status writeHeader(const Header &header);
   rt::Error cannot(const char *what) const;
 
-  std::string target;
-  std::string temporary;
-  int fd;
-  int cleanupSlot;
-  bool committed = false;
+  std::unique_ptr<TemporaryFile> file;
   bool inSection = false;
   uint64_t position = 0;     ///< Of the next byte, buffered ones included.
   uint64_t headerOffset = 0; ///< A multiple of pageSize.

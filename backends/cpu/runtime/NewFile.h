@@ -1,6 +1,7 @@
 // A file that appears under its name only when it is complete.
 #pragma once
 
+#include "backends/cpu/program/TemporaryFile.h"
 #include "backends/cpu/runtime/Result.h"
 
 #include <cstdint>
@@ -10,14 +11,11 @@
 
 namespace mica::rt {
 
-/// Written beside its final name and renamed by `commit`; otherwise nothing stays behind.
+/// A temporary file, renamed by `commit`, that says what it cannot do.
 class NewFile {
 public:
   /// `what` is named in errors: "the logits".
   static Result<std::unique_ptr<NewFile>> create(std::string path, std::string what);
-  ~NewFile();
-  NewFile(const NewFile &) = delete;
-  NewFile &operator=(const NewFile &) = delete;
 
   Status writeAt(const void *data, size_t size, uint64_t offset);
   Status readAt(void *data, size_t size, uint64_t offset) const;
@@ -29,9 +27,8 @@ private:
   NewFile(std::string path, std::string what) : path(std::move(path)), what(std::move(what)) {}
   Error failed() const;
 
-  std::string path, what, temporary;
-  int fd = -1;
-  int cleanupSlot = -1;
+  std::string path, what;
+  std::unique_ptr<program::TemporaryFile> file;
 };
 
 } // namespace mica::rt

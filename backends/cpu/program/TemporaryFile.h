@@ -1,0 +1,38 @@
+// A file that gets its name only when it is complete.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace mica::program {
+
+/// Stands beside its target until `rename`. Destroyed before that, or when a signal ends the
+/// process (see SignalCleanup.h), it leaves nothing behind. What fails leaves its reason in errno.
+class TemporaryFile {
+public:
+  /// Readable and writable; null where it cannot be made.
+  static std::unique_ptr<TemporaryFile> create(std::string target);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile &) = delete;
+  TemporaryFile &operator=(const TemporaryFile &) = delete;
+
+  int descriptor() const { return fd; }
+  bool writeAt(std::span<const std::byte> bytes, uint64_t offset);
+  /// Some file systems report a full disk only here.
+  bool close();
+  /// Gives the file its target's name.
+  bool rename();
+  bool isRenamed() const { return temporary.empty(); }
+
+private:
+  TemporaryFile(std::string target, std::string temporary);
+
+  std::string target, temporary;
+  int cleanupSlot;
+  int fd = -1;
+};
+
+} // namespace mica::program
