@@ -3,6 +3,10 @@
 #include "passes/Verify/Checks.h"
 #include "ir/Mica/ModelDescription.h"
 
+#include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
+#include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
+#include "mlir/Analysis/DataFlowFramework.h"
+
 using namespace mlir;
 using namespace mica;
 
@@ -78,8 +82,16 @@ LogicalResult mica::verifyAlive(ModuleOp module, ArrayRef<StringRef> alive, Stri
 }
 
 LogicalResult mica::verifyStep(ModuleOp module) {
-  return failure(failed(verifyEntries(module)) || failed(verifyDescription(module)) ||
-                 failed(verifyCallsEnd(module)) || failed(verifyCachesAreLinear(module)) ||
-                 failed(verifyCachesComeBack(module)) || failed(verifyIndices(module)) ||
-                 failed(verifyLayersAreWrittenOnce(module)) || failed(verifyRoles(module)));
+  if (failed(verifyEntries(module)) || failed(verifyDescription(module)) ||
+      failed(verifyCallsEnd(module)) || failed(verifyCachesAreLinear(module)) ||
+      failed(verifyCachesComeBack(module)))
+    return failure();
+  DataFlowSolver solver;
+  solver.load<dataflow::DeadCodeAnalysis>();
+  solver.load<dataflow::SparseConstantPropagation>();
+  loadIndexAnalysis(solver);
+  loadRoleAnalysis(solver);
+  // The analyses report themselves what they cannot follow.
+  return failure(failed(solver.initializeAndRun(module)) || failed(verifyIndices(module, solver)) ||
+                 failed(verifyLayersAreWrittenOnce(module)) || failed(verifyRoles(module, solver)));
 }

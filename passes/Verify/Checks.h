@@ -5,6 +5,10 @@
 
 #include "passes/Passes.h"
 
+namespace mlir {
+class DataFlowSolver;
+} // namespace mlir
+
 namespace mica {
 
 /// A cache is a value that at most one op consumes; fails, naming that op, when another op uses the
@@ -30,13 +34,17 @@ llvm::LogicalResult verifyAlive(mlir::ModuleOp module, llvm::ArrayRef<llvm::Stri
 /// memory can be planned for it.
 llvm::LogicalResult verifyCallsEnd(mlir::ModuleOp module);
 
+/// Lets `solver` follow what verifyIndices and verifyRoles ask for: one run serves both.
+void loadIndexAnalysis(mlir::DataFlowSolver &solver);
+void loadRoleAnalysis(mlir::DataFlowSolver &solver);
+
 /// Every index of a layer, of a weight in a list or of an expert is known to be inside of its
 /// bounds, whatever calls and loops lead to it.
-llvm::LogicalResult verifyIndices(mlir::ModuleOp module);
+llvm::LogicalResult verifyIndices(mlir::ModuleOp module, const mlir::DataFlowSolver &solver);
 
 /// Every op takes of a step's tokens, sequences, positions and outputs what it is made for, and the
 /// logits are those of the outputs.
-llvm::LogicalResult verifyRoles(mlir::ModuleOp module);
+llvm::LogicalResult verifyRoles(mlir::ModuleOp module, const mlir::DataFlowSolver &solver);
 
 /// Entries hand back each cache that they receive, in the place in which they received it.
 llvm::LogicalResult verifyCachesComeBack(mlir::ModuleOp module);

@@ -7,8 +7,6 @@
 
 #include "passes/Verify/Checks.h"
 
-#include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
-#include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
 #include "mlir/Analysis/DataFlowFramework.h"
 
@@ -51,14 +49,11 @@ static LogicalResult verifyExperts(MoeExpertsOp op) {
                                 << chosenFrom;
 }
 
-LogicalResult mica::verifyIndices(ModuleOp module) {
-  DataFlowSolver solver;
-  solver.load<dataflow::DeadCodeAnalysis>();
-  solver.load<dataflow::SparseConstantPropagation>();
+void mica::loadIndexAnalysis(DataFlowSolver &solver) {
   solver.load<dataflow::IntegerRangeAnalysis>();
-  // The analyses report themselves what they cannot follow.
-  if (failed(solver.initializeAndRun(module)))
-    return failure();
+}
+
+LogicalResult mica::verifyIndices(ModuleOp module, const DataFlowSolver &solver) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     return TypeSwitch<Operation *, LogicalResult>(op)
         .Case<KvAppendOp, KvReadOp>([&](auto access) {

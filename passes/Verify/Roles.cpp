@@ -10,8 +10,6 @@
 #include "ir/Mica/ModelDescription.h"
 #include "passes/Verify/Checks.h"
 
-#include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
-#include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
 #include "mlir/Analysis/DataFlow/SparseAnalysis.h"
 #include "mlir/Analysis/DataFlowFramework.h"
 
@@ -189,14 +187,9 @@ private:
 };
 } // namespace
 
-LogicalResult mica::verifyRoles(ModuleOp module) {
-  DataFlowSolver solver;
-  solver.load<dataflow::DeadCodeAnalysis>();
-  solver.load<dataflow::SparseConstantPropagation>();
-  solver.load<RoleAnalysis>();
-  // The analyses report themselves what they cannot follow.
-  if (failed(solver.initializeAndRun(module)))
-    return failure();
+void mica::loadRoleAnalysis(DataFlowSolver &solver) { solver.load<RoleAnalysis>(); }
+
+LogicalResult mica::verifyRoles(ModuleOp module, const DataFlowSolver &solver) {
   RoleCheck check(module, solver);
   return failure(
       module.walk([&](Operation *op) -> WalkResult { return check.verify(op); }).wasInterrupted());
