@@ -1,5 +1,5 @@
 // mica-bandwidth: the read bandwidth of main memory as one JSON object, for compare.py.
-#include "tests/bench/Machine.h"
+#include "backends/cpu/runtime/Roofline.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -22,7 +22,8 @@ int main(int argc, char **argv) {
       ->check(CLI::Range(1u, 10000u));
   CLI11_PARSE(app, argc, argv);
 
-  mica::bench::ReadBandwidth bandwidth(threads, mebibytes << 20);
+  mica::rt::Pool pool(threads);
+  mica::rt::ReadBandwidth bandwidth(pool, static_cast<int64_t>(mebibytes << 20));
   if (!bandwidth) {
     std::fprintf(stderr, "mica-bandwidth: error: no memory for %zu MiB, choose a smaller --mib\n",
                  mebibytes);
@@ -31,7 +32,7 @@ int main(int argc, char **argv) {
   std::vector<double> runs(passes);
   bandwidth.pass();
   for (double &run : runs)
-    run = bandwidth.pass();
+    run = bandwidth.pass() * 1e-9;
   std::vector<double> sorted = runs;
   std::sort(sorted.begin(), sorted.end());
   nlohmann::ordered_json report = {{"threads", threads},

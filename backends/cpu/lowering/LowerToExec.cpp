@@ -71,9 +71,8 @@ exec::CostAttr LaunchCost::attribute(MLIRContext *context) const {
 int64_t mica::cpu::sizeInBytes(ValueRange tensors) {
   int64_t bytes = 0;
   for (Value tensor : tensors) {
-    auto type = tensor ? cast<RankedTensorType>(tensor.getType()) : RankedTensorType();
-    if (type)
-      bytes += llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 8);
+    if (tensor)
+      bytes += getStoredBytes(cast<RankedTensorType>(tensor.getType()));
   }
   return bytes;
 }

@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/Profile.h"
+#include "backends/cpu/runtime/Seconds.h"
 
 #include <algorithm>
 
@@ -6,10 +7,6 @@ namespace mica::rt {
 
 namespace {
 Profile *active = nullptr;
-
-double secondsBetween(Profile::Clock::time_point begin, Profile::Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
 } // namespace
 
 Profile *activeProfile() { return active; }

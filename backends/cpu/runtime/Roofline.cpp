@@ -1,6 +1,7 @@
 #include "backends/cpu/runtime/Roofline.h"
 
 #include "backends/cpu/runtime/Cpu.h"
+#include "backends/cpu/runtime/Seconds.h"
 
 #include <algorithm>
 #include <immintrin.h>
@@ -21,15 +22,11 @@ constexpr int64_t minBuffer = int64_t(256) << 20, maxBuffer = int64_t(2) << 30;
 /// Where results go, so that no compiler drops their computation.
 volatile float sink;
 
-/// Calls `pass` for the measuring time; the best rate of `amount` per second.
-template <typename Pass> double bestRate(double amount, Pass pass) {
+/// The best of the rates that `measure` gives within the measuring time.
+template <typename Measure> double bestRate(Measure measure) {
   double best = 0;
-  for (Clock::time_point start = Clock::now(), begin = start; begin - start < measuringTime;) {
-    pass();
-    Clock::time_point end = Clock::now();
-    best = std::max(best, amount / std::chrono::duration<double>(end - begin).count());
-    begin = end;
-  }
+  for (Clock::time_point start = Clock::now(); Clock::now() - start < measuringTime;)
+    best = std::max(best, measure());
   return best;
 }
 
@@ -64,38 +61,53 @@ ReadLoop bestReadLoop() {
   return __builtin_cpu_supports("avx2") ? readBy32 : readBy16;
 }
 
-double measureReading(Pool &pool) {
-  int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  int64_t bytes = std::clamp<int64_t>(8 * std::max<int64_t>(0, cache), minBuffer, maxBuffer);
-  void *memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return 0;
-  madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+/// Threads read pieces of whole pages.
+constexpr int64_t piece = int64_t(2) << 20;
+} // namespace
+
+ReadBandwidth::ReadBandwidth(Pool &pool, int64_t wanted)
+    : pool(pool), bytes(std::max<int64_t>(1, wanted / piece) * piece) {
+  void *made = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made == MAP_FAILED)
+    return;
+  madvise(made, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  memory = static_cast<char *>(made);
+  // Without being written, all pages would be the one page of zeros.
+  pool.parallelFor(
+      [](void *data, int64_t begin, int64_t end) {
+        for (int64_t at = begin * piece; at < end * piece; at += 4096)
+          static_cast<char *>(data)[at] = 1;
+      },
+      memory, bytes / piece);
+}
+
+ReadBandwidth::~ReadBandwidth() {
+  if (memory)
+    munmap(memory, static_cast<size_t>(bytes));
+}
+
+double ReadBandwidth::pass() {
   struct Context {
-    char *data;
-    int64_t bytes;
+    const char *data;
     ReadLoop loop;
-  } context{static_cast<char *>(memory), bytes, bestReadLoop()};
-  // Pieces of whole pages; without being written, all pages would be the one page of zeros.
-  constexpr int64_t piece = int64_t(2) << 20;
+  } context{memory, bestReadLoop()};
+  Clock::time_point start = Clock::now();
   pool.parallelFor(
       [](void *opaque, int64_t begin, int64_t end) {
         auto *c = static_cast<Context *>(opaque);
-        for (int64_t at = begin * piece; at < end * piece; at += 4096)
-          c->data[at] = 1;
+        c->loop(c->data + begin * piece, c->data + end * piece);
       },
       &context, bytes / piece);
-  double best = bestRate(static_cast<double>(bytes), [&] {
-    pool.parallelFor(
-        [](void *opaque, int64_t begin, int64_t end) {
-          auto *c = static_cast<Context *>(opaque);
-          c->loop(c->data + begin * piece, c->data + end * piece);
-        },
-        &context, bytes / piece);
-  });
-  munmap(memory, static_cast<size_t>(bytes));
-  return best;
+  return static_cast<double>(bytes) / secondsSince(start);
+}
+
+namespace {
+double measureReading(Pool &pool) {
+  int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  int64_t bytes = std::clamp<int64_t>(8 * std::max<int64_t>(0, cache), minBuffer, maxBuffer);
+  ReadBandwidth bandwidth(pool, bytes);
+  return bandwidth ? bestRate([&] { return bandwidth.pass(); }) : 0;
 }
 
 //===- Products ----------------------------------------------------------------===//
@@ -199,13 +211,15 @@ double measureProducts(Pool &pool, const ProductLoop &loop) {
   auto threads = static_cast<int64_t>(pool.threads());
   double flops = loop.flops * static_cast<double>(steps * chains * threads);
   ProductLoop shared = loop;
-  return bestRate(flops, [&] {
+  return bestRate([&] {
+    Clock::time_point start = Clock::now();
     pool.parallelFor(
         [](void *opaque, int64_t begin, int64_t end) {
           for (int64_t thread = begin; thread < end; ++thread)
             static_cast<ProductLoop *>(opaque)->run(steps);
         },
         &shared, threads);
+    return flops / secondsSince(start);
   });
 }
 } // namespace

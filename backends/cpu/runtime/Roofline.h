@@ -6,6 +6,26 @@
 
 namespace mica::rt {
 
+/// A buffer that all threads of a pool read over and over: memory's bandwidth, where it is far
+/// larger than the caches.
+class ReadBandwidth {
+public:
+  ReadBandwidth(Pool &pool, int64_t bytes);
+  ~ReadBandwidth();
+  ReadBandwidth(const ReadBandwidth &) = delete;
+  ReadBandwidth &operator=(const ReadBandwidth &) = delete;
+
+  /// False where the memory could not be had.
+  explicit operator bool() const { return memory != nullptr; }
+  /// Bytes per second of one pass over the whole buffer.
+  double pass();
+
+private:
+  Pool &pool;
+  int64_t bytes; ///< Whole pieces.
+  char *memory = nullptr;
+};
+
 struct Peaks {
   double bytesPerSecond = 0; ///< Reading memory that no cache holds.
   double flopsPerSecond = 0; ///< Products, by the best instruction that the program may use.

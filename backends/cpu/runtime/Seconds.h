@@ -5,8 +5,13 @@
 
 namespace mica::rt {
 
+inline double secondsBetween(std::chrono::steady_clock::time_point begin,
+                             std::chrono::steady_clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
 inline double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return secondsBetween(start, std::chrono::steady_clock::now());
 }
 
 } // namespace mica::rt
