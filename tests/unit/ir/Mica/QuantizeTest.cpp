@@ -111,19 +111,24 @@ TEST(QuantizeInt8, RoundsTiesToEven) {
   EXPECT_THAT(result.q, testing::ElementsAre(127, 0, 2, 2, 0, -2, -127, 2));
 }
 
+/// Of rows with something that is no number; all their integers are `zero`.
+template <typename Integers> void expectNoScale(int zero) {
+  for (float value : {INFINITY, -INFINITY, NAN}) {
+    Row row = gaussian(70, 1);
+    row[50] = value;
+    Integers result(row);
+    EXPECT_FALSE(std::isfinite(result.scale));
+    EXPECT_THAT(result.q, Each(zero));
+  }
+}
+
 TEST(QuantizeInt8, RowsWithoutAScale) {
   for (float value : {0.0f, -0.0f, 1e-40f}) {
     Int8 zero(Row(70, value));
     EXPECT_EQ(zero.scale, 0);
     EXPECT_THAT(zero.q, Each(0));
   }
-  for (float value : {INFINITY, -INFINITY, NAN}) {
-    Row row = gaussian(70, 1);
-    row[50] = value;
-    Int8 result(row);
-    EXPECT_FALSE(std::isfinite(result.scale));
-    EXPECT_THAT(result.q, Each(0));
-  }
+  expectNoScale<Int8>(0);
 }
 
 TEST(QuantizeInt4, StaysInBounds) {
@@ -156,13 +161,7 @@ TEST(QuantizeInt4, RowsWithoutAScale) {
     EXPECT_THAT(zero.q, Each(8));
     EXPECT_THAT(zero.multipliers, Each(testing::Ne(0)));
   }
-  for (float value : {INFINITY, -INFINITY, NAN}) {
-    Row row = gaussian(70, 1);
-    row[50] = value;
-    Int4 result(row);
-    EXPECT_FALSE(std::isfinite(result.scale));
-    EXPECT_THAT(result.q, Each(8));
-  }
+  expectNoScale<Int4>(8);
 }
 
 TEST(QuantizeInt4, ZeroGroupsBesideOthers) {

@@ -51,19 +51,19 @@ LoadedModel::~LoadedModel() {
   close(file);
 }
 
-std::vector<std::string> runnableTargets() {
+std::vector<std::string> runnableTargets(std::initializer_list<const char *> names) {
   llvm::Expected<cpu::TargetDescription> native = cpu::describeTarget("native");
-  std::vector<std::string> names;
-  for (const char *name : {"native", "x86-64-v3", "x86-64-v4", "znver5", "sapphirerapids"}) {
+  std::vector<std::string> runnable;
+  for (const char *name : names) {
     llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget(name);
     // Only vector instructions decide here: none of the rest is used by the code of these tests.
     auto usable = [&](const std::string &feature) {
       return native->has(feature) || !llvm::StringRef(feature).starts_with("avx");
     };
     if (native && target && llvm::all_of(target->features, usable))
-      names.push_back(name);
+      runnable.push_back(name);
   }
-  return names;
+  return runnable;
 }
 
 } // namespace mica::test

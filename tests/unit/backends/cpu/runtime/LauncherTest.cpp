@@ -55,6 +55,15 @@ protected:
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
 
+  /// What `bench --profile` says of one generation on two threads.
+  nlohmann::json profileOf(const std::string &options) {
+    Outcome outcome = run("bench --prompt 0 --repeat 1 --threads 2 --profile --json --peak-gb 1 "
+                          "--peak-gflop 2 " +
+                          options);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["results"][0]["profile"];
+  }
+
   TemporaryFolder folder;
   std::string program = folder.file("program");
 };
@@ -277,11 +286,7 @@ TEST_F(LauncherTest, BenchJson) {
 }
 
 TEST_F(LauncherTest, BenchProfilesEachKernel) {
-  Outcome outcome =
-      run("bench --prompt 0 --gen 3 --depth 5 --repeat 1 --threads 2 --profile --json "
-          "--peak-gb 1 --peak-gflop 2");
-  ASSERT_EQ(outcome.status, 0) << outcome.err;
-  auto profile = nlohmann::json::parse(outcome.out)["results"][0]["profile"];
+  auto profile = profileOf("--gen 3 --depth 5");
   EXPECT_EQ(profile["calls"], 3);
   ASSERT_EQ(profile["kernels"].size(), 1u);
   const auto &kernel = profile["kernels"][0];
@@ -300,11 +305,7 @@ TEST_F(LauncherTest, BenchProfilesEachKernel) {
 }
 
 TEST_F(LauncherTest, BenchProfileCountsRegionsOfBatches) {
-  Outcome outcome =
-      run("bench --prompt 0 --gen 4 --batch 3 --repeat 1 --threads 2 --profile --json "
-          "--peak-gb 1 --peak-gflop 1");
-  ASSERT_EQ(outcome.status, 0) << outcome.err;
-  auto profile = nlohmann::json::parse(outcome.out)["results"][0]["profile"];
+  auto profile = profileOf("--gen 4 --batch 3");
   EXPECT_NEAR(profile["regions_per_token"], 4.0 / 12, 1e-9);
 }
 

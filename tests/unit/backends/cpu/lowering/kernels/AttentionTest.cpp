@@ -241,9 +241,8 @@ std::vector<uint32_t> bitsOf(ArrayRef<float> floats) {
 /// the least that programs need.
 std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape &shape) {
   std::vector<std::pair<std::string, cpu::TargetDescription>> all;
-  for (const std::string &name : runnableTargets())
-    if (name == "native" || name == "x86-64-v3")
-      all.push_back({name, llvm::cantFail(cpu::describeTarget(name))});
+  for (const std::string &name : runnableTargets({"native", "x86-64-v3"}))
+    all.push_back({name, llvm::cantFail(cpu::describeTarget(name))});
   if (cpu::TargetDescription other = all.front().second; shape.bf16 && other.avx512Bf16) {
     other.fastBf16Dot = !other.fastBf16Dot;
     all.push_back({"native, other products", other});
