@@ -45,6 +45,48 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect"];
 }
 
+def LowerTilesPass : Pass<"cpu-lower-tiles", "::mlir::ModuleOp"> {
+  let summary = "turn tile registers, and the branches that carry them, into the LLVM dialect";
+  let description = [{
+    Operations of `amx` become calls of LLVM's intrinsics, which LLVM gives tile registers and their configuration;
+    branches of `cf` become those of LLVM, whose blocks may have tiles as arguments.
+
+    ```mlir
+    func.func @sum(%x: memref<16x32xbf16>, %w: memref<16x32xbf16>, %more: i1, %y: memref<16x16xf32>) {
+      %c0 = arith.constant 0 : index
+      %zero = amx.tile_zero : !amx.tile<16x16xf32>
+      %a = amx.tile_load %x[%c0, %c0] : memref<16x32xbf16> into !amx.tile<16x32xbf16>
+      %b = amx.tile_load %w[%c0, %c0] : memref<16x32xbf16> into !amx.tile<16x32xbf16>
+      cf.br ^loop(%zero : !amx.tile<16x16xf32>)
+    ^loop(%sum: !amx.tile<16x16xf32>):
+      %next = amx.tile_mulf %a, %b, %sum : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
+      cf.cond_br %more, ^loop(%next : !amx.tile<16x16xf32>), ^end
+    ^end:
+      amx.tile_store %y[%c0, %c0], %next : memref<16x16xf32>, !amx.tile<16x16xf32>
+      return
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @sum(%x: memref<16x32xbf16>, %w: memref<16x32xbf16>, %more: i1, %y: memref<16x16xf32>) {
+    ...
+    %zero = llvm.call_intrinsic "llvm.x86.tilezero.internal"(...) : (i16, i16) -> !llvm.x86_amx
+    ...
+    %a = llvm.call_intrinsic "llvm.x86.tileloadd64.internal"(...) : (i16, i16, !llvm.ptr, i64) -> !llvm.x86_amx
+    ...
+    %b = llvm.call_intrinsic "llvm.x86.tileloadd64.internal"(...) : (i16, i16, !llvm.ptr, i64) -> !llvm.x86_amx
+    llvm.br ^bb1(%zero : !llvm.x86_amx)
+    ^bb1(%sum: !llvm.x86_amx):...
+    ...
+    %next = llvm.call_intrinsic "llvm.x86.tdpbf16ps.internal"(..., %sum, %a, %b) : (...) -> !llvm.x86_amx
+    llvm.cond_br %more, ^bb1(%next : !llvm.x86_amx), ^bb2
+    ...
+    llvm.call_intrinsic "llvm.x86.tilestored64.internal"(..., %next) : (...) -> ()
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
   let summary = "turn launches and products into calls of the program's runtime";
   let description = [{

@@ -34,6 +34,8 @@ static void addConversionPasses(OpPassManager &passes, const TargetDescription &
   passes.addPass(createUBToLLVMConversionPass());
   passes.addPass(createFinalizeMemRefToLLVMConversionPass());
   passes.addPass(createConvertFuncToLLVMPass());
+  if (target.amxBf16)
+    passes.addPass(createLowerTilesPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
   if (!target.avx512Bf16)
     passes.addPass(createBf16AsIntegersPass());

@@ -306,8 +306,7 @@ void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
 StageTable mica::cpu::stagesFor(const TargetDescription &target) {
   StageTable stages = StageTable::graphStages();
   stages.set(Stage::Loops, [target](OpPassManager &pm, const StageOptions &) {
-    buildLoopsPipeline(
-        pm, {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512, target.fastBf16Dot});
+    buildLoopsPipeline(pm, KernelTarget::of(target));
   });
   stages.set(Stage::Llvm, [target](OpPassManager &pm, const StageOptions &) {
     addLoopsToLlvmPasses(pm, target);

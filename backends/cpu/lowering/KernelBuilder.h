@@ -9,6 +9,7 @@
 #ifndef MICA_BACKENDS_CPU_LOWERING_KERNELBUILDER_H
 #define MICA_BACKENDS_CPU_LOWERING_KERNELBUILDER_H
 
+#include "backends/cpu/lowering/KernelTarget.h"
 #include "ir/Exec/Exec.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,20 +25,6 @@ namespace mica::cpu {
 
 /// Lanes of the vectors that kernels compute with.
 inline constexpr int64_t kLanes = 16;
-
-/// What of the target decides which instructions a kernel is made of.
-struct KernelTarget {
-  /// vdpbf16ps: products of pairs of bf16 summed into f32.
-  bool bf16Dot = false;
-  /// vpdpbusd and vpdpwssd: products of bytes and of 16-bit integers summed into i32.
-  bool int8Dot = false;
-  /// Vectors of 16 f32 that are held in registers: 32 where registers have 512 bits, 8 where two
-  /// of 16 make one.
-  int64_t registers() const { return wide ? 32 : 8; }
-  bool wide = true;
-  /// Whether vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for.
-  bool fastBf16Dot = true;
-};
 
 /// Emits the body of one kernel.
 class KernelBuilder : public mlir::ImplicitLocOpBuilder {

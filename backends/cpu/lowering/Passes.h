@@ -3,9 +3,11 @@
 #ifndef MICA_BACKENDS_CPU_LOWERING_PASSES_H
 #define MICA_BACKENDS_CPU_LOWERING_PASSES_H
 
+#include "backends/cpu/lowering/KernelTarget.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -33,10 +35,10 @@ inline constexpr unsigned kEntryArguments = 3;
 bool isEntry(mlir::func::FuncOp function);
 
 /// Appends the passes from stage `kernels` to stage `loops`.
-void buildLoopsPipeline(mlir::OpPassManager &pm, const LowerToExecOptions &target);
+void buildLoopsPipeline(mlir::OpPassManager &pm, const KernelTarget &target);
 
 /// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B int8-dot=B
-/// wide-vectors=B fast-bf16-dot=B}`.
+/// wide-vectors=B fast-bf16-dot=B bf16-tiles=B}`.
 void registerLoweringPasses();
 
 } // namespace mica::cpu

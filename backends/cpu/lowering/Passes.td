@@ -40,10 +40,11 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
                  Option<"int8Dot", "int8-dot", "bool", "false", "the target has vpdpbusd">,
                  Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">,
                  Option<"fastBf16Dot", "fast-bf16-dot", "bool", "true",
-                        "vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for">];
+                        "vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for">,
+                 Option<"bf16Tiles", "bf16-tiles", "bool", "false", "the target has tdpbf16ps">];
   let dependentDialects = [
-    "::mica::exec::ExecDialect", "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mica::exec::ExecDialect", "::mlir::amx::AMXDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
     "::mlir::x86vector::X86VectorDialect"];
 }
@@ -120,8 +121,8 @@ def VerifyLoops : Pass<"mica-verify-loops", "::mlir::ModuleOp"> {
   let summary = "border of stage `loops`";
   let description = [{
     Last of the passes to stage `loops` and first of those that start there. Only `exec`, `func`, `scf`, `arith`,
-    `math`, `memref`, `vector`, `x86vector`, the symbols of weights and calls of LLVM's intrinsics are alive; nothing is
-    a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache (see
+    `math`, `memref`, `vector`, `x86vector`, `amx`, the symbols of weights and calls of LLVM's intrinsics are alive; nothing
+    is a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache (see
     `mica-verify-in-place`):
 
     ```mlir

@@ -12,8 +12,9 @@
 using namespace mlir;
 using namespace mica::cpu;
 
-void mica::cpu::buildLoopsPipeline(OpPassManager &pm, const LowerToExecOptions &target) {
-  pm.addPass(createLowerToExec(target));
+void mica::cpu::buildLoopsPipeline(OpPassManager &pm, const KernelTarget &target) {
+  pm.addPass(createLowerToExec(
+      {target.bf16Dot, target.int8Dot, target.wide, target.fastBf16Dot, target.bf16Tiles}));
   // No CSE here: it would make one empty tensor, and so one buffer, of several.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
@@ -44,15 +45,17 @@ struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
       llvm::cl::init(true)};
   Option<bool> int8Dot{*this, "int8-dot", llvm::cl::desc("the target has vpdpbusd"),
                        llvm::cl::init(false)};
+  Option<bool> bf16Tiles{*this, "bf16-tiles", llvm::cl::desc("the target has tdpbf16ps"),
+                         llvm::cl::init(false)};
 };
 } // namespace
 
 void mica::cpu::registerLoweringPasses() {
   registerMicaCpuLoweringPasses();
-  PassPipelineRegistration<LoopsOptions>("mica-kernels-to-loops", "stage `kernels` -> `loops`",
-                                         [](OpPassManager &pm, const LoopsOptions &options) {
-                                           buildLoopsPipeline(pm, {options.bf16Dot, options.int8Dot,
-                                                                   options.wideVectors,
-                                                                   options.fastBf16Dot});
-                                         });
+  PassPipelineRegistration<LoopsOptions>(
+      "mica-kernels-to-loops", "stage `kernels` -> `loops`",
+      [](OpPassManager &pm, const LoopsOptions &options) {
+        buildLoopsPipeline(pm, {options.bf16Dot, options.int8Dot, options.wideVectors,
+                                options.fastBf16Dot, options.bf16Tiles});
+      });
 }

@@ -51,7 +51,7 @@ struct VerifyLoopsPass : mica::cpu::impl::VerifyLoopsBase<VerifyLoopsPass> {
     markAllAnalysesPreserved();
     if (failed(verifyAlive(module,
                            {"exec", "func", "scf", "arith", "math", "memref", "vector", "x86vector",
-                            "mica.weight", "mica.balance", "llvm.call_intrinsic"},
+                            "amx", "mica.weight", "mica.balance", "llvm.call_intrinsic"},
                            "loops")) ||
         failed(verifyBuffers(module)) || failed(verifyCallsEnd(module)) ||
         failed(verifyCachesInPlace(module)))

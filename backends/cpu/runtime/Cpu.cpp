@@ -5,6 +5,8 @@
 #include <cpuid.h>
 #include <cstdint>
 #include <cstring>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace mica::rt {
 
@@ -111,6 +113,12 @@ uint64_t enabledStates() {
   return uint64_t(d) << 32 | a;
 }
 
+/// Linux gives tile registers to processes that ask for them, once for all of their threads.
+bool mayUseTiles() {
+  constexpr long requestPermission = 0x1023, tileData = 18; // asm/prctl.h: ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+}
+
 bool has(const Feature &feature) {
   std::array<uint32_t, 4> regs{};
   if (!__get_cpuid_count(feature.leaf, feature.subleaf, &regs[eax], &regs[ebx], &regs[ecx],
@@ -118,7 +126,9 @@ bool has(const Feature &feature) {
     return false;
   if (!(regs[feature.reg] >> feature.bit & 1))
     return false;
-  return feature.state == none || (enabledStates() & feature.state) == feature.state;
+  if ((enabledStates() & feature.state) != feature.state)
+    return false;
+  return feature.state != tiles || mayUseTiles();
 }
 } // namespace
 

@@ -15,7 +15,8 @@ namespace mica::rt {
 /// refuses unknown ones.
 bool knownCpuFeature(std::string_view name);
 
-/// Whether CPU and operating system support the feature; false for an unknown name.
+/// Whether CPU and operating system support the feature; false for an unknown name. Asking for one
+/// of tile registers ("amx-tile") asks the operating system to let this process use them.
 bool cpuHas(std::string_view name);
 
 /// The CPU's brand string, such as "AMD EPYC 9755", or "this CPU".

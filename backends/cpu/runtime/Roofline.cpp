@@ -7,7 +7,6 @@
 #include <immintrin.h>
 #include <string_view>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -172,11 +171,6 @@ MICA_TILE_LOOP(tilesBf16, "amx-tile,amx-bf16", _tile_dpbf16ps)
 MICA_TILE_LOOP(tilesInt8, "amx-tile,amx-int8", _tile_dpbusd)
 #undef MICA_TILE_LOOP
 
-bool mayUseTiles() {
-  constexpr long requestPermission = 0x1023, tileData = 18; // asm/prctl.h: ARCH_REQ_XCOMP_PERM
-  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
-}
-
 struct ProductLoop {
   const char *name;
   void (*run)(int64_t);
@@ -190,7 +184,7 @@ ProductLoop bestProductLoop(const Manifest &m) {
   };
   bool integers = m.weights.starts_with("int");
   // oneDNN asks the processor, but is called for processors with AVX-512 only.
-  if (has("avx512f") && mayUseTiles()) {
+  if (has("avx512f")) {
     if (integers && cpuHas("amx-int8"))
       return {"tdpbusd", tilesInt8, 2 * 16 * 16 * 64};
     if (m.weights == "bf16" && cpuHas("amx-bf16"))

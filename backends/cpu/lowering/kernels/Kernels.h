@@ -57,10 +57,11 @@ void emitProduct(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spe
 void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
                       int64_t inner, Activation activation);
 
-/// The end of a gated product: activation(gate) * up of the tile, whose panels are the gate and the
-/// up of block `block` of y, into those `rows` (leading indices) of y [..., inner].
-void storeGated(KernelBuilder &b, const ProductTile &tile, mlir::Value block, Activation activation,
-                int64_t inner, mlir::Value y, llvm::ArrayRef<llvm::SmallVector<mlir::Value>> rows);
+/// The end of a gated product: activation(gate) * up of `sums`, 16 columns from `column` of block
+/// `block` on, into the row of y [..., inner] with the leading indices `at`.
+void storeGated(KernelBuilder &b, llvm::ArrayRef<mlir::Value> sums, mlir::Value block,
+                mlir::Value column, Activation activation, int64_t inner, mlir::Value y,
+                llvm::SmallVector<mlir::Value> at);
 
 /// sums [T, columns] by oneDNN of the columns from `first` on, first, (quantised x [T, K], packed
 /// weight: where the sums are integers), (bias [N]), y [T, N]: what emitProduct makes of those

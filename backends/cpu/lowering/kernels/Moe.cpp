@@ -108,72 +108,57 @@ void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, in
   setStart(b.idx(0), b.idx(0));
 }
 
-/// Calls `body(expert, block, first, count, vectors, pairs)` for tiles of the rows of the experts
-/// of the tasks [begin, end). Neighbouring tasks belong to different experts, so that the few that
-/// a token chose are shared by all threads.
-static void
-eachExpertTile(KernelBuilder &b, ValueRange args, Value order, Value starts, int64_t choices,
-               int64_t streams, Type element,
-               llvm::function_ref<void(Value, Value, Value, ArrayRef<Value>, int64_t)> body) {
-  int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1;
+static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
+
+/// Calls `body(expert, block, rows)` for the experts and blocks of the tasks [begin, end), with the
+/// rows of x that chose the expert: their names are numbers of pairs of a token and a choice.
+/// Neighbouring tasks belong to different experts, so that the few that a token chose are shared by
+/// all threads.
+static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value starts,
+                       llvm::function_ref<void(Value, Value, ProductRows)> body) {
+  int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1,
+          choices = choicesOf(order);
   b.loop(args[0], args[1], 1, [&](Value task) {
     Value block = b.div(task, experts), expert = b.rem(task, experts);
-    Value from = b.loadIndex(starts, expert), to = b.loadIndex(starts, b.add(expert, 1));
-    eachRowTile(b, from, to, streams, element, [&](Value first, int64_t count, int64_t vectors) {
-      b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-        SmallVector<Value> pairs;
-        for (int64_t r = 0; r < count; ++r) {
-          Value number = b.add(first, r);
-          pairs.push_back(b.loadIndex(order, {b.div(number, choices), b.rem(number, choices)}));
-        }
-        body(expert, block, column, pairs, vectors);
-      });
-    });
+    ProductRows rows{args[2], b.loadIndex(starts, expert), b.loadIndex(starts, b.add(expert, 1))};
+    rows.name = [&b, order, choices](Value number) {
+      return b.loadIndex(order, {b.div(number, choices), b.rem(number, choices)});
+    };
+    body(expert, block, std::move(rows));
   });
 }
 
-static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
-
 void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
                               int64_t inner, Activation activation) {
-  Value x = args[2], order = args[3], starts = args[4], packed = args[5], h = args[6];
+  Value order = args[3], starts = args[4], packed = args[5], h = args[6];
   int64_t choices = choicesOf(order);
-  eachExpertTile(
-      b, args, order, starts, choices, 2, weight.element,
-      [&](Value expert, Value block, Value column, ArrayRef<Value> pairs, int64_t vectors) {
-        Value gate = b.mul(block, 2), up = b.add(gate, 1);
-        ProductTile tile = tileOver(b, x, weight.k,
-                                    {weightPanel(b, packed, {expert, gate}, weight),
-                                     weightPanel(b, packed, {expert, up}, weight)},
-                                    column, vectors);
-        SmallVector<SmallVector<Value>> targets;
-        for (Value pair : pairs) {
-          tile.rows.push_back({b.div(pair, choices)});
-          targets.push_back({b.div(pair, choices), b.rem(pair, choices)});
-        }
-        storeGated(b, tile, block, activation, inner, h, targets);
-      });
+  eachExpert(b, args, order, starts, [&](Value expert, Value block, ProductRows rows) {
+    Value gate = b.mul(block, 2), up = b.add(gate, 1);
+    rows.at = [&](Value pair) { return SmallVector<Value>{b.div(pair, choices)}; };
+    emitSums(b, rows, weight,
+             {weightPanel(b, packed, {expert, gate}, weight),
+              weightPanel(b, packed, {expert, up}, weight)},
+             [&](Value pair, Value column, ArrayRef<Value> sums) {
+               storeGated(b, sums, block, column, activation, inner, h,
+                          {b.div(pair, choices), b.rem(pair, choices)});
+             });
+  });
 }
 
 void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
-  Value h = args[2], order = args[3], starts = args[4], packed = args[5], parts = args[6];
+  Value order = args[3], starts = args[4], packed = args[5], parts = args[6];
   int64_t choices = choicesOf(order);
-  eachExpertTile(
-      b, args, order, starts, choices, 1, weight.element,
-      [&](Value expert, Value block, Value column, ArrayRef<Value> pairs, int64_t vectors) {
-        ProductTile tile = tileOver(
-            b, h, weight.k, {weightPanel(b, packed, {expert, block}, weight)}, column, vectors);
-        for (Value pair : pairs)
-          tile.rows.push_back({b.div(pair, choices), b.rem(pair, choices)});
-        SmallVector<Value> sums = tile.emit(b);
-        for (int64_t v = 0; v < vectors; ++v) {
-          Value target = b.add(b.mul(block, kBlockColumns), b.add(column, v * kLanes));
-          for (auto [r, pair] : llvm::enumerate(pairs))
-            b.storeVector(sums[r * vectors + v], parts,
-                          {b.div(pair, choices), b.rem(pair, choices), target},
-                          liveColumns(b, target, weight.n));
-        }
-      });
+  eachExpert(b, args, order, starts, [&](Value expert, Value block, ProductRows rows) {
+    rows.at = [&](Value pair) {
+      return SmallVector<Value>{b.div(pair, choices), b.rem(pair, choices)};
+    };
+    emitSums(b, rows, weight, {weightPanel(b, packed, {expert, block}, weight)},
+             [&](Value pair, Value column, ArrayRef<Value> sums) {
+               SmallVector<Value> at = rows.at(pair);
+               at.push_back(b.add(b.mul(block, kBlockColumns), column));
+               b.storeVector(sums[0], parts, at, liveColumns(b, at.back(), weight.n));
+             });
+  });
 }
 
 void mica::cpu::emitCombine(KernelBuilder &b, ValueRange args, bool accumulate) {

@@ -7,60 +7,31 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Calls `body(first row, rows, tile)` for the tiles of [0, rows of x) and the columns of a block.
-static void eachTile(KernelBuilder &b, Value x, const WeightSpec &weight,
-                     const SmallVector<PackedPanel> &panels,
-                     llvm::function_ref<void(Value, int64_t, const ProductTile &)> body) {
-  Value rows = memref::DimOp::create(b, x, 0);
-  eachRowTile(b, b.idx(0), rows, panels.size(), weight.element,
-              [&](Value first, int64_t count, int64_t vectors) {
-                b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-                  ProductTile tile = tileOver(b, x, weight.k, panels, column, vectors);
-                  for (int64_t r = 0; r < count; ++r)
-                    tile.rows.push_back({b.add(first, r)});
-                  body(first, count, tile);
-                });
-              });
+static ProductRows allRows(KernelBuilder &b, Value x) {
+  return {x, b.idx(0), memref::DimOp::create(b, x, 0)};
 }
 
 void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec &spec) {
   Value x = args[2], weight = args[3], y = args.back();
   b.loop(args[0], args[1], 1, [&](Value block) {
-    eachTile(b, x, spec.weight, {weightPanel(b, weight, block, spec.weight)},
-             [&](Value, int64_t count, const ProductTile &tile) {
-               SmallVector<Value> sums = tile.emit(b);
-               for (int64_t v = 0; v < tile.vectors; ++v) {
-                 Value target =
-                     b.add(b.mul(block, kBlockColumns), b.add(tile.firstColumn, v * kLanes));
-                 Value live = liveColumns(b, target, spec.weight.n);
-                 for (int64_t r = 0; r < count; ++r) {
-                   Value sum = sums[r * tile.vectors + v];
-                   SmallVector<Value> at{tile.rows[r][0], target};
-                   if (spec.bias)
-                     sum = b.addf(sum, b.loadVector(args[4], target, live));
-                   if (spec.accumulate)
-                     sum = b.addf(sum, b.loadVector(y, at, live));
-                   b.storeVector(sum, y, at, live);
-                 }
-               }
+    emitSums(b, allRows(b, x), spec.weight, {weightPanel(b, weight, block, spec.weight)},
+             [&](Value row, Value column, ArrayRef<Value> sums) {
+               Value target = b.add(b.mul(block, kBlockColumns), column);
+               Value live = liveColumns(b, target, spec.weight.n), sum = sums[0];
+               if (spec.bias)
+                 sum = b.addf(sum, b.loadVector(args[4], target, live));
+               if (spec.accumulate)
+                 sum = b.addf(sum, b.loadVector(y, {row, target}, live));
+               b.storeVector(sum, y, {row, target}, live);
              });
   });
 }
 
-void mica::cpu::storeGated(KernelBuilder &b, const ProductTile &tile, Value block,
-                           Activation activation, int64_t inner, Value y,
-                           ArrayRef<SmallVector<Value>> rows) {
-  SmallVector<Value> sums = tile.emit(b);
-  for (int64_t v = 0; v < tile.vectors; ++v) {
-    Value target = b.add(b.mul(block, kBlockColumns), b.add(tile.firstColumn, v * kLanes));
-    for (auto [r, row] : llvm::enumerate(rows)) {
-      Value gate = emitActivation(b, sums[r * tile.vectors + v], activation);
-      SmallVector<Value> at(row);
-      at.push_back(target);
-      b.storeVector(b.mulf(gate, sums[(rows.size() + r) * tile.vectors + v]), y, at,
-                    liveColumns(b, target, inner));
-    }
-  }
+void mica::cpu::storeGated(KernelBuilder &b, ArrayRef<Value> sums, Value block, Value column,
+                           Activation activation, int64_t inner, Value y, SmallVector<Value> at) {
+  at.push_back(b.add(b.mul(block, kBlockColumns), column));
+  b.storeVector(b.mulf(emitActivation(b, sums[0], activation), sums[1]), y, at,
+                liveColumns(b, at.back(), inner));
 }
 
 void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
@@ -68,10 +39,10 @@ void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const Weight
   Value x = args[2], packed = args[3], y = args[4];
   b.loop(args[0], args[1], 1, [&](Value block) {
     Value gate = b.mul(block, 2), up = b.add(gate, 1);
-    eachTile(b, x, weight,
+    emitSums(b, allRows(b, x), weight,
              {weightPanel(b, packed, gate, weight), weightPanel(b, packed, up, weight)},
-             [&](Value, int64_t, const ProductTile &tile) {
-               storeGated(b, tile, block, activation, inner, y, tile.rows);
+             [&](Value row, Value column, ArrayRef<Value> sums) {
+               storeGated(b, sums, block, column, activation, inner, y, {row});
              });
   });
 }

@@ -30,7 +30,7 @@ public:
     }
     at.push_back(b.mul(group, 2));
     if (dots && !partial)
-      return {broadcastPair(b.loadRaw(x, at, 2))};
+      return {broadcastPair(b, b.loadRaw(x, at, 2))};
     Value first = b.loadF32(x, at), second = b.f32(0);
     if (!partial) {
       at.back() = b.add(at.back(), 1);
@@ -40,7 +40,7 @@ public:
       return {b.broadcast(first), b.broadcast(second)};
     Value pair =
         vector::FromElementsOp::create(b, b.vec(b.getF32Type(), 2), ValueRange{first, second});
-    return {broadcastPair(b.fromF32(pair, b.getBF16Type()))};
+    return {broadcastPair(b, b.fromF32(pair, b.getBF16Type()))};
   }
 
   /// 16 columns of one group of a panel, in the form that `multiply` takes.
@@ -51,11 +51,7 @@ public:
       return {b.toF32(vector)};
     if (dots)
       return {vector};
-    Value pairs = vector::BitCastOp::create(b, b.vec(b.getI32Type()), vector);
-    Value low = arith::ShLIOp::create(b, pairs, splatBits(16));
-    Value high = arith::AndIOp::create(b, pairs, splatBits(0xffff0000));
-    return {vector::BitCastOp::create(b, b.vecF32(), low),
-            vector::BitCastOp::create(b, b.vecF32(), high)};
+    return widenPairs(b, vector);
   }
 
   Value multiply(ArrayRef<Value> row, ArrayRef<Value> columns, Value sum) {
@@ -67,17 +63,6 @@ public:
   }
 
 private:
-  Value splatBits(uint32_t bits) {
-    return arith::ConstantOp::create(
-        b, DenseElementsAttr::get(b.vec(b.getI32Type()), APInt(32, bits)));
-  }
-
-  Value broadcastPair(Value pair) {
-    Value word = vector::ExtractOp::create(
-        b, vector::BitCastOp::create(b, b.vec(b.getI32Type(), 1), pair), 0);
-    return vector::BitCastOp::create(b, b.vec(b.getBF16Type(), 2 * kLanes), b.broadcast(word));
-  }
-
   KernelBuilder &b;
   Value x;
   int64_t depth;
@@ -105,6 +90,18 @@ Value offsetOf(KernelBuilder &b, Value buffer, ValueRange leading) {
 }
 
 } // namespace
+
+SmallVector<Value> mica::cpu::widenPairs(KernelBuilder &b, Value pairs) {
+  Value words = b.bitcast(pairs, b.getI32Type());
+  Value low = arith::ShLIOp::create(b, words, b.splatInt(16, b.getI32Type()));
+  Value high = arith::AndIOp::create(b, words, b.splatInt(-0x10000, b.getI32Type()));
+  return {b.bitcast(low, b.getF32Type()), b.bitcast(high, b.getF32Type())};
+}
+
+Value mica::cpu::broadcastPair(KernelBuilder &b, Value pair) {
+  Value word = vector::ExtractOp::create(b, b.bitcast(pair, b.getI32Type()), 0);
+  return b.bitcast(b.broadcast(word), b.getBF16Type());
+}
 
 PackedPanel mica::cpu::panelOf(KernelBuilder &b, Value buffer, ValueRange leading) {
   ArrayRef<int64_t> shape = cast<MemRefType>(buffer.getType()).getShape();
@@ -177,8 +174,11 @@ Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
   return arith::MaxSIOp::create(b, b.sub(b.idx(columns), column), b.idx(0));
 }
 
-void mica::cpu::eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams, Type element,
-                            llvm::function_ref<void(Value, int64_t, int64_t)> body) {
+/// Covers rows [from, to) by tiles of at most 8 rows and calls `body(first row, rows, vectors)`
+/// such that rows * vectors * streams accumulators for weights of `element` fit the registers.
+/// `body` covers all 64 columns in steps of `vectors`.
+static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams, Type element,
+                        llvm::function_ref<void(Value, int64_t, int64_t)> body) {
   // Accumulators leave half of the registers for the weights and rows. Groups of int4 are summed in
   // accumulators of their own.
   constexpr int64_t kBlockVectors = 4;
@@ -194,4 +194,31 @@ void mica::cpu::eachRowTile(KernelBuilder &b, Value from, Value to, int64_t stre
     b.loop(first, last, rows, [&](Value row) { body(row, rows, vectors); });
     first = last;
   }
+}
+
+void mica::cpu::emitSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
+                         const SmallVector<PackedPanel> &panels, StoreSums store) {
+  if (multipliesInTiles(b, rows.x, weight))
+    return emitSumsInTiles(b, rows, weight.k, panels, store);
+  auto emitTile = [&](Value first, int64_t count, int64_t vectors, Value column) {
+    ProductTile tile = tileOver(b, rows.x, weight.k, panels, column, vectors);
+    SmallVector<Value> names;
+    for (int64_t r = 0; r < count; ++r) {
+      names.push_back(rows.nameOf(b.add(first, r)));
+      tile.rows.push_back(rows.indicesOf(names.back()));
+    }
+    SmallVector<Value> sums = tile.emit(b);
+    for (int64_t v = 0; v < vectors; ++v)
+      for (auto [r, name] : llvm::enumerate(names)) {
+        SmallVector<Value> ofPanels;
+        for (size_t p = 0; p < panels.size(); ++p)
+          ofPanels.push_back(sums[(p * names.size() + r) * vectors + v]);
+        store(name, b.add(column, v * kLanes), ofPanels);
+      }
+  };
+  eachRowTile(b, rows.from, rows.to, static_cast<int64_t>(panels.size()), weight.element,
+              [&](Value first, int64_t count, int64_t vectors) {
+                b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes,
+                       [&](Value column) { emitTile(first, count, vectors, column); });
+              });
 }

@@ -5,6 +5,8 @@
 
 #include "backends/cpu/lowering/KernelBuilder.h"
 
+#include <functional>
+
 namespace mica::cpu {
 
 /// A panel of packed values [groups along K][columns][depth] in contiguous memory: a block of a
@@ -62,11 +64,41 @@ ProductTile tileOver(KernelBuilder &b, mlir::Value x, int64_t k,
 /// whole.
 mlir::Value liveColumns(KernelBuilder &b, mlir::Value column, int64_t columns);
 
-/// Covers rows [from, to) by tiles of at most 8 rows and calls `body(first row, rows, vectors)`
-/// such that rows * vectors * streams accumulators for weights of `element` fit the registers.
-/// `body` covers all 64 columns in steps of `vectors`.
-void eachRowTile(KernelBuilder &b, mlir::Value from, mlir::Value to, int64_t streams,
-                 mlir::Type element, llvm::function_ref<void(mlir::Value, int64_t, int64_t)> body);
+/// The rows [from, to) of a product.
+struct ProductRows {
+  mlir::Value x; ///< the last axis is K
+  mlir::Value from, to;
+  /// What the number of a row stands for; null: itself.
+  std::function<mlir::Value(mlir::Value)> name = {};
+  /// Leading indices of x of the row of that name; null: the name.
+  std::function<llvm::SmallVector<mlir::Value>(mlir::Value)> at = {};
+
+  mlir::Value nameOf(mlir::Value number) const { return name ? name(number) : number; }
+  llvm::SmallVector<mlir::Value> indicesOf(mlir::Value named) const {
+    return at ? at(named) : llvm::SmallVector<mlir::Value>{named};
+  }
+};
+
+/// Takes the sums [panels] of 16 columns from `column` of the block on, of the row of that name.
+using StoreSums =
+    llvm::function_ref<void(mlir::Value name, mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
+
+/// Products of all rows with the 64 columns of each panel, which are of a weight of the shape and
+/// element type of `weight`. By vectors, or by the target's tile registers.
+void emitSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
+              const llvm::SmallVector<PackedPanel> &panels, StoreSums store);
+
+/// The first and the second values of 16 pairs of bf16, as f32; and a pair in all lanes.
+llvm::SmallVector<mlir::Value> widenPairs(KernelBuilder &b, mlir::Value pairs);
+mlir::Value broadcastPair(KernelBuilder &b, mlir::Value pair);
+
+/// Whether the target's tile registers multiply rows of x [..., k] with weights of `element`: pairs
+/// of bf16, none left over.
+bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
+
+/// emitSums by tile registers.
+void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, int64_t k,
+                     llvm::ArrayRef<PackedPanel> panels, StoreSums store);
 
 /// ProductTile::emit for quantised panels: sums of integers, exact in any order, and the scales
 /// of both sides at the end. The results are f32.

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/codegen/NativeCode.h"
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/runtime/Cpu.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -52,15 +53,11 @@ LoadedModel::~LoadedModel() {
 }
 
 std::vector<std::string> runnableTargets(std::initializer_list<const char *> names) {
-  llvm::Expected<cpu::TargetDescription> native = cpu::describeTarget("native");
   std::vector<std::string> runnable;
   for (const char *name : names) {
     llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget(name);
-    // Only vector instructions decide here: none of the rest is used by the code of these tests.
-    auto usable = [&](const std::string &feature) {
-      return native->has(feature) || !llvm::StringRef(feature).starts_with("avx");
-    };
-    if (native && target && llvm::all_of(target->features, usable))
+    // As a program does: asking is what gives tile registers to a process.
+    if (target && rt::checkCpu(name, target->features))
       runnable.push_back(name);
   }
   return runnable;

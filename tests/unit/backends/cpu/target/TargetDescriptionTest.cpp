@@ -38,9 +38,10 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
 
 TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
-  for (const char *used : {"avx2", "fma", "bmi2", "avx512f", "avx512bf16", "avx512vnni"})
+  for (const char *used :
+       {"avx2", "fma", "bmi2", "avx512f", "avx512bf16", "avx512vnni", "amx-tile", "amx-bf16"})
     EXPECT_TRUE(rapids.has(used)) << used;
-  for (const char *unused : {"aes", "amx-tile", "sha", "rdseed", "xsaves", "clwb"}) {
+  for (const char *unused : {"aes", "amx-int8", "sha", "rdseed", "xsaves", "clwb"}) {
     EXPECT_FALSE(rapids.has(unused)) << unused;
     EXPECT_THAT(rapids.absent, testing::Contains(unused)) << "the code generator must not use it";
   }

@@ -14,10 +14,6 @@ using namespace mlir;
 
 namespace mica::test {
 
-cpu::KernelTarget kernelTargetOf(const cpu::TargetDescription &target) {
-  return {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512, target.fastBf16Dot};
-}
-
 std::unique_ptr<MLIRContext> makeKernelContext() {
   DialectRegistry registry;
   registerAllDialects(registry);
@@ -32,9 +28,8 @@ llvm::Expected<Loops> lowerToLoops(StringRef kernels, const cpu::TargetDescripti
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kernels, context.get());
   if (!module)
     return llvm::createStringError("the text is no module");
-  cpu::KernelTarget flags = kernelTargetOf(target);
   PassManager passes(context.get());
-  cpu::buildLoopsPipeline(passes, {flags.bf16Dot, flags.int8Dot, flags.wide, flags.fastBf16Dot});
+  cpu::buildLoopsPipeline(passes, cpu::KernelTarget::of(target));
   if (failed(passes.run(*module)))
     return llvm::createStringError("the passes to stage `loops` fail");
   auto number = [&](StringRef name) {

@@ -7,9 +7,6 @@
 
 namespace mica::test {
 
-/// What of the target decides how kernels are written.
-cpu::KernelTarget kernelTargetOf(const cpu::TargetDescription &target);
-
 /// A context with all dialects of the compiler.
 std::unique_ptr<mlir::MLIRContext> makeKernelContext();
 

@@ -28,7 +28,7 @@ std::string textOf(const cpu::TargetDescription &target) {
       return
     })",
                                   ParserConfig(context.get(), /*verifyAfterParse=*/false));
-  cpu::KernelLibrary kernels(*module, kernelTargetOf(target));
+  cpu::KernelLibrary kernels(*module, cpu::KernelTarget::of(target));
   Type buffer = MemRefType::get(ShapedType::kDynamic, Float32Type::get(context.get()));
   kernels.getOrCreate("exp2", "", {buffer, buffer}, module->getLoc(),
                       [](cpu::KernelBuilder &b, ValueRange args) {

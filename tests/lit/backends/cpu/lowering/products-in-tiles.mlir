@@ -1,0 +1,49 @@
+// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true fast-bf16-dot=false bf16-tiles=true" | FileCheck %s
+// RUN: mica-opt %s --mica-lower-to-exec=bf16-dot=true | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=amx.tile
+// WITHOUT: func.func private @linear_172x40
+
+#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
+#bf16 = #mica.packed<columns = 64, depth = 2, k_block = 32>
+
+func.func private @pairs(%x: tensor<?x40xbf16>, %w: tensor<172x40xbf16, #bf16>) -> tensor<?x172xf32> {
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x40xbf16>, tensor<172x40xbf16, #bf16> -> tensor<?x172xf32>
+  return %y : tensor<?x172xf32>
+}
+
+func.func private @gated(%x: tensor<?x64xbf16>, %w: tensor<256x64xbf16, #bf16>) -> tensor<?x72xbf16> {
+  %y = mica.gated_linear %x, %w silu kernel(generated) : tensor<?x64xbf16>, tensor<256x64xbf16, #bf16> -> tensor<?x72xbf16>
+  return %y : tensor<?x72xbf16>
+}
+
+// Half a pair is left over at the end of a row, or the numbers are no bf16: vectors.
+func.func private @odd(%x: tensor<?x39xbf16>, %w: tensor<64x39xbf16, #bf16>) -> tensor<?x64xf32> {
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x39xbf16>, tensor<64x39xbf16, #bf16> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+func.func private @wide(%x: tensor<?x40xf32>, %w: tensor<64x40xf32, #f32>) -> tensor<?x64xf32> {
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x40xf32>, tensor<64x40xf32, #f32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// Sixteen rows at a time. A single one is multiplied by vectors, whose sums over 32 values are
+// added to the rest as a tile adds them; the last 8 of 40 values are a tile of their own.
+// CHECK-LABEL: func.func private @linear_172x40(
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c16
+// CHECK: scf.if
+// CHECK: vector.fma
+// CHECK: arith.addf
+// CHECK: arith.addf
+// CHECK: else
+// CHECK-COUNT-4: amx.tile_zero : !amx.tile<16x16xf32>
+// CHECK: amx.tile_load %{{.*}} into !amx.tile<16x32xbf16>
+// CHECK-COUNT-4: amx.tile_mulf {{.*}} : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
+// CHECK-COUNT-4: amx.tile_mulf {{.*}} : !amx.tile<16x8xbf16>, !amx.tile<4x32xbf16>, !amx.tile<16x16xf32>
+// CHECK-COUNT-4: amx.tile_store
+// CHECK-LABEL: func.func private @gated_linear_72x64(
+// CHECK-COUNT-8: amx.tile_mulf
+// CHECK-NOT: amx.tile_mulf
+// CHECK-LABEL: func.func private @linear_64x39(
+// CHECK-NOT: amx.tile_mulf
+// CHECK-LABEL: func.func private @linear_64x40(
+// CHECK-NOT: amx.tile_mulf
