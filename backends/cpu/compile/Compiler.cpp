@@ -140,8 +140,8 @@ private:
     constexpr int64_t kDefaultMaxSeq = 8192;
     Attribute attribute = module->getAttr("mica.model");
     if (!attribute)
-      return error("the module has no mica.model with max_positions: add `mica.model = "
-                   "{max_positions = N}` to its attributes");
+      return error("the module has no mica.model with max_positions: "
+                   "add `mica.model = {max_positions = N}` to its attributes");
     FailureOr<ModelDescription> model = readModelDescription(attribute, getVocabulary(module),
                                                              [&] { return module.emitOpError(); });
     if (failed(model))
