@@ -1,6 +1,7 @@
 #include "frontend/import/LayerBuilder.h"
 
 #include "frontend/import/WeightPlan.h"
+#include "ir/Mica/Names.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -14,6 +15,11 @@ RankedTensorType rowsType(OpBuilder &builder, int64_t width) {
 
 RankedTensorType indexRowsType(OpBuilder &builder) {
   return RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
+}
+
+void nameArguments(func::FuncOp function, llvm::ArrayRef<llvm::StringRef> names) {
+  for (auto [argument, name] : llvm::zip(function.getArguments(), names))
+    argument.setLoc(nameWithin(function.getLoc(), name));
 }
 
 namespace {
@@ -74,6 +80,7 @@ void LayerBuilder::takeArguments() {
   layer = body->getArgument(3);
   sequences = body->getArgument(4);
   positions = body->getArgument(5);
+  nameArguments(function, {"x", "k_cache", "v_cache", "layer", "sequences", "positions"});
   for (auto [weight, argument] :
        llvm::zip_equal(layerWeights(model, kind), body->getArguments().drop_front(6))) {
     weights[weight.name] = argument;

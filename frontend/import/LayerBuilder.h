@@ -23,6 +23,10 @@ mlir::RankedTensorType rowsType(mlir::OpBuilder &builder, int64_t width);
 /// tensor<?xi32>: one index per row.
 mlir::RankedTensorType indexRowsType(mlir::OpBuilder &builder);
 
+/// Lets the first arguments of `function` stand in its module under `names`, by which they are
+/// printed.
+void nameArguments(mlir::func::FuncOp function, llvm::ArrayRef<llvm::StringRef> names);
+
 } // namespace mica
 
 #endif // MICA_FRONTEND_IMPORT_LAYERBUILDER_H

@@ -4,8 +4,9 @@
 #include "frontend/support/MappedFile.h"
 #include "ir/Mica/Diagnostics.h"
 
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SourceMgr.h"
@@ -49,6 +50,22 @@ llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
   if (depthOf(text) > maxDepth)
     return inputError(path, "nests brackets deeper than " + llvm::Twine(maxDepth) + " levels");
   return llvm::Error::success();
+}
+
+/// The text calls its arguments something, which is how they are printed again: see
+/// ir/Mica/Names.h.
+void nameArguments(func::FuncOp function, const AsmParserState &text) {
+  const AsmParserState::BlockDefinition *entry =
+      function.isExternal() ? nullptr : text.getBlockDef(&function.front());
+  if (!entry)
+    return;
+  for (auto [argument, definition] : llvm::zip(function.getArguments(), entry->arguments)) {
+    llvm::SMRange range = definition.loc;
+    llvm::StringRef name(range.Start.getPointer(),
+                         range.End.getPointer() - range.Start.getPointer());
+    auto called = StringAttr::get(function.getContext(), name.ltrim('%'));
+    argument.setLoc(NameLoc::get(called, argument.getLoc()));
+  }
 }
 
 llvm::StringRef storedNameOf(Type element) {
@@ -121,13 +138,19 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &context, llvm:
   llvm::SourceMgr source;
   source.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, path), llvm::SMLoc());
   FirstDiagnostic diagnostics(&context);
-  auto module = parseSourceFile<ModuleOp>(source, ParserConfig(&context));
-  if (!module)
+  Block parsed;
+  AsmParserState names;
+  if (failed(parseAsmSourceFile(source, &parsed, ParserConfig(&context), &names)))
     return inputError(diagnostics.place(path), diagnostics.message("is no MLIR module"));
-  if (!(*module)->getAttrOfType<DictionaryAttr>("mica.model") ||
-      !module->lookupSymbol<func::FuncOp>("main"))
+  auto module = parsed.empty() ? ModuleOp() : dyn_cast<ModuleOp>(parsed.front());
+  if (!module || !llvm::hasSingleElement(parsed) ||
+      !module->getAttrOfType<DictionaryAttr>("mica.model") ||
+      !module.lookupSymbol<func::FuncOp>("main"))
     return inputError(path, "is not stage model (no attribute mica.model or no @main)");
-  return module;
+  for (auto function : module.getOps<func::FuncOp>())
+    nameArguments(function, names);
+  module->remove();
+  return OwningOpRef<ModuleOp>(module);
 }
 
 llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module,

@@ -142,6 +142,7 @@ void ModelImporter::buildMain() {
                                       {rowsType(builder, model.vocab), cache, cache});
   auto main = func::FuncOp::create(builder, at("model"), "main", type);
   Block &body = *main.addEntryBlock();
+  nameArguments(main, {"tokens", "sequences", "positions", "outputs", "k_cache", "v_cache"});
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&body);
   Value table = get(plan.embedding);

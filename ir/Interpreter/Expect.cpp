@@ -56,9 +56,9 @@ static llvm::Error checkOne(func::FuncOp function, size_t number, const Value &a
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "@" << function.getSymName() << " result " << number << " is off by " << off
-     << ", allowed is " << tolerance << "\n  actual   ";
+     << ", allowed is " << tolerance << ": it is ";
   flat.print(os);
-  os << "\n  expected ";
+  os << ", expected is ";
   expected.print(os);
   return llvm::createStringError(text);
 }

@@ -1,8 +1,7 @@
 //===- Weight.cpp - weights as symbols ---------------------------------------===//
 
+#include "ir/Mica/Names.h"
 #include "ir/Mica/Verify.h"
-
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mica;
@@ -74,25 +73,6 @@ LogicalResult SelectWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (failed(verifyWeightSymbol(*this, name, getResult().getType(), symbols)))
       return failure();
   return success();
-}
-
-/// The last word of a tensor's name without `weight`, and its numbers:
-/// layers.3.experts.1.up_proj.weight => up_proj.3.1.
-static std::string shortName(StringRef symbol) {
-  SmallVector<StringRef> parts;
-  symbol.split(parts, '.', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  if (parts.size() > 1 && parts.back() == "weight")
-    parts.pop_back();
-  auto isNumber = [](StringRef part) { return llvm::all_of(part, llvm::isDigit); };
-  auto word = llvm::find_if_not(llvm::reverse(parts), isNumber);
-  if (word == parts.rend())
-    return "weight";
-  std::string name = word->str();
-  if (*word == "bias" && std::next(word) != parts.rend())
-    name = (*std::next(word) + ".bias").str();
-  for (StringRef part : llvm::make_filter_range(parts, isNumber))
-    name += ("." + part).str();
-  return name;
 }
 
 void GetWeightOp::getAsmResultNames(OpAsmSetValueNameFn setName) {

@@ -1,5 +1,6 @@
 //===- HoistRopeTables.cpp - one table per step, not per layer ------------------===//
 
+#include "ir/Mica/Names.h"
 #include "passes/Passes.h"
 #include "passes/Support/Calls.h"
 
@@ -30,8 +31,9 @@ public:
       SmallVector<Value> values;
       for (func::CallOp call : *calls)
         values.push_back(getTable(call.getOperand(positions.getArgNumber()), table));
-      Value argument = insertArgument(rewriter, function, positions.getArgNumber() + 1,
-                                      table.getType(), table.getLoc(), *calls, values);
+      Value argument =
+          insertArgument(rewriter, function, positions.getArgNumber() + 1, table.getType(),
+                         nameWithin(function.getLoc(), "rope_table"), *calls, values);
       rewriter.replaceOp(table, argument);
       return success();
     }

@@ -188,6 +188,21 @@ WeightOp WeightComposer::composeSymbols(OpBuilder &builder, ArrayRef<WeightOp> i
   return result;
 }
 
+/// The places of `weights`, under the name that a weight composed of theirs would have.
+static Location composeLocations(Builder &builder, ValueRange weights) {
+  SmallVector<Location> locations;
+  SmallVector<StringRef> names;
+  for (Value weight : weights) {
+    locations.push_back(weight.getLoc());
+    if (auto name = weight.getLoc()->findInstanceOf<NameLoc>())
+      names.push_back(name.getName());
+  }
+  Location all = builder.getFusedLoc(locations);
+  return names.size() == weights.size()
+             ? NameLoc::get(builder.getStringAttr(composeNames(names)), all)
+             : all;
+}
+
 BlockArgument WeightComposer::compose(RewriterBase &rewriter, ValueRange weights,
                                       Composition composition, RankedTensorType type) {
   func::FuncOp function = getFunctionOf(weights);
@@ -207,10 +222,8 @@ BlockArgument WeightComposer::compose(RewriterBase &rewriter, ValueRange weights
     values.push_back(
         GetWeightOp::create(rewriter, rewriter.getFusedLoc(locations), type, weight.getSymName()));
   }
-  SmallVector<Location> locations =
-      llvm::map_to_vector(weights, [](Value weight) { return weight.getLoc(); });
   unsigned index = cast<BlockArgument>(weights.front()).getArgNumber();
-  return insertArgument(rewriter, function, index, type, rewriter.getFusedLoc(locations), calls,
+  return insertArgument(rewriter, function, index, type, composeLocations(rewriter, weights), calls,
                         values);
 }
 

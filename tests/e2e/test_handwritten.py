@@ -128,6 +128,16 @@ class Handwritten(Case):
         self.assertEqual(second.count("mica.qkv_append"), 2 * 1, "after fusion, by mica and by mica-opt")
         self.assertTrue(pathlib.Path(place, "model.svg").exists())
 
+    def test_the_readme_s_excerpts_are_what_is_printed(self):
+        text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
+        excerpts = [block for language, block in FENCED.findall(text) if language == "mlir"]
+        self.assertEqual(len(excerpts), 2)
+        for stage, excerpt in zip(("model", "fused"), excerpts):
+            printed = execute([harness.mica, "compile", harness.BUNDLED / "minimind-dense", "--emit", stage]).stdout.decode()
+            # Types stand behind a colon, up to the end of the line or of a list.
+            lines = [re.sub(r" : [^()]*", "", line).strip() for line in printed.splitlines()]
+            self.assertIn(f"\n{excerpt}", "\n".join(lines), f"stage {stage}, with the types left out")
+
     def test_the_readme_s_transcript_is_what_is_printed(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
         transcript = next(block for _, block in FENCED.findall(text) if "$ tools/quickstart.sh" in block)

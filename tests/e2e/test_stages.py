@@ -36,6 +36,10 @@ def mica_opt(path, *options):
     return harness.execute([tool, path, *options]).stdout.decode().removesuffix("\n")
 
 
+def without_names(text):
+    return re.sub(r"%[\w.]+", "%", text)
+
+
 def dump(name, precision, target):
     """The folder with the texts of all stages."""
 
@@ -69,7 +73,9 @@ CASES = [f"{name}_{precision}_{target}" for name in ALIVE for precision in ("f32
 @harness.for_each(CASES, "stages")
 class Stages(Case):
     def stages(self, case):
-        """Each stage round-trips, names what is alive, and leads to the next one, byte for byte."""
+        """Each stage round-trips, names what is alive, and leads to the next one, byte for byte.
+
+        What mica calls values after their places in the model, mica-opt, which reads text alone, counts."""
         name, precision, target = case.split("_")
         folder = dump(name, precision, target)
         files = [folder / f"{number}-{stage}.mlir" for number, stage in enumerate(STAGES)]
@@ -77,11 +83,14 @@ class Stages(Case):
         steps = pipelines(precision, target)
         for number, (stage, file) in enumerate(zip(STAGES, files)):
             text = file.read_text(encoding="utf-8")
-            self.same(mica_opt(file), text, f"{stage} read and printed")
+            printed = mica_opt(file)
+            named = stage in ("model", "fused", "kernels")
+            same_as = without_names if named else str
+            self.same(same_as(printed), same_as(text), f"{stage} read and printed")
             for op, expected in ALIVE[name].get(stage, {}).items():
                 self.assertEqual(self.count(stage, op, text), expected, f"{op} at stage {stage}")
             if number:
-                self.same(mica_opt(files[number - 1], steps[number - 1]), text,
+                self.same(mica_opt(files[number - 1], steps[number - 1]), printed,
                           f"{stage} by {steps[number - 1]}")
 
     def same(self, got, wanted, what):

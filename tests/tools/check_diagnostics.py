@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """Whether every diagnostic of C++ files has a test.
 
-    check_diagnostics.py --tests FOLDER FILE.cpp|FOLDER...
+    check_diagnostics.py --tests FOLDER [--tests FOLDER...] FILE.cpp|FOLDER...
 
 Every emitOpError/emitError and every requireSize (whose message is `WHAT has size A, expected B (WHY)`) must be met by an
 expected-error or expected-warning of a .mlir file below FOLDER: its string literals appear there in this order, with
 those that later statements add to a diagnostic that has a name. A message without any literal cannot be checked.
+
+Every createStringError with words of its own, and every call with such words of a function that hands its message to one
+(`fail("has no rows")`), must be met by what any test below a FOLDER expects: an expected-error or mica.expect_error, a
+line of FileCheck's, the strings of a statement of a unit test, a line of an end-to-end test. checkIndex (whose message is
+`WHAT i is outside of [0, SIZE)`) is one of them. Left out is what a comment `// No test: REASON` before the statement says.
 Prints what is missing.
 """
 
@@ -19,6 +24,16 @@ LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 NAMED = re.compile(r"InFlightDiagnostic (\w+) =\s*$")
 METHOD = re.compile(r"^LogicalResult (?:\w+::)*(\w+)Op::\w+\(", re.M)
 EXPECTED = re.compile(r"expected-(?:error|warning)(?:-re)?\s*(?:@[^{]*)?\{\{(.*)\}\}")
+
+
+# What makes an error that is handed up, and how a test states what it expects of one.
+VALUE = r"createStringError|checkIndex"
+SPEAKER = re.compile(r"^(?P<begin>[^\n;{}]*?)\b(?P<name>\w+)(?: = \[[^\]]*\])?\((?P<takes>[^;{}]*?(?:Twine &|StringRef what)[^;{}]*?)\)(?: const)? \{", re.M)
+MADE = re.compile(r"createStringError|opError")
+CONDITIONAL = re.compile(r"\((?:[^()]|\([^()]*\))*\?(?:[^()]|\([^()]*\))*\)")
+ANY_LITERAL = re.compile(r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<plain>(?:[^"\\]|\\.)*)"', re.S)
+UNTESTABLE = re.compile(r"// No test: [^\n]*\n(?: *//[^\n]*\n)*[^;\n]*\n?[^;\n]*$")
+STATED = re.compile(r'mica\.expect_error = "((?:[^"\\]|\\.)*)"|^\W*[A-Z][A-Z0-9-]*: (.*)$', re.M)
 
 
 def without_strings(text):
@@ -84,6 +99,64 @@ def patterns_of(text):
         yield line_of(text, match), prefix + pattern
 
 
+def plain(text):
+    """The characters that a literal of C++ stands for."""
+    return text.replace('\\"', '"').replace("\\\\", "\\")
+
+
+def words_of(text):
+    """The literals that every message of an expression has, without those that say nothing."""
+    return [plain(word) for word in LITERAL.findall(CONDITIONAL.sub("()", text)) if re.search(r"[A-Za-z]", word)]
+
+
+def speakers_of(text):
+    """Yields (name, begin, end, whether other files may call it) of functions that make errors of a message they take."""
+    for match in SPEAKER.finditer(text):
+        end = text.find("\n" + re.match(r"\s*", match["begin"].rpartition("\n")[2])[0] + "}", match.end())
+        if MADE.search(text, match.end(), end):
+            yield match["name"], match.start(), end, not match["begin"].startswith(("static", " "))
+
+
+def streamed(text, position):
+    """The words that the function around `position` streams into its message."""
+    begin = text.rfind("\n}\n", 0, position) + 1
+    return [word for part in re.findall(r"<<[^;]*;", text[begin:position]) for word in words_of(part)]
+
+
+def values_of(text, shared):
+    """Yields (line, regular expression) for every error of a C++ file that is handed up."""
+    own = list(speakers_of(text))
+    names = sorted(shared | {name for name, *_ in own})
+    for match in re.finditer(rf"\b(?P<name>{'|'.join([VALUE, *names])})\(", text):
+        if any(begin <= match.start() <= text.index("{", begin) for _, begin, _, _ in own):
+            continue  # the definition
+        if UNTESTABLE.search(text, 0, match.start()):
+            continue
+        argument = text[match.end() : closing(text, match.end()) - 1]
+        words = words_of(re.sub(r"diagnostic\.message\(.*", "", argument, flags=re.S))
+        if match["name"] == "checkIndex":
+            words = words and [words[0] + " ", " is outside of [0, "]
+        elif not words and re.fullmatch(r"\w+", argument):
+            words = streamed(text, match.start())
+        if words:
+            yield line_of(text, match), ".*".join(map(re.escape, words))
+
+
+def expected_values(folder):
+    """What the tests below a folder expect of errors, however they say it."""
+    for test in folder.rglob("*"):
+        if test.suffix in (".mlir", ".test"):
+            text = test.read_text(encoding="utf-8")
+            yield from EXPECTED.findall(text)
+            yield from (plain(stated or line) for stated, line in STATED.findall(text))
+        elif test.suffix == ".cpp":
+            for statement in re.split(r";\s*\n", test.read_text(encoding="utf-8")):
+                joined = re.sub(r'(?<=[^\\])"\s*\n\s*"', "", statement)
+                yield " ".join(m["raw"] or plain(m["plain"] or "") for m in ANY_LITERAL.finditer(joined))
+        elif test.suffix == ".py":
+            yield from test.read_text(encoding="utf-8").splitlines()
+
+
 def line_of(text, match):
     return text.count("\n", 0, match.start()) + 1
 
@@ -96,21 +169,27 @@ def files_of(paths):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tests", type=pathlib.Path, required=True)
+    parser.add_argument("--tests", type=pathlib.Path, action="append", required=True)
     parser.add_argument("sources", type=pathlib.Path, nargs="+")
     args = parser.parse_args()
-    expected = []
-    for test in args.tests.rglob("*.mlir"):
-        expected += EXPECTED.findall(test.read_text(encoding="utf-8"))
+    expected, values = [], []
+    for folder in args.tests:
+        for test in folder.rglob("*.mlir"):
+            expected += EXPECTED.findall(test.read_text(encoding="utf-8"))
+        values += expected_values(folder)
+    texts = {source: source.read_text(encoding="utf-8") for source in files_of(args.sources)}
+    shared = {name for text in texts.values() for name, *_, is_shared in speakers_of(text) if is_shared}
     total, missing = 0, 0
-    for source in files_of(args.sources):
-        for line, pattern in patterns_of(source.read_text(encoding="utf-8")):
+    for source, text in texts.items():
+        found = [(line, pattern, expected, "expected-error") for line, pattern in patterns_of(text)]
+        found += [(line, pattern, values, "test") for line, pattern in values_of(text, shared)]
+        for line, pattern, pool, kind in found:
             total += 1
             if pattern is None:
                 print(f"{source}:{line}: nothing is known of what this says")
                 missing += 1
-            elif not any(re.search(pattern, message) for message in expected):
-                print(f"{source}:{line}: no expected-error matches {pattern}")
+            elif not any(re.search(pattern, message) for message in pool):
+                print(f"{source}:{line}: no {kind} matches {pattern}")
                 missing += 1
     if missing or not total:
         sys.exit(f"{missing} of {total} diagnostics are not tested")

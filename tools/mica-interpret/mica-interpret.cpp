@@ -1,21 +1,23 @@
 //===- mica-interpret.cpp - runs functions of the mica dialect by the interpreter ---------===//
 
+#include "backends/cpu/runtime/CommandLine.h"
 #include "ir/Interpreter/Expect.h"
 #include "ir/Interpreter/Npy.h"
+#include "ir/Mica/Diagnostics.h"
 #include "tools/mica-interpret/CheckpointWeights.h"
+#include "tools/mica/Support.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <CLI/CLI.hpp>
-
-#include <cmath>
 
 using namespace mlir;
 using namespace mica;
@@ -97,6 +99,25 @@ llvm::Error output(func::FuncOp function, ArrayRef<interp::Value> results, const
   return llvm::Error::success();
 }
 
+/// Whether results can be written to this prefix followed by N.npy. What is there already was meant
+/// as a file or a folder of its own.
+llvm::Error checkOutputPrefix(StringRef prefix) {
+  namespace fs = llvm::sys::fs;
+  if (prefix.empty())
+    return llvm::Error::success();
+  StringRef folder = llvm::sys::path::parent_path(prefix);
+  std::string why;
+  if (!folder.empty() && !fs::is_directory(folder))
+    why = (folder + " is no folder").str();
+  else if (!prefix.ends_with("/") && fs::exists(prefix))
+    why = fs::is_directory(prefix) ? "is a folder" : "exists";
+  else
+    return llvm::Error::success();
+  return llvm::createStringError("--output-prefix " + prefix + ": " + why +
+                                 ", but results would go to " + prefix + "0.npy, " + prefix +
+                                 "1.npy and so on: write a folder and / or how new names begin");
+}
+
 /// Compares result i with the i-th file of --expect.
 llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
                     const Options &options) {
@@ -164,16 +185,22 @@ llvm::Expected<SmallVector<func::FuncOp>> chooseFunctions(ModuleOp module, Strin
 }
 
 llvm::Error run(const Options &options, MLIRContext &context) {
+  if (llvm::Error error = checkOutputPrefix(options.outputPrefix))
+    return error;
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(options.file, &message);
   if (!buffer)
     return llvm::createStringError(message);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  SourceMgrDiagnosticHandler handler(sources, &context);
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
-  if (!module)
-    return llvm::createStringError("is no valid module of the mica dialect, see above");
+  OwningOpRef<ModuleOp> module;
+  {
+    FirstDiagnostic diagnostic(&context);
+    module = parseSourceFile<ModuleOp>(sources, &context);
+    if (!module)
+      return llvm::createStringError(diagnostic.place(options.file) + ": " +
+                                     diagnostic.message("is no module of the mica dialect"));
+  }
   llvm::Expected<SmallVector<func::FuncOp>> functions = chooseFunctions(*module, options.function);
   if (!functions)
     return functions.takeError();
@@ -200,7 +227,7 @@ int main(int argc, char **argv) {
   Options options;
   CLI::App app("Runs functions of the mica dialect op by op: the meaning of a model, slowly.",
                "mica-interpret");
-  app.set_version_flag("--version", MICA_VERSION);
+  app.set_version_flag("--version", "mica " MICA_VERSION);
   app.add_option("FILE", options.file, "IR, or - for standard input")->required();
   app.add_option(
       "--function", options.function,
@@ -212,31 +239,32 @@ int main(int argc, char **argv) {
   app.add_option("--weights", options.weights,
                  "Folder with the checkpoint: safetensors files, or NAME.npy for every tensor");
   app.add_option("--output-prefix", options.outputPrefix,
-                 "Write result N to this prefix followed by N.npy");
+                 "Write result N, from 0 on, to the file PREFIXN.npy: out/ for out/0.npy, "
+                 "x. for x.0.npy")
+      ->type_name("PREFIX");
   app.add_option("--expect", options.expected,
                  "A .npy file for each result, which must equal it within --tolerance");
   app.add_option("--tolerance", options.tolerance,
                  "How far results may be off, max |a - b| / max |b| (default 1e-6)")
-      ->check([](const std::string &text) {
-        double bound;
-        bool fits = !StringRef(text).getAsDouble(bound) && bound >= 0 && std::isfinite(bound);
-        return fits ? std::string() : "write a finite number of 0 or more, not " + text;
-      });
+      ->check(rt::numberBetween(0, 1e30));
   app.add_flag("--print", options.print, "Print the results with 6 significant digits");
   app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  auto wish = rt::parseWords(app, {argv + 1, argv + argc});
+  if (!wish)
+    return tool::usage(wish.error().message, "mica-interpret");
+  if (*wish)
+    return tool::print(**wish);
   DialectRegistry registry;
   registry.insert<MicaDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
                   tensor::TensorDialect>();
   MLIRContext context(registry);
-  if (llvm::Error error = run(options, context)) {
-    llvm::errs() << "mica: error: " << options.file << ": " << llvm::toString(std::move(error))
-                 << "\n";
-    return 1;
+  llvm::Error failed = run(options, context);
+  llvm::outs().flush();
+  if (llvm::outs().has_error()) {
+    failed = llvm::joinErrors(
+        std::move(failed),
+        llvm::createStringError("cannot write the output: " + llvm::outs().error().message()));
+    llvm::outs().clear_error();
   }
-  return 0;
+  return failed ? tool::report(options.file, std::move(failed), {"<stdin>"}) : tool::kDone;
 }

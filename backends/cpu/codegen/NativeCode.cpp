@@ -27,6 +27,7 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetDescrip
   std::string message;
   Triple triple(kTriple);
   const Target *llvmTarget = TargetRegistry::lookupTarget(triple, message);
+  // No test: this LLVM is built with the one target that Mica has.
   if (!llvmTarget)
     return createStringError("LLVM has no code generator for " + Twine(kTriple) + ": " + message);
   TargetOptions options;
@@ -34,6 +35,7 @@ Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetDescrip
   std::unique_ptr<TargetMachine> machine(
       llvmTarget->createTargetMachine(triple, target.cpu, target.featureString(), options,
                                       Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Aggressive));
+  // No test: whatever describeTarget lets through is a CPU of that target.
   if (!machine)
     return createStringError("LLVM cannot generate code for the target " + target.cpu);
   return machine;
@@ -67,6 +69,7 @@ Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMC
   addTargetAttributes(*translated, target);
   std::string broken;
   raw_string_ostream stream(broken);
+  // No test: MLIR's own verifier has refused everything that is known to come here.
   if (verifyModule(*translated, &stream))
     return createStringError("stage ll is broken: " + broken);
   return translated;
@@ -93,6 +96,7 @@ Expected<SmallString<0>> emit(Module &module, TargetMachine &machine, CodeGenFil
   SmallString<0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
+  // No test: the target writes every kind of file that there is.
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
     return createStringError("LLVM cannot write this kind of file for the target");
   passes.run(module);

@@ -11,6 +11,7 @@
 #include "backends/cpu/program/ProgramWriter.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/ModelDescription.h"
+#include "ir/Mica/Names.h"
 #include "passes/Verify/Checks.h"
 
 #include "mlir/InitAllDialects.h"
@@ -139,8 +140,8 @@ private:
     constexpr int64_t kDefaultMaxSeq = 8192;
     Attribute attribute = module->getAttr("mica.model");
     if (!attribute)
-      return error("the module has no mica.model with max_positions: add `mica.model = "
-                   "{max_positions = N}` to its attributes");
+      return error("the module has no mica.model with max_positions: "
+                   "add `mica.model = {max_positions = N}` to its attributes");
     FailureOr<ModelDescription> model = readModelDescription(attribute, getVocabulary(module),
                                                              [&] { return module.emitOpError(); });
     if (failed(model))
@@ -242,7 +243,9 @@ private:
   std::string print(Stage stage) {
     std::string printed;
     llvm::raw_string_ostream stream(printed);
-    if (stage <= Stage::Llvm)
+    if (stage <= Stage::Kernels)
+      printNamed(module, stream);
+    else if (stage <= Stage::Llvm)
       module.print(stream);
     else if (stage == Stage::Ll)
       code->print(stream, nullptr);

@@ -26,26 +26,26 @@ Error ProgramWriter::cannot(const char *what) const {
 }
 
 /// Whether a file ends as programs of any version do.
-static bool endsAsProgram(const std::string &path) {
-  Result<FileSource> file = FileSource::open(path);
+static bool endsAsProgram(const FileSource &file) {
   std::array<char, footerMagic.size()> end;
-  return file && file->size() >= sizeof(Footer) &&
-         file->readAt(file->size() - end.size(), std::as_writable_bytes(std::span(end))) &&
+  return file.size() >= sizeof(Footer) &&
+         file.readAt(file.size() - end.size(), std::as_writable_bytes(std::span(end))) &&
          end == footerMagic;
 }
 
 static Status checkTarget(const std::string &target) {
-  struct stat info;
   if (target.empty() || target.back() == '/')
     return Error{"names no file, give a file name with -o"};
-  if (stat(target.c_str(), &info) != 0)
+  switch (obstacleAt(target, endsAsProgram)) {
+  case Obstacle::None:
     return {};
-  if (S_ISDIR(info.st_mode))
+  case Obstacle::Directory:
     return Error{"is a directory, give a file name with -o"};
-  if (!S_ISREG(info.st_mode))
+  case Obstacle::NoRegularFile:
     return Error{"is not a regular file, give another name with -o"};
-  if (info.st_size > 0 && !endsAsProgram(target))
+  case Obstacle::ForeignFile:
     return Error{"exists and is no Mica program, remove it or give another name with -o"};
+  }
   return {};
 }
 

@@ -4,10 +4,24 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 namespace mica::program {
+
+Obstacle obstacleAt(const std::string &target,
+                    const std::function<bool(const FileSource &)> &isOurs) {
+  struct stat info;
+  if (stat(target.c_str(), &info) != 0)
+    return Obstacle::None;
+  if (!S_ISREG(info.st_mode))
+    return S_ISDIR(info.st_mode) ? Obstacle::Directory : Obstacle::NoRegularFile;
+  if (info.st_size == 0)
+    return Obstacle::None;
+  rt::Result<FileSource> file = FileSource::open(target);
+  return file && isOurs(*file) ? Obstacle::None : Obstacle::ForeignFile;
+}
 
 // Protected before the file is there, so that no moment is left in which a signal would not remove
 // it.

@@ -1,13 +1,24 @@
 // A file that gets its name only when it is complete.
 #pragma once
 
+#include "backends/cpu/program/ByteSource.h"
+
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 namespace mica::program {
+
+/// What a file that is to be written would meet under its name.
+enum class Obstacle { None, Directory, NoRegularFile, ForeignFile };
+
+/// Only files that are empty, or `isOurs` of the kind that will be written, may be replaced: a path
+/// that was mistyped costs nobody their model.
+Obstacle obstacleAt(const std::string &target,
+                    const std::function<bool(const FileSource &)> &isOurs);
 
 /// Stands beside its target until `rename`. Destroyed before that, or when a signal ends the
 /// process (see SignalCleanup.h), it leaves nothing behind. What fails leaves its reason in errno.

@@ -2,22 +2,34 @@
 
 #include <cerrno>
 #include <cstring>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace mica::rt {
 
-Error NewFile::failed() const {
-  return Error{"cannot write " + what + " to '" + path + "': " + std::strerror(errno) +
-               ", choose another file"};
+static bool beginsWith(const program::FileSource &file, std::string_view opening) {
+  std::string begin(opening.size(), '\0');
+  return file.size() >= begin.size() && file.readAt(0, std::as_writable_bytes(std::span(begin))) &&
+         begin == opening;
 }
 
-Result<std::unique_ptr<NewFile>> NewFile::create(std::string path, std::string what) {
-  std::unique_ptr<NewFile> file(new NewFile(std::move(path), std::move(what)));
-  struct stat info;
-  if (stat(file->path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-    return Error{"cannot write " + file->what + " to '" + file->path +
-                 "': not a regular file, choose another file"};
+Error NewFile::refused(const std::string &why) const {
+  return Error{"cannot write " + content + " to '" + path + "': " + why + " choose another file"};
+}
+
+Error NewFile::failed() const { return refused(std::string(std::strerror(errno)) + ","); }
+
+Result<std::unique_ptr<NewFile>> NewFile::create(std::string path, const FileKind &kind) {
+  std::unique_ptr<NewFile> file(new NewFile(std::move(path), kind.content));
+  auto isOurs = [&](const program::FileSource &old) { return beginsWith(old, kind.opening); };
+  switch (program::obstacleAt(file->path, isOurs)) {
+  case program::Obstacle::None:
+    break;
+  case program::Obstacle::Directory:
+  case program::Obstacle::NoRegularFile:
+    return file->refused("not a regular file,");
+  case program::Obstacle::ForeignFile:
+    return file->refused("it exists and is no " + std::string(kind.format) + ", remove it or");
+  }
   file->file = program::TemporaryFile::create(file->path);
   if (!file->file)
     return file->failed();

@@ -11,11 +11,18 @@
 
 namespace mica::rt {
 
+/// What a file holds, as errors name it, and how each such file begins.
+struct FileKind {
+  std::string_view content; ///< "the logits"
+  std::string_view format;  ///< ".npy file"
+  std::string_view opening;
+};
+
 /// A temporary file, renamed by `commit`, that says what it cannot do.
 class NewFile {
 public:
-  /// `what` is named in errors: "the logits".
-  static Result<std::unique_ptr<NewFile>> create(std::string path, std::string what);
+  /// Refuses to replace a file of another kind.
+  static Result<std::unique_ptr<NewFile>> create(std::string path, const FileKind &kind);
 
   Status writeAt(const void *data, size_t size, uint64_t offset);
   Status readAt(void *data, size_t size, uint64_t offset) const;
@@ -24,10 +31,11 @@ public:
   Status commit();
 
 private:
-  NewFile(std::string path, std::string what) : path(std::move(path)), what(std::move(what)) {}
+  NewFile(std::string path, std::string_view content) : path(std::move(path)), content(content) {}
+  Error refused(const std::string &why) const;
   Error failed() const;
 
-  std::string path, what;
+  std::string path, content;
   std::unique_ptr<program::TemporaryFile> file;
 };
 

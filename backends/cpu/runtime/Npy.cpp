@@ -2,13 +2,16 @@
 
 namespace mica::rt {
 
+static constexpr std::string_view magic = "\x93NUMPY";
+
 std::string npyHeader(int64_t rows, int64_t columns) {
   std::string text = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows) +
                      ", " + std::to_string(columns) + "), }";
   constexpr size_t prefix = 10;
   text.resize(npyHeaderSize - prefix - 1, ' ');
   text += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
+  std::string header(magic);
+  header += std::string_view("\x01\x00", 2);
   header += static_cast<char>(text.size() & 255);
   header += static_cast<char>(text.size() >> 8);
   return header + text;
@@ -16,7 +19,8 @@ std::string npyHeader(int64_t rows, int64_t columns) {
 
 Result<std::unique_ptr<NpyWriter>> NpyWriter::create(std::string path, int64_t columns,
                                                      const std::vector<int64_t> &capacities) {
-  Result<std::unique_ptr<NewFile>> file = NewFile::create(std::move(path), "the logits");
+  Result<std::unique_ptr<NewFile>> file =
+      NewFile::create(std::move(path), {"the logits", ".npy file", magic});
   if (!file)
     return file.error();
   std::unique_ptr<NpyWriter> writer(new NpyWriter(*std::move(file), columns));

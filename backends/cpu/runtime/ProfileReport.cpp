@@ -136,11 +136,13 @@ nlohmann::ordered_json profileJson(const ProfiledRun &run) {
 }
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::create(std::string path) {
-  Result<std::unique_ptr<NewFile>> file = NewFile::create(std::move(path), "the trace");
+  constexpr std::string_view opening = "{\"traceEvents\":[\n";
+  Result<std::unique_ptr<NewFile>> file =
+      NewFile::create(std::move(path), {"the trace", "trace of a program", opening});
   if (!file)
     return file.error();
   std::unique_ptr<TraceWriter> writer(new TraceWriter(*std::move(file)));
-  if (Status begun = writer->append("{\"traceEvents\":[\n"); !begun)
+  if (Status begun = writer->append(opening); !begun)
     return begun.error();
   return writer;
 }

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s --cache 2x4 | FileCheck %s
-// CHECK: 13 of 13 functions stated what to expect and did it
+// CHECK: 20 of 20 functions stated what to expect and did it
 
 // What types cannot rule out is an error with a name and a place, never a crash.
 
@@ -111,8 +111,48 @@ func.func @extent_that_was_promised() -> tensor<3x2xf32> attributes {mica.expect
   return %0 : tensor<3x2xf32>
 }
 
-func.func @op_of_another_dialect() -> index attributes {mica.expect_error = "'arith.divsi' is unknown to the interpreter"} {
+func.func @op_of_another_dialect() -> index attributes {mica.expect_error = "'arith.divsi' is unknown to the interpreter, which runs the mica dialect"} {
   %c = arith.constant 1 : index
   %0 = arith.divsi %c, %c : index
   return %0 : index
+}
+
+func.func @constant_of_another_kind() -> f32 attributes {mica.expect_error = "'arith.constant' is neither an integer nor a dense tensor"} {
+  %0 = arith.constant 1.0 : f32
+  return %0 : f32
+}
+
+func.func @constant_of_pairs() -> tensor<1xcomplex<f32>> attributes {mica.expect_error = "'arith.constant' the interpreter reads dense constants of numbers only"} {
+  %0 = arith.constant dense<(1.0, 2.0)> : tensor<1xcomplex<f32>>
+  return %0 : tensor<1xcomplex<f32>>
+}
+
+func.func @sum_of_tensors() -> tensor<1xi32> attributes {mica.expect_error = "'arith.addi' computes with scalars only in the interpreter"} {
+  %x = arith.constant dense<1> : tensor<1xi32>
+  %0 = arith.addi %x, %x : tensor<1xi32>
+  return %0 : tensor<1xi32>
+}
+
+func.func @axis_beyond_the_rank() -> index attributes {mica.expect_error = "'tensor.dim' axis 2 is outside of [0, 2)"} {
+  %x = arith.constant dense<1.0> : tensor<1x2xf32>
+  %axis = arith.constant 2 : index
+  %0 = tensor.dim %x, %axis : tensor<1x2xf32>
+  return %0 : index
+}
+
+func.func @extent_below_zero() -> tensor<?xf32> attributes {mica.expect_error = "'tensor.empty' has a negative extent -1"} {
+  %extent = arith.constant -1 : index
+  %0 = tensor.empty(%extent) : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+func.func @recursion() attributes {mica.expect_error = "'func.func' is called recursively"} {
+  func.call @recursion() : () -> ()
+  return
+}
+
+func.func @several_blocks() attributes {mica.expect_error = "'func.func' has several blocks; the interpreter runs structured control flow only"} {
+  return
+^behind:
+  return
 }

@@ -1,6 +1,6 @@
-// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 bias_a=2 bias_b=1
+// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 r=2x3 s=4x3 bias_a=2 bias_b=1
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 9 of 9 functions stated what to expect and did it
+// CHECK: 11 of 11 functions stated what to expect and did it
 
 mica.weight @a : tensor<2x3xf32>
 mica.weight @b : tensor<2x3xf32>
@@ -14,6 +14,8 @@ mica.weight @interleave from ["a", "b"] interleave : tensor<128x3xf32>
 mica.weight @uneven from ["a", "c"] stack : tensor<2x2x3xf32>
 mica.weight @too_short from ["a", "b"] concat : tensor<3x3xf32>
 mica.weight @missing : tensor<1xf32>
+mica.weight @r : tensor<2x3xf32>
+mica.balance rows ["r", "s"] columns ["after"]
 
 func.func private @x() -> tensor<1x3xf32> {
   %x = arith.constant dense<[[1.0, -2.0, 0.5]]> : tensor<1x3xf32>
@@ -89,4 +91,15 @@ func.func @sources_of_another_size() -> tensor<3x3xf32> attributes {mica.expect_
 func.func @source_that_is_not_there() -> tensor<1xf32> attributes {mica.expect_error = "missing.npy: No such file or directory"} {
   %0 = mica.get_weight @missing : tensor<1xf32>
   return %0 : tensor<1xf32>
+}
+
+func.func @weight_behind_the_list() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.select_weight' index 2 is outside of [0, 2)"} {
+  %index = arith.constant 2 : index
+  %0 = mica.select_weight [@a, @b][%index] : tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+func.func @balanced_by_different_channels() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.balance' 's' has 4 channels, the ones before have 2"} {
+  %0 = mica.get_weight @r : tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
 }

@@ -8,3 +8,16 @@ LogicalResult other(Operation *op) {
   diagnostic << "is begun and then " << op;
   return emitOpError() << op;
 }
+static Error fail(const Twine &message) {
+  return createStringError("a prefix that is not tested " + message);
+}
+Error value(Operation *op) {
+  if (op)
+    return fail("is" + Twine(op ? "one" : "another") + " that is not tested");
+  if (!op)
+    // No test: whoever calls has an op.
+    return createStringError("cannot be");
+  std::string text;
+  raw_string_ostream(text) << "streamed but " << op << " not tested";
+  return createStringError(text);
+}

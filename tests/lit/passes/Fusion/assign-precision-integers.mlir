@@ -18,6 +18,11 @@ mica.weight @gate : tensor<4x32xbf16>
 // INT4: mica.weight @up : tensor<4x48x32x!mica.int4<group = 32>>
 mica.weight @up : tensor<4x48x32xbf16>
 mica.weight @down : tensor<4x32x48xbf16>
+// What nothing multiplies by is left alone, and so is every vector.
+// CHECK: mica.weight @unused : tensor<32x32xbf16>
+mica.weight @unused : tensor<32x32xbf16>
+// CHECK: mica.weight @bias : tensor<32xf32>
+mica.weight @bias : tensor<32xbf16>
 
 // CHECK-LABEL: func @main
 func.func @main(%tokens: tensor<?xi32>) -> tensor<?x96xf32> {
@@ -43,4 +48,30 @@ func.func @main(%tokens: tensor<?xi32>) -> tensor<?x96xf32> {
   // CHECK: mica.lm_head %{{.*}} : tensor<?x32x!mica.int8>, tensor<96x32x!mica.int8> -> tensor<?x96xf32>
   %logits = mica.lm_head %m, %table : tensor<?x32xf32>, tensor<96x32xbf16> -> tensor<?x96xf32>
   return %logits : tensor<?x96xf32>
+}
+
+// Integers enter at products with matrices and nowhere else: what comes out of them, the residual stream, norms and
+// activations are f32, queries, keys and values have the precision of the cache.
+// CHECK-LABEL: func @no_integers_between_products
+// CHECK-SAME: %[[K:[^:]*]]: !mica.kv_cache<1 x 1 x 32 x bf16>
+func.func @no_integers_between_products(%x: tensor<?x32xf32>, %k: !mica.kv_cache<1 x 1 x 32 x f32>, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x32xf32> {
+  %q = mica.get_weight @q : tensor<32x32xbf16>
+  %bias = mica.get_weight @bias : tensor<32xbf16>
+  %layer = arith.constant 0 : index
+  // CHECK: %[[Y:.*]] = mica.linear %{{.*}} bias(%{{.*}} : tensor<32xf32>) : {{.*}} -> tensor<?x32xf32>
+  // CHECK-NOT: !mica.int
+  // CHECK: mica.cast %{{.*}} : tensor<?x1x32xf32> to tensor<?x1x32xbf16>
+  // CHECK-NOT: !mica.int
+  // CHECK: return
+  %y = mica.linear %x, %q bias(%bias : tensor<32xbf16>) : tensor<?x32xf32>, tensor<32x32xbf16> -> tensor<?x32xf32>
+  %h = mica.split_heads %y : tensor<?x32xf32> to tensor<?x1x32xf32>
+  %r = mica.rope %h, %p half theta(1.0e+04) : tensor<?x1x32xf32>, tensor<?xi32>
+  %next = mica.kv_append %r, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x1x32xf32>, !mica.kv_cache<1 x 1 x 32 x f32>
+  %keys = mica.kv_read %next[%layer] : !mica.kv_cache<1 x 1 x 32 x f32> -> tensor<?x?x1x32xf32>
+  %a = mica.attention %r, %keys, %keys at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0)
+      : tensor<?x1x32xf32>, tensor<?x?x1x32xf32>, tensor<?x?x1x32xf32> -> tensor<?x1x32xf32>
+  %m = mica.merge_heads %a : tensor<?x1x32xf32> to tensor<?x32xf32>
+  %z = mica.silu %m : tensor<?x32xf32>
+  %sum = mica.add %x, %z : tensor<?x32xf32>
+  return %sum : tensor<?x32xf32>
 }

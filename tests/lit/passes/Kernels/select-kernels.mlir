@@ -1,6 +1,7 @@
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-bf16=false" | FileCheck %s --check-prefixes=CHECK,F32
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-f32=false" | FileCheck %s --check-prefix=NOF32
+// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-int8=false" | FileCheck %s --check-prefix=NOINT
 
 // CHECK-LABEL: func @few
 func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> attributes {mica.max_rows = 16 : i64} {
@@ -67,4 +68,44 @@ func.func @attention_many(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %e: 
   %w = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125) tiling(<rows = 2, chunk = 64, split = false>)
       : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
   return %y, %z, %w : tensor<?x8x64xf32>, tensor<?x8x64xf32>, tensor<?x8x64xf32>
+}
+
+// Where a choice would help, but oneDNN is not told to be fast for integers, it gets none of their products.
+// ALL-LABEL: func @integers
+// NOINT-LABEL: func @integers
+func.func @integers(%x: tensor<?x512x!mica.int8>, %w8: tensor<512x512x!mica.int8>, %w4: tensor<512x512x!mica.int4<group = 32>>)
+    -> (tensor<?x512xf32>, tensor<?x512xf32>) {
+  // ALL: mica.linear {{.*}} kernel(onednn)
+  // NOINT-NOT: onednn
+  // NOINT: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %x, %w8 : tensor<?x512x!mica.int8>, tensor<512x512x!mica.int8> -> tensor<?x512xf32>
+  // ALL: mica.linear {{.*}} kernel(onednn)
+  // NOINT: mica.linear {{.*}} kernel(generated)
+  %z = mica.linear %x, %w4 : tensor<?x512x!mica.int8>, tensor<512x512x!mica.int4<group = 32>> -> tensor<?x512xf32>
+  return %y, %z : tensor<?x512xf32>, tensor<?x512xf32>
+}
+
+// A bound on the rows rules the library out, whatever it would be worth.
+// CHECK-LABEL: func @no_library_for_few_rows
+// CHECK-NOT: onednn
+// CHECK: return
+func.func @no_library_for_few_rows(%x: tensor<?x512xf32>, %gu: tensor<65536x512xf32>) -> tensor<?x32768xf32> attributes {mica.max_rows = 16 : i64} {
+  %y = mica.gated_linear %x, %gu silu : tensor<?x512xf32>, tensor<65536x512xf32> -> tensor<?x32768xf32>
+  return %y : tensor<?x32768xf32>
+}
+
+// Only products with a whole matrix and attention are given to somebody: experts, gates, norms and tables have one way.
+// CHECK-LABEL: func @no_choice_for_the_rest
+// CHECK-NOT: kernel(
+// CHECK-NOT: tiling(
+// CHECK: return
+func.func @no_choice_for_the_rest(%tokens: tensor<?xi32>, %table: tensor<512x512xf32>, %norm: tensor<512xf32>, %gate: tensor<4x512xf32>,
+    %up: tensor<4x512x512xf32>) -> tensor<?x512xf32> {
+  %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<512x512xf32> -> tensor<?x512xf32>
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x512xf32>, tensor<512xf32> -> tensor<?x512xf32>
+  %w, %e = mica.moe_gate %n, %gate softmax k(2) : tensor<?x512xf32>, tensor<4x512xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %m = mica.moe_experts %n, %w, %e, %up, %up up(%up : tensor<4x512x512xf32>) silu inner(512)
+      : tensor<?x512xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x512x512xf32>, tensor<4x512x512xf32> -> tensor<?x512xf32>
+  %y = mica.silu %m : tensor<?x512xf32>
+  return %y : tensor<?x512xf32>
 }

@@ -27,7 +27,7 @@
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance nan 2>&1 | FileCheck %s --check-prefix=BOUND
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance inf 2>&1 | FileCheck %s --check-prefix=BOUND
 // RUN: not mica-interpret %s --function product --input %t/x.npy --weights %t --expect %t/out.0.npy --tolerance -1 2>&1 | FileCheck %s --check-prefix=BOUND
-// BOUND: --tolerance: write a finite number of 0 or more, not {{nan|inf|-1}}
+// BOUND: mica: error: --tolerance: '{{nan|inf|-1}}' is not a number from 0 to 1e+30, see mica-interpret --help{{$}}
 
 // Errors: one line and exit status 1; wrong usage 2.
 // RUN: not mica-interpret %s --function product --input %t/w.npy 2>&1 | FileCheck %s --check-prefix=WEIGHTS
@@ -50,11 +50,37 @@
 // RUN: not mica-interpret %t/nowhere.mlir 2>&1 | FileCheck %s --check-prefix=NOWHERE
 // NOWHERE: mica: error: {{.*}}nowhere.mlir: cannot open input file
 // RUN: not mica-interpret %s --function wrong 2>&1 | FileCheck %s --check-prefix=WRONG
-// WRONG: @wrong result 0 is off by 5.000000e-01, allowed is 1.000000e-06
-// WRONG-NEXT: actual tensor<1x1xf32> {{\[\[}}1]]
-// WRONG-NEXT: expected tensor<1x1xf32> {{\[\[}}2]]
+// WRONG: @wrong result 0 is off by 5.000000e-01, allowed is 1.000000e-06: it is tensor<1x1xf32> {{\[\[}}1]], expected is tensor<1x1xf32> {{\[\[}}2]]
 // RUN: mica-interpret --help | FileCheck %s --check-prefix=HELP
 // HELP: Runs functions of the mica dialect op by op
+// HELP: --output-prefix PREFIX {{.*}} PREFIXN.npy: out/ for out/0.npy
+// RUN: not mica-interpret 2>&1 | FileCheck %s --check-prefix=NO-FILE
+// NO-FILE: mica: error: FILE is required, see mica-interpret --help{{$}}
+// RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(['mica-interpret', 'a', '--bogus']).returncode != 2)" 2>&1 | FileCheck %s --check-prefix=USAGE
+// USAGE-NOT: {{.}}
+// USAGE: mica: error: the argument '--bogus' can have no place here, see mica-interpret --help{{$}}
+// USAGE-NOT: {{.}}
+// RUN: echo 'func.func @f( {' > %t/broken.mlir && not mica-interpret %t/broken.mlir 2>&1 | FileCheck %s --check-prefix=BROKEN
+// BROKEN-NOT: {{.}}
+// BROKEN: mica: error: {{.*}}broken.mlir:1:[[#]]: expected {{.*$}}
+// BROKEN-NOT: {{.}}
+// RUN: echo 'func.func @f( {' | not mica-interpret - 2>&1 | FileCheck %s --check-prefix=STDIN
+// STDIN: mica: error: <stdin>:1:[[#]]: expected
+// RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], stdout=open('/dev/full', 'w')).returncode != 1)" mica-interpret %s --function empty 2>&1 | FileCheck %s --check-prefix=FULL
+// FULL: mica: error: {{.*}}tool.mlir: cannot write the output: No space left on device{{$}}
+
+// Results go to a prefix followed by their number and .npy: what is there already is none.
+// RUN: mica-interpret %s --function empty --output-prefix %t/folder. && ls %t | FileCheck %s --check-prefix=FILES
+// FILES: folder.0.npy
+// FILES-NEXT: folder.1.npy
+// RUN: not mica-interpret %s --function empty --output-prefix %t 2>&1 | FileCheck %s --check-prefix=FOLDER
+// FOLDER: mica: error: {{.*}}tool.mlir: --output-prefix {{.*}}: is a folder, but results would go to [[P:.*]]0.npy, [[P]]1.npy and so on: write a folder and / or how new names begin{{$}}
+// RUN: not mica-interpret %s --function empty --output-prefix /dev/full 2>&1 | FileCheck %s --check-prefix=DEVICE
+// DEVICE: mica: error: {{.*}}tool.mlir: --output-prefix /dev/full: exists, but results would go to /dev/full0.npy, /dev/full1.npy and so on:
+// RUN: not mica-interpret %s --function empty --output-prefix %t/nowhere/x 2>&1 | FileCheck %s --check-prefix=NO-FOLDER
+// NO-FOLDER: --output-prefix {{.*}}nowhere/x: {{.*}}nowhere is no folder, but results would go to
+// RUN: ls /dev | FileCheck %s --check-prefix=DEV
+// DEV-NOT: full0.npy
 
 mica.weight @w : tensor<2x3xf32>
 

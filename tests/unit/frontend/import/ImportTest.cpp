@@ -63,6 +63,21 @@ TEST(Import, OneFunctionPerKindCalledOncePerLayer) {
   EXPECT_TRUE(model.function("dense_layer").isPrivate());
 }
 
+TEST(Import, ArgumentsStandInTheirModules) {
+  TestFolder folder;
+  TinyModel().writeTo(folder);
+  Imported model(folder.path());
+  ASSERT_TRUE(model);
+  std::vector<std::string> names;
+  for (mlir::BlockArgument argument : model.function("main").getArguments())
+    names.push_back(nameOf(argument.getLoc()));
+  EXPECT_EQ(names, (std::vector<std::string>{"model.tokens", "model.sequences", "model.positions",
+                                             "model.outputs", "model.k_cache", "model.v_cache"}));
+  auto layer = model.function("dense_layer");
+  EXPECT_EQ(nameOf(layer.getArgument(3).getLoc()), "model.layers.*.layer");
+  EXPECT_EQ(nameOf(layer.getArgument(7).getLoc()), "model.layers.*.self_attn.q_proj.weight");
+}
+
 TEST(Import, WeightsAreSymbolsWithTheirNamesAndTypes) {
   TestFolder folder;
   TinyModel tiny;

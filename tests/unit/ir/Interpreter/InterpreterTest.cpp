@@ -83,7 +83,11 @@ TEST_F(InterpreterTest, ArgumentsMustFit) {
   EXPECT_THAT(errorOf(interpret(f, {floats({2, 3}, std::vector<float>(6))})),
               HasSubstr("tensor<2x3xf32> does not fit tensor<?x2xf32>"));
   EXPECT_THAT(errorOf(interpret(f, {interp::Value(1)})), HasSubstr("an integer does not fit"));
-  EXPECT_THAT(errorOf(interpret(f, {})), HasSubstr("0 values for 1 names"));
+  EXPECT_THAT(errorOf(interpret(f, {})), HasSubstr("@f arguments: 0 values for 1 names"));
+  auto other = KvCacheType::get(&context, 2, 1, 2, Float32Type::get(&context), KvLayoutAttr());
+  auto cache = interp::Value::makeCache(other, 1, 2);
+  EXPECT_THAT(errorOf(interpret(parse(kAppend), {cache, cache, cache, cache})),
+              HasSubstr("a cache of another type does not fit !mica.kv_cache<1 x 1 x 2 x f32>"));
 }
 
 TEST_F(InterpreterTest, ErrorsNameOpAndLocation) {
@@ -100,7 +104,7 @@ TEST_F(InterpreterTest, ErrorsNameOpAndLocation) {
 
 TEST_F(InterpreterTest, FunctionsThatCannotRun) {
   func::FuncOp f = parse("func.func @f() { func.call @f() : () -> () return }");
-  EXPECT_THAT(errorOf(interpret(f, {})), HasSubstr("called recursively"));
+  EXPECT_THAT(errorOf(interpret(f, {})), HasSubstr("is called recursively"));
   f = parse("func.func private @f()");
   EXPECT_THAT(errorOf(interpret(f, {})), HasSubstr("has no body"));
   f = parse(
@@ -141,6 +145,31 @@ TEST_F(InterpreterTest, WeightsThatAreMissingOrOfAnotherShape) {
   };
   EXPECT_THAT(errorOf(interpret(f, {}, other)),
               HasSubstr("@w: tensor<3x2xbf16> does not fit tensor<2x2xbf16>"));
+}
+
+TEST_F(InterpreterTest, WeightsAndWhatBalancesThemAreFloats) {
+  auto integers = [&](StringRef name) -> llvm::Expected<Tensor> {
+    if (name == "i")
+      return Tensor{{2}, IntegerType::get(&context, 32), {}, {1, 2}};
+    return floats({2, 2}, {1, 2, 3, 4});
+  };
+  func::FuncOp f = parse(R"(
+  mica.weight @w from ["i"] : tensor<2xf32>
+  func.func @f() -> tensor<2xf32> {
+    %w = mica.get_weight @w : tensor<2xf32>
+    return %w : tensor<2xf32>
+  })");
+  EXPECT_THAT(errorOf(interpret(f, {}, integers)),
+              HasSubstr("@w: source 'i' is no tensor of floats of rank 1 or more"));
+  f = parse(R"(
+  mica.balance rows ["i"] columns ["w"]
+  mica.weight @w : tensor<2x2xf32>
+  func.func @f() -> tensor<2x2xf32> {
+    %w = mica.get_weight @w : tensor<2x2xf32>
+    return %w : tensor<2x2xf32>
+  })");
+  EXPECT_THAT(errorOf(interpret(f, {}, integers)),
+              HasSubstr("'mica.balance' 'i' is no tensor of floats of rank 1 or more"));
 }
 
 TEST_F(InterpreterTest, TheTraceSeesEveryOp) {

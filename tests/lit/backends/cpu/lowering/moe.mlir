@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s
+// RUN: mica-opt %s --mica-lower-to-exec --split-input-file --verify-diagnostics | FileCheck %s
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 
@@ -8,6 +8,7 @@
 // CHECK: %[[ROUTE:.*]]:2 = exec.launch @moe_route tasks(%c1{{.*}}) ins(%[[GATE]]#1
 // CHECK: %[[H:.*]] = exec.launch @experts_up_48x32 tasks(%c4{{.*}}) ins(%arg0, %[[ROUTE]]#0, %[[ROUTE]]#1, %arg2
 // CHECK: %[[PARTS:.*]] = exec.launch @experts_down_32x48 tasks(%c4{{.*}}) ins(%[[H]]
+// CHECK-NOT: mica.
 // CHECK: exec.launch @experts_combine tasks(%{{.*}}) ins(%[[PARTS]], %[[GATE]]#0 {{.*}} outs(%arg0
 func.func private @moe(%x: tensor<?x32xf32>, %gate: tensor<4x32xf32, #f32>, %gate_up: tensor<4x128x32xf32, #f32>,
     %down: tensor<4x32x48xf32, #f32>) -> tensor<?x32xf32> {
@@ -21,3 +22,45 @@ func.func private @moe(%x: tensor<?x32xf32>, %gate: tensor<4x32xf32, #f32>, %gat
 // CHECK: func.func private @linear_4x32({{.*}} #exec.cost<weight_bytes = 8192, row_flops = 256>
 // CHECK: func.func private @experts_up_48x32({{.*}} #exec.cost<expert_bytes = 16384, experts = 4, row_experts = 2, row_flops = 12288>
 // CHECK: func.func private @experts_down_32x48({{.*}} #exec.cost<expert_bytes = 12288, experts = 4, row_experts = 2, row_flops = 6144>
+
+// -----
+
+#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
+
+// Without a residual the experts' sum has a buffer of its own, and rows of floats are quantised nowhere.
+// CHECK-LABEL: func.func private @no_residual
+// CHECK-NOT: exec.launch @quantize
+// CHECK-NOT: outs(%arg0
+// CHECK: return
+func.func private @no_residual(%x: tensor<?x32xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %gate_up: tensor<4x128x32xf32, #f32>,
+    %down: tensor<4x32x48xf32, #f32>) -> tensor<?x32xf32> {
+  %y = mica.moe_experts %x, %w, %e, %gate_up, %down silu inner(48)
+      : tensor<?x32xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32xf32, #f32>, tensor<4x32x48xf32, #f32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
+
+func.func private @second_product_that_is_not_packed(%x: tensor<?x32xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>,
+    %gate_up: tensor<4x128x32xf32, #f32>, %down: tensor<4x32x48xf32>) -> tensor<?x32xf32> {
+  // expected-error @+2 {{'mica.moe_experts' op is lowered with gate and up merged and packed}}
+  // expected-error @+1 {{failed to legalize operation 'mica.moe_experts'}}
+  %y = mica.moe_experts %x, %w, %e, %gate_up, %down silu inner(48)
+      : tensor<?x32xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32xf32, #f32>, tensor<4x32x48xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
+
+func.func private @rows_of_integers_by_floats(%x: tensor<?x32x!mica.int8>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>,
+    %gate_up: tensor<4x128x32xf32, #f32>, %down: tensor<4x32x48xf32, #f32>) -> tensor<?x32xf32> {
+  // expected-error @+2 {{multiplies rows and a weight of which only one are integers: rows are cast to !mica.int8 for quantised weights, and for no other}}
+  // expected-error @+1 {{failed to legalize operation 'mica.moe_experts'}}
+  %y = mica.moe_experts %x, %w, %e, %gate_up, %down silu inner(48)
+      : tensor<?x32x!mica.int8>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32xf32, #f32>, tensor<4x32x48xf32, #f32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}

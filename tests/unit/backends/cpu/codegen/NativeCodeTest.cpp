@@ -2,12 +2,16 @@
 
 #include "backends/cpu/codegen/NativeCode.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include <sys/resource.h>
 
 using namespace llvm;
 using namespace mica::cpu;
@@ -41,6 +45,32 @@ TEST(NativeCode, RefusesWhatIsNoObject) {
   ASSERT_FALSE(bool(linked));
   EXPECT_THAT(toString(linked.takeError()),
               testing::StartsWith("the model's code cannot be linked: "));
+}
+
+TEST(NativeCode, RefusesToLinkWithoutMemoryOfItsOwn) {
+  rlimit before, none;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  Expected<SmallVector<char, 0>> linked = linkSharedObject("object");
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(bool(linked));
+  EXPECT_EQ(toString(linked.takeError()),
+            "the model's code cannot be linked: memory for the object: Too many open files");
+}
+
+TEST(NativeCode, TranslatesOnlyStageLlvm) {
+  mlir::MLIRContext mlirContext;
+  mlirContext.loadDialect<mlir::func::FuncDialect>();
+  mlir::ScopedDiagnosticHandler quiet(&mlirContext, [](mlir::Diagnostic &) {});
+  auto module = mlir::parseSourceString<mlir::ModuleOp>("func.func @f() { return }", &mlirContext);
+  ASSERT_TRUE(module);
+  LLVMContext context;
+  TargetDescription target = cantFail(describeTarget("x86-64-v3"));
+  auto translated =
+      translateToLlvmIr(*module, context, target, *cantFail(createTargetMachine(target)));
+  ASSERT_FALSE(bool(translated));
+  EXPECT_EQ(toString(translated.takeError()), "stage llvm cannot be translated to LLVM IR");
 }
 
 TEST(NativeCode, LinksAgainAfterAFailure) {

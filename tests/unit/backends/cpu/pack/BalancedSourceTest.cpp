@@ -97,6 +97,16 @@ TEST_F(BalancedSourceTest, RefusesTensorsThatDoNotMeet) {
   EXPECT_EQ(error(R"(mica.balance rows ["a", "c"] columns ["b"])"),
             "mica.balance names \"c\", which has 5 channels, not 3");
   EXPECT_EQ(error(R"(mica.balance rows ["none"] columns ["b"])"), "no tensor \"none\"");
+  source.add("scalar", WeightType::F32, {});
+  EXPECT_EQ(error(R"(mica.balance rows ["scalar"] columns ["b"])"),
+            "mica.balance names \"scalar\", which has no channels");
+  // Rows of a stack are those of its matrices; what is balanced are its entries.
+  source.add("stack", WeightType::F32, {3, 4, 8});
+  source.add("next", WeightType::F32, {2, 3});
+  EXPECT_EQ(
+      errorOf("mica.balance rows [\"stack\"] columns [\"next\"]\n"
+              "mica.weight @stack at 0 : tensor<3x4x8xf32>"),
+      "weight \"stack\" is made of \"stack\", which is balanced by other channels than it has");
 }
 
 } // namespace

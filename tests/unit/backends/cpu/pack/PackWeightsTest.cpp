@@ -186,11 +186,32 @@ TEST_F(PackTest, RefusesSourcesThatDoNotFit) {
   EXPECT_THAT(errorOf("mica.weight @a at 0 : tensor<71x20xf32>"),
               HasSubstr("has 71 rows, but its sources have 70"));
   EXPECT_THAT(errorOf(R"(mica.weight @w from ["a", "b"] concat at 0 : tensor<140x20xf32>)"),
-              HasSubstr("different types"));
+              HasSubstr("is made of tensors of different types (\"b\" differs)"));
   EXPECT_THAT(errorOf(R"(mica.weight @w from ["a"] stack at 0 : tensor<1x72x20xf32>)"),
-              HasSubstr("but \"a\" has 70"));
+              HasSubstr("stacks matrices of 72 rows, but \"a\" has 70"));
   EXPECT_THAT(errorOf("mica.weight @a at 0 : tensor<70x20xf16>"),
-              HasSubstr("programs hold f32, bf16 and integers"));
+              HasSubstr("is stored as f16, but programs hold f32, bf16 and integers"));
+  source.add("c", WeightType::F32, {10, 20});
+  EXPECT_THAT(errorOf(R"(mica.weight @w from ["a", "c"] interleave at 0 : tensor<256x20xf32>)"),
+              HasSubstr("interleaves sources of different numbers of rows"));
+  source.add("d", WeightType::F32, {-1, -20});
+  EXPECT_THAT(errorOf("mica.weight @d at 0 : tensor<1x20xf32>"),
+              HasSubstr("is made of \"d\", whose shape is no shape"));
+}
+
+TEST_F(PackTest, RefusesTypesThatNoProgramHolds) {
+  source.add("a", WeightType::F32, {2, 2, 2, 2});
+  EXPECT_THAT(
+      errorOf("mica.weight @a at 0 : tensor<2x2x2x2xf32>"),
+      HasSubstr("has 4 dimensions, but only vectors, matrices and stacks of matrices are stored"));
+  source.add("b", WeightType::F32, {64, 32});
+  EXPECT_THAT(errorOf("mica.weight @b at 0 : tensor<64x32xf32, #mica.packed<columns = 64, depth = "
+                      "2, k_block = 32>>"),
+              HasSubstr("has a layout whose groups along K are not 4 bytes"));
+  source.add("c", WeightType::F32, {64});
+  EXPECT_THAT(errorOf("mica.weight @c at 0 : tensor<64xf32, #mica.packed<columns = 64, depth = 1, "
+                      "k_block = 16>>"),
+              HasSubstr("is a vector with the layout of a matrix"));
 }
 
 TEST_F(PackTest, RefusesPlacesThatOverlapOrLie) {
@@ -198,7 +219,7 @@ TEST_F(PackTest, RefusesPlacesThatOverlapOrLie) {
   source.add("b", WeightType::F32, {4, 4});
   EXPECT_THAT(
       errorOf("mica.weight @a at 0 : tensor<4x4xf32>\nmica.weight @b at 32 : tensor<4x4xf32>"),
-      HasSubstr("weight \"b\" has no place of its own"));
+      HasSubstr("weight \"b\" has no place of its own in the program"));
   EXPECT_THAT(errorOf("mica.weight @a : tensor<4x4xf32>"), HasSubstr("has no place of its own"));
   EXPECT_THAT(errorOf("mica.weight @a at 0 bytes 60 : tensor<4x4xf32>"),
               HasSubstr("takes 64 bytes, not 60"));

@@ -238,6 +238,31 @@ TEST_F(LauncherTest, RefusesWrongInput) {
   expectError(run("bench --gen 0"), "nothing to measure");
 }
 
+TEST_F(LauncherTest, ReplacesOnlyFilesOfTheKindThatItWrites) {
+  std::string file = folder.file("f"), bench = "bench --gen 1 --repeat 1 --trace " + file,
+              logits = "--tokens 1,2 -n 1 --logits " + file;
+  const std::string foreign = "{\"weights\": [1, 2, 3]}";
+  std::ofstream(file) << foreign;
+  expectError(run(logits),
+              "cannot write the logits to '" + file +
+                  "': it exists and is no .npy file, remove it or choose another file");
+  expectError(run(bench),
+              "cannot write the trace to '" + file +
+                  "': it exists and is no trace of a program, remove it or choose another file");
+  EXPECT_EQ(contents(file), foreign);
+  std::ofstream(file, std::ios::trunc).flush();
+  EXPECT_EQ(run(logits).status, 0) << "an empty file is one to take";
+  std::string written = contents(file);
+  EXPECT_EQ(run(logits).status, 0) << "its own kind";
+  EXPECT_EQ(contents(file), written);
+  expectError(run(bench), "it exists and is no trace of a program");
+  EXPECT_EQ(contents(file), written);
+  unlink(file.c_str());
+  EXPECT_EQ(run(bench).status, 0);
+  EXPECT_EQ(run(bench).status, 0) << "its own kind";
+  expectError(run(logits), "it exists and is no .npy file");
+}
+
 TEST_F(LauncherTest, FailedRunLeavesNoLogits) {
   expectError(run("--tokens 1,31 --logits " + folder.file("l.npy")), "not finite");
   EXPECT_THAT(folder.entries(), ElementsAre("program", "stderr", "stdout"));

@@ -79,7 +79,9 @@ TEST(TargetDescription, RefusesUnknownNamesAndNamesSimilarOnes) {
 }
 
 TEST(TargetDescription, RefusesCpusBelowLevel3) {
-  EXPECT_THAT(errorOf("nehalem"), testing::AllOf(HasSubstr("below x86-64-v3"), HasSubstr("avx2")));
+  EXPECT_THAT(errorOf("nehalem"),
+              testing::AllOf(HasSubstr("target 'nehalem' is below x86-64-v3 (it lacks "),
+                             HasSubstr("avx2"), HasSubstr("), use a newer one")));
   EXPECT_THAT(errorOf("i386"), HasSubstr("unknown target"));
 }
 

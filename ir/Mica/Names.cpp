@@ -1,0 +1,60 @@
+//===- Names.cpp - what values are called in print -------------------------------===//
+
+#include "ir/Mica/Names.h"
+
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace mica {
+
+std::string shortName(StringRef symbol) {
+  SmallVector<StringRef> parts;
+  symbol.split(parts, '.', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  if (parts.size() > 1 && parts.back() == "weight")
+    parts.pop_back();
+  auto isNumber = [](StringRef part) { return llvm::all_of(part, llvm::isDigit); };
+  auto word = llvm::find_if_not(llvm::reverse(parts), isNumber);
+  if (word == parts.rend())
+    return "weight";
+  std::string name = word->str();
+  if (*word == "bias" && std::next(word) != parts.rend())
+    name = (*std::next(word) + ".bias").str();
+  for (StringRef part : llvm::make_filter_range(parts, isNumber))
+    name += ("." + part).str();
+  return name;
+}
+
+Location nameWithin(Location place, StringRef word) {
+  auto module = place->findInstanceOf<NameLoc>();
+  std::string name = module ? (module.getName().strref() + "." + word).str() : word.str();
+  return NameLoc::get(StringAttr::get(place.getContext(), name), place);
+}
+
+/// Leaves no names to `block`'s arguments but those that `keep` says.
+static void rename(Block &block, bool keep) {
+  for (BlockArgument argument : block.getArguments()) {
+    auto name = argument.getLoc()->findInstanceOf<NameLoc>();
+    Location unknown = UnknownLoc::get(argument.getContext());
+    argument.setLoc(keep && name ? NameLoc::get(StringAttr::get(argument.getContext(),
+                                                                shortName(name.getName())))
+                                 : unknown);
+  }
+}
+
+// MLIR takes the names of values from all places or from none. Those of ops are modules, which
+// would hide how values follow each other, so that a copy is printed that has lost them.
+void printNamed(ModuleOp module, llvm::raw_ostream &os) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  copy->walk([&](Operation *op) {
+    op->setLoc(UnknownLoc::get(op->getContext()));
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        rename(block, /*keep=*/isa<FunctionOpInterface>(op) && block.isEntryBlock());
+  });
+  copy->print(os, OpPrintingFlags().printNameLocAsPrefix());
+}
+
+} // namespace mica
