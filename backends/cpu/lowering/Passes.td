@@ -44,7 +44,8 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
                  Option<"bf16Tiles", "bf16-tiles", "bool", "false", "the target has tdpbf16ps">];
   let dependentDialects = [
     "::mica::exec::ExecDialect", "::mlir::amx::AMXDialect", "::mlir::bufferization::BufferizationDialect",
-    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect",
     "::mlir::x86vector::X86VectorDialect"];
 }
@@ -121,8 +122,8 @@ def VerifyLoops : Pass<"mica-verify-loops", "::mlir::ModuleOp"> {
   let summary = "border of stage `loops`";
   let description = [{
     Last of the passes to stage `loops` and first of those that start there. Only `exec`, `func`, `scf`, `arith`,
-    `math`, `memref`, `vector`, `x86vector`, `amx`, the symbols of weights and calls of LLVM's intrinsics are alive; nothing
-    is a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache (see
+    `math`, `memref`, `vector`, `x86vector`, `amx`, the symbols of weights and calls of LLVM's intrinsics are alive;
+    nothing is a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache (see
     `mica-verify-in-place`):
 
     ```mlir

@@ -78,7 +78,7 @@ constexpr Feature features[] = {
     {"avx512vp2intersect", 7, 0, edx, 8, zmm, "avx512f"},
     {"amx-bf16", 7, 0, edx, 22, tiles, "amx-tile"},
     {"avx512fp16", 7, 0, edx, 23, zmm, "avx512f"},
-    {"amx-tile", 7, 0, edx, 24, tiles},
+    {"amx-tile", 7, 0, edx, 24, tiles, "avx512f"},
     {"amx-int8", 7, 0, edx, 25, tiles, "amx-tile"},
     {"avxvnni", 7, 1, eax, 4, ymm, "avx2"},
     {"avx512bf16", 7, 1, eax, 5, zmm, "avx512f"},
