@@ -123,8 +123,8 @@ def VerifyLoops : Pass<"mica-verify-loops", "::mlir::ModuleOp"> {
   let description = [{
     Last of the passes to stage `loops` and first of those that start there. Only `exec`, `func`, `scf`, `arith`,
     `math`, `memref`, `vector`, `x86vector`, `amx`, the symbols of weights and calls of LLVM's intrinsics are alive;
-    nothing is a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache (see
-    `mica-verify-in-place`):
+    nothing is a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache
+    (see `mica-verify-in-place`):
 
     ```mlir
     !cache = memref<2x?x2x?x512xf32>
