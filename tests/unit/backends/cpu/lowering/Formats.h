@@ -2,7 +2,10 @@
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_FORMATS_H
 
-#include "tests/unit/backends/cpu/lowering/KernelTest.h"
+#include "tests/unit/backends/cpu/lowering/Tolerance.h"
+#include "tests/unit/backends/cpu/lowering/Words.h"
+
+#include "llvm/ADT/StringRef.h"
 
 #include <cmath>
 

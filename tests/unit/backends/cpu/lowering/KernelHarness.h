@@ -13,6 +13,7 @@
 #include "tests/unit/backends/cpu/lowering/Memory.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace mica::test {
 
@@ -22,6 +23,9 @@ class KernelModule;
 /// whatever the call before left in place.
 class KernelCall {
 public:
+  KernelCall(KernelCall &&) = default;
+  KernelCall(const KernelCall &) = delete;
+
   void operator()() const { model(pointers); }
 
   /// The results of the function: tensors, then the caches that it received.
@@ -69,6 +73,8 @@ public:
 
   /// The function as it was written.
   mlir::func::FuncOp getFunction(llvm::StringRef name) const;
+
+  size_t getWeightBytes() const { return weights->bytes().size(); }
 
   /// What the function means.
   llvm::Expected<llvm::SmallVector<interp::Value>>

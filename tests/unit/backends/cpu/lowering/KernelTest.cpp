@@ -16,15 +16,6 @@ namespace mica::test {
 /// All remainders of tiles of 8, 4, 2 and 1 rows, and more than one whole tile.
 static constexpr int64_t kRows[] = {1, 2, 3, 4, 5, 8, 15, 16, 17, 33};
 
-std::string fill(std::string text, const Words &words) {
-  for (const auto &[key, word] : words) {
-    std::string pattern = "{" + key + "}";
-    for (size_t at = 0; (at = text.find(pattern, at)) != std::string::npos; at += word.text.size())
-      text.replace(at, pattern.size(), word.text);
-  }
-  return text;
-}
-
 KernelCase makeCase(std::string name, std::string text, const Words &words, Tolerance tolerance) {
   name = fill(std::move(name), words);
   text = fill(fill(std::move(text), {{"name", name}}), words);

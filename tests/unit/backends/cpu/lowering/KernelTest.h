@@ -3,24 +3,12 @@
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H
 
 #include "tests/unit/backends/cpu/lowering/KernelHarness.h"
+#include "tests/unit/backends/cpu/lowering/Tolerance.h"
+#include "tests/unit/backends/cpu/lowering/Words.h"
 
 #include "gtest/gtest.h"
 
 namespace mica::test {
-
-/// How far |a - b| may be from zero, in parts of the largest |b|. Where a result is bf16, one unit
-/// in the last place of the element is allowed besides.
-struct Tolerance {
-  /// Sums, products and functions of f32: a few dozen roundings of 2^-24 each, of which about the
-  /// root of their number remains.
-  Tolerance() : Tolerance(2e-6) {}
-  Tolerance(double most) : Tolerance(most, most) {}
-  Tolerance(double most, double usual, double size = 0) : most(most), usual(usual), size(size) {}
-
-  double most;  ///< for each element
-  double usual; ///< for the root mean square of all elements
-  double size;  ///< about how large results are, for when all of them happen to be small
-};
 
 /// One function of a table.
 struct KernelCase {
@@ -33,21 +21,6 @@ struct KernelCase {
   /// empty.
   std::string sameAs;
 };
-
-/// Something that stands for a key in a text.
-struct Word {
-  Word(int64_t number) : text(std::to_string(number)) {}
-  Word(int number) : Word(int64_t(number)) {}
-  Word(const char *text) : text(text) {}
-  Word(std::string text) : text(std::move(text)) {}
-  std::string text;
-};
-
-/// Keys and what stands for them, in this order: later keys may occur in earlier words.
-using Words = std::vector<std::pair<std::string, Word>>;
-
-/// `text` with every `{key}` replaced.
-std::string fill(std::string text, const Words &words);
 
 /// A case of a table: `{name}` in the text stands for the case's name, whose own keys are filled
 /// first.

@@ -1,6 +1,7 @@
 //===- LibraryTest.cpp - products by oneDNN and what follows them ----------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
+#include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
 using namespace mica;
 using namespace mica::test;

@@ -1,6 +1,7 @@
 //===- MoeTest.cpp - gates and experts -------------------------------------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
+#include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
 using namespace mica;
 using namespace mica::test;

@@ -1,6 +1,7 @@
 //===- ProductsTest.cpp - products with weights, tables of tokens ----------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
+#include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
 #include "llvm/ADT/StringExtras.h"
 

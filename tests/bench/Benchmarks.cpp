@@ -1,0 +1,130 @@
+// mica-benchmarks: kernels, compiled as for a program of this machine, against its roofline.
+//
+// Each line says what share of the best possible speed a kernel reaches, which is that of the
+// memory or of the processor's products, whichever is slower for it (the label). Both are measured
+// just before the kernel, by the loops of a program's `bench --profile`.
+#include "tests/bench/KernelBenchmarks.h"
+
+#include "backends/cpu/runtime/Exports.h"
+#include "backends/cpu/runtime/Roofline.h"
+#include "backends/cpu/runtime/Threads.h"
+
+#include <CLI/CLI.hpp>
+#include <benchmark/benchmark.h>
+
+using namespace mica;
+using namespace mica::bench;
+
+namespace {
+
+/// The module of one benchmark; only one is kept, because they are large.
+class Compiled {
+public:
+  static llvm::Expected<Compiled *> of(const KernelBenchmark &kernel) {
+    static std::unique_ptr<Compiled> last;
+    if (last && last->name == kernel.name)
+      return last.get();
+    last.reset();
+    llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget("native");
+    if (!target)
+      return target.takeError();
+    auto module = test::KernelModule::compile(kernel.text, *target);
+    if (!module)
+      return module.takeError();
+    last.reset(new Compiled{kernel.name, std::move(*target), std::move(*module)});
+    return last.get();
+  }
+
+  std::vector<test::KernelCall> calls(const KernelBenchmark &kernel, int64_t rows) const {
+    std::vector<test::KernelCall> made;
+    for (int64_t number = 0; number < kernel.functions; ++number) {
+      std::string name = "f" + std::to_string(number);
+      auto arguments = kernel.arguments(module->getFunction(name), rows);
+      for (int64_t call = 0; call < kernel.calls; ++call)
+        made.push_back(module->prepare(name, arguments));
+    }
+    return made;
+  }
+
+  /// The limits of the machine for programs like the module.
+  rt::Peaks peaks(const std::string &format) const {
+    rt::Manifest manifest;
+    manifest.weights = format;
+    manifest.features = target.features;
+    return rt::measurePeaks(rt::pool(), manifest);
+  }
+
+  std::string name;
+  cpu::TargetDescription target;
+  std::unique_ptr<test::KernelModule> module;
+};
+
+void report(benchmark::State &state, const Work &work, const rt::Peaks &peaks) {
+  using benchmark::Counter;
+  constexpr auto perSecond = Counter::kIsIterationInvariantRate;
+  double reading = work.bytes / peaks.bytesPerSecond, computing = work.flops / peaks.flopsPerSecond;
+  state.counters["GB/s"] = Counter(work.bytes * 1e-9, perSecond);
+  state.counters["GFLOP/s"] = Counter(work.flops * 1e-9, perSecond);
+  state.counters["roofline"] = Counter(std::max(reading, computing), perSecond);
+  char limit[64];
+  std::snprintf(limit, sizeof limit, reading >= computing ? "read %.1f GB/s" : "%.0f GFLOP/s",
+                (reading >= computing ? peaks.bytesPerSecond : peaks.flopsPerSecond) * 1e-9);
+  state.SetLabel(limit);
+}
+
+void run(benchmark::State &state, const KernelBenchmark &kernel) {
+  int64_t rows = state.range(0);
+  llvm::Expected<Compiled *> compiled = Compiled::of(kernel);
+  if (!compiled) {
+    state.SkipWithError(llvm::toString(compiled.takeError()).c_str());
+    return;
+  }
+  std::vector<test::KernelCall> calls = (*compiled)->calls(kernel, rows);
+  for (const test::KernelCall &call : calls)
+    call();
+  rt::Peaks peaks = (*compiled)->peaks(kernel.format);
+  if (peaks.bytesPerSecond <= 0) {
+    state.SkipWithError("no memory for the measurement of bandwidth");
+    return;
+  }
+  size_t next = 0;
+  for (auto _ : state) {
+    calls[next]();
+    next = next + 1 == calls.size() ? 0 : next + 1;
+  }
+  double weightBytes = double((*compiled)->module->getWeightBytes()) / double(kernel.functions);
+  report(state, kernel.work(weightBytes, rows), peaks);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  unsigned threads = rt::defaultThreads();
+  CLI::App app("Measures kernels against the machine's limits. All other options are Google "
+               "Benchmark's, such as --benchmark_filter=linear/generated/bf16 or "
+               "--benchmark_list_tests");
+  app.add_option("--threads", threads, "Threads to compute with")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1024u));
+  app.allow_extras();
+  CLI11_PARSE(app, argc, argv);
+  std::vector<std::string> rest = app.remaining();
+  std::vector<char *> words = {argv[0]};
+  for (std::string &word : rest)
+    words.push_back(word.data());
+  int count = static_cast<int>(words.size());
+  benchmark::Initialize(&count, words.data());
+  if (benchmark::ReportUnrecognizedArguments(count, words.data()))
+    return 2;
+
+  rt::startRuntime(threads);
+  std::vector<KernelBenchmark> kernels = kernelBenchmarks();
+  for (const KernelBenchmark &kernel : kernels) {
+    auto *made = benchmark::RegisterBenchmark(kernel.name.c_str(),
+                                              [&](benchmark::State &state) { run(state, kernel); });
+    made->ArgName("rows")->UseRealTime()->Unit(benchmark::kMicrosecond);
+    for (int64_t rows : kernel.rows)
+      made->Arg(rows);
+  }
+  benchmark::RunSpecifiedBenchmarks();
+}

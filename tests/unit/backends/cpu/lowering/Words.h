@@ -1,0 +1,29 @@
+//===- Words.h - texts of functions with keys -----------------------------===//
+#ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_WORDS_H
+#define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_WORDS_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mica::test {
+
+/// Something that stands for a key in a text.
+struct Word {
+  Word(int64_t number) : text(std::to_string(number)) {}
+  Word(int number) : Word(int64_t(number)) {}
+  Word(const char *text) : text(text) {}
+  Word(std::string text) : text(std::move(text)) {}
+  std::string text;
+};
+
+/// Keys and what stands for them, in this order: later keys may occur in earlier words.
+using Words = std::vector<std::pair<std::string, Word>>;
+
+/// `text` with every `{key}` replaced.
+std::string fill(std::string text, const Words &words);
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_WORDS_H
