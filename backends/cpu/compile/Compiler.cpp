@@ -273,8 +273,9 @@ private:
     }
     if (stage == Stage::Obj)
       bytes = object.size();
-    if (stage == Stage::Exe)
-      llvm::sys::fs::file_size(output, bytes);
+    // Only for the report: whoever took the program away meanwhile has it.
+    if (stage == Stage::Exe && llvm::sys::fs::file_size(output, bytes))
+      bytes = 0;
     tell(getStageInfo(stage).name, 1);
     report.stages.push_back({stage, seconds, bytes});
     return llvm::Error::success();

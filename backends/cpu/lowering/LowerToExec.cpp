@@ -194,8 +194,7 @@ private:
                               "cache is never made: leave keys and values to attention");
       Value cache = op.getCache();
       op.erase();
-      if (Operation *cast = cache.getDefiningOp();
-          cast && isa<UnrealizedConversionCastOp>(cast) && cast->use_empty())
+      if (auto cast = cache.getDefiningOp<UnrealizedConversionCastOp>(); cast && cast->use_empty())
         cast->erase();
       return WalkResult::advance();
     });
