@@ -38,12 +38,14 @@ static Status checkTarget(const std::string &target) {
   struct stat info;
   if (target.empty() || target.back() == '/')
     return Error{"names no file, give a file name with -o"};
+  if (namesDevice(target))
+    return Error{"names a device, but a program needs a regular file, give a file name with -o"};
   if (stat(target.c_str(), &info) != 0)
     return {};
   if (S_ISDIR(info.st_mode))
     return Error{"is a directory, give a file name with -o"};
   if (!S_ISREG(info.st_mode))
-    return Error{"is not a regular file, give another name with -o"};
+    return Error{"is not a regular file, which a program needs, give another name with -o"};
   if (info.st_size > 0 && !endsAsProgram(target))
     return Error{"exists and is no Mica program, remove it or give another name with -o"};
   return {};
