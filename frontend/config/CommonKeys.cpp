@@ -16,10 +16,11 @@ llvm::ArrayRef<KeyRule> commonKeys() {
       {"max_position_embeddings", &H::maxPositions, ranges::positions},
       {"rms_norm_eps", &H::eps, ranges::eps, 1e-6},
       {"tie_word_embeddings", &H::tiedHead, {}, false},
-      optionalKey("rope_theta", &H::theta, ranges::theta),
+      // Null is no theta and no function: only their absence means the default.
+      {"rope_theta", &H::theta, ranges::theta, Unset()},
       optionalKey("rope_scaling", &H::ropeScaling),
       optionalKey("rope_parameters", &H::ropeParameters),
-      optionalKey("hidden_act", &H::activation),
+      {"hidden_act", &H::activation, {}, Unset()},
       optionalKey("layer_types", &H::layerTypes),
       optionalKey("dtype", &H::type),
       optionalKey("torch_dtype", &H::type),

@@ -25,13 +25,13 @@ static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &c
                                                      llvm::StringRef path) {
   const llvm::json::Value *value = config.get("model_type");
   if (!value)
-    return inputError(path, "has no key \"model_type\", add one of " + knownTypes());
+    return inputError(path, "has no key \"model_type\"", "add one of " + knownTypes());
   auto type = value->getAsString();
   for (const FamilyEntry &entry : familyEntries())
     if (type == entry.modelType)
       return &entry;
-  return inputError(path, "has the model_type " + shown(*value) +
-                              ", which is not known, known are " + knownTypes());
+  return inputError(path, "has the model_type " + shown(*value) + ", which is not known",
+                    "choose a model of one of the types " + knownTypes());
 }
 
 /// The class says what stands on top of the decoder: anything but a language model's head computes
@@ -47,9 +47,11 @@ static llvm::Error checkArchitectures(const llvm::json::Object &config, const Fa
         return name && llvm::is_contained(family.architectures, *name);
       }))
     return llvm::Error::success();
-  return inputError(path, "has \"architectures\": " + shown(*value) + ", only " +
-                              llvm::join(family.architectures, " and ") + " is computed for " +
-                              family.name);
+  return inputError(path,
+                    "has \"architectures\": " + shown(*value) + ", only " +
+                        llvm::join(family.architectures, " and ") + " is computed for " +
+                        family.name,
+                    remedy::otherModel);
 }
 
 static llvm::Error checkTokens(const ModelConfig &model, llvm::StringRef path) {
@@ -58,9 +60,11 @@ static llvm::Error checkTokens(const ModelConfig &model, llvm::StringRef path) {
     ids.push_back(*model.generation.bos);
   for (int64_t id : ids)
     if (id >= model.vocab)
-      return inputError(path, "names the token " + llvm::Twine(id) +
-                                  " as the text's begin or end, but the vocabulary has " +
-                                  llvm::Twine(model.vocab));
+      return inputError(path,
+                        "names the token " + llvm::Twine(id) +
+                            " as the text's begin or end, but the vocabulary has " +
+                            llvm::Twine(model.vocab),
+                        "name one of the vocabulary");
   return llvm::Error::success();
 }
 

@@ -24,6 +24,7 @@ namespace mica {
 /// is None.
 struct NotNull {
   std::optional<int64_t> Hyperparameters::*slot;
+  bool operator==(const NotNull &) const = default;
 };
 
 /// The type of a key is the type of the slot that it fills. A list of integers may be given as a
@@ -87,6 +88,11 @@ struct FixedKey {
 /// applies it only where the context is longer than the original one, bounds the ramp by D/2 - 1
 /// and has defaults for all values.
 enum class YarnRules { Transformers, MiniMind };
+
+/// What to do about a model that asks for arithmetic that Mica does not have.
+namespace remedy {
+inline constexpr llvm::StringLiteral otherModel = "choose a model without it";
+} // namespace remedy
 
 /// What the family's code does whatever the config says.
 struct FamilyTraits {

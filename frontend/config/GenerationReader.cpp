@@ -72,7 +72,8 @@ llvm::Error readKey(llvm::StringRef path, llvm::StringRef key, const llvm::json:
   }
   auto flag = value.getAsBoolean();
   if (!flag)
-    return inputError(path, "has \"do_sample\": " + shown(value) + ", expected true or false");
+    return inputError(path, "has \"do_sample\": " + shown(value) + ", expected true or false",
+                      remedy::correct);
   defaults.doSample = *flag;
   return llvm::Error::success();
 }

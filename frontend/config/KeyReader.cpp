@@ -12,7 +12,8 @@ namespace mica {
 
 static llvm::Error wrongValue(llvm::StringRef path, llvm::StringRef key,
                               const llvm::json::Value &value, const llvm::Twine &expected) {
-  return inputError(path, "has " + inQuotes(key) + ": " + shown(value) + ", expected " + expected);
+  return inputError(path, "has " + inQuotes(key) + ": " + shown(value) + ", expected " + expected,
+                    remedy::correct);
 }
 
 /// Numbers without a fraction print without one: "1048576", not "1.048576e+06".
@@ -53,9 +54,10 @@ namespace {
 /// Stores values of one key into its slot; one call operator per type of slot.
 class Store {
 public:
+  /// `twin` is another key of the same slot that the config has; empty where there is none.
   Store(Hyperparameters &h, llvm::StringRef path, const KeyRule &rule,
-        const llvm::json::Value &value)
-      : h(h), path(path), rule(rule), value(value) {}
+        const llvm::json::Value &value, llvm::StringRef twin)
+      : h(h), path(path), rule(rule), value(value), twin(twin) {}
 
   llvm::Error operator()(std::optional<int64_t> Hyperparameters::*slot) const {
     return set(slot, readInteger(path, rule.name, value, rule.range));
@@ -94,7 +96,10 @@ private:
     if (!read)
       return read.takeError();
     if (h.*slot && *(h.*slot) != *read)
-      return wrongValue(path, rule.name, value, "the same as under its other name, keep one");
+      return inputError(path,
+                        "has " + inQuotes(rule.name) + ": " + shown(value) + ", but " +
+                            inQuotes(twin) + " says otherwise",
+                        "keep one of them");
     h.*slot = std::move(*read);
     return llvm::Error::success();
   }
@@ -103,6 +108,7 @@ private:
   llvm::StringRef path;
   const KeyRule &rule;
   const llvm::json::Value &value;
+  llvm::StringRef twin;
 };
 
 llvm::Error Store::operator()(std::vector<int64_t> Hyperparameters::*slot) const {
@@ -150,6 +156,7 @@ public:
 private:
   const KeyRule *findRule(llvm::StringRef key) const;
   const FixedKey *findFixed(llvm::StringRef key) const;
+  llvm::StringRef findTwin(const KeyRule &rule) const;
   llvm::Error readPresent(llvm::StringRef key, const llvm::json::Value &value,
                           std::vector<IgnoredKey> &ignored);
   llvm::Error fillAbsent();
@@ -176,6 +183,15 @@ const FixedKey *KeyReader::findFixed(llvm::StringRef key) const {
   return nullptr;
 }
 
+/// Another key that fills the slot of `rule` and that the config has, as dtype for torch_dtype.
+llvm::StringRef KeyReader::findTwin(const KeyRule &rule) const {
+  for (llvm::ArrayRef<KeyRule> rules : family.keys)
+    for (const KeyRule &other : rules)
+      if (other.name != rule.name && other.slot == rule.slot && config.get(other.name))
+        return other.name;
+  return "";
+}
+
 llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
                        const llvm::json::Value &value) {
   llvm::json::Value allowed = llvm::cantFail(llvm::json::parse(fixed.values));
@@ -194,7 +210,7 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
     bool isNull = value.kind() == llvm::json::Value::Null;
     if (isNull && rule->null == Null::Allowed)
       return llvm::Error::success();
-    return std::visit(Store(h, path, *rule, value), rule->slot);
+    return std::visit(Store(h, path, *rule, value, findTwin(*rule)), rule->slot);
   }
   if (auto reason = whyIrrelevant(key, modelType)) {
     ignored.push_back({path.str(), key.str(), reason->str()});
@@ -202,7 +218,8 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
   }
   return inputError(path,
                     "has the key " + inQuotes(key) + ", which is not known for " + family.name +
-                        " and could change what the model computes, remove it if it does not");
+                        " and could change what the model computes",
+                    "remove it if it does not");
 }
 
 llvm::Error KeyReader::fillAbsent() {
@@ -213,8 +230,9 @@ llvm::Error KeyReader::fillAbsent() {
         continue;
       done.push_back(rule.name);
       if (std::holds_alternative<Required>(rule.absent))
-        return inputError(path, "has no key " + inQuotes(rule.name) + ", which " + family.name +
-                                    " needs");
+        return inputError(path,
+                          "has no key " + inQuotes(rule.name) + ", which " + family.name + " needs",
+                          "add it");
       std::visit(StoreDefault(h, rule), rule.slot);
     }
   return llvm::Error::success();

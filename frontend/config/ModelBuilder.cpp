@@ -30,7 +30,9 @@ private:
   bool isSparse(int64_t layer) const;
   llvm::Error readActivation();
   DenseConfig dense(int64_t inner, bool bias) const { return {inner, activation, bias}; }
-  llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what); }
+  llvm::Error wrong(const llvm::Twine &what, const llvm::Twine &remedy = remedy::correct) const {
+    return inputError(path, what, remedy);
+  }
 
   Hyperparameters h;
   const Family &family;
@@ -52,7 +54,8 @@ llvm::Error ModelBuilder::readActivation() {
       return llvm::Error::success();
     }
   return wrong("has the activation " + inQuotes(*h.activation) +
-               " in \"hidden_act\", only silu, gelu, gelu_pytorch_tanh and relu are computed");
+                   " in \"hidden_act\", only silu, gelu, gelu_pytorch_tanh and relu are computed",
+               remedy::otherModel);
 }
 
 llvm::Error ModelBuilder::deriveSizes() {
@@ -66,7 +69,8 @@ llvm::Error ModelBuilder::deriveSizes() {
   if (!h.headDim) {
     if (*h.hidden % *h.heads != 0)
       return wrong("has the hidden size " + llvm::Twine(*h.hidden) + ", which its " +
-                   llvm::Twine(*h.heads) + " heads do not divide, and no head_dim");
+                       llvm::Twine(*h.heads) + " heads do not divide, and no head_dim",
+                   "add \"head_dim\"");
     h.headDim = *h.hidden / *h.heads;
   }
   if (*h.headDim % 2 != 0)
@@ -81,11 +85,13 @@ llvm::Error ModelBuilder::checkLayerTypes() const {
     return llvm::Error::success();
   if (static_cast<int64_t>(h.layerTypes->size()) != *h.layers)
     return wrong("has " + llvm::Twine(h.layerTypes->size()) + " \"layer_types\" for " +
-                 llvm::Twine(*h.layers) + " layers");
+                     llvm::Twine(*h.layers) + " layers",
+                 "name one for each layer");
   for (const llvm::json::Value &type : *h.layerTypes)
     if (type != llvm::json::Value("full_attention"))
       return wrong("has the layer type " + shown(type) +
-                   " in \"layer_types\", only full_attention is computed");
+                       " in \"layer_types\", only full_attention is computed",
+                   remedy::otherModel);
   return llvm::Error::success();
 }
 
@@ -101,7 +107,8 @@ llvm::Error ModelBuilder::readType(ModelConfig &model) const {
       model.type = type;
   if (!model.type)
     return wrong("has the weight type " + inQuotes(*h.type) +
-                 ", only float32, bfloat16 and float16 are read");
+                     ", only float32, bfloat16 and float16 are read",
+                 "convert the weights to one of them");
   return llvm::Error::success();
 }
 
@@ -127,8 +134,9 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   // Every expert is a tensor with a name: published models have some ten thousand.
   if (*h.experts * *h.layers > maxExpertsInAll)
     return wrong("has " + llvm::Twine(*h.experts) + " experts in each of " +
-                 llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
-                 " in all are read");
+                     llvm::Twine(*h.layers) + " layers, at most " + llvm::Twine(maxExpertsInAll) +
+                     " in all are read",
+                 remedy::otherModel);
   SparseConfig sparse;
   sparse.experts = *h.experts;
   sparse.expertsPerToken = *h.expertsPerToken;

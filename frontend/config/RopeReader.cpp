@@ -48,6 +48,7 @@ private:
   llvm::Expected<RopeScaling> readMiniMindYarn();
   llvm::Expected<double> yarnAttentionFactor(double factor);
   llvm::Error refuseUnknown();
+  llvm::Error missing(llvm::StringRef key) const;
 
   const llvm::json::Value *get(llvm::StringRef key);
   llvm::Expected<double> number(llvm::StringRef key, Range range, std::optional<double> absent);
@@ -70,13 +71,18 @@ const llvm::json::Value *RopeReader::get(llvm::StringRef key) {
   return value && value->kind() == llvm::json::Value::Null ? nullptr : value;
 }
 
+llvm::Error RopeReader::missing(llvm::StringRef key) const {
+  return inputError(path, "has no " + inQuotes(named(key)) + ", which this scaling needs",
+                    "add it");
+}
+
 llvm::Expected<double> RopeReader::number(llvm::StringRef key, Range range,
                                           std::optional<double> absent) {
   if (const llvm::json::Value *value = get(key))
     return readNumber(path, named(key), *value, range);
   if (absent)
     return *absent;
-  return inputError(path, "has no " + inQuotes(named(key)) + ", which this scaling needs");
+  return missing(key);
 }
 
 llvm::Expected<int64_t> RopeReader::original(std::optional<int64_t> absent) {
@@ -85,7 +91,7 @@ llvm::Expected<int64_t> RopeReader::original(std::optional<int64_t> absent) {
     return readInteger(path, named(key), *value, ranges::positions);
   if (absent)
     return *absent;
-  return inputError(path, "has no " + inQuotes(named(key)) + ", which this scaling needs");
+  return missing(key);
 }
 
 /// Finds the one dictionary there is; transformers 5 may nest it under the only type of layer.
@@ -93,15 +99,17 @@ llvm::Error RopeReader::chooseDictionary() {
   bool hasScaling = h.ropeScaling && !h.ropeScaling->empty();
   bool hasParameters = h.ropeParameters && !h.ropeParameters->empty();
   if (hasScaling && hasParameters)
-    return inputError(path, "has both \"rope_scaling\" and \"rope_parameters\", keep one");
+    return inputError(path, "has both \"rope_scaling\" and \"rope_parameters\"", "keep one");
   dictionary = hasScaling ? h.ropeScaling : hasParameters ? h.ropeParameters : nullptr;
   dictionaryName = hasScaling ? "rope_scaling" : "rope_parameters";
   if (!dictionary || !hasParameters)
     return llvm::Error::success();
   if (const llvm::json::Object *nested = dictionary->getObject("full_attention")) {
     if (dictionary->size() != 1)
-      return inputError(path, "has \"rope_parameters\" for several types of layer, only "
-                              "full_attention is computed");
+      return inputError(path,
+                        "has \"rope_parameters\" for several types of layer, only "
+                        "full_attention is computed",
+                        remedy::otherModel);
     dictionary = nested;
     dictionaryName = "rope_parameters.full_attention";
   }
@@ -113,8 +121,8 @@ llvm::Error RopeReader::readTheta(double &theta) {
   if (!inner)
     return inner.takeError();
   if (h.theta && *inner != *h.theta)
-    return inputError(path, "has \"rope_theta\" and another " + inQuotes(named("rope_theta")) +
-                                ", keep one");
+    return inputError(path, "has \"rope_theta\" and another " + inQuotes(named("rope_theta")),
+                      "keep one");
   theta = *inner;
   return llvm::Error::success();
 }
@@ -129,7 +137,8 @@ llvm::Expected<llvm::StringRef> RopeReader::readType() {
     if (!text || (!type.empty() && type != *text))
       return inputError(path,
                         "has " + inQuotes(named(key)) + ": " + shown(*value) +
-                            (type.empty() ? ", expected a name" : ", but \"rope_type\" differs"));
+                            (type.empty() ? ", expected a name" : ", but \"rope_type\" differs"),
+                        type.empty() ? remedy::correct : llvm::StringLiteral("keep one"));
     type = *text;
   }
   return type;
@@ -156,8 +165,10 @@ llvm::Expected<RopeScaling> RopeReader::readLlama3() {
   if (!length)
     return length.takeError();
   if (*high <= *low)
-    return inputError(path, "has a high_freq_factor in " + inQuotes(dictionaryName) +
-                                " that is not above its low_freq_factor");
+    return inputError(path,
+                      "has a high_freq_factor in " + inQuotes(dictionaryName) +
+                          " that is not above its low_freq_factor",
+                      remedy::correct);
   return Llama3Scaling{*factor, *low, *high, *length};
 }
 
@@ -192,11 +203,14 @@ llvm::Expected<RopeScaling> RopeReader::readYarn() {
   const llvm::json::Value *value = get("truncate");
   std::optional<bool> truncate = value ? value->getAsBoolean() : true;
   if (!truncate)
-    return inputError(path, "has " + inQuotes(named("truncate")) + ": " + shown(*value) +
-                                ", expected true or false");
+    return inputError(path,
+                      "has " + inQuotes(named("truncate")) + ": " + shown(*value) +
+                          ", expected true or false",
+                      remedy::correct);
   if (*fast < *slow)
     return inputError(path,
-                      "has a beta_fast in " + inQuotes(dictionaryName) + " below its beta_slow");
+                      "has a beta_fast in " + inQuotes(dictionaryName) + " below its beta_slow",
+                      remedy::correct);
   return YarnScaling{*factor, *fast, *slow, *attention, *length, headDim - 1, *truncate};
 }
 
@@ -214,8 +228,10 @@ llvm::Expected<RopeScaling> RopeReader::readMiniMindYarn() {
     return std::move(error);
   YarnScaling yarn = {*factor, *fast, *slow, *attention, *length, headDim / 2 - 1};
   if (isAutumn2025(yarn))
-    return inputError(path, "has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose "
-                            "formula is not computed, convert the model with later code");
+    return inputError(path,
+                      "has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose "
+                      "formula is not computed",
+                      "convert the model with later code");
   if (*h.maxPositions <= *length)
     return RopeScaling();
   return yarn;
@@ -228,8 +244,8 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
   bool isMiniMind = traits.yarn == YarnRules::MiniMind;
   bool flag = h.yarnFlag.value_or(false), hasParameters = dictionary && dictionary != h.ropeScaling;
   if (flag && hasParameters)
-    return inputError(path,
-                      "has both \"inference_rope_scaling\" and \"rope_parameters\", keep one");
+    return inputError(path, "has both \"inference_rope_scaling\" and \"rope_parameters\"",
+                      "keep one");
   if (!dictionary)
     return flag ? readMiniMindYarn() : RopeScaling();
   // MiniMind's own code takes every rope_scaling for yarn; other types would mean something else to
@@ -242,10 +258,13 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
     return readLlama3();
   if (*type == "default" || (type->empty() && hasParameters))
     return RopeScaling();
+  if (type->empty())
+    return missing("rope_type");
   return inputError(
-      path, "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) +
-                ", only " + (isMiniMind ? "default and yarn" : "default, linear, yarn and llama3") +
-                " are computed");
+      path,
+      "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) + ", only " +
+          (isMiniMind ? "default and yarn" : "default, linear, yarn and llama3") + " are computed",
+      remedy::otherModel);
 }
 
 llvm::Error RopeReader::refuseUnknown() {
@@ -259,7 +278,8 @@ llvm::Error RopeReader::refuseUnknown() {
     return llvm::Error::success();
   return inputError(path,
                     "has the key " + inQuotes(named(*llvm::min_element(unknown))) +
-                        ", which is not known for its scaling, remove it if it has no effect");
+                        ", which is not known for its scaling",
+                    "remove it if it has no effect");
 }
 
 llvm::Expected<RopeConfig> RopeReader::read() {
@@ -276,8 +296,10 @@ llvm::Expected<RopeConfig> RopeReader::read() {
   rope.scaling = *scaling;
   if (const llvm::json::Value *part = get("partial_rotary_factor");
       part && *part != llvm::json::Value(1.0))
-    return inputError(path, "has " + inQuotes(named("partial_rotary_factor")) + ": " +
-                                shown(*part) + ", only 1 is computed");
+    return inputError(path,
+                      "has " + inQuotes(named("partial_rotary_factor")) + ": " + shown(*part) +
+                          ", only 1 is computed",
+                      remedy::otherModel);
   if (llvm::Error error = refuseUnknown())
     return std::move(error);
   return rope;

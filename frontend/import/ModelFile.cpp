@@ -44,11 +44,57 @@ unsigned depthOf(llvm::StringRef text) {
 llvm::Error checkText(llvm::StringRef path, llvm::StringRef text) {
   if (text.size() > maxBytes)
     return inputError(path,
-                      "is larger than the " + llvm::Twine(maxBytes) + " bytes that are read of IR");
+                      "is larger than the " + llvm::Twine(maxBytes) + " bytes that are read of IR",
+                      remedy::correct);
   if (text.starts_with("ML\xefR"))
-    return inputError(path, "is MLIR bytecode, write the IR as text");
+    return inputError(path, "is MLIR bytecode", "write the IR as text");
   if (depthOf(text) > maxDepth)
-    return inputError(path, "nests brackets deeper than " + llvm::Twine(maxDepth) + " levels");
+    return inputError(path, "nests brackets deeper than " + llvm::Twine(maxDepth) + " levels",
+                      remedy::correct);
+  return llvm::Error::success();
+}
+
+/// The stage after `model` that the module bears marks of; empty where it bears none.
+llvm::StringRef laterStageOf(ModuleOp module) {
+  auto holds = [&](llvm::function_ref<bool(Operation *)> test) {
+    auto stop = [&](Operation *op) {
+      return test(op) ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    return module.walk(stop).wasInterrupted();
+  };
+  auto isOf = [](llvm::StringRef dialect) {
+    return [=](Operation *op) { return op->getName().getDialectNamespace() == dialect; };
+  };
+  if (holds(isOf("llvm")))
+    return "llvm";
+  if (holds(isOf("memref")))
+    return "loops";
+  if (holds([](Operation *op) {
+        auto weight = dyn_cast<WeightOp>(op);
+        return weight && (weight.getOffset() || weight.getTensorType().getEncoding());
+      }))
+    return "kernels";
+  return holds(llvm::IsaPred<SplitOp, RopeTableOp, QkvAppendOp, GatedLinearOp>) ? "fused" : "";
+}
+
+/// MLIR advises an option of mlir-opt where it meets a foreign dialect; nothing of it can be
+/// compiled.
+std::string withoutAdvice(llvm::StringRef message) {
+  auto [fact, advice] = message.split(". If this is intended");
+  if (advice.empty())
+    return message.str();
+  return (fact + ", and only Mica's and upstream's dialects are read").str();
+}
+
+llvm::Error checkStage(ModuleOp module, llvm::StringRef path) {
+  constexpr llvm::StringLiteral remedy = "give the IR that `mica compile --emit model` writes";
+  if (llvm::StringRef stage = laterStageOf(module); !stage.empty())
+    return inputError(path, "looks like stage " + stage + ", but is expected at stage model",
+                      remedy + " or lower this file with mica-opt");
+  if (!module->getAttrOfType<DictionaryAttr>("mica.model"))
+    return inputError(path, "is not stage model (no attribute mica.model)", remedy);
+  if (!module.lookupSymbol<func::FuncOp>("main"))
+    return inputError(path, "is not stage model (no @main)", remedy);
   return llvm::Error::success();
 }
 
@@ -81,9 +127,10 @@ llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, llvm::Strin
     return tensor.takeError();
   llvm::StringRef wanted = storedNameOf(weight.getTensorType().getElementType());
   if (nameOf((*tensor)->type) != wanted)
-    return inputError(weights.pathOf(**tensor), "tensor " + inQuotes(source) + " has the type " +
-                                                    nameOf((*tensor)->type) + ", but the IR says " +
-                                                    wanted);
+    return inputError(weights.pathOf(**tensor),
+                      "tensor " + inQuotes(source) + " has the type " + nameOf((*tensor)->type) +
+                          ", but the IR says " + wanted,
+                      "correct the IR or fetch the weights that belong to it");
   return llvm::Error::success();
 }
 
@@ -102,9 +149,11 @@ llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
     rows += expected.front();
   }
   if (rows != shape.front())
-    return inputError(weights.folder(), "the sources of " + inQuotes(weight.getSymName()) +
-                                            " have " + llvm::Twine(rows) +
-                                            " rows, but the IR says " + llvm::Twine(shape.front()));
+    return inputError(weights.folder(),
+                      "the sources of " + inQuotes(weight.getSymName()) + " have " +
+                          llvm::Twine(rows) + " rows, but the IR says " +
+                          llvm::Twine(shape.front()),
+                      "correct the IR or fetch the weights that belong to it");
   return llvm::Error::success();
 }
 
@@ -113,8 +162,10 @@ llvm::Error matchWeight(WeightOp weight, const WeightFiles &weights) {
   auto compose = weight.getCompose();
   if (compose == Compose::Interleave || weight.getParts() != 1 ||
       weight.getTensorType().getEncoding())
-    return inputError(weights.folder(), "the weight " + inQuotes(weight.getSymName()) +
-                                            " is interleaved or packed, which is not stage model");
+    return inputError(weights.folder(),
+                      "the weight " + inQuotes(weight.getSymName()) +
+                          " is interleaved or packed, which is not stage model",
+                      "correct the IR");
   if (compose == Compose::Concat && !shape.empty())
     return matchConcat(weight, weights);
   if (compose == Compose::Stack)
@@ -141,12 +192,13 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &context, llvm:
   Block parsed;
   AsmParserState names;
   if (failed(parseAsmSourceFile(source, &parsed, ParserConfig(&context), &names)))
-    return inputError(diagnostics.place(path), diagnostics.message("is no MLIR module"));
+    return inputError(diagnostics.place(path),
+                      withoutAdvice(diagnostics.message("is no MLIR module")), "correct the IR");
   auto module = parsed.empty() ? ModuleOp() : dyn_cast<ModuleOp>(parsed.front());
-  if (!module || !llvm::hasSingleElement(parsed) ||
-      !module->getAttrOfType<DictionaryAttr>("mica.model") ||
-      !module.lookupSymbol<func::FuncOp>("main"))
-    return inputError(path, "is not stage model (no attribute mica.model or no @main)");
+  if (!module || !llvm::hasSingleElement(parsed))
+    return inputError(path, "is no MLIR module", "correct the IR");
+  if (llvm::Error error = checkStage(module, path))
+    return std::move(error);
   for (auto function : module.getOps<func::FuncOp>())
     nameArguments(function, names);
   module->remove();

@@ -63,7 +63,7 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
   FirstDiagnostic diagnostics(&context);
   if (failed(verify(*input.module)))
     return inputError(diagnostics.place(input.folder),
-                      diagnostics.message("became IR that does not verify"));
+                      diagnostics.message("became IR that does not verify"), "correct the config");
   return llvm::Error::success();
 }
 
@@ -103,9 +103,10 @@ static llvm::Error readInto(MLIRContext &context, llvm::StringRef path, ModelInp
   }
   if (path.ends_with(".mlir"))
     return readFile(context, path, input, needed);
-  return inputError(path, llvm::sys::fs::exists(path)
-                              ? "is neither a model folder nor a .mlir file"
-                              : "does not exist, name a model folder or a .mlir file");
+  return inputError(path,
+                    llvm::sys::fs::exists(path) ? "is neither a model folder nor a .mlir file"
+                                                : "does not exist",
+                    "name a model folder or a .mlir file");
 }
 
 llvm::Expected<ModelInput> readModel(MLIRContext &context, llvm::StringRef path,

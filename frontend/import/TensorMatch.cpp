@@ -39,7 +39,8 @@ llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
       return inputError(weights.pathOf(**tensor),
                         "tensor " + inQuotes(source) + " has the type " + nameOf((*tensor)->type) +
                             ", but " + inQuotes(weight.sources.front()) + " has " +
-                            nameOf(weight.type) + ", experts must have one type");
+                            nameOf(weight.type),
+                        "convert the experts to one type");
     needed.insert(source);
   }
   return llvm::Error::success();
@@ -67,10 +68,10 @@ llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
   weights.release(embedding);
   if (isSame)
     return llvm::Error::success();
-  return inputError(weights.pathOf(head), "tensor " + inQuotes(head.name) + " differs from " +
-                                              inQuotes(embedding.name) +
-                                              ", but the config says that they are one, set "
-                                              "\"tie_word_embeddings\" to false if they are not");
+  return inputError(weights.pathOf(head),
+                    "tensor " + inQuotes(head.name) + " differs from " + inQuotes(embedding.name) +
+                        ", but the config says that they are one",
+                    "set \"tie_word_embeddings\" to false if they are not");
 }
 
 llvm::Expected<IgnoredTensor> Matcher::judgeSurplus(const TensorInfo &tensor) const {
@@ -81,10 +82,11 @@ llvm::Expected<IgnoredTensor> Matcher::judgeSurplus(const TensorInfo &tensor) co
   }
   if (auto reason = whyIrrelevantTensor(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};
-  return inputError(weights.pathOf(tensor), "tensor " + inQuotes(tensor.name) + " " +
-                                                shown(tensor.shape) + " has no place in " +
-                                                model.family +
-                                                ", the config does not describe this model");
+  return inputError(weights.pathOf(tensor),
+                    "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +
+                        " has no place in " + model.family +
+                        ", the config does not describe this model",
+                    "fetch the config and the weights of one model");
 }
 
 llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
@@ -110,17 +112,20 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
                                               llvm::ArrayRef<int64_t> shape) {
   const TensorInfo *tensor = weights.find(name);
   if (!tensor)
-    return inputError(weights.folder(), "tensor " + inQuotes(name) + " " + shown(shape) +
-                                            " is missing, fetch the weights again");
+    return inputError(weights.folder(),
+                      "tensor " + inQuotes(name) + " " + shown(shape) + " is missing",
+                      "fetch the weights again");
   if (shape != llvm::ArrayRef<int64_t>(tensor->shape))
-    return inputError(weights.pathOf(*tensor), "tensor " + inQuotes(name) + " has the shape " +
-                                                   shown(tensor->shape) + ", expected " +
-                                                   shown(shape));
+    return inputError(weights.pathOf(*tensor),
+                      "tensor " + inQuotes(name) + " has the shape " + shown(tensor->shape) +
+                          ", expected " + shown(shape),
+                      "fetch the config and the weights of one model");
   if (tensor->type != StoredType::F32 && tensor->type != StoredType::BF16 &&
       tensor->type != StoredType::F16)
-    return inputError(weights.pathOf(*tensor), "tensor " + inQuotes(name) + " has the type " +
-                                                   nameOf(tensor->type) +
-                                                   ", only F32, BF16 and F16 are read");
+    return inputError(weights.pathOf(*tensor),
+                      "tensor " + inQuotes(name) + " has the type " + nameOf(tensor->type) +
+                          ", only F32, BF16 and F16 are read",
+                      "convert the weights to one of them");
   return tensor;
 }
 

@@ -22,9 +22,9 @@ static std::string onOneLine(llvm::StringRef text) {
   return result;
 }
 
-llvm::Error inputError(llvm::StringRef file, const llvm::Twine &message) {
+llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm::Twine &remedy) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 onOneLine((file + ": " + message).str()));
+                                 onOneLine((file + ": " + what + ", " + remedy).str()));
 }
 
 std::string inQuotes(llvm::StringRef text) {

@@ -11,9 +11,15 @@
 
 namespace mica {
 
-/// The error `FILE: message`, on one line: control characters of either are escaped. `message` says
-/// what is wrong, where in brackets, and after a comma what to do.
-llvm::Error inputError(llvm::StringRef file, const llvm::Twine &message);
+/// What to do about a file of which nothing better is known.
+namespace remedy {
+inline constexpr llvm::StringLiteral correct = "correct it";
+inline constexpr llvm::StringLiteral fetch = "fetch it again";
+} // namespace remedy
+
+/// The error `FILE: what, remedy`, on one line: control characters are replaced. `what` says what
+/// is wrong, where in brackets; `remedy` what to do about it, beginning with a verb.
+llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm::Twine &remedy);
 
 /// `text` in double quotes as it may stand in a message: control and non-ASCII bytes escaped, cut
 /// after 120 bytes. For everything that comes out of a file.

@@ -1,6 +1,5 @@
 #include "frontend/support/Json.h"
 
-#include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -34,8 +33,8 @@ public:
   bool parse_error(std::size_t position, const std::string &token,
                    const nlohmann::detail::exception &error) override;
 
-  /// What is wrong, empty where nothing is.
-  std::string problem;
+  /// What is wrong, empty where nothing is, and what to do about it.
+  std::string problem, remedy;
   llvm::json::Value root = nullptr;
 
 private:
@@ -45,7 +44,7 @@ private:
     std::string key;
   };
 
-  bool refuse(const llvm::Twine &why);
+  bool refuse(const llvm::Twine &why, llvm::StringRef otherRemedy = "");
   bool open(llvm::json::Value container);
   bool close();
   bool add(llvm::json::Value value);
@@ -57,8 +56,9 @@ private:
   size_t values = 0;
 };
 
-bool Builder::refuse(const llvm::Twine &why) {
+bool Builder::refuse(const llvm::Twine &why, llvm::StringRef otherRemedy) {
   problem = why.str();
+  remedy = (otherRemedy.empty() ? limits.remedy : otherRemedy).str();
   return false;
 }
 
@@ -73,7 +73,7 @@ std::string Builder::where() const {
 bool Builder::key(std::string &name) {
   Level &level = levels.back();
   if (level.container.getAsObject()->get(name))
-    return refuse("key " + inQuotes(name) + " occurs twice, keep one");
+    return refuse("key " + inQuotes(name) + " occurs twice", "keep one");
   level.key = std::move(name);
   return true;
 }
@@ -110,7 +110,7 @@ bool Builder::parse_error(std::size_t position, const std::string &,
   size_t column = before.size() - (before.rfind('\n') + 1);
   const char *what = error.id == 406 ? "has a number out of range" : "is not valid JSON";
   return refuse(llvm::Twine(what) + " (line " + llvm::Twine(line) + ", column " +
-                llvm::Twine(column) + where() + "), correct it");
+                llvm::Twine(column) + where() + ")");
 }
 
 } // namespace
@@ -118,16 +118,18 @@ bool Builder::parse_error(std::size_t position, const std::string &,
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text, llvm::StringRef file,
                                             const JsonLimits &limits) {
   if (text.size() > limits.bytes)
-    return inputError(file, "is larger than the " + llvm::Twine(limits.bytes) +
-                                " bytes that are read of such a file");
+    return inputError(file,
+                      "is larger than the " + llvm::Twine(limits.bytes) +
+                          " bytes that are read of such a file",
+                      limits.remedy);
   Builder builder(text, limits);
   // The parser would take a NUL byte for the end of the text.
   if (size_t nul = text.find('\0'); nul != llvm::StringRef::npos)
-    return inputError(file,
-                      "is not valid JSON (a NUL byte at " + llvm::Twine(nul) + "), correct it");
+    return inputError(file, "is not valid JSON (a NUL byte at " + llvm::Twine(nul) + ")",
+                      limits.remedy);
   bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   if (!parsed || !builder.problem.empty())
-    return inputError(file, builder.problem);
+    return inputError(file, builder.problem, builder.remedy);
   return std::move(builder.root);
 }
 
@@ -140,7 +142,7 @@ llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path, const Js
     return value.takeError();
   llvm::json::Object *object = value->getAsObject();
   if (!object)
-    return inputError(path, "does not hold a JSON object");
+    return inputError(path, "does not hold a JSON object", limits.remedy);
   return std::move(*object);
 }
 

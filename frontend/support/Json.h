@@ -3,17 +3,21 @@
 #ifndef MICA_FRONTEND_SUPPORT_JSON_H
 #define MICA_FRONTEND_SUPPORT_JSON_H
 
+#include "frontend/support/InputError.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
 namespace mica {
 
-/// What a JSON document may cost. The defaults suit the small files of a model folder.
+/// What a JSON document may cost, and what to do about one that is refused. The defaults suit the
+/// small files of a model folder.
 struct JsonLimits {
   size_t bytes = 4u << 20;
   size_t values = 1u << 18;
   unsigned depth = 32;
+  llvm::StringRef remedy = remedy::correct;
 };
 
 /// Parses `text`, naming `file` in errors. Stricter than JSON asks for: a key that occurs twice in

@@ -17,12 +17,20 @@ namespace mica {
 
 static llvm::Error checkRegular(llvm::StringRef path, const struct stat &status) {
   if (S_ISDIR(status.st_mode))
-    return inputError(path, "is a directory where a file is expected");
+    return inputError(path, "is a directory where a file is expected", "put the file in its place");
   if (!S_ISREG(status.st_mode))
-    return inputError(path, "is not a regular file");
+    return inputError(path, "is not a regular file", "put a regular file in its place");
   if (status.st_size == 0)
-    return inputError(path, "is empty, fetch it again");
+    return inputError(path, "is empty", remedy::fetch);
   return llvm::Error::success();
+}
+
+/// As `errno` says.
+static llvm::Error cannotBeRead(llvm::StringRef path) {
+  llvm::StringRef remedy = errno == EACCES   ? "make it readable"
+                           : errno == ENOENT ? "fetch it or name another"
+                                             : "check the file and its disk";
+  return inputError(path, llvm::Twine("cannot be read (") + std::strerror(errno) + ")", remedy);
 }
 
 llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path) {
@@ -30,17 +38,18 @@ llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
-    return inputError(path, llvm::Twine("cannot be read (") + std::strerror(errno) + ")");
+    return cannotBeRead(path);
   auto close = llvm::scope_exit([file] { ::close(file); });
   struct stat status;
   if (::fstat(file, &status) != 0)
-    return inputError(path, llvm::Twine("cannot be read (") + std::strerror(errno) + ")");
+    return cannotBeRead(path);
   if (llvm::Error error = checkRegular(path, status))
     return std::move(error);
   size_t size = static_cast<size_t>(status.st_size);
   void *data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   if (data == MAP_FAILED)
-    return inputError(path, llvm::Twine("cannot be mapped (") + std::strerror(errno) + ")");
+    return inputError(path, llvm::Twine("cannot be mapped (") + std::strerror(errno) + ")",
+                      "copy it to a local disk");
   return MappedFile(std::move(name), static_cast<const uint8_t *>(data), size);
 }
 

@@ -43,11 +43,10 @@ private:
   void readReplace(const JsonNode &node) {
     node.allowKeys({"type", "pattern", "content"});
     if (fused || bytePieces)
-      return node.refuse("a Replace decoder after ByteFallback or Fuse is not supported");
+      return node.refuseUnsupported("a Replace decoder after ByteFallback or Fuse");
     JsonNode pattern = node["pattern"];
     if (pattern.isObject() && !pattern["Regex"].absent())
-      return pattern["Regex"].refuse(
-          "a Replace decoder with a regular expression is not supported");
+      return pattern["Regex"].refuseUnsupported("a Replace decoder with a regular expression");
     std::string from = pattern["String"].string();
     if (from.empty())
       pattern.refuse("an empty pattern");
@@ -57,9 +56,9 @@ private:
   void readStrip(const JsonNode &node) {
     node.allowKeys({"type", "content", "start", "stop"});
     if (!fused)
-      return node.refuse("a Strip decoder before Fuse is not supported");
+      return node.refuseUnsupported("a Strip decoder before Fuse");
     if (node["stop"].integer(0, maxSteps) != 0)
-      return node["stop"].refuse("a Strip decoder that cuts the end is not supported");
+      return node["stop"].refuseUnsupported("a Strip decoder that cuts the end");
     start(node, DecoderStart::Stream, node["content"].string());
     table.decoder.count = static_cast<uint32_t>(node["start"].integer(0, maxSteps));
   }
@@ -68,7 +67,7 @@ private:
     node.allowKeys(
         {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
     if (fused || bytePieces)
-      return node.refuse("a Metaspace decoder after ByteFallback or Fuse is not supported");
+      return node.refuseUnsupported("a Metaspace decoder after ByteFallback or Fuse");
     std::string space = node["replacement"].string("\u2581");
     std::string scheme =
         node["prepend_scheme"].string(node["add_prefix_space"].boolean(true) ? "always" : "never");
@@ -81,7 +80,7 @@ private:
 
   void start(const JsonNode &node, DecoderStart rule, std::string stripped) {
     if (table.decoder.start != DecoderStart::Nothing || stripped.empty())
-      node.refuse("a second or empty rule for the start of the text is not supported");
+      node.refuseUnsupported("a second or empty rule for the start of the text");
     table.decoder.start = rule;
     table.decoder.stripped = std::move(stripped);
   }
@@ -96,15 +95,16 @@ private:
 void readDecoder(const JsonNode &node, TokenizerTable &table, bool &bytePieces) {
   bool wanted = table.flags & ModelFlags::byteLevel;
   if (node.absent())
-    return node.refuse("a tokenizer without a decoder is not supported");
+    return node.refuseUnsupported("a tokenizer without a decoder");
   DecoderReader reader(table, bytePieces);
   reader.read(node);
   if (reader.byteLevel != wanted)
     node.refuse(wanted ? "a ByteLevel pre-tokenizer needs a ByteLevel decoder"
-                       : "a ByteLevel decoder needs a ByteLevel pre-tokenizer");
+                       : "a ByteLevel decoder needs a ByteLevel pre-tokenizer",
+                "add it");
   if (wanted && (bytePieces || !table.decoder.replacements.empty() ||
                  table.decoder.start != DecoderStart::Nothing))
-    node.refuse("further decoders beside ByteLevel are not supported");
+    node.refuseUnsupported("a further decoder beside ByteLevel");
 }
 
 } // namespace mica

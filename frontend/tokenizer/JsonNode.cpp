@@ -1,16 +1,16 @@
 #include "frontend/tokenizer/JsonNode.h"
 
-#include "frontend/support/InputError.h"
-
 namespace mica {
 
-void Problem::report(llvm::StringRef path, const llvm::Twine &what) {
-  if (!found())
-    message = (what + (path.empty() ? "" : " (" + path + ")")).str();
+void Problem::report(llvm::StringRef path, const llvm::Twine &what, const llvm::Twine &remedy) {
+  if (found())
+    return;
+  message = (what + (path.empty() ? "" : " (" + path + ")")).str();
+  this->remedy = remedy.str();
 }
 
 llvm::Error Problem::take() const {
-  return found() ? inputError(file, message) : llvm::Error::success();
+  return found() ? inputError(file, message, remedy) : llvm::Error::success();
 }
 
 JsonNode JsonNode::operator[](llvm::StringRef key) const {
@@ -71,13 +71,12 @@ void JsonNode::allowKeys(llvm::ArrayRef<llvm::StringRef> known) const {
   for (const auto &entry : object())
     if (!llvm::is_contained(known, llvm::StringRef(entry.first)))
       (*this)[entry.first].refuse("unknown key " + inQuotes(entry.first) +
-                                  ", its meaning would be lost");
+                                      ", its meaning would be lost",
+                                  "remove it if it has none");
 }
 
 void JsonNode::refuseType(llvm::StringRef type, llvm::StringRef what) const {
-  (*this)["type"].refuse("the " + what + " " + inQuotes(type) +
-                         " is not supported, use a model with a byte-level BPE or "
-                         "sentencepiece tokenizer");
+  (*this)["type"].refuseUnsupported("the " + what + " " + inQuotes(type));
 }
 
 } // namespace mica

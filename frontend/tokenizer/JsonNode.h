@@ -3,6 +3,8 @@
 #ifndef MICA_FRONTEND_TOKENIZER_JSONNODE_H
 #define MICA_FRONTEND_TOKENIZER_JSONNODE_H
 
+#include "frontend/support/InputError.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
@@ -18,13 +20,13 @@ namespace mica {
 class Problem {
 public:
   explicit Problem(llvm::StringRef file) : file(file) {}
-  /// `what` is wrong at `path`; says what to do about it as well.
-  void report(llvm::StringRef path, const llvm::Twine &what);
+  /// `what` is wrong at `path`; `remedy` says what to do about it.
+  void report(llvm::StringRef path, const llvm::Twine &what, const llvm::Twine &remedy);
   bool found() const { return !message.empty(); }
   llvm::Error take() const;
 
 private:
-  std::string file, message;
+  std::string file, message, remedy;
 };
 
 /// A value and the path that leads to it, such as `pre_tokenizer.pretokenizers[0].type`. Every
@@ -53,14 +55,26 @@ public:
 
   /// Reports keys that are not in `known`: they might change what the object means.
   void allowKeys(llvm::ArrayRef<llvm::StringRef> known) const;
-  void refuse(const llvm::Twine &what) const { problem->report(path, what); }
+  void refuse(const llvm::Twine &what, const llvm::Twine &remedy = remedy::correct) const {
+    problem->report(path, what, remedy);
+  }
+  /// This is an option or a component that the run time cannot follow.
+  void refuseUnsupported(const llvm::Twine &what) const {
+    refuse(what + " is not supported", anotherTokenizer);
+  }
   /// A child that is about to be refused: paths of large arrays are built only then.
-  void refuseAt(size_t index, const llvm::Twine &what) const { at(index).refuse(what); }
+  void refuseAt(size_t index, const llvm::Twine &what,
+                const llvm::Twine &remedy = remedy::correct) const {
+    at(index).refuse(what, remedy);
+  }
   /// This object is of a kind that is not supported: `type` says which.
   void refuseType(llvm::StringRef type, llvm::StringRef what) const;
   const std::string &where() const { return path; }
 
 private:
+  static constexpr llvm::StringLiteral anotherTokenizer =
+      "use a model with a byte-level BPE or sentencepiece tokenizer";
+
   const llvm::json::Value *value;
   std::string path;
   Problem *problem;

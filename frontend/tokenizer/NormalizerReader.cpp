@@ -11,8 +11,7 @@ static void readReplace(const JsonNode &node, TokenizerTable &table) {
   node.allowKeys({"type", "pattern", "content"});
   JsonNode pattern = node["pattern"];
   if (pattern.isObject() && !pattern["Regex"].absent())
-    return pattern["Regex"].refuse(
-        "a Replace normalizer with a regular expression is not supported");
+    return pattern["Regex"].refuseUnsupported("a Replace normalizer with a regular expression");
   TokenizerTable::NormalizerStep step{NormalizerKind::Replace};
   step.text = pattern["String"].string();
   step.replacement = node["content"].string();
@@ -27,7 +26,7 @@ void readNormalizer(const JsonNode &node, TokenizerTable &table) {
   // What the run time reads; a Unicode form is a table of some 100 KB, of which a small file could
   // ask for thousands.
   if (table.normalizer.size() == rt::tokenizer::maxSteps)
-    return node.refuse("more than 64 normalizers are not supported");
+    return node.refuseUnsupported("a sequence of more than 64 normalizers");
   std::string type = node["type"].string();
   auto form = llvm::StringSwitch<std::optional<UnicodeForm>>(type)
                   .Case("NFC", UnicodeForm::NFC)

@@ -13,7 +13,8 @@ void appendSpecial(const JsonNode &node, llvm::StringRef name, const TokenizerTa
                    std::vector<int32_t> &ids) {
   JsonNode token = node["special_tokens"][name];
   if (token.absent())
-    return token.refuse("the template names a token that is not listed");
+    return token.refuse("the template names a token that is not listed",
+                        "add it to special_tokens");
   JsonNode list = token["ids"];
   for (size_t i = 0; i < list.array().size(); ++i)
     ids.push_back(

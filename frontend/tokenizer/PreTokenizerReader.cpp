@@ -1,3 +1,4 @@
+#include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "frontend/tokenizer/JsonComponents.h"
 #include "frontend/tokenizer/RegexTranslation.h"
 
@@ -36,22 +37,30 @@ Step split(std::string pattern, SplitBehavior behavior, bool invert = false) {
   return step;
 }
 
+/// The pattern at `node` as the run time takes it; refused here, where its place is known, if the
+/// run time would refuse it.
+std::string readRegex(const JsonNode &node) {
+  auto refuse = [&](const llvm::Twine &why) {
+    node.refuse("a regular expression that cannot be used: " + why, "correct the expression");
+    return std::string();
+  };
+  llvm::Expected<std::string> translated = translateRegex(node.string());
+  if (!translated)
+    return refuse(llvm::toString(translated.takeError()));
+  if (translated->size() > maxPatternBytes)
+    return refuse("it is longer than " + llvm::Twine(maxPatternBytes) + " bytes");
+  auto compiled = Regex::compile(*translated);
+  return compiled ? std::move(*translated) : refuse(compiled.error().message);
+}
+
 void readSplit(const JsonNode &node, TokenizerTable &table) {
   node.allowKeys({"type", "pattern", "behavior", "invert"});
   JsonNode pattern = node["pattern"];
-  std::string text;
-  if (pattern.isObject() && pattern["Regex"].absent()) {
-    text = escapeRegex(pattern["String"].string());
-  } else {
-    JsonNode regex = pattern.isObject() ? pattern["Regex"] : pattern;
-    llvm::Expected<std::string> translated = translateRegex(regex.string());
-    if (!translated)
-      return regex.refuse("a regular expression that cannot be used: " +
-                          llvm::toString(translated.takeError()));
-    text = std::move(*translated);
-  }
+  std::string text = pattern.isObject() && pattern["Regex"].absent()
+                         ? escapeRegex(pattern["String"].string())
+                         : readRegex(pattern.isObject() ? pattern["Regex"] : pattern);
   if (text.size() > maxPatternBytes)
-    pattern.refuse("a regular expression of absurd length");
+    pattern.refuse("a pattern of absurd length");
   table.preTokenizer.push_back(
       split(std::move(text), readBehavior(node["behavior"]), node["invert"].boolean(false)));
 }
@@ -103,7 +112,7 @@ void readPreTokenizer(const JsonNode &node, TokenizerTable &table) {
     return;
   std::string type = node["type"].string();
   if (table.flags & ModelFlags::byteLevel)
-    return node.refuse("the pre-tokenizer " + inQuotes(type) + " after ByteLevel is not supported");
+    return node.refuseUnsupported("the pre-tokenizer " + inQuotes(type) + " after ByteLevel");
   if (type == "Sequence") {
     node.allowKeys({"type", "pretokenizers"});
     JsonNode steps = node["pretokenizers"];

@@ -58,12 +58,15 @@ llvm::Error applyConfig(llvm::StringRef path, TokenizerSource source, TokenizerB
   return root ? applyTokenizerConfig(&*root, path, source, builder) : root.takeError();
 }
 
-/// What the run time would refuse (a pattern, say) is an error now.
+/// What the run time would refuse and no reader has found is an error now. The run time's own
+/// remedy is for whoever has the program, not the model.
 llvm::Error check(const TokenizerTable &table, llvm::StringRef path) {
   std::vector<std::byte> bytes = table.serialise();
   auto opened = rt::Tokenizer::load(bytes);
-  return opened ? llvm::Error::success()
-                : inputError(path, "a tokenizer that cannot be used: " + opened.error().message);
+  if (opened)
+    return llvm::Error::success();
+  llvm::StringRef why = llvm::StringRef(opened.error().message).split("; ").first;
+  return inputError(path, "a tokenizer that cannot be used: " + why, remedy::fetch);
 }
 
 } // namespace

@@ -176,29 +176,29 @@ std::string refusalOf(sentencepiece::SentencePieceProcessor &library, llvm::Stri
 
 llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
                                                         llvm::StringRef file) {
-  auto refuse = [&](const llvm::Twine &what) { return inputError(file, what); };
+  auto refuse = [&](const llvm::Twine &what) { return inputError(file, what, remedy::fetch); };
+  auto refuseKind = [&](const llvm::Twine &what) {
+    return inputError(file, what + " is not supported", "use a model with another tokenizer");
+  };
   Problem problem(file);
   TokenizerBuilder builder;
   Spec spec;
   if (!readMessage(bytes, builder, spec, JsonNode(nullptr, "pieces", problem)))
-    return problem.found()
-               ? problem.take()
-               : refuse("not a sentencepiece model, or a broken one, download it again");
+    return problem.found() ? problem.take() : refuse("not a sentencepiece model, or a broken one");
   if (problem.found())
     return problem.take();
   if (spec.modelType != 1 && spec.modelType != 2)
-    return refuse(
-        "a sentencepiece model of a type that is neither BPE nor Unigram is not supported");
+    return refuseKind("a sentencepiece model of a type that is neither BPE nor Unigram");
   if (spec.denormalizer)
-    return refuse("a sentencepiece model with a denormalizer is not supported");
+    return refuseKind("a sentencepiece model with a denormalizer");
   TokenizerTable &table = builder.table;
   if (!setNormalizer(spec, table))
-    return refuse("the sentencepiece model's character map is broken, download it again");
+    return refuse("the sentencepiece model's character map is broken");
   sentencepiece::SentencePieceProcessor library;
   if (std::string why = refusalOf(library, bytes); !why.empty())
     return refuse("sentencepiece refuses this model: " + why);
   if (static_cast<size_t>(library.GetPieceSize()) != table.pieces.size())
-    return refuse("sentencepiece reads another number of pieces, download it again");
+    return refuse("sentencepiece reads another number of pieces");
   table.kind = spec.modelType == 2 ? ModelKind::MergesByScore : ModelKind::Unigram;
   table.flags = spec.byteFallback ? ModelFlags::byteFallback : 0;
   table.unknownId = library.unk_id();

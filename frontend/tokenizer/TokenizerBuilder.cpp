@@ -48,13 +48,14 @@ void TokenizerBuilder::addPiece(llvm::StringRef spelling, int64_t id, const Json
   if (spelling.size() > maxPieceBytes)
     return where.refuse("a piece of absurd length");
   if (!spellings.try_emplace(spelling, static_cast<int32_t>(id)).second)
-    return where.refuse("the piece " + inQuotes(spelling) + " occurs twice");
+    return where.refuse("the piece " + inQuotes(spelling) + " occurs twice", "keep one");
   if (static_cast<size_t>(id) >= pieces.size())
     pieces.resize(id + 1, {"", PieceFlags::unmatched});
   TokenizerTable::Piece &piece = pieces[id];
   if (!piece.bytes.empty())
     return where.refuse("the id " + llvm::Twine(id) + " is used twice, also for " +
-                        inQuotes(spelling));
+                            inQuotes(spelling),
+                        "give every piece its own");
   piece = makePiece(*this, spelling);
 }
 
@@ -64,7 +65,7 @@ void TokenizerBuilder::addToken(TokenizerTable::AddedToken token, const JsonNode
   for (const TokenizerTable::AddedToken &other : table.addedTokens)
     if (other.content == token.content) {
       if (other.id != token.id)
-        where.refuse("the added token " + inQuotes(token.content) + " has two ids");
+        where.refuse("the added token " + inQuotes(token.content) + " has two ids", "keep one");
       return;
     }
   auto known = find(token.content);
@@ -74,7 +75,8 @@ void TokenizerBuilder::addToken(TokenizerTable::AddedToken token, const JsonNode
       table.pieces[token.id].flags |= PieceFlags::unmatched;
   } else if (*known != token.id) {
     return where.refuse("the added token " + inQuotes(token.content) + " has the id " +
-                        llvm::Twine(token.id) + ", but its piece has " + llvm::Twine(*known));
+                            llvm::Twine(token.id) + ", but its piece has " + llvm::Twine(*known),
+                        "give both the same");
   }
   table.addedTokens.push_back(std::move(token));
 }

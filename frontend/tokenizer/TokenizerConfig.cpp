@@ -43,8 +43,8 @@ private:
       table.preTokenizer.push_back(isolate(gpt2Pattern()));
     } else {
       root["tokenizer_class"].refuse("the class " + inQuotes(family) +
-                                     " is not supported with vocab.json and merges.txt, add a "
-                                     "tokenizer.json");
+                                         " is not supported with vocab.json and merges.txt",
+                                     "add a tokenizer.json");
     }
   }
 
@@ -87,7 +87,7 @@ private:
       return fallback;
     auto id = builder.find(spelling(key));
     if (!id)
-      root[key].refuse("the vocabulary lacks this token");
+      root[key].refuse("the vocabulary lacks this token", "name one that it has");
     return id;
   }
 
@@ -100,7 +100,7 @@ private:
     bool wanted = node.boolean(true);
     if (wanted && !table.bosId) {
       if (!node.absent())
-        node.refuse("there is no bos_token to add");
+        node.refuse("there is no bos_token to add", "name one or set this to false");
       return;
     }
     if (!table.bosId)
@@ -119,7 +119,7 @@ private:
       return;
     bool wanted = node.boolean(false);
     if (wanted && !table.eosId)
-      return node.refuse("there is no eos_token to add");
+      return node.refuse("there is no eos_token to add", "name one or set this to false");
     if (!table.eosId)
       return;
     auto &ids = table.suffixIds;

@@ -17,7 +17,7 @@ namespace {
 void readVocab(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Object &vocab = node.object();
   if (vocab.empty() || vocab.size() > maxPieces)
-    return node.refuse("a vocabulary of " + llvm::Twine(vocab.size()) + " pieces");
+    return node.refuse("a vocabulary of " + llvm::Twine(vocab.size()) + " pieces", remedy::fetch);
   // In the order of ids, so that gaps are judged against what is there.
   std::vector<std::pair<int64_t, llvm::StringRef>> entries;
   for (const auto &entry : vocab) {
@@ -40,11 +40,14 @@ public:
     auto leftId = builder.find(left), rightId = builder.find(right);
     auto merged = builder.find((left + right).str());
     if (!leftId || !rightId || !merged)
-      return where.refuseAt(index, "the merge of " + inQuotes(left) + " and " + inQuotes(right) +
-                                       " needs pieces that the vocabulary lacks");
+      return where.refuseAt(index,
+                            "the merge of " + inQuotes(left) + " and " + inQuotes(right) +
+                                " needs pieces that the vocabulary lacks",
+                            remedy::fetch);
     if (!seen.insert({*leftId, *rightId}).second)
-      return where.refuseAt(index, "the merge of " + inQuotes(left) + " and " + inQuotes(right) +
-                                       " occurs twice");
+      return where.refuseAt(
+          index, "the merge of " + inQuotes(left) + " and " + inQuotes(right) + " occurs twice",
+          "keep one");
     builder.table.merges.push_back({static_cast<uint32_t>(*leftId), static_cast<uint32_t>(*rightId),
                                     static_cast<uint32_t>(*merged)});
   }
@@ -66,7 +69,7 @@ private:
 void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Array &list = node.array();
   if (list.size() > maxMerges)
-    return node.refuse("an absurd number of merges");
+    return node.refuse("an absurd number of merges", remedy::fetch);
   MergeList merges(builder, node);
   for (size_t i = 0; i < list.size(); ++i) {
     const llvm::json::Array *pair = list[i].getAsArray();
@@ -99,9 +102,9 @@ void readModel(const JsonNode &node, TokenizerBuilder &builder) {
                   "cache_capacity"});
   for (llvm::StringRef key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (!node[key].string("").empty())
-      node[key].refuse("marks inside words are not supported");
+      node[key].refuse("marks inside words are not supported", "use a model without them");
   if (!node["dropout"].absent())
-    node["dropout"].refuse("dropout makes ids random, set it to null");
+    node["dropout"].refuse("dropout makes ids random", "set it to null");
   auto flag = [&](llvm::StringRef key, uint32_t bit) {
     builder.table.flags |= node[key].boolean(false) ? bit : 0;
   };
@@ -114,7 +117,7 @@ void readModel(const JsonNode &node, TokenizerBuilder &builder) {
   if (!node["unk_token"].absent()) {
     auto unknown = builder.find(node["unk_token"].string());
     if (!unknown)
-      node["unk_token"].refuse("the vocabulary lacks this piece");
+      node["unk_token"].refuse("the vocabulary lacks this piece", "name one that it has");
     builder.table.unknownId = unknown.value_or(-1);
   }
 }

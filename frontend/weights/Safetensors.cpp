@@ -15,7 +15,7 @@ namespace {
 /// The format's own bound on the header, and bounds that no real model comes near.
 constexpr uint64_t maxHeaderBytes = 100'000'000;
 constexpr size_t maxRank = 8;
-constexpr JsonLimits headerLimits = {maxHeaderBytes, 2u << 20, 4};
+constexpr JsonLimits headerLimits = {maxHeaderBytes, 2u << 20, 4, remedy::fetch};
 
 struct TypeRow {
   StoredType type;
@@ -47,7 +47,7 @@ public:
 
 private:
   llvm::Error wrong(const llvm::Twine &what) const {
-    return inputError(path, "tensor " + inQuotes(name) + " " + what);
+    return inputError(path, "tensor " + inQuotes(name) + " " + what, remedy::fetch);
   }
   llvm::Error readType(TensorInfo &tensor) const;
   llvm::Error readShape(TensorInfo &tensor) const;
@@ -103,7 +103,7 @@ llvm::Error EntryReader::readOffsets(TensorInfo &tensor, uint64_t dataBytes) con
     return wrong("has the data_offsets " + shown(llvm::json::Array(*offsets)) + ", not a range");
   if (*end > dataBytes)
     return wrong("ends at byte " + llvm::Twine(*end) + " of " + llvm::Twine(dataBytes) +
-                 " bytes of data, the file is truncated or its header lies; fetch it again");
+                 " bytes of data, the file is truncated or its header lies");
   tensor.offset = *begin;
   tensor.size = *end - *begin;
   return llvm::Error::success();
@@ -146,39 +146,46 @@ llvm::Error checkContiguous(llvm::ArrayRef<TensorInfo> sorted, uint64_t dataByte
   uint64_t end = 0;
   for (const TensorInfo &tensor : sorted) {
     if (tensor.offset != end)
-      return inputError(path, "tensor " + inQuotes(tensor.name) + " starts at byte " +
-                                  llvm::Twine(tensor.offset) + " of the data, which " +
-                                  (tensor.offset < end ? "overlaps the tensor before it"
-                                                       : "leaves a gap before it") +
-                                  " (ends at " + llvm::Twine(end) + ")");
+      return inputError(
+          path,
+          "tensor " + inQuotes(tensor.name) + " starts at byte " + llvm::Twine(tensor.offset) +
+              " of the data, which " +
+              (tensor.offset < end ? "overlaps the tensor before it" : "leaves a gap before it") +
+              " (ends at " + llvm::Twine(end) + ")",
+          remedy::fetch);
     end += tensor.size;
   }
   if (end != dataBytes)
-    return inputError(path, "has " + llvm::Twine(dataBytes) +
-                                " bytes of data, but its tensors end at " + llvm::Twine(end) +
-                                "; fetch it again");
+    return inputError(path,
+                      "has " + llvm::Twine(dataBytes) + " bytes of data, but its tensors end at " +
+                          llvm::Twine(end),
+                      remedy::fetch);
   return llvm::Error::success();
 }
 
 llvm::Error checkMetadata(const llvm::json::Value &metadata, llvm::StringRef path) {
   const llvm::json::Object *object = metadata.getAsObject();
   if (!object)
-    return inputError(path, "has a __metadata__ in its header that is not an object");
+    return inputError(path, "has a __metadata__ in its header that is not an object",
+                      remedy::fetch);
   for (const auto &[key, value] : *object)
     if (!value.getAsString())
-      return inputError(path,
-                        "has a __metadata__ entry " + inQuotes(key) + " that is not a string");
+      return inputError(path, "has a __metadata__ entry " + inQuotes(key) + " that is not a string",
+                        remedy::fetch);
   return llvm::Error::success();
 }
 
 llvm::Expected<llvm::StringRef> headerText(llvm::ArrayRef<uint8_t> bytes, llvm::StringRef path) {
   if (bytes.size() < 8)
-    return inputError(path, "is no safetensors file (" + llvm::Twine(bytes.size()) + " bytes)");
+    return inputError(path, "is no safetensors file (" + llvm::Twine(bytes.size()) + " bytes)",
+                      remedy::fetch);
   uint64_t length = llvm::support::endian::read64le(bytes.data());
   if (length > maxHeaderBytes || length > bytes.size() - 8)
-    return inputError(path, "declares a header of " + llvm::Twine(length) + " bytes, but " +
-                                llvm::Twine(bytes.size() - 8) +
-                                " follow; it is truncated or no safetensors file");
+    return inputError(path,
+                      "declares a header of " + llvm::Twine(length) + " bytes, but " +
+                          llvm::Twine(bytes.size() - 8) +
+                          " follow; it is truncated or no safetensors file",
+                      remedy::fetch);
   return llvm::toStringRef(bytes.slice(8, length));
 }
 
@@ -214,7 +221,7 @@ llvm::Expected<std::vector<TensorInfo>> readSafetensorsHeader(llvm::ArrayRef<uin
     return json.takeError();
   const llvm::json::Object *header = json->getAsObject();
   if (!header)
-    return inputError(path, "has a header that is not a JSON object");
+    return inputError(path, "has a header that is not a JSON object", remedy::fetch);
   uint64_t dataStart = 8 + text->size(), dataBytes = bytes.size() - dataStart;
   std::vector<TensorInfo> tensors;
   for (const auto &[key, value] : *header) {
@@ -226,7 +233,8 @@ llvm::Expected<std::vector<TensorInfo>> readSafetensorsHeader(llvm::ArrayRef<uin
     }
     const llvm::json::Object *entry = value.getAsObject();
     if (!entry)
-      return inputError(path, "has a header entry " + inQuotes(name) + " that is not an object");
+      return inputError(path, "has a header entry " + inQuotes(name) + " that is not an object",
+                        remedy::fetch);
     auto tensor = EntryReader(path, name, *entry).read(dataBytes);
     if (!tensor)
       return tensor.takeError();

@@ -9,7 +9,7 @@
 
 namespace mica {
 
-constexpr JsonLimits indexLimits = {64u << 20, 2u << 20, 8};
+constexpr JsonLimits indexLimits = {64u << 20, 2u << 20, 8, remedy::fetch};
 constexpr size_t maxShards = 4096;
 
 static bool isPlainName(llvm::StringRef name) {
@@ -24,16 +24,20 @@ static llvm::Error collectFiles(const llvm::json::Object &map, llvm::StringRef p
   for (const auto &[tensor, value] : map) {
     auto file = value.getAsString();
     if (!file || !isPlainName(*file))
-      return inputError(path, "places tensor " + inQuotes(tensor) + " in " +
-                                  inQuotes(shown(value)) +
-                                  ", which is not the plain name of a .safetensors file");
+      return inputError(path,
+                        "places tensor " + inQuotes(tensor) + " in " +
+                            (file ? inQuotes(*file) : shown(value)) +
+                            ", which is not the plain name of a .safetensors file",
+                        remedy::correct);
     index.files.push_back(file->str());
   }
   llvm::sort(index.files);
   index.files.erase(llvm::unique(index.files), index.files.end());
   if (index.files.size() > maxShards)
-    return inputError(path, "names " + llvm::Twine(index.files.size()) + " shards, at most " +
-                                llvm::Twine(maxShards) + " are read");
+    return inputError(path,
+                      "names " + llvm::Twine(index.files.size()) + " shards, at most " +
+                          llvm::Twine(maxShards) + " are read",
+                      "join the shards to fewer files");
   return llvm::Error::success();
 }
 
@@ -44,7 +48,7 @@ llvm::Expected<ShardIndex> shardIndexFrom(llvm::StringRef text, llvm::StringRef 
   const llvm::json::Object *object = root->getAsObject();
   const llvm::json::Object *map = object ? object->getObject("weight_map") : nullptr;
   if (!map || map->empty())
-    return inputError(path, "has no weight_map with tensors in it");
+    return inputError(path, "has no weight_map with tensors in it", remedy::fetch);
   ShardIndex index;
   if (llvm::Error error = collectFiles(*map, path, index))
     return std::move(error);

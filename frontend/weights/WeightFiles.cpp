@@ -21,15 +21,15 @@ static std::string pathIn(llvm::StringRef folder, llvm::StringRef name) {
 /// Why a folder without safetensors files has none, as far as its other files tell.
 static llvm::Error noWeights(llvm::StringRef folder) {
   if (!llvm::sys::fs::exists(folder))
-    return inputError(folder, "does not exist");
+    return inputError(folder, "does not exist", "name a model folder");
   if (!llvm::sys::fs::is_directory(folder))
-    return inputError(folder, "is not a folder");
+    return inputError(folder, "is not a folder", "name a model folder");
   for (llvm::StringRef other : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
     if (llvm::sys::fs::exists(pathIn(folder, other)))
-      return inputError(pathIn(folder, other),
-                        "is a pickle, which is not read, convert the model to safetensors");
-  return inputError(folder,
-                    "holds neither " + singleName + " nor " + indexName + ", fetch the weights");
+      return inputError(pathIn(folder, other), "is a pickle, which is not read",
+                        "convert the model to safetensors");
+  return inputError(folder, "holds neither " + singleName + " nor " + indexName,
+                    "fetch the weights");
 }
 
 bool WeightFiles::present(llvm::StringRef folder) {
@@ -70,8 +70,10 @@ llvm::Error WeightFiles::add(llvm::StringRef path) {
     tensor.file = files.size();
     auto [entry, isNew] = byName.try_emplace(tensor.name, infos.size());
     if (!isNew)
-      return inputError(path, "holds tensor " + inQuotes(tensor.name) + ", which " +
-                                  files[infos[entry->second].file].path() + " holds too");
+      return inputError(path,
+                        "holds tensor " + inQuotes(tensor.name) + ", which " +
+                            files[infos[entry->second].file].path() + " holds too",
+                        "fetch the weights again");
     infos.push_back(std::move(tensor));
   }
   files.push_back(std::move(*file));
@@ -82,8 +84,10 @@ llvm::Error WeightFiles::checkAgainst(const ShardIndex &index, llvm::StringRef i
   for (const TensorInfo &tensor : infos) {
     auto placed = index.tensors.find(tensor.name);
     if (placed == index.tensors.end() || placed->second != tensor.file)
-      return inputError(pathOf(tensor), "holds tensor " + inQuotes(tensor.name) +
-                                            ", which the index does not place there");
+      return inputError(pathOf(tensor),
+                        "holds tensor " + inQuotes(tensor.name) +
+                            ", which the index does not place there",
+                        "fetch the index and the weights again");
   }
   // Sorted, so that of several the same one is named every time.
   llvm::SmallVector<llvm::StringRef> missing;
@@ -93,9 +97,11 @@ llvm::Error WeightFiles::checkAgainst(const ShardIndex &index, llvm::StringRef i
   if (missing.empty())
     return llvm::Error::success();
   llvm::StringRef first = *llvm::min_element(missing);
-  return inputError(indexPath, "places tensor " + inQuotes(first) + " in " +
-                                   inQuotes(index.files[index.tensors.lookup(first)]) +
-                                   ", which does not hold it");
+  return inputError(indexPath,
+                    "places tensor " + inQuotes(first) + " in " +
+                        inQuotes(index.files[index.tensors.lookup(first)]) +
+                        ", which does not hold it",
+                    "fetch the index and the weights again");
 }
 
 const TensorInfo *WeightFiles::find(llvm::StringRef name) const {

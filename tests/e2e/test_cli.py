@@ -311,6 +311,40 @@ class Cli(Case):
         note(self, f"{met} of 12 met at work")
         self.assertGreater(met, 0)
 
+    def test_mica_run_heals_its_cache(self):
+        cache = harness.folder("cache")
+        kept = os.path.join(cache, "mica")
+
+        def run():
+            out = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", *PROMPT, "-n", 4, "--temperature", 0,
+                           "--print-tokens", "--ignore-eos"], env={"XDG_CACHE_HOME": cache}).stdout
+            self.assertEqual([int(i) for i in out.split()], self.ids("-n", 4, "--temperature", 0))
+            (path,) = (os.path.join(kept, n) for n in os.listdir(kept) if not n.endswith(".lock"))
+            return path
+
+        path = run()
+        size = os.path.getsize(path)
+        for length in (0, 1000, size - 3000):
+            os.truncate(path, length)
+            self.assertEqual(run(), path)
+            self.assertEqual(os.path.getsize(path), size)
+        made = os.stat(path).st_ino
+        pathlib.Path(path + ".tmp-1").write_bytes(b"left by a compiler that was killed")
+        self.assertEqual((run(), os.stat(path).st_ino), (path, made), "a whole program is not made again")
+
+    def test_no_program_takes_the_name_of_a_device(self):
+        for name in ("/dev/stdout", "/proc/self/fd/1"):
+            done = execute([harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", name], check=False)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.decode()),
+                             (1, b"", f"mica: error: {name}: names a device, but a program needs a regular file, "
+                                      "give a file name with -o\n"))
+
+    def test_inspect_refuses_what_does_not_apply_to_a_program(self):
+        for option, *value in (["--weights", "int8"], ["--max-seq", "3"], ["--kv", "f32"], ["--target", "native"],
+                               ["--graph", "x.svg"]):
+            self.refused(2, ["inspect", self.built.path, option, *value], f"{option} does not apply to a program",
+                         path=harness.mica)
+
     def test_mica_run_equals_the_program(self):
         cache = harness.folder("cache")
         for _ in range(2):

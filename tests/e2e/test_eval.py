@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 
+import checkpoint
 import harness
 from harness import BUNDLED, Case, GOLDENS, execute, note, program, shared
 
@@ -142,6 +143,22 @@ class Eval(Case):
         self.assertRegex(lines[3], "^reference ")
         self.assertRegex(lines[4], r"^KL\(reference \|\| program\)  0\.000e\+00 ")
         self.assertRegex(lines[5], "^same top +100.00 %$")
+
+    def test_columns_stay_apart_where_numbers_are_large(self):
+        """A head a thousand times too large is sure of what is wrong."""
+        def sure(weights):
+            for name in weights:
+                if name == "model.norm.weight":
+                    weights[name] = weights[name] * 1000
+
+        source = GOLDENS / "models/llama-gqa"
+        folder = checkpoint.edited(source, os.path.join(harness.folder("sure"), "sure"), tensors=sure)
+        file = file_of(" ".join(str(i * 7 % 64) for i in range(60)))
+        done = execute([harness.mica, "eval", program(folder).path, "--tokens-file", file, "--reference",
+                        program(source).path])
+        lines = done.stdout.decode().splitlines()
+        self.assertEqual([len(line.split()) for line in lines[1:4]], [6, 6, 6], lines)
+        self.assertRegex(lines[2], r"^program +\d\.\d{4}e\+\d+ +\d\.\d{4}e\+\d+ ")
 
     def refused(self, status, arguments, *words):
         done = execute([harness.mica, "eval", *arguments], check=False)

@@ -18,6 +18,10 @@ import variants
 
 SECONDS = 60
 
+# Every error ends with what to do: after a comma, a verb of these.
+REMEDY = re.compile(r", (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|name|put|remove|set|use|write) "
+                    r"[^\n]*\n$")
+
 
 def listing(path):
     """Everything below `path`, with sizes and file numbers: what a run must not change."""
@@ -56,6 +60,8 @@ def faults_of(result, mention):
         yield f"does not begin with 'mica: error: ': {error[:200]!r}"
     if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", error):
         yield f"control characters: {error[:200]!r}"
+    if not REMEDY.search(error):
+        yield f"does not say what to do: {error[:300]!r}"
     if mention not in error:
         yield f"does not mention {mention!r}: {error[:300]!r}"
 
@@ -124,6 +130,11 @@ def foreign_target(work):
     return os.path.join(work, "program")
 
 
+def pipe_target(work):
+    os.mkfifo(os.path.join(work, "program"))
+    return os.path.join(work, "program")
+
+
 OWN_FILE = "is a file of the model, which would be replaced, choose another -o"
 TARGETS = [
     ("missing-folder", lambda work: os.path.join(work, "none", "program"), None),
@@ -133,6 +144,8 @@ TARGETS = [
     ("config", model_file("config.json"), None, OWN_FILE),
     ("linked-weights", linked_weights, None, OWN_FILE),
     ("foreign", foreign_target, None, "exists and is no Mica program, remove it or give another name with -o"),
+    ("pipe", pipe_target, None, "is not a regular file, which a program needs, give another name with -o"),
+    ("device", lambda work: "/dev/stdout", None, "names a device, but a program needs a regular file"),
     ("read-only", lambda work: "/proc/program", None),  # not even root may write there
 ]
 if os.geteuid() != 0:

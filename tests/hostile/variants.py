@@ -158,7 +158,7 @@ def untied_head_missing(folder):
     folder.config["tie_word_embeddings"] = False
 
 
-@variant('holds NaN or infinity in "model.layers.1.mlp.up_proj.weight"')
+@variant('model.safetensors: tensor "model.layers.1.mlp.up_proj.weight" holds NaN or infinity, check')
 def weight_infinite(folder):
     start, _ = folder.header["model.layers.1.mlp.up_proj.weight"]["data_offsets"]
     folder.data = folder.data[:start] + struct.pack("<f", float("inf")) + folder.data[start + 4:]
@@ -180,7 +180,7 @@ def shard_missing(folder):
     shard(folder, lambda name: SHARDS[1] if name == Q_PROJ else SHARDS[0])
 
 
-@variant("plain name")
+@variant('in "../model-00001-of-00002.safetensors", which is not the plain name')
 def shard_outside_of_the_folder(folder):
     shard(folder, lambda name: "../" + SHARDS[0])
 
@@ -280,6 +280,31 @@ def config_unknown_model(folder):
     folder.config["model_type"] = "transmogrifier"
 
 
+@variant('has "torch_dtype": "float32", but "dtype" says otherwise, keep one')
+def config_types_differ(folder):
+    folder.config["dtype"] = "bfloat16"
+
+
+@variant('has no "rope_scaling.rope_type"')
+def config_scaling_without_type(folder):
+    folder.config["rope_scaling"] = {"factor": 4}
+
+
+@variant('has 1 "layer_types" for 2 layers')
+def config_too_few_layer_types(folder):
+    folder.config["layer_types"] = ["full_attention"]
+
+
+@variant('has "hidden_act": null')
+def config_function_null(folder):
+    folder.config["hidden_act"] = None
+
+
+@variant('has "rope_theta": null')
+def config_theta_null(folder):
+    folder.config["rope_theta"] = None
+
+
 @variant("dynamic")
 def config_unknown_scaling(folder):
     folder.config["rope_scaling"] = {"type": "dynamic", "factor": 2.0}
@@ -320,9 +345,57 @@ def end_token_outside_of_the_vocabulary(folder):
     folder.config["eos_token_id"] = -7
 
 
+@variant("names the token 99999")
+def end_token_too_large(folder):
+    folder.config["eos_token_id"] = 99999
+
+
 @variant("temperature")
 def generation_config_absurd(folder):
     folder.extra["generation_config.json"] = b'{"temperature": -3}'
+
+
+# --- tokenizer.json ----------------------------------------------------------------------------------------------
+
+
+def split_by(regex):
+    """A tokenizer that splits by `regex` before its byte-level step."""
+    return {
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False},
+            {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []},
+    }
+
+
+def regex_variant(name, regex):
+    """The place of the expression is named, and what to do about it."""
+    mention = "(pre_tokenizer.pretokenizers[0].pattern.Regex), correct the expression"
+
+    def spoil(folder):
+        folder.extra["tokenizer.json"] = json.dumps(split_by(regex)).encode()
+
+    VARIANTS.append((name, mention, spoil, None))
+
+
+regex_variant("regex-unfinished", "(((a")
+regex_variant("regex-unknown-script", r"\p{Klingon}+")
+regex_variant("regex-endless-lookbehind", "(?<=a+)b")
+regex_variant("regex-too-large", "((((a{1000}){1000}){1000}){1000})")
+regex_variant("regex-unfinished-class", "[a")
+
+
+@variant("the id 1 is used twice")
+def tokenizer_repeats_an_id(folder):
+    tokenizer = split_by("a")
+    tokenizer["model"]["vocab"]["c"] = 1
+    folder.extra["tokenizer.json"] = json.dumps(tokenizer).encode()
+
+
+@variant("does not hold a JSON object")
+def tokenizer_is_a_list(folder):
+    folder.extra["tokenizer.json"] = b"[]"
 
 
 # --- what is no file ----------------------------------------------------------------------------------------------

@@ -19,8 +19,12 @@ struct ModelArguments {
   std::string weights, kv; ///< "f32", "bf16" or empty
   int64_t maxSeq = 0;      ///< 0: not given
   std::string target = "native";
+  const CLI::App *command = nullptr; ///< whose options these are
 
-  void addTo(CLI::App &app);
+  /// `what` MODEL may be.
+  void addTo(CLI::App &command, const std::string &what);
+  /// The first of the options that was given; empty where none was.
+  std::string givenOption() const;
   /// The options for the compiler library; errors name the option.
   llvm::Expected<cpu::CompileOptions> resolve() const;
 };

@@ -20,10 +20,9 @@ using namespace llvm;
 
 namespace mica::tool {
 
-void ModelArguments::addTo(CLI::App &app) {
-  app.add_option("MODEL", model,
-                 "a Hugging Face folder, or a .mlir file at stage model with its weights beside it")
-      ->required();
+void ModelArguments::addTo(CLI::App &app, const std::string &what) {
+  command = &app;
+  app.add_option("MODEL", model, what)->required();
   app.add_option("--weights", weights,
                  "precision of weights: integers have a scale per row, int4 a multiplier per 32 "
                  "(default: the "
@@ -35,6 +34,13 @@ void ModelArguments::addTo(CLI::App &app) {
   app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
       ->transform(rt::wholeNumber(1));
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
+}
+
+std::string ModelArguments::givenOption() const {
+  for (const char *name : {"--weights", "--kv", "--max-seq", "--target"})
+    if (command && command->count(name) > 0)
+      return name;
+  return {};
 }
 
 Expected<cpu::CompileOptions> ModelArguments::resolve() const {

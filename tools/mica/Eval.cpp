@@ -34,7 +34,13 @@ struct Candidate {
   uint64_t weightBytes = 0;
 
   static Expected<Candidate> open(StringRef path);
-  Error error(const Twine &message) const { return inputError(path, message); }
+  Error error(const Twine &what, const Twine &remedy) const {
+    return inputError(path, what, remedy);
+  }
+  /// What the runtime says of the program, its remedy included.
+  Error error(const rt::Error &told) const {
+    return createStringError(Twine(path) + ": " + told.message);
+  }
   /// Bits that a parameter takes in the program; 0 where it does not say how many it has.
   double bits() const {
     return manifest.parameters == 0
@@ -48,13 +54,13 @@ Expected<Candidate> Candidate::open(StringRef path) {
   candidate.path = path.str();
   auto file = program::ProgramFile::open(candidate.path);
   if (!file)
-    return candidate.error(file.error().message);
+    return candidate.error(file.error());
   auto manifest = rt::readManifest(*file);
   if (!manifest)
-    return candidate.error(manifest.error().message);
+    return candidate.error(manifest.error());
   auto text = rt::Text::load(*file);
   if (!text)
-    return candidate.error(text.error().message);
+    return candidate.error(text.error());
   candidate.manifest = *std::move(manifest);
   candidate.text = *std::move(text);
   candidate.weightBytes = file->layout().find(program::SectionKind::Weights)->size;
@@ -74,8 +80,10 @@ Expected<rt::Tokens> readIds(StringRef path, int64_t vocab) {
     rest = rest.drop_front(word.size());
     int64_t id;
     if (word.getAsInteger(10, id) || id < 0 || id >= vocab)
-      return inputError(path, inQuotes(word) + " is no id from 0 to " + Twine(vocab - 1) +
-                                  " (after " + Twine(ids.size()) + " ids), write such ids");
+      return inputError(path,
+                        inQuotes(word) + " is no id from 0 to " + Twine(vocab - 1) + " (after " +
+                            Twine(ids.size()) + " ids)",
+                        "write such ids");
     ids.push_back(static_cast<int32_t>(id));
   }
   return ids;
@@ -137,8 +145,8 @@ Error Evaluation::openPrograms() {
     return other.takeError();
   if (other->manifest.vocab != program.manifest.vocab)
     return other->error("has a vocabulary of " + Twine(other->manifest.vocab) + " ids and " +
-                        program.path + " one of " + Twine(program.manifest.vocab) +
-                        ", compare programs of one model");
+                            program.path + " one of " + Twine(program.manifest.vocab),
+                        "compare programs of one model");
   reference = std::move(*other);
   return Error::success();
 }
@@ -151,7 +159,7 @@ Error Evaluation::readText() {
     ids = std::move(*read);
   } else {
     if (!program.text)
-      return program.error("has no tokenizer, give the text as ids with --tokens-file");
+      return program.error("has no tokenizer", "give the text as ids with --tokens-file");
     Expected<MappedFile> file = MappedFile::open(arguments.text);
     if (!file)
       return file.takeError();
@@ -160,7 +168,8 @@ Error Evaluation::readText() {
     ids = program.text->encode(text);
     if (reference && reference->text && reference->text->encode(text) != ids)
       return reference->error("its tokenizer makes other ids of the text than that of " +
-                              program.path + ", compare programs of one model");
+                                  program.path,
+                              "compare programs of one model");
   }
   begins = program.manifest.bos && !ids.empty() && ids.front() == *program.manifest.bos;
   return Error::success();
@@ -172,16 +181,17 @@ Error Evaluation::choosePlan() {
     shortest = &*reference;
   int64_t most = shortest->manifest.maxSeq;
   if (arguments.context > most)
-    return shortest->error("holds " + Twine(most) + " positions, choose a --context of at most " +
-                           Twine(most));
+    return shortest->error("holds " + Twine(most) + " positions",
+                           "choose a --context of at most " + Twine(most));
   context = static_cast<size_t>(arguments.context > 0 ? arguments.context
                                                       : std::min(most, kDefaultContext));
   windows = planWindows(ids.size(), context,
                         arguments.windows > 0 ? static_cast<size_t>(arguments.windows) : SIZE_MAX);
   if (windows.empty())
-    return inputError(textFile(), "has " + Twine(ids.size()) +
-                                      " ids, but the first can only be foretold after another one: "
-                                      "give a longer text");
+    return inputError(textFile(),
+                      "has " + Twine(ids.size()) +
+                          " ids, but the first can only be foretold after another one",
+                      "give a longer text");
   return Error::success();
 }
 
@@ -261,8 +271,8 @@ Error Evaluation::score(size_t row, int32_t next) {
     return Error::success();
   bool ownFinite = all_of(own, [](float x) { return std::isfinite(x); });
   return (ownFinite ? *reference : program)
-      .error("computes logits that are not finite, compile it with --weights f32 or check the "
-             "checkpoint");
+      .error("computes logits that are not finite",
+             "compile it with --weights f32 or check the checkpoint");
 }
 
 std::pair<size_t, size_t> Evaluation::placeOf(size_t scored) const {
@@ -314,6 +324,11 @@ json::Object Evaluation::toJson() const {
   return result;
 }
 
+/// So that it fits its column, however bad it is.
+std::string shown(double value) {
+  return std::abs(value) < 1e5 ? formatv("{0:f4}", value) : formatv("{0:e4}", value);
+}
+
 std::string Evaluation::toText() const {
   std::string text;
   raw_string_ostream out(text);
@@ -321,10 +336,11 @@ std::string Evaluation::toText() const {
   out << textFile() << ": " << ids.size() << " tokens, " << windows.size() << " windows of "
       << first.length << "; scored: positions " << first.first << " to " << first.length - 2
       << " of each, " << quality.positions() << " in all\n";
-  out << formatv("{0,-11}{1,14}{2,12}{3,10}{4,14}  {5}\n", "", "perplexity", "+-", "bits",
+  out << formatv("{0,-11} {1,13} {2,11} {3,9} {4,13}  {5}\n", "", "perplexity", "+-", "bits",
                  "weight bytes", "file");
   auto line = [&](StringRef name, const Candidate &candidate, double perplexity, double error) {
-    out << formatv("{0,-11}{1,14:f4}{2,12:f4}{3,10}{4,14}  {5}\n", name, perplexity, error,
+    out << formatv("{0,-11} {1,13} {2,11} {3,9} {4,13}  {5}\n", name, shown(perplexity),
+                   shown(error),
                    candidate.bits() > 0 ? formatv("{0:f2}", candidate.bits()).str() : "?",
                    candidate.weightBytes, candidate.path);
   };

@@ -27,10 +27,16 @@ Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
     return createStringError("the weight files have no tensor " + inQuotes(name));
   std::optional<cpu::WeightType> type = computedType(info->type);
   if (!type)
-    return inputError(files.pathOf(*info), "tensor " + inQuotes(name) + " is " +
-                                               nameOf(info->type) +
-                                               ", but must be F32, BF16 or F16");
+    return inputError(files.pathOf(*info),
+                      "tensor " + inQuotes(name) + " is " + nameOf(info->type) +
+                          ", but must be F32, BF16 or F16",
+                      "convert the weights to one of them");
   return cpu::SourceTensor{*type, info->shape, files.bytes(*info)};
+}
+
+std::string FileWeights::fileOf(StringRef name) const {
+  const TensorInfo *info = files.find(name);
+  return info ? files.pathOf(*info).str() : std::string();
 }
 
 void FileWeights::release(StringRef name) const {

@@ -12,6 +12,7 @@ public:
   /// `files` must live as long as this.
   explicit FileWeights(const WeightFiles &files) : files(files) {}
   llvm::Expected<cpu::SourceTensor> find(llvm::StringRef name) const override;
+  std::string fileOf(llvm::StringRef name) const override;
   void release(llvm::StringRef name) const override;
 
 private:

@@ -60,8 +60,6 @@ static Error inspectProgram(const InspectArguments &arguments) {
   rt::Result<program::ProgramFile> file = program::ProgramFile::open(arguments.model.model);
   if (!file)
     return createStringError(file.error().message);
-  if (!arguments.graph.empty())
-    return createStringError("a program holds no graph, draw the model that it was compiled from");
   rt::InfoArguments info;
   info.json = arguments.json;
   rt::Status status = rt::infoCommand(*file, info);
@@ -73,6 +71,10 @@ int runInspect(const InspectArguments &arguments) {
   if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot"))
     return usage("--graph " + graph + " ends neither in .svg nor in .dot", "mica inspect");
   bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir");
+  std::string given = graph.empty() ? arguments.model.givenOption() : "--graph";
+  if (program && !given.empty())
+    return usage(given + " does not apply to a program, give the model that it was compiled from",
+                 "mica inspect");
   if (Error error = program ? inspectProgram(arguments) : inspectModel(arguments))
     return report(model, std::move(error), graph);
   return kDone;

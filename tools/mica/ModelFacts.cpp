@@ -99,7 +99,8 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
     return std::move(error);
   FirstDiagnostic first(module.getContext());
   if (failed(passes.run(module)))
-    return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"));
+    return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"),
+                      "correct the IR");
   readKernels(module, facts);
   return facts;
 }

@@ -44,8 +44,8 @@ Error protectModel(StringRef model, StringRef output, StringRef option) {
     return Error::success();
   for (const std::string &file : modelFiles(model))
     if (sys::fs::equivalent(file, output))
-      return inputError(output, "is a file of the model, which would be replaced, choose another " +
-                                    option);
+      return inputError(output, "is a file of the model, which would be replaced",
+                        "choose another " + option);
   return Error::success();
 }
 

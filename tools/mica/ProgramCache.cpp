@@ -3,6 +3,7 @@
 #include "tools/mica/ProgramCache.h"
 
 #include "backends/cpu/program/Hash.h"
+#include "backends/cpu/program/ProgramFile.h"
 #include "frontend/support/MappedFile.h"
 #include "tools/mica/ModelFiles.h"
 
@@ -38,38 +39,112 @@ Expected<ProgramCache> ProgramCache::open() {
   uint64_t bound = uint64_t(16) << 30;
   if (const char *bytes = std::getenv("MICA_CACHE_BYTES");
       bytes && StringRef(bytes).getAsInteger(10, bound))
-    return createStringError("MICA_CACHE_BYTES is no number of bytes: \"" + Twine(bytes) + "\"");
+    return createStringError("MICA_CACHE_BYTES is no number of bytes: \"" + Twine(bytes) +
+                             "\", set it to one");
   return ProgramCache(folder.str().str(), bound);
 }
 
-/// Waits for the lock file of `path`; the lock ends with the descriptor.
-static Expected<int> lock(const std::string &path) {
-  std::string name = path + ".lock";
-  int file = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  int status = file < 0 ? -1 : 0;
-  while (status == 0 && (status = ::flock(file, LOCK_EX)) < 0 && errno == EINTR)
-    status = 0;
-  if (status == 0)
-    return file;
-  std::string reason = std::strerror(errno);
-  if (file >= 0)
-    ::close(file);
-  return createStringError(name + ": cannot be locked (" + reason + ")");
+constexpr StringLiteral lockEnding = ".lock", temporaryMark = ".tmp-";
+
+/// Whether `name` is still the file behind `descriptor`: a lock file may have been removed between
+/// its opening and its locking, and a second one would let two compilers in.
+static bool isStill(const std::string &name, int descriptor) {
+  struct stat named, opened;
+  return ::stat(name.c_str(), &named) == 0 && ::fstat(descriptor, &opened) == 0 &&
+         named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
 }
 
-Expected<std::string> ProgramCache::get(StringRef key, function_ref<Error(StringRef)> make) {
+/// The lock file of the program `path`, locked until its descriptor is closed; negative with a
+/// reason in errno where `how`, LOCK_EX with or without LOCK_NB, does not succeed.
+static int tryLock(const std::string &path, int how) {
+  std::string name = path + lockEnding.str();
+  while (true) {
+    int file = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0)
+      return file;
+    int status;
+    while ((status = ::flock(file, how)) < 0 && errno == EINTR)
+      continue;
+    if (status == 0 && isStill(name, file))
+      return file;
+    int reason = errno;
+    ::close(file);
+    errno = reason;
+    if (status < 0)
+      return status;
+  }
+}
+
+/// Waits for the lock of `path`.
+static Expected<int> lock(const std::string &path) {
+  int file = tryLock(path, LOCK_EX);
+  if (file >= 0)
+    return file;
+  return createStringError(path + lockEnding.str() + ": cannot be locked (" + std::strerror(errno) +
+                           "), set XDG_CACHE_HOME to another folder");
+}
+
+/// The caller has the lock of `program`.
+static void removeTemporariesOf(StringRef program) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (sys::fs::directory_iterator it(sys::path::parent_path(program), error), end;
+       it != end && !error; it.increment(error))
+    if (StringRef(it->path()).starts_with((program + temporaryMark).str()))
+      found.push_back(it->path());
+  for (const std::string &path : found)
+    sys::fs::remove(path);
+}
+
+Expected<std::string> ProgramCache::get(StringRef key,
+                                        function_ref<bool(const std::string &)> isWhole,
+                                        function_ref<Error(StringRef)> make) {
   std::string path = folder + "/" + key.str();
   Expected<int> held = lock(path);
   if (!held)
     return held.takeError();
   scope_exit unlock([&] { ::close(*held); });
-  if (!sys::fs::exists(path))
+  removeLeftovers(path);
+  bool present = sys::fs::exists(path);
+  if (present && !isWhole(path)) {
+    sys::fs::remove(path);
+    present = false;
+  }
+  if (!present)
     if (Error error = make(path))
       return std::move(error);
   // Its time of modification says when a program was used.
   ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   evict(path);
   return path;
+}
+
+/// What compilers left behind that did not end by themselves: temporary files, and lock files
+/// without a program. Whoever is at work holds the lock of its program; `held` is the one whose
+/// lock the caller has.
+void ProgramCache::removeLeftovers(StringRef held) const {
+  std::set<std::string> programs;
+  std::error_code error;
+  for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
+       it.increment(error)) {
+    StringRef path = it->path();
+    size_t mark = path.rfind(temporaryMark);
+    if (mark != StringRef::npos && mark > folder.size())
+      programs.insert(path.take_front(mark).str());
+    else if (path.consume_back(lockEnding) && !sys::fs::exists(path))
+      programs.insert(path.str());
+  }
+  for (const std::string &program : programs) {
+    bool own = program == held;
+    int file = own ? -1 : tryLock(program, LOCK_EX | LOCK_NB);
+    if (!own && file < 0)
+      continue;
+    removeTemporariesOf(program);
+    if (!own && !sys::fs::exists(program))
+      sys::fs::remove(program + lockEnding.str());
+    if (file >= 0)
+      ::close(file);
+  }
 }
 
 void ProgramCache::evict(StringRef keep) const {
@@ -87,11 +162,12 @@ void ProgramCache::evict(StringRef keep) const {
     ErrorOr<sys::fs::basic_file_status> status = it->status();
     if (!status || status->type() != sys::fs::file_type::regular_file)
       continue;
-    all += status->getSize();
     StringRef name = sys::path::filename(it->path());
-    // Temporary files belong to a compiler at work; lock files are empty, and removing one would
-    // let two compilers in.
-    if (it->path() != keep && !name.contains(".lock") && !name.contains(".tmp"))
+    // Temporary files that are still there belong to a compiler at work.
+    if (name.ends_with(lockEnding) || name.contains(temporaryMark))
+      continue;
+    all += status->getSize();
+    if (it->path() != keep)
       programs.insert({status->getLastModificationTime(), it->path(), status->getSize()});
   }
   for (const Program &program : programs) {
@@ -100,6 +176,17 @@ void ProgramCache::evict(StringRef keep) const {
     if (!sys::fs::remove(program.path))
       all -= program.bytes;
   }
+}
+
+bool isWholeProgram(const std::string &path) {
+  rt::Result<program::ProgramFile> file = program::ProgramFile::open(path);
+  if (!file)
+    return false;
+  for (const program::Section &section : file->layout().sections)
+    if (section.kind != program::SectionKind::Weights &&
+        !program::verifySection(file->source(), section))
+      return false;
+  return true;
 }
 
 static Error hashFile(program::Hasher &hasher, StringRef path) {

@@ -19,17 +19,24 @@ public:
   static llvm::Expected<ProgramCache> open();
   ProgramCache(std::string folder, uint64_t bound) : folder(std::move(folder)), bound(bound) {}
 
-  /// The path of the program `key`. Where it is not there yet, `make` writes it to the path that it
-  /// is given; a second process that wants the same program waits meanwhile.
+  /// The path of the program `key`. Where it is not there yet, or `isWhole` finds it damaged,
+  /// `make` writes it to the path that it is given; a second process that wants the same program
+  /// waits meanwhile.
   llvm::Expected<std::string> get(llvm::StringRef key,
+                                  llvm::function_ref<bool(const std::string &path)> isWhole,
                                   llvm::function_ref<llvm::Error(llvm::StringRef path)> make);
 
 private:
   void evict(llvm::StringRef keep) const;
+  void removeLeftovers(llvm::StringRef held) const;
 
   std::string folder;
   uint64_t bound; ///< bytes
 };
+
+/// Whether the file is a program whose size, header, launcher, code, manifest and tokenizer are as
+/// they were written; its weights are not read.
+bool isWholeProgram(const std::string &path);
 
 /// XXH3-64 in hexadecimal over what decides the program: names and bytes of the model's files and
 /// of `makers` (the compiler and the launcher: another build of either makes another program), and

@@ -51,9 +51,10 @@ static Expected<std::string> findProgram(const RunArguments &arguments, const ch
   Expected<ProgramCache> cache = ProgramCache::open();
   if (!cache)
     return cache.takeError();
-  return cache->get(nameOf(arguments.model.model) + "-" + *key, [&](StringRef path) -> Error {
+  auto make = [&](StringRef path) {
     return compileModel(arguments.model, *options, path, /*verbose=*/false).takeError();
-  });
+  };
+  return cache->get(nameOf(arguments.model.model) + "-" + *key, isWholeProgram, make);
 }
 
 int runRun(const RunArguments &arguments, const char *argv0) {
@@ -67,7 +68,8 @@ int runRun(const RunArguments &arguments, const char *argv0) {
     words.push_back(const_cast<char *>(argument.c_str()));
   words.push_back(nullptr);
   ::execv(program->c_str(), words.data());
-  return report(createStringError(*program + ": cannot be started (" + std::strerror(errno) + ")"));
+  return report(createStringError(*program + ": cannot be started (" + std::strerror(errno) +
+                                  "), remove it and run again"));
 }
 
 } // namespace mica::tool

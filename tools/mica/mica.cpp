@@ -4,13 +4,19 @@
 #include "tools/mica/Commands.h"
 #include "tools/mica/Support.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mica;
 using namespace mica::tool;
+
+static const std::string modelHelp =
+    "a Hugging Face folder, or a .mlir file at stage model with its weights beside it";
 
 static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
   CLI::App *command =
       app.add_subcommand("compile", "compile a model to a program, or to any stage before");
-  arguments.model.addTo(*command);
+  arguments.model.addTo(*command, modelHelp);
   std::vector<std::string> stages;
   for (const StageInfo &info : getStages())
     stages.push_back(info.name.str());
@@ -31,14 +37,15 @@ static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
 static CLI::App *addRun(CLI::App &app, RunArguments &arguments) {
   CLI::App *command =
       app.add_subcommand("run", "compile into a cache once, then behave as the program would");
-  arguments.model.addTo(*command);
+  arguments.model.addTo(*command, modelHelp);
   command->footer("Everything else is handed on to the program: see `mica run MODEL --help`.");
   return command;
 }
 
 static CLI::App *addInspect(CLI::App &app, InspectArguments &arguments) {
   CLI::App *command = app.add_subcommand("inspect", "say what is inside of a model or a program");
-  arguments.model.addTo(*command);
+  arguments.model.addTo(*command,
+                        modelHelp + "; or a program, to which no option but --json applies");
   command
       ->add_option("--graph", arguments.graph, "draw the model's graph into FILE.svg or FILE.dot")
       ->type_name("FILE");
@@ -99,6 +106,18 @@ static std::vector<std::string> splitRunArguments(std::vector<std::string> given
   return own;
 }
 
+/// What is wrong with the command among `words`; empty where it is known or an option stands there.
+static std::string wrongCommand(const CLI::App &app, const std::vector<std::string> &words) {
+  std::vector<std::string> known;
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    known.push_back(command->get_name());
+  if (!words.empty() && (words[0].starts_with("-") || llvm::is_contained(known, words[0])))
+    return {};
+  std::string what =
+      words.empty() ? "no command is given" : "there is no command '" + words[0] + "'";
+  return what + ", use one of " + llvm::join(known, ", ");
+}
+
 int main(int argc, char **argv) {
   CLI::App app("Mica compiles language models to programs.", "mica");
   app.set_version_flag("--version", "mica " MICA_VERSION);
@@ -112,6 +131,8 @@ int main(int argc, char **argv) {
   CLI::App *evalCommand = addEval(app, eval);
 
   std::vector<std::string> words(argv + 1, argv + argc);
+  if (std::string wrong = wrongCommand(app, words); !wrong.empty())
+    return usage(wrong);
   if (words.size() > 2 && words[0] == "run") {
     std::vector<std::string> own =
         splitRunArguments({words.begin() + 1, words.end()}, run.programArguments);

@@ -18,6 +18,7 @@ public:
       : source(source), balancing(findBalancing(module)) {}
 
   llvm::Expected<SourceTensor> find(llvm::StringRef name) const override;
+  std::string fileOf(llvm::StringRef name) const override { return source.fileOf(name); }
   void release(llvm::StringRef name) const override { source.release(name); }
 
 private:

@@ -6,6 +6,7 @@
 #include "backends/cpu/pack/Panel.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <atomic>
 #include <future>
@@ -94,20 +95,20 @@ private:
   /// Looks once more for what was not finite: packing knows rows, but not whose they are.
   llvm::Error notFinite() const {
     WeightType to = plan.hasIntegers() ? WeightType::F32 : plan.to;
-    std::string place = llvm::join(plan.sources, "\", \"");
+    std::string what = llvm::formatv("holds NaN{0}, check the checkpoint",
+                                     to == WeightType::BF16 ? ", infinity or a number beyond bf16"
+                                                            : " or infinity");
     for (StringRef name : plan.sources) {
       llvm::Expected<SourceTensor> tensor = source.find(name);
       if (!tensor)
         return tensor.takeError();
       if (!isFinite(*tensor, to)) {
-        place = name;
-        break;
+        std::string file = source.fileOf(name);
+        return llvm::createStringError(llvm::Twine(file) + (file.empty() ? "" : ": ") +
+                                       "tensor \"" + name + "\" " + what);
       }
     }
-    return fail(weight, llvm::Twine("holds NaN") +
-                            (to == WeightType::BF16 ? ", infinity or a number beyond bf16"
-                                                    : " or infinity") +
-                            " in \"" + place + "\", check the checkpoint");
+    return fail(weight, what);
   }
 
   int64_t panelAt(int64_t index, int64_t &matrix) const {

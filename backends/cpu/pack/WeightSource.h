@@ -8,6 +8,7 @@
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
+#include <string>
 
 namespace mica::cpu {
 
@@ -30,6 +31,8 @@ public:
   virtual ~WeightSource() = default;
   /// The tensor `name`, valid as long as the source. Errors name the tensor.
   virtual llvm::Expected<SourceTensor> find(llvm::StringRef name) const = 0;
+  /// The file that holds the tensor `name`, for messages; empty where there is none.
+  virtual std::string fileOf(llvm::StringRef name) const { return {}; }
   /// Says that the tensor was consumed: whatever memory it takes may be given back.
   virtual void release(llvm::StringRef name) const = 0;
 };

@@ -36,13 +36,15 @@ static bool endsAsProgram(const FileSource &file) {
 static Status checkTarget(const std::string &target) {
   if (target.empty() || target.back() == '/')
     return Error{"names no file, give a file name with -o"};
+  if (namesDevice(target))
+    return Error{"names a device, but a program needs a regular file, give a file name with -o"};
   switch (obstacleAt(target, endsAsProgram)) {
   case Obstacle::None:
     return {};
   case Obstacle::Directory:
     return Error{"is a directory, give a file name with -o"};
   case Obstacle::NoRegularFile:
-    return Error{"is not a regular file, give another name with -o"};
+    return Error{"is not a regular file, which a program needs, give another name with -o"};
   case Obstacle::ForeignFile:
     return Error{"exists and is no Mica program, remove it or give another name with -o"};
   }

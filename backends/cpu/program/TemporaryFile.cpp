@@ -29,7 +29,16 @@ TemporaryFile::TemporaryFile(std::string target, std::string temporary)
     : target(std::move(target)), temporary(std::move(temporary)),
       cleanupSlot(protectTemporary(this->temporary)) {}
 
+bool namesDevice(std::string_view path) {
+  return (path.starts_with("/dev/") && !path.starts_with("/dev/shm/")) ||
+         path.starts_with("/proc/");
+}
+
 std::unique_ptr<TemporaryFile> TemporaryFile::create(std::string target) {
+  if (namesDevice(target)) {
+    errno = ENODEV;
+    return nullptr;
+  }
   std::string temporary = target + ".tmp-" + std::to_string(getpid());
   // A leftover of a dead process that had our number; a link planted under this name is removed,
   // not followed.

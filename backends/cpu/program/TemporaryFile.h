@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace mica::program {
 
@@ -20,11 +21,15 @@ enum class Obstacle { None, Directory, NoRegularFile, ForeignFile };
 Obstacle obstacleAt(const std::string &target,
                     const std::function<bool(const FileSource &)> &isOurs);
 
+/// Whether `path` names something of /dev or /proc: whoever writes there wants the device, and a
+/// file that takes its name would hide it.
+bool namesDevice(std::string_view path);
+
 /// Stands beside its target until `rename`. Destroyed before that, or when a signal ends the
 /// process (see SignalCleanup.h), it leaves nothing behind. What fails leaves its reason in errno.
 class TemporaryFile {
 public:
-  /// Readable and writable; null where it cannot be made.
+  /// Readable and writable; null where it cannot be made, such as beside a device.
   static std::unique_ptr<TemporaryFile> create(std::string target);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile &) = delete;

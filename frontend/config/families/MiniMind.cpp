@@ -169,15 +169,17 @@ std::vector<Sign> signsIn(const FamilyEvidence &evidence) {
 llvm::Expected<const Family *> chooseMiniMind(const FamilyEvidence &evidence) {
   std::vector<Sign> signs = signsIn(evidence);
   if (signs.empty())
-    return inputError(evidence.path, "does not tell which generation of MiniMind it describes (no "
-                                     "dim, head_dim, num_experts or n_routed_experts), add "
-                                     "\"head_dim\" for generation 3 or the weights");
+    return inputError(evidence.path,
+                      "does not tell which generation of MiniMind it describes (no "
+                      "dim, head_dim, num_experts or n_routed_experts)",
+                      "add \"head_dim\" for generation 3 or the weights");
   for (const Sign &sign : signs)
     if (sign.generation != signs.front().generation)
-      return inputError(evidence.path, signs.front().what + " says MiniMind generation " +
-                                           llvm::Twine(signs.front().generation) + ", but " +
-                                           sign.what + " says generation " +
-                                           llvm::Twine(sign.generation));
+      return inputError(evidence.path,
+                        signs.front().what + " says MiniMind generation " +
+                            llvm::Twine(signs.front().generation) + ", but " + sign.what +
+                            " says generation " + llvm::Twine(sign.generation),
+                        "correct the config or fetch the weights that belong to it");
   return &generation(signs.front().generation);
 }
 

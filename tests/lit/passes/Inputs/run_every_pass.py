@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Runs every pass of mica-opt on the files of every stage: status 0 or 1 and, with 1, an error that says why.
+"""Runs every pass of mica-opt on the files of every stage and holds what happens against verdicts.txt.
 
-    run_every_pass.py MICA-OPT MICA MODEL.mlir
+    run_every_pass.py MICA-OPT MICA MODEL.mlir [--write]
+
+A pass accepts a file, and what it makes of it parses and verifies, or it refuses it with the error in the table, which is
+cut where it grows long. `--write` writes the table anew: read the difference before it is kept.
 """
 
 import os
@@ -11,6 +14,8 @@ import sys
 import tempfile
 
 STAGES = ("model", "fused", "kernels", "loops", "llvm")
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verdicts.txt")
+ACCEPTED, LONGEST = "accepted", 80
 
 
 def run(command):
@@ -18,30 +23,58 @@ def run(command):
                           check=False)
 
 
-def complaint(done):
-    """What is wrong with how a pass ended, or nothing."""
-    if done.returncode not in (0, 1):
-        return f"status {done.returncode}"
-    if done.returncode == 1 and b"error: " not in done.stderr:
-        return "no error is printed"
-    return None
+def error_of(done):
+    """The first error that was printed, cut; "status N" where it ended otherwise than by an error."""
+    said = re.search(r"error: (.*)", done.stderr.decode())
+    return said[1][:LONGEST].rstrip() if done.returncode == 1 and said else f"status {done.returncode}"
+
+
+def verdict(opt, name, path, made):
+    """What the pass `name` does with the file at `path`."""
+    done = run([opt, path, "--" + name, "-o", made])
+    if done.returncode:
+        return error_of(done)
+    again = run([opt, made, "-o", os.devnull])
+    return ACCEPTED if again.returncode == 0 else "makes what is refused: " + error_of(again)
+
+
+def read_table():
+    """Lines `PASS STAGE... VERDICT`, as {(pass, stage): verdict}; stages are separated by commas."""
+    table = {}
+    with open(TABLE, encoding="utf-8") as file:
+        for line in file:
+            name, stages, expected = line.rstrip("\n").split(" ", 2)
+            table.update({(name, stage): expected for stage in stages.split(",")})
+    return table
+
+
+def write_table(verdicts):
+    lines = {}
+    for (name, stage), found in verdicts.items():
+        lines.setdefault((name, found), []).append(stage)
+    with open(TABLE, "w", encoding="utf-8") as file:
+        file.writelines(f"{name} {','.join(stages)} {found}\n" for (name, found), stages in lines.items())
 
 
 def main():
-    opt, mica, model = sys.argv[1:]
+    opt, mica, model = sys.argv[1:4]
     names = re.findall(r"^ +--((?:mica|cpu)-[\w-]+)", run([opt, "--help"]).stdout.decode(), re.MULTILINE)
-    runs, wrong = 0, 0
+    verdicts = {}
     with tempfile.TemporaryDirectory() as folder:
-        for stage in STAGES:
-            path = os.path.join(folder, stage + ".mlir")
+        paths = {stage: os.path.join(folder, stage + ".mlir") for stage in STAGES}
+        for stage, path in paths.items():
             subprocess.run([mica, "compile", model, "--emit", stage, "-o", path], check=True)
-            for name in names:
-                runs += 1
-                if said := complaint(run([opt, path, "--" + name, "-o", os.devnull])):
-                    print(f"--{name} on stage {stage}: {said}")
-                    wrong += 1
-    print(f"{runs} runs of {len(names)} passes, {wrong} wrong")
-    sys.exit(wrong != 0)
+        for name in sorted(names):
+            for stage, path in paths.items():
+                verdicts[name, stage] = verdict(opt, name, path, os.path.join(folder, "made.mlir"))
+    if "--write" in sys.argv[4:]:
+        write_table(verdicts)
+    expected = read_table()
+    wrong = [key for key in sorted({*verdicts, *expected}) if verdicts.get(key) != expected.get(key)]
+    for key in wrong:
+        print(f"--{key[0]} on stage {key[1]}: {verdicts.get(key)!r} instead of {expected.get(key)!r}")
+    print(f"{len(verdicts)} runs of {len(names)} passes, {len(wrong)} wrong")
+    sys.exit(bool(wrong))
 
 
 if __name__ == "__main__":

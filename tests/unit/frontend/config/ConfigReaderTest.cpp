@@ -42,7 +42,7 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
             "");
   EXPECT_EQ(llamaProblem(R"({"pretraining_tp": 2})"),
             "config.json: has \"pretraining_tp\": 2, expected one of [1,null] (nothing else is "
-            "computed)");
+            "computed), correct it");
   EXPECT_THAT(llamaProblem(R"({"rope_interleaved": true})"),
               HasSubstr("\"rope_interleaved\": true"));
   EXPECT_THAT(llamaProblem(R"({"sliding_window": 4096})"), HasSubstr("\"sliding_window\": 4096"));
@@ -54,10 +54,10 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
 }
 
 TEST(ConfigReader, RefusesUnknownModelTypes) {
-  EXPECT_EQ(llamaProblem(R"({"model_type": "mamba"})"),
-            "config.json: has the model_type \"mamba\", which is not known, known are llama, "
-            "minimind, qwen3, "
-            "qwen3_moe");
+  EXPECT_EQ(
+      llamaProblem(R"({"model_type": "mamba"})"),
+      "config.json: has the model_type \"mamba\", which is not known, choose a model of one of "
+      "the types llama, minimind, qwen3, qwen3_moe");
   EXPECT_THAT(llamaProblem(R"({"model_type": "absent"})"), HasSubstr("has no key \"model_type\""));
   EXPECT_THAT(llamaProblem(R"({"model_type": 3})"), HasSubstr("has the model_type 3"));
 }
@@ -74,12 +74,13 @@ TEST(ConfigReader, NamesMissingKeys) {
   for (llvm::StringRef key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
                               "vocab_size", "intermediate_size", "max_position_embeddings"})
     EXPECT_EQ(llamaProblem(("{\"" + key + "\": \"absent\"}").str()),
-              ("config.json: has no key \"" + key + "\", which llama needs").str());
+              ("config.json: has no key \"" + key + "\", which llama needs, add it").str());
 }
 
 TEST(ConfigReader, RefusesAbsurdNumbers) {
   EXPECT_EQ(llamaProblem(R"({"hidden_size": -64})"),
-            "config.json: has \"hidden_size\": -64, expected an integer from 1 to 1048576");
+            "config.json: has \"hidden_size\": -64, expected an integer from 1 to 1048576, "
+            "correct it");
   EXPECT_THAT(llamaProblem(R"({"hidden_size": 9223372036854775807})"),
               HasSubstr("9223372036854775807"));
   EXPECT_THAT(llamaProblem(R"({"hidden_size": 18446744073709551615})"),
@@ -118,6 +119,19 @@ TEST(ConfigReader, BoundsTheExpertsInAll) {
               HasSubstr("has 513 experts in each of 512 layers"));
 }
 
+TEST(ConfigReader, TakesNullForAbsenceOnlyWhereTheFamilyDoes) {
+  for (llvm::StringRef key : {"num_key_value_heads", "head_dim", "rope_scaling", "layer_types",
+                              "torch_dtype", "bos_token_id", "eos_token_id"})
+    EXPECT_EQ(llamaProblem(("{\"" + key + "\": null}").str()), "") << key.str();
+  for (llvm::StringRef key : {"hidden_act", "rope_theta", "hidden_size", "rms_norm_eps",
+                              "tie_word_embeddings", "attention_bias", "mlp_bias"})
+    EXPECT_THAT(llamaProblem(("{\"" + key + "\": null}").str()),
+                HasSubstr(("has \"" + key + "\": null, expected").str()));
+  for (llvm::StringRef key : {"num_experts", "num_experts_per_tok", "norm_topk_prob"})
+    EXPECT_THAT(problemOf(qwen3MoeText, ("{\"" + key + "\": null}").str()),
+                HasSubstr(("has \"" + key + "\": null, expected").str()));
+}
+
 TEST(ConfigReader, ReadsTheTypeUnderBothNames) {
   auto typeOf = [](llvm::StringRef changes) {
     return llvm::cantFail(configOf(llamaText, changes)).type;
@@ -126,8 +140,9 @@ TEST(ConfigReader, ReadsTheTypeUnderBothNames) {
   EXPECT_EQ(typeOf(R"({"torch_dtype": "bfloat16"})"), StoredType::BF16);
   EXPECT_EQ(typeOf(R"({"torch_dtype": "absent", "dtype": "float16"})"), StoredType::F16);
   EXPECT_EQ(typeOf(R"({"torch_dtype": "absent"})"), std::nullopt);
-  EXPECT_THAT(llamaProblem(R"({"dtype": "bfloat16"})"),
-              HasSubstr("the same as under its other name"));
+  EXPECT_THAT(
+      llamaProblem(R"({"dtype": "bfloat16"})"),
+      HasSubstr("has \"torch_dtype\": \"float32\", but \"dtype\" says otherwise, keep one"));
   EXPECT_THAT(llamaProblem(R"({"torch_dtype": "float8_e4m3fn"})"), HasSubstr("\"float8_e4m3fn\""));
 }
 

@@ -112,9 +112,9 @@ TEST(Qwen3Moe, KnowsBothNamesOfTheCount) {
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts": "absent", "num_local_experts": 8})"), "");
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_local_experts": 8})"), "");
   EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_local_experts": 4})"),
-              HasSubstr("the same as under its other name"));
+              HasSubstr("but \"num_experts\" says otherwise"));
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts_per_tok": 9})"),
-            "config.json: chooses 9 experts per token of 8");
+            "config.json: chooses 9 experts per token of 8, correct it");
 }
 
 /// Published configs, where they stand beside the checkout.

@@ -55,7 +55,7 @@ TEST(GenerationReader, KeepsWhatItDoesNotName) {
 
 TEST(GenerationReader, RefusesWhatCannotBe) {
   EXPECT_EQ(problemOf(R"({"temperature": -1})"),
-            "g.json: has \"temperature\": -1, expected a number from 0 to 1000");
+            "g.json: has \"temperature\": -1, expected a number from 0 to 1000, correct it");
   EXPECT_THAT(problemOf(R"({"top_p": 1.5})"), HasSubstr("\"top_p\": 1.5"));
   EXPECT_THAT(problemOf(R"({"top_k": 2.5})"), HasSubstr("\"top_k\": 2.5, expected an integer"));
   EXPECT_THAT(problemOf(R"({"do_sample": 1})"), HasSubstr("\"do_sample\": 1"));

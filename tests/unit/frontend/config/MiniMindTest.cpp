@@ -131,7 +131,8 @@ TEST(MiniMindGenerations, AreToldApartByKeysAndTensors) {
 TEST(MiniMindGenerations, RefusesEvidenceThatDisagrees) {
   EXPECT_EQ(problemOf(miniMind2Text, "{}", tensors3),
             "config.json: the key \"n_routed_experts\" says MiniMind generation 2, but the tensor "
-            "\"model.layers.0.self_attn.q_norm.weight\" says generation 3");
+            "\"model.layers.0.self_attn.q_norm.weight\" says generation 3, correct the config or "
+            "fetch the weights that belong to it");
   EXPECT_THAT(problemOf(miniMind3Text, "{}", tensors2), HasSubstr("the absence of q_norm tensors"));
   EXPECT_THAT(problemOf(miniMind1Text, "{}", tensors2),
               HasSubstr("the key \"dim\" says MiniMind generation 1"));

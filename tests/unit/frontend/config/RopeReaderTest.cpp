@@ -84,10 +84,11 @@ TEST(Rope, RefusesOtherScalingsByName) {
   for (llvm::StringRef type : {"dynamic", "longrope", "su", "mrope", "proportional"})
     EXPECT_EQ(problem(("{\"rope_scaling\": {\"type\": \"" + type + "\", \"factor\": 2}}").str()),
               ("config.json: has the rope scaling \"" + type +
-               "\" in \"rope_scaling\", only default, linear, yarn and llama3 are computed")
+               "\" in \"rope_scaling\", only default, linear, yarn and llama3 are computed, "
+               "choose a model without it")
                   .str());
   EXPECT_THAT(problem(R"({"rope_scaling": {"factor": 2}})"),
-              HasSubstr("has the rope scaling \"\""));
+              HasSubstr("has no \"rope_scaling.rope_type\", which this scaling needs, add it"));
 }
 
 TEST(Rope, RefusesUnknownEntries) {
@@ -110,7 +111,8 @@ TEST(Rope, RefusesContradictions) {
 
 TEST(Rope, RefusesNumbersThatCannotBe) {
   EXPECT_EQ(problem(R"({"rope_scaling": {"type": "linear", "factor": 0}})"),
-            "config.json: has \"rope_scaling.factor\": 0, expected a number from 1 to 1000000");
+            "config.json: has \"rope_scaling.factor\": 0, expected a number from 1 to 1000000, "
+            "correct it");
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "linear"}})"),
               HasSubstr("has no \"rope_scaling.factor\""));
   EXPECT_THAT(problem(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,

@@ -108,7 +108,7 @@ TEST(TensorMatch, ExpertsMustHaveOneType) {
   }
   EXPECT_EQ(problemOf(model), "");
   model.tensor(layer + "mlp.experts.1.up_proj.weight").type = "BF16";
-  EXPECT_THAT(problemOf(model), HasSubstr("experts must have one type"));
+  EXPECT_THAT(problemOf(model), HasSubstr("convert the experts to one type"));
 }
 
 } // namespace

@@ -77,11 +77,11 @@ TEST(Json, RefusesInvalidUtf8) {
 TEST(Json, FileMustHoldAnObject) {
   TestFolder folder;
   std::string path = folder.write("a.json", "[1]");
-  EXPECT_EQ(messageOf(readJsonObject(path)), path + ": does not hold a JSON object");
+  EXPECT_EQ(messageOf(readJsonObject(path)), path + ": does not hold a JSON object, correct it");
 }
 
 TEST(InputError, StaysOnOneLine) {
-  EXPECT_EQ(messageOf(inputError("a\nb", "is\twrong")), "a?b: is?wrong");
+  EXPECT_EQ(messageOf(inputError("a\nb", "is\twrong", "do\rit")), "a?b: is?wrong, do?it");
   EXPECT_EQ(inQuotes("a\n\"\x80"), "\"a\\0A\\22\\80\"");
   EXPECT_EQ(inQuotes(std::string(200, 'x')).size(), 120u + 5);
 }

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include "gmock/gmock.h"
@@ -32,7 +33,9 @@ protected:
   /// Asks for `key`, writing `bytes` where it is new. Returns whether it was.
   bool get(ProgramCache &cache, llvm::StringRef key, size_t bytes) {
     bool made = false;
-    auto result = cache.get(key, [&](llvm::StringRef target) {
+    auto isWhole = [&](const std::string &) { return whole; };
+    auto result = cache.get(key, isWhole, [&](llvm::StringRef target) {
+      EXPECT_FALSE(llvm::sys::fs::exists(target));
       made = true;
       return write(target, bytes);
     });
@@ -44,7 +47,10 @@ protected:
   }
 
   llvm::SmallString<128> folder;
+  bool whole = true; ///< what is found of a program that is there
 };
+
+bool always(const std::string &) { return true; }
 
 TEST_F(ProgramCacheTest, MakesAProgramOnce) {
   ProgramCache cache(folder.str().str(), 1000);
@@ -71,16 +77,52 @@ TEST_F(ProgramCacheTest, KeepsTheProgramAskedForEvenIfItIsTooLarge) {
   EXPECT_FALSE(llvm::sys::fs::exists(path("a")));
 }
 
-TEST_F(ProgramCacheTest, LeavesTheTemporaryFilesOfOthersAlone) {
-  ProgramCache cache(folder.str().str(), 50);
-  ASSERT_FALSE(bool(write(path("z.tmp-1"), 100)));
+TEST_F(ProgramCacheTest, MakesADamagedProgramAgain) {
+  ProgramCache cache(folder.str().str(), 1000);
+  EXPECT_TRUE(get(cache, "a", 10));
+  whole = false;
+  EXPECT_TRUE(get(cache, "a", 20));
+  uint64_t bytes = 0;
+  ASSERT_FALSE(llvm::sys::fs::file_size(path("a"), bytes));
+  EXPECT_EQ(bytes, 20u);
+}
+
+TEST_F(ProgramCacheTest, AFileThatIsNoProgramIsNotWhole) {
+  EXPECT_FALSE(isWholeProgram(path("none")));
+  ASSERT_FALSE(bool(write(path("a"), 10000)));
+  EXPECT_FALSE(isWholeProgram(path("a")));
+}
+
+TEST_F(ProgramCacheTest, TemporaryFilesOfOthersAtWorkStayAndDoNotCount) {
+  ProgramCache cache(folder.str().str(), 250), other(folder.str().str(), 250);
+  get(cache, "b", 100);
+  auto make = [&](llvm::StringRef target) {
+    EXPECT_FALSE(bool(write(path("z.tmp-1"), 1000)));
+    get(cache, "a", 100);
+    EXPECT_TRUE(llvm::sys::fs::exists(path("z.tmp-1")));
+    EXPECT_TRUE(llvm::sys::fs::exists(path("b")));
+    return write(target, 10);
+  };
+  llvm::cantFail(other.get("z", always, make));
+}
+
+TEST_F(ProgramCacheTest, LeftoversOfTheDeadAreRemoved) {
+  ProgramCache cache(folder.str().str(), 250);
+  for (llvm::StringRef name : {"z.tmp-1", "z.tmp-2", "a.tmp-1", "y.lock"})
+    ASSERT_FALSE(bool(write(path(name), name.ends_with(".lock") ? 0 : 1000)));
+  get(cache, "b", 100);
   get(cache, "a", 100);
-  EXPECT_TRUE(llvm::sys::fs::exists(path("z.tmp-1")));
+  std::error_code error;
+  std::vector<std::string> left;
+  for (llvm::sys::fs::directory_iterator it(folder, error), end; it != end; it.increment(error))
+    left.push_back(llvm::sys::path::filename(it->path()).str());
+  EXPECT_THAT(left, testing::UnorderedElementsAre("a", "a.lock", "b", "b.lock"));
 }
 
 TEST_F(ProgramCacheTest, AFailureIsHandedOnAndTriedAgain) {
   ProgramCache cache(folder.str().str(), 1000);
-  auto result = cache.get("a", [](llvm::StringRef) { return llvm::createStringError("no"); });
+  auto result =
+      cache.get("a", always, [](llvm::StringRef) { return llvm::createStringError("no"); });
   ASSERT_FALSE(bool(result));
   EXPECT_EQ(llvm::toString(result.takeError()), "no");
   EXPECT_TRUE(get(cache, "a", 10));
@@ -96,10 +138,10 @@ TEST_F(ProgramCacheTest, ASecondCallerWaitsForTheFirst) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     return write(target, 10);
   };
-  std::thread other([&] { llvm::cantFail(first.get("a", make)); });
+  std::thread other([&] { llvm::cantFail(first.get("a", always, make)); });
   while (!begun)
     std::this_thread::yield();
-  EXPECT_EQ(llvm::cantFail(second.get("a", make)), path("a"));
+  EXPECT_EQ(llvm::cantFail(second.get("a", always, make)), path("a"));
   other.join();
   EXPECT_EQ(made, 1);
 }

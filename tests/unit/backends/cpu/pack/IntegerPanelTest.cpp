@@ -157,7 +157,7 @@ TEST_P(IntegerPanelTest, RefusesWhatIsNoFiniteNumber) {
     source.add("a", WeightType::BF16, {70, 20});
     source.poison("a", 1399, poison);
     EXPECT_EQ(errorOf("mica.weight @a at 0 : " + type("70x20")),
-              R"(weight "a" holds NaN or infinity in "a", check the checkpoint)");
+              R"(tensor "a" holds NaN or infinity, check the checkpoint)");
   }
 }
 

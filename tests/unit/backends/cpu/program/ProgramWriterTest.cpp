@@ -91,10 +91,11 @@ TEST_F(ProgramWriterTest, TargetsThatCannotBe) {
   EXPECT_EQ(errorOfCreate(folder.file("")), "names no file, give a file name with -o");
   mkdir(folder.file("d").c_str(), 0755);
   EXPECT_EQ(errorOfCreate(folder.file("d")), "is a directory, give a file name with -o");
-  EXPECT_EQ(errorOfCreate("/dev/null"), "is not a regular file, give another name with -o");
+  EXPECT_EQ(errorOfCreate("/dev/null"),
+            "names a device, but a program needs a regular file, give a file name with -o");
   EXPECT_THAT(errorOfCreate(folder.file("absent/program")),
               HasSubstr("cannot write here: No such file or directory"));
-  EXPECT_THAT(errorOfCreate("/proc/program"), HasSubstr("cannot write here: "));
+  EXPECT_THAT(errorOfCreate("/proc/program"), HasSubstr("names a device"));
   EXPECT_THAT(errorOfCreate(path, folder.file("absent")),
               HasSubstr("No such file or directory; install Mica again"));
   EXPECT_EQ(folder.entries(), 1u) << "the folder d";
