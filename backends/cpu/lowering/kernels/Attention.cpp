@@ -147,7 +147,7 @@ private:
   /// What queries and weights of the softmax are stored as, where they meet a cache of `element`:
   /// as the cache's elements, if the target multiplies pairs of those fast, else as f32.
   static Type factorType(KernelBuilder &b, Type element) {
-    bool pairs = b.target.bf16Dot && b.target.fastBf16Dot;
+    bool pairs = element.isBF16() && b.target.bf16Dot && b.target.fastBf16Dot;
     return pairs ? element : b.getF32Type();
   }
 
@@ -202,18 +202,34 @@ private:
       }
       return masked;
     });
+    PackedPanel values = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
+                                 valuesOf(spec), spec.values.getLayout().getDepth());
     SmallVector<Value> corrections;
     for (int64_t i = 0; i < count; ++i) {
       ArrayRef<Value> own = ArrayRef(scores).slice(i * vectors, vectors);
       auto [found, correction] = states.addScores(b.add(pair, i), own, log2PerScore);
       corrections.push_back(correction);
-      // Rounded to what they meet, however they are stored: targets differ in the order of sums
-      // alone.
       for (auto [v, weight] : llvm::enumerate(found))
-        b.storeVector(b.toF32(b.fromF32(weight, spec.values.getElementType())), weights,
-                      {b.idx(i), b.idx(v * kLanes)});
+        b.storeVector(factorOf(weight, values, v * kLanes), weights, {b.idx(i), b.idx(v * kLanes)});
     }
-    addValues(run, at, pair, corrections);
+    addValues(values, at, pair, corrections);
+  }
+
+  /// What the values of 16 positions from `first` on are multiplied by: weights of the softmax,
+  /// times the scales of integers.
+  Value factorOf(Value weight, const PackedPanel &values, int64_t first) {
+    Type element = spec.values.getElementType();
+    if (isQuantized(element))
+      return b.mulf(weight, loadScales(values, spec.values, first));
+    // Rounded to what they meet, however they are stored: targets differ in the order of sums
+    // alone.
+    return b.toF32(b.fromF32(weight, element));
+  }
+
+  /// The scales of 16 positions from `first` on of a block of integers.
+  Value loadScales(const PackedPanel &block, KvCacheType cache, int64_t first) {
+    return b.loadFromBytes(block.memory, b.add(block.offset, cache.getScaleOffset(first)),
+                           b.getF32Type());
   }
 
   /// Lanes of the vector of positions from `first` on that a row at `position` sees.
@@ -261,15 +277,20 @@ private:
                    scores.begin() + i * vectors + first);
       first += together;
     }
+    if (isQuantized(spec.keys.getElementType()))
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value scales = loadScales(panel, spec.keys, v * kLanes);
+        for (int64_t i = 0; i < count; ++i)
+          scores[i * vectors + v] = b.mulf(scores[i * vectors + v], scales);
+      }
     return scores;
   }
 
   /// sums = sums * correction + weights * values of the block, as many columns at once as fit the
   /// registers.
-  void addValues(const Run &run, const Block &at, Value pair, ArrayRef<Value> corrections) {
+  void addValues(const PackedPanel &panel, const Block &at, Value pair,
+                 ArrayRef<Value> corrections) {
     auto count = static_cast<int64_t>(corrections.size());
-    PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
-                                valuesOf(spec), spec.values.getLayout().getDepth());
     auto addColumns = [&](Value column, int64_t vectors) {
       ProductTile tile{weights, block, at.liveGroups, /*partial=*/false, {panel}, column, vectors};
       for (int64_t i = 0; i < count; ++i) {

@@ -1,0 +1,45 @@
+// A cache of integers is bytes: a block of 64 positions of 16 elements, then 64 scales of f32.
+// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true int8-dot=true" | FileCheck %s
+// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s
+
+!keys = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<keys, block = 64, depth = 1>>
+!values = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<values, block = 64, depth = 1>>
+
+// CHECK-LABEL: func.func private @attend
+// CHECK-SAME: %arg1: tensor<2x?x2x?x1280xi8>, %arg2: tensor<2x?x2x?x1280xi8>
+// CHECK: %[[K:.*]] = exec.launch @kv_append{{.*}} outs(%arg1
+// CHECK: %[[V:.*]] = exec.launch @kv_append{{.*}} outs(%arg2
+// CHECK: exec.launch @attention {{.*}} ins(%{{.*}}, %[[K]], %[[V]], %arg3
+// CHECK-NOT: mica.kv_read
+func.func private @attend(%x: tensor<?x2x8xf32>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> (tensor<?x2x8xf32>, !keys, !values) {
+  %k1 = mica.kv_append %x, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !keys
+  %v1 = mica.kv_append %x, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !values
+  %keys = mica.kv_read %k1[%layer] : !keys -> tensor<?x?x2x8x!mica.int8>
+  %values = mica.kv_read %v1[%layer] : !values -> tensor<?x?x2x8x!mica.int8>
+  %y = mica.attention %x, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      tiling(<rows = 8, chunk = 512, split = false>) : tensor<?x2x8xf32>, tensor<?x?x2x8x!mica.int8>, tensor<?x?x2x8x!mica.int8> -> tensor<?x2x8xf32>
+  return %y, %k1, %v1 : tensor<?x2x8xf32>, !keys, !values
+}
+
+// A head and its scale. The largest magnitude is found among bits, where a NaN is the largest.
+// CHECK: func.func private @kv_append({{.*}} #exec.cost<row_cache_bytes = 24>
+// CHECK: vector.reduction <maxsi>
+// CHECK: math.roundeven
+// CHECK: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
+// CHECK: memref.store %{{.*}} : memref<2x?x2x?x1280xi8>
+// CHECK: arith.addi %{{.*}}, %c1024
+// CHECK: vector.store %{{.*}} : memref<2x?x2x?x1280xi8>, vector<4xi8>
+
+// Queries and weights stay f32; integers are widened where they are read, scores and weights take the scales.
+// CHECK-LABEL: func.func private @attention(
+// CHECK-SAME: #exec.cost<position_cache_bytes = 48, pair_flops = 64>
+// CHECK: memref.alloca() {{.*}} : memref<8x16xf32>
+// CHECK: memref.alloca() {{.*}} : memref<4x64xf32>
+// CHECK-NOT: x86vector
+// CHECK: vector.load %{{.*}} : memref<?xi8>, vector<16xi8>
+// CHECK: arith.sitofp %{{.*}} : vector<16xi8> to vector<16xf32>
+// CHECK: vector.fma
+// CHECK: vector.load %{{.*}} : memref<?xi8>, vector<64xi8>
+// CHECK-NEXT: vector.bitcast %{{.*}} : vector<64xi8> to vector<16xf32>
+// CHECK-NEXT: arith.mulf
