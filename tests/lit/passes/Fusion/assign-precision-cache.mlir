@@ -14,7 +14,7 @@ func.func @main(%x: tensor<?x32xf32>, %h: tensor<?x2x8xf32>, %cache: !mica.kv_ca
   %w = mica.get_weight @q : tensor<32x32xbf16>
   %q = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xbf16> -> tensor<?x32xf32>
   %qh = mica.split_heads %q : tensor<?x32xf32> to tensor<?x4x8xf32>
-  // CHECK: mica.kv_append %{{.*}} : tensor<?x2x8xf32>, !mica.kv_cache<2 x 2 x 8 x !mica.int8>
+  // CHECK: mica.kv_append %{{.*}} : tensor<?x2x8xf32>, <2 x 2 x 8 x !mica.int8>
   %next = mica.kv_append %h, %cache[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !mica.kv_cache<2 x 2 x 8 x f32>
   // CHECK: mica.kv_read {{.*}} -> tensor<?x?x2x8x!mica.int8>
   %keys = mica.kv_read %next[%layer] : !mica.kv_cache<2 x 2 x 8 x f32> -> tensor<?x?x2x8xf32>
