@@ -154,13 +154,13 @@ def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
     Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys stands as [D' /
     depth][block][depth], so that a vector holds the same elements of neighbouring positions; a block of values stands
     as [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each
-    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16). Integers of 8 bits are
-    widened one by one (depth 1); behind those of a block stand the scales of its positions, [block] in f32.
+    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16, 4 for integers of 8 bits).
+    Behind the integers of a block stand the scales of its positions, [block] in f32.
 
     ```
-    keys in int8, block = 4, D' = 2:   q[position][element], s[position]
-      memory: q00 q10 q20 q30   q01 q11 q21 q31   s0 s1 s2 s3
-    values: q00 q01   q10 q11   q20 q21   q30 q31   s0 s1 s2 s3
+    block = 2, D' = 4, depth = 2:   k[position][element], v[position][element]
+      keys:    k00 k01 k10 k11   k02 k03 k12 k13
+      values:  v00 v10 v01 v11   v02 v12 v03 v13
     ```
   }];
   let parameters = (ins EnumParameter<Mica_KvKind>:$kind, "int64_t":$block, "int64_t":$depth);

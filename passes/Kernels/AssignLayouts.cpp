@@ -23,9 +23,6 @@ static int64_t getDepth(Type element) {
   return isQuantized(element) ? 4 : 32 / element.getIntOrFloatBitWidth();
 }
 
-/// The same in a cache, whose integers meet factors of f32 and are widened one by one.
-static int64_t getCacheDepth(Type element) { return isQuantized(element) ? 1 : getDepth(element); }
-
 /// BA16a64b of oneDNN for f32, BA16a64b2a for bf16, BA16a64b4a for integers: 16 groups of `depth`
 /// along K, 64 columns.
 static PackedLayoutAttr getPackedLayout(RankedTensorType type) {
@@ -55,7 +52,7 @@ struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
     convertCaches(module, [&](Value value) {
       auto type = cast<KvCacheType>(value.getType());
       auto layout = KvLayoutAttr::get(type.getContext(), kinds.get(value), kPositionBlock,
-                                      getCacheDepth(type.getElementType()));
+                                      getDepth(type.getElementType()));
       return KvCacheType::get(type.getContext(), type.getLayers(), type.getHeads(),
                               type.getHeadDim(), type.getElementType(), layout);
     });

@@ -115,9 +115,9 @@ func.func @packed_caches(%keys: !packed_keys, %values: !packed_values) {
 // Integers: rows of any width are quantised by the append; attention reads them with queries of f32.
 // CHECK-LABEL: func.func @integer_caches
 // CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8>
-// CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 1>>
+// CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 4>>
 func.func @integer_caches(%x: tensor<?x2x4xf32>, %y: tensor<?x2x4xbf16>, %c: !mica.kv_cache<3 x 2 x 4 x !mica.int8>,
-    %d: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 1>>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) {
+    %d: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 4>>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) {
   // CHECK: mica.kv_append {{.*}} : tensor<?x2x4xf32>, <3 x 2 x 4 x !mica.int8>
   %c1 = mica.kv_append %x, %c[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x4xf32>, !mica.kv_cache<3 x 2 x 4 x !mica.int8>
   // CHECK: mica.kv_append {{.*}} : tensor<?x2x4xbf16>, <3 x 2 x 4 x !mica.int8>

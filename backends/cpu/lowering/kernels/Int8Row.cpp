@@ -5,19 +5,33 @@
 using namespace mlir;
 using namespace mica::cpu;
 
-Int8Row::Int8Row(KernelBuilder &b, int64_t columns, Compute compute) : b(b), compute(compute) {
-  // Magnitudes are compared as integers: their order is the same, and a NaN, which a comparison of
-  // numbers would lose, is the largest of all.
+// Magnitudes are compared as integers: their order is the same, and a NaN, which a comparison of
+// numbers would lose, is the largest of all.
+
+static Value largerMagnitudes(KernelBuilder &b, Value sofar, Value numbers) {
   Type i32 = b.getI32Type();
-  Value largest =
-      b.eachVector(columns, b.splatInt(0, i32), [&](Value column, Value live, Value sofar) {
-        Value bits = b.bitcast(values(column, live), i32);
-        Value magnitude = arith::AndIOp::create(b, bits, b.splatInt(0x7fffffff, i32));
-        return arith::MaxSIOp::create(b, sofar, magnitude).getResult();
-      });
-  Value maximum = arith::BitcastOp::create(
-      b, b.getF32Type(),
-      vector::ReductionOp::create(b, vector::CombiningKind::MAXSI, largest).getResult());
+  Value bits = arith::AndIOp::create(b, b.bitcast(numbers, i32), b.splatInt(0x7fffffff, i32));
+  return arith::MaxSIOp::create(b, sofar, bits);
+}
+
+static Value largestOf(KernelBuilder &b, Value magnitudes) {
+  Value bits = vector::ReductionOp::create(b, vector::CombiningKind::MAXSI, magnitudes);
+  return arith::BitcastOp::create(b, b.getF32Type(), bits);
+}
+
+Value mica::cpu::largestMagnitude(KernelBuilder &b, ArrayRef<Value> vectors) {
+  Value magnitudes = b.splatInt(0, b.getI32Type());
+  for (Value vector : vectors)
+    magnitudes = largerMagnitudes(b, magnitudes, vector);
+  return largestOf(b, magnitudes);
+}
+
+Int8Row::Int8Row(KernelBuilder &b, int64_t columns, Compute compute) : b(b), compute(compute) {
+  Value maximum =
+      largestOf(b, b.eachVector(columns, b.splatInt(0, b.getI32Type()),
+                                [&](Value column, Value live, Value sofar) {
+                                  return largerMagnitudes(b, sofar, values(column, live));
+                                }));
   scale = b.divf(maximum, b.f32(127));
   // The integers of zeros are 0 whatever they are divided by.
   inverse = b.broadcast(b.divf(b.f32(127), b.maxf(maximum, b.f32(1e-30f))));

@@ -32,6 +32,10 @@ private:
   mlir::Value inverse; ///< of the scale, in all lanes
 };
 
+/// The largest magnitude of vectors of f32, as a scalar: infinite or NaN where there is such a
+/// number.
+mlir::Value largestMagnitude(KernelBuilder &b, llvm::ArrayRef<mlir::Value> vectors);
+
 /// Writes a number of 32 bits to the bytes of `buffer` that begin at `at`.
 void storeAsBytes(KernelBuilder &b, mlir::Value number, mlir::Value buffer, mlir::ValueRange at);
 

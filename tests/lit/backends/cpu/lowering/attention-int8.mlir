@@ -1,9 +1,9 @@
 // A cache of integers is bytes: a block of 64 positions of 16 elements, then 64 scales of f32.
-// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true int8-dot=true" | FileCheck %s
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s
+// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true int8-dot=true" | FileCheck %s --check-prefixes=CHECK,BYTES
+// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,FLOATS
 
-!keys = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<keys, block = 64, depth = 1>>
-!values = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<values, block = 64, depth = 1>>
+!keys = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<keys, block = 64, depth = 4>>
+!values = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<values, block = 64, depth = 4>>
 
 // CHECK-LABEL: func.func private @attend
 // CHECK-SAME: %arg1: tensor<2x?x2x?x1280xi8>, %arg2: tensor<2x?x2x?x1280xi8>
@@ -31,15 +31,30 @@ func.func private @attend(%x: tensor<?x2x8xf32>, %k: !keys, %v: !values, %layer:
 // CHECK: arith.addi %c1024
 // CHECK: vector.store %{{.*}} : memref<2x?x2x?x1280xi8>, vector<4xi8>
 
-// Queries and weights stay f32; integers are widened where they are read, scores and weights take the scales.
-// CHECK-LABEL: func.func private @attention(
-// CHECK-SAME: #exec.cost<position_cache_bytes = 48, pair_flops = 64>
-// CHECK: memref.alloca() {{.*}} : memref<8x16xf32>
-// CHECK: memref.alloca() {{.*}} : memref<4x64xf32>
-// CHECK-NOT: x86vector
-// CHECK: vector.load %{{.*}} : memref<?xi8>, vector<16xi8>
-// CHECK: arith.sitofp %{{.*}} : vector<16xi8> to vector<16xf32>
-// CHECK: vector.fma
-// CHECK: vector.load %{{.*}} : memref<?xi8>, vector<64xi8>
-// CHECK-NEXT: vector.bitcast %{{.*}} : vector<64xi8> to vector<16xf32>
-// CHECK-NEXT: arith.mulf
+// Where the target multiplies bytes, queries and weights become integers of two limbs: here 8 rows of 16 elements, and
+// weights of 64 positions for 4 of them, each with a scale. Keys are shifted, as one side of the instruction is unsigned.
+// BYTES-LABEL: func.func private @attention(
+// BYTES-SAME: #exec.cost<position_cache_bytes = 48, pair_flops = 64>
+// BYTES-DAG: memref.alloca() {{.*}} : memref<8x32xi8>
+// BYTES-DAG: memref.alloca() {{.*}} : memref<8xf32>
+// BYTES-DAG: memref.alloca() {{.*}} : memref<8x2xi32>
+// BYTES-DAG: memref.alloca() {{.*}} : memref<4x128xi8>
+// BYTES-DAG: memref.alloca() {{.*}} : memref<4xf32>
+// BYTES: vector.load %{{.*}} : memref<?xi8>, vector<64xi8>
+// BYTES-NEXT: %[[SHIFTED:.*]] = arith.xori
+// BYTES-NEXT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[SHIFTED]], %{{.*}})
+// BYTES: vector.bitcast %{{.*}} : vector<64xi8> to vector<16xf32>
+// BYTES-NEXT: arith.mulf
+// BYTES: %[[VALUES:.*]] = vector.load %{{.*}} : memref<?xi8>, vector<64xi8>
+// BYTES-NEXT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %{{.*}}, %[[VALUES]])
+
+// Elsewhere both stay f32, and integers are widened where they are read.
+// FLOATS-LABEL: func.func private @attention(
+// FLOATS-DAG: memref.alloca() {{.*}} : memref<8x16xf32>
+// FLOATS-DAG: memref.alloca() {{.*}} : memref<4x64xf32>
+// FLOATS: vector.load %{{.*}} : memref<?xi8>, vector<64xi8>
+// FLOATS: arith.shrsi
+// FLOATS: arith.sitofp %{{.*}} : vector<16xi32> to vector<16xf32>
+// FLOATS: vector.fma
+// FLOATS: vector.bitcast %{{.*}} : vector<64xi8> to vector<16xf32>
+// FLOATS-NEXT: arith.mulf

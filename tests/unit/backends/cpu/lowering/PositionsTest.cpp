@@ -19,8 +19,9 @@ const Precision kPrecisions[] = {
     {"f32", "f32", "f32", 4e-6, 2e-6},
     // The weights of the softmax are rounded where they meet the values.
     {"bf16", "bf16", "bf16", 4e-3, 2e-6},
-    // A number beside the border between two integers may become the other one.
-    {"int8", "!mica.int8", "f32", 4e-6, {1.01 / 127, 2e-4}},
+    // Where bytes are multiplied, queries have 15 bits. A number beside the border between two
+    // integers may become the other one.
+    {"int8", "!mica.int8", "f32", 1e-4, {1.01 / 127, 2e-4}},
 };
 
 constexpr const char *kScalings[] = {"", "scaling(#mica.linear_scaling<factor = 2.5>)",
