@@ -189,9 +189,9 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
   let summary = "the keys or the values of all positions seen so far";
   let description = [{
     `!mica.kv_cache<5 x 4 x 8 x f32>` holds 5 layers of 4 key/value heads of 8 elements. The number of sequences and of
-    positions is dynamic: as a tensor it would be `tensor<5x?x?x4x8xf32>`. The elements are f32, bf16 or `!mica.int8`, of
-    which every head at every position has a scale of its own: `!mica.kv_cache<5 x 4 x 64 x !mica.int8>` takes 68 bytes
-    where bf16 takes 128. Stage `kernels` adds the physical layout.
+    positions is dynamic: as a tensor it would be `tensor<5x?x?x4x8xf32>`. The elements are f32, bf16 or `!mica.int8`,
+    of which every head at every position has a scale of its own: a head of 64 elements takes 68 bytes where bf16 takes
+    128. Stage `kernels` adds the physical layout.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
                         OptionalParameter<"::mica::KvLayoutAttr">:$layout);

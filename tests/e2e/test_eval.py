@@ -80,7 +80,7 @@ class Eval(Case):
     def test_cache_of_integers(self):
         """What a cache of int8 and one of bf16 cost against one of f32, with the same weights."""
         reference, text = program(DENSE, "--kv", "f32"), file_of(bundled_text())
-        bounds = {"int8": 2e-3, "bf16": 1e-3}
+        bounds = {"int8": 2e-4, "bf16": 1e-4}
         for kv, bound in bounds.items():
             result = evaluate(program(DENSE, "--kv", kv).path, "--text", text, "--context", 256, "--reference",
                               reference.path)
