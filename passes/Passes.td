@@ -122,9 +122,10 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
   let description = [{
     Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`;
     gains, biases and the gates of experts are f32. With integers, tables and the product with the vocabulary have 8
-    bits, and rows are quantised where they enter a product. Residual stream, norms, softmax and accumulation stay f32:
-    a value is rounded once, where it enters a product (or the queries meet narrower keys), and all products of a value
-    share the cast.
+    bits, and rows are quantised where they enter a product. A cache of `int8` quantises keys and values where they are
+    appended, a head at a position with a scale of its own; `int4` is for weights only. Residual stream, norms, softmax
+    and accumulation stay f32: a value is rounded once, where it enters a product or a cache (or the queries meet keys
+    of bf16), and all products of a value share the cast.
 
     ```mlir
     // mica-opt --mica-assign-precision=weights=bf16

@@ -60,8 +60,13 @@ CacheVersion consume(const CacheVersion &version) {
 
 void write(Cache &cache, const Slots &slots, int64_t t, ArrayRef<double> heads) {
   int64_t begin = cache.offset(slots.layer, slots.sequences[t], slots.positions[t]);
+  Type element = cache.type.getElementType();
   for (auto [i, value] : llvm::enumerate(heads))
-    cache.data[begin + i] = roundTo(cache.type.getElementType(), value);
+    cache.data[begin + i] = roundTo(element, value);
+  // Integers have a scale per head.
+  int64_t headDim = cache.type.getHeadDim(), end = begin + static_cast<int64_t>(heads.size());
+  for (int64_t head = begin; head < end; head += headDim)
+    roundRow(element, MutableArrayRef(cache.data).slice(head, headDim));
 }
 
 // cache[layer, sequences[t], positions[t]] = x[t].

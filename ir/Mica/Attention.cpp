@@ -35,9 +35,9 @@ LogicalResult KvAppendOp::verify() {
       failed(requireSize(*this, "a head of x", x.getDimSize(2), cache.getHeadDim(),
                          "head_dim of the cache")))
     return failure();
-  if (x.getElementType().getIntOrFloatBitWidth() < cache.getElementType().getIntOrFloatBitWidth())
-    return emitOpError() << "x of " << x.getElementType() << " is narrower than the cache of "
-                         << cache.getElementType();
+  Type from = x.getElementType(), to = cache.getElementType();
+  if (!isQuantized(to) && from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
+    return emitOpError() << "x of " << from << " is narrower than the cache of " << to;
   if (failed(requireSameRows(*this, getX(), getSequences())))
     return failure();
   return requireSameRows(*this, getX(), getPositions());

@@ -41,7 +41,8 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
   let description = [{
     Writes `x[t]` at layer `layer`, sequence `sequences[t]`, position `positions[t]`. The op consumes the cache: using
     the old value afterwards is an error, so that the append can always happen in place. A wider x is rounded to the
-    cache's type. Sequences and positions must be inside of the cache.
+    cache's type: where that is `!mica.int8`, each head with a scale of its own. Sequences and positions must be inside
+    of the cache.
 
     Example:
     ```mlir
@@ -67,7 +68,8 @@ def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
   let summary = "the cached keys or values of one layer";
   let description = [{
     A view [B, P, G, D] of layer `layer` of the cache; never a copy. P is the extent of the cache, not the number of
-    tokens seen so far: positions that were never appended hold zeros.
+    tokens seen so far: positions that were never appended hold zeros. Integers stay what they are, rows of
+    `!mica.int8`: attention reads them with their scales.
 
     Example:
     ```mlir

@@ -114,18 +114,33 @@ LogicalResult KvCacheType::verify(EmitError emitError, int64_t layers, int64_t h
                                   int64_t headDim, Type elementType, KvLayoutAttr) {
   if (layers <= 0 || heads <= 0 || headDim <= 0)
     return emitError() << "a cache needs at least one layer, one head and one element";
-  if (!elementType.isF32() && !elementType.isBF16())
-    return emitError() << "a cache holds f32 or bf16, got " << elementType;
+  if (!elementType.isF32() && !elementType.isBF16() && !isa<Int8Type>(elementType))
+    return emitError() << "a cache holds f32, bf16 or !mica.int8, got " << elementType;
   return success();
+}
+
+/// Of a scale, which stands behind the integers of a block.
+static constexpr int64_t kScaleBytes = 4;
+
+static int64_t valuesOfBlock(KvCacheType cache) {
+  return cache.getLayout().getBlock() * roundUp(cache.getHeadDim(), kHeadDimUnit);
 }
 
 SmallVector<int64_t> KvCacheType::getPhysicalShape() {
   return {getLayers(), ShapedType::kDynamic, getHeads(), ShapedType::kDynamic,
-          getLayout().getBlock() * roundUp(getHeadDim(), kHeadDimUnit)};
+          isQuantized(getElementType()) ? getScaleOffset(getLayout().getBlock())
+                                        : valuesOfBlock(*this)};
+}
+
+int64_t KvCacheType::getScaleOffset(int64_t inBlock) {
+  return valuesOfBlock(*this) + inBlock * kScaleBytes;
 }
 
 int64_t KvCacheType::getBytesPerPosition() {
-  return getLayers() * getHeads() * getHeadDim() * getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t ofHead = isQuantized(getElementType())
+                       ? getHeadDim() + kScaleBytes
+                       : getHeadDim() * getElementType().getIntOrFloatBitWidth() / 8;
+  return getLayers() * getHeads() * ofHead;
 }
 
 static double scaleYarn(double frequency, int64_t i, int64_t rotaryDim, double theta,

@@ -126,8 +126,10 @@ def Mica_Int8Type : TypeDef<Mica_Dialect, "Int8"> {
   let summary = "an element of a row of 8-bit integers with one scale";
   let description = [{
     In `tensor<?x64x!mica.int8>` the rows along the last axis are `x[i] = scale * q[i]` with integers q in [-127, 127]
-    and `scale = max_i |x[i]| / 127` in f32; q is rounded to nearest, ties to even. Weights are quantised when they are
-    packed, rows of activations by the op that produces them.
+    and `scale = max_i |x[i]| / 127` in f32; q is rounded to nearest, ties to even. A row of zeros has the scale 0; one
+    that holds an infinity or NaN has such a scale and integers 0, so that all of it reads as NaN. Weights are quantised
+    when they are packed, rows of activations by the op that produces them, keys and values by the append: a row is one
+    head at one position.
   }];
 }
 
@@ -152,7 +154,14 @@ def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
     Positions are stored in blocks of `block`. With D' = head_dim rounded up to 16, a block of keys stands as [D' /
     depth][block][depth], so that a vector holds the same elements of neighbouring positions; a block of values stands
     as [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each
-    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16).
+    other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16, 4 for integers of 8 bits).
+    Behind the integers of a block stand the scales of its positions, [block] in f32.
+
+    ```
+    block = 2, D' = 4, depth = 2:   k[position][element], v[position][element]
+      keys:    k00 k01 k10 k11   k02 k03 k12 k13
+      values:  v00 v10 v01 v11   v02 v12 v03 v13
+    ```
   }];
   let parameters = (ins EnumParameter<Mica_KvKind>:$kind, "int64_t":$block, "int64_t":$depth);
   let assemblyFormat = "`<` $kind `,` struct($block, $depth) `>`";
@@ -180,7 +189,9 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
   let summary = "the keys or the values of all positions seen so far";
   let description = [{
     `!mica.kv_cache<5 x 4 x 8 x f32>` holds 5 layers of 4 key/value heads of 8 elements. The number of sequences and of
-    positions is dynamic: as a tensor it would be `tensor<5x?x?x4x8xf32>`. Stage `kernels` adds the physical layout.
+    positions is dynamic: as a tensor it would be `tensor<5x?x?x4x8xf32>`. The elements are f32, bf16 or `!mica.int8`,
+    of which every head at every position has a scale of its own: a head of 64 elements takes 68 bytes where bf16 takes
+    128. Stage `kernels` adds the physical layout.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
                         OptionalParameter<"::mica::KvLayoutAttr">:$layout);
@@ -191,8 +202,11 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
     KvCacheType withoutLayout() {
       return get(getContext(), getLayers(), getHeads(), getHeadDim(), getElementType(), {});
     }
-    /// [layers, sequences (dynamic), heads, blocks of positions (dynamic), elements of a block]; needs a layout.
+    /// [layers, sequences (dynamic), heads, blocks of positions (dynamic), elements of a block]; needs a layout. Blocks
+    /// of integers are bytes: the scales are among them.
     ::llvm::SmallVector<int64_t> getPhysicalShape();
+    /// What a block of integers holds before the scale of its position `inBlock`, in bytes; needs a layout.
+    int64_t getScaleOffset(int64_t inBlock);
     /// Bytes that one position of one sequence takes over all layers, without padding.
     int64_t getBytesPerPosition();
   }];

@@ -23,7 +23,7 @@ def Mica_Heads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[3]>, Mica_Sta
 def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute, Mica_Int8],
     [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C] or heads [T, H, D]">;
 def Mica_RowIndex : RankedTensorOf<[I32], [HasAnyRankOfPred<[1]>], "one number per row [T]">;
-def Mica_Keys : RankedTensorOf<[Mica_Compute],
+def Mica_Keys : RankedTensorOf<[Mica_Compute, Mica_Int8],
     [HasAnyRankOfPred<[4]>, Mica_StaticFrom<2>], "keys or values [B, P, G, D]">;
 def Mica_Vector : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[1]>], "a weight vector [N]">;
 def Mica_Weight : AnyTypeOf<[Mica_Float, Mica_Int8, Mica_Int4], "f32, bf16, f16, !mica.int8 or !mica.int4">;

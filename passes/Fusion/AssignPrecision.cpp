@@ -80,7 +80,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   }
 
   /// Rows are rounded where they enter a product with a narrow matrix, queries where they meet
-  /// narrow keys.
+  /// narrow keys; integers meet them as they are.
   void insertCasts() {
     SharedCasts casts;
     getOperation().walk([&](Operation *op) {
@@ -90,7 +90,8 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
           .Case(
               [&](MoeExpertsOp experts) { casts.narrow(experts.getXMutable(), experts.getGate()); })
           .Case([&](AttentionOp attention) {
-            casts.narrow(attention.getQMutable(), attention.getK());
+            if (!isQuantized(elementOf(attention.getK())))
+              casts.narrow(attention.getQMutable(), attention.getK());
           });
     });
   }
@@ -98,8 +99,8 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   void runOnOperation() override {
     if (failed(assignWeights()))
       return signalPassFailure();
-    if (kv == Precision::Int8 || kv == Precision::Int4) {
-      getOperation().emitError("caches of integers are not known: use f32 or bf16");
+    if (kv == Precision::Int4) {
+      getOperation().emitError("caches of 4-bit integers are not known: use f32, bf16 or int8");
       return signalPassFailure();
     }
     Type cache = elementTypeOf(&getContext(), kv);

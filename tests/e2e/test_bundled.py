@@ -24,8 +24,10 @@ def heldout(name):
 @harness.for_each(NAMES, "bf16")
 @harness.for_each(NAMES, "heldout_f32")
 @harness.for_each(NAMES, "heldout_bf16")
+@harness.for_each(NAMES, "heldout_cache_int8")
 @harness.for_each(NAMES, "text")
 @harness.for_each(NAMES, "prefill_equals_steps_across_kernels")
+@harness.for_each(NAMES, "pieces_with_cache_int8")
 class Bundled(Case):
     def f32(self, name):
         """f32 arithmetic on the bf16 checkpoint is what the goldens were computed in."""
@@ -77,6 +79,9 @@ class Bundled(Case):
     def heldout_bf16(self, name):
         self.accuracy(name)
 
+    def heldout_cache_int8(self, name):
+        self.accuracy(name, "--kv", "int8")
+
     def text(self, name):
         """From text to text, with the model's own end token and tokenizer: 3 of each kind of task."""
         built, tasks, kinds = program(BUNDLED / name), heldout(name), {}
@@ -111,3 +116,23 @@ class Bundled(Case):
             alone, row = built.generate([prompt[:n]], 12)
             self.assertEqual(ids[i], alone[0])
             self.close(batch[i], row[0], 1e-5, f"sequence {i} of a batch")
+
+    def pieces_with_cache_int8(self, name):
+        """Sums in another order may move a number over the border between two integers, one step of its head's scale;
+        nothing else may differ. Pieces of few rows are the same to the last bit, also in a batch."""
+        built = program(BUNDLED / name, "--weights", "f32", "--kv", "int8")
+        prompt = [i for t in heldout(name)[:12] for i in t["prompt_ids"] + t["answer_ids"]][:200]
+        _, whole = built.generate([prompt], 1)
+        _, steps = built.generate([prompt], 1, "--prefill-chunk", 1)
+        for chunk in (3, 16):
+            self.assertTrue(np.array_equal(built.generate([prompt], 1, "--prefill-chunk", chunk)[1][0], steps[0]))
+        for chunk in (1, 100, 199):
+            _, rows = built.generate([prompt], 1, "--prefill-chunk", chunk)
+            error = nmse(rows[0], whole[0])
+            note(self, f"NMSE {error:.1e} in chunks of {chunk} (bound 1e-04)")
+            self.assertLessEqual(error, 1e-4)
+        batch = built.generate([prompt, prompt[:7], prompt[:61]], 12, "--prefill-chunk", 5)
+        for i, n in enumerate((200, 7, 61)):
+            ids, rows = built.generate([prompt[:n]], 12, "--prefill-chunk", 5)
+            self.assertEqual(batch[0][i], ids[0])
+            self.assertTrue(np.array_equal(batch[1][i], rows[0]), f"sequence {i} of a batch")

@@ -78,6 +78,18 @@ class Eval(Case):
             self.assertEqual(result["same_top"], (p.argmax(axis=1) == q.argmax(axis=1)).mean())
             note(self, f"context {context}: KL of bf16 {kl.mean():.1e}, same top {result['same_top']:.3f}")
 
+    def test_cache_of_integers(self):
+        """What a cache of int8 and one of bf16 cost against one of f32, with the same weights."""
+        reference, text = program(DENSE, "--kv", "f32"), file_of(bundled_text())
+        bounds = {"int8": 2e-4, "bf16": 1e-4}
+        for kv, bound in bounds.items():
+            result = evaluate(program(DENSE, "--kv", kv).path, "--text", text, "--context", 256, "--reference",
+                              reference.path)
+            note(self, f"cache {kv}: KL {result['kl']['mean']:.1e} (bound {bound:.0e}), same top {result['same_top']:.4f}")
+            self.assertEqual(result["program"]["kv"], kv)
+            self.assertTrue(0 < result["kl"]["mean"] <= bound, kv)
+            self.assertGreaterEqual(result["same_top"], 0.99, kv)
+
     def test_a_program_does_not_diverge_from_itself(self):
         built = program(GOLDENS / "models/llama-gqa")
         ids = file_of(",".join(map(str, range(60))))

@@ -67,7 +67,7 @@ def pipelines(precision, target):
             f"--mica-loops-to-llvm=target={target}")
 
 
-CASES = [f"{name}_{precision}_{target}" for name in ALIVE for precision in ("f32", "bf16") for target in TARGETS]
+CASES = [f"{name}_{precision}_{target}" for name in ALIVE for precision in ("f32", "bf16", "int8") for target in TARGETS]
 
 
 @harness.for_each(CASES, "stages")

@@ -103,8 +103,13 @@ class Shapes(Case):
         self.close(rows, self.check(name), 1e-5, "x86-64-v3 against native")
 
 
-@harness.for_each(("f32", "bf16", "int8", "int4"), "pieces")
-@harness.for_each(("f32", "bf16", "int8", "int4"), "few_rows")
+# Weights, and the cache where its precision does not follow from them.
+PRECISIONS = {**{weights: ("--weights", weights) for weights in ("f32", "bf16", "int8", "int4")},
+              "cache_int8": ("--weights", "bf16", "--kv", "int8")}
+
+
+@harness.for_each(PRECISIONS, "pieces")
+@harness.for_each(PRECISIONS, "few_rows")
 class Bits(Case):
     """Where all is generated, a row's logits are the same to the last bit in any company: attention adds a row's numbers
     in one order, however rows are tiled and positions are split. More than 512 positions are several chunks."""
@@ -125,11 +130,11 @@ class Bits(Case):
         shape = {**SHAPES["smollm_like"], "hidden_size": 192, "intermediate_size": 256}
         return random_model(shape, 2, "f32")
 
-    def pieces(self, weights):
+    def pieces(self, precision):
         """Any pieces of a prompt, for a target without oneDNN's products."""
-        built = program(self.model(), "--weights", weights, "--target", "x86-64-v3")
+        built = program(self.model(), *PRECISIONS[precision], "--target", "x86-64-v3")
         self.same(built, [("--prefill-chunk", k) for k in (1024, 1, 16, 17, 250)])
 
-    def few_rows(self, weights):
+    def few_rows(self, precision):
         """1 to 16 rows at once, for this machine."""
-        self.same(program(self.model(), "--weights", weights), [("--prefill-chunk", k) for k in (1, 2, 7, 16)])
+        self.same(program(self.model(), *PRECISIONS[precision]), [("--prefill-chunk", k) for k in (1, 2, 7, 16)])

@@ -63,12 +63,17 @@ class Storage(Case):
                                        self.rows(narrow, "--weights", "bf16")))
 
     def test_cache_precision(self):
-        """f32 weights with a bf16 cache and the reverse: as written in the program's description, and it shows."""
-        for weights, kv, other in (("f32", "bf16", "f32"), ("bf16", "f32", "bf16")):
+        """A cache whose precision is not the weights': as written in the program's description, and it shows."""
+        config = checkpoint.config_of(self.golden.folder)
+        heads = config["num_hidden_layers"] * config["num_attention_heads"]
+        width = config["hidden_size"] // config["num_attention_heads"]
+        bytes_of_head = {"f32": 4 * width, "bf16": 2 * width, "int8": width + 4}
+        for weights, kv, other in (("f32", "bf16", "f32"), ("bf16", "f32", "bf16"), ("f32", "int8", "f32")):
             built = program(self.golden.folder, "--weights", weights, "--kv", kv)
             info = json.loads(built.run("info", "--json").stdout)
             self.assertEqual((info["weights"], info["kv"]), (weights, kv))
             self.assertEqual({c["element"] for c in info["manifest"]["caches"]}, {kv})
+            self.assertEqual(info["cache_bytes_per_token"], 2 * heads * bytes_of_head[kv])
             rows = self.rows(self.golden.folder, "--weights", weights, "--kv", kv)
             error = nmse(rows, self.rows(self.golden.folder, "--weights", weights, "--kv", other))
             note(self, f"{weights} weights: NMSE {error:.1e} between caches (bound 1e-03)")

@@ -16,7 +16,7 @@ namespace mica::tool {
 /// What decides how MODEL becomes a program; common to `compile`, `run` and `inspect`.
 struct ModelArguments {
   std::string model;
-  std::string weights, kv; ///< "f32", "bf16" or empty
+  std::string weights, kv; ///< names of precisions, or empty
   int64_t maxSeq = 0;      ///< 0: not given
   std::string target = "native";
   const CLI::App *command = nullptr; ///< whose options these are

@@ -29,8 +29,9 @@ void ModelArguments::addTo(CLI::App &app, const std::string &what) {
                  "checkpoint's own, f16 as bf16)")
       ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_option("--kv", kv,
-                 "precision of caches (default: f32 where the weights are f32, else bf16)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+                 "precision of caches: int8 has a scale per head and position (default: f32 where "
+                 "the weights are f32, else bf16)")
+      ->check(CLI::IsMember({"f32", "bf16", "int8"}));
   app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
       ->transform(rt::wholeNumber(1));
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();

@@ -165,6 +165,10 @@ private:
     if (spec.values.getLayout().getBlock() != block || block % kLanes != 0)
       return op.emitOpError() << "needs caches with the same blocks of a multiple of " << kLanes
                               << " positions";
+    for (KvCacheType cache : {spec.keys, spec.values})
+      if (isQuantized(cache.getElementType()) && cache.getLayout().getDepth() != 4)
+        return op.emitOpError() << "needs integers in caches four by four, depth 4 and not "
+                                << cache.getLayout().getDepth();
     if (spec.tiling.getChunk() % block != 0)
       return op.emitOpError() << "has chunks of " << spec.tiling.getChunk()
                               << " positions, no multiple of the caches' blocks of " << block;

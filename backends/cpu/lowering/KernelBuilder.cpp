@@ -29,6 +29,8 @@ Value KernelBuilder::toF32(Value value) {
   Type wide = getF32Type();
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     wide = vector.clone(wide);
+  if (getElementTypeOrSelf(value.getType()).isInteger())
+    return arith::SIToFPOp::create(*this, wide, value);
   return value.getType() == wide ? value : arith::ExtFOp::create(*this, wide, value).getResult();
 }
 

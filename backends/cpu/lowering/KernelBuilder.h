@@ -94,7 +94,7 @@ public:
     return mlir::vector::CreateMaskOp::create(*this, vec(getI1Type(), lanes), live);
   }
 
-  // Memory. Values in registers are f32; buffers may hold f32 or bf16.
+  // Memory. Values in registers are f32; buffers may hold f32, bf16 or integers of 8 bits.
   mlir::Value load(mlir::Value buffer, mlir::ValueRange at) {
     return mlir::memref::LoadOp::create(*this, buffer, at);
   }
@@ -120,6 +120,7 @@ public:
   mlir::Value loadRaw(mlir::Value buffer, mlir::ValueRange at, int64_t lanes) {
     return mlir::vector::LoadOp::create(*this, vec(elementOf(buffer), lanes), buffer, at);
   }
+  /// Floats and integers as f32.
   mlir::Value toF32(mlir::Value value);
   mlir::Value fromF32(mlir::Value value, mlir::Type element);
 

@@ -37,11 +37,15 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
   addConversion([](KvCacheType cache) -> Type {
     if (!cache.getLayout())
       return cache;
-    return RankedTensorType::get(cache.getPhysicalShape(), cache.getElementType());
+    Type element = cache.getElementType();
+    if (isQuantized(element))
+      element = IntegerType::get(cache.getContext(), 8);
+    return RankedTensorType::get(cache.getPhysicalShape(), element);
   });
   addConversion([](RankedTensorType tensor) -> Type {
+    // Keys and values [B, P, G, D] stay a name for what stands in the cache.
     if (isQuantized(tensor.getElementType()))
-      return bytesOf(tensor);
+      return tensor.getRank() == 4 ? tensor : bytesOf(tensor);
     auto layout = dyn_cast_or_null<PackedLayoutAttr>(tensor.getEncoding());
     if (!layout)
       return tensor;

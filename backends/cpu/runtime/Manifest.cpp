@@ -69,8 +69,8 @@ std::optional<double> number(const Json &object, const std::string &key) {
 CacheSpec parseCache(const Json &json) {
   object(json, "caches");
   CacheSpec cache{text(at(json, "name"), "name"), text(at(json, "element"), "element"), {}, 0};
-  if (cache.element != "f32" && cache.element != "bf16")
-    bad("element", "of a cache is neither f32 nor bf16");
+  if (cache.element != "f32" && cache.element != "bf16" && cache.element != "int8")
+    bad("element", "of a cache is none of f32, bf16 and int8");
   for (const Json &size : array(at(json, "shape"), "shape"))
     cache.shape.push_back(integer(size, "shape", CacheSpec::blockCount, maxDimension));
   cache.bytesPerToken = bytes(at(json, "bytes_per_token"), "bytes_per_token");

@@ -14,9 +14,11 @@ namespace mica::rt {
 /// One cache argument of the forward function.
 struct CacheSpec {
   std::string name;
-  std::string element;        ///< "f32" or "bf16".
+  std::string element;        ///< "f32", "bf16" or "int8", whose scales are among the elements.
   std::vector<int64_t> shape; ///< Physical; `batchSize` and `blockCount` stand for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
+
+  uint64_t elementBytes() const { return element == "f32" ? 4 : element == "bf16" ? 2 : 1; }
 
   static constexpr int64_t batchSize = -1;  ///< The number of sequences.
   static constexpr int64_t blockCount = -2; ///< ceil(maxSeq / positionBlock).

@@ -52,7 +52,7 @@ Status Session::reserveCaches(int64_t sequences) {
     if (!count)
       return Error{"the cache '" + spec.name + "' is too large for " + std::to_string(sequences) +
                    " sequences, use fewer or compile with a smaller --max-seq"};
-    Result<Memory> memory = Memory::reserve(*count * (spec.element == "bf16" ? 2 : 4));
+    Result<Memory> memory = Memory::reserve(*count * spec.elementBytes());
     if (!memory)
       return memory.error();
     caches.push_back(*std::move(memory));

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s --cache 3x8 | FileCheck %s
-// CHECK: 8 of 8 functions stated what to expect and did it
+// CHECK: 9 of 9 functions stated what to expect and did it
 
 // One step of one layer: rope, append, attention over what is cached. Two query heads share one key head.
 func.func private @step(%x: tensor<?x4xf32>, %k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cache<2 x 1 x 2 x f32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
@@ -174,6 +174,20 @@ func.func @append(%k: !mica.kv_cache<2 x 1 x 2 x bf16>) -> tensor<?x?x1x2xbf16>
   %k1 = mica.kv_append %x, %k[%layer] at(%s, %p : tensor<2xi32>, tensor<2xi32>) : tensor<2x1x2xf32>, !mica.kv_cache<2 x 1 x 2 x bf16>
   %y = mica.kv_read %k1[%layer] : !mica.kv_cache<2 x 1 x 2 x bf16> -> tensor<?x?x1x2xbf16>
   return %y : tensor<?x?x1x2xbf16>
+}
+
+// Integers: each head at each position has a scale of its own, the largest magnitude is 127 of it, halves go to even.
+func.func @append_integers(%k: !mica.kv_cache<2 x 2 x 4 x !mica.int8>) -> tensor<?x?x2x4x!mica.int8>
+    attributes {mica.expect = [dense<[[[[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]],
+                                       [[[127.0, 0.0, 2.0, -2.0], [254.0, 4.0, 0.0, -254.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]],
+                                       [[[0.0, 0.0, 0.0, 0.0], [-0.9921875, 0.0, 0.5, 0.0078125]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]]]> : tensor<3x8x2x4xf32>], mica.tolerance = 0.0} {
+  %layer = arith.constant 1 : index
+  %x = arith.constant dense<[[[127.0, 0.5, 1.5, -2.5], [254.0, 3.0, -1.0, -254.0]], [[0.0, 0.0, 0.0, 0.0], [-0.9921875, 0.003, 0.498, 0.0078125]]]> : tensor<2x2x4xf32>
+  %s = arith.constant dense<[1, 2]> : tensor<2xi32>
+  %p = arith.constant dense<0> : tensor<2xi32>
+  %k1 = mica.kv_append %x, %k[%layer] at(%s, %p : tensor<2xi32>, tensor<2xi32>) : tensor<2x2x4xf32>, !mica.kv_cache<2 x 2 x 4 x !mica.int8>
+  %y = mica.kv_read %k1[%layer] : !mica.kv_cache<2 x 2 x 4 x !mica.int8> -> tensor<?x?x2x4x!mica.int8>
+  return %y : tensor<?x?x2x4x!mica.int8>
 }
 
 // An append consumes the cache: whoever uses the old one afterwards would need a copy.

@@ -122,6 +122,14 @@ func.func @f(
 
 // -----
 
+func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x !mica.int8>, %l: index) {
+  // expected-error @+1 {{'mica.kv_read' op reads 'f32' from a cache of '!mica.int8'}}
+  %0 = mica.kv_read %c[%l] : !mica.kv_cache<3 x 2 x 4 x !mica.int8> -> tensor<?x?x2x4xf32>
+  return
+}
+
+// -----
+
 func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
   // expected-error @+1 {{'mica.kv_read' op reads 'bf16' from a cache of 'f32'}}
   %0 = mica.kv_read %c[%l] : !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x?x2x4xbf16>

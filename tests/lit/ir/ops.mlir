@@ -112,7 +112,24 @@ func.func @packed_caches(%keys: !packed_keys, %values: !packed_values) {
   return
 }
 
-// CHECK-LABEL: func.func @attention
+// Integers: rows of any width are quantised by the append; attention reads them with queries of f32.
+// CHECK-LABEL: func.func @integer_caches
+// CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8>
+// CHECK-SAME: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 4>>
+func.func @integer_caches(%x: tensor<?x2x4xf32>, %y: tensor<?x2x4xbf16>, %c: !mica.kv_cache<3 x 2 x 4 x !mica.int8>,
+    %d: !mica.kv_cache<3 x 2 x 4 x !mica.int8, <values, block = 64, depth = 4>>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) {
+  // CHECK: mica.kv_append {{.*}} : tensor<?x2x4xf32>, <3 x 2 x 4 x !mica.int8>
+  %c1 = mica.kv_append %x, %c[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x4xf32>, !mica.kv_cache<3 x 2 x 4 x !mica.int8>
+  // CHECK: mica.kv_append {{.*}} : tensor<?x2x4xbf16>, <3 x 2 x 4 x !mica.int8>
+  %c2 = mica.kv_append %y, %c1[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x4xbf16>, !mica.kv_cache<3 x 2 x 4 x !mica.int8>
+  // CHECK: mica.kv_read {{.*}} : <3 x 2 x 4 x !mica.int8> -> tensor<?x?x2x4x!mica.int8>
+  %k = mica.kv_read %c2[%l] : !mica.kv_cache<3 x 2 x 4 x !mica.int8> -> tensor<?x?x2x4x!mica.int8>
+  // CHECK: mica.attention {{.*}} : tensor<?x2x4xf32>, tensor<?x?x2x4x!mica.int8>, tensor<?x?x2x4x!mica.int8> -> tensor<?x2x4xf32>
+  %a = mica.attention %x, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) : tensor<?x2x4xf32>, tensor<?x?x2x4x!mica.int8>, tensor<?x?x2x4x!mica.int8> -> tensor<?x2x4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @attention(
 func.func @attention(%q: tensor<?x4x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<?x?x2x8xbf16>, %s: tensor<?xi32>, %p: tensor<?xi32>, %mask: tensor<?x?xi1>) {
   // CHECK: mica.attention %{{.*}}, %{{.*}}, %{{.*}} at(%{{.*}}, %{{.*}} : tensor<?xi32>, tensor<?xi32>) causal scale(5.000000e-01) : tensor<?x4x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x4x4xf32>
   %0 = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) : tensor<?x4x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x4x4xf32>

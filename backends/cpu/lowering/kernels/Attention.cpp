@@ -1,6 +1,7 @@
 //===- Attention.cpp - attention over the caches -------------------------------------===//
 
 #include "backends/cpu/lowering/kernels/Kernels.h"
+#include "backends/cpu/lowering/kernels/LimbRows.h"
 #include "backends/cpu/lowering/kernels/Softmax.h"
 #include "backends/cpu/lowering/kernels/Tile.h"
 
@@ -82,12 +83,18 @@ public:
       : b(b), spec(spec), chunks(b, spec), q(args[2]), kCache(args[3]), vCache(args[4]),
         layer(args[5]), sequences(args[6]), positions(args[7]),
         group(spec.heads / spec.keys.getHeads()), block(spec.keys.getLayout().getBlock()),
-        pairs(spec.tiling.getRows() * group),
-        queries(b.stackBuffer({pairs, roundUp(spec.keys.getHeadDim(), kHeadDimUnit)},
-                              factorType(b, spec.keys.getElementType()))),
-        seen(b.stackBuffer({pairs}, b.getI32Type())),
-        weights(b.stackBuffer({kPairs, block}, factorType(b, spec.values.getElementType()))),
-        states(makeStates()) {}
+        pairs(spec.tiling.getRows() * group), seen(b.stackBuffer({pairs}, b.getI32Type())),
+        states(makeStates()) {
+    int64_t width = roundUp(spec.keys.getHeadDim(), kHeadDimUnit);
+    if (meetsBytes(spec.keys))
+      queryLimbs.emplace(b, pairs, width, LimbRows::Signs::Both);
+    else
+      queries = b.stackBuffer({pairs, width}, factorType(b, spec.keys.getElementType()));
+    if (meetsBytes(spec.values))
+      weightLimbs.emplace(b, kPairs, block, LimbRows::Signs::None);
+    else
+      weights = b.stackBuffer({kPairs, block}, factorType(b, spec.values.getElementType()));
+  }
 
   /// States of all pairs of a run, on the stack.
   SoftmaxStates makeStates() {
@@ -103,9 +110,19 @@ public:
     run.chunkSize = chunks.size(run.firstPosition);
     eachPair(run, [&](Value pair, Value row, Value queryHead) {
       b.store(b.load(positions, row), seen, pair);
-      b.eachVector(spec.keys.getHeadDim(), [&](Value column, Value live) {
-        b.storeVector(b.loadVector(q, {row, queryHead, column}, live), queries, {pair, column});
-      });
+      auto load = [&](Value column, Value live) {
+        return b.loadVector(q, {row, queryHead, column}, live);
+      };
+      int64_t headDim = spec.keys.getHeadDim();
+      if (!queryLimbs)
+        return b.eachVector(headDim, [&](Value column, Value live) {
+          b.storeVector(load(column, live), queries, {pair, column});
+        });
+      SmallVector<Value> query;
+      for (int64_t column = 0; column < headDim; column += kLanes)
+        query.push_back(
+            load(b.idx(column), column + kLanes <= headDim ? Value() : b.idx(headDim - column)));
+      queryLimbs->store(pair, query);
     });
     return run;
   }
@@ -147,8 +164,13 @@ private:
   /// What queries and weights of the softmax are stored as, where they meet a cache of `element`:
   /// as the cache's elements, if the target multiplies pairs of those fast, else as f32.
   static Type factorType(KernelBuilder &b, Type element) {
-    bool pairs = b.target.bf16Dot && b.target.fastBf16Dot;
+    bool pairs = element.isBF16() && b.target.bf16Dot && b.target.fastBf16Dot;
     return pairs ? element : b.getF32Type();
+  }
+
+  /// Whether the integers of a cache are multiplied as such; else they become f32.
+  bool meetsBytes(KvCacheType cache) const {
+    return isQuantized(cache.getElementType()) && b.target.int8Dot;
   }
 
   Block blockAt(const Run &run, Value number) {
@@ -202,18 +224,39 @@ private:
       }
       return masked;
     });
+    PackedPanel values = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
+                                 valuesOf(spec), spec.values.getLayout().getDepth());
     SmallVector<Value> corrections;
     for (int64_t i = 0; i < count; ++i) {
       ArrayRef<Value> own = ArrayRef(scores).slice(i * vectors, vectors);
       auto [found, correction] = states.addScores(b.add(pair, i), own, log2PerScore);
       corrections.push_back(correction);
-      // Rounded to what they meet, however they are stored: targets differ in the order of sums
-      // alone.
       for (auto [v, weight] : llvm::enumerate(found))
-        b.storeVector(b.toF32(b.fromF32(weight, spec.values.getElementType())), weights,
-                      {b.idx(i), b.idx(v * kLanes)});
+        weight = factorOf(weight, values, v * kLanes);
+      if (weightLimbs)
+        weightLimbs->store(b.idx(i), found);
+      else
+        for (auto [v, weight] : llvm::enumerate(found))
+          b.storeVector(weight, weights, {b.idx(i), b.idx(v * kLanes)});
     }
-    addValues(run, at, pair, corrections);
+    addValues(values, at, pair, corrections);
+  }
+
+  /// What the values of 16 positions from `first` on are multiplied by: weights of the softmax,
+  /// times the scales of integers.
+  Value factorOf(Value weight, const PackedPanel &values, int64_t first) {
+    Type element = spec.values.getElementType();
+    if (isQuantized(element))
+      return b.mulf(weight, loadScales(values, spec.values, first));
+    // Rounded to what they meet, however they are stored: targets differ in the order of sums
+    // alone.
+    return b.toF32(b.fromF32(weight, element));
+  }
+
+  /// The scales of 16 positions from `first` on of a block of integers.
+  Value loadScales(const PackedPanel &block, KvCacheType cache, int64_t first) {
+    return b.loadFromBytes(block.memory, b.add(block.offset, cache.getScaleOffset(first)),
+                           b.getF32Type());
   }
 
   /// Lanes of the vector of positions from `first` on that a row at `position` sees.
@@ -238,8 +281,9 @@ private:
 
   /// How many vectors `count` rows of a product may have: accumulators leave half of the registers
   /// for what is multiplied.
-  int64_t vectorsFor(int64_t count) const {
-    return std::max<int64_t>(1, b.target.registers() / 2 / count);
+  int64_t vectorsFor(int64_t count, const std::optional<LimbRows> &limbs) const {
+    int64_t accumulators = limbs ? LimbRows::kLimbs * count : count;
+    return std::max<int64_t>(1, b.target.registers() / 2 / accumulators);
   }
 
   /// q k^T of `count` pairs with the block: [pairs][vectors of positions].
@@ -249,42 +293,63 @@ private:
         panelOf(b, kCache, {layer, run.sequence, run.head, at.number}, block, depth);
     int64_t padded = roundUp(spec.keys.getHeadDim(), depth), vectors = block / kLanes;
     SmallVector<Value> scores(count * vectors);
-    for (int64_t first = 0; first < vectors;) {
-      int64_t together = std::min(vectors - first, vectorsFor(count));
-      ProductTile tile{queries,           padded,  b.idx(padded / depth),
-                       /*partial=*/false, {panel}, b.idx(first * kLanes), together};
+    auto multiply = [&](Value position, int64_t together) {
+      Value groups = b.idx(padded / depth);
+      if (queryLimbs)
+        return queryLimbs->multiply(panel, groups, pair, count, position, together);
+      ProductTile tile{queries, padded, groups, /*partial=*/false, {panel}, position, together};
       for (int64_t i = 0; i < count; ++i)
         tile.rows.push_back({b.add(pair, i)});
-      SmallVector<Value> found = tile.emit(b);
+      return tile.emit(b);
+    };
+    for (int64_t first = 0; first < vectors;) {
+      int64_t together = std::min(vectors - first, vectorsFor(count, queryLimbs));
+      SmallVector<Value> found = multiply(b.idx(first * kLanes), together);
       for (int64_t i = 0; i < count; ++i)
         llvm::copy(ArrayRef(found).slice(i * together, together),
                    scores.begin() + i * vectors + first);
       first += together;
     }
+    if (isQuantized(spec.keys.getElementType()))
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value scales = loadScales(panel, spec.keys, v * kLanes);
+        for (int64_t i = 0; i < count; ++i)
+          scores[i * vectors + v] = b.mulf(scores[i * vectors + v], scales);
+      }
     return scores;
   }
 
   /// sums = sums * correction + weights * values of the block, as many columns at once as fit the
   /// registers.
-  void addValues(const Run &run, const Block &at, Value pair, ArrayRef<Value> corrections) {
+  void addValues(const PackedPanel &panel, const Block &at, Value pair,
+                 ArrayRef<Value> corrections) {
     auto count = static_cast<int64_t>(corrections.size());
-    PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
-                                valuesOf(spec), spec.values.getLayout().getDepth());
     auto addColumns = [&](Value column, int64_t vectors) {
-      ProductTile tile{weights, block, at.liveGroups, /*partial=*/false, {panel}, column, vectors};
-      for (int64_t i = 0; i < count; ++i) {
-        tile.rows.push_back({b.idx(i)});
+      SmallVector<Value> sums;
+      for (int64_t i = 0; i < count; ++i)
         for (int64_t v = 0; v < vectors; ++v) {
           Value sum = states.loadSum(b.add(pair, i), b.add(column, v * kLanes));
-          tile.inits.push_back(b.mulf(sum, corrections[i]));
+          sums.push_back(b.mulf(sum, corrections[i]));
         }
+      if (weightLimbs) {
+        SmallVector<Value> added =
+            weightLimbs->multiply(panel, at.liveGroups, b.idx(0), count, column, vectors);
+        for (auto [sum, product] : llvm::zip_equal(sums, added))
+          sum = b.addf(sum, product);
+      } else {
+        ProductTile tile{weights, block,  at.liveGroups, /*partial=*/false,
+                         {panel}, column, vectors};
+        for (int64_t i = 0; i < count; ++i)
+          tile.rows.push_back({b.idx(i)});
+        tile.inits = std::move(sums);
+        sums = tile.emit(b);
       }
-      SmallVector<Value> sums = tile.emit(b);
       for (int64_t i = 0; i < count; ++i)
         for (int64_t v = 0; v < vectors; ++v)
           states.storeSum(sums[i * vectors + v], b.add(pair, i), b.add(column, v * kLanes));
     };
-    int64_t vectors = valuesOf(spec) / kLanes, together = std::min(vectors, vectorsFor(count));
+    int64_t vectors = valuesOf(spec) / kLanes,
+            together = std::min(vectors, vectorsFor(count, weightLimbs));
     int64_t whole = vectors / together * together;
     b.loop(b.idx(0), b.idx(whole * kLanes), together * kLanes,
            [&](Value column) { addColumns(column, together); });
@@ -297,8 +362,11 @@ private:
   Chunks chunks;
   Value q, kCache, vCache, layer, sequences, positions;
   int64_t group, block;
-  int64_t pairs;                ///< the most of a run
-  Value queries, seen, weights; ///< on the stack; `seen`: the last position that a pair sees
+  int64_t pairs; ///< the most of a run
+  // On the stack.
+  Value seen;                                      ///< the last position that a pair sees
+  Value queries, weights;                          ///< where they are multiplied as floats
+  std::optional<LimbRows> queryLimbs, weightLimbs; ///< where they meet bytes
 
 public:
   SoftmaxStates states; ///< of the chunk at hand, one per pair

@@ -1,5 +1,6 @@
 //===- Positions.cpp - rope and appends to caches -----------------------------------===//
 
+#include "backends/cpu/lowering/kernels/Int8Row.h"
 #include "backends/cpu/lowering/kernels/Kernels.h"
 
 #include <numbers>
@@ -113,12 +114,16 @@ Value headScale(KernelBuilder &b, const Head &head, int64_t headDim, double eps)
 /// One head at one position of a cache.
 struct CacheSlot {
   Value cache, layer, sequence, head, position;
+
+  /// An element of the block.
+  SmallVector<Value> at(KernelBuilder &b, KvLayoutAttr layout, Value element) const {
+    return {layer, sequence, head, b.div(position, layout.getBlock()), element};
+  }
 };
 
-/// Writes `headDim` elements given by `element` into their places; see #mica.kv_layout for the
-/// formulas.
-void appendHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type,
-                llvm::function_ref<Value(Value)> element) {
+/// Writes the elements of a head into their places; see #mica.kv_layout for the formulas.
+void scatterHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type,
+                 llvm::function_ref<Value(Value)> element) {
   KvLayoutAttr layout = type.getLayout();
   int64_t block = layout.getBlock(), depth = layout.getDepth(),
           padded = roundUp(type.getHeadDim(), kHeadDimUnit);
@@ -128,9 +133,29 @@ void appendHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type,
     Value group = b.div(keys ? d : inBlock, depth), lane = b.rem(keys ? d : inBlock, depth);
     Value column = keys ? inBlock : d;
     Value place = b.add(b.mul(b.add(b.mul(group, keys ? block : padded), column), depth), lane);
-    b.storeF32(element(d), slot.cache,
-               {slot.layer, slot.sequence, slot.head, b.div(slot.position, block), place});
+    b.store(element(d), slot.cache, slot.at(b, layout, place));
   });
+}
+
+/// Writes a head, rounded to the elements of the cache, and the scale that its integers have.
+void appendHead(KernelBuilder &b, const CacheSlot &slot, KvCacheType type, const Head &head) {
+  int64_t headDim = type.getHeadDim();
+  if (!isQuantized(type.getElementType()))
+    return scatterHead(b, slot, type, [&](Value d) {
+      return b.fromF32(b.loadF32(head.buffer, head.at(b, d)), type.getElementType());
+    });
+  auto load = [&](Value column, Value live) { return head.load(b, column, live); };
+  Int8Row row(b, headDim, load);
+  Type i8 = b.getI8Type();
+  Value integers = b.stackBuffer({roundUp(headDim, kLanes)}, i8);
+  b.eachVector(headDim, [&](Value column, Value live) {
+    b.storeVector(arith::TruncIOp::create(b, b.vec(i8), row.integers(column, live)), integers,
+                  column);
+  });
+  scatterHead(b, slot, type, [&](Value d) { return b.load(integers, d); });
+  KvLayoutAttr layout = type.getLayout();
+  Value scales = b.idx(type.getScaleOffset(0)), inBlock = b.rem(slot.position, layout.getBlock());
+  storeAsBytes(b, row.scale, slot.cache, slot.at(b, layout, b.add(scales, b.mul(inBlock, 4))));
 }
 
 } // namespace
@@ -154,7 +179,7 @@ void mica::cpu::emitKvAppend(KernelBuilder &b, ValueRange args, KvCacheType cach
     Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
     b.loop(cache.getHeads(), [&](Value h) {
       appendHead(b, {target, layer, sequence, h, position}, cache,
-                 [&](Value d) { return b.loadF32(x, {row, h, d}); });
+                 Head{x, {row, h}, b.idx(0), {}, {}});
     });
   });
 }
@@ -187,10 +212,10 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
                  b.storeVector(vector, turned, column, live);
                });
       appendHead(b, {kCache, layer, sequence, g, position}, spec.keys,
-                 [&](Value d) { return b.loadF32(turned, d); });
+                 Head{turned, {}, b.idx(0), {}, {}});
       Value first = b.mul(b.add(g, spec.heads + groups), headDim);
       appendHead(b, {vCache, layer, sequence, g, position}, spec.values,
-                 [&](Value d) { return b.loadF32(qkv, {row, b.add(first, d)}); });
+                 Head{qkv, {row}, first, {}, {}});
     });
   });
 }

@@ -1,5 +1,6 @@
 //===- Rows.cpp - kernels that work row by row ----------------------------------===//
 
+#include "backends/cpu/lowering/kernels/Int8Row.h"
 #include "backends/cpu/lowering/kernels/Kernels.h"
 
 using namespace mlir;
@@ -28,12 +29,6 @@ static int64_t columnsOf(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getShape().back();
 }
 
-/// Rounds four bytes' worth of f32 lanes to u8: x / scale + 128.
-static Value quantizeVector(KernelBuilder &b, Value values, Value inverse) {
-  Value scaled = math::RoundEvenOp::create(b, b.mulf(values, inverse));
-  return arith::FPToSIOp::create(b, b.vec(b.getI32Type()), scaled);
-}
-
 /// Writes a row of `columns` elements of y; `compute(column, live)` gives 16 of them. A quantised
 /// row is computed twice: the scale needs the largest of it.
 static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
@@ -44,41 +39,25 @@ static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t col
     });
     return;
   }
-  // Lanes behind the row are zero.
-  auto values = [&](Value column, Value live) {
-    Value result = compute(column, live);
-    return live ? arith::SelectOp::create(b, b.maskOf(live), result, b.splat(0)).getResult()
-                : result;
-  };
-  Value largest = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value sofar) {
-    return b.maxf(sofar, math::AbsFOp::create(b, values(column, live)));
-  });
+  Int8Row integers(b, columns, compute);
   QuantizedRow parts(columns);
   Type i8 = b.getI8Type(), i32 = b.getI32Type();
-  auto storeBytes = [&](Value vector, Value byte) {
-    b.storeVector(b.bitcast(vector, i8), y, at(row, byte));
-  };
-  auto single = [&](Value scalar) { return b.broadcast(scalar, 1); };
-  Value maximum = b.reduceMax(largest), some = b.f32(1e-30f);
-  // A row of zeros has the scale 0; its integers are 0 whatever they are divided by.
-  Value scale = b.mulf(maximum, b.f32(1.0f / 127)),
-        inverse = b.broadcast(b.divf(b.f32(127), b.maxf(maximum, some)));
-  storeBytes(single(scale), b.idx(parts.scale));
+  storeAsBytes(b, integers.scale, y, at(row, b.idx(parts.scale)));
   constexpr int64_t kGroup = QuantizedRow::group;
   auto quantizeGroup = [&](Value first, ArrayRef<Value> lives) {
     Value sum = b.splatInt(0, i32);
     for (int64_t v = 0; v < kGroup / kLanes; ++v) {
       Value column = b.add(first, v * kLanes);
-      Value integers = lives.empty() ? quantizeVector(b, values(column, {}), inverse)
-                       : lives[v]    ? quantizeVector(b, values(column, lives[v]), inverse)
-                                     : b.splatInt(0, i32);
-      sum = b.add(sum, integers);
-      Value bytes = arith::TruncIOp::create(b, b.vec(i8), b.add(integers, b.splatInt(128, i32)));
+      Value q = lives.empty() ? integers.integers(column, {})
+                : lives[v]    ? integers.integers(column, lives[v])
+                              : b.splatInt(0, i32);
+      sum = b.add(sum, q);
+      Value bytes = arith::TruncIOp::create(b, b.vec(i8), b.add(q, b.splatInt(128, i32)));
       b.storeVector(bytes, y, at(row, column));
     }
     Value total = vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
     Value start = arith::MulIOp::create(b, total, arith::ConstantIntOp::create(b, i32, -8));
-    storeBytes(single(start), b.add(b.mul(b.div(first, kGroup), 4), parts.sums));
+    storeAsBytes(b, start, y, at(row, b.add(b.mul(b.div(first, kGroup), 4), parts.sums)));
   };
   int64_t whole = columns / kGroup * kGroup;
   b.loop(b.idx(0), b.idx(whole), kGroup, [&](Value first) { quantizeGroup(first, {}); });

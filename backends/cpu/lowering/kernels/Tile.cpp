@@ -24,9 +24,14 @@ public:
   /// behind its first value.
   SmallVector<Value> loadRow(ArrayRef<Value> row, Value group, bool partial) {
     SmallVector<Value> at(row);
-    if (depth == 1) {
-      at.push_back(group);
-      return {b.broadcast(b.loadF32(x, at))};
+    if (depth != 2) {
+      SmallVector<Value> values;
+      at.push_back({});
+      for (int64_t i = 0; i < depth; ++i) {
+        at.back() = b.add(b.mul(group, depth), i);
+        values.push_back(b.broadcast(b.loadF32(x, at)));
+      }
+      return values;
     }
     at.push_back(b.mul(group, 2));
     if (dots && !partial)
@@ -49,6 +54,9 @@ public:
     Value vector = b.loadRaw(panel.memory, b.add(panel.offset, inPanel), kLanes * depth);
     if (depth == 1)
       return {b.toF32(vector)};
+    if (b.elementOf(panel.memory).isInteger())
+      return llvm::map_to_vector(b.signedBytes(vector),
+                                 [&](Value bytes) { return b.toF32(bytes); });
     if (dots)
       return {vector};
     return widenPairs(b, vector);

@@ -1,8 +1,5 @@
 // RUN: mica-opt %s --mica-assign-precision="weights=int8 kv=bf16" | FileCheck %s --check-prefixes=CHECK,INT8
 // RUN: mica-opt %s --mica-assign-precision="weights=int4 kv=bf16" | FileCheck %s --check-prefixes=CHECK,INT4
-// RUN: not mica-opt %s --mica-assign-precision="weights=int8 kv=int4" 2>&1 | FileCheck %s --check-prefix=KV
-
-// KV: caches of integers are not known
 
 // Tables, and the product with the vocabulary, have 8 bits; norms and gates of experts stay f32.
 // CHECK: mica.weight @table : tensor<96x32x!mica.int8>

@@ -95,6 +95,21 @@ func.func @main(%k: !cache, %v: !cache, %q: tensor<?x4x8xbf16>, %h: tensor<?x2x8
 
 // -----
 
+// Integers stand four by four.
+
+!cache = !mica.kv_cache<2 x 2 x 8 x !mica.int8>
+// CHECK-LABEL: func @integers
+// CHECK-SAME: !mica.kv_cache<2 x 2 x 8 x !mica.int8, <keys, block = 64, depth = 4>>, %{{[a-z0-9]+}}: !mica.kv_cache<2 x 2 x 8 x !mica.int8, <values, block = 64, depth = 4>>
+func.func @integers(%k: !cache, %v: !cache, %q: tensor<?x4x8xf32>, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x4x8xf32> {
+  %keys = mica.kv_read %k[%layer] : !cache -> tensor<?x?x2x8x!mica.int8>
+  %values = mica.kv_read %v[%layer] : !cache -> tensor<?x?x2x8x!mica.int8>
+  %y = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+      : tensor<?x4x8xf32>, tensor<?x?x2x8x!mica.int8>, tensor<?x?x2x8x!mica.int8> -> tensor<?x4x8xf32>
+  return %y : tensor<?x4x8xf32>
+}
+
+// -----
+
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 func.func @no_cache_for_both(%c: !cache, %q: tensor<?x4x8xf32>, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x4x8xf32> {
   %keys = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>

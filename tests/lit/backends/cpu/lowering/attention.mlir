@@ -80,11 +80,11 @@ func.func private @attend_split_window(%q: tensor<?x4x8xf32>, %k: !keys, %v: !va
 // CHECK-LABEL: func.func private @attention(
 // CHECK-SAME: #exec.cost<position_cache_bytes = 128, pair_flops = 64, window = 8>
 // CHECK-NOT: memref.alloc(
-// The queries and positions of 8 rows, weights of a block for 4 of them, states [8 values in 16, 16 totals, maximum] of a chunk and of all.
-// CHECK: memref.alloca() {alignment = 64 : i64} : memref<8x16xf32>
-// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8xi32>
-// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<4x64xf32>
+// The positions of 8 rows, states [8 values in 16, 16 totals, maximum] of a chunk, queries, weights of a block for 4 rows, states of all.
+// CHECK: memref.alloca() {alignment = 64 : i64} : memref<8xi32>
 // CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8x48xf32>
+// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8x16xf32>
+// CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<4x64xf32>
 // CHECK-NEXT: memref.alloca() {alignment = 64 : i64} : memref<8x48xf32>
 // Runs of rows of one sequence; chunks; blocks; tiles of four pairs.
 // CHECK: scf.while

@@ -102,6 +102,18 @@ func.func private @attention_over_different_blocks(%q: tensor<?x2x8xf32>, %c: !k
 
 // -----
 
+!keys = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<keys, block = 64, depth = 2>>
+func.func private @attention_to_pairs_of_integers(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8x!mica.int8>
+  // expected-error @+2 {{needs integers in caches four by four, depth 4 and not 2}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 512, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8x!mica.int8>, tensor<?x?x2x8x!mica.int8> -> tensor<?x2x8xf32>
+  return %y : tensor<?x2x8xf32>
+}
+
+// -----
+
 !keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
 func.func private @attention_in_parts_of_blocks(%q: tensor<?x2x8xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x8xf32> {
   %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>

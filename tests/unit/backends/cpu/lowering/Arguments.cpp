@@ -69,6 +69,9 @@ interp::Value randomCache(KvCacheType type, const std::string &name) {
   if (type.getElementType().isBF16())
     for (float &number : cache.data)
       number = llvm::bit_cast<float>(llvm::bit_cast<uint32_t>(number) & 0xffff0000);
+  auto data = MutableArrayRef(cache.data);
+  for (auto rest = data; !rest.empty(); rest = rest.drop_front(type.getHeadDim()))
+    interp::roundRow(type.getElementType(), rest.take_front(type.getHeadDim()));
   return value;
 }
 

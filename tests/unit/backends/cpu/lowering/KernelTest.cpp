@@ -46,7 +46,7 @@ static std::string findDifference(const interp::Value &actual, const interp::Val
   for (float value : bs.floats)
     largest = std::max(largest, std::abs(double(value)));
   for (auto [index, x, y] : llvm::enumerate(as.floats, bs.floats)) {
-    double off = std::abs(double(x) - double(y)), ulp = bs.elementType.isF32() ? 0 : ulpOf(y),
+    double off = std::abs(double(x) - double(y)), ulp = bs.elementType.isBF16() ? ulpOf(y) : 0,
            allowed = tolerance.most * largest + ulp, beyond = std::max(off - ulp, 0.0);
     squares += beyond * beyond;
     // Not a number compares as false.

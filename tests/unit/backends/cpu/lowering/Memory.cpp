@@ -2,11 +2,14 @@
 
 #include "tests/unit/backends/cpu/lowering/Memory.h"
 
+#include "ir/Mica/Quantize.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/ErrorHandling.h"
 
+#include <cmath>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -47,7 +50,9 @@ void GuardedMemory::protect() {
     llvm::report_fatal_error("a test's buffer cannot be protected");
 }
 
-static size_t sizeOf(Type elementType) { return elementType.getIntOrFloatBitWidth() / 8; }
+static size_t sizeOf(Type elementType) {
+  return isQuantized(elementType) ? 1 : elementType.getIntOrFloatBitWidth() / 8;
+}
 
 size_t bytesOf(Type elementType, ArrayRef<int64_t> shape) {
   return ShapedType::getNumElements(shape) * sizeOf(elementType);
@@ -108,41 +113,94 @@ SmallVector<int64_t> physicalShapeOf(const interp::Cache &cache, KvCacheType typ
   return shape;
 }
 
-/// Calls `visit(index in cache.data, index in the physical cache)` for every element.
-template <typename Visit>
-static void eachElement(const interp::Cache &cache, KvCacheType type, Visit visit) {
+namespace {
+/// One head at one position of a cache.
+struct CachedHead {
+  int64_t logical; ///< index in the cache's data
+  int64_t block;   ///< where its block stands, in elements
+  int64_t first;   ///< its element 0 in the block
+  int64_t inBlock; ///< its position in the block
+};
+} // namespace
+
+/// Calls `visit(head)` for every head at every position.
+static void eachHead(const interp::Cache &cache, KvCacheType type,
+                     llvm::function_ref<void(const CachedHead &)> visit) {
   KvLayoutAttr layout = type.getLayout();
   int64_t block = layout.getBlock(), depth = layout.getDepth(), heads = type.getHeads(),
-          headDim = type.getHeadDim(), padded = roundUp(headDim, kHeadDimUnit);
+          padded = roundUp(type.getHeadDim(), kHeadDimUnit), size = type.getPhysicalShape().back();
   bool keys = layout.getKind() == KvKind::Keys;
   int64_t blocks = cache.positions / block, logical = 0;
-  // Where the elements of a head stand, without its position.
-  std::vector<int64_t> places(headDim);
-  for (int64_t d = 0; d < headDim; ++d)
-    places[d] = keys ? d / depth * block * depth + d % depth : d * depth;
   for (int64_t part = 0; part < type.getLayers() * cache.batch; ++part)
     for (int64_t position = 0; position < cache.positions; ++position)
-      for (int64_t head = 0; head < heads; ++head) {
+      for (int64_t head = 0; head < heads; ++head, logical += type.getHeadDim()) {
         int64_t number = (part * heads + head) * blocks + position / block,
-                inBlock = position % block,
-                start = keys ? inBlock * depth : inBlock / depth * padded * depth + inBlock % depth;
-        for (int64_t place : places)
-          visit(logical++, number * block * padded + start + place);
+                inBlock = position % block;
+        visit({logical, number * size,
+               keys ? inBlock * depth : inBlock / depth * padded * depth + inBlock % depth,
+               inBlock});
       }
+}
+
+/// Where the elements of a head stand, from its element 0 on.
+static std::vector<int64_t> placesOfHead(KvCacheType type) {
+  int64_t block = type.getLayout().getBlock(), depth = type.getLayout().getDepth();
+  bool keys = type.getLayout().getKind() == KvKind::Keys;
+  std::vector<int64_t> places(type.getHeadDim());
+  for (auto [d, place] : llvm::enumerate(places)) {
+    auto element = static_cast<int64_t>(d);
+    place = keys ? element / depth * block * depth + element % depth : element * depth;
+  }
+  return places;
+}
+
+/// The integers of a head that was made of integers, and the scale by which they are exactly it.
+static float encode(ArrayRef<float> head, MutableArrayRef<int8_t> q) {
+  float scale = quantizeInt8(head, q);
+  auto stands = [&](float candidate) {
+    return llvm::all_of_zip(
+        head, q, [&](float x, int8_t i) { return x == candidate * static_cast<float>(i); });
+  };
+  for (float candidate : {scale, std::nextafter(scale, 0.0f), std::nextafter(scale, INFINITY)})
+    if (stands(candidate))
+      return candidate;
+  return scale;
 }
 
 void storeCache(const interp::Cache &cache, KvCacheType type, MutableArrayRef<uint8_t> bytes) {
   std::memset(bytes.data(), 0, bytes.size());
+  std::vector<int64_t> places = placesOfHead(type);
+  if (isQuantized(type.getElementType())) {
+    SmallVector<int8_t> q(places.size());
+    eachHead(cache, type, [&](const CachedHead &at) {
+      float scale = encode(ArrayRef(cache.data).slice(at.logical, q.size()), q);
+      for (auto [place, integer] : llvm::zip_equal(places, q))
+        bytes[at.block + at.first + place] = static_cast<uint8_t>(integer);
+      std::memcpy(&bytes[at.block + type.getScaleOffset(at.inBlock)], &scale, sizeof(scale));
+    });
+    return;
+  }
   Floats floats(type.getElementType(), bytes.data());
-  eachElement(cache, type, [&](int64_t logical, int64_t physical) {
-    floats.store(physical, cache.data[logical]);
+  eachHead(cache, type, [&](const CachedHead &at) {
+    for (auto [d, place] : llvm::enumerate(places))
+      floats.store(at.block + at.first + place, cache.data[at.logical + d]);
   });
 }
 
 void loadCache(interp::Cache &cache, KvCacheType type, ArrayRef<uint8_t> bytes) {
+  std::vector<int64_t> places = placesOfHead(type);
+  if (isQuantized(type.getElementType()))
+    return eachHead(cache, type, [&](const CachedHead &at) {
+      float scale;
+      std::memcpy(&scale, &bytes[at.block + type.getScaleOffset(at.inBlock)], sizeof(scale));
+      for (auto [d, place] : llvm::enumerate(places))
+        cache.data[at.logical + d] =
+            scale * static_cast<float>(static_cast<int8_t>(bytes[at.block + at.first + place]));
+    });
   Floats floats(type.getElementType(), bytes.data());
-  eachElement(cache, type, [&](int64_t logical, int64_t physical) {
-    cache.data[logical] = floats.load(physical);
+  eachHead(cache, type, [&](const CachedHead &at) {
+    for (auto [d, place] : llvm::enumerate(places))
+      cache.data[at.logical + d] = floats.load(at.block + at.first + place);
   });
 }
 

@@ -7,15 +7,21 @@ using namespace mica::test;
 
 namespace {
 
-/// Whether keys, values and the queries that meet them are wide or narrow.
+/// What caches hold, and the queries that meet it.
 struct Precision {
   const char *name;
-  double tolerance; ///< of attention
+  const char *cache;   ///< the elements' type
+  const char *queries; ///< and results
+  double tolerance;    ///< of attention
+  Tolerance appended;  ///< of what is computed before it is rounded to the cache's type
 };
-constexpr Precision kPrecisions[] = {
-    {"f32", 4e-6},
+const Precision kPrecisions[] = {
+    {"f32", "f32", "f32", 4e-6, 2e-6},
     // The weights of the softmax are rounded where they meet the values.
-    {"bf16", 4e-3},
+    {"bf16", "bf16", "bf16", 4e-3, 2e-6},
+    // Where bytes are multiplied, queries have 15 bits. A number beside the border between two
+    // integers may become the other one.
+    {"int8", "!mica.int8", "f32", 1e-4, {1.01 / 127, 2e-4}},
 };
 
 constexpr const char *kScalings[] = {"", "scaling(#mica.linear_scaling<factor = 2.5>)",
@@ -78,7 +84,7 @@ TEST_P(KernelTest, AppendAndAttend) {
   std::vector<KernelCase> cases;
   for (const Precision &precision : kPrecisions)
     for (Heads heads : kHeads)
-      cases.push_back(makeCase("append_{type}_{H}_{G}_{D}", R"(
+      cases.push_back(makeCase("append_{cached}_{H}_{G}_{D}", R"(
   func.func @{name}(%q: tensor<?x{H}x{D}x{type}>, %k: tensor<?x{G}x{D}xf32>, %v: tensor<?x{G}x{D}x{type}>,
       %s: tensor<?xi32> {test.sequences}, %p: tensor<?xi32> {test.positions}, %kc: {cache}, %vc: {cache})
       -> (tensor<?x{H}x{D}xf32>, {cache}, {cache}) {
@@ -91,9 +97,11 @@ TEST_P(KernelTest, AppendAndAttend) {
         : tensor<?x{H}x{D}x{type}>, {read}, {read} -> tensor<?x{H}x{D}xf32>
     return %y, %k1, %v1 : tensor<?x{H}x{D}xf32>, {cache}, {cache}
   })",
-                               {{"cache", "!mica.kv_cache<2 x {G} x {D} x {type}>"},
-                                {"read", "tensor<?x?x{G}x{D}x{type}>"},
-                                {"type", precision.name},
+                               {{"cache", "!mica.kv_cache<2 x {G} x {D} x {element}>"},
+                                {"read", "tensor<?x?x{G}x{D}x{element}>"},
+                                {"cached", precision.name},
+                                {"element", precision.cache},
+                                {"type", precision.queries},
                                 {"H", heads.queries},
                                 {"G", heads.groups},
                                 {"D", heads.size}},
@@ -118,7 +126,7 @@ TEST_P(KernelTest, QkvAppend) {
         if ((&heads - kHeads) % 2 == (llvm::StringRef(variant.pairing) == "half"))
           continue;
         int width = variant.partial ? heads.size / 4 * 2 : heads.size;
-        cases.push_back(makeCase("qkv_{type}_{variant}_{H}_{G}_{D}", R"(
+        cases.push_back(makeCase("qkv_{cached}_{variant}_{H}_{G}_{D}", R"(
   mica.weight @{name}.q : tensor<{D}xf32>
   mica.weight @{name}.k : tensor<{D}xf32>
   func.func @{name}(%x: tensor<?x{columns}xf32>, %s: tensor<?xi32> {test.sequences}, %p: tensor<?xi32> {test.positions},
@@ -135,22 +143,24 @@ TEST_P(KernelTest, QkvAppend) {
                                   {"norms", variant.norms},
                                   {"eps", *variant.norms ? eps : ""},
                                   {"pairing", variant.pairing},
-                                  {"cache", "!mica.kv_cache<2 x {G} x {D} x {type}>"},
+                                  {"cache", "!mica.kv_cache<2 x {G} x {D} x {element}>"},
                                   {"columns", (heads.queries + 2 * heads.groups) * heads.size},
                                   {"width", width},
                                   {"pairs", width / 2},
-                                  {"type", precision.name},
+                                  {"cached", precision.name},
+                                  {"element", precision.cache},
+                                  {"type", precision.queries},
                                   {"H", heads.queries},
                                   {"G", heads.groups},
                                   {"D", heads.size}},
-                                 2e-6));
+                                 precision.appended));
       }
   check(cases);
 }
 
 KernelCase attention(const Precision &precision, Heads heads, const char *name,
                      const char *options) {
-  return makeCase("attention_{type}_{what}_{H}_{G}_{D}", R"(
+  return makeCase("attention_{cached}_{what}_{H}_{G}_{D}", R"(
   func.func @{name}(%q: tensor<?x{H}x{D}x{type}>, %s: tensor<?xi32> {test.sequences}, %p: tensor<?xi32> {test.positions},
       %kc: {cache}, %vc: {cache}) -> (tensor<?x{H}x{D}x{type}>, {cache}, {cache}) {
     %layer = arith.constant 1 : index
@@ -160,11 +170,13 @@ KernelCase attention(const Precision &precision, Heads heads, const char *name,
         : tensor<?x{H}x{D}x{type}>, {read}, {read} -> tensor<?x{H}x{D}x{type}>
     return %y, %kc, %vc : tensor<?x{H}x{D}x{type}>, {cache}, {cache}
   })",
-                  {{"cache", "!mica.kv_cache<2 x {G} x {D} x {type}>"},
-                   {"read", "tensor<?x?x{G}x{D}x{type}>"},
+                  {{"cache", "!mica.kv_cache<2 x {G} x {D} x {element}>"},
+                   {"read", "tensor<?x?x{G}x{D}x{element}>"},
                    {"what", name},
                    {"options", options},
-                   {"type", precision.name},
+                   {"cached", precision.name},
+                   {"element", precision.cache},
+                   {"type", precision.queries},
                    {"H", heads.queries},
                    {"G", heads.groups},
                    {"D", heads.size}},

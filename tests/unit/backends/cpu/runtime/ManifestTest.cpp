@@ -33,6 +33,7 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->caches[1].element, "bf16");
   EXPECT_THAT(m->caches[1].shape, ElementsAre(3, -1, -2, 8));
   EXPECT_EQ(m->caches[1].bytesPerToken, 12u);
+  EXPECT_EQ(m->caches[1].elementBytes(), 2u);
   EXPECT_EQ(m->scratchBytesPerRow, 256u);
   EXPECT_EQ(m->scratchBytesFixed, 1024u);
   EXPECT_EQ(m->weightBytes, 64u);
@@ -81,7 +82,7 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"]["bytes_per_row"] = -1; }),
               HasSubstr("'bytes_per_row'"));
   EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["element"] = "f64"; }),
-              HasSubstr("neither f32 nor bf16"));
+              HasSubstr("none of f32, bf16 and int8"));
   EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["shape"][0] = -3; }),
               HasSubstr("'shape' is not an integer"));
   EXPECT_THAT(errorAfter([](json &m) { m["generation"]["top_p"] = "x"; }),

@@ -1,9 +1,11 @@
 //===- AttentionTest.cpp - generated attention against the interpreter -------===//
 
+#include "tests/unit/backends/cpu/lowering/Memory.h"
 #include "tests/unit/backends/cpu/lowering/kernels/KernelText.h"
 
 #include "ir/Interpreter/Interpreter.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
 
@@ -19,16 +21,20 @@ namespace {
 constexpr int64_t kHeads = 2; ///< keys and values; group 1 and 2 of them would find each other's
 constexpr int64_t kPositions = 1280, kBlock = 64;
 
+/// What caches hold. Queries of caches of bf16 are bf16 as well, others f32.
+enum class Stored { F32, BF16, Int8 };
+
 struct Shape {
   int64_t group, headDim;
-  bool bf16;
+  Stored stored;
   const char *options = "";
   int64_t chunk = 64; ///< 16 of them are 1024 positions, behind which chunks grow
 
-  const char *element() const { return bf16 ? "bf16" : "f32"; }
+  bool bf16() const { return stored == Stored::BF16; }
+  const char *queries() const { return bf16() ? "bf16" : "f32"; }
+  const char *element() const { return stored == Stored::Int8 ? "!mica.int8" : queries(); }
   int64_t heads() const { return kHeads * group; }
-  int64_t depth() const { return bf16 ? 2 : 1; }
-  int64_t padded() const { return roundUp(headDim, kHeadDimUnit); }
+  int64_t depth() const { return bf16() ? 2 : stored == Stored::Int8 ? 4 : 1; }
 };
 
 void PrintTo(const Shape &shape, std::ostream *os) {
@@ -80,19 +86,20 @@ std::string modelOf(const Shape &shape, int64_t rows, bool split) {
       R"(
 !keys = !mica.kv_cache<2 x $G x $D x $T, #mica.kv_layout<keys, block = 64, depth = $depth>>
 !values = !mica.kv_cache<2 x $G x $D x $T, #mica.kv_layout<values, block = 64, depth = $depth>>
-func.func @main(%p: tensor<?xi32>, %s: tensor<?xi32>, %q: tensor<?x$Hx$Dx$T>, %k: !keys, %v: !values)
+func.func @main(%p: tensor<?xi32>, %s: tensor<?xi32>, %q: tensor<?x$Hx$Dx$Q>, %k: !keys, %v: !values)
     -> (tensor<?x$Hx$Dxf32>, !keys, !values) {
   %layer = arith.constant 1 : index
   %kr = mica.kv_read %k[%layer] : !keys -> tensor<?x?x$Gx$Dx$T>
   %vr = mica.kv_read %v[%layer] : !values -> tensor<?x?x$Gx$Dx$T>
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) $options
       tiling(<rows = $rows, chunk = $chunk, split = $split>)
-      : tensor<?x$Hx$Dx$T>, tensor<?x?x$Gx$Dx$T>, tensor<?x?x$Gx$Dx$T> -> tensor<?x$Hx$Dxf32>
+      : tensor<?x$Hx$Dx$Q>, tensor<?x?x$Gx$Dx$T>, tensor<?x?x$Gx$Dx$T> -> tensor<?x$Hx$Dxf32>
   return %y, %k, %v : tensor<?x$Hx$Dxf32>, !keys, !values
 })",
       {{"$G", text(kHeads)},
        {"$D", text(shape.headDim)},
        {"$T", shape.element()},
+       {"$Q", shape.queries()},
        {"$depth", text(shape.depth())},
        {"$H", text(shape.heads())},
        {"$options", shape.options},
@@ -105,20 +112,24 @@ func.func @main(%p: tensor<?xi32>, %s: tensor<?xi32>, %q: tensor<?x$Hx$Dx$T>, %k
 /// others.
 struct Numbers {
   Numbers(const Shape &shape, MLIRContext *context)
-      : element(shape.bf16 ? Type(BFloat16Type::get(context)) : Float32Type::get(context)),
+      : element(parseType(shape.queries(), context)),
         queries(interp::Tensor::zeros(element, {kBatch.size(), shape.heads(), shape.headDim})) {
     std::mt19937 random(1);
-    auto fill = [&](std::vector<float> &floats, float width) {
+    auto fill = [&](std::vector<float> &floats, Type type, float width) {
       std::normal_distribution<float> normal(0, width);
       for (float &number : floats)
-        number = interp::roundTo(element, random() % 1000 == 0 ? 6 * width : normal(random));
+        number = interp::roundTo(type, random() % 1000 == 0 ? 6 * width : normal(random));
+      for (auto rest = MutableArrayRef(floats); !rest.empty();
+           rest = rest.drop_front(shape.headDim))
+        interp::roundRow(type, rest.take_front(shape.headDim));
     };
-    fill(queries.floats, 2.5f / std::sqrt(static_cast<float>(shape.headDim) * 0.35f));
+    fill(queries.floats, element, 2.5f / std::sqrt(static_cast<float>(shape.headDim) * 0.35f));
     auto makeCache = [&](KvKind kind) {
       auto layout = KvLayoutAttr::get(context, kind, kBlock, shape.depth());
-      auto type = KvCacheType::get(context, 2, kHeads, shape.headDim, element, layout);
+      auto type = KvCacheType::get(context, 2, kHeads, shape.headDim,
+                                   parseType(shape.element(), context), layout);
       interp::Value value = interp::Value::makeCache(type, kSequences, kPositions);
-      fill(value.getCache()->cache->data, 1);
+      fill(value.getCache()->cache->data, type.getElementType(), 1);
       return value;
     };
     keys = makeCache(KvKind::Keys);
@@ -130,33 +141,18 @@ struct Numbers {
   interp::Value keys, values;
 };
 
-/// Floats as a program holds them.
-std::vector<uint8_t> bytesOf(Type element, ArrayRef<float> floats) {
-  size_t size = element.getIntOrFloatBitWidth() / 8;
-  std::vector<uint8_t> bytes(floats.size() * size);
-  for (auto [index, number] : llvm::enumerate(floats)) {
-    uint32_t bits = llvm::bit_cast<uint32_t>(number) >> (32 - 8 * size);
-    std::memcpy(bytes.data() + index * size, &bits, size);
-  }
+std::vector<uint8_t> memoryOf(const interp::Tensor &tensor) {
+  std::vector<uint8_t> bytes(bytesOf(tensor.elementType, tensor.shape));
+  storeTensor(tensor, bytes);
   return bytes;
 }
 
-/// A cache as #mica.kv_layout says.
-std::vector<uint8_t> bytesOf(const Shape &shape, const interp::Cache &cache) {
-  bool keys = cache.type.getLayout().getKind() == KvKind::Keys;
-  int64_t depth = shape.depth(), blocks = kPositions / kBlock;
-  std::vector<float> physical(2 * kSequences * kHeads * kPositions * shape.padded());
-  auto next = cache.data.begin();
-  for (int64_t part = 0; part < 2 * kSequences; ++part)
-    for (int64_t position = 0; position < kPositions; ++position)
-      for (int64_t head = 0; head < kHeads; ++head) {
-        int64_t block = (part * kHeads + head) * blocks + position / kBlock, p = position % kBlock;
-        for (int64_t d = 0; d < shape.headDim; ++d)
-          physical[block * kBlock * shape.padded() +
-                   (keys ? (d / depth * kBlock + p) * depth + d % depth
-                         : (p / depth * shape.padded() + d) * depth + p % depth)] = *next++;
-      }
-  return bytesOf(cache.type.getElementType(), physical);
+/// As #mica.kv_layout says.
+std::vector<uint8_t> memoryOf(const interp::Cache &cache) {
+  std::vector<uint8_t> bytes(
+      bytesOf(cache.type.getElementType(), physicalShapeOf(cache, cache.type)));
+  storeCache(cache, cache.type, bytes);
+  return bytes;
 }
 
 /// Attention in one tiling, compiled for a target.
@@ -164,9 +160,10 @@ class Compiled {
 public:
   Compiled(const Shape &shape, const Numbers &numbers, const cpu::TargetDescription &target,
            int64_t rows, bool split)
-      : shape(shape), queries(bytesOf(numbers.element, numbers.queries.floats)),
-        keys(bytesOf(shape, *numbers.keys.getCache()->cache)),
-        values(bytesOf(shape, *numbers.values.getCache()->cache)) {
+      : shape(shape), extents(physicalShapeOf(*numbers.keys.getCache()->cache,
+                                              numbers.keys.getCache()->cache->type)),
+        queries(memoryOf(numbers.queries)), keys(memoryOf(*numbers.keys.getCache()->cache)),
+        values(memoryOf(*numbers.values.getCache()->cache)) {
     loops = llvm::cantFail(lowerToLoops(modelOf(shape, rows, split), target));
     model = std::make_unique<LoadedModel>(llvm::cantFail(compile(loops.text, target)));
     EXPECT_EQ(model->error, "");
@@ -177,7 +174,7 @@ public:
     int64_t count = to - from, heads = shape.heads(), dim = shape.headDim;
     std::vector<int32_t> positions = batch.positions, sequences = batch.sequences;
     std::vector<float> y(count * heads * dim, NAN);
-    int64_t queryBytes = heads * dim * (shape.bf16 ? 2 : 4),
+    int64_t queryBytes = heads * dim * (shape.bf16() ? 2 : 4),
             scratchBytes = loops.scratchFixed + count * loops.scratchPerRow;
     std::vector<char> memory(scratchBytes + 64, -1);
     auto scratchAt = llvm::alignTo(reinterpret_cast<uintptr_t>(memory.data()), 64);
@@ -185,9 +182,9 @@ public:
         weights(nullptr, {0}), scratch(reinterpret_cast<void *>(scratchAt), {scratchBytes});
     Descriptor<3> q(queries.data() + from * queryBytes, {count, heads, dim}),
         out(y.data(), {count, heads, dim});
-    std::array<int64_t, 5> extents = {2, kSequences, kHeads, kPositions / kBlock,
-                                      kBlock * shape.padded()};
-    Descriptor<5> k(keys.data(), extents), v(values.data(), extents);
+    std::array<int64_t, 5> sizes;
+    llvm::copy(extents, sizes.begin());
+    Descriptor<5> k(keys.data(), sizes), v(values.data(), sizes);
     (*model)({&p, &s, &q, &k, &v, &weights, &scratch, &out});
     return y;
   }
@@ -202,6 +199,7 @@ public:
 
 private:
   Shape shape;
+  SmallVector<int64_t> extents; ///< of both caches
   std::vector<uint8_t> queries, keys, values;
   Loops loops;
   std::unique_ptr<LoadedModel> model;
@@ -243,11 +241,19 @@ std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape 
   std::vector<std::pair<std::string, cpu::TargetDescription>> all;
   for (const std::string &name : runnableTargets({"native", "x86-64-v3"}))
     all.push_back({name, llvm::cantFail(cpu::describeTarget(name))});
-  if (cpu::TargetDescription other = all.front().second; shape.bf16 && other.avx512Bf16) {
+  if (cpu::TargetDescription other = all.front().second; shape.bf16() && other.avx512Bf16) {
     other.fastBf16Dot = !other.fastBf16Dot;
     all.push_back({"native, other products", other});
   }
   return all;
+}
+
+/// In bf16 the weights of the softmax are rounded where they meet the values, to 8 bits. Where
+/// bytes are multiplied, queries have 15 bits and weights 16.
+double tolerance(const Shape &shape, const cpu::TargetDescription &target) {
+  if (shape.stored == Stored::Int8 && target.avx512Vnni)
+    return 1e-4;
+  return shape.bf16() ? 3e-3 : 2e-6;
 }
 
 class Attention : public testing::TestWithParam<Shape> {
@@ -266,8 +272,7 @@ TEST_P(Attention, IsTheInterpretersInAnyTiling) {
     Compiled steps(shape, numbers, target, 1, /*split=*/true),
         tiles(shape, numbers, target, shape.group % 2 ? 8 : 5, /*split=*/false);
     std::vector<float> found = steps.run(0, kBatch.size());
-    // In bf16 the weights of the softmax are rounded where they meet the values.
-    EXPECT_LE(difference(found, exact), shape.bf16 ? 3e-3 : 2e-6);
+    EXPECT_LE(difference(found, exact), tolerance(shape, target));
     std::vector<uint32_t> bits = bitsOf(found);
     EXPECT_EQ(bits, bitsOf(tiles.run(0, kBatch.size()))) << "in tiles";
     for (int64_t step : {1, 7, 16}) {
@@ -279,15 +284,15 @@ TEST_P(Attention, IsTheInterpretersInAnyTiling) {
 
 std::vector<Shape> shapes() {
   std::vector<Shape> all;
-  for (bool bf16 : {false, true}) {
+  for (Stored stored : {Stored::F32, Stored::BF16, Stored::Int8}) {
     int64_t group = 0;
     for (int64_t headDim : {128, 96, 80, 64, 48, 40, 32, 8})
-      all.push_back({++group, headDim, bf16});
-    all.push_back({4, 64, bf16, "", 512});
-    all.push_back({4, 64, bf16, "window(1)"});
-    all.push_back({3, 20, bf16, "window(70)"});
-    all.push_back({2, 32, bf16, "window(1100) softcap(1.5)"});
-    all.push_back({1, 64, bf16, "softcap(20.0)", 128});
+      all.push_back({++group, headDim, stored});
+    all.push_back({4, 64, stored, "", 512});
+    all.push_back({4, 64, stored, "window(1)"});
+    all.push_back({3, 20, stored, "window(70)"});
+    all.push_back({2, 32, stored, "window(1100) softcap(1.5)"});
+    all.push_back({1, 64, stored, "softcap(20.0)", 128});
   }
   return all;
 }
@@ -296,23 +301,24 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(shapes()));
 
 // A row that sees nothing is zero, also in a run with rows that see something, and changes none.
 TEST_F(Attention, OfNothingIsZero) {
-  Shape shape{2, 32, true};
   context->loadDialect<MicaDialect>();
-  Numbers numbers(shape, context.get());
   Rows batch({{0, -1, 5}, {1, -3, 2}, {2, 700, 1}});
   auto target = llvm::cantFail(cpu::describeTarget("native"));
-  int64_t row = shape.heads() * shape.headDim;
-  for (bool split : {false, true}) {
-    Compiled model(shape, numbers, target, split ? 1 : 4, split);
-    std::vector<float> y = model.run(0, batch.size(), batch);
-    for (int64_t i : {0, 5, 6})
-      EXPECT_EQ(std::vector<float>(row), std::vector<float>(&y[i * row], &y[(i + 1) * row]));
-    for (int64_t i : {1, 2, 3, 4, 7}) {
-      std::vector<float> alone = model.run(i, i + 1, batch);
-      EXPECT_EQ(bitsOf(alone), bitsOf(ArrayRef(y).slice(i * row, row)));
-      EXPECT_GT(std::abs(alone[0]), 0);
+  for (Stored stored : {Stored::BF16, Stored::Int8})
+    for (bool split : {false, true}) {
+      Shape shape{2, 32, stored};
+      Numbers numbers(shape, context.get());
+      int64_t row = shape.heads() * shape.headDim;
+      Compiled model(shape, numbers, target, split ? 1 : 4, split);
+      std::vector<float> y = model.run(0, batch.size(), batch);
+      for (int64_t i : {0, 5, 6})
+        EXPECT_EQ(std::vector<float>(row), std::vector<float>(&y[i * row], &y[(i + 1) * row]));
+      for (int64_t i : {1, 2, 3, 4, 7}) {
+        std::vector<float> alone = model.run(i, i + 1, batch);
+        EXPECT_EQ(bitsOf(alone), bitsOf(ArrayRef(y).slice(i * row, row)));
+        EXPECT_GT(std::abs(alone[0]), 0);
+      }
     }
-  }
 }
 
 } // namespace

@@ -1,0 +1,44 @@
+//===- Int8Row.h - rows of f32 become integers --------------------*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_LOWERING_KERNELS_INT8ROW_H
+#define MICA_BACKENDS_CPU_LOWERING_KERNELS_INT8ROW_H
+
+#include "backends/cpu/lowering/KernelBuilder.h"
+
+namespace mica::cpu {
+
+/// A row as !mica.int8 has it, whose elements are computed twice: the scale needs the largest of
+/// them.
+class Int8Row {
+public:
+  /// 16 neighbours from `column` on as f32; what lies behind `live` (null: nothing) is not looked
+  /// at.
+  using Compute = llvm::function_ref<mlir::Value(mlir::Value column, mlir::Value live)>;
+
+  /// Emits the scale of `columns` elements; `compute` must outlive the row.
+  Int8Row(KernelBuilder &b, int64_t columns, Compute compute);
+
+  /// The integers [16 x i32] of 16 neighbours, zero behind `live`.
+  mlir::Value integers(mlir::Value column, mlir::Value live) const;
+
+  /// f32: 0 for a row of zeros, infinite or NaN where the row holds such a number.
+  mlir::Value scale;
+
+private:
+  mlir::Value values(mlir::Value column, mlir::Value live) const;
+
+  KernelBuilder &b;
+  Compute compute;
+  mlir::Value inverse; ///< of the scale, in all lanes
+};
+
+/// The largest magnitude of vectors of f32, as a scalar: infinite or NaN where there is such a
+/// number.
+mlir::Value largestMagnitude(KernelBuilder &b, llvm::ArrayRef<mlir::Value> vectors);
+
+/// Writes a number of 32 bits to the bytes of `buffer` that begin at `at`.
+void storeAsBytes(KernelBuilder &b, mlir::Value number, mlir::Value buffer, mlir::ValueRange at);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_LOWERING_KERNELS_INT8ROW_H
