@@ -168,7 +168,7 @@ TEST(HostileTokenizer, EndlessNormalizersAreAnError) {
   folder.write("tokenizer.json",
                replaced(good, R"("normalizer": null)",
                         R"("normalizer": {"type": "Sequence", "normalizers": [)" + steps + "]}"));
-  EXPECT_THAT(errorOf(folder), HasSubstr("more than 64 normalizers are not supported"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("more than 64 normalizers is not supported"));
 }
 
 TEST(HostileTokenizer, InvalidUtf8IsAnError) {
