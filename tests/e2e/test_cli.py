@@ -281,22 +281,29 @@ class Cli(Case):
         self.assertEqual(error, f"mica: error: {target}/out: cannot write the program: No space left on device, "
                                 "free space or choose another place with -o\n")
 
-    def interrupted(self, signal_, watched, *options):
+    def interrupted(self, signal_, watched, *options, ignored=False):
         """Starts a compile and ends it by a signal as soon as a file appears in the folder `watched` (target or temporary).
 
         What is left in both then; the dumped stages do not count.
         """
         target, temporary = harness.folder("target"), harness.folder("temporary")
         place = {"target": target, "temporary": temporary}[watched]
+        action = signal.SIG_IGN if ignored else signal.SIG_DFL
         process = subprocess.Popen(
             [harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", os.path.join(target, "out"), *options],
-            env={**os.environ, "TMPDIR": temporary}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal_, action), env={**os.environ, "TMPDIR": temporary}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE)
         while not os.listdir(place) and process.poll() is None:
             pass
         process.send_signal(signal_)
         out, error = process.communicate(timeout=harness.SECONDS)
         return process.returncode, out + error, os.listdir(target) + os.listdir(temporary)
+
+    def test_ignored_signal_is_ignored(self):
+        """As background jobs of a shell ignore SIGINT."""
+        for signal_ in (signal.SIGINT, signal.SIGHUP):
+            for options in ((), ("--dump-stages", harness.folder("stages"))):
+                self.assertEqual(self.interrupted(signal_, "target", *options, ignored=True), (0, b"", ["out"]))
 
     def test_interrupted_compile_leaves_nothing(self):
         met = 0

@@ -21,11 +21,20 @@ std::array<Slot, 8> slots;
 /// Handlers at work, on whichever thread the signal came to.
 std::atomic<int> ending{0};
 
+/// Whether the process is to ignore `signal`, as the background jobs of a shell ignore SIGINT.
+bool isIgnored(int signal) {
+  struct sigaction now{};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 struct Handled {
   int signal;
-  struct sigaction before; ///< What was to happen without us.
+  /// At the start of the process: LLVM's handlers, which may come before ours, take the place of
+  /// SIG_IGN as well, and leave it behind when they have run.
+  bool ignored = isIgnored(signal);
+  struct sigaction before = {}; ///< What was to happen without us.
 };
-std::array<Handled, 3> handled = {{{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}}};
+std::array<Handled, 3> handled = {{{SIGINT}, {SIGTERM}, {SIGHUP}}};
 
 void removeAndGoOn(int signal) {
   ++ending;
@@ -42,7 +51,7 @@ void removeAndGoOn(int signal) {
 
 void installHandlers() {
   for (Handled &entry : handled) {
-    if (sigaction(entry.signal, nullptr, &entry.before) != 0 || entry.before.sa_handler == SIG_IGN)
+    if (entry.ignored || sigaction(entry.signal, nullptr, &entry.before) != 0)
       continue;
     struct sigaction ours{};
     ours.sa_handler = removeAndGoOn;
