@@ -51,7 +51,8 @@ void removeAndGoOn(int signal) {
 
 void installHandlers() {
   for (Handled &entry : handled) {
-    if (entry.ignored || sigaction(entry.signal, nullptr, &entry.before) != 0)
+    if (entry.ignored || isIgnored(entry.signal) ||
+        sigaction(entry.signal, nullptr, &entry.before) != 0)
       continue;
     struct sigaction ours{};
     ours.sa_handler = removeAndGoOn;
