@@ -42,18 +42,32 @@ std::string repeated(const std::string &text, int64_t count) {
   return all;
 }
 
-/// A product with `n` columns and depth `k`; all functions have copies of the same weights, which
-/// are made once.
+/// Functions of one text over `weights` numbers each; all have copies of the same, which are made
+/// once. `sizes` are the keys of name and text besides those of the format.
+KernelBenchmark overWeights(const Format &format, const Words &sizes, double weights,
+                            const char *name, const char *text, std::vector<int64_t> rows,
+                            double flopsPerRow) {
+  Words words = wordsOf(format);
+  llvm::append_range(words, sizes);
+  KernelBenchmark made;
+  made.name = fill(name, words);
+  made.format = format.name;
+  made.functions = copiesOf(weights * bytesPerWeight(format));
+  made.text = repeated(fill(text, words), made.functions);
+  made.rows = std::move(rows);
+  made.arguments = randomArguments;
+  made.work = [flopsPerRow](double weightBytes, int64_t rows) {
+    return Work{weightBytes, flopsPerRow * double(rows)};
+  };
+  return made;
+}
+
+/// A product with `n` columns and depth `k`.
 KernelBenchmark product(const Format &format, Shape shape, const char *kernel,
                         const std::vector<int64_t> &rows) {
-  Words words = {{"kernel", kernel}};
-  llvm::append_range(words, wordsOf(format));
-  words.insert(words.end(), {{"K", shape.k}, {"N", shape.n}});
-  KernelBenchmark made;
-  made.name = fill("linear/{kernel}/{format}/{N}x{K}", words);
-  made.format = format.name;
-  made.functions = copiesOf(double(shape.n * shape.k) * bytesPerWeight(format));
-  made.text = repeated(fill(R"(
+  auto weights = double(shape.n * shape.k);
+  return overWeights(format, {{"kernel", kernel}, {"K", shape.k}, {"N", shape.n}}, weights,
+                     "linear/{kernel}/{format}/{N}x{K}", R"(
   mica.weight @w{f} from ["w"] concat : tensor<{N}x{K}x{weight}>
   func.func @f{f}({take}) -> tensor<?x{N}xf32> {
     {cast}
@@ -61,25 +75,14 @@ KernelBenchmark product(const Format &format, Shape shape, const char *kernel,
     %y = mica.linear %x, %w kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
     return %y : tensor<?x{N}xf32>
   })",
-                            words),
-                       made.functions);
-  made.rows = rows;
-  made.arguments = randomArguments;
-  made.work = [shape](double weightBytes, int64_t rows) {
-    return Work{weightBytes, 2.0 * double(shape.n * shape.k * rows)};
-  };
-  return made;
+                     rows, 2 * weights);
 }
 
 /// Gate and up with the activation.
 KernelBenchmark gatedProduct(const Format &format, Shape shape) {
-  Words words = wordsOf(format);
-  words.insert(words.end(), {{"K", shape.k}, {"N", shape.n}, {"both", 2 * shape.n}});
-  KernelBenchmark made;
-  made.name = fill("gated/generated/{format}/{N}x{K}", words);
-  made.format = format.name;
-  made.functions = copiesOf(2 * double(shape.n * shape.k) * bytesPerWeight(format));
-  made.text = repeated(fill(R"(
+  auto weights = 2 * double(shape.n * shape.k);
+  return overWeights(format, {{"K", shape.k}, {"N", shape.n}, {"both", 2 * shape.n}}, weights,
+                     "gated/generated/{format}/{N}x{K}", R"(
   mica.weight @w{f} from ["g", "u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
   func.func @f{f}({take}) -> tensor<?x{N}x{argument}> {
     {cast}
@@ -87,26 +90,17 @@ KernelBenchmark gatedProduct(const Format &format, Shape shape) {
     %y = mica.gated_linear %x, %w silu : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}x{argument}>
     return %y : tensor<?x{N}x{argument}>
   })",
-                            words),
-                       made.functions);
-  made.rows = fewRows;
-  made.arguments = randomArguments;
-  made.work = [shape](double weightBytes, int64_t rows) {
-    return Work{weightBytes, 4.0 * double(shape.n * shape.k * rows)};
-  };
-  return made;
+                     fewRows, 2 * weights);
 }
 
 /// MiniMind 2 with experts: two of four, of which one row touches half of the weights.
 KernelBenchmark experts(const Format &format) {
   constexpr int64_t columns = 640, inner = 1728, all = 4, chosen = 2;
-  Words words = wordsOf(format);
-  words.insert(words.end(), {{"K", columns}, {"inner", inner}, {"both", 2 * inner}, {"k", chosen}});
-  KernelBenchmark made;
-  made.name = fill("experts/generated/{format}/4x{inner}x{K}", words);
-  made.format = format.name;
-  made.functions = copiesOf(3.0 * all * columns * inner * bytesPerWeight(format));
-  made.text = repeated(fill(R"(
+  double weights = 3.0 * columns * inner, flopsPerRow = 2 * chosen * weights;
+  // At sixteen rows every expert has some.
+  KernelBenchmark made =
+      overWeights(format, {{"K", columns}, {"inner", inner}, {"both", 2 * inner}, {"k", chosen}},
+                  all * weights, "experts/generated/{format}/4x{inner}x{K}", R"(
   mica.weight @up{f} from ["g0", "u0", "g1", "u1", "g2", "u2", "g3", "u3"] stack parts(2) {test.rows = {inner} : i64} : tensor<4x{both}x{K}x{weight}>
   mica.weight @down{f} from ["d0", "d1", "d2", "d3"] stack : tensor<4x{K}x{inner}x{weight}>
   func.func @f{f}({take}, %w: tensor<?x{k}xf32>, %e: tensor<?x{k}xi32> {test.among = [0, 1, 2, 3]}) -> tensor<?x{K}xf32> {
@@ -117,14 +111,10 @@ KernelBenchmark experts(const Format &format) {
         tensor<?x{k}xi32>, tensor<4x{both}x{K}x{weight}>, tensor<4x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
     return %y : tensor<?x{K}xf32>
   })",
-                            words),
-                       made.functions);
-  // At sixteen rows every expert has some.
-  made.rows = {1, 16};
-  made.arguments = randomArguments;
+                  {1, 16}, flopsPerRow);
   made.work = [=](double weightBytes, int64_t rows) {
     double share = rows == 1 ? double(chosen) / all : 1;
-    return Work{weightBytes * share, 6.0 * double(columns * inner * chosen * rows)};
+    return Work{weightBytes * share, flopsPerRow * double(rows)};
   };
   return made;
 }

@@ -137,9 +137,9 @@ PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange le
   return panel;
 }
 
-ProductTile mica::cpu::tileOver(KernelBuilder &b, Value x, int64_t k,
-                                SmallVector<PackedPanel> panels, Value firstColumn,
-                                int64_t vectors) {
+/// A tile over all of K = `k`. Where the panels are quantised, x holds quantised rows.
+static ProductTile tileOver(KernelBuilder &b, Value x, int64_t k, SmallVector<PackedPanel> panels,
+                            Value firstColumn, int64_t vectors) {
   if (Type quantized = panels.front().quantized) {
     QuantizedMatrix matrix(quantized, kBlockColumns, k);
     Value groups = b.idx(matrix.blockBytes / matrix.groupBytes);

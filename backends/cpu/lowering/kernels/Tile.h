@@ -55,11 +55,6 @@ struct ProductTile {
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &b) const;
 };
 
-/// A tile over all of K = `k`. Where the panels are quantised, x holds quantised rows.
-ProductTile tileOver(KernelBuilder &b, mlir::Value x, int64_t k,
-                     llvm::SmallVector<PackedPanel> panels, mlir::Value firstColumn,
-                     int64_t vectors);
-
 /// How many of [0, columns) a vector at `column` covers, at least zero; null where blocks of 64 are
 /// whole.
 mlir::Value liveColumns(KernelBuilder &b, mlir::Value column, int64_t columns);
