@@ -26,8 +26,8 @@ MOE = {
 }
 ALIVE = {"minimind-dense": DENSE, "minimind-moe": MOE}
 
-# What each target's description says: 512-bit vectors, vdpbf16ps, vpdpbusd, tdpbf16ps.
-TARGETS = {"x86-64-v3": (False,) * 4, "x86-64-v4": (True, False, False, False), "sapphirerapids": (True,) * 4}
+# What each target's description says: 512-bit vectors, vdpbf16ps, vpdpbusd, tdpbf16ps, pages in turn.
+TARGETS = {"x86-64-v3": (False,) * 5, "x86-64-v4": (True, False, False, False, False), "sapphirerapids": (True,) * 5}
 
 
 def mica_opt(path, *options):
@@ -54,7 +54,7 @@ def dump(name, precision, target):
 
 def pipelines(precision, target):
     """The named pipelines from each stage to the next, told what the driver tells them."""
-    wide, bf16, int8, tiles = TARGETS[target]
+    wide, bf16, int8, tiles, pages = TARGETS[target]
 
     def flag(name, value):
         return f"{name}={str(value).lower()}"
@@ -63,7 +63,7 @@ def pipelines(precision, target):
             "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
                                                    flag("onednn-int8", wide and int8))),
             f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)} "
-            f"fast-bf16-dot=false {flag('bf16-tiles', tiles)}",
+            f"fast-bf16-dot=false {flag('bf16-tiles', tiles)} {flag('prefetch-pages', pages)}",
             f"--mica-loops-to-llvm=target={target}")
 
 

@@ -21,10 +21,12 @@ struct KernelTarget {
   bool fastBf16Dot = true;
   /// tdpbf16ps: products of tiles of bf16 summed into f32.
   bool bf16Tiles = false;
+  /// Whether memory is read faster by asking for lines of several pages in turn, ahead of a loop.
+  bool prefetchPages = false;
 
   static KernelTarget of(const TargetDescription &target) {
     return {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512, target.fastBf16Dot,
-            target.amxBf16};
+            target.amxBf16,    target.prefetchPages};
   }
 };
 

@@ -166,7 +166,8 @@ private:
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
     KernelLibrary kernels(getOperation(),
-                          KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot, bf16Tiles});
+                          KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot, bf16Tiles,
+                                       prefetchPages});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace mica::cpu;
 
 void mica::cpu::buildLoopsPipeline(OpPassManager &pm, const KernelTarget &target) {
-  pm.addPass(createLowerToExec(
-      {target.bf16Dot, target.int8Dot, target.wide, target.fastBf16Dot, target.bf16Tiles}));
+  pm.addPass(createLowerToExec({target.bf16Dot, target.int8Dot, target.wide, target.fastBf16Dot,
+                                target.bf16Tiles, target.prefetchPages}));
   // No CSE here: it would make one empty tensor, and so one buffer, of several.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
@@ -47,6 +47,10 @@ struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
                        llvm::cl::init(false)};
   Option<bool> bf16Tiles{*this, "bf16-tiles", llvm::cl::desc("the target has tdpbf16ps"),
                          llvm::cl::init(false)};
+  Option<bool> prefetchPages{
+      *this, "prefetch-pages",
+      llvm::cl::desc("the target reads faster when asked for lines of several pages in turn"),
+      llvm::cl::init(false)};
 };
 } // namespace
 
@@ -56,6 +60,6 @@ void mica::cpu::registerLoweringPasses() {
       "mica-kernels-to-loops", "stage `kernels` -> `loops`",
       [](OpPassManager &pm, const LoopsOptions &options) {
         buildLoopsPipeline(pm, {options.bf16Dot, options.int8Dot, options.wideVectors,
-                                options.fastBf16Dot, options.bf16Tiles});
+                                options.fastBf16Dot, options.bf16Tiles, options.prefetchPages});
       });
 }

@@ -17,8 +17,13 @@ public:
 
   /// False where the memory could not be had.
   explicit operator bool() const { return memory != nullptr; }
+  /// Plain: from front to back. PagesInTurn: the same, asking ahead for lines of 8 pages in turn,
+  /// which some memories answer half as fast again (see lowering/kernels/Prefetch.cpp).
+  enum class Order { Plain, PagesInTurn };
+  static constexpr Order orders[] = {Order::Plain, Order::PagesInTurn};
+
   /// Bytes per second of one pass over the whole buffer.
-  double pass();
+  double pass(Order order);
 
 private:
   Pool &pool;

@@ -72,7 +72,16 @@ static void keepNeeded(TargetDescription &target) {
   target.features = std::move(needed);
 }
 
-/// Everything that follows from the feature list.
+/// Whether LLVM's name of a CPU is one of Intel's, whose prefetchers follow a stream up to the end
+/// of its page only: on a Xeon with AMX two threads read 22 GB/s with 8 pages at once, 15 without.
+/// AMD's Zen 5 lost 3 to 16 % by any prefetching. Levels such as x86-64-v4 may be either.
+static bool isIntels(StringRef cpu) {
+  static constexpr StringLiteral others[] = {"x86-64", "znver", "bdver",    "btver",
+                                             "k8",     "amd",   "lujiazui", "yongfeng"};
+  return llvm::none_of(others, [&](StringRef other) { return cpu.starts_with(other); });
+}
+
+/// Everything that follows from the feature list and the name.
 static void deriveFacts(TargetDescription &target) {
   // The kernels' masks and 32-lane bf16 need all four of AVX-512's basic parts.
   bool avx512 = llvm::all_of(ArrayRef<StringRef>{"avx512f", "avx512bw", "avx512dq", "avx512vl"},
@@ -86,6 +95,7 @@ static void deriveFacts(TargetDescription &target) {
   target.avxVnni = target.has("avxvnni");
   target.amxBf16 = target.avx512Bf16 && target.has("amx-bf16");
   target.amxInt8 = target.has("amx-int8");
+  target.prefetchPages = isIntels(target.cpu);
 }
 
 /// What a program cannot do without: empty if `target` reaches x86-64-v3.

@@ -23,6 +23,9 @@ struct TargetDescription {
   bool avx512Vnni = false;   ///< Dot products of bytes in 512-bit vectors.
   bool avxVnni = false;      ///< The same in 256-bit vectors.
   bool amxBf16 = false, amxInt8 = false;
+  /// Whether memory is read faster when lines of several pages are asked for in turn, ahead of the
+  /// loop that reads them.
+  bool prefetchPages = false;
 
   // Of one core, and of all cores for the last level. A named CPU gets modest common values: its
   // tables do not say.

@@ -43,7 +43,11 @@ public:
 
   /// All columns of rows [first, first + count).
   void emit(Value first, Value count, StoreSums store) {
-    for (auto [number, panel] : llvm::enumerate(panels)) {
+    // The first rows bring the panels from memory, others find them in the cache.
+    Value streams = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, first, rows.from);
+    for (auto [number, packed] : llvm::enumerate(panels)) {
+      PackedPanel panel = packed;
+      panel.streams = streams;
       int64_t place = static_cast<int64_t>(number) * kVectors;
       Value single = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count, b.idx(1));
       b.either(
@@ -105,6 +109,7 @@ private:
          weightType = amx::TileType::get({values / 2, 2 * kLanes}, bf16);
     Value ofRows = amx::TileLoadOp::create(b, rowType, x, ValueRange{step, b.idx(0), b.idx(0)});
     SmallVector<Value> next;
+    prefetchAhead(b, panel, b.mul(number, kDepth * panel.columns), values * panel.columns);
     for (int64_t v = 0; v < kVectors; ++v) {
       Value start = pairsAt(panel, b.mul(number, kDepth / 2), v);
       Value weights = amx::TileLoadOp::create(b, weightType, panel.memory, ValueRange{start},
@@ -149,6 +154,7 @@ private:
     SmallVector<Value> at(row), next;
     at.push_back(b.mul(group, 2));
     SmallVector<Value> ofRow = widenPairs(b, broadcastPair(b, b.loadRaw(rows.x, at, 2)));
+    prefetchAhead(b, panel, b.mul(group, 2 * panel.columns), 2 * panel.columns);
     for (int64_t v = 0; v < kVectors; ++v) {
       Value pairs = b.loadRaw(panel.memory, pairsAt(panel, group, v), 2 * kLanes);
       for (auto [a, w] : llvm::zip_equal(ofRow, widenPairs(b, pairs)))

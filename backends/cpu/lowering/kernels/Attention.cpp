@@ -11,6 +11,10 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
+/// Positions behind a block that must be there for asking ahead to pay: 32 KiB of keys are some 256
+/// of them.
+static constexpr int64_t kAhead = 256;
+
 /// Pairs of a row and a query head that meet a block together: 4 times 4 vectors of scores.
 static constexpr int64_t kPairs = 4;
 
@@ -71,6 +75,7 @@ struct Block {
   Value first;      ///< position
   Value liveGroups; ///< groups of positions before those that no row of the run sees
   Value onBorder;   ///< whether some row does not see all of it
+  Value streams = {}; ///< whether its keys and values come from memory, with more behind them
 };
 
 /// Emits the softmax of one chunk for all pairs of a row and a query head of a run. A pair's
@@ -156,7 +161,10 @@ public:
     begin = arith::MaxUIOp::create(b, begin, chunks.firstSeen(run.firstPosition));
     b.loop(b.div(begin, block), b.div(b.add(end, block - 1), block), 1, [&](Value blockNumber) {
       Block at = blockAt(run, blockNumber);
-      eachPairTile(run, [&](Value pair, int64_t count) { emitBlock(run, at, pair, count); });
+      eachPairTile(run, [&](Value pair, int64_t count) {
+        at.streams = streamsAt(run, at, pair);
+        emitBlock(run, at, pair, count);
+      });
     });
   }
 
@@ -184,6 +192,17 @@ private:
                                       arith::CmpIOp::create(b, arith::CmpIPredicate::ult, first,
                                                             chunks.firstSeen(run.lastPosition)));
     return {number, first, b.div(b.add(live, depth - 1), depth), onBorder};
+  }
+
+  /// Single rows read a cache once; the first pairs of a block bring it from memory. Null where the
+  /// target does not ask ahead.
+  Value streamsAt(const Run &run, const Block &at, Value pair) {
+    if (!b.target.prefetchPages || spec.tiling.getRows() > 1)
+      return {};
+    Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, kAhead),
+                                       run.lastPosition);
+    return arith::AndIOp::create(
+        b, more, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, pair, b.idx(0)));
   }
 
   /// Calls `body(first pair, pairs)` for tiles of the run's pairs.
@@ -226,6 +245,7 @@ private:
     });
     PackedPanel values = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
                                  valuesOf(spec), spec.values.getLayout().getDepth());
+    values.streams = at.streams;
     SmallVector<Value> corrections;
     for (int64_t i = 0; i < count; ++i) {
       ArrayRef<Value> own = ArrayRef(scores).slice(i * vectors, vectors);
@@ -291,6 +311,7 @@ private:
     int64_t depth = spec.keys.getLayout().getDepth();
     PackedPanel panel =
         panelOf(b, kCache, {layer, run.sequence, run.head, at.number}, block, depth);
+    panel.streams = at.streams;
     int64_t padded = roundUp(spec.keys.getHeadDim(), depth), vectors = block / kLanes;
     SmallVector<Value> scores(count * vectors);
     auto multiply = [&](Value position, int64_t together) {

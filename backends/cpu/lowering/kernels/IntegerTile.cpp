@@ -45,6 +45,11 @@ private:
                  b.mul(column, bytesPerColumn));
   }
 
+  void prefetch(Value group) {
+    for (const PackedPanel &panel : tile.panels)
+      prefetchAhead(b, panel, b.mul(group, matrix.groupBytes), matrix.groupBytes);
+  }
+
   template <typename Function> SmallVector<Value> eachSum(ValueRange sums, Function function) {
     SmallVector<Value> next(sums);
     for (auto [p, panel] : llvm::enumerate(tile.panels))
@@ -60,6 +65,7 @@ private:
     SmallVector<SmallVector<Value>> x;
     for (ArrayRef<Value> leading : tile.rows)
       x.push_back(b.unsignedBytes(loadQuad(leading, b.mul(quad, 4))));
+    prefetch(quad);
     return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
       SmallVector<Value> w =
           b.signedBytes(b.loadRaw(panel.memory, byteOf(panel, quad, v, 4), 4 * kLanes));
@@ -83,6 +89,7 @@ private:
         x.push_back(b.signedBytes(arith::XOrIOp::create(b, loadQuad(leading, byte), sign)));
       }
     }
+    prefetch(group);
     return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
       SmallVector<Value> parts(starts);
       for (int64_t pair = 0; pair < kQuads / 2; ++pair) {

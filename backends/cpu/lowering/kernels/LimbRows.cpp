@@ -70,6 +70,7 @@ SmallVector<Value> LimbRows::multiply(const PackedPanel &panel, Value groups, Va
   }
   sums = b.carry(b.idx(0), groups, 1, sums, [&](Value group, ValueRange carried) {
     SmallVector<Value> next(carried), rows;
+    prefetchAhead(b, panel, b.mul(group, 4 * panel.columns), 4 * panel.columns);
     for (int64_t i = 0; i < count; ++i)
       for (int64_t limb = 0; limb < kLimbs; ++limb)
         rows.push_back(loadQuad(b.add(first, i), limb, group));

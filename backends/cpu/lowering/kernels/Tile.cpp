@@ -137,6 +137,15 @@ PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange le
   return panel;
 }
 
+/// Whether the tile `row` rows and `column` columns behind the first one is that itself: others
+/// find the panels in the cache.
+static Value isFirst(KernelBuilder &b, Value row, Value column) {
+  if (!b.target.prefetchPages)
+    return {};
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, arith::OrIOp::create(b, row, column),
+                               b.idx(0));
+}
+
 /// A tile over all of K = `k`. Where the panels are quantised, x holds quantised rows.
 static ProductTile tileOver(KernelBuilder &b, Value x, int64_t k, SmallVector<PackedPanel> panels,
                             Value firstColumn, int64_t vectors) {
@@ -158,7 +167,9 @@ SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
     for (ArrayRef<Value> row : rows)
       values.push_back(step.loadRow(row, group, isPartial));
     SmallVector<Value> next(sums);
-    for (auto [p, panel] : llvm::enumerate(panels))
+    for (auto [p, panel] : llvm::enumerate(panels)) {
+      int64_t elements = panel.columns * panel.depth;
+      prefetchAhead(b, panel, b.mul(group, elements), elements);
       for (int64_t v = 0; v < vectors; ++v) {
         SmallVector<Value> columns = step.loadColumns(panel, group, b.add(firstColumn, v * kLanes));
         for (size_t r = 0; r < rows.size(); ++r) {
@@ -166,6 +177,7 @@ SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
           sum = step.multiply(values[r], columns, sum);
         }
       }
+    }
     return next;
   };
   SmallVector<Value> sums(inits);
@@ -210,6 +222,8 @@ void mica::cpu::emitSums(KernelBuilder &b, const ProductRows &rows, const Weight
     return emitSumsInTiles(b, rows, weight.k, panels, store);
   auto emitTile = [&](Value first, int64_t count, int64_t vectors, Value column) {
     ProductTile tile = tileOver(b, rows.x, weight.k, panels, column, vectors);
+    for (PackedPanel &panel : tile.panels)
+      panel.streams = isFirst(b, b.sub(first, rows.from), column);
     SmallVector<Value> names;
     for (int64_t r = 0; r < count; ++r) {
       names.push_back(rows.nameOf(b.add(first, r)));

@@ -18,6 +18,8 @@ struct PackedPanel {
   // Of a block of a quantised weight, whose memory are bytes:
   mlir::Type quantized = {};          ///< !mica.int8 or !mica.int4, else null
   mlir::Value scales = {}, sums = {}; ///< where those of the block's rows stand, in bytes
+  /// Whether the one who reads it brings it from memory, as a part of a stream; null: no.
+  mlir::Value streams = {};
 };
 
 /// The panel of a contiguous buffer [..., groups, columns, depth] that `leading` indices select.
@@ -54,6 +56,10 @@ struct ProductTile {
   /// tile's shape.
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &b) const;
 };
+
+/// Where the target gains by it and the panel `streams`, asks for lines 32 KiB behind the `count`
+/// elements that are `offset` behind the panel's first.
+void prefetchAhead(KernelBuilder &b, const PackedPanel &panel, mlir::Value offset, int64_t count);
 
 /// How many of [0, columns) a vector at `column` covers, at least zero; null where blocks of 64 are
 /// whole.

@@ -30,10 +30,11 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   EXPECT_FALSE(level4.avx512Bf16 || level4.avx512Vnni);
   TargetDescription zen5 = llvm::cantFail(describeTarget("znver5"));
   EXPECT_TRUE(zen5.avx512Bf16 && zen5.fastBf16Dot && zen5.avx512Vnni && zen5.avxVnni);
-  EXPECT_FALSE(zen5.amxBf16);
+  EXPECT_FALSE(zen5.amxBf16 || zen5.prefetchPages);
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
   EXPECT_TRUE(rapids.avx512Bf16 && rapids.amxBf16 && rapids.amxInt8);
-  EXPECT_FALSE(rapids.fastBf16Dot);
+  EXPECT_TRUE(rapids.prefetchPages);
+  EXPECT_FALSE(rapids.fastBf16Dot || level4.prefetchPages);
 }
 
 TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {

@@ -1,0 +1,76 @@
+// Where the target reads faster so, lines of the next 32 KiB are asked for, 8 pages in turn, by whoever brings a weight or a
+// cache from memory: the first rows and columns of a block. Others find it in the cache.
+// RUN: mica-opt %s --mica-lower-to-exec=prefetch-pages=true --canonicalize | FileCheck %s --check-prefixes=CHECK,VECTORS
+// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true bf16-tiles=true int8-dot=true prefetch-pages=true" --canonicalize \
+// RUN:   | FileCheck %s --check-prefixes=CHECK,TILES
+// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=memref.prefetch
+// WITHOUT: func.func private @linear_192x64
+
+#bf16 = #mica.packed<columns = 64, depth = 2, k_block = 32>
+#bytes = #mica.packed<columns = 64, depth = 4, k_block = 64>
+!keys = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
+!values = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>
+// A unit is 256 bytes, 128 elements; a page 2048, the 8 pages 16384 of them.
+// CHECK-LABEL: func.func private @linear_192x64
+// VECTORS: scf.for %[[ROW:.*]] = %c0 to
+// VECTORS: scf.for %[[COLUMN:.*]] = %c0 to
+// VECTORS: %[[EITHER:.*]] = arith.ori %[[ROW]], %[[COLUMN]]
+// VECTORS: %[[FIRST:.*]] = arith.cmpi eq, %[[EITHER]], %c0
+// VECTORS: scf.if %[[FIRST]] {
+// VECTORS: %[[IN_CHUNK:.*]] = arith.remui %[[AT:.*]], %c16384
+// VECTORS: %[[NUMBER:.*]] = arith.divui %[[IN_CHUNK]], %c128
+// VECTORS: %[[CHUNK:.*]] = arith.subi %[[AT]], %[[IN_CHUNK]]
+// VECTORS: %[[IN_UNIT:.*]] = arith.remui %[[AT]], %c128
+// VECTORS: %[[BASE:.*]] = arith.addi %[[CHUNK]], %[[IN_UNIT]]
+// VECTORS: %[[PAGE:.*]] = arith.remui %[[NUMBER]], %c8
+// VECTORS: %[[IN_PAGES:.*]] = arith.muli %[[PAGE]], %c2048
+// VECTORS: %[[OF_PAGE:.*]] = arith.addi %[[BASE]], %[[IN_PAGES]]
+// VECTORS: %[[LINE:.*]] = arith.divui %[[NUMBER]], %c8
+// VECTORS: %[[IN_PAGE:.*]] = arith.muli %[[LINE]], %c128
+// VECTORS: %[[PLACE:.*]] = arith.addi %[[OF_PAGE]], %[[IN_PAGE]]
+// VECTORS: %[[AHEAD:.*]] = arith.addi %[[PLACE]], %c16384
+// VECTORS: memref.prefetch %{{.*}}[%[[AHEAD]]], read, locality<2>, data
+// VECTORS-COUNT-3: memref.prefetch
+// VECTORS: }
+// A step of tiles takes 16 pairs: 16 units.
+// TILES: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c16
+// TILES: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0
+// TILES: scf.if %[[FIRST]] {
+// TILES-COUNT-4: memref.prefetch
+// TILES: }
+// TILES: scf.if %[[FIRST]] {
+// TILES-COUNT-64: memref.prefetch
+// TILES: }
+// TILES: amx.tile_mulf
+func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) -> tensor<?x192xf32> {
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x64xbf16>, tensor<192x64xbf16, #bf16> -> tensor<?x192xf32>
+  return %y : tensor<?x192xf32>
+}
+// Groups of 1088 bytes do not begin with a unit: each asks for those that begin in it.
+// CHECK-LABEL: func.func private @linear_172x100
+// CHECK: scf.if
+// CHECK: arith.addi %{{.*}}, %c255
+// CHECK: scf.for %{{.*}} step %c256
+// CHECK-COUNT-4: memref.prefetch
+// CHECK: }
+func.func private @four_bits(%x: tensor<?x100x!mica.int8>, %w: tensor<172x100x!mica.int4<group = 32>, #bytes>) -> tensor<?x172xf32> {
+  %y = mica.linear %x, %w kernel(generated)
+      : tensor<?x100x!mica.int8>, tensor<172x100x!mica.int4<group = 32>, #bytes> -> tensor<?x172xf32>
+  return %y : tensor<?x172xf32>
+}
+// Keys, then values, while 256 positions more follow.
+// CHECK-LABEL: func.func private @attention_chunks
+// CHECK: arith.addi %{{.*}}, %c256
+// CHECK: arith.cmpi ule
+// CHECK: scf.if
+// CHECK-COUNT-4: memref.prefetch
+// CHECK: scf.if
+// CHECK-COUNT-4: memref.prefetch
+func.func private @attend(%q: tensor<?x4x64xf32>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> tensor<?x4x64xf32> {
+  %keys = mica.kv_read %k[%layer] : !keys -> tensor<?x?x2x64xbf16>
+  %values = mica.kv_read %v[%layer] : !values -> tensor<?x?x2x64xbf16>
+  %y = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+      tiling(<rows = 1, chunk = 512, split = true>) : tensor<?x4x64xf32>, tensor<?x?x2x64xbf16>, tensor<?x?x2x64xbf16> -> tensor<?x4x64xf32>
+  return %y : tensor<?x4x64xf32>
+}
