@@ -6,7 +6,17 @@
 
 using namespace mica;
 
+llvm::SmallVector<int64_t> mica::chooseCrossings(bool hasBf16, const KernelCosts &costs) {
+  llvm::SmallVector<int64_t> crossings{costs.crossing};
+  if (hasBf16 && costs.bf16TileRows > costs.crossing)
+    crossings.push_back(costs.bf16TileRows);
+  return crossings;
+}
+
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
+  if (shape.rows <= costs.crossing ||
+      (shape.weights == Precision::BF16 && shape.rows <= costs.bf16TileRows))
+    return KernelKind::Generated;
   bool fast = shape.weights == Precision::F32    ? costs.onednnF32
               : shape.weights == Precision::BF16 ? costs.onednnBf16
                                                  : costs.onednnInt8;

@@ -15,6 +15,12 @@ struct ProductShape {
 
 /// What the choice depends on besides the shape.
 struct KernelCosts {
+  /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
+  /// are taken whatever the shape.
+  int64_t crossing = 16;
+  /// The same for bf16 where generated kernels multiply in tile registers, 0 where they do not: see
+  /// kTileRows.
+  int64_t bf16TileRows = 0;
   /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
   /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN
   /// reaches 500: 5 us * 2 / (1/100 - 1/500) per GFLOP/s is 0.6 MFLOP, hence a quarter of a million
@@ -27,7 +33,16 @@ struct KernelCosts {
   bool onednnInt8 = true;
 };
 
-/// Who computes a product of many rows.
+/// Rows up to which products of bf16 in generated tiles beat oneDNN's: at the shape of a Llama with
+/// 1 billion parameters, 2 threads of a Xeon with AMX, prompts of 32 took 0.73 of the time, of 128
+/// 0.8, of 512 about the same (`bench --prompt N` of programs with either crossing).
+inline constexpr int64_t kTileRows = 256;
+
+/// The numbers of rows at which a program with bf16 products or without them changes its kernels:
+/// ascending, the first one is `crossing`.
+llvm::SmallVector<int64_t> chooseCrossings(bool hasBf16, const KernelCosts &costs);
+
+/// Who computes a product.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);
 
 /// Attention of query heads that share a key/value head.

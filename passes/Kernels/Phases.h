@@ -7,7 +7,7 @@
 
 namespace mica {
 
-/// On a module: the most rows that its `_few` functions are called for.
+/// On a module: the most rows that its `_few` functions are called for, as in decoding.
 inline constexpr llvm::StringLiteral kCrossingAttr = "mica.crossing";
 
 /// On a function: the most rows it is called for; functions without it take any number.

@@ -21,19 +21,33 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   template <typename Op> KernelKind choose(Op op) { return choose(op.getWeight().getType()); }
 
   KernelKind choose(RankedTensorType weight) {
-    // Few rows: the weights are read once from memory, which generated kernels do at its bandwidth.
-    if (getOperation()->hasAttr(kMaxRowsAttr))
-      return KernelKind::Generated;
-    ProductShape shape{manyRows, weight.getDimSize(0), weight.getDimSize(1),
+    ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1),
                        precisionOf(weight.getElementType())};
-    return chooseKernel(shape, {minWork, onednnF32, onednnBf16, onednnInt8});
+    KernelCosts costs{crossing(), bf16TileRows, minWork, onednnF32, onednnBf16, onednnInt8};
+    // A function for any number of rows is called for more than others take.
+    if (!mostRows())
+      costs.crossing = costs.bf16TileRows = 0;
+    return chooseKernel(shape, costs);
+  }
+
+  static std::optional<int64_t> rowsAttr(Operation *op, StringRef name) {
+    auto rows = op->getAttrOfType<IntegerAttr>(name);
+    return rows ? std::optional(rows.getInt()) : std::nullopt;
+  }
+
+  /// The most rows that the function is called for; nothing where it takes any number.
+  std::optional<int64_t> mostRows() { return rowsAttr(getOperation(), kMaxRowsAttr); }
+
+  int64_t crossing() {
+    std::optional<int64_t> ofModule = rowsAttr(getOperation()->getParentOp(), kCrossingAttr);
+    return ofModule ? *ofModule : KernelCosts().crossing;
   }
 
   AttentionTilingAttr chooseTilingOf(AttentionOp attention) {
     auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
     int64_t group =
         headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
-    return chooseTiling({getOperation()->hasAttr(kMaxRowsAttr), group}, &getContext());
+    return chooseTiling({mostRows() && *mostRows() <= crossing(), group}, &getContext());
   }
 
   void runOnOperation() override {

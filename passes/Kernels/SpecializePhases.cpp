@@ -1,5 +1,6 @@
 //===- SpecializePhases.cpp - few rows and many rows ---------------------------===//
 
+#include "passes/Kernels/CostModel.h"
 #include "passes/Kernels/Phases.h"
 #include "passes/Passes.h"
 
@@ -29,6 +30,20 @@ static SmallVector<func::FuncOp> cloneWithSuffix(ArrayRef<func::FuncOp> function
   return clones;
 }
 
+/// Whether bf16 meets a matrix in a product that oneDNN could compute as well.
+static bool hasBf16Products(ModuleOp module) {
+  auto isBf16 = [](auto product) {
+    return product.getWeight().getType().getElementType().isBF16();
+  };
+  return module
+      .walk([&](Operation *op) {
+        bool found =
+            TypeSwitch<Operation *, bool>(op).Case<LinearOp, GatedLinearOp>(isBf16).Default(false);
+        return found ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 namespace {
 struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
   using SpecializePhasesBase::SpecializePhasesBase;
@@ -46,13 +61,21 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     }
     SymbolTable symbols(module);
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-    IntegerAttr maxRows = Builder(module.getContext()).getI64IntegerAttr(crossing);
-    for (func::FuncOp few : cloneWithSuffix(functions, "_few", symbols))
-      few->setAttr(kMaxRowsAttr, maxRows);
+    auto rowsAttr = [&](int64_t rows) {
+      return Builder(module.getContext()).getI64IntegerAttr(rows);
+    };
+    KernelCosts costs;
+    costs.crossing = crossing;
+    costs.bf16TileRows = bf16TileRows;
+    for (int64_t rows : chooseCrossings(hasBf16Products(module), costs)) {
+      std::string suffix = rows == crossing ? "_few" : "_upto" + std::to_string(rows);
+      for (func::FuncOp clone : cloneWithSuffix(functions, suffix, symbols))
+        clone->setAttr(kMaxRowsAttr, rowsAttr(rows));
+    }
     cloneWithSuffix(functions, "_many", symbols);
     for (func::FuncOp function : functions)
       symbols.erase(function);
-    module->setAttr(kCrossingAttr, maxRows);
+    module->setAttr(kCrossingAttr, rowsAttr(crossing));
   }
 };
 } // namespace

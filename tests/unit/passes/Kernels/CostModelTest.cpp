@@ -1,5 +1,6 @@
 #include "passes/Kernels/CostModel.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 using namespace mica;
@@ -31,6 +32,29 @@ TEST(CostModel, FormatsThatTheLibraryIsSlowInAreGenerated) {
   costs.onednnInt8 = false;
   EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::Int8}, costs), KernelKind::Generated);
   EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::Int4}, costs), KernelKind::Generated);
+}
+
+TEST(CostModel, FewRowsAreGenerated) {
+  EXPECT_EQ(chooseKernel({16, 2048, 2048, Precision::F32}, {}), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({17, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);
+}
+
+TEST(CostModel, TilesMoveTheCrossingOfBf16) {
+  KernelCosts costs;
+  costs.bf16TileRows = 128;
+  EXPECT_EQ(chooseKernel({128, 2048, 2048, Precision::BF16}, costs), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({129, 2048, 2048, Precision::BF16}, costs), KernelKind::OneDnn);
+  EXPECT_EQ(chooseKernel({128, 2048, 2048, Precision::Int8}, costs), KernelKind::OneDnn);
+}
+
+TEST(CostModel, ACrossingForEveryChangeOfKernels) {
+  KernelCosts costs;
+  EXPECT_THAT(chooseCrossings(/*hasBf16=*/true, costs), testing::ElementsAre(16));
+  costs.bf16TileRows = 128;
+  EXPECT_THAT(chooseCrossings(/*hasBf16=*/true, costs), testing::ElementsAre(16, 128));
+  EXPECT_THAT(chooseCrossings(/*hasBf16=*/false, costs), testing::ElementsAre(16));
+  costs.crossing = 200;
+  EXPECT_THAT(chooseCrossings(/*hasBf16=*/true, costs), testing::ElementsAre(200));
 }
 
 TEST(CostModel, HugeExtentsDoNotOverflow) {
