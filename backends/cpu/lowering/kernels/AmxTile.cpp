@@ -46,8 +46,7 @@ public:
         pairs(amx::TileType::get({kRows, kDepth}, b.getBF16Type())),
         sumType(amx::TileType::get({kRows, kLanes}, b.getF32Type())),
         x(b.stackBuffer({kRowTiles, kSteps, kRows, kDepth}, b.getBF16Type())),
-        sums(b.stackBuffer({static_cast<int64_t>(panels.size()), kRowTiles * kRows, kBlockColumns},
-                           b.getF32Type())) {}
+        sums(b.stackBuffer({panelCount(), kRowTiles * kRows, kBlockColumns}, b.getF32Type())) {}
 
   /// All columns of rows [first, first + count).
   void emit(Value first, Value count, StoreSums store) {
@@ -74,9 +73,8 @@ public:
       Value name = rows.nameOf(b.add(first, row));
       b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value column) {
         SmallVector<Value> ofPanels;
-        for (size_t p = 0; p < panels.size(); ++p)
-          ofPanels.push_back(
-              b.loadRaw(sums, {b.idx(static_cast<int64_t>(p)), row, column}, kLanes));
+        for (int64_t p = 0; p < panelCount(); ++p)
+          ofPanels.push_back(b.loadRaw(sums, {b.idx(p), row, column}, kLanes));
         store(name, column, ofPanels);
       });
     });
@@ -87,19 +85,34 @@ private:
     return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y);
   }
 
+  int64_t panelCount() const { return static_cast<int64_t>(panels.size()); }
+
+  /// Elements from one panel to the next.
+  Value panelDistance() {
+    return panelCount() > 1 ? b.sub(panels[1].offset, panels[0].offset) : b.idx(0);
+  }
+
   /// Calls `body(number, panel)` for all panels, in a loop.
   void eachPanel(llvm::function_ref<void(Value, PackedPanel)> body) {
     PackedPanel panel = panels.front();
-    Value offset = panel.offset,
-          distance = panels.size() > 1 ? b.sub(panels[1].offset, offset) : b.idx(0);
-    b.loop(static_cast<int64_t>(panels.size()), [&](Value number) {
+    Value offset = panel.offset, distance = panelDistance();
+    b.loop(panelCount(), [&](Value number) {
       panel.offset = b.add(offset, arith::MulIOp::create(b, number, distance));
       body(number, panel);
     });
   }
 
+  /// How far from what follows the steps copied in panel `number` stands what is read after them:
+  /// the same steps of the next panel, or those that follow in the first one.
+  Value jumpBehind(Value number, const PackedPanel &panel) {
+    Value distance = panelDistance();
+    Value next = b.sub(distance, b.idx(kSteps * kDepth * panel.columns)),
+          back = b.mul(distance, 1 - panelCount());
+    return arith::SelectOp::create(b, isEqual(number, b.idx(panelCount() - 1)), back, next);
+  }
+
   void clearSums(Value tiles) {
-    b.loop(static_cast<int64_t>(panels.size()), [&](Value panel) {
+    b.loop(panelCount(), [&](Value panel) {
       b.loop(b.idx(0), b.mul(tiles, kRows), 1, [&](Value row) {
         for (int64_t v = 0; v < kVectors; ++v)
           vector::StoreOp::create(b, b.splat(0), sums, ValueRange{panel, row, b.idx(v * kLanes)});
@@ -112,11 +125,12 @@ private:
   void multiplySteps(Value tiles, Value streams, Value from, Value count) {
     Value inPairs = b.mul(b.div(tiles, 2), 2);
     eachPanel([&](Value place, PackedPanel panel) {
+      Value jump = jumpBehind(place, panel);
       auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
         // Who comes first finds the panel in memory.
         Value isFirst = isEqual(arith::OrIOp::create(b, tile, column), b.idx(0));
         panel.streams = arith::AndIOp::create(b, streams, isFirst);
-        multiplyBlock({place, tile, column, tilesTogether, vectors}, from, count, panel);
+        multiplyBlock({place, tile, column, jump, tilesTogether, vectors}, from, count, panel);
       };
       b.loop(b.idx(0), b.idx(kBlockColumns), 2 * kLanes, [&](Value column) {
         b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, 2); });
@@ -165,9 +179,9 @@ private:
   }
 
   /// Sums that have registers at the same time: `tiles` of rows from number `tile` on, `vectors` of
-  /// columns from `column` on of panel `place`.
+  /// columns from `column` on of panel `place`; see jumpBehind.
   struct Block {
-    Value place, tile, column;
+    Value place, tile, column, jump;
     int64_t tiles, vectors;
 
     template <typename Function> void each(Function function) const {
@@ -201,7 +215,10 @@ private:
     for (int64_t t = 0; t < block.tiles; ++t)
       ofRows.push_back(amx::TileLoadOp::create(
           b, pairs, x, ValueRange{b.add(block.tile, t), step, b.idx(0), b.idx(0)}));
-    prefetchAhead(b, panel, b.mul(number, kDepth * panel.columns), kDepth * panel.columns);
+    Value isLate = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, step, b.idx(kSteps / 2));
+    Value behind = arith::SelectOp::create(b, isLate, block.jump, b.idx(0));
+    prefetchAhead(b, panel, b.add(b.mul(number, kDepth * panel.columns), behind),
+                  kDepth * panel.columns);
     for (int64_t v = 0; v < block.vectors; ++v) {
       Value at = pairsAt(panel, b.mul(number, kDepth / 2), b.add(block.column, v * kLanes));
       Value weights =
