@@ -76,8 +76,8 @@ static void keepNeeded(TargetDescription &target) {
 /// of its page only: on a Xeon with AMX two threads read 22 GB/s with 8 pages at once, 15 without.
 /// AMD's Zen 5 lost 3 to 16 % by any prefetching. Levels such as x86-64-v4 may be either.
 static bool isIntels(StringRef cpu) {
-  static constexpr StringLiteral others[] = {"x86-64", "znver", "bdver",    "btver",
-                                             "k8",     "amd",   "lujiazui", "yongfeng"};
+  static constexpr StringLiteral others[] = {"generic", "x86-64", "znver",    "bdver",   "btver",
+                                             "k8",      "amd",    "lujiazui", "yongfeng"};
   return llvm::none_of(others, [&](StringRef other) { return cpu.starts_with(other); });
 }
 
