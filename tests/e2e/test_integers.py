@@ -33,6 +33,22 @@ def divergence(reference, got):
     return float((np.exp(p) * (p - q)).sum(axis=1).mean())
 
 
+def rounded_q4_0(x):
+    """What llama.cpp's Q4_0 makes of a matrix: blocks of 32 with a scale in f16 and integers from -8 to 7."""
+    blocks = x.reshape(-1, 32)
+    d = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1) / np.float32(-8)
+    inverse = np.divide(np.float32(1), d, out=np.zeros_like(d), where=d != 0)
+    q = np.minimum(15, np.trunc(blocks * inverse + np.float32(8.5)))
+    return ((q - 8) * d.astype("f2").astype("f4")).astype("<f4").reshape(x.shape)
+
+
+def round_matrices(tensors):
+    """Changes the tensors of a folder in bf16 in place: all in f32, and every matrix as Q4_0 rounds it."""
+    for name, bits in tensors.items():
+        x = (bits.astype("u4") << 16).view("<f4")
+        tensors[name] = rounded_q4_0(x) if x.ndim == 2 else x
+
+
 @harness.for_each(NAMES, "heldout_int8")
 @harness.for_each(NAMES, "rows_do_not_depend_on_the_way")
 class Integers(Case):
@@ -59,6 +75,25 @@ class Integers(Case):
                 lost = divergence(expected, rows_of(program(folder, "--weights", width), name))
                 note(self, f"{os.path.basename(folder)} {width}: divergence {lost:.1e} (bound {bound:.0e})")
                 self.assertLessEqual(lost, bound)
+
+    def test_dense_against_q4_0(self):
+        """4 bits lose no more than llama.cpp's Q4_0 (--pure: the embedding, too).
+
+        Its rounded matrices meet f32 here; our int4 rounds rows of activations to 8 bits and caches to bf16 besides.
+        """
+        name = "minimind-dense"
+        expected = rows_of(program(BUNDLED / name, "--weights", "f32"), name)
+        theirs = os.path.join(harness.folder("q4_0"), "q4_0")
+        checkpoint.edited(BUNDLED / name, theirs, tensors=round_matrices)
+        sizes = [(a.size, 4.5 if a.ndim == 2 else 32) for a in checkpoint.read(theirs).values()]
+        count, bits = sum(size for size, _ in sizes), sum(size * each for size, each in sizes)
+        _, stored = harness.compile_file(BUNDLED / name, "--weights", "int4")
+        lost = {"int4": (divergence(expected, rows_of(program(BUNDLED / name, "--weights", "int4"), name)),
+                         8 * stored["weight_bytes"]),
+                "Q4_0": (divergence(expected, rows_of(program(theirs, "--weights", "f32"), name)), bits)}
+        for kind, (loss, total) in lost.items():
+            note(self, f"{kind}: divergence {loss:.2e} with {total / count:.2f} bits per weight, norms and all")
+        self.assertLessEqual(lost["int4"][0], lost["Q4_0"][0])
 
     def rows_do_not_depend_on_the_way(self, name):
         """Sums of integers are exact: single steps, chunks, threads and oneDNN give the same bits."""
