@@ -433,8 +433,9 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   let description = [{
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
     `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit, for
-    as many rows of bf16 as tile registers are best for, and where they are so small that a library call would cost more than it saves; oneDNN otherwise, where the target's
-    oneDNN is fast in that format. Mostly one row of a prompt, its last, reaches an `lm_head`: it is generated.
+    as many rows of bf16 as tile registers are best for, and where they are so small that a library call would cost more
+    than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format. Mostly one row of a prompt, its
+    last, reaches an `lm_head`: it is generated.
     Attention of few rows is cut into single rows and chunks of positions, of many rows into tiles of rows.
     `Kernels/CostModel.h` has the rules.
 

@@ -34,8 +34,9 @@ struct KernelCosts {
 };
 
 /// Rows up to which products of bf16 in generated tiles beat oneDNN's: at the shape of a Llama with
-/// 1 billion parameters, 2 threads of a Xeon with AMX, prompts of 32 took 0.73 of the time, of 128
-/// 0.8, of 512 about the same (`bench --prompt N` of programs with either crossing).
+/// 1 billion parameters, 2 threads of a Xeon with AMX, prompts of 17 took half of the time, of 128
+/// and of 256 0.7 (`bench --prompt N` of programs with either crossing). Behind 256 rows generated
+/// kernels read the weights again.
 inline constexpr int64_t kTileRows = 256;
 
 /// The numbers of rows at which a program with bf16 products or without them changes its kernels:

@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
   app.add_option("--mib", mebibytes, "Size of the buffer, many times the last cache")
       ->capture_default_str()
       ->check(CLI::Range(size_t(16), size_t(1) << 20));
-  app.add_option("--passes", passes, "Times that the buffer is read, each way; the median of the better one counts")
+  app.add_option("--passes", passes,
+                 "Times that the buffer is read, each way; the median of the better one counts")
       ->capture_default_str()
       ->check(CLI::Range(1u, 10000u));
   CLI11_PARSE(app, argc, argv);

@@ -25,8 +25,8 @@ struct KernelTarget {
   bool prefetchPages = false;
 
   static KernelTarget of(const TargetDescription &target) {
-    return {target.avx512Bf16, target.avx512Vnni, target.vectorBits == 512, target.fastBf16Dot,
-            target.amxBf16,    target.prefetchPages};
+    return {target.avx512Bf16,  target.avx512Vnni, target.vectorBits == 512,
+            target.fastBf16Dot, target.amxBf16,    target.prefetchPages};
   }
 };
 

@@ -165,9 +165,8 @@ private:
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    KernelLibrary kernels(getOperation(),
-                          KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot, bf16Tiles,
-                                       prefetchPages});
+    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot,
+                                                       bf16Tiles, prefetchPages});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

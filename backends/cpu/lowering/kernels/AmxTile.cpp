@@ -1,8 +1,13 @@
 //===- AmxTile.cpp - products of bf16 in tile registers -----------------------------===//
 //
-// Tiles have 16 rows, however many of them are live: LLVM configures the registers once per
-// function, for one shape each. Rows are copied to the stack first: 16 of them a power of two apart
-// would share one set of the cache, and rows that are not live lie in no buffer.
+// A tile of rows has 16 of them, however many are live: LLVM configures the registers once per
+// function, for one shape. Rows are copied to the stack first, tile by tile: 16 of them a power of
+// two apart would share one set of the cache, rows that are not live lie in no buffer, and what is
+// behind K must be zero.
+//
+// Work is cut for the caches: 256 rows by a few panels by 512 values of K fit the second level, and
+// sums wait there while K goes on. Half a panel of such a piece stays in the first level while all
+// its rows pass, two tiles of them at a time: 4 products for 4 loads.
 //
 // A single row takes vectors, which read weights that are in the cache faster; its sums are made in
 // the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd products
@@ -22,109 +27,216 @@ using namespace mica::cpu;
 
 namespace {
 
-constexpr int64_t kRows = 16;
+/// Rows of a tile, and how many are multiplied together.
+constexpr int64_t kRows = 16, kRowTiles = 16;
 /// How many values of K one multiplication of tiles takes: 16 pairs.
 constexpr int64_t kDepth = 32;
-/// How many such steps of the rows are copied at once: 16 KiB.
+/// How many such steps of the rows are copied at once.
 constexpr int64_t kSteps = 16;
-/// Vectors of 16 columns of a block: each has a tile register for its sums. Of the other four LLVM
-/// needs one or two per shape.
+/// How far ahead of the row being copied lines are asked for.
+constexpr int64_t kRowsAhead = 6;
+/// Vectors of 16 columns of a block.
 constexpr int64_t kVectors = kBlockColumns / kLanes;
 
-/// Up to 16 rows times the 64 columns of each panel.
+/// Up to 256 rows times the 64 columns of each panel.
 class Tiles {
 public:
   Tiles(KernelBuilder &b, const ProductRows &rows, int64_t k, ArrayRef<PackedPanel> panels)
-      : b(b), rows(rows), k(k), panels(panels),
+      : b(b), rows(rows), k(k), steps(llvm::divideCeil(k, kDepth)), panels(panels),
+        pairs(amx::TileType::get({kRows, kDepth}, b.getBF16Type())),
         sumType(amx::TileType::get({kRows, kLanes}, b.getF32Type())),
-        x(b.stackBuffer({kSteps, kRows, kDepth}, b.getBF16Type())),
-        sums(b.stackBuffer({static_cast<int64_t>(panels.size()) * kVectors, kRows, kLanes},
-                           b.getF32Type())) {}
+        x(b.stackBuffer({kRowTiles, kSteps, kRows, kDepth}, b.getBF16Type())),
+        sums(b.stackBuffer({panelCount(), kRowTiles * kRows, kBlockColumns}, b.getF32Type())) {}
 
   /// All columns of rows [first, first + count).
   void emit(Value first, Value count, StoreSums store) {
     // The first rows bring the panels from memory, others find them in the cache.
-    Value streams = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, first, rows.from);
-    for (auto [number, packed] : llvm::enumerate(panels)) {
-      PackedPanel panel = packed;
-      panel.streams = streams;
-      int64_t place = static_cast<int64_t>(number) * kVectors;
-      Value single = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count, b.idx(1));
-      b.either(
-          single, [&] { multiplyRow(first, panel, place); },
-          [&] { multiplyTiles(first, count, panel, place); });
-    }
+    Value streams = isEqual(first, rows.from);
+    b.either(
+        isEqual(count, b.idx(1)),
+        [&] {
+          eachPanel([&](Value place, PackedPanel panel) {
+            panel.streams = streams;
+            multiplyRow(first, panel, place);
+          });
+        },
+        [&] {
+          Value tiles = b.div(b.add(count, kRows - 1), kRows);
+          clearSums(tiles);
+          b.loop(b.idx(0), b.idx(steps), kSteps, [&](Value from) {
+            Value together = arith::MinSIOp::create(b, b.sub(b.idx(steps), from), b.idx(kSteps));
+            copy(first, count, from, together);
+            multiplySteps(tiles, streams, from, together);
+          });
+        });
     b.loop(b.idx(0), count, 1, [&](Value row) {
-      Value name = rows.nameOf(arith::AddIOp::create(b, first, row));
-      for (int64_t v = 0; v < kVectors; ++v) {
+      Value name = rows.nameOf(b.add(first, row));
+      b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value column) {
         SmallVector<Value> ofPanels;
-        for (size_t p = 0; p < panels.size(); ++p)
-          ofPanels.push_back(b.loadRaw(
-              sums, {b.idx(static_cast<int64_t>(p) * kVectors + v), row, b.idx(0)}, kLanes));
-        store(name, b.idx(v * kLanes), ofPanels);
-      }
+        for (int64_t p = 0; p < panelCount(); ++p)
+          ofPanels.push_back(b.loadRaw(sums, {b.idx(p), row, column}, kLanes));
+        store(name, column, ofPanels);
+      });
     });
   }
 
 private:
-  void multiplyTiles(Value first, Value count, const PackedPanel &panel, int64_t place) {
-    SmallVector<Value> carried;
-    for (int64_t v = 0; v < kVectors; ++v)
-      carried.push_back(amx::TileZeroOp::create(b, sumType));
-    int64_t whole = k / kDepth;
-    carried = b.carry(b.idx(0), b.idx(whole), kSteps, carried, [&](Value from, ValueRange inits) {
-      Value steps = arith::MinSIOp::create(b, b.sub(b.idx(whole), from), b.idx(kSteps));
-      copy(first, count, from, steps, kDepth);
-      return b.carry(b.idx(0), steps, 1, inits, [&](Value step, ValueRange inner) {
-        return addTiles(step, b.add(from, step), panel, kDepth, inner);
-      });
-    });
-    if (int64_t rest = k % kDepth) {
-      copy(first, count, b.idx(whole), b.idx(1), rest);
-      carried = addTiles(b.idx(0), b.idx(whole), panel, rest, carried);
-    }
-    for (auto [v, sum] : llvm::enumerate(carried))
-      amx::TileStoreOp::create(
-          b, sums, ValueRange{b.idx(place + static_cast<int64_t>(v)), b.idx(0), b.idx(0)}, sum);
+  Value isEqual(Value x, Value y) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y);
   }
 
-  /// Copies `values` values of each row per step.
-  void copy(Value first, Value count, Value from, Value steps, int64_t values) {
-    b.loop(b.idx(0), count, 1, [&](Value row) {
-      SmallVector<Value> at = rows.indicesOf(rows.nameOf(arith::AddIOp::create(b, first, row)));
-      b.loop(b.idx(0), steps, 1, [&](Value step) {
-        SmallVector<Value> source(at);
-        source.push_back(b.mul(b.add(from, step), kDepth));
-        vector::StoreOp::create(b, b.loadRaw(rows.x, source, values), x,
-                                ValueRange{step, row, b.idx(0)});
+  int64_t panelCount() const { return static_cast<int64_t>(panels.size()); }
+
+  /// Elements from one panel to the next.
+  Value panelDistance() {
+    return panelCount() > 1 ? b.sub(panels[1].offset, panels[0].offset) : b.idx(0);
+  }
+
+  /// Calls `body(number, panel)` for all panels, in a loop.
+  void eachPanel(llvm::function_ref<void(Value, PackedPanel)> body) {
+    PackedPanel panel = panels.front();
+    Value offset = panel.offset, distance = panelDistance();
+    b.loop(panelCount(), [&](Value number) {
+      panel.offset = b.add(offset, arith::MulIOp::create(b, number, distance));
+      body(number, panel);
+    });
+  }
+
+  /// How far from what follows the steps copied in panel `number` stands what is read after them:
+  /// the same steps of the next panel, or those that follow in the first one.
+  Value jumpBehind(Value number, const PackedPanel &panel) {
+    Value distance = panelDistance();
+    Value next = b.sub(distance, b.idx(kSteps * kDepth * panel.columns)),
+          back = b.mul(distance, 1 - panelCount());
+    return arith::SelectOp::create(b, isEqual(number, b.idx(panelCount() - 1)), back, next);
+  }
+
+  void clearSums(Value tiles) {
+    b.loop(panelCount(), [&](Value panel) {
+      b.loop(b.idx(0), b.mul(tiles, kRows), 1, [&](Value row) {
+        for (int64_t v = 0; v < kVectors; ++v)
+          vector::StoreOp::create(b, b.splat(0), sums, ValueRange{panel, row, b.idx(v * kLanes)});
       });
+    });
+  }
+
+  /// Adds the products of `count` steps from number `from` on, which have been copied, to the sums
+  /// of `tiles` tiles of rows.
+  void multiplySteps(Value tiles, Value streams, Value from, Value count) {
+    Value inPairs = b.mul(b.div(tiles, 2), 2);
+    eachPanel([&](Value place, PackedPanel panel) {
+      Value jump = jumpBehind(place, panel);
+      auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
+        // Who comes first finds the panel in memory.
+        Value isFirst = isEqual(arith::OrIOp::create(b, tile, column), b.idx(0));
+        panel.streams = arith::AndIOp::create(b, streams, isFirst);
+        multiplyBlock({place, tile, column, jump, tilesTogether, vectors}, from, count, panel);
+      };
+      b.loop(b.idx(0), b.idx(kBlockColumns), 2 * kLanes, [&](Value column) {
+        b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, 2); });
+      });
+      b.loop(inPairs, tiles, 1, [&](Value tile) { multiply(tile, 1, b.idx(0), kVectors); });
+    });
+  }
+
+  void prefetchStep(SmallVector<Value> at, Value number) {
+    at.push_back(b.mul(number, kDepth));
+    memref::PrefetchOp::create(b, rows.x, at, /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
+  }
+
+  /// Copies `count` steps from number `from` on of rows [first, first + rowCount).
+  void copy(Value first, Value rowCount, Value from, Value count) {
+    int64_t rest = k % kDepth;
+    Value whole = b.idx(k / kDepth), end = b.add(from, count);
+    b.loop(b.idx(0), rowCount, 1, [&](Value row) {
+      auto indicesOf = [&](Value row) { return rows.indicesOf(rows.nameOf(b.add(first, row))); };
+      SmallVector<Value> at = indicesOf(row), ahead;
+      // A piece of a row is too short for the hardware to see that it is a stream.
+      if (b.target.prefetchPages)
+        ahead =
+            indicesOf(arith::MinSIOp::create(b, b.add(row, kRowsAhead), b.sub(rowCount, b.idx(1))));
+      Value tile = b.div(row, kRows), line = b.rem(row, kRows);
+      auto copyStep = [&](Value number, int64_t values) {
+        SmallVector<Value> source(at);
+        source.push_back(b.mul(number, kDepth));
+        vector::StoreOp::create(b, b.loadRaw(rows.x, source, values), x,
+                                ValueRange{tile, b.sub(number, from), line, b.idx(0)});
+      };
+      b.loop(from, arith::MinSIOp::create(b, end, whole), 1, [&](Value number) {
+        if (!ahead.empty())
+          prefetchStep(ahead, number);
+        copyStep(number, kDepth);
+      });
+      if (rest)
+        b.when(arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, end, whole), [&] {
+          Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getBF16Type(), kDepth)));
+          vector::StoreOp::create(b, zeros, x,
+                                  ValueRange{tile, b.sub(whole, from), line, b.idx(0)});
+          copyStep(whole, rest);
+        });
+    });
+  }
+
+  /// Sums that have registers at the same time: `tiles` of rows from number `tile` on, `vectors` of
+  /// columns from `column` on of panel `place`; see jumpBehind.
+  struct Block {
+    Value place, tile, column, jump;
+    int64_t tiles, vectors;
+
+    template <typename Function> void each(Function function) const {
+      for (int64_t t = 0; t < tiles; ++t)
+        for (int64_t v = 0; v < vectors; ++v)
+          function(t, v);
+    }
+  };
+
+  SmallVector<Value> sumsAt(const Block &block, int64_t t, int64_t v) {
+    return {block.place, b.mul(b.add(block.tile, t), kRows), b.add(block.column, v * kLanes)};
+  }
+
+  void multiplyBlock(const Block &block, Value from, Value count, const PackedPanel &panel) {
+    SmallVector<Value> carried;
+    block.each([&](int64_t t, int64_t v) {
+      carried.push_back(amx::TileLoadOp::create(b, sumType, sums, sumsAt(block, t, v)));
+    });
+    carried = b.carry(b.idx(0), count, 1, carried, [&](Value step, ValueRange inner) {
+      return addTiles(block, step, b.add(from, step), panel, inner);
+    });
+    block.each([&](int64_t t, int64_t v) {
+      amx::TileStoreOp::create(b, sums, sumsAt(block, t, v), carried[t * block.vectors + v]);
     });
   }
 
   /// Adds the products of the copied `step`, which is number `number` of all.
-  SmallVector<Value> addTiles(Value step, Value number, const PackedPanel &panel, int64_t values,
-                              ValueRange carried) {
-    Type bf16 = b.getBF16Type();
-    auto rowType = amx::TileType::get({kRows, values}, bf16),
-         weightType = amx::TileType::get({values / 2, 2 * kLanes}, bf16);
-    Value ofRows = amx::TileLoadOp::create(b, rowType, x, ValueRange{step, b.idx(0), b.idx(0)});
-    SmallVector<Value> next;
-    prefetchAhead(b, panel, b.mul(number, kDepth * panel.columns), values * panel.columns);
-    for (int64_t v = 0; v < kVectors; ++v) {
-      Value start = pairsAt(panel, b.mul(number, kDepth / 2), v);
-      Value weights = amx::TileLoadOp::create(b, weightType, panel.memory, ValueRange{start},
-                                              b.idx(2 * panel.columns));
-      next.push_back(amx::TileMulFOp::create(b, sumType, ofRows, weights, carried[v]));
+  SmallVector<Value> addTiles(const Block &block, Value step, Value number,
+                              const PackedPanel &panel, ValueRange carried) {
+    SmallVector<Value> ofRows, next(carried);
+    for (int64_t t = 0; t < block.tiles; ++t)
+      ofRows.push_back(amx::TileLoadOp::create(
+          b, pairs, x, ValueRange{b.add(block.tile, t), step, b.idx(0), b.idx(0)}));
+    Value isLate = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, step, b.idx(kSteps / 2));
+    Value behind = arith::SelectOp::create(b, isLate, block.jump, b.idx(0));
+    prefetchAhead(b, panel, b.add(b.mul(number, kDepth * panel.columns), behind),
+                  kDepth * panel.columns);
+    for (int64_t v = 0; v < block.vectors; ++v) {
+      Value at = pairsAt(panel, b.mul(number, kDepth / 2), b.add(block.column, v * kLanes));
+      Value weights =
+          amx::TileLoadOp::create(b, pairs, panel.memory, ValueRange{at}, b.idx(2 * panel.columns));
+      for (int64_t t = 0; t < block.tiles; ++t) {
+        Value &sum = next[t * block.vectors + v];
+        sum = amx::TileMulFOp::create(b, sumType, ofRows[t], weights, sum);
+      }
     }
     return next;
   }
 
-  /// Where the pairs of vector `v` of a group of the panel stand.
-  Value pairsAt(const PackedPanel &panel, Value group, int64_t v) {
-    return b.add(b.add(panel.offset, b.mul(group, 2 * panel.columns)), 2 * v * kLanes);
+  /// Where the pairs of a group of the panel stand, from `column` on.
+  Value pairsAt(const PackedPanel &panel, Value group, Value column) {
+    return b.add(b.add(panel.offset, b.mul(group, 2 * panel.columns)), b.mul(column, 2));
   }
 
-  void multiplyRow(Value first, const PackedPanel &panel, int64_t place) {
+  void multiplyRow(Value first, const PackedPanel &panel, Value place) {
     SmallVector<Value> at = rows.indicesOf(rows.nameOf(first));
     auto addStep = [&](Value number, int64_t values, ValueRange carried) {
       SmallVector<Value> products(2 * kVectors, b.splat(0)), next;
@@ -143,8 +255,7 @@ private:
     if (int64_t rest = k % kDepth)
       carried = addStep(b.idx(whole), rest, carried);
     for (int64_t v = 0; v < kVectors; ++v)
-      vector::StoreOp::create(b, carried[v], sums,
-                              ValueRange{b.idx(place + v), b.idx(0), b.idx(0)});
+      vector::StoreOp::create(b, carried[v], sums, ValueRange{place, b.idx(0), b.idx(v * kLanes)});
   }
 
   /// Adds the products of pair `group` of a row: those of the first values and of the second ones
@@ -156,7 +267,7 @@ private:
     SmallVector<Value> ofRow = widenPairs(b, broadcastPair(b, b.loadRaw(rows.x, at, 2)));
     prefetchAhead(b, panel, b.mul(group, 2 * panel.columns), 2 * panel.columns);
     for (int64_t v = 0; v < kVectors; ++v) {
-      Value pairs = b.loadRaw(panel.memory, pairsAt(panel, group, v), 2 * kLanes);
+      Value pairs = b.loadRaw(panel.memory, pairsAt(panel, group, b.idx(v * kLanes)), 2 * kLanes);
       for (auto [a, w] : llvm::zip_equal(ofRow, widenPairs(b, pairs)))
         next.push_back(b.fma(a, w, carried[next.size()]));
     }
@@ -165,9 +276,9 @@ private:
 
   KernelBuilder &b;
   const ProductRows &rows;
-  int64_t k;
+  int64_t k, steps;
   ArrayRef<PackedPanel> panels;
-  amx::TileType sumType;
+  amx::TileType pairs, sumType;
   Value x, sums; ///< on the stack
 };
 
@@ -181,8 +292,9 @@ bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &w
 void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, int64_t k,
                                 ArrayRef<PackedPanel> panels, StoreSums store) {
   Tiles tiles(b, rows, k, panels);
-  b.loop(rows.from, rows.to, kRows, [&](Value first) {
-    Value count = arith::MinSIOp::create(b, b.sub(rows.to, first), b.idx(kRows));
+  constexpr int64_t kTogether = kRowTiles * kRows;
+  b.loop(rows.from, rows.to, kTogether, [&](Value first) {
+    Value count = arith::MinSIOp::create(b, b.sub(rows.to, first), b.idx(kTogether));
     tiles.emit(first, count, store);
   });
 }

@@ -72,9 +72,9 @@ struct Run {
 /// A block of positions, as a run sees it.
 struct Block {
   Value number;
-  Value first;      ///< position
-  Value liveGroups; ///< groups of positions before those that no row of the run sees
-  Value onBorder;   ///< whether some row does not see all of it
+  Value first;        ///< position
+  Value liveGroups;   ///< groups of positions before those that no row of the run sees
+  Value onBorder;     ///< whether some row does not see all of it
   Value streams = {}; ///< whether its keys and values come from memory, with more behind them
 };
 

@@ -57,13 +57,12 @@ void mica::cpu::prefetchAhead(KernelBuilder &b, const PackedPanel &panel, Value 
   offset = b.add(panel.offset, offset);
   b.when(panel.streams, [&] {
     if (count % unit == 0) {
-      for (int64_t at = 0; at < count; at += unit)
-        ahead.ask(b.add(offset, at));
-      return;
+      return count == unit ? ahead.ask(offset)
+                           : b.loop(b.idx(0), b.idx(count), unit,
+                                    [&](Value at) { ahead.ask(b.add(offset, at)); });
     }
     // Each unit once, on behalf of the elements where it begins.
     auto roundUp = [&](Value value) { return b.mul(b.div(b.add(value, unit - 1), unit), unit); };
-    b.loop(roundUp(offset), roundUp(b.add(offset, count)), unit,
-           [&](Value at) { ahead.ask(at); });
+    b.loop(roundUp(offset), roundUp(b.add(offset, count)), unit, [&](Value at) { ahead.ask(at); });
   });
 }

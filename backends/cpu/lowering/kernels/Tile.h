@@ -97,7 +97,11 @@ mlir::Value broadcastPair(KernelBuilder &b, mlir::Value pair);
 /// of bf16, none left over.
 bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
 
-/// emitSums by tile registers.
+/// How many panels tile registers should meet at once: what is copied of the rows serves all of
+/// them, and with 256 rows their part of K and their sums fit the second-level cache.
+inline constexpr int64_t kPanelsTogether = 8;
+
+/// emitSums by tile registers. The panels lie at equal distances.
 void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, int64_t k,
                      llvm::ArrayRef<PackedPanel> panels, StoreSums store);
 

@@ -32,14 +32,22 @@
 // VECTORS: memref.prefetch %{{.*}}[%[[AHEAD]]], read, locality<2>, data
 // VECTORS-COUNT-3: memref.prefetch
 // VECTORS: }
-// A step of tiles takes 16 pairs: 16 units.
-// TILES: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c16
+// A step of tiles takes 16 pairs, 16 units.
+// TILES: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c256
 // TILES: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0
 // TILES: scf.if %[[FIRST]] {
 // TILES-COUNT-4: memref.prefetch
 // TILES: }
-// TILES: scf.if %[[FIRST]] {
-// TILES-COUNT-64: memref.prefetch
+// Rows that are copied in pieces are asked for one by one.
+// TILES: memref.prefetch %arg2
+// TILES: scf.for %[[COLUMN:.*]] = %c0 to %c64 step %c32
+// TILES: scf.for %[[TILE:.*]] = %c0 to
+// TILES: %[[OR:.*]] = arith.ori %[[TILE]], %[[COLUMN]]
+// TILES: %[[ZERO:.*]] = arith.cmpi eq, %[[OR]], %c0
+// TILES: %[[BRINGS:.*]] = arith.andi %[[FIRST]], %[[ZERO]]
+// TILES: scf.if %[[BRINGS]] {
+// TILES: scf.for %{{.*}} = %c0 to %c2048 step %c128
+// TILES-COUNT-4: memref.prefetch
 // TILES: }
 // TILES: amx.tile_mulf
 func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) -> tensor<?x192xf32> {

@@ -26,21 +26,35 @@ func.func private @wide(%x: tensor<?x40xf32>, %w: tensor<64x40xf32, #f32>) -> te
   return %y : tensor<?x64xf32>
 }
 
-// Sixteen rows at a time. A single one is multiplied by vectors, whose sums over 32 values are
-// added to the rest as a tile adds them; the last 8 of 40 values are a tile of their own.
+// Eight panels at a time with up to 256 rows, then single panels. A single row is multiplied by vectors, whose sums over 32
+// values are added to the rest as a tile adds them. Of 40 values of K the last 8 are copied behind zeros.
 // CHECK-LABEL: func.func private @linear_172x40(
-// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c16
+// CHECK: memref.alloca() {{.*}} : memref<16x16x16x32xbf16>
+// CHECK: memref.alloca() {{.*}} : memref<8x256x64xf32>
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c256
 // CHECK: scf.if
 // CHECK: vector.fma
 // CHECK: arith.addf
-// CHECK: arith.addf
 // CHECK: else
-// CHECK-COUNT-4: amx.tile_zero : !amx.tile<16x16xf32>
-// CHECK: amx.tile_load %{{.*}} into !amx.tile<16x32xbf16>
+// Steps of 32 values, 16 of them copied at once.
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c2{{[_0-9]*}} step %c16
+// CHECK: vector.store %{{.*}} : memref<16x16x16x32xbf16>, vector<32xbf16>
+// CHECK: vector.store %{{.*}} : memref<16x16x16x32xbf16>, vector<8xbf16>
+// Two tiles of rows by two of columns, then what is left of the rows by four.
+// CHECK-COUNT-4: amx.tile_load %{{.*}} into !amx.tile<16x16xf32>
+// CHECK: scf.for
+// CHECK-COUNT-2: amx.tile_load %{{.*}} into !amx.tile<16x32xbf16>
 // CHECK-COUNT-4: amx.tile_mulf {{.*}} : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
-// CHECK-COUNT-4: amx.tile_mulf {{.*}} : !amx.tile<16x8xbf16>, !amx.tile<4x32xbf16>, !amx.tile<16x16xf32>
 // CHECK-COUNT-4: amx.tile_store
+// CHECK-COUNT-4: amx.tile_load %{{.*}} into !amx.tile<16x16xf32>
+// CHECK-COUNT-4: amx.tile_mulf
+// CHECK-COUNT-4: amx.tile_store
+// CHECK: memref.alloca() {{.*}} : memref<1x256x64xf32>
+// CHECK-COUNT-8: amx.tile_mulf
+// CHECK-NOT: amx.tile_mulf
 // CHECK-LABEL: func.func private @gated_linear_72x64(
+// CHECK: memref.alloca() {{.*}} : memref<8x256x64xf32>
+// CHECK: memref.alloca() {{.*}} : memref<2x256x64xf32>
 // CHECK-COUNT-8: amx.tile_mulf
 // CHECK-NOT: amx.tile_mulf
 // CHECK-LABEL: func.func private @linear_64x39(
