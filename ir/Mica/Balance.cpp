@@ -2,7 +2,9 @@
 
 #include "ir/Mica/Balance.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 using namespace mlir;
 using namespace mica;
@@ -24,16 +26,31 @@ llvm::StringMap<Balancing> mica::findBalancing(ModuleOp module) {
   return result;
 }
 
+/// NaN, infinity and nothing are the ratios of channels that cannot be balanced.
+static bool counts(double ratio) { return ratio > 0 && !std::isinf(ratio); }
+
+/// Of two middle ones the lower; none where no ratio counts.
+static std::optional<double> median(ArrayRef<double> ratios) {
+  SmallVector<double> sorted = llvm::filter_to_vector(ratios, counts);
+  if (sorted.empty())
+    return std::nullopt;
+  auto middle = sorted.begin() + (sorted.size() - 1) / 2;
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
 SmallVector<float> mica::balanceFactors(ArrayRef<float> rows, ArrayRef<float> columns) {
-  auto factor = [](auto pair) -> float {
-    auto [row, column] = pair;
-    double ratio = double(row) / column;
-    if (!(ratio > 0) || std::isinf(ratio))
+  SmallVector<double> ratios = llvm::map_to_vector(llvm::zip_equal(rows, columns), [](auto pair) {
+    return double(std::get<0>(pair)) / std::get<1>(pair);
+  });
+  // Most channels are alike: an edge between them would tear neighbours apart by a factor of two.
+  double usual = median(ratios).value_or(1);
+  return llvm::map_to_vector(ratios, [usual](double ratio) -> float {
+    if (!counts(ratio))
       return 1;
-    // ratio = m 2^exponent with m in [1/2, 1).
+    // ratio / usual = m 2^exponent with m in [1/2, 1).
     int exponent;
-    std::frexp(ratio, &exponent);
+    std::frexp(ratio / usual, &exponent);
     return std::ldexp(1.0f, std::clamp(exponent >> 1, -126, 127));
-  };
-  return llvm::map_to_vector(llvm::zip_equal(rows, columns), factor);
+  });
 }

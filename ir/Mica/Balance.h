@@ -23,7 +23,7 @@ struct Balancing {
 /// By the names of tensors.
 llvm::StringMap<Balancing> findBalancing(mlir::ModuleOp module);
 
-/// b from the largest magnitudes of rows and of columns, channel by channel.
+/// b from the largest magnitudes of all channels' rows and columns.
 llvm::SmallVector<float> balanceFactors(llvm::ArrayRef<float> rows, llvm::ArrayRef<float> columns);
 
 } // namespace mica

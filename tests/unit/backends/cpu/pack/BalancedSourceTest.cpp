@@ -23,21 +23,21 @@ protected:
 };
 
 TEST_F(BalancedSourceTest, RowsAreDividedAndColumnsMultiplied) {
-  source.add("gain", WeightType::F32, {3});
-  source.add("q", WeightType::BF16, {5, 3});
-  source.add("k", WeightType::BF16, {2, 3});
-  source.set("gain", {32, 0.5f, 0});
-  source.set("q", {1, 1, 1, 0, 2, 1, 0, 0, 0, -1, 0, 0, 0, 0, 1});
-  source.set("k", {2, 1, 1, 0, -8, 1});
+  source.add("gain", WeightType::F32, {4});
+  source.add("q", WeightType::BF16, {5, 4});
+  source.add("k", WeightType::BF16, {2, 4});
+  source.set("gain", {32, 0.5f, 0, 2});
+  source.set("q", {1, 1, 1, 1, 0, 2, 1, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 1, -1});
+  source.set("k", {2, 1, 1, 1, 0, -8, 1, 0});
   std::string balance = "mica.balance rows [\"gain\"] columns [\"q\", \"k\"]\n";
-  // Channels: 32 against 2, 0.5 against 8, nothing against 1.
-  EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<3xf32>"),
-              testing::ElementsAre(8, 2, 0));
-  EXPECT_THAT(floats(balance + "mica.weight @k at 0 : tensor<2x3xf32>"),
-              testing::ElementsAre(8, 0.25f, 1, 0, -2, 1));
-  EXPECT_THAT(floats(balance + R"(mica.weight @w from ["k", "q"] concat at 0 : tensor<7x3xf32>)"),
-              testing::ElementsAre(8, 0.25f, 1, 0, -2, 1, 4, 0.25f, 1, 0, 0.5f, 1, 0, 0, 0, -4, 0,
-                                   0, 0, 0, 1));
+  // Channels: 32 against 2, 0.5 against 8, nothing against 1, 2 against 1, which is the median.
+  EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<4xf32>"),
+              testing::ElementsAre(8, 2, 0, 2));
+  EXPECT_THAT(floats(balance + "mica.weight @k at 0 : tensor<2x4xf32>"),
+              testing::ElementsAre(8, 0.25f, 1, 1, 0, -2, 1, 0));
+  EXPECT_THAT(floats(balance + R"(mica.weight @w from ["k", "q"] concat at 0 : tensor<7x4xf32>)"),
+              testing::ElementsAre(8, 0.25f, 1, 1, 0, -2, 1, 0, 4, 0.25f, 1, 1, 0, 0.5f, 1, 0, 0, 0,
+                                   -1, 0, 0, 0, 0, 0, 0, 0, 1, -1));
   EXPECT_EQ(source.released.back(), "q");
 }
 
@@ -56,11 +56,17 @@ TEST_F(BalancedSourceTest, PackedMatricesOfEveryType) {
         result = std::max(result, std::abs(values[first + i * step]));
       return result;
     };
-    std::vector<float> rows(70), columns(100);
-    for (size_t i = 0; i < 70; ++i)
-      rows[i] = balanceFactors({largest(up, i * 100, 1, 100)}, {largest(down, i, 70, 33)})[0];
-    for (size_t i = 0; i < 100; ++i)
-      columns[i] = balanceFactors({std::abs(norm[i])}, {largest(up, i, 100, 70)})[0];
+    llvm::SmallVector<float> upRows(70), downColumns(70), gains(100), upColumns(100);
+    for (size_t i = 0; i < 70; ++i) {
+      upRows[i] = largest(up, i * 100, 1, 100);
+      downColumns[i] = largest(down, i, 70, 33);
+    }
+    for (size_t i = 0; i < 100; ++i) {
+      gains[i] = std::abs(norm[i]);
+      upColumns[i] = largest(up, i, 100, 70);
+    }
+    llvm::SmallVector<float> rows = balanceFactors(upRows, downColumns),
+                             columns = balanceFactors(gains, upColumns);
     for (size_t i = 0; i < up.size(); ++i)
       up[i] *= columns[i % 100] / rows[i / 100];
     for (size_t i = 0; i < down.size(); ++i)
