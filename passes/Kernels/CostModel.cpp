@@ -15,7 +15,7 @@ llvm::SmallVector<int64_t> mica::chooseCrossings(bool hasBf16, const KernelCosts
 
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
   if (shape.rows <= costs.crossing ||
-      (shape.weights == Precision::BF16 && shape.rows <= costs.bf16TileRows))
+      (shape.weights == Precision::BF16 && shape.k % 2 == 0 && shape.rows <= costs.bf16TileRows))
     return KernelKind::Generated;
   bool fast = shape.weights == Precision::F32    ? costs.onednnF32
               : shape.weights == Precision::BF16 ? costs.onednnBf16

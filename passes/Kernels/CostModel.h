@@ -18,8 +18,8 @@ struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
   /// are taken whatever the shape.
   int64_t crossing = 16;
-  /// The same for bf16 where generated kernels multiply in tile registers, 0 where they do not: see
-  /// kTileRows.
+  /// The same for pairs of bf16 where generated kernels multiply in tile registers, 0 where they do
+  /// not: see kTileRows.
   int64_t bf16TileRows = 0;
   /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
   /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN

@@ -30,10 +30,11 @@ static SmallVector<func::FuncOp> cloneWithSuffix(ArrayRef<func::FuncOp> function
   return clones;
 }
 
-/// Whether bf16 meets a matrix in a product that oneDNN could compute as well.
+/// Whether pairs of bf16 meet a matrix in a product that oneDNN could compute as well.
 static bool hasBf16Products(ModuleOp module) {
   auto isBf16 = [](auto product) {
-    return product.getWeight().getType().getElementType().isBF16();
+    RankedTensorType weight = product.getWeight().getType();
+    return weight.getElementType().isBF16() && weight.getDimSize(1) % 2 == 0;
   };
   return module
       .walk([&](Operation *op) {

@@ -88,6 +88,14 @@ int64_t mica::cpu::bytesPerPosition(KvCacheType cache) {
 LogicalResult mica::cpu::checkProduct(Operation *op, Value x, Value weight) {
   if (!isPacked(weight))
     return op->emitOpError("multiplies by a weight without a packed layout");
+  auto type = cast<RankedTensorType>(weight.getType());
+  auto layout = cast<PackedLayoutAttr>(type.getEncoding());
+  int64_t bits = isQuantized(type.getElementType()) ? 8 : type.getElementTypeBitWidth(),
+          depth = 32 / bits;
+  if (layout.getColumns() != kBlockColumns || layout.getDepth() != depth ||
+      layout.getKBlock() % (16 * depth) != 0)
+    return op->emitOpError("multiplies by a weight in another layout than kernels read: columns = ")
+           << kBlockColumns << ", depth = " << depth << ", k_block a multiple of " << 16 * depth;
   auto isInteger = [](Value value) {
     return isQuantized(cast<RankedTensorType>(value.getType()).getElementType());
   };

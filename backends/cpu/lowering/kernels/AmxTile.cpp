@@ -5,9 +5,9 @@
 // two apart would share one set of the cache, rows that are not live lie in no buffer, and what is
 // behind K must be zero.
 //
-// Work is cut for the caches: 256 rows by a few panels by 512 values of K fit the second level, and
-// sums wait there while K goes on. Half a panel of such a piece stays in the first level while all
-// its rows pass, two tiles of them at a time: 4 products for 4 loads.
+// Work is blocked for a second-level cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 512 values
+// of K (KC), whose sums wait there while K goes on. All rows of a piece pass half a panel, two
+// tiles of rows and two of columns (MR, NR) at a time: 4 products for 4 loads.
 //
 // A single row takes vectors, which read weights that are in the cache faster; its sums are made in
 // the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd products
@@ -33,23 +33,28 @@ constexpr int64_t kRows = 16, kRowTiles = 16;
 constexpr int64_t kDepth = 32;
 /// How many such steps of the rows are copied at once.
 constexpr int64_t kSteps = 16;
-/// How far ahead of the row being copied lines are asked for.
+/// Prefetch distance of the rows that are copied.
 constexpr int64_t kRowsAhead = 6;
+/// Steps of a panel that are 32 KiB, the distance of prefetchAhead.
+constexpr int64_t kStepsAhead = 8;
 /// Vectors of 16 columns of a block.
 constexpr int64_t kVectors = kBlockColumns / kLanes;
 
-/// Up to 256 rows times the 64 columns of each panel.
+/// Up to 256 rows times the 64 columns of each panel of some blocks. Panels are numbered through
+/// all blocks.
 class Tiles {
 public:
-  Tiles(KernelBuilder &b, const ProductRows &rows, int64_t k, ArrayRef<PackedPanel> panels)
-      : b(b), rows(rows), k(k), steps(llvm::divideCeil(k, kDepth)), panels(panels),
+  Tiles(KernelBuilder &b, const ProductRows &rows, int64_t k, const BlockRun &run)
+      : b(b), rows(rows), k(k), steps(llvm::divideCeil(k, kDepth)), run(run),
+        perBlock(static_cast<int64_t>(run.panels.size())), panelCount(b.mul(run.count, perBlock)),
         pairs(amx::TileType::get({kRows, kDepth}, b.getBF16Type())),
         sumType(amx::TileType::get({kRows, kLanes}, b.getF32Type())),
         x(b.stackBuffer({kRowTiles, kSteps, kRows, kDepth}, b.getBF16Type())),
-        sums(b.stackBuffer({panelCount(), kRowTiles * kRows, kBlockColumns}, b.getF32Type())) {}
+        sums(b.stackBuffer({run.most * perBlock, kRowTiles * kRows, kBlockColumns},
+                           b.getF32Type())) {}
 
   /// All columns of rows [first, first + count).
-  void emit(Value first, Value count, StoreSums store) {
+  void emit(Value first, Value count, StoreBlockSums store) {
     // The first rows bring the panels from memory, others find them in the cache.
     Value streams = isEqual(first, rows.from);
     b.either(
@@ -71,11 +76,14 @@ public:
         });
     b.loop(b.idx(0), count, 1, [&](Value row) {
       Value name = rows.nameOf(b.add(first, row));
-      b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value column) {
-        SmallVector<Value> ofPanels;
-        for (int64_t p = 0; p < panelCount(); ++p)
-          ofPanels.push_back(b.loadRaw(sums, {b.idx(p), row, column}, kLanes));
-        store(name, column, ofPanels);
+      b.loop(b.idx(0), run.count, 1, [&](Value block) {
+        b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value column) {
+          SmallVector<Value> ofPanels;
+          for (int64_t p = 0; p < perBlock; ++p)
+            ofPanels.push_back(
+                b.loadRaw(sums, {b.add(b.mul(block, perBlock), p), row, column}, kLanes));
+          store(block, name, column, ofPanels);
+        });
       });
     });
   }
@@ -85,34 +93,40 @@ private:
     return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y);
   }
 
-  int64_t panelCount() const { return static_cast<int64_t>(panels.size()); }
-
-  /// Elements from one panel to the next.
-  Value panelDistance() {
-    return panelCount() > 1 ? b.sub(panels[1].offset, panels[0].offset) : b.idx(0);
+  /// Where panel `number` stands.
+  Value offsetOf(Value number) {
+    Value offset = b.add(run.panels[0].offset,
+                         arith::MulIOp::create(b, b.div(number, perBlock), run.distance));
+    if (perBlock == 1)
+      return offset;
+    Value inside = b.sub(run.panels[1].offset, run.panels[0].offset);
+    return b.add(offset, arith::MulIOp::create(b, b.rem(number, perBlock), inside));
   }
 
   /// Calls `body(number, panel)` for all panels, in a loop.
   void eachPanel(llvm::function_ref<void(Value, PackedPanel)> body) {
-    PackedPanel panel = panels.front();
-    Value offset = panel.offset, distance = panelDistance();
-    b.loop(panelCount(), [&](Value number) {
-      panel.offset = b.add(offset, arith::MulIOp::create(b, number, distance));
+    PackedPanel panel = run.panels.front();
+    b.loop(b.idx(0), panelCount, 1, [&](Value number) {
+      panel.offset = offsetOf(number);
       body(number, panel);
     });
   }
 
-  /// How far from what follows the steps copied in panel `number` stands what is read after them:
-  /// the same steps of the next panel, or those that follow in the first one.
-  Value jumpBehind(Value number, const PackedPanel &panel) {
-    Value distance = panelDistance();
-    Value next = b.sub(distance, b.idx(kSteps * kDepth * panel.columns)),
-          back = b.mul(distance, 1 - panelCount());
-    return arith::SelectOp::create(b, isEqual(number, b.idx(panelCount() - 1)), back, next);
+  /// Elements between what follows the steps [from, end) of panel `number` and what is read after
+  /// them: these steps of the next panel, then those from `end` on of the first one, and when K is
+  /// done the next blocks.
+  Value jumpBehind(Value number, const PackedPanel &panel, Value from, Value end) {
+    int64_t elements = kDepth * panel.columns;
+    Value here = panel.offset, last = isEqual(b.add(number, 1), panelCount);
+    Value next = b.sub(b.sub(offsetOf(b.add(number, 1)), here),
+                       b.mul(arith::SelectOp::create(b, last, end, b.sub(end, from)), elements));
+    Value goesOn = arith::AndIOp::create(
+        b, last, arith::CmpIOp::create(b, arith::CmpIPredicate::ult, end, b.idx(steps)));
+    return arith::SelectOp::create(b, goesOn, b.sub(run.panels[0].offset, here), next);
   }
 
   void clearSums(Value tiles) {
-    b.loop(panelCount(), [&](Value panel) {
+    b.loop(b.idx(0), panelCount, 1, [&](Value panel) {
       b.loop(b.idx(0), b.mul(tiles, kRows), 1, [&](Value row) {
         for (int64_t v = 0; v < kVectors; ++v)
           vector::StoreOp::create(b, b.splat(0), sums, ValueRange{panel, row, b.idx(v * kLanes)});
@@ -125,7 +139,7 @@ private:
   void multiplySteps(Value tiles, Value streams, Value from, Value count) {
     Value inPairs = b.mul(b.div(tiles, 2), 2);
     eachPanel([&](Value place, PackedPanel panel) {
-      Value jump = jumpBehind(place, panel);
+      Value jump = jumpBehind(place, panel, from, b.add(from, count));
       auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
         // Who comes first finds the panel in memory.
         Value isFirst = isEqual(arith::OrIOp::create(b, tile, column), b.idx(0));
@@ -201,21 +215,22 @@ private:
       carried.push_back(amx::TileLoadOp::create(b, sumType, sums, sumsAt(block, t, v)));
     });
     carried = b.carry(b.idx(0), count, 1, carried, [&](Value step, ValueRange inner) {
-      return addTiles(block, step, b.add(from, step), panel, inner);
+      return addTiles(block, step, count, b.add(from, step), panel, inner);
     });
     block.each([&](int64_t t, int64_t v) {
       amx::TileStoreOp::create(b, sums, sumsAt(block, t, v), carried[t * block.vectors + v]);
     });
   }
 
-  /// Adds the products of the copied `step`, which is number `number` of all.
-  SmallVector<Value> addTiles(const Block &block, Value step, Value number,
+  /// Adds the products of `step` of `count` that were copied, which is number `number` of all.
+  SmallVector<Value> addTiles(const Block &block, Value step, Value count, Value number,
                               const PackedPanel &panel, ValueRange carried) {
     SmallVector<Value> ofRows, next(carried);
     for (int64_t t = 0; t < block.tiles; ++t)
       ofRows.push_back(amx::TileLoadOp::create(
           b, pairs, x, ValueRange{b.add(block.tile, t), step, b.idx(0), b.idx(0)}));
-    Value isLate = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, step, b.idx(kSteps / 2));
+    Value isLate =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(step, kStepsAhead), count);
     Value behind = arith::SelectOp::create(b, isLate, block.jump, b.idx(0));
     prefetchAhead(b, panel, b.add(b.mul(number, kDepth * panel.columns), behind),
                   kDepth * panel.columns);
@@ -277,7 +292,9 @@ private:
   KernelBuilder &b;
   const ProductRows &rows;
   int64_t k, steps;
-  ArrayRef<PackedPanel> panels;
+  const BlockRun &run;
+  int64_t perBlock; ///< panels
+  Value panelCount;
   amx::TileType pairs, sumType;
   Value x, sums; ///< on the stack
 };
@@ -290,8 +307,8 @@ bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &w
 }
 
 void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, int64_t k,
-                                ArrayRef<PackedPanel> panels, StoreSums store) {
-  Tiles tiles(b, rows, k, panels);
+                                const BlockRun &run, StoreBlockSums store) {
+  Tiles tiles(b, rows, k, run);
   constexpr int64_t kTogether = kRowTiles * kRows;
   b.loop(rows.from, rows.to, kTogether, [&](Value first) {
     Value count = arith::MinSIOp::create(b, b.sub(rows.to, first), b.idx(kTogether));

@@ -11,10 +11,6 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Positions behind a block that must be there for asking ahead to pay: 32 KiB of keys are some 256
-/// of them.
-static constexpr int64_t kAhead = 256;
-
 /// Pairs of a row and a query head that meet a block together: 4 times 4 vectors of scores.
 static constexpr int64_t kPairs = 4;
 
@@ -199,7 +195,12 @@ private:
   Value streamsAt(const Run &run, const Block &at, Value pair) {
     if (!b.target.prefetchPages || spec.tiling.getRows() > 1)
       return {};
-    Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, kAhead),
+    // What is asked for is 32 KiB behind; there must be positions.
+    KvCacheType keys = spec.keys;
+    int64_t bytes =
+        isQuantized(keys.getElementType()) ? 1 : keys.getElementType().getIntOrFloatBitWidth() / 8;
+    int64_t positions = (32 << 10) / (roundUp(keys.getHeadDim(), kHeadDimUnit) * bytes);
+    Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, positions),
                                        run.lastPosition);
     return arith::AndIOp::create(
         b, more, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, pair, b.idx(0)));
@@ -325,6 +326,8 @@ private:
     };
     for (int64_t first = 0; first < vectors;) {
       int64_t together = std::min(vectors - first, vectorsFor(count, queryLimbs));
+      if (first > 0)
+        panel.streams = {};
       SmallVector<Value> found = multiply(b.idx(first * kLanes), together);
       for (int64_t i = 0; i < count; ++i)
         llvm::copy(ArrayRef(found).slice(i * together, together),
@@ -342,10 +345,12 @@ private:
 
   /// sums = sums * correction + weights * values of the block, as many columns at once as fit the
   /// registers.
-  void addValues(const PackedPanel &panel, const Block &at, Value pair,
-                 ArrayRef<Value> corrections) {
+  void addValues(PackedPanel panel, const Block &at, Value pair, ArrayRef<Value> corrections) {
     auto count = static_cast<int64_t>(corrections.size());
     auto addColumns = [&](Value column, int64_t vectors) {
+      if (at.streams)
+        panel.streams = arith::AndIOp::create(
+            b, at.streams, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, column, b.idx(0)));
       SmallVector<Value> sums;
       for (int64_t i = 0; i < count; ++i)
         for (int64_t v = 0; v < vectors; ++v) {

@@ -1,4 +1,4 @@
-//===- Products.cpp - products of few rows with packed weights ----------------------===//
+//===- Products.cpp - products of rows with packed weights ----------------------===//
 
 #include "backends/cpu/lowering/kernels/Kernels.h"
 #include "backends/cpu/lowering/kernels/Tile.h"
@@ -11,41 +11,45 @@ static ProductRows allRows(KernelBuilder &b, Value x) {
   return {x, b.idx(0), memref::DimOp::create(b, x, 0)};
 }
 
-/// Calls `body(first, count)` for neighbouring blocks of a task that are multiplied together: some
-/// where tile registers meet all rows with several panels, then single ones.
-static void eachBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight, int64_t most,
-                       llvm::function_ref<void(Value, int64_t)> body) {
-  Value first = args[0];
-  if (multipliesInTiles(b, args[2], weight)) {
-    Value whole = b.mul(b.div(b.sub(args[1], first), most), most), last = b.add(first, whole);
-    b.loop(first, last, most, [&](Value block) { body(block, most); });
-    first = last;
-  }
-  b.loop(first, args[1], 1, [&](Value block) { body(block, 1); });
+/// Sums of all rows for the blocks of a task range. `panelsOf` gives the panels of a block, `store`
+/// takes their sums. Tile registers meet all rows with several blocks.
+static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
+                       llvm::function_ref<SmallVector<PackedPanel>(Value)> panelsOf,
+                       StoreBlockSums store) {
+  ProductRows rows = allRows(b, args[2]);
+  if (!multipliesInTiles(b, rows.x, weight))
+    return b.loop(args[0], args[1], 1, [&](Value block) {
+      emitSums(
+          b, rows, weight, panelsOf(block),
+          [&](Value row, Value column, ArrayRef<Value> sums) { store(block, row, column, sums); });
+    });
+  int64_t most = kPanelsTogether / static_cast<int64_t>(panelsOf(args[0]).size());
+  b.loop(args[0], args[1], most, [&](Value first) {
+    SmallVector<PackedPanel> panels = panelsOf(first);
+    Value distance = b.sub(panelsOf(b.add(first, 1)).front().offset, panels.front().offset);
+    Value count = arith::MinSIOp::create(b, b.sub(args[1], first), b.idx(most));
+    emitSumsInTiles(b, rows, weight.k, {panels, distance, count, most},
+                    [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
+                      store(b.add(first, block), row, column, sums);
+                    });
+  });
 }
 
 void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec &spec) {
-  Value x = args[2], weight = args[3], y = args.back();
-  eachBlocks(b, args, spec.weight, kPanelsTogether, [&](Value first, int64_t count) {
-    SmallVector<Value> blocks;
-    SmallVector<PackedPanel> panels;
-    for (int64_t i = 0; i < count; ++i) {
-      blocks.push_back(b.add(first, i));
-      panels.push_back(weightPanel(b, weight, blocks.back(), spec.weight));
-    }
-    emitSums(b, allRows(b, x), spec.weight, panels,
-             [&](Value row, Value column, ArrayRef<Value> sums) {
-               for (auto [block, sum] : llvm::zip_equal(blocks, sums)) {
-                 Value target = b.add(b.mul(block, kBlockColumns), column), result = sum;
-                 Value live = liveColumns(b, target, spec.weight.n);
-                 if (spec.bias)
-                   result = b.addf(result, b.loadVector(args[4], target, live));
-                 if (spec.accumulate)
-                   result = b.addf(result, b.loadVector(y, {row, target}, live));
-                 b.storeVector(result, y, {row, target}, live);
-               }
+  Value weight = args[3], y = args.back();
+  auto panelsOf = [&](Value block) {
+    return SmallVector<PackedPanel>{weightPanel(b, weight, block, spec.weight)};
+  };
+  emitBlocks(b, args, spec.weight, panelsOf,
+             [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
+               Value target = b.add(b.mul(block, kBlockColumns), column);
+               Value live = liveColumns(b, target, spec.weight.n), sum = sums[0];
+               if (spec.bias)
+                 sum = b.addf(sum, b.loadVector(args[4], target, live));
+               if (spec.accumulate)
+                 sum = b.addf(sum, b.loadVector(y, {row, target}, live));
+               b.storeVector(sum, y, {row, target}, live);
              });
-  });
 }
 
 void mica::cpu::storeGated(KernelBuilder &b, ArrayRef<Value> sums, Value block, Value column,
@@ -57,16 +61,16 @@ void mica::cpu::storeGated(KernelBuilder &b, ArrayRef<Value> sums, Value block, 
 
 void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
                                  int64_t inner, Activation activation) {
-  Value x = args[2], packed = args[3], y = args[4];
-  eachBlocks(b, args, weight, kPanelsTogether / 2, [&](Value first, int64_t count) {
-    SmallVector<PackedPanel> panels; // gate, up, gate, up ...
-    for (int64_t i = 0; i < 2 * count; ++i)
-      panels.push_back(weightPanel(b, packed, b.add(b.mul(first, 2), i), weight));
-    emitSums(b, allRows(b, x), weight, panels, [&](Value row, Value column, ArrayRef<Value> sums) {
-      for (int64_t i = 0; i < count; ++i)
-        storeGated(b, sums.slice(2 * i, 2), b.add(first, i), column, activation, inner, y, {row});
-    });
-  });
+  Value packed = args[3], y = args[4];
+  auto panelsOf = [&](Value block) {
+    Value gate = b.mul(block, 2), up = b.add(gate, 1);
+    return SmallVector<PackedPanel>{weightPanel(b, packed, gate, weight),
+                                    weightPanel(b, packed, up, weight)};
+  };
+  emitBlocks(b, args, weight, panelsOf,
+             [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
+               storeGated(b, sums, block, column, activation, inner, y, {row});
+             });
 }
 
 namespace {

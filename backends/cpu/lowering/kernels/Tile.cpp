@@ -218,8 +218,12 @@ static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams,
 
 void mica::cpu::emitSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                          const SmallVector<PackedPanel> &panels, StoreSums store) {
-  if (multipliesInTiles(b, rows.x, weight))
-    return emitSumsInTiles(b, rows, weight.k, panels, store);
+  if (multipliesInTiles(b, rows.x, weight)) {
+    int64_t block = static_cast<int64_t>(panels.size()) * kBlockColumns * roundUp(weight.k, 32);
+    return emitSumsInTiles(
+        b, rows, weight.k, {panels, b.idx(block), b.idx(1), 1},
+        [&](Value, Value name, Value column, ArrayRef<Value> sums) { store(name, column, sums); });
+  }
   auto emitTile = [&](Value first, int64_t count, int64_t vectors, Value column) {
     ProductTile tile = tileOver(b, rows.x, weight.k, panels, column, vectors);
     for (PackedPanel &panel : tile.panels)

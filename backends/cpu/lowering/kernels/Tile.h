@@ -98,12 +98,24 @@ mlir::Value broadcastPair(KernelBuilder &b, mlir::Value pair);
 bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
 
 /// How many panels tile registers should meet at once: what is copied of the rows serves all of
-/// them, and with 256 rows their part of K and their sums fit the second-level cache.
+/// them, and with 256 rows their part of K and their sums fit a second-level cache of 2 MiB.
 inline constexpr int64_t kPanelsTogether = 8;
 
-/// emitSums by tile registers. The panels lie at equal distances.
-void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, int64_t k,
-                     llvm::ArrayRef<PackedPanel> panels, StoreSums store);
+/// Neighbouring blocks of a weight, at least one.
+struct BlockRun {
+  llvm::SmallVector<PackedPanel> panels; ///< of the first block: one or two
+  mlir::Value distance;                  ///< elements from one block to the next
+  mlir::Value count;                     ///< of the blocks
+  int64_t most;                          ///< bound of the count
+};
+
+/// Takes sums as StoreSums does, of the columns of a block of a run.
+using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
+                                               mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
+
+/// emitSums by tile registers, for all blocks of a run.
+void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, int64_t k, const BlockRun &run,
+                     StoreBlockSums store);
 
 /// ProductTile::emit for quantised panels: sums of integers, exact in any order, and the scales
 /// of both sides at the end. The results are f32.

@@ -2,6 +2,23 @@
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-bf16=false" | FileCheck %s --check-prefixes=CHECK,F32
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-f32=false" | FileCheck %s --check-prefix=NOF32
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-int8=false" | FileCheck %s --check-prefix=NOINT
+// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 bf16-tile-rows=256" | FileCheck %s --check-prefix=TILES
+
+// Between few rows and many: generated tiles of bf16, the library for others, attention in tiles of rows.
+// TILES-LABEL: func @between
+// CHECK-LABEL: func @between
+func.func @between(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %w: tensor<512x512xf32>, %n: tensor<512x512xbf16>,
+    %q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> (tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x8x64xf32>) attributes {mica.max_rows = 256 : i64} {
+  // TILES: mica.linear {{.*}} kernel(onednn)
+  %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+  // TILES: mica.linear {{.*}} kernel(generated)
+  %z = mica.linear %b, %n : tensor<?x512xbf16>, tensor<512x512xbf16> -> tensor<?x512xf32>
+  // TILES: mica.attention {{.*}} tiling(<rows = 8, chunk = 512, split = false>) :
+  %a = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+      : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+  return %y, %z, %a : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x8x64xf32>
+}
 
 // CHECK-LABEL: func @few
 func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> attributes {mica.max_rows = 16 : i64} {
@@ -85,7 +102,7 @@ func.func @integers(%x: tensor<?x512x!mica.int8>, %w8: tensor<512x512x!mica.int8
   return %y, %z : tensor<?x512xf32>, tensor<?x512xf32>
 }
 
-// A bound on the rows rules the library out, whatever it would be worth.
+// Few rows rule the library out, whatever it would be worth.
 // CHECK-LABEL: func @no_library_for_few_rows
 // CHECK-NOT: onednn
 // CHECK: return

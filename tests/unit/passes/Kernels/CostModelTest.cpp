@@ -45,6 +45,8 @@ TEST(CostModel, TilesMoveTheCrossingOfBf16) {
   EXPECT_EQ(chooseKernel({128, 2048, 2048, Precision::BF16}, costs), KernelKind::Generated);
   EXPECT_EQ(chooseKernel({129, 2048, 2048, Precision::BF16}, costs), KernelKind::OneDnn);
   EXPECT_EQ(chooseKernel({128, 2048, 2048, Precision::Int8}, costs), KernelKind::OneDnn);
+  EXPECT_EQ(chooseKernel({128, 2048, 2047, Precision::BF16}, costs), KernelKind::OneDnn)
+      << "tiles take pairs";
 }
 
 TEST(CostModel, ACrossingForEveryChangeOfKernels) {

@@ -9,6 +9,16 @@ func.func private @product_without_layout(%x: tensor<?x32xf32>, %w: tensor<64x32
 
 // -----
 
+#pairs = #mica.packed<columns = 64, depth = 2, k_block = 2>
+func.func private @product_without_padding(%x: tensor<?x40xbf16>, %w: tensor<64x40xbf16, #pairs>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{multiplies by a weight in another layout than kernels read: columns = 64, depth = 2, k_block a multiple of 32}}
+  // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x40xbf16>, tensor<64x40xbf16, #pairs> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 func.func private @product_without_kernel(%x: tensor<?x32xf32>, %w: tensor<64x32xf32, #f32>) -> tensor<?x64xf32> {
   // expected-error @+2 {{'mica.linear' op has no kernel chosen}}

@@ -20,6 +20,8 @@ struct KernelCase {
   /// A function before this one in the table that takes and gives the same, to the last bit; or
   /// empty.
   std::string sameAs;
+  /// Whether it is also run with up to some hundred rows.
+  bool manyRows = false;
 };
 
 /// A case of a table: `{name}` in the text stands for the case's name, whose own keys are filled

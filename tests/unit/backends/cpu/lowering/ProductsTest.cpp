@@ -61,6 +61,19 @@ TEST_P(KernelTest, LinearOfAllShapes) {
   check(cases);
 }
 
+/// Several blocks at once, several pieces of K, hundreds of rows: what tile registers have loops
+/// for.
+TEST_P(KernelTest, LinearOfManyRows) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats)
+    if (llvm::StringRef(format.name) == "bf16")
+      for (Shape shape : {Shape{577, 1064}, Shape{130, 544}})
+        cases.push_back(linear(format, kPlain, shape.n, shape.k, "generated"));
+  for (KernelCase &row : cases)
+    row.manyRows = true;
+  check(cases);
+}
+
 TEST_P(KernelTest, LinearWithBiasAndResidual) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
@@ -107,6 +120,16 @@ TEST_P(KernelTest, GatedLinear) {
     for (const Gated &gated : kGated)
       if (llvm::is_contained(llvm::split(gated.formats, ' '), llvm::StringRef(format.name)))
         cases.push_back(gatedLinear(format, gated.activation, gated.n, gated.k, gated.result));
+  check(cases);
+}
+
+TEST_P(KernelTest, GatedLinearOfManyRows) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats)
+    if (llvm::StringRef(format.name) == "bf16")
+      cases.push_back(gatedLinear(format, "relu", 330, 520, "f32"));
+  for (KernelCase &row : cases)
+    row.manyRows = true;
   check(cases);
 }
 
