@@ -52,6 +52,9 @@ public:
   mlir::Value rem(mlir::Value a, int64_t b) {
     return mlir::arith::RemUIOp::create(*this, a, idx(b));
   }
+  mlir::Value isEqual(mlir::Value a, mlir::Value b) {
+    return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::eq, a, b);
+  }
 
   // Arithmetic on f32, scalars or vectors.
   mlir::Value addf(mlir::Value a, mlir::Value b) {

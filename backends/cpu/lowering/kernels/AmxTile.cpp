@@ -56,9 +56,9 @@ public:
   /// All columns of rows [first, first + count).
   void emit(Value first, Value count, StoreBlockSums store) {
     // The first rows bring the panels from memory, others find them in the cache.
-    Value streams = isEqual(first, rows.from);
+    Value streams = b.isEqual(first, rows.from);
     b.either(
-        isEqual(count, b.idx(1)),
+        b.isEqual(count, b.idx(1)),
         [&] {
           eachPanel([&](Value place, PackedPanel panel) {
             panel.streams = streams;
@@ -89,10 +89,6 @@ public:
   }
 
 private:
-  Value isEqual(Value x, Value y) {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y);
-  }
-
   /// Where panel `number` stands.
   Value offsetOf(Value number) {
     Value offset = b.add(run.panels[0].offset,
@@ -117,7 +113,7 @@ private:
   /// done the next blocks.
   Value jumpBehind(Value number, const PackedPanel &panel, Value from, Value end) {
     int64_t elements = kDepth * panel.columns;
-    Value here = panel.offset, last = isEqual(b.add(number, 1), panelCount);
+    Value here = panel.offset, last = b.isEqual(b.add(number, 1), panelCount);
     Value next = b.sub(b.sub(offsetOf(b.add(number, 1)), here),
                        b.mul(arith::SelectOp::create(b, last, end, b.sub(end, from)), elements));
     Value goesOn = arith::AndIOp::create(
@@ -142,7 +138,7 @@ private:
       Value jump = jumpBehind(place, panel, from, b.add(from, count));
       auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
         // Who comes first finds the panel in memory.
-        Value isFirst = isEqual(arith::OrIOp::create(b, tile, column), b.idx(0));
+        Value isFirst = b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0));
         panel.streams = arith::AndIOp::create(b, streams, isFirst);
         multiplyBlock({place, tile, column, jump, tilesTogether, vectors}, from, count, panel);
       };

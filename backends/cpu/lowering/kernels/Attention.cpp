@@ -202,8 +202,7 @@ private:
     int64_t positions = (32 << 10) / (roundUp(keys.getHeadDim(), kHeadDimUnit) * bytes);
     Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, positions),
                                        run.lastPosition);
-    return arith::AndIOp::create(
-        b, more, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, pair, b.idx(0)));
+    return arith::AndIOp::create(b, more, b.isEqual(pair, b.idx(0)));
   }
 
   /// Calls `body(first pair, pairs)` for tiles of the run's pairs.
@@ -349,8 +348,7 @@ private:
     auto count = static_cast<int64_t>(corrections.size());
     auto addColumns = [&](Value column, int64_t vectors) {
       if (at.streams)
-        panel.streams = arith::AndIOp::create(
-            b, at.streams, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, column, b.idx(0)));
+        panel.streams = arith::AndIOp::create(b, at.streams, b.isEqual(column, b.idx(0)));
       SmallVector<Value> sums;
       for (int64_t i = 0; i < count; ++i)
         for (int64_t v = 0; v < vectors; ++v) {
@@ -417,7 +415,7 @@ void eachRun(KernelBuilder &b, ChunkEmitter &chunk, Value from, Value to,
     Value next = b.add(first, 1);
     Value end =
         b.carry(next, to, 1, next, [&](Value row, ValueRange carried) -> SmallVector<Value> {
-          Value reached = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, carried[0], row);
+          Value reached = b.isEqual(carried[0], row);
           Value more = arith::AndIOp::create(b, reached, chunk.continuesRun(row));
           return {arith::SelectOp::create(b, more, b.add(row, 1), carried[0])};
         })[0];
@@ -430,7 +428,7 @@ void eachRun(KernelBuilder &b, ChunkEmitter &chunk, Value from, Value to,
 /// first and last ones alternate, so that any range of tasks is about the same work per task.
 Value tileOfTask(KernelBuilder &b, Value number, Value count) {
   Value half = b.div(number, 2), fromEnd = b.sub(b.sub(count, b.idx(1)), half);
-  Value even = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.rem(number, 2), b.idx(0));
+  Value even = b.isEqual(b.rem(number, 2), b.idx(0));
   return arith::SelectOp::create(b, even, half, fromEnd);
 }
 

@@ -142,8 +142,7 @@ PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange le
 static Value isFirst(KernelBuilder &b, Value row, Value column) {
   if (!b.target.prefetchPages)
     return {};
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, arith::OrIOp::create(b, row, column),
-                               b.idx(0));
+  return b.isEqual(arith::OrIOp::create(b, row, column), b.idx(0));
 }
 
 /// A tile over all of K = `k`. Where the panels are quantised, x holds quantised rows.
