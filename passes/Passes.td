@@ -391,8 +391,9 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
   let description = [{
     `f => f_few, f_many` for every function. `f_few` has the attribute `mica.max_rows = crossing`: it is called for at
     most so many rows, as in decoding; `f_many` is for more, as in reading a prompt. The module says where the crossing
-    is. A model with products of bf16 gets a third copy, `f_uptoN`, where the target's generated tiles beat a library up
-    to `bf16-tile-rows` rows, while attention pays in tiles of rows already.
+    is. A model with products of bf16 or integers gets a third copy, `f_uptoN`, where the target's generated tiles beat a
+    library up to `tile-rows` rows, while attention pays in tiles of rows already. With `crossing=16 tile-rows=256`, for
+    a model of bf16: `f => f_few, f_upto256, f_many`.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -424,8 +425,8 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"crossing", "crossing", "int64_t", "16", "the most rows that `_few` functions are called for">,
-                 Option<"bf16TileRows", "bf16-tile-rows", "int64_t", "0",
-                        "the most rows for which generated tiles of bf16 are the fastest; 0: there are none">];
+                 Option<"tileRows", "tile-rows", "int64_t", "0",
+                        "the most rows for which generated tiles are the fastest; 0: there are none">];
 }
 
 def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
@@ -433,7 +434,7 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   let description = [{
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
     `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit, for
-    as many rows of bf16 as tile registers are best for, and where they are so small that a library call would cost more
+    as many rows of bf16 or integers as tile registers are best for, and where they are so small that a library call would cost more
     than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format. Mostly one row of a prompt, its
     last, reaches an `lm_head`: it is generated.
     Attention of few rows is cut into single rows and chunks of positions, of many rows into tiles of rows.
@@ -478,8 +479,8 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"manyRows", "many-rows", "int64_t", "64", "rows that a call of a `_many` function is assumed to have">,
-    Option<"bf16TileRows", "bf16-tile-rows", "int64_t", "0",
-           "the most rows for which generated tiles of bf16 are the fastest; 0: there are none">,
+    Option<"tileRows", "tile-rows", "int64_t", "0",
+           "the most rows for which generated tiles are the fastest; 0: there are none">,
     Option<"minWork", "min-work", "int64_t", "262144", "multiply-adds below which a library call does not pay">,
     Option<"onednnF32", "onednn-f32", "bool", "true", "whether oneDNN is fast for f32 weights on the target">,
     Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">,

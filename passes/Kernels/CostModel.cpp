@@ -6,16 +6,20 @@
 
 using namespace mica;
 
-llvm::SmallVector<int64_t> mica::chooseCrossings(bool hasBf16, const KernelCosts &costs) {
+llvm::SmallVector<int64_t> mica::chooseCrossings(bool hasTileProducts, const KernelCosts &costs) {
   llvm::SmallVector<int64_t> crossings{costs.crossing};
-  if (hasBf16 && costs.bf16TileRows > costs.crossing)
-    crossings.push_back(costs.bf16TileRows);
+  if (hasTileProducts && costs.tileRows > costs.crossing)
+    crossings.push_back(costs.tileRows);
   return crossings;
+}
+
+bool mica::takesTiles(Precision weights, int64_t k) {
+  return weights == Precision::BF16 ? k % 2 == 0 : weights != Precision::F32;
 }
 
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
   if (shape.rows <= costs.crossing ||
-      (shape.weights == Precision::BF16 && shape.k % 2 == 0 && shape.rows <= costs.bf16TileRows))
+      (takesTiles(shape.weights, shape.k) && shape.rows <= costs.tileRows))
     return KernelKind::Generated;
   bool fast = shape.weights == Precision::F32    ? costs.onednnF32
               : shape.weights == Precision::BF16 ? costs.onednnBf16

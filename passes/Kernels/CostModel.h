@@ -18,9 +18,9 @@ struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
   /// are taken whatever the shape.
   int64_t crossing = 16;
-  /// The same for pairs of bf16 where generated kernels multiply in tile registers, 0 where they do
-  /// not: see kTileRows.
-  int64_t bf16TileRows = 0;
+  /// The same for pairs of bf16 and for integers where generated kernels multiply in tile registers,
+  /// 0 where they do not: see kTileRows.
+  int64_t tileRows = 0;
   /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
   /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN
   /// reaches 500: 5 us * 2 / (1/100 - 1/500) per GFLOP/s is 0.6 MFLOP, hence a quarter of a million
@@ -39,9 +39,13 @@ struct KernelCosts {
 /// kernels read the weights again.
 inline constexpr int64_t kTileRows = 256;
 
-/// The numbers of rows at which a program with bf16 products or without them changes its kernels:
-/// ascending, the first one is `crossing`.
-llvm::SmallVector<int64_t> chooseCrossings(bool hasBf16, const KernelCosts &costs);
+/// Whether tile registers multiply rows with a weight [n, k] of that precision: pairs of bf16, none
+/// left over, and integers.
+bool takesTiles(Precision weights, int64_t k);
+
+/// The numbers of rows at which a program with products that tiles take, or without such, changes its
+/// kernels: ascending, the first one is `crossing`.
+llvm::SmallVector<int64_t> chooseCrossings(bool hasTileProducts, const KernelCosts &costs);
 
 /// Who computes a product.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);

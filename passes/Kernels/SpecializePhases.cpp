@@ -30,16 +30,16 @@ static SmallVector<func::FuncOp> cloneWithSuffix(ArrayRef<func::FuncOp> function
   return clones;
 }
 
-/// Whether pairs of bf16 meet a matrix in a product that oneDNN could compute as well.
-static bool hasBf16Products(ModuleOp module) {
-  auto isBf16 = [](auto product) {
+/// Whether tiles could take a product that oneDNN could compute as well.
+static bool hasTileProducts(ModuleOp module) {
+  auto inTiles = [](auto product) {
     RankedTensorType weight = product.getWeight().getType();
-    return weight.getElementType().isBF16() && weight.getDimSize(1) % 2 == 0;
+    return takesTiles(precisionOf(weight.getElementType()), weight.getDimSize(1));
   };
   return module
       .walk([&](Operation *op) {
         bool found =
-            TypeSwitch<Operation *, bool>(op).Case<LinearOp, GatedLinearOp>(isBf16).Default(false);
+            TypeSwitch<Operation *, bool>(op).Case<LinearOp, GatedLinearOp>(inTiles).Default(false);
         return found ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -67,8 +67,8 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     };
     KernelCosts costs;
     costs.crossing = crossing;
-    costs.bf16TileRows = bf16TileRows;
-    for (int64_t rows : chooseCrossings(hasBf16Products(module), costs)) {
+    costs.tileRows = tileRows;
+    for (int64_t rows : chooseCrossings(hasTileProducts(module), costs)) {
       std::string suffix = rows == crossing ? "_few" : "_upto" + std::to_string(rows);
       for (func::FuncOp clone : cloneWithSuffix(functions, suffix, symbols))
         clone->setAttr(kMaxRowsAttr, rowsAttr(rows));

@@ -39,8 +39,8 @@ struct StageOptions {
   Precision kv = Precision::F32;
   /// The most rows that generated kernels compute at decoding.
   int64_t crossing = 16;
-  /// The most rows that generated kernels compute of bf16, where the target has tiles for it.
-  int64_t bf16TileRows = 0;
+  /// The most rows that generated kernels compute in tile registers, 0 where the target has none.
+  int64_t tileRows = 0;
   /// Where a library call pays: see mica-select-kernels.
   int64_t manyRows = 64;
   int64_t minWork = 262144;

@@ -3,6 +3,7 @@
 #include "backends/cpu/codegen/Passes.h"
 
 #include "ir/Mica/Mica.h"
+#include "passes/Kernels/Phases.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -17,7 +18,7 @@ namespace mica::cpu {
 namespace {
 
 using mica::cpu::kForwardSymbol;
-using mica::cpu::kMaxRowsAttr;
+using mica::kMaxRowsAttr;
 
 /// The module's entry functions, those with the smallest limits first, the unlimited one last.
 SmallVector<func::FuncOp> entriesOf(ModuleOp module) {

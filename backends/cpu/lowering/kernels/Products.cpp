@@ -19,7 +19,7 @@ static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weig
   ProductRows rows = allRows(b, args[2]);
   if (!multipliesInTiles(b, rows.x, weight))
     return b.loop(args[0], args[1], 1, [&](Value block) {
-      emitSums(
+      emitSumsByVectors(
           b, rows, weight, panelsOf(block),
           [&](Value row, Value column, ArrayRef<Value> sums) { store(block, row, column, sums); });
     });
@@ -28,7 +28,7 @@ static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weig
     SmallVector<PackedPanel> panels = panelsOf(first);
     Value distance = b.sub(panelsOf(b.add(first, 1)).front().offset, panels.front().offset);
     Value count = arith::MinSIOp::create(b, b.sub(args[1], first), b.idx(most));
-    emitSumsInTiles(b, rows, weight.k, {panels, distance, count, most},
+    emitSumsInTiles(b, rows, weight, {panels, distance, count, most},
                     [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
                       store(b.add(first, block), row, column, sums);
                     });
@@ -98,11 +98,11 @@ private:
   /// A sum of integers with the scales of its row and its column, whose bytes stand at `byte`.
   Value scale(Value sum, Value row, Value byte) const {
     QuantizedMatrix matrix(weight.element, weight.n, weight.k);
-    Value scales = b.loadFromBytes(packed, b.add(byte, matrix.scales), b.getF32Type());
-    Value correction = b.loadFromBytes(packed, b.add(byte, matrix.sums), b.getI32Type());
-    Value rowScale =
-        b.broadcastFromBytes(x, {row, b.idx(QuantizedRow(weight.k).scale)}, b.getF32Type());
-    return dequantize(b, sum, correction, rowScale, scales);
+    PackedPanel panel;
+    panel.memory = packed;
+    panel.scales = b.add(byte, matrix.scales);
+    panel.sums = b.add(byte, matrix.sums);
+    return scaleSum(b, {x, {row}, weight.k}, panel, b.idx(0), sum);
   }
 
   KernelBuilder &b;
@@ -149,37 +149,12 @@ void mica::cpu::emitExpandInt4(KernelBuilder &b, ValueRange args, const WeightSp
   Value packed = args[2], firstBlock = args[3], panels = args[4];
   QuantizedMatrix from(weight.element, weight.n, weight.k),
       to(Int8Type::get(b.getContext()), weight.n, weight.k);
-  Type i8 = b.getI8Type(), i16 = b.getIntegerType(16);
-  constexpr int64_t kBytes = 4 * kLanes;
-  SmallVector<int64_t> fourTimes;
-  for (int64_t lane = 0; lane < kBytes; ++lane)
-    fourTimes.push_back(lane / 4);
   b.loop(args[0], args[1], 1, [&](Value block) {
     Value source = b.mul(b.add(firstBlock, block), from.blockBytes),
           target = b.mul(block, to.blockBytes);
     b.loop(b.idx(0), b.idx(from.blockBytes / from.groupBytes), 1, [&](Value group) {
-      Value read = b.add(source, b.mul(group, from.groupBytes)),
-            write = b.add(target, b.mul(group, kBlockColumns * QuantizedRow::group));
-      for (int64_t v = 0; v < kBlockColumns / kLanes; ++v) {
-        Value bytes = b.loadRaw(packed, b.add(read, v * kLanes), kLanes);
-        bytes = vector::ShuffleOp::create(b, bytes, bytes, fourTimes);
-        Value multipliers = arith::ExtSIOp::create(b, b.vec(i16, kBytes), bytes);
-        for (int64_t pair = 0; pair < QuantizedRow::group / 8; ++pair) {
-          Value at = b.add(read, kBlockColumns * (1 + 4 * pair) + v * kBytes);
-          Value both = b.loadRaw(packed, at, kBytes);
-          Value low = arith::AndIOp::create(b, both, b.splatInt(15, i8, kBytes)),
-                high = arith::ShRUIOp::create(b, both, b.splatInt(4, i8, kBytes));
-          auto expand = [&](Value nibbles, int64_t quad) {
-            Value number = b.sub(arith::ExtUIOp::create(b, b.vec(i16, kBytes), nibbles),
-                                 b.splatInt(8, i16, kBytes));
-            Value product = arith::MulIOp::create(b, number, multipliers);
-            b.storeVector(arith::TruncIOp::create(b, b.vec(i8, kBytes), product), panels,
-                          b.add(write, quad * kBlockColumns * 4 + v * kBytes));
-          };
-          expand(low, 2 * pair);
-          expand(high, 2 * pair + 1);
-        }
-      }
+      expandInt4Group(b, packed, b.add(source, b.mul(group, from.groupBytes)), panels,
+                      b.add(target, b.mul(group, kBlockColumns * QuantizedRow::group)));
     });
   });
 }

@@ -217,12 +217,29 @@ static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams,
 
 void mica::cpu::emitSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                          const SmallVector<PackedPanel> &panels, StoreSums store) {
-  if (multipliesInTiles(b, rows.x, weight)) {
-    int64_t block = static_cast<int64_t>(panels.size()) * kBlockColumns * roundUp(weight.k, 32);
-    return emitSumsInTiles(
-        b, rows, weight.k, {panels, b.idx(block), b.idx(1), 1},
-        [&](Value, Value name, Value column, ArrayRef<Value> sums) { store(name, column, sums); });
+  if (!multipliesInTiles(b, rows.x, weight))
+    return emitSumsByVectors(b, rows, weight, panels, store);
+  emitSumsInTiles(
+      b, rows, weight, {panels, b.idx(0), b.idx(1), 1},
+      [&](Value, Value name, Value column, ArrayRef<Value> sums) { store(name, column, sums); });
+}
+
+SmallVector<PackedPanel> mica::cpu::panelsOf(KernelBuilder &b, const BlockRun &run, Value block) {
+  SmallVector<PackedPanel> panels = run.panels;
+  int64_t bytes = static_cast<int64_t>(panels.size()) * kBlockColumns * 4;
+  for (PackedPanel &panel : panels) {
+    panel.offset = b.add(panel.offset, arith::MulIOp::create(b, block, run.distance));
+    if (!panel.quantized)
+      continue;
+    panel.scales = b.add(panel.scales, b.mul(block, bytes));
+    panel.sums = b.add(panel.sums, b.mul(block, bytes));
   }
+  return panels;
+}
+
+void mica::cpu::emitSumsByVectors(KernelBuilder &b, const ProductRows &rows,
+                                  const WeightSpec &weight, SmallVector<PackedPanel> panels,
+                                  StoreSums store) {
   auto emitTile = [&](Value first, int64_t count, int64_t vectors, Value column) {
     ProductTile tile = tileOver(b, rows.x, weight.k, panels, column, vectors);
     for (PackedPanel &panel : tile.panels)

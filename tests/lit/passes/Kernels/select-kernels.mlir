@@ -2,7 +2,7 @@
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-bf16=false" | FileCheck %s --check-prefixes=CHECK,F32
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-f32=false" | FileCheck %s --check-prefix=NOF32
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-int8=false" | FileCheck %s --check-prefix=NOINT
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 bf16-tile-rows=256" | FileCheck %s --check-prefix=TILES
+// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 tile-rows=256" | FileCheck %s --check-prefix=TILES
 
 // Between few rows and many: generated tiles of bf16, the library for others, attention in tiles of rows.
 // TILES-LABEL: func @between

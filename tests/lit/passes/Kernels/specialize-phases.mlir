@@ -22,7 +22,7 @@ module {
 // -----
 
 // Products of bf16, and tiles for them: three phases. Those of f32 alone need none between.
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="crossing=8 bf16-tile-rows=128" \
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="crossing=8 tile-rows=128" \
 // RUN:   | FileCheck %s --check-prefix=TILES
 // TILES: module attributes {mica.crossing = 8 : i64}
 // TILES-NOT: @layer_upto

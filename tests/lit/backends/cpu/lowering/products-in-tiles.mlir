@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true fast-bf16-dot=false bf16-tiles=true" | FileCheck %s
+// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true fast-bf16-dot=false tiles=true" | FileCheck %s
 // RUN: mica-opt %s --mica-lower-to-exec=bf16-dot=true | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=amx.tile
 // WITHOUT: func.func private @linear_172x40
 

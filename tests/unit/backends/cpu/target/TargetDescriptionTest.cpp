@@ -21,7 +21,7 @@ TEST(TargetDescription, Level3HasNoAvx512) {
   EXPECT_EQ(target.vectorBits, 256u);
   EXPECT_TRUE(target.has("avx2") && target.has("fma") && target.has("bmi2"));
   EXPECT_FALSE(target.has("avx512f") || target.avx512Bf16 || target.avx512Vnni || target.avxVnni ||
-               target.amxBf16);
+               target.tiles);
 }
 
 TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
@@ -30,9 +30,9 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   EXPECT_FALSE(level4.avx512Bf16 || level4.avx512Vnni);
   TargetDescription zen5 = llvm::cantFail(describeTarget("znver5"));
   EXPECT_TRUE(zen5.avx512Bf16 && zen5.fastBf16Dot && zen5.avx512Vnni && zen5.avxVnni);
-  EXPECT_FALSE(zen5.amxBf16 || zen5.prefetchPages);
+  EXPECT_FALSE(zen5.tiles || zen5.prefetchPages);
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
-  EXPECT_TRUE(rapids.avx512Bf16 && rapids.amxBf16 && rapids.amxInt8);
+  EXPECT_TRUE(rapids.avx512Bf16 && rapids.tiles);
   EXPECT_TRUE(rapids.prefetchPages);
   EXPECT_FALSE(rapids.fastBf16Dot || level4.prefetchPages);
 }
