@@ -173,13 +173,15 @@ private:
     return arith::SelectOp::create(b, goesOn, b.sub(run.panels[0].offset, here), next);
   }
 
-  /// Asks for what is read 32 KiB after `step` of a piece.
-  void prefetch(const PackedPanel &panel, const Piece &piece, Value step, Value jump) {
+  /// Asks for what is read 32 KiB after part `part` of `parts` of a piece's `step`.
+  void prefetch(const PackedPanel &panel, const Piece &piece, Value step, Value jump,
+                int64_t part = 0, int64_t parts = 1) {
     Value isLate = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(step, steps.ahead),
                                          piece.count);
     Value behind = arith::SelectOp::create(b, isLate, jump, b.idx(0));
     Value offset = b.mul(b.add(piece.from, step), steps.stored);
-    prefetchAhead(b, panel, b.add(offset, behind), steps.stored);
+    int64_t count = steps.stored / parts;
+    prefetchAhead(b, panel, b.add(b.add(offset, behind), part * count), count);
   }
 
   void clearSums(Value tiles) {
@@ -315,10 +317,11 @@ private:
       ofRows.push_back(amx::TileLoadOp::create(
           b, tileType, x,
           ValueRange{placeOf(b.add(block.tile, t), piece, step), b.idx(0), b.idx(0)}));
-    if (panel.streams)
-      prefetch(panel, piece, step, block.jump);
     Value group = b.mul(b.add(piece.from, step), kGroups);
     for (int64_t v = 0; v < block.vectors; ++v) {
+      // Between the tiles: lines that are asked for all at once would keep them waiting.
+      if (panel.streams)
+        prefetch(panel, piece, step, block.jump, v, block.vectors);
       Value at = groupAt(panel, group, b.add(block.column, v * kLanes));
       Value weights = amx::TileLoadOp::create(b, tileType, panel.memory, ValueRange{at},
                                               b.idx(steps.depth * kBlockColumns));
