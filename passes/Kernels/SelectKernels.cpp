@@ -23,10 +23,10 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   KernelKind choose(RankedTensorType weight) {
     ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1),
                        precisionOf(weight.getElementType())};
-    KernelCosts costs{crossing(), tileRows, minWork, onednnF32, onednnBf16, onednnInt8};
+    KernelCosts costs{crossing(), tiles, minWork, onednnF32, onednnBf16, onednnInt8};
     // A function for any number of rows is called for more than others take.
     if (!mostRows())
-      costs.crossing = costs.tileRows = 0;
+      costs.crossing = 0;
     return chooseKernel(shape, costs);
   }
 

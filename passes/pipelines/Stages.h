@@ -39,8 +39,8 @@ struct StageOptions {
   Precision kv = Precision::F32;
   /// The most rows that generated kernels compute at decoding.
   int64_t crossing = 16;
-  /// The most rows that generated kernels compute in tile registers, 0 where the target has none.
-  int64_t tileRows = 0;
+  /// Whether generated kernels multiply bf16 and integers in tile registers.
+  bool tiles = false;
   /// Where a library call pays: see mica-select-kernels.
   int64_t manyRows = 64;
   int64_t minWork = 262144;

@@ -10,7 +10,7 @@ from harness import BUNDLED, Case
 STAGES = ("model", "fused", "kernels", "loops", "llvm")
 
 # How often ops, or launches of their kernels at stage `loops`, stand in the text of each stage: a layer's body once per
-# kind of layer; from stage `kernels` on once per phase: few rows, many, and between them what tiles are for.
+# kind of layer; from stage `kernels` on once per phase: few rows and many.
 DENSE = {
     "model": {"rmsnorm": 5, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 0},
     "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 0},
@@ -62,7 +62,7 @@ def pipelines(precision, target):
     return (f"--mica-to-fused=weights={precision} kv={precision}",
             "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
                                                    flag("onednn-int8", wide and int8),
-                                                   f"tile-rows={256 if tiles else 0}")),
+                                                   flag("tiles", tiles))),
             f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)} "
             f"fast-bf16-dot=false {flag('tiles', tiles)} {flag('prefetch-pages', pages)}",
             f"--mica-loops-to-llvm=target={target}")

@@ -17,8 +17,8 @@ namespace mica::cpu {
 
 namespace {
 
-using mica::cpu::kForwardSymbol;
 using mica::kMaxRowsAttr;
+using mica::cpu::kForwardSymbol;
 
 /// The module's entry functions, those with the smallest limits first, the unlimited one last.
 SmallVector<func::FuncOp> entriesOf(ModuleOp module) {

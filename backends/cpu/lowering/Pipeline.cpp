@@ -46,7 +46,7 @@ struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
   Option<bool> int8Dot{*this, "int8-dot", llvm::cl::desc("the target has vpdpbusd"),
                        llvm::cl::init(false)};
   Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tdpbf16ps and tdpbusd"),
-                         llvm::cl::init(false)};
+                     llvm::cl::init(false)};
   Option<bool> prefetchPages{
       *this, "prefetch-pages",
       llvm::cl::desc("the target reads faster when asked for lines of several pages in turn"),

@@ -95,8 +95,8 @@ static void deriveFacts(TargetDescription &target) {
   target.avx512Vnni = avx512 && target.has("avx512vnni");
   target.avxVnni = target.has("avxvnni");
   // Every CPU with tile registers has both formats.
-  target.tiles = target.avx512Bf16 && target.avx512Vnni && target.has("amx-bf16") &&
-                 target.has("amx-int8");
+  target.tiles =
+      target.avx512Bf16 && target.avx512Vnni && target.has("amx-bf16") && target.has("amx-int8");
   target.prefetchPages = isIntels(target.cpu);
 }
 

@@ -32,8 +32,8 @@ namespace {
 
 /// Rows of a tile, and how many are multiplied together.
 constexpr int64_t kRows = 16, kRowTiles = 16;
-/// One multiplication of tiles takes 16 groups along K of a panel. So many such steps of all rows are
-/// copied at once; a single tile of rows has the room of all.
+/// One multiplication of tiles takes 16 groups along K of a panel. So many such steps of all rows
+/// are copied at once; a single tile of rows has the room of all.
 constexpr int64_t kGroups = 16, kSteps = 16, kRoom = kRowTiles * kSteps;
 /// Prefetch distance of the rows that are copied.
 constexpr int64_t kRowsAhead = 6;
@@ -56,7 +56,8 @@ struct Steps {
     // Integers are padded to whole steps where they stand.
     else
       rest = weight.k % values;
-    ahead = llvm::divideCeil(kAhead, stored * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8);
+    ahead =
+        llvm::divideCeil(kAhead, stored * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8);
   }
 
   int64_t depth;    ///< neighbours along K that a lane of an instruction takes
@@ -176,8 +177,8 @@ private:
   /// Asks for what is read 32 KiB after part `part` of `parts` of a piece's `step`.
   void prefetch(const PackedPanel &panel, const Piece &piece, Value step, Value jump,
                 int64_t part = 0, int64_t parts = 1) {
-    Value isLate = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(step, steps.ahead),
-                                         piece.count);
+    Value isLate =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(step, steps.ahead), piece.count);
     Value behind = arith::SelectOp::create(b, isLate, jump, b.idx(0));
     Value offset = b.mul(b.add(piece.from, step), steps.stored);
     int64_t count = steps.stored / parts;

@@ -147,8 +147,7 @@ Value mica::cpu::scaleSum(KernelBuilder &b, const IntegerRow &row, const PackedP
   return dequantize(b, sum, correction, b.broadcastFromBytes(row.x, at, b.getF32Type()), scales);
 }
 
-void mica::cpu::expandInt4Group(KernelBuilder &b, Value packed, Value from, Value bytes,
-                                Value to) {
+void mica::cpu::expandInt4Group(KernelBuilder &b, Value packed, Value from, Value bytes, Value to) {
   Type i8 = b.getI8Type(), i16 = b.getIntegerType(16);
   constexpr int64_t kBytes = 4 * kLanes;
   SmallVector<int64_t> fourTimes;
