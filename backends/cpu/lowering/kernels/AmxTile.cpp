@@ -39,9 +39,6 @@ constexpr int64_t kGroups = 16, kSteps = 16, kRoom = kRowTiles * kSteps;
 constexpr int64_t kRowsAhead = 6;
 /// The distance of prefetchAhead, in bytes.
 constexpr int64_t kAhead = 32 << 10;
-/// Up to so many rows of integers are multiplied by vectors: more need more than one pass over the
-/// panels, and 4-bit weights are expanded for each row.
-constexpr int64_t kFewRows = 4;
 /// Vectors of 16 columns of a block.
 constexpr int64_t kVectors = kBlockColumns / kLanes;
 
@@ -415,27 +412,10 @@ bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &w
 
 void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                                 const BlockRun &run, StoreBlockSums store) {
-  auto multiply = [&] {
-    Tiles tiles(b, rows, weight, run);
-    constexpr int64_t kTogether = kRowTiles * kRows;
-    b.loop(rows.from, rows.to, kTogether, [&](Value first) {
-      Value count = arith::MinSIOp::create(b, b.sub(rows.to, first), b.idx(kTogether));
-      tiles.emit(first, count, store);
-    });
-  };
-  if (!isQuantized(weight.element))
-    return multiply();
-  Value isFew = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.sub(rows.to, rows.from),
-                                      b.idx(kFewRows));
-  b.either(
-      isFew,
-      [&] {
-        b.loop(b.idx(0), run.count, 1, [&](Value block) {
-          emitSumsByVectors(b, rows, weight, panelsOf(b, run, block),
-                            [&](Value name, Value column, ArrayRef<Value> sums) {
-                              store(block, name, column, sums);
-                            });
-        });
-      },
-      multiply);
+  Tiles tiles(b, rows, weight, run);
+  constexpr int64_t kTogether = kRowTiles * kRows;
+  b.loop(rows.from, rows.to, kTogether, [&](Value first) {
+    Value count = arith::MinSIOp::create(b, b.sub(rows.to, first), b.idx(kTogether));
+    tiles.emit(first, count, store);
+  });
 }

@@ -7,32 +7,12 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-static ProductRows allRows(KernelBuilder &b, Value x) {
-  return {x, b.idx(0), memref::DimOp::create(b, x, 0)};
-}
-
-/// Sums of all rows for the blocks of a task range. `panelsOf` gives the panels of a block, `store`
-/// takes their sums. Tile registers meet all rows with several blocks.
+/// Sums of all rows for the blocks of a task range.
 static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
-                       llvm::function_ref<SmallVector<PackedPanel>(Value)> panelsOf,
-                       StoreBlockSums store) {
-  ProductRows rows = allRows(b, args[2]);
-  if (!multipliesInTiles(b, rows.x, weight))
-    return b.loop(args[0], args[1], 1, [&](Value block) {
-      emitSumsByVectors(
-          b, rows, weight, panelsOf(block),
-          [&](Value row, Value column, ArrayRef<Value> sums) { store(block, row, column, sums); });
-    });
-  int64_t most = kPanelsTogether / static_cast<int64_t>(panelsOf(args[0]).size());
-  b.loop(args[0], args[1], most, [&](Value first) {
-    SmallVector<PackedPanel> panels = panelsOf(first);
-    Value distance = b.sub(panelsOf(b.add(first, 1)).front().offset, panels.front().offset);
-    Value count = arith::MinSIOp::create(b, b.sub(args[1], first), b.idx(most));
-    emitSumsInTiles(b, rows, weight, {panels, distance, count, most},
-                    [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
-                      store(b.add(first, block), row, column, sums);
-                    });
-  });
+                       PanelsOfBlock panelsOf, StoreBlockSums store) {
+  Value x = args[2];
+  ProductRows rows{x, b.idx(0), memref::DimOp::create(b, x, 0)};
+  emitBlockSums(b, rows, weight, {args[0], args[1]}, panelsOf, store);
 }
 
 void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec &spec) {

@@ -83,13 +83,20 @@ struct ProductRows {
 /// Takes the sums [panels] of 16 columns from `column` of the block on, of the row of that name.
 using StoreSums =
     llvm::function_ref<void(mlir::Value name, mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
+using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
+                                               mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
 
-/// Products of all rows with the 64 columns of each panel, which are of a weight of the shape and
-/// element type of `weight`. By vectors, or by the target's tile registers.
-void emitSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
-              const llvm::SmallVector<PackedPanel> &panels, StoreSums store);
-void emitSumsByVectors(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
-                       llvm::SmallVector<PackedPanel> panels, StoreSums store);
+/// Blocks [from, to) of a weight, and the panels of one: of 64 columns each, of the same shape, one
+/// or two. Those of neighbouring blocks are at one distance.
+struct BlockSpan {
+  mlir::Value from, to;
+};
+using PanelsOfBlock = llvm::function_ref<llvm::SmallVector<PackedPanel>(mlir::Value block)>;
+
+/// Products of all rows with the columns of the blocks' panels, which are of a weight of the shape
+/// and element type of `weight`. By vectors, or by the target's tile registers.
+void emitBlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
+                   BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store);
 
 /// The first and the second values of 16 pairs of bf16, as f32; and a pair in all lanes.
 llvm::SmallVector<mlir::Value> widenPairs(KernelBuilder &b, mlir::Value pairs);
@@ -114,11 +121,7 @@ struct BlockRun {
 /// The panels of a block of the run.
 llvm::SmallVector<PackedPanel> panelsOf(KernelBuilder &b, const BlockRun &run, mlir::Value block);
 
-/// Takes sums as StoreSums does, of the columns of a block of a run.
-using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
-                                               mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
-
-/// emitSums by tile registers, for all blocks of a run.
+/// emitBlockSums by tile registers, for a run.
 void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                      const BlockRun &run, StoreBlockSums store);
 
