@@ -32,7 +32,7 @@
 // VECTORS: memref.prefetch %{{.*}}[%[[AHEAD]]], read, locality<2>, data
 // VECTORS-COUNT-3: memref.prefetch
 // VECTORS: }
-// A step of tiles takes 16 pairs, 16 units.
+// A step of tiles takes 16 pairs, 16 units: half of them are asked for before each of two tiles.
 // TILES: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c256
 // TILES: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0
 // TILES: scf.if %[[FIRST]] {
@@ -46,10 +46,13 @@
 // TILES: %[[ZERO:.*]] = arith.cmpi eq, %[[OR]], %c0
 // TILES: %[[BRINGS:.*]] = arith.andi %[[FIRST]], %[[ZERO]]
 // TILES: scf.if %[[BRINGS]] {
-// TILES: scf.for %{{.*}} = %c0 to %c2048 step %c128
+// TILES: scf.for %{{.*}} = %c0 to %c1024 step %c128
 // TILES-COUNT-4: memref.prefetch
 // TILES: }
-// TILES: amx.tile_mulf
+// TILES-COUNT-2: amx.tile_mulf
+// TILES: scf.for %{{.*}} = %c0 to %c1024 step %c128
+// TILES-COUNT-4: memref.prefetch
+// TILES-COUNT-2: amx.tile_mulf
 func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) -> tensor<?x192xf32> {
   %y = mica.linear %x, %w kernel(generated) : tensor<?x64xbf16>, tensor<192x64xbf16, #bf16> -> tensor<?x192xf32>
   return %y : tensor<?x192xf32>
