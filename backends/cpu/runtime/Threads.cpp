@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <pthread.h>
 #include <sched.h>
 #include <set>
 #include <sstream>
+#include <sys/resource.h>
 #include <vector>
 
 namespace mica::rt {
@@ -103,6 +105,26 @@ static unsigned cgroupQuota() {
 unsigned defaultThreads() {
   unsigned cores = coresAllowed(), quota = cgroupQuota();
   return quota > 0 ? std::min(cores, quota) : cores;
+}
+
+Status allowStacks() {
+  constexpr size_t needed = 4 << 20;
+  // glibc takes the size of threads' stacks from the limit that the program was started with.
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, needed);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= needed)
+    return {};
+  if (limit.rlim_max < needed)
+    return Error{"the stack may grow to " + std::to_string(limit.rlim_max >> 10) +
+                 " KiB (ulimit -Hs), kernels need " + std::to_string(needed >> 10) +
+                 ", raise the limit"};
+  limit.rlim_cur = needed;
+  setrlimit(RLIMIT_STACK, &limit);
+  return {};
 }
 
 } // namespace mica::rt

@@ -1,6 +1,8 @@
 // How many threads this process should use.
 #pragma once
 
+#include "backends/cpu/runtime/Result.h"
+
 #include <string>
 
 namespace mica::rt {
@@ -16,5 +18,9 @@ unsigned processorsAllowed();
 /// The quota in whole processors (rounded down, at least 1) that a cgroup version 2 `cpu.max` line
 /// grants; 0 without a limit. "150000 100000" is 1, "max 100000" is 0.
 unsigned quotaOf(const std::string &cpuMax);
+
+/// Lets the stacks of this thread and of those that are started later grow to what kernels need:
+/// tiles of rows and their sums take up to 1 MiB. Refused where the user's hard limit is lower.
+Status allowStacks();
 
 } // namespace mica::rt
