@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/Roofline.h"
+#include "backends/cpu/runtime/PagesInTurn.h"
 
 #include "backends/cpu/runtime/Cpu.h"
 #include "backends/cpu/runtime/Seconds.h"
@@ -31,15 +32,13 @@ template <typename Measure> double bestRate(Measure measure) {
 
 //===- Reading -----------------------------------------------------------------===//
 
-/// Asks for what is 32 KiB behind the 256 bytes at `p`, permuted such that 8 pages come in turn.
+/// Asks for a unit on behalf of the one at `p`.
 inline void askAhead(const char *p) {
-  constexpr uintptr_t page = 4096, chunk = 8 * page, unit = 256;
-  auto at = reinterpret_cast<uintptr_t>(p);
-  uintptr_t number = at % chunk / unit;
-  auto ahead = reinterpret_cast<const char *>(at - at % chunk + chunk + number % 8 * page +
-                                              number / 8 * unit);
-  for (uintptr_t line = 0; line < unit; line += 64)
-    __builtin_prefetch(ahead + line, 0, 2);
+  using namespace pages_in_turn;
+  auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(p));
+  const char *ahead = p + (placeAhead(at) - at);
+  for (int64_t byte = 0; byte < unit; byte += line)
+    __builtin_prefetch(ahead + byte, 0, 2);
 }
 
 /// A sum of everything, in vectors of `size` bytes: four at a time.
@@ -50,7 +49,7 @@ inline void askAhead(const char *p) {
     for (auto p = reinterpret_cast<const Vector *>(from),                                          \
               end = reinterpret_cast<const Vector *>(to);                                          \
          p + 4 <= end; p += 4) {                                                                   \
-      if (ahead && reinterpret_cast<uintptr_t>(p) % 256 == 0)                                      \
+      if (ahead && reinterpret_cast<uintptr_t>(p) % pages_in_turn::unit == 0)                      \
         askAhead(reinterpret_cast<const char *>(p));                                               \
       a += p[0];                                                                                   \
       b += p[1];                                                                                   \

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/lowering/kernels/Tile.h"
+#include "backends/cpu/runtime/PagesInTurn.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
@@ -37,8 +38,6 @@ constexpr int64_t kRows = 16, kRowTiles = 16;
 constexpr int64_t kGroups = 16, kSteps = 16, kRoom = kRowTiles * kSteps;
 /// Prefetch distance of the rows that are copied.
 constexpr int64_t kRowsAhead = 6;
-/// The distance of prefetchAhead, in bytes.
-constexpr int64_t kAhead = 32 << 10;
 /// Vectors of 16 columns of a block.
 constexpr int64_t kVectors = kBlockColumns / kLanes;
 
@@ -53,8 +52,8 @@ struct Steps {
     // Integers are padded to whole steps where they stand.
     else
       rest = weight.k % values;
-    ahead =
-        llvm::divideCeil(kAhead, stored * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8);
+    ahead = llvm::divideCeil(rt::pages_in_turn::chunk,
+                             stored * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8);
   }
 
   int64_t depth;    ///< neighbours along K that a lane of an instruction takes

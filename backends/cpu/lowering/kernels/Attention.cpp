@@ -4,6 +4,7 @@
 #include "backends/cpu/lowering/kernels/LimbRows.h"
 #include "backends/cpu/lowering/kernels/Softmax.h"
 #include "backends/cpu/lowering/kernels/Tile.h"
+#include "backends/cpu/runtime/PagesInTurn.h"
 
 #include <numbers>
 
@@ -195,11 +196,10 @@ private:
   Value streamsAt(const Run &run, const Block &at, Value pair) {
     if (!b.target.prefetchPages || spec.tiling.getRows() > 1)
       return {};
-    // What is asked for is 32 KiB behind; there must be positions.
+    // Where what is asked for would be, there must be positions.
     KvCacheType keys = spec.keys;
-    int64_t bytes =
-        isQuantized(keys.getElementType()) ? 1 : keys.getElementType().getIntOrFloatBitWidth() / 8;
-    int64_t positions = (32 << 10) / (roundUp(keys.getHeadDim(), kHeadDimUnit) * bytes);
+    int64_t bytes = keys.getBytesPerPosition() / (keys.getLayers() * keys.getHeads());
+    int64_t positions = rt::pages_in_turn::chunk / bytes;
     Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, positions),
                                        run.lastPosition);
     return arith::AndIOp::create(b, more, b.isEqual(pair, b.idx(0)));

@@ -37,12 +37,21 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   EXPECT_FALSE(rapids.fastBf16Dot || level4.prefetchPages);
 }
 
+/// Levels may be anyone's.
+TEST(TargetDescription, OnlyIntelsAreAskedForPagesInTurn) {
+  for (llvm::StringRef name : {"haswell", "broadwell", "skylake-avx512", "icelake-server",
+                               "cooperlake", "graniterapids", "alderlake"})
+    EXPECT_TRUE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
+  for (llvm::StringRef name : {"x86-64-v3", "x86-64-v4", "bdver4", "znver1", "znver3", "znver4"})
+    EXPECT_FALSE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
+}
+
 TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
   for (const char *used :
        {"avx2", "fma", "bmi2", "avx512f", "avx512bf16", "avx512vnni", "amx-tile", "amx-bf16"})
     EXPECT_TRUE(rapids.has(used)) << used;
-  for (const char *unused : {"aes", "amx-int8", "sha", "rdseed", "xsaves", "clwb"}) {
+  for (const char *unused : {"aes", "sha", "rdseed", "xsaves", "clwb"}) {
     EXPECT_FALSE(rapids.has(unused)) << unused;
     EXPECT_THAT(rapids.absent, testing::Contains(unused)) << "the code generator must not use it";
   }
