@@ -276,7 +276,7 @@ class Cli(Case):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         done = execute(["bash", "-c", 'ulimit -s 300; exec "$@"', *run], check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr.decode(), r"^mica: error: .*the stack may grow to 300 KiB \(ulimit -Hs\), kernels need 4096")
+        self.assertRegex(done.stderr.decode(), r"^mica: error: .*the stack may grow to 300 KiB \(ulimit -Hs\), programs need 4096 KiB, raise")
 
     def test_full_disk_leaves_nothing(self):
         """A file system of its own, too small for the launcher."""

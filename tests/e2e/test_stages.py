@@ -82,27 +82,26 @@ class Stages(Case):
         files = [folder / f"{number}-{stage}.mlir" for number, stage in enumerate(STAGES)]
         self.assertEqual(sorted(folder.glob("*.mlir")), files)
         steps = pipelines(precision, target)
-        phases = 3 if precision == "bf16" and TARGETS[target][3] else 2
         for number, (stage, file) in enumerate(zip(STAGES, files)):
             text = file.read_text(encoding="utf-8")
             printed = mica_opt(file)
             named = stage in ("model", "fused", "kernels")
             same_as = without_names if named else str
             self.same(same_as(printed), same_as(text), f"{stage} read and printed")
-            for op, expected in self.alive(name, stage, phases).items():
+            for op, expected in self.alive(name, stage).items():
                 self.assertEqual(self.count(stage, op, text), expected, f"{op} at stage {stage}")
             if number:
                 self.same(mica_opt(files[number - 1], steps[number - 1]), printed,
                           f"{stage} by {steps[number - 1]}")
 
     @staticmethod
-    def alive(name, stage, phases):
+    def alive(name, stage):
         """Op -> how often it is alive."""
         ops = ALIVE[name].get(stage, {})
         if stage in ("model", "fused"):
             return ops
-        counts = {op: phases * count for op, count in ops.items()}
-        return counts | ({"attention": phases - 1, "attention_chunks": 1} if stage == "loops" else {})
+        counts = {op: 2 * count for op, count in ops.items()}
+        return counts | ({"attention": 1, "attention_chunks": 1} if stage == "loops" else {})
 
     def same(self, got, wanted, what):
         if got != wanted:

@@ -1,4 +1,4 @@
-// How many threads this process should use.
+// How many threads this process should use, and what stack they get.
 #pragma once
 
 #include "backends/cpu/runtime/Result.h"
@@ -19,8 +19,8 @@ unsigned processorsAllowed();
 /// grants; 0 without a limit. "150000 100000" is 1, "max 100000" is 0.
 unsigned quotaOf(const std::string &cpuMax);
 
-/// Lets the stacks of this thread and of those that are started later grow to what kernels need:
-/// tiles of rows and their sums take up to 1 MiB. Refused where the user's hard limit is lower.
+/// Lets the stacks of this thread and of those that are started later take a kernel and as much
+/// again. Refused where the user's hard limit is lower.
 Status allowStacks();
 
 } // namespace mica::rt

@@ -9,7 +9,8 @@
 // Work is blocked for a second-level cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 1 KiB of K
 // (KC), whose sums wait there while K goes on. All rows of a piece pass half a panel, two tiles of
 // rows and two of columns (MR, NR) at a time: 4 products for 4 loads. A single tile of rows, as of
-// sequences that are decoded together, takes each panel from end to end: one stream of memory.
+// sequences that are decoded together, has room for 256 steps of K, and reads most panels from end
+// to end: one stream of memory.
 //
 // A single row of bf16 takes vectors, which read weights that are in the cache faster; its sums are
 // made in the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd
@@ -20,7 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/lowering/kernels/Tile.h"
-#include "backends/cpu/runtime/PagesInTurn.h"
+#include "backends/cpu/program/PagesInTurn.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
@@ -33,9 +34,11 @@ namespace {
 
 /// Rows of a tile, and how many are multiplied together.
 constexpr int64_t kRows = 16, kRowTiles = 16;
-/// One multiplication of tiles takes 16 groups along K of a panel. So many such steps of all rows
-/// are copied at once; a single tile of rows has the room of all.
-constexpr int64_t kGroups = 16, kSteps = 16, kRoom = kRowTiles * kSteps;
+/// Groups along K of a panel that one multiplication of tiles takes: a step.
+constexpr int64_t kGroups = 16;
+/// Steps of all rows that are copied at once, and of a single tile of rows, which has the room of
+/// all.
+constexpr int64_t kSteps = 16, kRoom = kRowTiles * kSteps;
 /// Prefetch distance of the rows that are copied.
 constexpr int64_t kRowsAhead = 6;
 /// Vectors of 16 columns of a block.
@@ -70,10 +73,11 @@ struct Steps {
 class Tiles {
 public:
   Tiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, const BlockRun &run)
-      : b(b), rows(rows), weight(weight), run(run), integers(isQuantized(weight.element)),
-        expands(isa<Int4Type>(weight.element)), steps(b, weight, run.panels.front()),
-        perBlock(static_cast<int64_t>(run.panels.size())), panelCount(b.mul(run.count, perBlock)) {
-    Type element = b.elementOf(run.panels.front().memory);
+      : b(b), rows(rows), weight(weight), run(run), first(run.panelsOf(run.first)),
+        integers(isQuantized(weight.element)), expands(isa<Int4Type>(weight.element)),
+        steps(b, weight, first.front()), perBlock(static_cast<int64_t>(first.size())),
+        panelCount(b.mul(run.count, perBlock)) {
+    Type element = b.elementOf(first.front().memory);
     Type sum = integers ? Type(b.getI32Type()) : Type(b.getF32Type());
     tileType = amx::TileType::get({kRows, steps.values}, element);
     sumType = amx::TileType::get({kRows, kLanes}, sum);
@@ -83,21 +87,21 @@ public:
       expanded = b.stackBuffer({kSteps * steps.elements}, element);
   }
 
-  /// All columns of rows [first, first + count).
-  void emit(Value first, Value count, StoreBlockSums store) {
+  /// All columns of rows [from, from + count).
+  void emit(Value from, Value count, StoreBlockSums store) {
     // The first rows bring the panels from memory, others find them in the cache.
-    Value streams = b.isEqual(first, rows.from);
+    Value streams = b.isEqual(from, rows.from);
     if (integers)
-      multiplyRows(first, count, streams);
+      multiplyRows(from, count, streams);
     else
       b.either(
-          b.isEqual(count, b.idx(1)), [&] { multiplyRow(first, streams); },
-          [&] { multiplyRows(first, count, streams); });
+          b.isEqual(count, b.idx(1)), [&] { multiplyRow(from, streams); },
+          [&] { multiplyRows(from, count, streams); });
     b.loop(b.idx(0), count, 1, [&](Value row) {
-      Value name = rows.nameOf(b.add(first, row));
+      Value name = rows.nameOf(b.add(from, row));
       b.loop(b.idx(0), run.count, 1, [&](Value block) {
         b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value column) {
-          store(block, name, column, loadSums(block, row, name, column));
+          store(b.add(run.first, block), name, column, loadSums(block, row, name, column));
         });
       });
     });
@@ -107,7 +111,7 @@ private:
   /// The sums of a row and of 16 columns of each panel of a block.
   SmallVector<Value> loadSums(Value block, Value row, Value name, Value column) {
     SmallVector<Value> ofPanels;
-    for (auto [p, panel] : llvm::enumerate(panelsOf(b, run, block))) {
+    for (auto [p, panel] : llvm::enumerate(run.panelsOf(b.add(run.first, block)))) {
       Value number = b.add(b.mul(block, perBlock), static_cast<int64_t>(p));
       Value sum = b.loadRaw(sums, {number, row, column}, kLanes);
       if (integers)
@@ -117,43 +121,50 @@ private:
     return ofPanels;
   }
 
-  /// Where panel `number` stands.
+  /// Where panel `number` stands: one behind the other.
   Value offsetOf(Value number) {
-    Value offset = b.add(run.panels[0].offset,
-                         arith::MulIOp::create(b, b.div(number, perBlock), run.distance));
-    if (perBlock == 1)
-      return offset;
-    Value inside = b.sub(run.panels[1].offset, run.panels[0].offset);
-    return b.add(offset, arith::MulIOp::create(b, b.rem(number, perBlock), inside));
+    return b.add(first.front().offset, b.mul(number, steps.count * steps.stored));
   }
 
   /// Calls `body(number, panel)` for all panels, in a loop.
   void eachPanel(llvm::function_ref<void(Value, PackedPanel)> body) {
-    PackedPanel panel = run.panels.front();
+    PackedPanel panel = first.front();
     b.loop(b.idx(0), panelCount, 1, [&](Value number) {
       panel.offset = offsetOf(number);
       body(number, panel);
     });
   }
 
-  /// Steps along K that are multiplied at once: of all rows, or of a single tile of them.
+  /// Steps along K of which all rows stand in `x`.
   struct Piece {
-    Value from, count;
-    Value room; ///< how many steps of a tile of rows stand behind each other in `x`
+    Value from, end;
+    Value room; ///< steps of a tile of rows that have a place
   };
 
-  void multiplyRows(Value first, Value count, Value streams) {
-    Value tiles = b.div(b.add(count, kRows - 1), kRows), end = b.idx(steps.count);
-    Value room = b.idx(kSteps);
-    // What is expanded has less room.
-    if (!expands)
-      room = arith::SelectOp::create(b, b.isEqual(tiles, b.idx(1)), b.idx(kRoom), room);
+  /// Steps of a piece that are multiplied at once.
+  struct Part {
+    Value from, count;
+  };
+
+  /// Rows [from, from + count).
+  void multiplyRows(Value from, Value count, Value streams) {
+    Value tiles = b.div(b.add(count, kRows - 1), kRows);
+    Value room =
+        arith::SelectOp::create(b, b.isEqual(tiles, b.idx(1)), b.idx(kRoom), b.idx(kSteps));
     clearSums(tiles);
-    b.hop(b.idx(0), end, [&](Value from) {
-      Piece piece{from, arith::MinSIOp::create(b, b.sub(end, from), room), room};
-      copy(first, count, piece);
+    eachPart(b.idx(0), b.idx(steps.count), room, [&](Part part) {
+      Piece piece{part.from, b.add(part.from, part.count), room};
+      copy(from, count, piece);
       multiplyPiece(tiles, streams, piece);
-      return b.add(from, piece.count);
+    });
+  }
+
+  /// Calls `body` for steps [from, end), at most `most` of them at a time.
+  void eachPart(Value from, Value end, Value most, llvm::function_ref<void(Part)> body) {
+    b.hop(from, end, [&](Value at) {
+      Part part{at, arith::MinSIOp::create(b, b.sub(end, at), most)};
+      body(part);
+      return b.add(at, part.count);
     });
   }
 
@@ -161,24 +172,25 @@ private:
   /// piece of the next panel, then the next piece of the first one, and when K is done the next
   /// blocks.
   Value jumpBehind(Value number, const PackedPanel &panel, const Piece &piece) {
-    Value end = b.add(piece.from, piece.count);
-    Value here = panel.offset, last = b.isEqual(b.add(number, 1), panelCount);
-    Value next = b.sub(b.sub(offsetOf(b.add(number, 1)), here),
-                       b.mul(arith::SelectOp::create(b, last, end, piece.count), steps.stored));
+    Value last = b.isEqual(b.add(number, 1), panelCount);
     Value goesOn = arith::AndIOp::create(
-        b, last, arith::CmpIOp::create(b, arith::CmpIPredicate::ult, end, b.idx(steps.count)));
-    return arith::SelectOp::create(b, goesOn, b.sub(run.panels[0].offset, here), next);
+        b, last,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.end, b.idx(steps.count)));
+    Value start = arith::SelectOp::create(b, last, b.idx(0), piece.from);
+    Value next = b.sub(b.add(offsetOf(b.add(number, 1)), b.mul(start, steps.stored)),
+                       b.add(panel.offset, b.mul(piece.end, steps.stored)));
+    return arith::SelectOp::create(b, goesOn, b.sub(first.front().offset, panel.offset), next);
   }
 
-  /// Asks for what is read 32 KiB after part `part` of `parts` of a piece's `step`.
-  void prefetch(const PackedPanel &panel, const Piece &piece, Value step, Value jump,
+  /// Asks for what is read 32 KiB after part `part` of `parts` of step `number` of a piece.
+  void prefetch(const PackedPanel &panel, const Piece &piece, Value number, Value jump,
                 int64_t part = 0, int64_t parts = 1) {
     Value isLate =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(step, steps.ahead), piece.count);
+        arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(number, steps.ahead), piece.end);
     Value behind = arith::SelectOp::create(b, isLate, jump, b.idx(0));
-    Value offset = b.mul(b.add(piece.from, step), steps.stored);
     int64_t count = steps.stored / parts;
-    prefetchAhead(b, panel, b.add(b.add(offset, behind), part * count), count);
+    Value offset = b.add(b.mul(number, steps.stored), part * count);
+    prefetchAhead(b, panel, b.add(offset, behind), count);
   }
 
   void clearSums(Value tiles) {
@@ -191,42 +203,54 @@ private:
     });
   }
 
-  /// Adds the products of a piece, whose rows have been copied, to the sums of `tiles` tiles of
-  /// rows.
+  /// Which panel it is, and how far from the end of a piece of it lies what is read next.
+  struct Place {
+    Value number, jump;
+  };
+
+  /// Adds the products of a piece to the sums of `tiles` tiles of rows.
   void multiplyPiece(Value tiles, Value streams, const Piece &piece) {
-    Value inPairs = b.mul(b.div(tiles, 2), 2);
-    eachPanel([&](Value place, PackedPanel panel) {
-      Value jump = jumpBehind(place, panel, piece);
+    eachPanel([&](Value number, PackedPanel panel) {
+      Place place{number, jumpBehind(number, panel, piece)};
       panel.streams = streams;
-      if (expands)
-        panel = expand(panel, piece, jump);
-      auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
-        // Who comes first finds the panel in memory.
-        Value isFirst = b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0));
-        if (panel.streams)
-          panel.streams = arith::AndIOp::create(b, streams, isFirst);
-        multiplyBlock({place, tile, column, jump, tilesTogether, vectors}, piece, panel);
-      };
-      b.loop(b.idx(0), b.idx(kBlockColumns), 2 * kLanes, [&](Value column) {
-        b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, 2); });
+      if (!expands)
+        return multiplyPart(tiles, place, piece, {piece.from, b.sub(piece.end, piece.from)}, panel);
+      eachPart(piece.from, piece.end, b.idx(kSteps), [&](Part part) {
+        multiplyPart(tiles, place, piece, part, expand(panel, place, piece, part));
       });
-      b.loop(inPairs, tiles, 1, [&](Value tile) { multiply(tile, 1, b.idx(0), kVectors); });
     });
   }
 
-  /// A piece of a panel of 4 bits as a panel of bytes, which stands in the cache.
-  PackedPanel expand(PackedPanel panel, const Piece &piece, Value jump) {
+  void multiplyPart(Value tiles, const Place &place, const Piece &piece, const Part &part,
+                    PackedPanel panel) {
+    Value streams = panel.streams, inPairs = b.mul(b.div(tiles, 2), 2);
+    auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
+      // Who comes first finds the panel in memory.
+      if (streams)
+        panel.streams = arith::AndIOp::create(
+            b, streams, b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0)));
+      multiplyBlock({place, tile, column, tilesTogether, vectors}, piece, part, panel);
+    };
+    b.loop(b.idx(0), b.idx(kBlockColumns), 2 * kLanes, [&](Value column) {
+      b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, 2); });
+    });
+    b.loop(inPairs, tiles, 1, [&](Value tile) { multiply(tile, 1, b.idx(0), kVectors); });
+  }
+
+  /// A part of a panel of 4 bits as a panel of bytes, which stands in the cache.
+  PackedPanel expand(PackedPanel panel, const Place &place, const Piece &piece, const Part &part) {
     int64_t groups = steps.values / QuantizedRow::group;
-    b.loop(b.idx(0), piece.count, 1, [&](Value step) {
-      prefetch(panel, piece, step, jump);
-      Value from = b.add(panel.offset, b.mul(b.add(piece.from, step), steps.stored));
+    b.loop(b.idx(0), part.count, 1, [&](Value step) {
+      Value number = b.add(part.from, step);
+      prefetch(panel, piece, number, place.jump);
+      Value from = b.add(panel.offset, b.mul(number, steps.stored));
       Value to = b.mul(step, steps.elements);
       for (int64_t group = 0; group < groups; ++group)
         expandInt4Group(b, panel.memory, b.add(from, group * (steps.stored / groups)), expanded,
                         b.add(to, group * (steps.elements / groups)));
     });
     panel.memory = expanded;
-    panel.offset = b.mul(b.sub(b.idx(0), piece.from), steps.elements);
+    panel.offset = b.mul(b.sub(b.idx(0), part.from), steps.elements);
     panel.streams = {};
     return panel;
   }
@@ -237,16 +261,16 @@ private:
                                /*isDataCache=*/true);
   }
 
-  /// Where `step` of a piece of tile `tile` of the rows stands in `x`.
-  Value placeOf(Value tile, const Piece &piece, Value step) {
-    return b.add(arith::MulIOp::create(b, tile, piece.room), step);
+  /// Where step `number` of tile `tile` of the rows stands in `x`.
+  Value placeOf(Value tile, const Piece &piece, Value number) {
+    return b.add(arith::MulIOp::create(b, tile, piece.room), b.sub(number, piece.from));
   }
 
-  /// Copies a piece of rows [first, first + rowCount).
-  void copy(Value first, Value rowCount, const Piece &piece) {
-    Value whole = b.idx(steps.count - (steps.rest ? 1 : 0)), end = b.add(piece.from, piece.count);
+  /// Copies a piece of rows [from, from + rowCount).
+  void copy(Value from, Value rowCount, const Piece &piece) {
+    Value whole = b.idx(steps.count - (steps.rest ? 1 : 0)), end = piece.end;
     b.loop(b.idx(0), rowCount, 1, [&](Value row) {
-      auto indicesOf = [&](Value row) { return rows.indicesOf(rows.nameOf(b.add(first, row))); };
+      auto indicesOf = [&](Value row) { return rows.indicesOf(rows.nameOf(b.add(from, row))); };
       SmallVector<Value> at = indicesOf(row), ahead;
       // A piece of a row is too short for the hardware to see that it is a stream.
       if (b.target.prefetchPages)
@@ -254,8 +278,8 @@ private:
             indicesOf(arith::MinSIOp::create(b, b.add(row, kRowsAhead), b.sub(rowCount, b.idx(1))));
       Value tile = b.div(row, kRows), line = b.rem(row, kRows);
       auto store = [&](Value vector, Value number) {
-        Value place = placeOf(tile, piece, b.sub(number, piece.from));
-        vector::StoreOp::create(b, vector, x, ValueRange{place, line, b.idx(0)});
+        vector::StoreOp::create(b, vector, x,
+                                ValueRange{placeOf(tile, piece, number), line, b.idx(0)});
       };
       auto copyStep = [&](Value number, int64_t values) {
         SmallVector<Value> source(at);
@@ -277,9 +301,10 @@ private:
   }
 
   /// Sums that have registers at the same time: `tiles` of rows from number `tile` on, `vectors` of
-  /// columns from `column` on of panel `place`; see jumpBehind.
+  /// columns from `column` on of a panel.
   struct Block {
-    Value place, tile, column, jump;
+    Place place;
+    Value tile, column;
     int64_t tiles, vectors;
 
     template <typename Function> void each(Function function) const {
@@ -290,35 +315,37 @@ private:
   };
 
   SmallVector<Value> sumsAt(const Block &block, int64_t t, int64_t v) {
-    return {block.place, b.mul(b.add(block.tile, t), kRows), b.add(block.column, v * kLanes)};
+    return {block.place.number, b.mul(b.add(block.tile, t), kRows),
+            b.add(block.column, v * kLanes)};
   }
 
-  void multiplyBlock(const Block &block, const Piece &piece, const PackedPanel &panel) {
+  void multiplyBlock(const Block &block, const Piece &piece, const Part &part,
+                     const PackedPanel &panel) {
     SmallVector<Value> carried;
     block.each([&](int64_t t, int64_t v) {
       carried.push_back(amx::TileLoadOp::create(b, sumType, sums, sumsAt(block, t, v)));
     });
-    carried = b.carry(b.idx(0), piece.count, 1, carried, [&](Value step, ValueRange inner) {
-      return addTiles(block, piece, step, panel, inner);
+    carried = b.carry(b.idx(0), part.count, 1, carried, [&](Value step, ValueRange inner) {
+      return addTiles(block, piece, b.add(part.from, step), panel, inner);
     });
     block.each([&](int64_t t, int64_t v) {
       amx::TileStoreOp::create(b, sums, sumsAt(block, t, v), carried[t * block.vectors + v]);
     });
   }
 
-  /// Adds the products of `step` of a piece.
-  SmallVector<Value> addTiles(const Block &block, const Piece &piece, Value step,
+  /// Adds the products of step `number`.
+  SmallVector<Value> addTiles(const Block &block, const Piece &piece, Value number,
                               const PackedPanel &panel, ValueRange carried) {
     SmallVector<Value> ofRows, next(carried);
     for (int64_t t = 0; t < block.tiles; ++t)
       ofRows.push_back(amx::TileLoadOp::create(
           b, tileType, x,
-          ValueRange{placeOf(b.add(block.tile, t), piece, step), b.idx(0), b.idx(0)}));
-    Value group = b.mul(b.add(piece.from, step), kGroups);
+          ValueRange{placeOf(b.add(block.tile, t), piece, number), b.idx(0), b.idx(0)}));
+    Value group = b.mul(number, kGroups);
     for (int64_t v = 0; v < block.vectors; ++v) {
       // Between the tiles: lines that are asked for all at once would keep them waiting.
       if (panel.streams)
-        prefetch(panel, piece, step, block.jump, v, block.vectors);
+        prefetch(panel, piece, number, block.place.jump, v, block.vectors);
       Value at = groupAt(panel, group, b.add(block.column, v * kLanes));
       Value weights = amx::TileLoadOp::create(b, tileType, panel.memory, ValueRange{at},
                                               b.idx(steps.depth * kBlockColumns));
@@ -345,17 +372,17 @@ private:
   }
 
   /// A single row of bf16.
-  void multiplyRow(Value first, Value streams) {
+  void multiplyRow(Value row, Value streams) {
     eachPanel([&](Value place, PackedPanel panel) {
       panel.streams = streams;
-      for (auto [v, sum] : llvm::enumerate(rowSums(first, panel)))
+      for (auto [v, sum] : llvm::enumerate(rowSums(row, panel)))
         vector::StoreOp::create(
             b, sum, sums, ValueRange{place, b.idx(0), b.idx(static_cast<int64_t>(v) * kLanes)});
     });
   }
 
-  SmallVector<Value> rowSums(Value first, const PackedPanel &panel) {
-    SmallVector<Value> at = rows.indicesOf(rows.nameOf(first));
+  SmallVector<Value> rowSums(Value row, const PackedPanel &panel) {
+    SmallVector<Value> at = rows.indicesOf(rows.nameOf(row));
     auto addStep = [&](Value number, int64_t values, ValueRange carried) {
       SmallVector<Value> products(2 * kVectors, b.splat(0)), next;
       products = b.carry(b.idx(0), b.idx(values / 2), 1, products, [&](Value pair, ValueRange in) {
@@ -393,7 +420,8 @@ private:
   const ProductRows &rows;
   const WeightSpec &weight;
   const BlockRun &run;
-  bool integers, expands; ///< whether weights are integers, and of 4 bits
+  SmallVector<PackedPanel> first; ///< of the run's first block
+  bool integers, expands;         ///< whether weights are integers, and of 4 bits
   Steps steps;
   int64_t perBlock; ///< panels
   Value panelCount;

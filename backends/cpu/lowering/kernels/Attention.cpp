@@ -4,7 +4,7 @@
 #include "backends/cpu/lowering/kernels/LimbRows.h"
 #include "backends/cpu/lowering/kernels/Softmax.h"
 #include "backends/cpu/lowering/kernels/Tile.h"
-#include "backends/cpu/runtime/PagesInTurn.h"
+#include "backends/cpu/program/PagesInTurn.h"
 
 #include <numbers>
 

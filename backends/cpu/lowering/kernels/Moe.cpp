@@ -137,6 +137,7 @@ void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpe
   Value order = args[3], starts = args[4], packed = args[5], h = args[6];
   int64_t choices = choicesOf(order);
   eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
+    blocks.panels = 2;
     rows.at = [&](Value pair) { return SmallVector<Value>{b.div(pair, choices)}; };
     auto panelsOf = [&](Value block) {
       Value gate = b.mul(block, 2), up = b.add(gate, 1);

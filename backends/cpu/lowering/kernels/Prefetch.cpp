@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/lowering/kernels/Tile.h"
-#include "backends/cpu/runtime/PagesInTurn.h"
+#include "backends/cpu/program/PagesInTurn.h"
 
 using namespace mlir;
 using namespace mica;

@@ -8,11 +8,11 @@ using namespace mica;
 using namespace mica::cpu;
 
 /// Sums of all rows for the blocks of a task range.
-static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
+static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight, int64_t panels,
                        PanelsOfBlock panelsOf, StoreBlockSums store) {
   Value x = args[2];
   ProductRows rows{x, b.idx(0), memref::DimOp::create(b, x, 0)};
-  emitBlockSums(b, rows, weight, {args[0], args[1]}, panelsOf, store);
+  emitBlockSums(b, rows, weight, {args[0], args[1], panels}, panelsOf, store);
 }
 
 void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec &spec) {
@@ -20,7 +20,7 @@ void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec
   auto panelsOf = [&](Value block) {
     return SmallVector<PackedPanel>{weightPanel(b, weight, block, spec.weight)};
   };
-  emitBlocks(b, args, spec.weight, panelsOf,
+  emitBlocks(b, args, spec.weight, 1, panelsOf,
              [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
                Value target = b.add(b.mul(block, kBlockColumns), column);
                Value live = liveColumns(b, target, spec.weight.n), sum = sums[0];
@@ -47,7 +47,7 @@ void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const Weight
     return SmallVector<PackedPanel>{weightPanel(b, packed, gate, weight),
                                     weightPanel(b, packed, up, weight)};
   };
-  emitBlocks(b, args, weight, panelsOf,
+  emitBlocks(b, args, weight, 2, panelsOf,
              [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
                storeGated(b, sums, block, column, activation, inner, y, {row});
              });

@@ -219,18 +219,8 @@ static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams,
   }
 }
 
-SmallVector<PackedPanel> mica::cpu::panelsOf(KernelBuilder &b, const BlockRun &run, Value block) {
-  SmallVector<PackedPanel> panels = run.panels;
-  int64_t bytes = static_cast<int64_t>(panels.size()) * kBlockColumns * 4;
-  for (PackedPanel &panel : panels) {
-    panel.offset = b.add(panel.offset, arith::MulIOp::create(b, block, run.distance));
-    if (!panel.quantized)
-      continue;
-    panel.scales = b.add(panel.scales, b.mul(block, bytes));
-    panel.sums = b.add(panel.sums, b.mul(block, bytes));
-  }
-  return panels;
-}
+/// Takes sums as StoreBlockSums does, of one block.
+using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Value>)>;
 
 /// Sums of all rows for the 64 columns of each panel, by vectors.
 static void emitSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
@@ -273,15 +263,10 @@ static void emitByVectors(KernelBuilder &b, const ProductRows &rows, const Weigh
 /// By tile registers, which meet all rows with several blocks.
 static void emitByTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                         BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
-  int64_t most = kPanelsTogether / static_cast<int64_t>(panelsOf(blocks.from).size());
+  int64_t most = kPanelsTogether / blocks.panels;
   b.loop(blocks.from, blocks.to, most, [&](Value first) {
-    SmallVector<PackedPanel> panels = panelsOf(first);
-    Value distance = b.sub(panelsOf(b.add(first, 1)).front().offset, panels.front().offset);
     Value count = arith::MinSIOp::create(b, b.sub(blocks.to, first), b.idx(most));
-    emitSumsInTiles(b, rows, weight, {panels, distance, count, most},
-                    [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
-                      store(b.add(first, block), row, column, sums);
-                    });
+    emitSumsInTiles(b, rows, weight, {first, count, most, panelsOf}, store);
   });
 }
 

@@ -80,16 +80,15 @@ struct ProductRows {
   }
 };
 
-/// Takes the sums [panels] of 16 columns from `column` of the block on, of the row of that name.
-using StoreSums =
-    llvm::function_ref<void(mlir::Value name, mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
+/// Takes the sums [panels] of 16 columns from `column` of a block on, of the row of that name.
 using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
                                                mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
 
-/// Blocks [from, to) of a weight, and the panels of one: of 64 columns each, of the same shape, one
-/// or two. Those of neighbouring blocks are at one distance.
+/// Blocks [from, to) of a weight. The panels of one, of 64 columns each, and those of neighbouring
+/// blocks stand behind each other in memory.
 struct BlockSpan {
   mlir::Value from, to;
+  int64_t panels = 1; ///< of a block
 };
 using PanelsOfBlock = llvm::function_ref<llvm::SmallVector<PackedPanel>(mlir::Value block)>;
 
@@ -102,8 +101,8 @@ void emitBlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &
 llvm::SmallVector<mlir::Value> widenPairs(KernelBuilder &b, mlir::Value pairs);
 mlir::Value broadcastPair(KernelBuilder &b, mlir::Value pair);
 
-/// Whether the target's tile registers multiply rows of x [..., k] with weights of `element`: pairs
-/// of bf16, none left over, or integers.
+/// Whether the target's tile registers multiply rows of x [..., k] with such a weight: pairs of
+/// bf16, none left over, or integers.
 bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
 
 /// How many panels tile registers should meet at once: what is copied of the rows serves all of
@@ -112,14 +111,10 @@ inline constexpr int64_t kPanelsTogether = 8;
 
 /// Neighbouring blocks of a weight, at least one.
 struct BlockRun {
-  llvm::SmallVector<PackedPanel> panels; ///< of the first block: one or two
-  mlir::Value distance;                  ///< elements from one block to the next
-  mlir::Value count;                     ///< of the blocks
-  int64_t most;                          ///< bound of the count
+  mlir::Value first, count;
+  int64_t most; ///< bound of the count
+  PanelsOfBlock panelsOf;
 };
-
-/// The panels of a block of the run.
-llvm::SmallVector<PackedPanel> panelsOf(KernelBuilder &b, const BlockRun &run, mlir::Value block);
 
 /// emitBlockSums by tile registers, for a run.
 void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,

@@ -1,5 +1,5 @@
 #include "backends/cpu/runtime/Profile.h"
-#include "backends/cpu/runtime/PagesInTurn.h"
+#include "backends/cpu/program/PagesInTurn.h"
 #include "backends/cpu/runtime/Roofline.h"
 
 #include <gtest/gtest.h>
