@@ -489,8 +489,9 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
     A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol
     and in all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
     biases and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, of 4096 for weights of
-    64 KiB and more, in the order in which the calls use the weights, so that the same weight of neighbouring layers of
-    a kind lies at a constant distance.
+    64 KiB and more (and of all that one operation takes, if one of them is so large, for the first), in the order in
+    which the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant
+    distance.
 
     ```mlir
     mica.weight @norm : tensor<64xf32>

@@ -14,12 +14,13 @@ using namespace mica;
 
 /// Vectors of 64 bytes begin at whole cache lines. Weights that are large begin at whole pages as
 /// well: kernels that read several pages in turn (`prefetch-pages`) count them from a weight's
-/// beginning.
+/// beginning. Of a large one a page is at most a sixteenth.
 static constexpr int64_t kLine = 64, kPage = 4096, kLarge = 16 * kPage;
 
 static int64_t alignmentOf(WeightOp weight) {
   return getStoredBytes(weight.getTensorType()) < kLarge ? kLine : kPage;
 }
+
 /// Positions in a block of a cache: a few vectors of scores at once.
 static constexpr int64_t kPositionBlock = 64;
 

@@ -19,10 +19,10 @@ struct KernelCosts {
   /// are taken whatever the shape.
   int64_t crossing = 16;
   /// Whether generated kernels multiply pairs of bf16 and integers in tile registers, which beat
-  /// oneDNN's at any number of rows: at the shape of a Llama with 1 billion parameters, 2 threads
-  /// of a Xeon with AMX, they read prompts of 32 1.8 times as fast, of 128 1.4 times, of 512 1.2
-  /// times
-  /// (`bench --prompt N`, bf16 and int8).
+  /// oneDNN's at the numbers of rows that prompts are read in: at the shape of a Llama with 1
+  /// billion parameters, 2 threads of a Xeon with AMX, 32 rows at once took 1/1.8 of the time in
+  /// int8, 128 1/1.4, 512 1/1.2 in int8 and bf16, 1/1.4 in int4 (`bench --prompt N`); 1024 in int8
+  /// as long per row as 512.
   bool tiles = false;
   /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
   /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN

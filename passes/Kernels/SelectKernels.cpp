@@ -47,7 +47,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
     int64_t group =
         headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
-    return chooseTiling({mostRows() && *mostRows() <= crossing(), group}, &getContext());
+    return chooseTiling({mostRows().has_value(), group}, &getContext());
   }
 
   void runOnOperation() override {

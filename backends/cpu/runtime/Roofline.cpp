@@ -161,8 +161,8 @@ MICA_PRODUCT_LOOP(productInt8, "avx512f,avx512vnni", __m512i, _mm512_setzero_si5
                   sum = _mm512_dpbusd_epi32(sum, __m512i{}, __m512i{}))
 #undef MICA_PRODUCT_LOOP
 
-/// Products of tiles on four accumulators, 16 steps of them for each of `count`: what oneDNN uses
-/// for many rows. Linux gives a process tiles when it asks for them.
+/// Products of tiles on four accumulators, 16 steps of them for each of `count`. Linux gives a
+/// process tiles when it asks for them.
 #define MICA_TILE_LOOP(name, features, step)                                                       \
   __attribute__((target(features))) void name(int64_t count) {                                     \
     struct alignas(64) {                                                                           \
@@ -201,7 +201,8 @@ ProductLoop bestProductLoop(const Manifest &m) {
     return std::find(m.features.begin(), m.features.end(), feature) != m.features.end();
   };
   bool integers = m.weights.starts_with("int");
-  // oneDNN asks the processor, but is called for processors with AVX-512 only.
+  // oneDNN asks the processor, whatever the program was compiled for, but is called for processors
+  // with AVX-512 only.
   if (has("avx512f")) {
     if (integers && cpuHas("amx-int8"))
       return {"tdpbusd", tilesInt8, 2 * 16 * 16 * 64};

@@ -198,8 +198,9 @@ private:
       return {};
     // Where what is asked for would be, there must be positions.
     KvCacheType keys = spec.keys;
-    int64_t bytes = keys.getBytesPerPosition() / (keys.getLayers() * keys.getHeads());
-    int64_t positions = rt::pages_in_turn::chunk / bytes;
+    Type element = isQuantized(keys.getElementType()) ? b.getI8Type() : keys.getElementType();
+    int64_t blockBytes = keys.getPhysicalShape().back() * element.getIntOrFloatBitWidth() / 8;
+    int64_t positions = rt::pages_in_turn::chunk * block / blockBytes;
     Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, positions),
                                        run.lastPosition);
     return arith::AndIOp::create(b, more, b.isEqual(pair, b.idx(0)));

@@ -64,6 +64,13 @@ func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) 
 // CHECK: scf.for %{{.*}} step %c256
 // CHECK-COUNT-4: memref.prefetch
 // CHECK: }
+// A step of tiles are two groups. Sixteen of them are 34 KiB: of 32 KiB behind, all lie in the next panel or piece.
+// TILES: arith.cmpi uge, %{{.*}}, %{{.*}} : index
+// TILES: arith.select
+// TILES: scf.for %{{.*}} step %c256
+// TILES-COUNT-4: memref.prefetch
+// TILES: vector.shuffle
+// TILES: amx.tile_muli
 func.func private @four_bits(%x: tensor<?x100x!mica.int8>, %w: tensor<172x100x!mica.int4<group = 32>, #bytes>) -> tensor<?x172xf32> {
   %y = mica.linear %x, %w kernel(generated)
       : tensor<?x100x!mica.int8>, tensor<172x100x!mica.int4<group = 32>, #bytes> -> tensor<?x172xf32>
