@@ -2,6 +2,7 @@
 
 #include "tools/mica/ModelFiles.h"
 
+#include "frontend/gguf/GgufModel.h"
 #include "frontend/support/InputError.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -30,6 +31,10 @@ static std::set<std::string> filesIn(StringRef folder) {
 std::set<std::string> modelFiles(StringRef model) {
   if (sys::fs::is_directory(model))
     return filesIn(model);
+  if (isGguf(model)) {
+    std::vector<std::string> parts = ggufFiles(model);
+    return {parts.begin(), parts.end()};
+  }
   // Either folder may hold the weights of a .mlir file.
   StringRef parent = sys::path::parent_path(model);
   std::set<std::string> files = filesIn(parent.empty() ? "." : parent);

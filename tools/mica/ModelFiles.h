@@ -10,7 +10,7 @@
 
 namespace mica::tool {
 
-/// The files that MODEL, a folder or a `.mlir` file, can be made of, whether or not this version
+/// The files that MODEL, a folder, a GGUF file or a `.mlir` file, can be made of, whether or not this version
 /// reads them.
 std::set<std::string> modelFiles(llvm::StringRef model);
 
