@@ -163,7 +163,7 @@ llvm::Expected<GgufValue> HeaderReader::readValue(llvm::StringRef key) {
     return wrong("has a value of " + llvm::Twine(width) + " bytes for the key " + inQuotes(key) +
                  ", but " + llvm::Twine(cursor.left()) + " follow");
   if (*kind == GgufKind::Bool && bytes[0] > 1)
-    return wrong("has a truth value of " + llvm::Twine(bytes[0]) + " for the key " + inQuotes(key));
+    return wrong("has a truth value of " + llvm::Twine(unsigned(bytes[0])) + " for the key " + inQuotes(key));
   return GgufValue(*kind, bytes);
 }
 
