@@ -65,6 +65,9 @@ struct IrrelevantKey {
   llvm::StringLiteral pattern, reason;
 };
 constexpr IrrelevantKey irrelevantKeys[] = {
+    {"general.architecture", "chose the family"},
+    {"general.alignment", "says where tensors begin"},
+    {"general.file_type", "sums up the types, which every tensor has of its own"},
     {"general.*", bookkeeping},
     {"quantize.*", bookkeeping},
     {"imatrix.*", bookkeeping},

@@ -103,7 +103,7 @@ llvm::Error RopeScalingReader::readKeys(llvm::StringRef type) {
   }
   if (type == "none")
     return llvm::Error::success();
-  scaling["rope_type"] = type;
+  scaling["rope_type"] = type.str(); // a value keeps no copy of a reference
   config[dictionary] = std::move(scaling);
   return llvm::Error::success();
 }
@@ -131,17 +131,25 @@ bool RopeScalingReader::matches(llvm::ArrayRef<double> factors, double largest,
   return true;
 }
 
-/// Every factor between 1 and the largest tells how long the original context was.
+/// Every factor between 1 and the largest tells how long the original context was; where there is
+/// none, all between the two borders mean the same.
 std::optional<int64_t> RopeScalingReader::fitContext(llvm::ArrayRef<double> factors,
                                                      double largest) const {
   llvm::SmallVector<double> candidates = {8192};
-  for (auto [index, factor] : llvm::enumerate(factors))
-    if (factor > 1.001 && factor < largest * 0.999) {
+  double least = 1, most = 1e9;
+  for (auto [index, factor] : llvm::enumerate(factors)) {
+    double wavelength = 2 * std::numbers::pi / frequency(index, factors.size());
+    if (factor <= 1.001)
+      least = std::max(least, highFactor * wavelength);
+    else if (factor >= largest * 0.999)
+      most = std::min(most, lowFactor * wavelength);
+    else {
       double smooth = (1 / factor - 1 / largest) / (1 - 1 / largest),
              turns = smooth * (highFactor - lowFactor) + lowFactor;
-      candidates.push_back(
-          std::round(turns * 2 * std::numbers::pi / frequency(index, factors.size())));
+      candidates.push_back(std::round(turns * wavelength));
     }
+  }
+  candidates.push_back(std::round(std::sqrt(least * most)));
   for (double context : candidates)
     if (context >= 1 && context < 1e9 && matches(factors, largest, context))
       return static_cast<int64_t>(context);

@@ -21,6 +21,7 @@ public:
   static std::string raw(const std::string &text) {
     return raw<uint64_t>(text.size()) + text;
   }
+  static std::string raw(const char *text) { return raw(std::string(text)); }
   static std::string array(GgufKind element, uint64_t count, const std::string &elements) {
     return raw<uint32_t>(static_cast<uint32_t>(element)) + raw<uint64_t>(count) + elements;
   }
