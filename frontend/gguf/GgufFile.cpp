@@ -45,9 +45,8 @@ public:
   void skip(uint64_t count) { static_cast<void>(bytes(count)); }
   template <typename T> T number() {
     llvm::ArrayRef<uint8_t> part = bytes(sizeof(T));
-    return part.empty()
-               ? T(0)
-               : llvm::support::endian::read<T, llvm::endianness::little>(part.data());
+    return part.empty() ? T(0)
+                        : llvm::support::endian::read<T, llvm::endianness::little>(part.data());
   }
   /// A string: its length and its characters.
   llvm::StringRef string() { return llvm::toStringRef(bytes(number<uint64_t>())); }
@@ -102,10 +101,9 @@ llvm::Error HeaderReader::readVersion() {
                           ", only little-endian ones are read",
                       "convert it");
   if (header.version != 2 && header.version != 3)
-    return inputError(path,
-                      "has the GGUF version " + llvm::Twine(header.version) +
-                          ", only 2 and 3 are read",
-                      "convert it to one of them");
+    return inputError(
+        path, "has the GGUF version " + llvm::Twine(header.version) + ", only 2 and 3 are read",
+        "convert it to one of them");
   return llvm::Error::success();
 }
 
@@ -163,7 +161,8 @@ llvm::Expected<GgufValue> HeaderReader::readValue(llvm::StringRef key) {
     return wrong("has a value of " + llvm::Twine(width) + " bytes for the key " + inQuotes(key) +
                  ", but " + llvm::Twine(cursor.left()) + " follow");
   if (*kind == GgufKind::Bool && bytes[0] > 1)
-    return wrong("has a truth value of " + llvm::Twine(unsigned(bytes[0])) + " for the key " + inQuotes(key));
+    return wrong("has a truth value of " + llvm::Twine(unsigned(bytes[0])) + " for the key " +
+                 inQuotes(key));
   return GgufValue(*kind, bytes);
 }
 
@@ -248,10 +247,9 @@ llvm::Expected<GgufTensor> HeaderReader::readTensor(uint64_t index) {
     return endsIn("the entry of " + named(tensor));
   tensor.type = tensorTypeNumbered(number);
   if (!tensor.type)
-    return inputError(path,
-                      named(tensor) + " has the type " + llvm::Twine(number) +
-                          ", which is not known",
-                      "convert it to one of " + readableTypeNames());
+    return inputError(
+        path, named(tensor) + " has the type " + llvm::Twine(number) + ", which is not known",
+        "convert it to one of " + readableTypeNames());
   if (llvm::Error error = setSize(tensor))
     return std::move(error);
   return tensor;

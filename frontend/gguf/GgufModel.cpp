@@ -81,10 +81,9 @@ llvm::Error GgufModel::addPart(unsigned index, unsigned parts) {
                       "fetch the parts of one model");
   for (const auto &entry : part->metadata)
     if (!entry.getKey().starts_with("split.") && !entry.getKey().starts_with("general."))
-      return inputError(path,
-                        "has the key " + inQuotes(entry.getKey()) +
-                            ", which belongs into the first part",
-                        "fetch the parts of one model");
+      return inputError(
+          path, "has the key " + inQuotes(entry.getKey()) + ", which belongs into the first part",
+          "fetch the parts of one model");
   for (GgufTensor &tensor : part->tensors) {
     tensor.file = index;
     auto [entry, isNew] = byName.try_emplace(tensor.name, header.tensors.size());
@@ -100,7 +99,8 @@ llvm::Error GgufModel::addPart(unsigned index, unsigned parts) {
 }
 
 llvm::Error GgufModel::checkTensorCount() const {
-  auto wanted = count(header, path(), "split.tensors.count", 0, std::numeric_limits<int32_t>::max());
+  auto wanted =
+      count(header, path(), "split.tensors.count", 0, std::numeric_limits<int32_t>::max());
   if (!wanted)
     return wanted.takeError();
   if (!*wanted || **wanted == header.tensors.size())

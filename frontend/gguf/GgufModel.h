@@ -11,8 +11,9 @@ namespace mica {
 /// The files of a model, mapped, with the metadata of the first and the tensors of all.
 class GgufModel {
 public:
-  /// Opens `path` and, where it is the first of several (`split.count`), the others beside it, which
-  /// must be there and say so. Errors name the file, and the key or tensor where there is one.
+  /// Opens `path` and, where it is the first of several (`split.count`), the others beside it,
+  /// which must be there and say so. Errors name the file, and the key or tensor where there is
+  /// one.
   static llvm::Expected<GgufModel> open(llvm::StringRef path);
 
   llvm::StringRef path() const { return files.front().path(); }

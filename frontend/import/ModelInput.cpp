@@ -88,7 +88,8 @@ static ModelInput::Storage storageOf(const GgufModel &model) {
   return most ? ModelInput::Storage{most->name.str(), most->bits()} : ModelInput::Storage();
 }
 
-static llvm::Error readGguf(MLIRContext &context, llvm::StringRef path, ModelInput &input) {
+/// Opens the weights of a GGUF file under the names of its family; gives what its metadata say.
+static llvm::Expected<ModelConfig> openGguf(llvm::StringRef path, ModelInput &input) {
   auto model = GgufModel::open(path);
   if (!model)
     return model.takeError();
@@ -101,6 +102,14 @@ static llvm::Error readGguf(MLIRContext &context, llvm::StringRef path, ModelInp
   if (!weights)
     return inGgufNames(weights.takeError(), *config);
   input.weights = std::move(*weights);
+  input.folder = path.str();
+  return config;
+}
+
+static llvm::Error readGguf(MLIRContext &context, llvm::StringRef path, ModelInput &input) {
+  auto config = openGguf(path, input);
+  if (!config)
+    return config.takeError();
   WeightPlan plan = planWeights(*config);
   auto ignored = matchTensors(*input.weights, *config, plan);
   if (!ignored)
@@ -119,14 +128,24 @@ static std::string folderOf(llvm::StringRef path) {
   return own;
 }
 
+/// Opens the weights of the `.mlir` file at `path`: those of a folder or, where none has any, of a
+/// GGUF file of its name.
+static llvm::Error openBeside(llvm::StringRef path, ModelInput &input, WeightsNeeded needed) {
+  input.folder = folderOf(path);
+  std::string gguf = (path.drop_back(llvm::sys::path::extension(path).size()) + ".gguf").str();
+  if (WeightFiles::present(input.folder) || !isGguf(gguf))
+    return openWeights(input, needed);
+  auto config = openGguf(gguf, input);
+  return config ? llvm::Error::success() : config.takeError();
+}
+
 static llvm::Error readFile(MLIRContext &context, llvm::StringRef path, ModelInput &input,
                             WeightsNeeded needed) {
   auto module = parseModelFile(context, path);
   if (!module)
     return module.takeError();
   input.module = std::move(*module);
-  input.folder = folderOf(path);
-  if (llvm::Error error = openWeights(input, needed))
+  if (llvm::Error error = openBeside(path, input, needed))
     return error;
   if (!input.weights)
     return llvm::Error::success();
@@ -145,10 +164,8 @@ static llvm::Error readInto(MLIRContext &context, llvm::StringRef path, ModelInp
   }
   if (path.ends_with(".mlir"))
     return readFile(context, path, input, needed);
-  if (isGguf(path)) {
-    input.folder = path.str();
+  if (isGguf(path))
     return readGguf(context, path, input);
-  }
   return inputError(path,
                     llvm::sys::fs::exists(path)
                         ? "is neither a model folder nor a GGUF file nor a .mlir file"

@@ -15,9 +15,8 @@ using llvm::StringLiteral;
 constexpr StringLiteral gpt2[] = {
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"};
 constexpr StringLiteral digitsAndGpt2[] = {R"(\p{N})", gpt2[0]};
-constexpr StringLiteral qwen2[] = {
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
-    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+constexpr StringLiteral qwen2[] = {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+                                   R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 constexpr StringLiteral llama3[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
@@ -58,9 +57,9 @@ const GgufPreTokenizer *ggufPreTokenizerNamed(llvm::StringRef name) {
 }
 
 std::string ggufPreTokenizerNames() {
-  return llvm::join(llvm::map_range(preTokenizers,
-                                    [](const GgufPreTokenizer &pre) { return pre.name.str(); }),
-                    ", ");
+  return llvm::join(
+      llvm::map_range(preTokenizers, [](const GgufPreTokenizer &pre) { return pre.name.str(); }),
+      ", ");
 }
 
 void apply(const GgufPreTokenizer &pre, TokenizerTable &table) {

@@ -99,8 +99,9 @@ void VocabularyReader::checkKeys() {
       unknown.push_back(key);
   }
   if (!unknown.empty())
-    problem.report("", "has the key " + inQuotes(*llvm::min_element(unknown)) +
-                           ", which is not known and could change what text becomes",
+    problem.report("",
+                   "has the key " + inQuotes(*llvm::min_element(unknown)) +
+                       ", which is not known and could change what text becomes",
                    "remove it if it does not");
 }
 
@@ -121,8 +122,8 @@ std::optional<int32_t> VocabularyReader::id(llvm::StringRef name) {
   auto number = value->integer();
   if (number && *number >= 0 && *number < static_cast<int64_t>(tokens.size()))
     return static_cast<int32_t>(*number);
-  at(name).refuse("the id " + value->shown() + " is not one of the " +
-                  llvm::Twine(tokens.size()) + " tokens");
+  at(name).refuse("the id " + value->shown() + " is not one of the " + llvm::Twine(tokens.size()) +
+                  " tokens");
   return std::nullopt;
 }
 
@@ -232,8 +233,7 @@ void VocabularyReader::readSentencePiece() {
   bool prefixed = boolean("add_space_prefix", true),
        removes = boolean("remove_extra_whitespaces", false);
   TokenizerTable::NormalizerStep step{NormalizerKind::SentencePiece};
-  step.rules = SentencePieceRules::escapeSpaces |
-               (prefixed ? SentencePieceRules::dummyPrefix : 0) |
+  step.rules = SentencePieceRules::escapeSpaces | (prefixed ? SentencePieceRules::dummyPrefix : 0) |
                (removes ? SentencePieceRules::removeExtraSpaces : 0);
   table.normalizer.push_back(std::move(step));
   table.decoder.replacements.emplace_back("\u2581", " ");

@@ -92,6 +92,14 @@ class Gguf(Case):
         first = converter.file.write_parts(os.path.join(harness.folder("parts"), "m"), [0, 5, count - 5])
         self.assertTrue((logits(program(first)) == logits(program(whole))).all())
 
+    def test_ir_finds_its_weights_in_a_file_of_its_name(self):
+        path, _ = converted("qwen3-dense", "Q4_0")
+        place = pathlib.Path(harness.folder("ir"))
+        os.symlink(path, place / "m.gguf")
+        (place / "m.mlir").write_text(harness.emit(path, "model"), encoding="utf-8")
+        got, wanted = (logits(program(p, "--weights", "f32")) for p in (place / "m.mlir", path))
+        self.assertTrue((got == wanted).all())
+
     def test_default_precision_is_the_nearest(self):
         for kind, weights in {"F32": "f32", "F16": "bf16", "BF16": "bf16", "Q8_0": "int8", "Q4_0": "int4"}.items():
             name = "minimind-dense" if kind == "BF16" else "qwen3-dense"

@@ -35,11 +35,15 @@ std::set<std::string> modelFiles(StringRef model) {
     std::vector<std::string> parts = ggufFiles(model);
     return {parts.begin(), parts.end()};
   }
-  // Either folder may hold the weights of a .mlir file.
+  // Either folder may hold the weights of a .mlir file, or a GGUF file of its name.
   StringRef parent = sys::path::parent_path(model);
   std::set<std::string> files = filesIn(parent.empty() ? "." : parent);
   std::set<std::string> beside = filesIn(model.drop_back(sys::path::extension(model).size()));
   files.insert(beside.begin(), beside.end());
+  std::string gguf = (model.drop_back(sys::path::extension(model).size()) + ".gguf").str();
+  if (isGguf(gguf))
+    for (const std::string &part : ggufFiles(gguf))
+      files.insert(part);
   files.insert(model.str());
   return files;
 }

@@ -105,8 +105,7 @@ bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *o
   std::vector<float> values(plan.columns), scratch(plan.columns);
   bool finite = true;
   for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row) {
-    SourceRow source =
-        withoutBlocks(plan, plan.rowOf(matrix, firstRow + row), scratch.data());
+    SourceRow source = withoutBlocks(plan, plan.rowOf(matrix, firstRow + row), scratch.data());
     if (!source.bytes)
       continue;
     convertRow(plan, source, 0, plan.columns, reinterpret_cast<uint8_t *>(values.data()),

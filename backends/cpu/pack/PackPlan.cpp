@@ -138,8 +138,7 @@ private:
       return factors.empty() ? nullptr : factors.data() + offset;
     };
     const SourceTensor &source = tensor.source;
-    plan_.runs.push_back({next,
-                          source.bytes.data() + row * source.stored().bytesOf(plan_.columns),
+    plan_.runs.push_back({next, source.bytes.data() + row * source.stored().bytesOf(plan_.columns),
                           dataOf(source.rowFactors, row), dataOf(source.columnFactors, 0),
                           source.blocks});
     next += count;

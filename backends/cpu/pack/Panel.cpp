@@ -82,7 +82,8 @@ bool packBlock(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
     rows[row] = plan.rowOf(matrix, firstRow + row);
     if (rows[row].blocks) // tiles are narrower than blocks: each is decoded once
       scratch.resize(kTileRows * plan.columns);
-    rows[row] = withoutBlocks(plan, rows[row], scratch.data() + (scratch.empty() ? 0 : row * plan.columns));
+    rows[row] =
+        withoutBlocks(plan, rows[row], scratch.data() + (scratch.empty() ? 0 : row * plan.columns));
   }
   bool finite = true;
   for (int64_t lane = 0; lane < lanes; lane += kTileLanes) {

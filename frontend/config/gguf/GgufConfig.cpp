@@ -26,9 +26,8 @@ constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> samplingKeys[] = {
 };
 
 /// Ids at which a text ends: of the text, of a turn, of a message.
-constexpr llvm::StringLiteral endKeys[] = {"tokenizer.ggml.eos_token_id",
-                                           "tokenizer.ggml.eot_token_id",
-                                           "tokenizer.ggml.eom_token_id"};
+constexpr llvm::StringLiteral endKeys[] = {
+    "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 constexpr llvm::StringLiteral beginKey = "tokenizer.ggml.bos_token_id";
 
 /// A value as config.json would have it. Lists whose elements are alike, one per layer, are one.
@@ -72,9 +71,7 @@ private:
     ignored.push_back({path.str(), key.str(), reason.str()});
   }
   llvm::Error inOwnWords(llvm::Error error) const;
-  std::string own(llvm::StringRef name) const {
-    return (architecture->name + "." + name).str();
-  }
+  std::string own(llvm::StringRef name) const { return (architecture->name + "." + name).str(); }
   const GgufValue *find(llvm::StringRef name) const { return model.find(own(name)); }
 
   const GgufModel &model;
@@ -156,9 +153,8 @@ llvm::Error ConfigTranslator::translateOwn(llvm::StringRef key, llvm::StringRef 
 llvm::Error ConfigTranslator::checkGeneral(llvm::StringRef key, const GgufValue &value) {
   if (key == "general.type" && value.string() != "model")
     return refuse(key, value, "\"model\"");
-  bool hasBlocks = llvm::any_of(model.tensors(), [](const GgufTensor &tensor) {
-    return !tensor.type->isPlain();
-  });
+  bool hasBlocks = llvm::any_of(model.tensors(),
+                                [](const GgufTensor &tensor) { return !tensor.type->isPlain(); });
   if (key == "general.quantization_version" && hasBlocks && value.integer() != 2)
     return refuse(key, value, "2");
   return llvm::Error::success();
@@ -201,7 +197,8 @@ void ConfigTranslator::setConstants() {
     if (constant.value.empty())
       set(constant.config, model.findTensor(constant.tensor) != nullptr, constant.tensor);
     else
-      set(constant.config, llvm::cantFail(llvm::json::parse(constant.value)), "general.architecture");
+      set(constant.config, llvm::cantFail(llvm::json::parse(constant.value)),
+          "general.architecture");
   }
 }
 
@@ -292,8 +289,7 @@ llvm::Expected<ModelConfig> ConfigTranslator::translate() {
   if (llvm::Error error = readSampling(*result))
     return inOwnWords(std::move(error));
   // Both lists are of this file; that of the family has nothing to say of keys that were set here.
-  llvm::erase_if(result->ignored,
-                 [](const IgnoredKey &key) { return key.key == "model_type"; });
+  llvm::erase_if(result->ignored, [](const IgnoredKey &key) { return key.key == "model_type"; });
   llvm::append_range(result->ignored, ignored);
   llvm::sort(result->ignored,
              [](const IgnoredKey &a, const IgnoredKey &b) { return a.key < b.key; });

@@ -46,8 +46,7 @@ std::string layerName(const NamingTable &names, int64_t layer, llvm::StringRef m
 std::string expertName(const NamingTable &names, int64_t layer, int64_t expert,
                        llvm::StringRef module) {
   auto [before, after] = llvm::StringRef(names.expert).split('*');
-  return layerName(names, layer,
-                   (before + llvm::Twine(expert) + after + "." + module).str());
+  return layerName(names, layer, (before + llvm::Twine(expert) + after + "." + module).str());
 }
 
 /// The module of a naming table that `name` is; null where it is none.
@@ -122,7 +121,8 @@ std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfi
     }
     if (module && !module->stacked) {
       llvm::StringRef own = names.*module->module;
-      info.name = (name->layer ? layerName(names, *name->layer, own) : own.str()) + name->part.str();
+      info.name =
+          (name->layer ? layerName(names, *name->layer, own) : own.str()) + name->part.str();
     }
     tensors.push_back(std::move(info));
   }

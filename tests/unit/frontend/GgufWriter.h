@@ -18,9 +18,7 @@ public:
   template <typename T> static std::string raw(T value) {
     return std::string(reinterpret_cast<const char *>(&value), sizeof value);
   }
-  static std::string raw(const std::string &text) {
-    return raw<uint64_t>(text.size()) + text;
-  }
+  static std::string raw(const std::string &text) { return raw<uint64_t>(text.size()) + text; }
   static std::string raw(const char *text) { return raw(std::string(text)); }
   static std::string array(GgufKind element, uint64_t count, const std::string &elements) {
     return raw<uint32_t>(static_cast<uint32_t>(element)) + raw<uint64_t>(count) + elements;
@@ -76,9 +74,9 @@ public:
   }
   GgufWriter &floats(const std::string &name, std::vector<int64_t> shape,
                      const std::vector<float> &values) {
-    return tensor(name, std::move(shape),
-                  std::string(reinterpret_cast<const char *>(values.data()),
-                              values.size() * sizeof(float)));
+    return tensor(
+        name, std::move(shape),
+        std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float)));
   }
 
   std::string header() const {

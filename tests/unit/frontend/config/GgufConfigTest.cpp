@@ -135,7 +135,8 @@ TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
   EXPECT_THAT(problem(), HasSubstr("has no key \"llama.embedding_length\", which llama needs"));
   file = keysOf("llama");
   file.list<int32_t>("llama.attention.key_length", GgufKind::I32, {8, 4});
-  EXPECT_THAT(problem(), HasSubstr("has \"llama.attention.key_length\": [8,4], expected an integer"));
+  EXPECT_THAT(problem(),
+              HasSubstr("has \"llama.attention.key_length\": [8,4], expected an integer"));
   file = keysOf("llama");
   file.u32("tokenizer.ggml.eos_token_id", 64);
   EXPECT_THAT(problem(), HasSubstr("names the token 64 as the text's begin or end"));
@@ -162,8 +163,9 @@ TEST_F(GgufConfig, RefusesUnknownRope) {
                                    "linear and yarn are computed"));
   file = whole;
   file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.yarn_beta_fast", 1);
-  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.yarn_beta_fast\", which a rope scaling "
-                                   "of type linear has not"));
+  EXPECT_THAT(problem(),
+              HasSubstr("has \"llama.rope.scaling.yarn_beta_fast\", which a rope scaling "
+                        "of type linear has not"));
   file = whole;
   file.f32("llama.rope.scaling.factor", 2).f32("llama.rope.scale_linear", 2);
   EXPECT_THAT(problem(),

@@ -152,7 +152,8 @@ TEST(GgufFile, RefusesLengthsBeyondTheFile) {
 }
 
 TEST(GgufFile, RefusesWhatOccursTwice) {
-  EXPECT_THAT(problemOf(GgufWriter().u32("k", 1).u32("k", 1)), HasSubstr("has the key \"k\" twice"));
+  EXPECT_THAT(problemOf(GgufWriter().u32("k", 1).u32("k", 1)),
+              HasSubstr("has the key \"k\" twice"));
   EXPECT_THAT(problemOf(GgufWriter().floats("t", {1}, {1}).floats("t", {1}, {1})),
               HasSubstr("has tensor \"t\" twice"));
 }

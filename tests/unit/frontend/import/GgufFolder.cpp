@@ -77,8 +77,8 @@ void GgufFolder::writeRope(GgufWriter &file) const {
     for (int64_t i = 0; i < rope.dimensions / 2; ++i) {
       double frequency = std::pow(rope.theta, -2.0 * double(i) / double(rope.dimensions)),
              turns = double(llama3->original) * frequency / (2 * std::numbers::pi),
-             smooth = (turns - llama3->lowFrequency) /
-                      (llama3->highFrequency - llama3->lowFrequency);
+             smooth =
+                 (turns - llama3->lowFrequency) / (llama3->highFrequency - llama3->lowFrequency);
       factors.push_back(smooth < 0   ? llama3->factor
                         : smooth > 1 ? 1
                                      : 1 / ((1 - smooth) / llama3->factor + smooth));

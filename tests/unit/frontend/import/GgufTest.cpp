@@ -57,7 +57,8 @@ TEST_P(GgufGolden, LogitsAreThoseOfTheFolder) {
   GgufFolder source(path);
   TestFolder folder;
   std::string file = folder.write("m.gguf", source.write().bytes());
-  std::vector<float> wanted = logitsOfModel(path, prompt(40)), got = logitsOfModel(file, prompt(40));
+  std::vector<float> wanted = logitsOfModel(path, prompt(40)),
+                     got = logitsOfModel(file, prompt(40));
   EXPECT_LT(distance(got, wanted), 1e-5);
   // Scores of llama sum rows of q and k in another order, and MiniMind's norm rounds otherwise than
   // Qwen3's, which it becomes.
@@ -75,20 +76,19 @@ std::vector<std::string> convertible() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GgufGolden, testing::ValuesIn(convertible()), [](const auto &info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, GgufGolden, testing::ValuesIn(convertible()),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
-TEST(Gguf, EveryKindOfGoldenIsConverted) {
-  EXPECT_GE(convertible().size(), 20u);
-}
+TEST(Gguf, EveryKindOfGoldenIsConverted) { EXPECT_GE(convertible().size(), 20u); }
 
 TEST(Gguf, RowsOfLlamaTurnWithTheirNeighbours) {
   TestFolder folder;
-  std::string file = folder.write(
-      "m.gguf", GgufFolder((goldens / "llama-rope-llama3").string()).write().bytes());
+  std::string file =
+      folder.write("m.gguf", GgufFolder((goldens / "llama-rope-llama3").string()).write().bytes());
   std::string text = irOf(file);
   EXPECT_THAT(text, HasSubstr("interleaved theta(1.000000e+04) scaling(#mica.llama3_scaling<factor "
                               "= 8.000000e+00 : f64, low_freq_factor = 1.000000e+00 : f64, "
@@ -176,7 +176,9 @@ private:
     for (int64_t i = 0; i < size; ++i)
       values.push_back(0.5f + float(random() % 1000) / 1000);
     file.floats(fileName, {size}, values);
-    tensors.push_back({name, {size}, "F32",
+    tensors.push_back({name,
+                       {size},
+                       "F32",
                        std::string(reinterpret_cast<const char *>(values.data()), 4 * size)});
   }
 
@@ -274,8 +276,8 @@ TEST_F(GgufRefusal, RefusesBlocksThatNobodyReads) {
 TEST(GgufInput, SaysHowWeightsAreStored) {
   TestFolder folder;
   mlir::MLIRContext context;
-  auto input = llvm::cantFail(
-      readModel(context, BlockModel(*tensorTypeNumbered(12)).writeFile(folder)));
+  auto input =
+      llvm::cantFail(readModel(context, BlockModel(*tensorTypeNumbered(12)).writeFile(folder)));
   ASSERT_TRUE(input.storage.has_value());
   EXPECT_EQ(input.storage->type, "Q4_K");
   EXPECT_EQ(input.storage->bits, 4.5);

@@ -94,13 +94,12 @@ private:
     uint8_t flags = table.pieces[id].flags;
     if (const auto *token = addedToken(id))
       return token->flags & AddedTokenFlags::special ? 3 : 4;
-    return flags & PieceFlags::unknown       ? 2
-           : flags & PieceFlags::control     ? 3
-           : flags & PieceFlags::userDefined ? 4
-           : flags & (PieceFlags::unused | PieceFlags::unmatched)
-               ? 5
-           : flags & PieceFlags::byte ? 6
-                                      : 1;
+    return flags & PieceFlags::unknown                            ? 2
+           : flags & PieceFlags::control                          ? 3
+           : flags & PieceFlags::userDefined                      ? 4
+           : flags & (PieceFlags::unused | PieceFlags::unmatched) ? 5
+           : flags & PieceFlags::byte                             ? 6
+                                                                  : 1;
   }
 
   const TokenizerTable &table;
@@ -183,8 +182,7 @@ std::string nameOfCase(const testing::TestParamInfo<Case> &info) { return info.p
 
 INSTANTIATE_TEST_SUITE_P(Small, GgufTokenizer,
                          testing::Values(Case{"gpt2_kin", "gpt-2"}, Case{"qwen2_kin", "qwen2"},
-                                         Case{"llama3_kin", "llama-bpe"},
-                                         Case{"sp_bpe", ""}),
+                                         Case{"llama3_kin", "llama-bpe"}, Case{"sp_bpe", ""}),
                          nameOfCase);
 INSTANTIATE_TEST_SUITE_P(Published, GgufTokenizer,
                          testing::Values(Case{"gpt2", "gpt-2"}, Case{"qwen2", "qwen2"},
@@ -218,10 +216,12 @@ protected:
 };
 
 TEST_F(GgufTokenizerRefusal, RefusesOtherKindsByName) {
-  EXPECT_THAT(problem(GgufWriter().string("tokenizer.ggml.model", "bert").strings(
-                  "tokenizer.ggml.tokens", {"a"})),
-              HasSubstr("the tokenizer \"bert\" is not known (tokenizer.ggml.model), choose a model "
-                        "with the tokenizer gpt2 or llama"));
+  EXPECT_THAT(
+      problem(GgufWriter()
+                  .string("tokenizer.ggml.model", "bert")
+                  .strings("tokenizer.ggml.tokens", {"a"})),
+      HasSubstr("the tokenizer \"bert\" is not known (tokenizer.ggml.model), choose a model "
+                "with the tokenizer gpt2 or llama"));
   GgufWriter merges = byteLevel().strings("tokenizer.ggml.merges", {"a b"});
   EXPECT_THAT(problem(merges), HasSubstr("the name of a pre-tokenizer is missing"));
   EXPECT_THAT(problem(merges.string("tokenizer.ggml.pre", "default")),
@@ -250,11 +250,11 @@ TEST_F(GgufTokenizerRefusal, RefusesBrokenLists) {
               HasSubstr("(tokenizer.ggml.merges[0])"));
   EXPECT_THAT(problem(named(byteLevel({"a", "a"})).strings("tokenizer.ggml.merges", {})),
               HasSubstr("the piece \"a\" occurs twice (tokenizer.ggml.tokens)"));
-  EXPECT_THAT(problem(named(byteLevel()).list<int32_t>("tokenizer.ggml.token_type", GgufKind::I32,
-                                                       {1, 1, 1, 7})),
+  EXPECT_THAT(problem(named(byteLevel())
+                          .list<int32_t>("tokenizer.ggml.token_type", GgufKind::I32, {1, 1, 1, 7})),
               HasSubstr("a type from 1 to 6 for every token is expected"));
-  EXPECT_THAT(problem(named(byteLevel()).list<int32_t>("tokenizer.ggml.token_type", GgufKind::I32,
-                                                       {1, 1, 1, 6})),
+  EXPECT_THAT(problem(named(byteLevel())
+                          .list<int32_t>("tokenizer.ggml.token_type", GgufKind::I32, {1, 1, 1, 6})),
               HasSubstr("byte-level BPE has no tokens for single bytes"));
   EXPECT_THAT(problem(scored({0, 0})), HasSubstr("a finite score for every token is expected"));
   EXPECT_THAT(problem(scored({0, 0, NAN})), HasSubstr("a finite score for every token"));
