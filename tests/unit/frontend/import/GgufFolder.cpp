@@ -20,6 +20,9 @@ std::string GgufFolder::architecture() const {
   const AttentionConfig &attention = config.kinds.front().attention;
   bool hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling);
   bool hasNorms = attention.qkNorm == QkNorm::PerHead;
+  llvm::StringRef family = config.family;
+  if (family != "llama" && !family.starts_with("qwen3") && !family.starts_with("minimind"))
+    return "";
   if (config.kinds.size() != 1 || (isSparse() && !hasNorms) ||
       (hasYarn && config.family.find("minimind") != std::string::npos))
     return "";
