@@ -77,8 +77,14 @@ bool packBlock(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
   int64_t depth = plan.layout.getDepth(),
           lanes = roundUp(plan.columns, plan.layout.getKBlock()) / depth;
   std::array<SourceRow, kTileRows> rows{};
-  for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row)
+  std::vector<float> scratch;
+  for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row) {
     rows[row] = plan.rowOf(matrix, firstRow + row);
+    if (rows[row].blocks) // tiles are narrower than blocks: each is decoded once
+      scratch.resize(kTileRows * plan.columns);
+    rows[row] =
+        withoutBlocks(plan, rows[row], scratch.data() + (scratch.empty() ? 0 : row * plan.columns));
+  }
   bool finite = true;
   for (int64_t lane = 0; lane < lanes; lane += kTileLanes) {
     int64_t begin = lane * depth,
@@ -123,6 +129,22 @@ bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64
   return finite;
 }
 
+bool readElements(const uint8_t *source, const StoredAs &stored, float *values, int64_t count) {
+  auto *bytes = reinterpret_cast<uint8_t *>(values);
+  if (!stored.blocks)
+    return convertElements(source, stored.type, bytes, WeightType::F32, count);
+  for (int64_t i = 0; i < count; i += stored.blocks.elements)
+    stored.blocks.decode(source + stored.bytesOf(i), values + i);
+  return convertElements(bytes, WeightType::F32, bytes, WeightType::F32, count);
+}
+
+SourceRow withoutBlocks(const PackPlan &plan, const SourceRow &row, float *scratch) {
+  if (!row.blocks)
+    return row;
+  readElements(row.bytes, {plan.from, row.blocks}, scratch, plan.columns);
+  return {reinterpret_cast<const uint8_t *>(scratch), row.factor, row.factors};
+}
+
 bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,
                RowTails &tails) {
   if (plan.hasIntegers())
@@ -131,9 +153,10 @@ bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
     return packBlock(plan, matrix, firstRow, out);
   bool finite = true;
   int64_t rowBytes = plan.columns * sizeOf(plan.to);
+  std::vector<float> scratch(plan.columns);
   for (int64_t row = firstRow; row < std::min(plan.rows, firstRow + plan.panelRows());
        ++row, out += rowBytes) {
-    SourceRow source = plan.rowOf(matrix, row);
+    SourceRow source = withoutBlocks(plan, plan.rowOf(matrix, row), scratch.data());
     if (source.bytes)
       finite &= convertRow(plan, source, 0, plan.columns, out, plan.to);
     else
