@@ -234,10 +234,6 @@ Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
   return arith::MaxSIOp::create(b, b.sub(b.idx(columns), column), b.idx(0));
 }
 
-/// Up to so many rows of integers are multiplied by vectors where there are tile registers: more
-/// need more than one pass over the panels, and weights of 4 bits are expanded for each row.
-static constexpr int64_t kFewRowsOfIntegers = 4;
-
 /// Rows of the largest tile of vectors.
 static constexpr int64_t kMostRows = 8;
 
@@ -323,8 +319,12 @@ void mica::cpu::emitBlockSums(KernelBuilder &b, const ProductRows &rows, const W
   if (!isQuantized(weight.element))
     return emitByTiles(b, rows, weight, blocks, panelsOf, store);
   Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.sub(rows.to, rows.from),
-                                    b.idx(kFewRowsOfIntegers));
+                                    b.idx(b.target.vectorRows));
   b.either(
-      few, [&] { emitByVectors(b, rows, kFewRowsOfIntegers, weight, blocks, panelsOf, store); },
+      few,
+      [&] {
+        emitByVectors(b, rows, std::min(b.target.vectorRows, kMostRows), weight, blocks, panelsOf,
+                      store);
+      },
       [&] { emitByTiles(b, rows, weight, blocks, panelsOf, store); });
 }
