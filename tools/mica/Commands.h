@@ -54,11 +54,19 @@ struct EvalArguments {
   bool json = false;
 };
 
+struct VerifyArguments {
+  ModelArguments model;
+  std::string text, against;
+  int64_t threads = 0; ///< 0: not given
+  bool json = false;
+};
+
 /// Each prints its own errors and returns the exit status.
 int runCompile(const CompileArguments &arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(const InspectArguments &arguments);
 int runEval(const EvalArguments &arguments);
+int runVerify(const VerifyArguments &arguments, const char *argv0);
 
 /// Chooses the precision of weights where none was asked for and the model came as a GGUF file: the
 /// one nearest to the bits that most of its numbers take.

@@ -326,6 +326,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   if (options.crossing)
     stage.crossing = *options.crossing;
   stage.tiles = options.target.tiles;
+  stage.probes = options.probes;
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
   stage.onednnF32 = options.target.vectorBits == 512;
   stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;

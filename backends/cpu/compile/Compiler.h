@@ -32,6 +32,8 @@ struct CompileOptions {
   std::optional<int64_t> maxSeq;
   /// The largest number of rows for which generated kernels compute all products.
   std::optional<int64_t> crossing;
+  /// Whether every op of the program shows its result (`mica-insert-probes`).
+  bool probes = false;
   /// The last stage to reach.
   Stage emit = Stage::Exe;
   /// Where not empty, a folder for the text of every stage.

@@ -142,6 +142,9 @@ CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
               "feeds the ids behind the first LENGTH positions and writes the logits from "
               "ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, feed.prefillChunk);
+  sub->add_option("--probes", feed.probes,
+                  "Write what the program's probes see; only programs of `mica verify` have some")
+      ->type_name("FILE");
   return sub;
 }
 

@@ -40,6 +40,7 @@ struct BenchArguments {
 
 struct FeedArguments {
   int64_t prefillChunk = 512;
+  std::optional<std::string> probes; ///< a file for what probes see
 };
 
 struct InfoArguments {
