@@ -53,6 +53,9 @@ inline constexpr Range experts = {1, 4096};
 inline constexpr Range eps = {1e-15, 0.1};
 inline constexpr Range theta = {1.0001, 1e15};
 inline constexpr Range token = {0, (1 << 24) - 1};
+inline constexpr Range window = {0, bounds::maxPositions.most}; ///< 0 for none
+inline constexpr Range share = {1e-3, 1};
+inline constexpr Range multiplier = {1e-9, 1e9};
 } // namespace ranges
 
 /// What happens where a key is absent: refuse, leave the slot unset, or take a default.
@@ -97,12 +100,28 @@ inline constexpr llvm::StringLiteral otherModel = "choose a model without it";
 /// What the family's code does whatever the config says.
 struct FamilyTraits {
   Pairing pairing = Pairing::Half;
+  NormKind norm = NormKind::Rms;
   NormRounding normRounding = NormRounding::BeforeGain;
-  QkNorm qkNorm = QkNorm::None;
+  double gainOffset = 0;
+  bool normBias = false;
+  QkNorm qkNorm = QkNorm::None; ///< where a key does not say that there is none
+  bool preNorms = true, postNorms = false;
+  Parallel parallel = Parallel::No; ///< where a key does not say that it is not
+  bool rope = true, learnedPositions = false;
   YarnRules yarn = YarnRules::Transformers;
   bool normalisesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
-  double defaultTheta = 10000;
+  bool sharedGate = false;
+  bool gated = true;
+  Activation activation = Activation::Silu;           ///< where no key names one
+  bool scalesEmbedding = false;                       ///< by the root of the hidden size
+  double defaultTheta = 10000, defaultLocalTheta = 0; ///< no theta of its own where it is 0
+  double partialRotary = 1;
+  /// Which layers have the window where `layer_types` does not say; null where none can have one.
+  bool (*slides)(const Hyperparameters &, int64_t layer) = nullptr;
 };
+
+/// Every layer has the window that there is.
+inline bool everyLayerSlides(const Hyperparameters &, int64_t) { return true; }
 
 struct Family {
   llvm::StringLiteral name;                          ///< for people

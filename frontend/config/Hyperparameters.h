@@ -18,9 +18,22 @@ struct Hyperparameters {
   std::optional<int64_t> hidden, layers, heads, kvHeads, headDim, vocab, inner, maxPositions;
   std::optional<int64_t> innerMultiple; ///< the inner size is rounded up to a multiple of it
   std::optional<int64_t> experts, expertsPerToken, expertInner, sharedExperts;
-  std::optional<int64_t> sparseStep; ///< every how many layers one has experts
+  std::optional<int64_t> sparseStep;        ///< every how many layers one has experts
+  std::optional<int64_t> sharedInner;       ///< of all shared experts together
+  std::optional<int64_t> originalPositions; ///< before longrope
+  std::optional<int64_t> window;
+  std::optional<int64_t> windowPattern; ///< every how many layers one has no window
+  std::optional<int64_t> windowLayers;  ///< how many layers are without window, or with
   std::optional<double> eps, theta;
+  std::optional<double> localTheta;              ///< of layers with a window
+  std::optional<double> partialRotary;           ///< the share of a head that rope turns
+  std::optional<double> scoreScale, scoreScalar; ///< of attention: s, or 1 / sqrt(s)
+  std::optional<double> embeddingMultiplier, residualMultiplier;
+  std::optional<double> logitMultiplier, logitDivisor;
+  std::optional<double> scoreSoftcap, logitSoftcap;
   std::optional<bool> tiedHead, attentionBias, mlpBias, sparse, normaliseGate, yarnFlag;
+  std::optional<bool> outBias; ///< where it differs from attentionBias
+  std::optional<bool> useWindow, qkNorm, parallelResidual;
   std::optional<std::string> type, activation;
   std::vector<int64_t> denseLayers; ///< layers without experts, whatever the step says
   std::vector<int64_t> eos;

@@ -133,7 +133,7 @@ public:
 
   template <typename T> void operator()(std::optional<T> Hyperparameters::*slot) const {
     if constexpr (!std::is_same_v<T, std::string>)
-      if (const T *value = std::get_if<T>(&rule.absent))
+      if (const T *value = std::get_if<T>(&rule.absent); value && !(h.*slot))
         h.*slot = *value;
   }
   void operator()(NotNull notNull) const { (*this)(notNull.slot); }

@@ -22,14 +22,19 @@ public:
 
 private:
   llvm::Error deriveSizes();
-  llvm::Error checkLayerTypes() const;
+  llvm::Error readLayerTypes();
   llvm::Error readType(ModelConfig &model) const;
-  llvm::Expected<AttentionConfig> attention() const;
+  NormConfig norm() const;
+  BlockConfig block() const;
+  double scoreScale() const;
+  llvm::Expected<AttentionConfig> attention(bool slides) const;
   llvm::Expected<SparseConfig> sparse() const;
   llvm::Error addLayers(ModelConfig &model) const;
   bool isSparse(int64_t layer) const;
   llvm::Error readActivation();
-  DenseConfig dense(int64_t inner, bool bias) const { return {inner, activation, bias}; }
+  DenseConfig dense(int64_t inner, bool bias) const {
+    return {inner, activation, bias, family.traits.gated};
+  }
   llvm::Error wrong(const llvm::Twine &what, const llvm::Twine &remedy = remedy::correct) const {
     return inputError(path, what, remedy);
   }
@@ -38,6 +43,7 @@ private:
   const Family &family;
   llvm::StringRef path;
   Activation activation = Activation::Silu;
+  std::vector<bool> slides; ///< per layer, whether it has the window
 };
 
 /// transformers has two names for some functions; "gelu" is the exact one.
@@ -45,7 +51,9 @@ llvm::Error ModelBuilder::readActivation() {
   constexpr std::pair<llvm::StringLiteral, Activation> names[] = {
       {"silu", Activation::Silu},         {"swish", Activation::Silu},
       {"gelu", Activation::Gelu},         {"gelu_pytorch_tanh", Activation::GeluTanh},
-      {"gelu_new", Activation::GeluTanh}, {"relu", Activation::Relu}};
+      {"gelu_new", Activation::GeluTanh}, {"relu", Activation::Relu},
+      {"gelu_fast", Activation::GeluTanh}};
+  activation = family.traits.activation;
   if (!h.activation)
     return llvm::Error::success();
   for (auto [name, known] : names)
@@ -73,25 +81,33 @@ llvm::Error ModelBuilder::deriveSizes() {
                    "add \"head_dim\"");
     h.headDim = *h.hidden / *h.heads;
   }
-  if (*h.headDim % 2 != 0)
+  if (family.traits.rope && *h.headDim % 2 != 0)
     return wrong("has the head size " + llvm::Twine(*h.headDim) +
                  ", but rope turns pairs: it must be even");
   return llvm::Error::success();
 }
 
-/// transformers 5 writes a type for every layer; only full attention is computed.
-llvm::Error ModelBuilder::checkLayerTypes() const {
+/// transformers 5 writes a type for every layer; older files have a rule instead.
+llvm::Error ModelBuilder::readLayerTypes() {
+  bool hasWindow = h.window.value_or(0) > 0 && h.useWindow.value_or(true) && family.traits.slides;
+  slides.resize(*h.layers);
+  for (int64_t layer = 0; layer < *h.layers; ++layer)
+    slides[layer] = hasWindow && family.traits.slides(h, layer);
   if (!h.layerTypes)
     return llvm::Error::success();
   if (static_cast<int64_t>(h.layerTypes->size()) != *h.layers)
     return wrong("has " + llvm::Twine(h.layerTypes->size()) + " \"layer_types\" for " +
                      llvm::Twine(*h.layers) + " layers",
                  "name one for each layer");
-  for (const llvm::json::Value &type : *h.layerTypes)
-    if (type != llvm::json::Value("full_attention"))
-      return wrong("has the layer type " + shown(type) +
-                       " in \"layer_types\", only full_attention is computed",
-                   remedy::otherModel);
+  for (auto [layer, type] : llvm::enumerate(*h.layerTypes)) {
+    slides[layer] = type == llvm::json::Value("sliding_attention") && hasWindow;
+    if (!slides[layer] && type != llvm::json::Value("full_attention"))
+      return wrong(
+          "has the layer type " + shown(type) + " in \"layer_types\", only " +
+              (hasWindow ? "full_attention and sliding_attention are" : "full_attention is") +
+              " computed",
+          remedy::otherModel);
+  }
   return llvm::Error::success();
 }
 
@@ -112,17 +128,45 @@ llvm::Error ModelBuilder::readType(ModelConfig &model) const {
   return llvm::Error::success();
 }
 
-llvm::Expected<AttentionConfig> ModelBuilder::attention() const {
-  auto rope = readRope(h, family.traits, *h.headDim, path);
-  if (!rope)
-    return rope.takeError();
+NormConfig ModelBuilder::norm() const {
+  const FamilyTraits &traits = family.traits;
+  return {traits.norm, *h.eps, traits.normRounding, traits.gainOffset, traits.normBias};
+}
+
+BlockConfig ModelBuilder::block() const {
+  const FamilyTraits &traits = family.traits;
+  BlockConfig block{traits.preNorms, traits.postNorms, traits.parallel};
+  if (!h.parallelResidual.value_or(true))
+    block.parallel = Parallel::No;
+  block.residualMultiplier = h.residualMultiplier.value_or(1);
+  return block;
+}
+
+double ModelBuilder::scoreScale() const {
+  return h.scoreScale.value_or(1 / std::sqrt(h.scoreScalar.value_or(double(*h.headDim))));
+}
+
+llvm::Expected<AttentionConfig> ModelBuilder::attention(bool slides) const {
+  const FamilyTraits &traits = family.traits;
   AttentionConfig attention;
   attention.heads = *h.heads;
   attention.kvHeads = *h.kvHeads;
   attention.headDim = *h.headDim;
-  attention.scale = 1 / std::sqrt(double(*h.headDim));
-  attention.qkvBias = attention.outBias = h.attentionBias.value_or(false);
-  attention.qkNorm = family.traits.qkNorm;
+  attention.scale = scoreScale();
+  attention.qkvBias = h.attentionBias.value_or(false);
+  attention.outBias = h.outBias.value_or(attention.qkvBias);
+  attention.qkNorm = h.qkNorm.value_or(true) ? traits.qkNorm : QkNorm::None;
+  attention.norm = norm();
+  // Norms of heads never have a bias, whatever the others have.
+  attention.norm.bias = false;
+  attention.softcap = h.scoreSoftcap;
+  if (slides)
+    attention.window = h.window;
+  if (!traits.rope)
+    return attention;
+  auto rope = readRope(h, traits, *h.headDim, slides, path);
+  if (!rope)
+    return rope.takeError();
   attention.rope = *rope;
   return attention;
 }
@@ -145,6 +189,11 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   sparse.expert = dense(*h.expertInner, false);
   sparse.sharedExperts = h.sharedExperts.value_or(0);
   sparse.shared = dense(*h.expertInner, false);
+  if (h.sharedInner) {
+    sparse.sharedExperts = 1;
+    sparse.shared.inner = *h.sharedInner;
+  }
+  sparse.sharedGate = family.traits.sharedGate;
   return sparse;
 }
 
@@ -154,16 +203,17 @@ bool ModelBuilder::isSparse(int64_t layer) const {
 }
 
 llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
-  auto attention = this->attention();
-  if (!attention)
-    return attention.takeError();
-  std::optional<unsigned> kindOf[2];
+  std::optional<unsigned> kindOf[2][2];
   for (int64_t layer = 0; layer < *h.layers; ++layer) {
     bool hasExperts = isSparse(layer);
-    std::optional<unsigned> &kind = kindOf[hasExperts];
+    std::optional<unsigned> &kind = kindOf[hasExperts][slides[layer]];
     if (!kind) {
+      auto attention = this->attention(slides[layer]);
+      if (!attention)
+        return attention.takeError();
       kind = model.kinds.size();
-      model.kinds.push_back({hasExperts ? "sparse" : "dense", *attention,
+      std::string name = hasExperts ? "sparse" : "dense";
+      model.kinds.push_back({slides[layer] ? name + "_sliding" : name, *attention,
                              dense(*h.inner, h.mlpBias.value_or(false))});
       if (hasExperts) {
         auto experts = sparse();
@@ -182,7 +232,7 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
     return std::move(error);
   if (llvm::Error error = readActivation())
     return std::move(error);
-  if (llvm::Error error = checkLayerTypes())
+  if (llvm::Error error = readLayerTypes())
     return std::move(error);
   ModelConfig model;
   model.family = family.name;
@@ -191,7 +241,14 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
   model.hidden = *h.hidden;
   model.maxPositions = *h.maxPositions;
   model.tiedHead = h.tiedHead.value_or(false);
-  model.norm = {*h.eps, family.traits.normRounding};
+  model.norm = norm();
+  model.block = block();
+  model.embeddingMultiplier = h.embeddingMultiplier.value_or(
+      family.traits.scalesEmbedding ? std::sqrt(double(*h.hidden)) : 1.0);
+  model.logitMultiplier = h.logitMultiplier.value_or(1) / h.logitDivisor.value_or(1);
+  model.logitSoftcap = h.logitSoftcap;
+  if (family.traits.learnedPositions)
+    model.positions = LearnedPositions{*h.maxPositions};
   model.generation.bos = h.bos;
   model.generation.eos = h.eos;
   model.names = family.names;

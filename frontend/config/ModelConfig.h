@@ -47,17 +47,35 @@ using RopeScaling = std::variant<std::monostate, LinearScaling, YarnScaling, Lla
 
 struct RopeConfig {
   double theta = 10000;
-  int64_t dimensions = 0; ///< how many elements of a head turn: D, or fewer
+  int64_t dimensions = 0; ///< how many elements of a head turn: D, or fewer; 0 for no rope
   Pairing pairing = Pairing::Half;
   RopeScaling scaling;
 };
 
+enum class NormKind { Rms, Layer };
+
 struct NormConfig {
+  NormKind kind = NormKind::Rms;
   double eps = 0;
-  NormRounding rounding = NormRounding::BeforeGain;
+  NormRounding rounding = NormRounding::BeforeGain; ///< of Rms
+  double gainOffset = 0;                            ///< of Rms: the gain is w + offset
+  bool bias = false;                                ///< of Layer
 };
 
-enum class QkNorm { None, PerHead };
+/// What queries and keys are normalised over: each head with one gain for all, each head with a
+/// gain of its own, or all heads together.
+enum class QkNorm { None, PerHead, OwnPerHead, AllHeads };
+
+/// Whether attention and the feed-forward network read the same stream, and through which norms.
+enum class Parallel { No, SharedNorm, OwnNorms };
+
+/// What stands around attention and the feed-forward network of a layer.
+struct BlockConfig {
+  bool preNorms = true;   ///< of what enters
+  bool postNorms = false; ///< of what is added to the stream
+  Parallel parallel = Parallel::No;
+  double residualMultiplier = 1; ///< of what is added to the stream
+};
 
 struct AttentionConfig {
   int64_t heads = 0;   ///< H
@@ -67,14 +85,18 @@ struct AttentionConfig {
   bool qkvBias = false;
   bool outBias = false;
   QkNorm qkNorm = QkNorm::None;
+  NormConfig norm; ///< of queries and keys, where they are normalised
   RopeConfig rope;
+  std::optional<int64_t> window; ///< positions that are seen, the own one included
+  std::optional<double> softcap; ///< of the scores
 };
 
-/// down(activation(gate(x)) * up(x)).
+/// down(activation(gate(x)) * up(x)), or down(activation(up(x))) where it is not gated.
 struct DenseConfig {
   int64_t inner = 0; ///< I
   Activation activation = Activation::Silu;
   bool bias = false;
+  bool gated = true;
 };
 
 struct SparseConfig {
@@ -84,15 +106,21 @@ struct SparseConfig {
   bool normalise = false;    ///< divide the chosen weights by their sum; already false where the
                              ///< family skips it at k = 1
   DenseConfig expert;        ///< each routed expert, no biases
-  int64_t sharedExperts = 0; ///< always on and unweighted
+  int64_t sharedExperts = 0; ///< always on
+  bool sharedGate = false;   ///< whether a sigmoid gate weights the shared expert
   DenseConfig shared;        ///< each shared expert
 };
 
 /// Structure that layers share. Layers of one kind differ in their weights only.
 struct LayerKind {
-  std::string name; ///< "dense" or "sparse", the layer function's name
+  std::string name; ///< "dense", "sparse_sliding", ...: the layer function's name
   AttentionConfig attention;
   std::variant<DenseConfig, SparseConfig> ffn;
+};
+
+/// A table of positions that is added to the embeddings.
+struct LearnedPositions {
+  int64_t rows = 0;
 };
 
 /// What a model proposes for sampling; absent where it proposes nothing.
@@ -116,7 +144,12 @@ struct ModelConfig {
   int64_t hidden = 0;       ///< C
   int64_t maxPositions = 0; ///< the model's own context length
   bool tiedHead = false;    ///< the output projection is the embedding
-  NormConfig norm;
+  double embeddingMultiplier = 1;
+  double logitMultiplier = 1;
+  std::optional<double> logitSoftcap;
+  std::optional<LearnedPositions> positions;
+  NormConfig norm; ///< of layers and in front of the head
+  BlockConfig block;
   std::vector<LayerKind> kinds; ///< in the order of their first layer
   std::vector<unsigned> layers; ///< per layer, its kind
   std::optional<StoredType>

@@ -7,15 +7,24 @@
 
 namespace mica {
 
+/// How a tensor holds queries, keys and values: one after the other, or head by head.
+enum class QkvOrder { Consecutive, PerHead };
+
 /// Names of modules; a tensor is its module's name with ".weight" or ".bias" behind it. Names of a
 /// layer's modules count from `layers`.N, names of an expert's three products from the expert. In
 /// `expert` and `sharedExpert` the star is the expert's index; a `sharedExpert` without a star is
-/// the only one.
+/// the only one. Where `qkv` or `gateUp` is set, that module holds the rows of several products,
+/// and the names of these are our own.
 struct NamingTable {
-  llvm::StringLiteral embedding, layers, finalNorm, head;
+  llvm::StringLiteral embedding, layers, finalNorm, head, positions = "";
   llvm::StringLiteral attentionNorm, query, key, value, out, queryNorm, keyNorm;
   llvm::StringLiteral ffnNorm, gate, up, down;
-  llvm::StringLiteral router, expert, expertGate, expertUp, expertDown, sharedExpert;
+  llvm::StringLiteral router, expert, expertGate, expertUp, expertDown, sharedExpert,
+      sharedExpertGate = "";
+  llvm::StringLiteral postAttentionNorm = "", postFfnNorm = ""; ///< of what is added to the stream
+  llvm::StringLiteral qkv = "", gateUp = "";
+  QkvOrder qkvOrder = QkvOrder::Consecutive;
+  bool transposed = false; ///< matrices of layers stand as [K, N]
 };
 
 /// The names of transformers' Llama, which most families follow.
@@ -42,6 +51,12 @@ inline constexpr NamingTable transformersNames = {
     .expertDown = "down_proj",
     .sharedExpert = "mlp.shared_experts.*",
 };
+
+/// `names` with what `change` makes of it.
+template <typename Change> constexpr NamingTable changed(NamingTable names, Change change) {
+  change(names);
+  return names;
+}
 
 /// The names of Meta's own code, which MiniMind's first generation follows.
 inline constexpr NamingTable metaNames = {

@@ -31,15 +31,17 @@ template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
 /// what is left is unknown.
 class RopeReader {
 public:
-  RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim,
+  RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim, bool slides,
              llvm::StringRef path)
-      : h(h), traits(traits), headDim(headDim), path(path) {}
+      : h(h), traits(traits), headDim(headDim), isLocal(slides && traits.defaultLocalTheta != 0),
+        path(path) {}
 
   llvm::Expected<RopeConfig> read();
 
 private:
   llvm::Error chooseDictionary();
   llvm::Error readTheta(double &theta);
+  llvm::Expected<int64_t> readDimensions();
   llvm::Expected<llvm::StringRef> readType();
   llvm::Expected<RopeScaling> readScaling();
   llvm::Expected<RopeScaling> readLinear();
@@ -57,7 +59,8 @@ private:
 
   const Hyperparameters &h;
   const FamilyTraits &traits;
-  int64_t headDim;
+  int64_t headDim, dimensions = 0;
+  bool isLocal; ///< layers with a window have a rope of their own, and this is theirs
   llvm::StringRef path;
   const llvm::json::Object *dictionary = nullptr;
   llvm::StringRef dictionaryName;
@@ -94,37 +97,63 @@ llvm::Expected<int64_t> RopeReader::original(std::optional<int64_t> absent) {
   return missing(key);
 }
 
-/// Finds the one dictionary there is; transformers 5 may nest it under the only type of layer.
+/// Finds the one dictionary there is. transformers 5 may nest it under the types of layers; what
+/// transformers 4 called rope_scaling is for layers without a window, where these differ.
 llvm::Error RopeReader::chooseDictionary() {
   bool hasScaling = h.ropeScaling && !h.ropeScaling->empty();
   bool hasParameters = h.ropeParameters && !h.ropeParameters->empty();
   if (hasScaling && hasParameters)
     return inputError(path, "has both \"rope_scaling\" and \"rope_parameters\"", "keep one");
-  dictionary = hasScaling ? h.ropeScaling : hasParameters ? h.ropeParameters : nullptr;
+  dictionary = hasScaling      ? (isLocal ? nullptr : h.ropeScaling)
+               : hasParameters ? h.ropeParameters
+                               : nullptr;
   dictionaryName = hasScaling ? "rope_scaling" : "rope_parameters";
   if (!dictionary || !hasParameters)
     return llvm::Error::success();
-  if (const llvm::json::Object *nested = dictionary->getObject("full_attention")) {
-    if (dictionary->size() != 1)
+  bool hasTwo = traits.defaultLocalTheta != 0;
+  const llvm::json::Object *nested =
+      dictionary->getObject(isLocal ? "sliding_attention" : "full_attention");
+  if (!nested && !hasTwo)
+    return llvm::Error::success();
+  for (const auto &entry : *dictionary)
+    if (entry.first != "full_attention" && !(hasTwo && entry.first == "sliding_attention"))
       return inputError(path,
-                        "has \"rope_parameters\" for several types of layer, only "
-                        "full_attention is computed",
+                        "has \"rope_parameters\" for several types of layer, only " +
+                            llvm::Twine(hasTwo ? "full_attention and sliding_attention are"
+                                               : "full_attention is") +
+                            " computed",
                         remedy::otherModel);
-    dictionary = nested;
-    dictionaryName = "rope_parameters.full_attention";
-  }
+  dictionary = nested;
+  dictionaryName = isLocal ? "rope_parameters.sliding_attention" : "rope_parameters.full_attention";
   return llvm::Error::success();
 }
 
 llvm::Error RopeReader::readTheta(double &theta) {
-  auto inner = number("rope_theta", ranges::theta, h.theta.value_or(traits.defaultTheta));
+  std::optional<double> outer = isLocal ? h.localTheta : h.theta;
+  auto inner = number("rope_theta", ranges::theta,
+                      outer.value_or(isLocal ? traits.defaultLocalTheta : traits.defaultTheta));
   if (!inner)
     return inner.takeError();
-  if (h.theta && *inner != *h.theta)
+  if (outer && *inner != *outer)
     return inputError(path, "has \"rope_theta\" and another " + inQuotes(named("rope_theta")),
                       "keep one");
   theta = *inner;
   return llvm::Error::success();
+}
+
+/// int(head_dim * partial_rotary_factor).
+llvm::Expected<int64_t> RopeReader::readDimensions() {
+  auto part = number("partial_rotary_factor", ranges::share,
+                     h.partialRotary.value_or(traits.partialRotary));
+  if (!part)
+    return part.takeError();
+  auto dimensions = static_cast<int64_t>(double(headDim) * *part);
+  if (dimensions >= 2 && dimensions % 2 == 0)
+    return dimensions;
+  return inputError(path,
+                    "turns " + llvm::Twine(dimensions) + " of " + llvm::Twine(headDim) +
+                        " elements of a head by its partial_rotary_factor, but rope turns pairs",
+                    remedy::correct);
 }
 
 llvm::Expected<llvm::StringRef> RopeReader::readType() {
@@ -211,7 +240,7 @@ llvm::Expected<RopeScaling> RopeReader::readYarn() {
     return inputError(path,
                       "has a beta_fast in " + inQuotes(dictionaryName) + " below its beta_slow",
                       remedy::correct);
-  return YarnScaling{*factor, *fast, *slow, *attention, *length, headDim - 1, *truncate};
+  return YarnScaling{*factor, *fast, *slow, *attention, *length, dimensions - 1, *truncate};
 }
 
 /// The form of autumn 2025 was another formula under the same name.
@@ -284,22 +313,19 @@ llvm::Error RopeReader::refuseUnknown() {
 
 llvm::Expected<RopeConfig> RopeReader::read() {
   RopeConfig rope;
-  rope.dimensions = headDim;
   rope.pairing = traits.pairing;
   if (llvm::Error error = chooseDictionary())
     return std::move(error);
+  auto turned = readDimensions();
+  if (!turned)
+    return turned.takeError();
+  rope.dimensions = dimensions = *turned;
   if (llvm::Error error = readTheta(rope.theta))
     return std::move(error);
   auto scaling = readScaling();
   if (!scaling)
     return scaling.takeError();
   rope.scaling = *scaling;
-  if (const llvm::json::Value *part = get("partial_rotary_factor");
-      part && *part != llvm::json::Value(1.0))
-    return inputError(path,
-                      "has " + inQuotes(named("partial_rotary_factor")) + ": " + shown(*part) +
-                          ", only 1 is computed",
-                      remedy::otherModel);
   if (llvm::Error error = refuseUnknown())
     return std::move(error);
   return rope;
@@ -308,8 +334,8 @@ llvm::Expected<RopeConfig> RopeReader::read() {
 } // namespace
 
 llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
-                                    int64_t headDim, llvm::StringRef path) {
-  return RopeReader(h, traits, headDim, path).read();
+                                    int64_t headDim, bool slides, llvm::StringRef path) {
+  return RopeReader(h, traits, headDim, slides, path).read();
 }
 
 } // namespace mica

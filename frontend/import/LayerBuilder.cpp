@@ -22,6 +22,22 @@ void nameArguments(func::FuncOp function, llvm::ArrayRef<llvm::StringRef> names)
     argument.setLoc(nameWithin(function.getLoc(), name));
 }
 
+Value buildNorm(OpBuilder &builder, Location loc, Value x, Value weight, Value bias,
+                const NormConfig &config) {
+  FloatAttr eps = builder.getF64FloatAttr(config.eps);
+  if (config.kind == NormKind::Layer)
+    return LayerNormOp::create(builder, loc, x.getType(), x, weight, bias, eps);
+  return RmsNormOp::create(builder, loc, x.getType(), x, weight, eps,
+                           NormRoundingAttr::get(builder.getContext(), config.rounding),
+                           builder.getF64FloatAttr(config.gainOffset));
+}
+
+Value buildScale(OpBuilder &builder, Location loc, Value x, double factor) {
+  if (factor == 1)
+    return x;
+  return ScaleOp::create(builder, loc, x.getType(), x, builder.getF64FloatAttr(factor));
+}
+
 namespace {
 
 class LayerBuilder {
@@ -36,19 +52,20 @@ private:
   using Names = llvm::StringLiteral;
 
   void takeArguments();
-  Value attentionBlock(Value x);
-  Value ffnBlock(Value x);
+  Value attention(Value x);
+  Value ffn(Value x);
+  Value added(Value stream, Value result, llvm::StringRef postNorm, Location loc);
   Value dense(Value x, const llvm::Twine &gate, const llvm::Twine &up, const llvm::Twine &down,
               const DenseConfig &config);
   Value sparse(Value x, const SparseConfig &config);
 
   Value heads(Value rows, int64_t count, const llvm::Twine &module);
   Value rope(Value heads);
-  Value normedAndTurned(Value heads, llvm::StringRef normModule);
+  Value headsOf(Value rows, int64_t count, llvm::StringRef module, llvm::StringRef normModule);
   Value append(Value heads, Value &cache);
   Value read(Value cache);
   Value linear(Value x, const llvm::Twine &module);
-  Value norm(Value x, llvm::StringRef module);
+  Value norm(Value x, llvm::StringRef module, const NormConfig &config);
   Value activate(Value x, Activation activation, Location loc);
   Attribute scalingAttr() const;
 
@@ -60,7 +77,7 @@ private:
   std::string attentionModule() const {
     return llvm::StringRef(names.query).rsplit('.').first.str();
   }
-  std::string ffnModule() const { return llvm::StringRef(names.gate).rsplit('.').first.str(); }
+  std::string ffnModule() const { return llvm::StringRef(names.up).rsplit('.').first.str(); }
   Value weight(const llvm::Twine &name) const { return weights.lookup(name.str()); }
 
   OpBuilder &builder;
@@ -96,11 +113,9 @@ Value LayerBuilder::linear(Value x, const llvm::Twine &module) {
                           /*kernel=*/KernelKindAttr());
 }
 
-Value LayerBuilder::norm(Value x, llvm::StringRef module) {
-  return RmsNormOp::create(builder, at(module), x.getType(), x, weight(module + ".weight"),
-                           builder.getF64FloatAttr(model.norm.eps),
-                           NormRoundingAttr::get(builder.getContext(), model.norm.rounding),
-                           builder.getF64FloatAttr(0));
+Value LayerBuilder::norm(Value x, llvm::StringRef module, const NormConfig &config) {
+  return buildNorm(builder, at(module), x, weight(module + ".weight"), weight(module + ".bias"),
+                   config);
 }
 
 Value LayerBuilder::heads(Value rows, int64_t count, const llvm::Twine &module) {
@@ -136,10 +151,16 @@ Value LayerBuilder::rope(Value heads) {
                         builder.getF64FloatAttr(rope.theta), width, scalingAttr());
 }
 
-Value LayerBuilder::normedAndTurned(Value heads, llvm::StringRef normModule) {
-  if (kind.attention.qkNorm == QkNorm::PerHead)
-    heads = norm(heads, normModule);
-  return rope(heads);
+/// Queries or keys, normalised and turned as the kind has it.
+Value LayerBuilder::headsOf(Value rows, int64_t count, llvm::StringRef module,
+                            llvm::StringRef normModule) {
+  const AttentionConfig &a = kind.attention;
+  if (a.qkNorm == QkNorm::AllHeads)
+    rows = norm(rows, normModule, a.norm);
+  Value result = heads(rows, count, module);
+  if (a.qkNorm == QkNorm::PerHead || a.qkNorm == QkNorm::OwnPerHead)
+    result = norm(result, normModule, a.norm);
+  return a.rope.dimensions == 0 ? result : rope(result);
 }
 
 Value LayerBuilder::append(Value heads, Value &cache) {
@@ -163,23 +184,31 @@ Value LayerBuilder::read(Value cache) {
                             builder.getI64IntegerAttr(a.heads / a.kvHeads));
 }
 
-Value LayerBuilder::attentionBlock(Value x) {
+Value LayerBuilder::attention(Value x) {
   const AttentionConfig &a = kind.attention;
-  Value normed = norm(x, names.attentionNorm);
-  Value q = linear(normed, names.query), k = linear(normed, names.key);
-  Value v = linear(normed, names.value);
-  Value queries = normedAndTurned(heads(q, a.heads, names.query), names.queryNorm);
-  Value newKeys = normedAndTurned(heads(k, a.kvHeads, names.key), names.keyNorm);
+  Value q = linear(x, names.query), k = linear(x, names.key), v = linear(x, names.value);
+  Value queries = headsOf(q, a.heads, names.query, names.queryNorm);
+  Value newKeys = headsOf(k, a.kvHeads, names.key, names.keyNorm);
   Value newValues = heads(v, a.kvHeads, names.value);
   Value keys = append(newKeys, kCache), values = append(newValues, vCache);
   Location loc = at(attentionModule());
+  auto window = a.window ? builder.getI64IntegerAttr(*a.window) : IntegerAttr();
+  auto softcap = a.softcap ? builder.getF64FloatAttr(*a.softcap) : FloatAttr();
   Value seen = AttentionOp::create(builder, loc, queries.getType(), queries, keys, values,
                                    sequences, positions, /*key_mask=*/Value(),
                                    MaskKindAttr::get(builder.getContext(), MaskKind::Causal),
-                                   builder.getF64FloatAttr(a.scale), /*window=*/IntegerAttr(),
-                                   /*softcap=*/FloatAttr(), /*tiling=*/AttentionTilingAttr());
+                                   builder.getF64FloatAttr(a.scale), window, softcap,
+                                   /*tiling=*/AttentionTilingAttr());
   Value merged = MergeHeadsOp::create(builder, loc, rowsType(builder, a.heads * a.headDim), seen);
-  return AddOp::create(builder, loc, x, linear(merged, names.out));
+  return linear(merged, names.out);
+}
+
+/// The stream with the result of a block, through its norm and its multiplier.
+Value LayerBuilder::added(Value stream, Value result, llvm::StringRef postNorm, Location loc) {
+  if (model.block.postNorms)
+    result = norm(result, postNorm, model.norm);
+  result = buildScale(builder, loc, result, model.block.residualMultiplier);
+  return AddOp::create(builder, loc, stream, result);
 }
 
 Value LayerBuilder::activate(Value x, Activation activation, Location loc) {
@@ -198,6 +227,8 @@ Value LayerBuilder::activate(Value x, Activation activation, Location loc) {
 
 Value LayerBuilder::dense(Value x, const llvm::Twine &gate, const llvm::Twine &up,
                           const llvm::Twine &down, const DenseConfig &config) {
+  if (!config.gated)
+    return linear(activate(linear(x, up), config.activation, at(up)), down);
   Value gated = activate(linear(x, gate), config.activation, at(gate));
   Value product = MulOp::create(builder, at(up), gated, linear(x, up));
   return linear(product, down);
@@ -224,23 +255,31 @@ Value LayerBuilder::sparse(Value x, const SparseConfig &config) {
     std::string expert = sharedExpertName(names, i) + ".";
     Value shared = dense(x, expert + names.expertGate, expert + names.expertUp,
                          expert + names.expertDown, config.shared);
+    if (config.sharedGate)
+      shared = SigmoidGateOp::create(builder, at(names.sharedExpertGate), shared.getType(), shared,
+                                     linear(x, names.sharedExpertGate));
     sum = AddOp::create(builder, at(expert + names.expertDown), sum, shared);
   }
   return sum;
 }
 
-Value LayerBuilder::ffnBlock(Value x) {
-  Value normed = norm(x, names.ffnNorm), result;
+Value LayerBuilder::ffn(Value x) {
   if (auto *config = std::get_if<DenseConfig>(&kind.ffn))
-    result = dense(normed, names.gate, names.up, names.down, *config);
-  else
-    result = sparse(normed, std::get<SparseConfig>(kind.ffn));
-  return AddOp::create(builder, at(ffnModule()), x, result);
+    return dense(x, names.gate, names.up, names.down, *config);
+  return sparse(x, std::get<SparseConfig>(kind.ffn));
 }
 
 void LayerBuilder::build() {
   takeArguments();
-  Value result = ffnBlock(attentionBlock(x));
+  const BlockConfig &block = model.block;
+  auto before = [&](Value stream, llvm::StringRef module) {
+    return block.preNorms ? norm(stream, module, model.norm) : stream;
+  };
+  Value entered = before(x, names.attentionNorm);
+  Value stream = added(x, attention(entered), names.postAttentionNorm, at(attentionModule()));
+  if (block.parallel != Parallel::SharedNorm)
+    entered = before(block.parallel == Parallel::No ? stream : x, names.ffnNorm);
+  Value result = added(stream, ffn(entered), names.postFfnNorm, at(ffnModule()));
   func::ReturnOp::create(builder, function.getLoc(), ValueRange{result, kCache, vCache});
 }
 

@@ -17,6 +17,13 @@ mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
                               const ModelConfig &model, const LayerKind &kind, KvCacheType cache,
                               llvm::ArrayRef<mlir::Type> weightTypes);
 
+/// The norm of `x`; `bias` is null where it has none.
+mlir::Value buildNorm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
+                      mlir::Value weight, mlir::Value bias, const NormConfig &config);
+
+/// x times `factor`; x where that is 1.
+mlir::Value buildScale(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, double factor);
+
 /// tensor<?x`width`xf32>: one row per token.
 mlir::RankedTensorType rowsType(mlir::OpBuilder &builder, int64_t width);
 

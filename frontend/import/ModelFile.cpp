@@ -3,6 +3,7 @@
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/TensorPart.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -122,7 +123,7 @@ llvm::StringRef storedNameOf(Type element) {
 /// sum, joins.
 llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, llvm::StringRef source,
                         llvm::ArrayRef<int64_t> shape) {
-  auto tensor = findTensor(weights, source, shape);
+  auto tensor = findSource(weights, source, shape);
   if (!tensor)
     return tensor.takeError();
   llvm::StringRef wanted = storedNameOf(weight.getTensorType().getElementType());
@@ -140,10 +141,11 @@ llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
   llvm::ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   int64_t rows = 0;
   for (llvm::StringRef source : weight.getSourceNames()) {
-    const TensorInfo *tensor = weights.find(source);
+    std::optional<TensorPart> part = parseTensorPart(source);
+    const TensorInfo *tensor = part ? weights.find(part->tensor) : nullptr;
     llvm::SmallVector<int64_t> expected(shape);
-    if (tensor && !tensor->shape.empty())
-      expected.front() = tensor->shape.front();
+    if (auto found = tensor ? part->shapeIn(tensor->shape) : std::nullopt)
+      expected.front() = found->front();
     if (llvm::Error error = matchSource(weight, weights, source, expected))
       return error;
     rows += expected.front();
@@ -212,7 +214,7 @@ llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module,
     if (llvm::Error error = matchWeight(weight, weights))
       return std::move(error);
     for (llvm::StringRef source : weight.getSourceNames())
-      used.insert(source);
+      used.insert(tensorOf(source));
   }
   std::vector<IgnoredTensor> ignored;
   for (const TensorInfo &tensor : weights.tensors())

@@ -27,6 +27,7 @@ private:
   void buildMain();
   Value get(const PlannedWeight &weight);
   Value callLayers(Value x, Block &body, Value &kCache, Value &vCache);
+  Value embed(Block &body, Value table);
   Value projectOut(Value x, Value outputs, Value table);
   DictionaryAttr modelAttr();
   DictionaryAttr generationAttr();
@@ -59,10 +60,11 @@ KvCacheType ModelImporter::cacheType() {
 void ModelImporter::declare(const PlannedWeight &weight) {
   ArrayAttr sources;
   ComposeAttr compose;
-  if (weight.stacked) {
+  if (weight.stacked)
+    compose = ComposeAttr::get(builder.getContext(), Compose::Stack);
+  if (weight.stacked || weight.sources.front() != weight.symbol) {
     llvm::SmallVector<llvm::StringRef> names(weight.sources.begin(), weight.sources.end());
     sources = builder.getStrArrayAttr(names);
-    compose = ComposeAttr::get(builder.getContext(), Compose::Stack);
   }
   WeightOp::create(builder, at(weight.symbol), builder.getStringAttr(weight.symbol),
                    TypeAttr::get(typeOf(weight)), sources, compose, builder.getI64IntegerAttr(1),
@@ -71,10 +73,14 @@ void ModelImporter::declare(const PlannedWeight &weight) {
 
 void ModelImporter::declareAll() {
   declare(plan.embedding);
+  if (plan.positions)
+    declare(*plan.positions);
   for (const std::vector<PlannedWeight> &layer : plan.layers)
     for (const PlannedWeight &weight : layer)
       declare(weight);
   declare(plan.finalNorm);
+  if (plan.finalNormBias)
+    declare(*plan.finalNormBias);
   if (plan.head)
     declare(*plan.head);
 }
@@ -126,13 +132,30 @@ Value ModelImporter::projectOut(Value x, Value outputs, Value table) {
   const NamingTable &names = *model.names;
   Location loc = at(names.finalNorm);
   Value chosen = SelectRowsOp::create(builder, loc, x.getType(), x, outputs);
-  Value normed = RmsNormOp::create(builder, loc, x.getType(), chosen, get(plan.finalNorm),
-                                   builder.getF64FloatAttr(model.norm.eps),
-                                   NormRoundingAttr::get(builder.getContext(), model.norm.rounding),
-                                   builder.getF64FloatAttr(0));
+  Value bias = plan.finalNormBias ? get(*plan.finalNormBias) : Value();
+  Value normed = buildNorm(builder, loc, chosen, get(plan.finalNorm), bias, model.norm);
   Value head = plan.head ? get(*plan.head) : table;
-  return LmHeadOp::create(builder, at(names.head), rowsType(builder, model.vocab), normed, head,
-                          KernelKindAttr());
+  Value logits = LmHeadOp::create(builder, at(names.head), rowsType(builder, model.vocab), normed,
+                                  head, KernelKindAttr());
+  logits = buildScale(builder, at(names.head), logits, model.logitMultiplier);
+  if (model.logitSoftcap)
+    logits = SoftcapOp::create(builder, at(names.head), logits.getType(), logits,
+                               builder.getF64FloatAttr(*model.logitSoftcap));
+  return logits;
+}
+
+/// The rows of the tokens, with what is known of their positions.
+Value ModelImporter::embed(Block &body, Value table) {
+  Location loc = at(model.names->embedding);
+  Type rows = rowsType(builder, model.hidden);
+  Value x = EmbeddingOp::create(builder, loc, rows, body.getArgument(0), table);
+  x = buildScale(builder, loc, x, model.embeddingMultiplier);
+  if (!plan.positions)
+    return x;
+  loc = at(model.names->positions);
+  Value positions =
+      EmbeddingOp::create(builder, loc, rows, body.getArgument(2), get(*plan.positions));
+  return AddOp::create(builder, loc, x, positions);
 }
 
 /// @main(tokens, sequences, positions, outputs, k_cache, v_cache) -> (logits, k_cache, v_cache).
@@ -146,8 +169,7 @@ void ModelImporter::buildMain() {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&body);
   Value table = get(plan.embedding);
-  Value x = EmbeddingOp::create(builder, at(model.names->embedding),
-                                rowsType(builder, model.hidden), body.getArgument(0), table);
+  Value x = embed(body, table);
   Value kCache = body.getArgument(4), vCache = body.getArgument(5);
   x = callLayers(x, body, kCache, vCache);
   Value logits = projectOut(x, body.getArgument(3), table);

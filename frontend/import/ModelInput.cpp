@@ -36,12 +36,8 @@ static llvm::Error openWeights(ModelInput &input, WeightsNeeded needed) {
 
 /// Without weights every tensor has the type that the config names.
 static void assumeTypes(WeightPlan &plan, StoredType type) {
-  plan.embedding.type = plan.finalNorm.type = type;
-  if (plan.head)
-    plan.head->type = type;
-  for (std::vector<PlannedWeight> &layer : plan.layers)
-    for (PlannedWeight &weight : layer)
-      weight.type = type;
+  for (PlannedWeight *weight : allWeights(plan))
+    weight->type = type;
 }
 
 /// What is left to do once config and weights are known, however they came.

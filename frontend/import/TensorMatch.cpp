@@ -2,6 +2,7 @@
 
 #include "frontend/config/IrrelevantKeys.h"
 #include "frontend/support/InputError.h"
+#include "ir/Mica/TensorPart.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -30,7 +31,7 @@ private:
 
 llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
   for (auto [index, source] : llvm::enumerate(weight.sources)) {
-    auto tensor = findTensor(weights, source, weight.sourceShape());
+    auto tensor = findSource(weights, source, weight.sourceShape());
     if (!tensor)
       return tensor.takeError();
     if (index == 0)
@@ -41,19 +42,13 @@ llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
                             ", but " + inQuotes(weight.sources.front()) + " has " +
                             nameOf(weight.type),
                         "convert the experts to one type");
-    needed.insert(source);
+    needed.insert(tensorOf(source));
   }
   return llvm::Error::success();
 }
 
 llvm::Error Matcher::matchAll() {
-  llvm::SmallVector<PlannedWeight *> all = {&plan.embedding, &plan.finalNorm};
-  if (plan.head)
-    all.push_back(&*plan.head);
-  for (std::vector<PlannedWeight> &layer : plan.layers)
-    for (PlannedWeight &weight : layer)
-      all.push_back(&weight);
-  for (PlannedWeight *weight : all)
+  for (PlannedWeight *weight : allWeights(plan))
     if (llvm::Error error = matchWeight(*weight))
       return error;
   return llvm::Error::success();
@@ -107,6 +102,14 @@ llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
 }
 
 } // namespace
+
+llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::StringRef source,
+                                              llvm::ArrayRef<int64_t> shape, int64_t entries) {
+  std::optional<TensorPart> part = parseTensorPart(source);
+  if (!part)
+    return findTensor(weights, source, shape);
+  return findTensor(weights, part->tensor, part->shapeAround(shape, entries));
+}
 
 llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,
                                               llvm::ArrayRef<int64_t> shape) {

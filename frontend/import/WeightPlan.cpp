@@ -9,54 +9,131 @@ namespace {
 class LayerLister {
 public:
   LayerLister(const ModelConfig &model, const LayerKind &kind)
-      : names(*model.names), hidden(model.hidden), kind(kind) {}
+      : model(model), names(*model.names), hidden(model.hidden), kind(kind) {}
 
   std::vector<LayerWeight> list() {
     attention();
-    norm(names.ffnNorm, hidden);
-    if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
-      this->dense(*dense);
-    else
-      sparse(std::get<SparseConfig>(kind.ffn));
+    blockNorms(model.block.parallel == Parallel::SharedNorm ? "" : names.ffnNorm, names.postFfnNorm,
+               [&] {
+                 if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
+                   this->dense(*dense);
+                 else
+                   sparse(std::get<SparseConfig>(kind.ffn));
+               });
     return std::move(weights);
   }
 
 private:
-  void norm(llvm::StringRef module, int64_t size) {
-    weights.push_back({(module + ".weight").str(), {size}});
+  /// The rows of a product in a tensor with other products: [first, last) of every `period`.
+  struct Rows {
+    llvm::StringRef tensor;
+    int64_t first, last, period;
+  };
+
+  void norm(llvm::StringRef module, llvm::ArrayRef<int64_t> shape, const NormConfig &config) {
+    weights.push_back({(module + ".weight").str(), llvm::SmallVector<int64_t, 3>(shape)});
+    // A star stands for the heads, of which each has a tensor.
+    weights.back().stacked = module.contains('*') ? shape.front() : 0;
+    if (config.bias)
+      weights.push_back({(module + ".bias").str(), llvm::SmallVector<int64_t, 3>(shape)});
   }
-  void linear(const llvm::Twine &module, int64_t rows, int64_t columns, bool bias) {
+  /// `weights` between the norms in front of them and behind, where a layer has these.
+  void blockNorms(llvm::StringRef before, llvm::StringRef after, llvm::function_ref<void()> list) {
+    if (model.block.preNorms && !before.empty())
+      norm(before, hidden, model.norm);
+    list();
+    if (model.block.postNorms)
+      norm(after, hidden, model.norm);
+  }
+  void linear(const llvm::Twine &module, int64_t rows, int64_t columns, bool bias,
+              std::optional<Rows> of = std::nullopt) {
     weights.push_back({(module + ".weight").str(), {rows, columns}});
-    if (bias)
-      weights.push_back({(module + ".bias").str(), {rows}});
+    weights.back().source = sourceOf(module, ".weight", of, names.transposed);
+    if (!bias)
+      return;
+    weights.push_back({(module + ".bias").str(), {rows}});
+    weights.back().source = sourceOf(module, ".bias", of, false);
+  }
+  std::string sourceOf(const llvm::Twine &module, llvm::StringRef suffix,
+                       const std::optional<Rows> &of, bool transposed) const {
+    if (!of && !transposed)
+      return "";
+    std::string source = (of ? of->tensor.str() : module.str()) + suffix.str();
+    if (transposed)
+      source += "^T";
+    if (of)
+      source += "[" + std::to_string(of->first) + ":" + std::to_string(of->last) + " of " +
+                std::to_string(of->period) + "]";
+    return source;
   }
   void attention();
+  void projections();
+  void qkNorms();
   void dense(const DenseConfig &dense);
   void sparse(const SparseConfig &sparse);
   void expert(const llvm::Twine &prefix, int64_t inner);
 
+  const ModelConfig &model;
   const NamingTable &names;
   int64_t hidden;
   const LayerKind &kind;
   std::vector<LayerWeight> weights;
 };
 
+/// Queries, keys and values: tensors of their own, or rows of one.
+void LayerLister::projections() {
+  const AttentionConfig &a = kind.attention;
+  int64_t d = a.headDim, q = a.heads * d, kv = a.kvHeads * d;
+  std::optional<Rows> parts[3];
+  if (!names.qkv.empty() && names.qkvOrder == QkvOrder::Consecutive) {
+    parts[0] = {names.qkv, 0, q, q + 2 * kv};
+    parts[1] = {names.qkv, q, q + kv, q + 2 * kv};
+    parts[2] = {names.qkv, q + kv, q + 2 * kv, q + 2 * kv};
+  } else if (!names.qkv.empty()) {
+    for (int64_t i = 0; i < 3; ++i)
+      parts[i] = {names.qkv, i * d, (i + 1) * d, 3 * d};
+  }
+  linear(names.query, q, hidden, a.qkvBias, parts[0]);
+  linear(names.key, kv, hidden, a.qkvBias, parts[1]);
+  linear(names.value, kv, hidden, a.qkvBias, parts[2]);
+}
+
+void LayerLister::qkNorms() {
+  const AttentionConfig &a = kind.attention;
+  for (auto [module, heads] : {std::pair(names.queryNorm, a.heads), {names.keyNorm, a.kvHeads}})
+    switch (a.qkNorm) {
+    case QkNorm::None:
+      break;
+    case QkNorm::PerHead:
+      norm(module, a.headDim, a.norm);
+      break;
+    case QkNorm::OwnPerHead:
+      norm(module, {heads, a.headDim}, a.norm);
+      break;
+    case QkNorm::AllHeads:
+      norm(module, heads * a.headDim, a.norm);
+      break;
+    }
+}
+
 void LayerLister::attention() {
   const AttentionConfig &a = kind.attention;
-  norm(names.attentionNorm, hidden);
-  linear(names.query, a.heads * a.headDim, hidden, a.qkvBias);
-  linear(names.key, a.kvHeads * a.headDim, hidden, a.qkvBias);
-  linear(names.value, a.kvHeads * a.headDim, hidden, a.qkvBias);
-  if (a.qkNorm == QkNorm::PerHead) {
-    norm(names.queryNorm, a.headDim);
-    norm(names.keyNorm, a.headDim);
-  }
-  linear(names.out, hidden, a.heads * a.headDim, a.outBias);
+  blockNorms(names.attentionNorm, names.postAttentionNorm, [&] {
+    projections();
+    qkNorms();
+    linear(names.out, hidden, a.heads * a.headDim, a.outBias);
+  });
 }
 
 void LayerLister::dense(const DenseConfig &dense) {
-  linear(names.gate, dense.inner, hidden, dense.bias);
-  linear(names.up, dense.inner, hidden, dense.bias);
+  std::optional<Rows> gate, up;
+  if (!names.gateUp.empty()) {
+    gate = {names.gateUp, 0, dense.inner, 2 * dense.inner};
+    up = {names.gateUp, dense.inner, 2 * dense.inner, 2 * dense.inner};
+  }
+  if (dense.gated)
+    linear(names.gate, dense.inner, hidden, dense.bias, gate);
+  linear(names.up, dense.inner, hidden, dense.bias, up);
   linear(names.down, hidden, dense.inner, dense.bias);
 }
 
@@ -76,6 +153,8 @@ void LayerLister::sparse(const SparseConfig &sparse) {
   }
   for (int64_t i = 0; i < sparse.sharedExperts; ++i)
     expert(sharedExpertName(names, i), sparse.shared.inner);
+  if (sparse.sharedGate)
+    linear(names.sharedExpertGate, 1, hidden, false);
 }
 
 PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
@@ -83,7 +162,7 @@ PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
   planned.shape.assign(weight.shape);
   if (weight.stacked == 0) {
     planned.symbol = (prefix + weight.name).str();
-    planned.sources = {planned.symbol};
+    planned.sources = {weight.source.empty() ? planned.symbol : (prefix + weight.source).str()};
     return planned;
   }
   planned.stacked = true;
@@ -95,6 +174,17 @@ PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
 }
 
 } // namespace
+
+llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan) {
+  llvm::SmallVector<PlannedWeight *> all = {&plan.embedding, &plan.finalNorm};
+  for (std::optional<PlannedWeight> *weight : {&plan.finalNormBias, &plan.positions, &plan.head})
+    if (*weight)
+      all.push_back(&**weight);
+  for (std::vector<PlannedWeight> &layer : plan.layers)
+    for (PlannedWeight &weight : layer)
+      all.push_back(&weight);
+  return all;
+}
 
 std::string sharedExpertName(const NamingTable &names, int64_t index) {
   auto [before, after] = llvm::StringRef(names.sharedExpert).split('*');
@@ -110,6 +200,10 @@ WeightPlan planWeights(const ModelConfig &model) {
   WeightPlan result;
   result.embedding = plan(names.embedding, {".weight", {model.vocab, model.hidden}});
   result.finalNorm = plan(names.finalNorm, {".weight", {model.hidden}});
+  if (model.norm.bias)
+    result.finalNormBias = plan(names.finalNorm, {".bias", {model.hidden}});
+  if (model.positions)
+    result.positions = plan(names.positions, {".weight", {model.positions->rows, model.hidden}});
   if (!model.tiedHead)
     result.head = plan(names.head, {".weight", {model.vocab, model.hidden}});
   for (auto [index, kind] : llvm::enumerate(model.layers)) {

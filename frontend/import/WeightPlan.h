@@ -22,6 +22,8 @@ struct LayerWeight {
   std::string name;
   llvm::SmallVector<int64_t, 3> shape; ///< with E in front where it is stacked
   int64_t stacked = 0; ///< number of tensors stacked into it, 0 where it is one tensor
+  std::string source =
+      {}; ///< the tensor or the part of one that it is; empty where `name` is its name
 };
 
 /// The weights of a kind of layer, in the order of its function's arguments.
@@ -30,9 +32,9 @@ std::vector<LayerWeight> layerWeights(const ModelConfig &model, const LayerKind 
 /// The name of the shared expert `index`, counted from the layer.
 std::string sharedExpertName(const NamingTable &names, int64_t index);
 
-/// A weight symbol to be: its name, its shape and the tensors of the checkpoint that it is made of.
-/// One tensor has the symbol's own name; those of experts are stacked along a new leading axis,
-/// even where there is one expert. `type` is known once the tensors were matched.
+/// A weight symbol to be: its name, its shape and the tensors of the checkpoint, or the parts of
+/// tensors (ir/Mica/TensorPart.h), that it is made of. Those of experts are stacked along a new
+/// leading axis, even where there is one expert. `type` is known once the tensors were matched.
 struct PlannedWeight {
   std::string symbol;
   llvm::SmallVector<std::string, 1> sources;
@@ -48,11 +50,15 @@ struct PlannedWeight {
 
 struct WeightPlan {
   PlannedWeight embedding, finalNorm;
+  std::optional<PlannedWeight> finalNormBias, positions;
   std::optional<PlannedWeight> head;              ///< absent where the embedding is the head
   std::vector<std::vector<PlannedWeight>> layers; ///< per layer, in the order of layerWeights
 };
 
 WeightPlan planWeights(const ModelConfig &model);
+
+/// All weights of `plan`.
+llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan);
 
 } // namespace mica
 

@@ -3,6 +3,8 @@
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mica::interp {
@@ -33,6 +35,27 @@ static llvm::Expected<Tensor> evalAdd(AddOp op, Scope &scope) {
 
 static llvm::Expected<Tensor> evalMul(MulOp op, Scope &scope) {
   return zipped(op, scope, std::multiplies<double>());
+}
+
+static llvm::Expected<Tensor> evalScale(ScaleOp op, Scope &scope) {
+  double factor = op.getFactor().convertToDouble();
+  return mapped(scope.tensor(op.getX()), [&](double x) { return factor * x; });
+}
+
+static llvm::Expected<Tensor> evalSoftcap(SoftcapOp op, Scope &scope) {
+  double cap = op.getCap().convertToDouble();
+  return mapped(scope.tensor(op.getX()), [&](double x) { return cap * std::tanh(x / cap); });
+}
+
+// y[t, c] = x[t, c] / (1 + exp(-gate[t, 0])).
+static llvm::Expected<Tensor> evalSigmoidGate(SigmoidGateOp op, Scope &scope) {
+  if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getGate()}))
+    return error;
+  const Tensor &x = scope.tensor(op.getX()), &gate = scope.tensor(op.getGate());
+  Tensor y = Tensor::zeros(x.elementType, x.shape);
+  for (int64_t i = 0; i < y.getNumElements(); ++i)
+    y.set(i, x.floats[i] / (1 + std::exp(-double(gate.floats[i / x.rowSize()]))));
+  return y;
 }
 
 template <typename OpT, Activation kind>
@@ -81,6 +104,9 @@ static llvm::Expected<Tensor> evalSelectRows(SelectRowsOp op, Scope &scope) {
 void addElementwiseOps(OpTable &table) {
   table.add(evalAdd);
   table.add(evalMul);
+  table.add(evalScale);
+  table.add(evalSoftcap);
+  table.add(evalSigmoidGate);
   table.add(evalActivation<SiluOp, Activation::Silu>);
   table.add(evalActivation<GeluOp, Activation::Gelu>);
   table.add(evalActivation<GeluTanhOp, Activation::GeluTanh>);

@@ -65,7 +65,10 @@ struct QkvRow {
       double scale = norm ? inverseRms(head, op.getEps()->convertToDouble()) : 1;
       SmallVector<double> values;
       for (auto [i, value] : llvm::enumerate(head))
-        values.push_back(norm ? scope.tensor(norm).floats[i] * (value * scale) : value);
+        values.push_back(
+            norm ? (op.getGainOffset().convertToDouble() + scope.tensor(norm).floats[i]) *
+                       (value * scale)
+                 : value);
       turn(values, angles, op.getPairing());
       result.append(values);
     }

@@ -52,6 +52,8 @@ public:
 private:
   /// A tensor of the checkpoint as weights read it: balanced.
   llvm::Expected<Tensor> source(llvm::StringRef name);
+  /// The same before balancing.
+  llvm::Expected<Tensor> unbalanced(llvm::StringRef source);
   /// What a mica.balance divides rows by and multiplies columns with.
   llvm::Expected<llvm::SmallVector<float>> factors(BalanceOp op);
   llvm::Expected<llvm::SmallVector<float>> magnitudes(BalanceOp op, mlir::ArrayAttr names,

@@ -2,6 +2,7 @@
 
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/OpTable.h"
+#include "ir/Mica/TensorPart.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -72,6 +73,31 @@ static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
   return llvm::Error::success();
 }
 
+/// The part of `whole` that `source` names.
+static llvm::Expected<Tensor> partOf(const Tensor &whole, StringRef source) {
+  std::optional<TensorPart> part = parseTensorPart(source);
+  if (!part || part->isWhole())
+    return whole;
+  std::optional<SmallVector<int64_t>> shape = part->shapeIn(whole.shape);
+  if (!shape)
+    return llvm::createStringError("'" + source + "' is no part of the tensor");
+  Tensor result = Tensor::zeros(whole.elementType, *shape);
+  int64_t rows = shape->front(), width = result.rowSize();
+  int64_t begin = part->entry ? *part->entry * whole.rowSize() : 0;
+  int64_t down = part->transposed ? 1 : width, right = part->transposed ? whole.shape.back() : 1;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < width; ++j)
+      result.floats[i * width + j] = whole.floats[begin + part->rowOf(i) * down + j * right];
+  return result;
+}
+
+llvm::Expected<Tensor> Interpreter::unbalanced(StringRef source) {
+  llvm::Expected<Tensor> tensor = weights(tensorOf(source));
+  if (!tensor || !tensor->isFloat())
+    return tensor;
+  return partOf(*tensor, source);
+}
+
 /// The largest magnitude of each row (of the elements of the first axis) or of each column (the
 /// last axis).
 static SmallVector<float> largestMagnitudes(const Tensor &x, bool ofRows) {
@@ -89,7 +115,7 @@ llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, ArrayAt
                                                            bool ofRows) {
   SmallVector<float> largest;
   for (StringRef name : names.getAsValueRange<StringAttr>()) {
-    llvm::Expected<Tensor> tensor = weights(name);
+    llvm::Expected<Tensor> tensor = unbalanced(name);
     if (!tensor)
       return opError(op, llvm::toString(tensor.takeError()));
     if (!tensor->isFloat() || tensor->shape.empty())
@@ -106,7 +132,7 @@ llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, ArrayAt
 }
 
 llvm::Expected<Tensor> Interpreter::source(StringRef name) {
-  llvm::Expected<Tensor> tensor = weights(name);
+  llvm::Expected<Tensor> tensor = unbalanced(name);
   auto found = balancing.find(name);
   if (!tensor || found == balancing.end())
     return tensor;

@@ -21,6 +21,23 @@ LogicalResult mica::requireSameRows(Operation *op, Value a, Value b) {
                            << " and " << b.getType();
 }
 
+LogicalResult ScaleOp::verify() {
+  double factor = getFactor().convertToDouble();
+  if (std::isfinite(factor) && factor != 0)
+    return success();
+  return emitOpError() << "scales by a finite number other than zero, got " << factor;
+}
+
+LogicalResult SoftcapOp::verify() {
+  return requirePositive(*this, "the cap", getCap().convertToDouble());
+}
+
+LogicalResult SigmoidGateOp::verify() {
+  if (failed(requireSize(*this, "a row of the gate", lastDim(getGate()), 1, "one number per row")))
+    return failure();
+  return requireSameRows(*this, getX(), getGate());
+}
+
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getX().getType() == getType())
     return getX();

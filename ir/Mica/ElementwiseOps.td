@@ -102,6 +102,65 @@ def Mica_ReluOp : Mica_UnaryOp<"relu"> {
   }];
 }
 
+def Mica_ScaleOp : Mica_PureOp<"scale", [SameOperandsAndResultType]> {
+  let summary = "every element times a number of the model";
+  let description = [{
+    `y = factor * x`: what a family multiplies its embeddings, the results of its blocks or its logits by. A model that
+    divides by n says `by(1 / n)`.
+
+    Example:
+    ```mlir
+    func.func @scale(%x: tensor<?x64xf32>) {
+      %y = mica.scale %x by(12.0) : tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_RowsOrHeads:$x, F64Attr:$factor);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = "$x `by` `(` $factor `)` attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
+def Mica_SoftcapOp : Mica_PureOp<"softcap", [SameOperandsAndResultType]> {
+  let summary = "values bent into an interval";
+  let description = [{
+    `y = cap tanh(x / cap)`: nearly x where x is small, never beyond `cap`. Attention caps its scores by an attribute of
+    its own; this op is for logits.
+
+    Example:
+    ```mlir
+    func.func @softcap(%logits: tensor<?x64xf32>) {
+      %y = mica.softcap %logits at(30.0) : tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_RowsOrHeads:$x, F64Attr:$cap);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = "$x `at` `(` $cap `)` attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
+def Mica_SigmoidGateOp : Mica_PureOp<"sigmoid_gate", [AllTypesMatch<["x", "result"]>]> {
+  let summary = "rows times the logistic function of one number each";
+  let description = [{
+    `y[t, c] = x[t, c] / (1 + exp(-gate[t, 0]))`: how much a shared expert counts for a token.
+
+    Example:
+    ```mlir
+    func.func @sigmoid_gate(%x: tensor<?x64xf32>, %gate: tensor<?x1xf32>) {
+      %y = mica.sigmoid_gate %x, %gate : tensor<?x64xf32>, tensor<?x1xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_Rows32:$x, Mica_Rows32:$gate);
+  let results = (outs Mica_Rows32:$result);
+  let assemblyFormat = "$x `,` $gate attr-dict `:` type($x) `,` type($gate)";
+  let hasVerifier = 1;
+}
+
 def Mica_CastOp : Mica_PureOp<"cast", [SameOperandsAndResultShape]> {
   let summary = "a change of precision";
   let description = [{

@@ -49,6 +49,8 @@ LogicalResult QkvAppendOp::verify() {
                          << keys.getHeadDim();
   if (!getQNorm() != !getEps() || !getQNorm() != !getKNorm())
     return emitOpError("has both norms and eps or none of them");
+  if (!getQNorm() && !getGainOffset().isZero())
+    return emitOpError("has a gain_offset, but no norms");
   for (Value norm : {getQNorm(), getKNorm()})
     if (norm && failed(requireSize(*this, "a norm", lastDim(norm), keys.getHeadDim(), "head_dim")))
       return failure();

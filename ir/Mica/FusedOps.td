@@ -48,10 +48,10 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
   let summary = "q/k norms, rope and the appends to both caches in one pass over a merged q/k/v product";
   let description = [{
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads. Queries and keys are normalised over D where
-    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`), turned by `table` (formula of `mica.rope`), the keys
-    and the values appended to the caches, the queries returned. Everything in between is f32: keys and values are
-    rounded once, to the caches' type, and queries once, to the type of `q`. The caches are consumed (see
-    `mica.kv_append`).
+    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `gain_offset`), turned by `table` (formula of
+    `mica.rope`), the keys and the values appended to the caches, the queries returned. Everything in between is f32:
+    keys and values are rounded once, to the caches' type, and queries once, to the type of `q`. The caches are
+    consumed (see `mica.kv_append`).
 
     Example:
     ```mlir
@@ -70,13 +70,13 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
                        Mica_KvCacheType:$k_cache, Mica_KvCacheType:$v_cache,
                        Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
                        Optional<Mica_Vector>:$q_norm, Optional<Mica_Vector>:$k_norm, Mica_PairingAttr:$pairing,
-                       OptionalAttr<F64Attr>:$eps);
+                       OptionalAttr<F64Attr>:$eps, DefaultValuedAttr<F64Attr, "0.0">:$gain_offset);
   let results = (outs Mica_Heads:$q, Mica_KvCacheType:$k_next, Mica_KvCacheType:$v_next);
   let assemblyFormat = [{
     $qkv `,` $table `,` $k_cache `,` $v_cache `[` $layer `]`
     `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
     (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)?
-    custom<Word>($pairing) (`eps` `(` $eps^ `)`)? attr-dict
+    custom<Word>($pairing) (`eps` `(` $eps^ `)`)? (`gain_offset` `(` $gain_offset^ `)`)? attr-dict
     `:` type($qkv) `,` type($table) `,` type($k_cache) `,` type($v_cache) `->` type($q)
   }];
   let hasVerifier = 1;

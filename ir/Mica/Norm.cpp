@@ -10,6 +10,10 @@ static LogicalResult verifyNorm(Operation *op, Value x, Value weight, Value resu
     return op->emitOpError() << "result has shape " << result.getType() << ", expected that of x";
   if (failed(requireSize(op, "the gain", lastDim(weight), lastDim(x), "last axis of x")))
     return failure();
+  ArrayRef<int64_t> heads = shapeOf(x).getShape().drop_front().drop_back();
+  if (shapeOf(weight).getRank() == 2 && heads != shapeOf(weight).getShape().drop_back())
+    return op->emitOpError() << "the gain is " << weight.getType()
+                             << ", but x has no such heads: " << x.getType();
   return requirePositive(op, "eps", eps);
 }
 
@@ -21,5 +25,8 @@ LogicalResult LayerNormOp::verify() {
   if (getBias() &&
       failed(requireSize(*this, "the bias", lastDim(getBias()), lastDim(getX()), "last axis of x")))
     return failure();
+  if (getBias() && shapeOf(getBias()).getShape() != shapeOf(getWeight()).getShape())
+    return emitOpError() << "the bias has the shape of " << getBias().getType()
+                         << ", expected that of the gain";
   return verifyNorm(*this, getX(), getWeight(), getResult(), getEps().convertToDouble());
 }

@@ -7,7 +7,7 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
     mean and the root are computed in f32. `rounding` says where a narrow x is rounded: `before_gain` rounds the
     normalised value to the type of x before the gain and once more after it, `after_gain` multiplies in f32 and rounds
     to the type of x once; where x is f32 both are the same. The result's type may differ from x's: that replaces a
-    `mica.cast` of the result.
+    `mica.cast` of the result. A gain [H, D] has a row for each head of x.
 
     Example:
     ```mlir
@@ -17,7 +17,7 @@ def Mica_RmsNormOp : Mica_PureOp<"rmsnorm"> {
     }
     ```
   }];
-  let arguments = (ins Mica_RowsOrHeads:$x, Mica_Vector:$weight, F64Attr:$eps,
+  let arguments = (ins Mica_RowsOrHeads:$x, Mica_Gain:$weight, F64Attr:$eps,
                        DefaultValuedAttr<Mica_NormRoundingAttr, "::mica::NormRounding::BeforeGain">:$rounding,
                        DefaultValuedAttr<F64Attr, "0.0">:$gain_offset);
   let results = (outs Mica_RowsOrHeads:$result);
@@ -33,7 +33,7 @@ def Mica_LayerNormOp : Mica_PureOp<"layernorm"> {
   let summary = "layer normalisation over the last axis";
   let description = [{
     `y = w * (x - mean(x)) * rsqrt(variance(x) + eps) + b` (Ba et al. 2016, arXiv:1607.06450), the variance without
-    Bessel's correction, all in f32.
+    Bessel's correction, all in f32. A gain [H, D] has a row for each head of x, and so has its bias.
 
     Example:
     ```mlir
@@ -44,7 +44,7 @@ def Mica_LayerNormOp : Mica_PureOp<"layernorm"> {
     }
     ```
   }];
-  let arguments = (ins Mica_RowsOrHeads:$x, Mica_Vector:$weight, Optional<Mica_Vector>:$bias, F64Attr:$eps);
+  let arguments = (ins Mica_RowsOrHeads:$x, Mica_Gain:$weight, Optional<Mica_Gain>:$bias, F64Attr:$eps);
   let results = (outs Mica_RowsOrHeads:$result);
   let assemblyFormat = [{
     $x `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? `eps` `(` $eps `)`

@@ -1,6 +1,7 @@
 //===- Weight.cpp - weights as symbols ---------------------------------------===//
 
 #include "ir/Mica/Names.h"
+#include "ir/Mica/TensorPart.h"
 #include "ir/Mica/Verify.h"
 
 using namespace mlir;
@@ -31,6 +32,10 @@ LogicalResult WeightOp::verify() {
   int64_t count = getSourceNames().size();
   if (count == 0)
     return emitOpError("has an empty list of sources");
+  for (StringRef source : getSourceNames())
+    if (getSources() && !parseTensorPart(source))
+      return emitOpError() << "has the source '" << source
+                           << "', expected NAME, NAME[entry], NAME^T or NAME[first:last of period]";
   if (count > 1 && !getCompose())
     return emitOpError(
         "has several sources and must say how they are composed: concat, stack or interleave");

@@ -12,12 +12,19 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that carries the weight;
     `offset` and `bytes` say where the program stores it.
 
+    A source is a tensor or a part of one: `NAME[e]` is entry e of its first axis, `NAME^T` a matrix read transposed,
+    `NAME[first:last of period]` rows first .. last - 1 of every `period` rows. So a fused tensor of queries, keys and
+    values becomes three weights, whether it holds them one after the other or head by head; several suffixes stand in
+    this order.
+
     Example:
     ```mlir
     mica.weight @"model.norm.weight" : tensor<64xf32>
     mica.weight @"qkv" from ["q_proj.weight", "k_proj.weight", "v_proj.weight"] concat : tensor<96x64xbf16>
     mica.weight @"gate_up" from ["gate_proj.weight", "up_proj.weight"] interleave : tensor<384x64xbf16>
     mica.weight @"experts" from ["0.down_proj.weight", "1.down_proj.weight"] stack : tensor<2x64x172xf32>
+    mica.weight @"q_proj" from ["qkv_proj.weight[0:64 of 128]"] : tensor<64x64xf32>
+    mica.weight @"c_fc" from ["c_fc.weight^T"] : tensor<256x64xf32>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,

@@ -45,12 +45,15 @@ static bool isSameRope(RopeOp a, RopeOp b) {
          a.getScalingAttr() == b.getScalingAttr();
 }
 
-/// Both norms or none; of the same eps and without an offset of the gain, which qkv_append does not
-/// have.
+/// Both norms or none; of the same eps and offset, and with one gain for all heads.
 static bool isSameNorm(RmsNormOp a, RmsNormOp b) {
   if (!a || !b)
     return !a && !b;
-  return a.getEps() == b.getEps() && a.getGainOffset().isZero() && b.getGainOffset().isZero();
+  auto isVector = [](RmsNormOp norm) {
+    return cast<RankedTensorType>(norm.getWeight().getType()).getRank() == 1;
+  };
+  return a.getEps() == b.getEps() && a.getGainOffset() == b.getGainOffset() && isVector(a) &&
+         isVector(b);
 }
 
 static bool isSamePlace(KvAppendOp a, KvAppendOp b) {
@@ -122,13 +125,14 @@ private:
     SmallVector<Location> locations;
     for (Operation *part : parts)
       locations.push_back(part->getLoc());
-    auto fused = QkvAppendOp::create(rewriter, rewriter.getFusedLoc(locations),
-                                     TypeRange{rope.getType(), keys.getType(), values.getType()},
-                                     split.getX(), table, keys.getCache(), values.getCache(),
-                                     keys.getLayer(), keys.getSequences(), keys.getPositions(),
-                                     q.norm ? q.norm.getWeight() : Value(),
-                                     q.norm ? k.norm.getWeight() : Value(), rope.getPairingAttr(),
-                                     q.norm ? q.norm.getEpsAttr() : FloatAttr());
+    auto fused = QkvAppendOp::create(
+        rewriter, rewriter.getFusedLoc(locations),
+        TypeRange{rope.getType(), keys.getType(), values.getType()}, split.getX(), table,
+        keys.getCache(), values.getCache(), keys.getLayer(), keys.getSequences(),
+        keys.getPositions(), q.norm ? q.norm.getWeight() : Value(),
+        q.norm ? k.norm.getWeight() : Value(), rope.getPairingAttr(),
+        q.norm ? q.norm.getEpsAttr() : FloatAttr(),
+        q.norm ? q.norm.getGainOffsetAttr() : rewriter.getF64FloatAttr(0));
     rewriter.replaceAllUsesWith(rope.getResult(), fused.getQ());
     rewriter.replaceAllUsesWith(keys.getResult(), fused.getKNext());
     rewriter.replaceAllUsesWith(values.getResult(), fused.getVNext());

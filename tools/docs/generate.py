@@ -8,6 +8,7 @@ With --check nothing is written: the exit status is 1 where a page is not what i
 
 import argparse
 import difflib
+import json
 import pathlib
 import re
 import subprocess
@@ -55,6 +56,27 @@ def quoted(page_name, source):
     return text[:text.index(begin)] + f"{begin}```mlir\n{model}\n```\n" + text[text.index(end):]
 
 
+def families():
+    """The page of model families: the registry, the sentences above each family, and the goldens of its type."""
+    folder = ROOT / "frontend/config/families"
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.cpp"))}
+    goldens = {}
+    for config in sorted((ROOT / "tests/goldens/models").glob("*/config.json")):
+        kind = json.loads(config.read_text(encoding="utf-8"))["model_type"]
+        goldens.setdefault(kind, []).append(config.parent.name)
+    rows = []
+    for kind, name in re.findall(r'FAMILY\("(\w+)", (\w+)\)', (folder / "Families.h").read_text(encoding="utf-8")):
+        path = next(p for p, text in sources.items() if f"choose{name}(" in text)
+        text = sources[path]
+        said = re.findall(rf"((?:^// .*\n)+)llvm::Expected<const Family \*> choose{name}\(", text, re.M)
+        what = re.sub(r"\n// ", " ", said[-1].strip())[3:] if said else ""
+        rows.append(f"| `{kind}` | {what} | {', '.join(goldens.get(kind, [])) or 'none yet'} |")
+    return ("<!-- Made from frontend/config/families and tests/goldens/models by `ninja mica-docs`: edit there. -->\n\n"
+            "# Model families\n\nWhat `model_type` may say, what is special about the family, and the small models (tests/goldens) "
+            "whose logits and greedy\ntext the compiled program matches: within 1e-5 in f32, every id.\n\n"
+            "| model_type | the family | verified by |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tblgen", required=True)
@@ -63,6 +85,7 @@ def main():
     args = parser.parse_args()
     stale = False
     pages = {name: page(args.tblgen, args.include, parts) for name, parts in PAGES.items()}
+    pages["docs/families.md"] = families()
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
     for name, new in pages.items():
         path = ROOT / name

@@ -86,12 +86,13 @@ struct LowerQkvAppend : Lowering<QkvAppendOp> {
                               operands.getPositions(), operands.getLayer()};
     if (op.getEps()) {
       spec.eps = op.getEps()->convertToDouble();
+      spec.gainOffset = static_cast<float>(op.getGainOffset().convertToDouble());
       llvm::append_values(inputs, operands.getQNorm(), operands.getKNorm());
     }
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getQkv());
     std::string key = specOf(Type(spec.keys), Type(spec.values), stringifyPairing(spec.pairing),
-                             spec.eps.value_or(0));
+                             spec.eps.value_or(0), spec.gainOffset);
     rewriter.replaceOp(
         op, launch("qkv_append", key, rows, inputs,
                    {launch.empty(q, rows), operands.getKCache(), operands.getVCache()},

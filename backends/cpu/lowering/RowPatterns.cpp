@@ -46,6 +46,45 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
 
 using Compute = Value (*)(KernelBuilder &, ArrayRef<Value>);
 
+/// An op with a number of its own that computes each element of the result from the same one of x.
+template <typename Op> struct LowerParametric : Lowering<Op> {
+  using ParametricCompute = Value (*)(KernelBuilder &, Value x, float number);
+  LowerParametric(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels,
+                  APFloat (Op::*number)(), ParametricCompute compute)
+      : Lowering<Op>(converter, context, kernels), number(number), compute(compute) {}
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), this->kernels);
+    if (isQuantized(cast<RankedTensorType>(op.getType()).getElementType()))
+      return rewriter.notifyMatchFailure(op, "a quantised row is more than its elements");
+    Value rows = launch.rowsOf(operands.getX());
+    double value = (op.*number)().convertToDouble();
+    StringRef name = Op::getOperationName().drop_front(strlen("mica."));
+    rewriter.replaceOp(
+        op, launch(name, specOf(value), rows, operands.getX(), launch.empty(op.getType(), rows),
+                   [&](KernelBuilder &b, ValueRange args) {
+                     emitElementwise(b, args, [&](KernelBuilder &b, ArrayRef<Value> values) {
+                       return compute(b, values[0], static_cast<float>(value));
+                     });
+                   }));
+    return success();
+  }
+  APFloat (Op::*number)();
+  ParametricCompute compute;
+};
+
+struct LowerSigmoidGate : Lowering<SigmoidGateOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(SigmoidGateOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    Value rows = launch.rowsOf(operands.getX());
+    rewriter.replaceOp(op, launch("sigmoid_gate", "", rows, operands.getOperands(),
+                                  launch.empty(op.getType(), rows), emitSigmoidGate));
+    return success();
+  }
+};
+
 /// An op that computes each element of the result from the same elements of its operands.
 template <typename Op> struct LowerElementwise : Lowering<Op> {
   LowerElementwise(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels,
@@ -152,7 +191,15 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerSplitHeads,
-               LowerMergeHeads, LowerSplit>(converter, context, kernels);
+               LowerMergeHeads, LowerSplit, LowerSigmoidGate>(converter, context, kernels);
+  patterns.add<LowerParametric<ScaleOp>>(
+      converter, context, kernels, &ScaleOp::getFactor,
+      [](KernelBuilder &b, Value x, float factor) { return b.mulf(x, b.splat(factor)); });
+  patterns.add<LowerParametric<SoftcapOp>>(
+      converter, context, kernels, &SoftcapOp::getCap, [](KernelBuilder &b, Value x, float cap) {
+        Value bent = math::TanhOp::create(b, b.mulf(x, b.splat(1 / cap)));
+        return b.mulf(b.splat(cap), bent);
+      });
   patterns.add<LowerElementwise<AddOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v) { return b.addf(v[0], v[1]); });

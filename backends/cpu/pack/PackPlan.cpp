@@ -151,6 +151,9 @@ private:
     next += count;
   }
 
+  /// Of an entry of a stack of matrices; vectors are stacked as well, a row each.
+  int64_t rowsOfEntry() { return weight.getTensorType().getRank() == 2 ? 1 : plan_.rows; }
+
   llvm::Error compose() {
     std::optional<Compose> how = weight.getCompose();
     if (how == Compose::Interleave || (how == Compose::Stack && weight.getParts() > 1)) {
@@ -160,8 +163,8 @@ private:
           return error;
     } else {
       for (auto [index, tensor] : llvm::enumerate(tensors)) {
-        if (how == Compose::Stack && tensor.rows != plan_.rows)
-          return fail("stacks matrices of " + llvm::Twine(plan_.rows) + " rows, but \"" +
+        if (int64_t rows = rowsOfEntry(); how == Compose::Stack && tensor.rows != rows)
+          return fail("stacks matrices of " + llvm::Twine(rows) + " rows, but \"" +
                       plan_.sources[index] + "\" has " + llvm::Twine(tensor.rows));
         addRun(tensor.rows, tensor);
       }

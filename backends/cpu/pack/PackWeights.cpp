@@ -4,6 +4,7 @@
 
 #include "backends/cpu/pack/BalancedSource.h"
 #include "backends/cpu/pack/Panel.h"
+#include "backends/cpu/pack/PartSource.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -211,7 +212,8 @@ private:
 } // namespace
 
 llvm::Error packWeights(ModuleOp module, const WeightSource &source, const PackOptions &options) {
-  BalancedSource balanced(module, source);
+  PartSource parts(source);
+  BalancedSource balanced(module, parts);
   Stream stream(balanced, options, packedBytes(module));
   for (WeightOp weight : byOffset(module))
     if (llvm::Error error = stream.add(weight))

@@ -5,12 +5,35 @@
 
 #include "frontend/config/Family.h"
 
+/// FAMILY(model_type, the name behind `choose`), sorted by model_type.
+#define MICA_FAMILIES(FAMILY)                                                                      \
+  FAMILY("cohere", Cohere)                                                                         \
+  FAMILY("gemma", Gemma)                                                                           \
+  FAMILY("gemma2", Gemma2)                                                                         \
+  FAMILY("gemma3_text", Gemma3Text)                                                                \
+  FAMILY("glm4", Glm4)                                                                             \
+  FAMILY("gpt2", Gpt2)                                                                             \
+  FAMILY("gpt_neox", GptNeoX)                                                                      \
+  FAMILY("granite", Granite)                                                                       \
+  FAMILY("llama", Llama)                                                                           \
+  FAMILY("minimind", MiniMind)                                                                     \
+  FAMILY("mistral", Mistral)                                                                       \
+  FAMILY("mixtral", Mixtral)                                                                       \
+  FAMILY("olmo2", Olmo2)                                                                           \
+  FAMILY("phi3", Phi3)                                                                             \
+  FAMILY("qwen2", Qwen2)                                                                           \
+  FAMILY("qwen2_moe", Qwen2Moe)                                                                    \
+  FAMILY("qwen3", Qwen3)                                                                           \
+  FAMILY("qwen3_moe", Qwen3Moe)                                                                    \
+  FAMILY("stablelm", StableLm)                                                                     \
+  FAMILY("starcoder2", Starcoder2)
+
 namespace mica {
 
-llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &evidence);
-llvm::Expected<const Family *> chooseMiniMind(const FamilyEvidence &evidence);
-llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &evidence);
-llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &evidence);
+#define MICA_DECLARE(modelType, name)                                                              \
+  llvm::Expected<const Family *> choose##name(const FamilyEvidence &evidence);
+MICA_FAMILIES(MICA_DECLARE)
+#undef MICA_DECLARE
 
 } // namespace mica
 

@@ -15,6 +15,7 @@ static constexpr FixedKey fixedKeys[] = {
     {"partial_rotary_factor", "[1, null]"},
 };
 
+// Norms of queries and keys, head by head.
 llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3ForCausalLM"};
   static const llvm::ArrayRef<KeyRule> keys[] = {attentionKeys, commonKeys()};
@@ -28,6 +29,7 @@ llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
   return &qwen3;
 }
 
+// Qwen3 with experts in every so many layers.
 llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3MoeForCausalLM"};
   static constexpr KeyRule expertKeys[] = {

@@ -3,12 +3,9 @@
 namespace mica {
 
 llvm::ArrayRef<FamilyEntry> familyEntries() {
-  static constexpr FamilyEntry entries[] = {
-      {"llama", chooseLlama},
-      {"minimind", chooseMiniMind},
-      {"qwen3", chooseQwen3},
-      {"qwen3_moe", chooseQwen3Moe},
-  };
+#define MICA_ENTRY(modelType, name) {modelType, choose##name},
+  static constexpr FamilyEntry entries[] = {MICA_FAMILIES(MICA_ENTRY)};
+#undef MICA_ENTRY
   return entries;
 }
 

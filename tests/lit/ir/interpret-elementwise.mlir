@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 10 of 10 functions stated what to expect and did it
+// CHECK: 13 of 13 functions stated what to expect and did it
 
 func.func @add() -> tensor<1x3xf32> attributes {mica.expect = [dense<[[1.5, -1.0, 3.0]]> : tensor<1x3xf32>]} {
   %a = arith.constant dense<[[1.0, -2.0, 0.0]]> : tensor<1x3xf32>
@@ -64,4 +64,24 @@ func.func @select_rows() -> tensor<3x2xf32> attributes {mica.expect = [dense<[[5
   %rows = arith.constant dense<[2, 0, 2]> : tensor<3xi32>
   %y = mica.select_rows %x, %rows : tensor<3x2xf32>, tensor<3xi32> -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
+}
+
+func.func @scale() -> tensor<1x3xf32> attributes {mica.expect = [dense<[[3.0, -6.0, 0.0]]> : tensor<1x3xf32>]} {
+  %x = arith.constant dense<[[1.0, -2.0, 0.0]]> : tensor<1x3xf32>
+  %y = mica.scale %x by(3.0) : tensor<1x3xf32>
+  return %y : tensor<1x3xf32>
+}
+
+// 30 tanh(x / 30).
+func.func @softcap() -> tensor<1x3xf32> attributes {mica.expect = [dense<[[0.99962977, -22.847825, 30.0]]> : tensor<1x3xf32>]} {
+  %x = arith.constant dense<[[1.0, -30.0, 3000.0]]> : tensor<1x3xf32>
+  %y = mica.softcap %x at(30.0) : tensor<1x3xf32>
+  return %y : tensor<1x3xf32>
+}
+
+func.func @sigmoid_gate() -> tensor<2x2xf32> attributes {mica.expect = [dense<[[0.5, -1.0], [2.6423912, 3.5231883]]> : tensor<2x2xf32>]} {
+  %x = arith.constant dense<[[1.0, -2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %g = arith.constant dense<[[0.0], [2.0]]> : tensor<2x1xf32>
+  %y = mica.sigmoid_gate %x, %g : tensor<2x2xf32>, tensor<2x1xf32>
+  return %y : tensor<2x2xf32>
 }

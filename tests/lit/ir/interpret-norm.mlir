@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 7 of 7 functions stated what to expect and did it
+// CHECK: 9 of 9 functions stated what to expect and did it
 
 func.func @rmsnorm() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.534522, -1.603565, 0.0, 1.924278]]> : tensor<1x4xf32>]} {
   %x = arith.constant dense<[[1.0, -2.0, 0.0, 3.0]]> : tensor<1x4xf32>
@@ -60,4 +60,22 @@ func.func @layernorm() -> (tensor<1x4xf32>, tensor<1x4xf32>)
   %y = mica.layernorm %x, %ones eps(1.0e-05) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
   %z = mica.layernorm %x, %w bias(%b : tensor<4xf32>) eps(1.0e-05) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
   return %y, %z : tensor<1x4xf32>, tensor<1x4xf32>
+}
+
+// A gain [H, D] has a row for each head.
+func.func @rmsnorm_with_a_gain_for_each_head() -> (tensor<1x2x2xf32>, tensor<1x2x2xf32>) attributes {mica.expect_pairs} {
+  %x = arith.constant dense<[[[3.0, 4.0], [0.0, -20.0]]]> : tensor<1x2x2xf32>
+  %expected = arith.constant dense<[[[0.848528137, 2.262741700], [0.0, -4.242640687]]]> : tensor<1x2x2xf32>
+  %w = arith.constant dense<[[1.0, 2.0], [5.0, 3.0]]> : tensor<2x2xf32>
+  %y = mica.rmsnorm %x, %w eps(1.0e-20) : tensor<1x2x2xf32>, tensor<2x2xf32> -> tensor<1x2x2xf32>
+  return %y, %expected : tensor<1x2x2xf32>, tensor<1x2x2xf32>
+}
+
+func.func @layernorm_with_a_gain_for_each_head() -> (tensor<1x2x2xf32>, tensor<1x2x2xf32>) attributes {mica.expect_pairs} {
+  %x = arith.constant dense<[[[3.0, 5.0], [0.0, -20.0]]]> : tensor<1x2x2xf32>
+  %expected = arith.constant dense<[[[-1.0, 2.5], [5.0, -4.0]]]> : tensor<1x2x2xf32>
+  %w = arith.constant dense<[[1.0, 2.0], [5.0, 3.0]]> : tensor<2x2xf32>
+  %b = arith.constant dense<[[0.0, 0.5], [0.0, -1.0]]> : tensor<2x2xf32>
+  %y = mica.layernorm %x, %w bias(%b : tensor<2x2xf32>) eps(1.0e-20) : tensor<1x2x2xf32>, tensor<2x2xf32> -> tensor<1x2x2xf32>
+  return %y, %expected : tensor<1x2x2xf32>, tensor<1x2x2xf32>
 }

@@ -1,6 +1,6 @@
-// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 r=2x3 s=4x3 bias_a=2 bias_b=1
+// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 e=2x4x3 r=2x3 s=4x3 t=4x3 bias_a=2 bias_b=1
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 11 of 11 functions stated what to expect and did it
+// CHECK: 16 of 16 functions stated what to expect and did it
 
 mica.weight @a : tensor<2x3xf32>
 mica.weight @b : tensor<2x3xf32>
@@ -12,6 +12,13 @@ mica.weight @concat from ["a", "b", "c"] concat : tensor<5x3xf32>
 mica.weight @stack from ["a", "b"] stack : tensor<2x2x3xf32>
 mica.weight @interleave from ["a", "b"] interleave : tensor<128x3xf32>
 mica.weight @uneven from ["a", "c"] stack : tensor<2x2x3xf32>
+mica.weight @last_row from ["a[1:2 of 2]"] : tensor<1x3xf32>
+mica.weight @every_second from ["t[1:2 of 2]"] : tensor<2x3xf32>
+mica.weight @transposed_rows from ["a^T[1:2 of 3]"] : tensor<1x2xf32>
+mica.weight @t : tensor<4x3xf32>
+mica.weight @entry_rows from ["e[1]^T[0:1 of 3]", "e[1]^T[1:3 of 3]"] concat : tensor<3x4xf32>
+mica.weight @entry_transposed from ["e[1]^T"] : tensor<3x4xf32>
+mica.weight @no_part from ["a[0:2 of 4]"] : tensor<1x3xf32>
 mica.weight @too_short from ["a", "b"] concat : tensor<3x3xf32>
 mica.weight @missing : tensor<1xf32>
 mica.weight @r : tensor<2x3xf32>
@@ -102,4 +109,41 @@ func.func @weight_behind_the_list() -> tensor<2x3xf32> attributes {mica.expect_e
 func.func @balanced_by_different_channels() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.balance' 's' has 4 channels, the ones before have 2"} {
   %0 = mica.get_weight @r : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
+}
+
+// Rows [first, last) of every `period` rows of a tensor.
+func.func @last_row_of_two() -> (tensor<1x3xf32>, tensor<1x3xf32>) attributes {mica.expect_pairs} {
+  %0 = mica.get_weight @last_row : tensor<1x3xf32>
+  %a = mica.get_weight @a : tensor<2x3xf32>
+  %one = arith.constant dense<1> : tensor<1xi32>
+  %1 = mica.select_rows %a, %one : tensor<2x3xf32>, tensor<1xi32> -> tensor<1x3xf32>
+  return %0, %1 : tensor<1x3xf32>, tensor<1x3xf32>
+}
+
+func.func @every_second_row() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expect_pairs} {
+  %0 = mica.get_weight @every_second : tensor<2x3xf32>
+  %t = mica.get_weight @t : tensor<4x3xf32>
+  %odd = arith.constant dense<[1, 3]> : tensor<2xi32>
+  %1 = mica.select_rows %t, %odd : tensor<4x3xf32>, tensor<2xi32> -> tensor<2x3xf32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// Column 1 of a is row 1 of its transposed form: unit vectors pick both.
+func.func @column_of_a() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs} {
+  %0 = mica.get_weight @transposed_rows : tensor<1x2xf32>
+  %a = mica.get_weight @a : tensor<2x3xf32>
+  %unit = arith.constant dense<[[0.0, 1.0, 0.0]]> : tensor<1x3xf32>
+  %1 = mica.linear %unit, %a : tensor<1x3xf32>, tensor<2x3xf32> -> tensor<1x2xf32>
+  return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
+}
+
+func.func @entry_of_a_stack() -> (tensor<3x4xf32>, tensor<3x4xf32>) attributes {mica.expect_pairs} {
+  %0 = mica.get_weight @entry_rows : tensor<3x4xf32>
+  %1 = mica.get_weight @entry_transposed : tensor<3x4xf32>
+  return %0, %1 : tensor<3x4xf32>, tensor<3x4xf32>
+}
+
+func.func @part_of_another_period() -> tensor<1x3xf32> attributes {mica.expect_error = "@no_part: 'a[0:2 of 4]' is no part of the tensor"} {
+  %0 = mica.get_weight @no_part : tensor<1x3xf32>
+  return %0 : tensor<1x3xf32>
 }

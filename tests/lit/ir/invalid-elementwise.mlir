@@ -85,3 +85,35 @@ func.func @f(%x: tensor<?x4xf32>) {
   %0 = mica.cast %x : tensor<?x4xf32> to tensor<?x5xbf16>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.scale' op scales by a finite number other than zero, got 0.000000e+00}}
+  %0 = mica.scale %x by(0.0) : tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{'mica.softcap' op the cap must be a positive number, got -3.000000e+01}}
+  %0 = mica.softcap %x at(-30.0) : tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<?x2xf32>) {
+  // expected-error @+1 {{'mica.sigmoid_gate' op a row of the gate has size 2, expected 1 (one number per row)}}
+  %0 = mica.sigmoid_gate %x, %g : tensor<?x4xf32>, tensor<?x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<5x1xf32>) {
+  // expected-error @+1 {{'mica.sigmoid_gate' op operands and results differ in their number of rows: 'tensor<?x4xf32>' and 'tensor<5x1xf32>'}}
+  %0 = mica.sigmoid_gate %x, %g : tensor<?x4xf32>, tensor<5x1xf32>
+  return
+}

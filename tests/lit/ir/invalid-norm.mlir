@@ -53,3 +53,27 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<4xf32>, %b: tensor<5xf32>) {
   %0 = mica.layernorm %x, %w bias(%b : tensor<5xf32>) eps(1.0e-05) : tensor<?x4xf32>, tensor<4xf32> -> tensor<?x4xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %w: tensor<3x4xf32>) {
+  // expected-error @+1 {{'mica.rmsnorm' op the gain is 'tensor<3x4xf32>', but x has no such heads: 'tensor<?x2x4xf32>'}}
+  %0 = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x2x4xf32>, tensor<3x4xf32> -> tensor<?x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<1x4xf32>) {
+  // expected-error @+1 {{'mica.layernorm' op the gain is 'tensor<1x4xf32>', but x has no such heads: 'tensor<?x4xf32>'}}
+  %0 = mica.layernorm %x, %w eps(1.0e-05) : tensor<?x4xf32>, tensor<1x4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %w: tensor<2x4xf32>, %b: tensor<4xf32>) {
+  // expected-error @+1 {{'mica.layernorm' op the bias has the shape of 'tensor<4xf32>', expected that of the gain}}
+  %0 = mica.layernorm %x, %w bias(%b : tensor<4xf32>) eps(1.0e-05) : tensor<?x2x4xf32>, tensor<2x4xf32> -> tensor<?x2x4xf32>
+  return
+}

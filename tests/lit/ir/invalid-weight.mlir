@@ -103,3 +103,18 @@ mica.balance rows ["norm.weight"] columns []
 
 // expected-error @+1 {{group must be 32, got 16}}
 mica.weight @w : tensor<4x64x!mica.int4<group = 16>>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op has the source 'qkv[4:2 of 8]', expected NAME, NAME[entry], NAME^T or NAME[first:last of period]}}
+mica.weight @q from ["qkv[4:2 of 8]"] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op has the source '^T', expected NAME}}
+mica.weight @q from ["^T"] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op has the source 'experts[-1]', expected NAME}}
+mica.weight @q from ["experts[-1]"] : tensor<2x4xf32>

@@ -124,11 +124,21 @@ TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
   EXPECT_LT(distance(interpret(prompt.size(), "main_many"), logits), 1e-5);
 }
 
-/// What fusion is for happens in every model that can be read.
+/// Models with something between what fusion puts together: norms of all heads or of layers,
+/// multipliers, norms behind blocks, plain networks, gates of shared experts.
+bool staysApart(StringRef name) {
+  return llvm::is_contained({"cohere", "gemma2", "gemma3-text", "glm4", "gpt-neox", "gpt2",
+                             "granite", "olmo2", "qwen2-moe", "stablelm", "starcoder2"},
+                            name);
+}
+
+/// What fusion is for happens in every model that has nothing in between.
 TEST_P(GoldenPassTest, NothingIsLeftUnfused) {
   ASSERT_TRUE(
       run([](OpPassManager &pm) { buildModelToFused(pm, {Precision::BF16, Precision::BF16}); }));
   EXPECT_EQ(count<RepeatKvOp>(), 0);
+  if (staysApart(GetParam()))
+    return;
   EXPECT_EQ(count<KvAppendOp>(), 0);
   EXPECT_EQ(count<RopeOp>(), 0);
   EXPECT_EQ(count<AddOp>(), 0);

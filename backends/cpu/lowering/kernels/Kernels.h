@@ -35,6 +35,8 @@ void emitElementwise(
 
 /// x, rows i32 [O], y [O, C]. A task is a row of y.
 void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
+/// y = x times the logistic function of the row's own number.
+void emitSigmoidGate(KernelBuilder &b, mlir::ValueRange args);
 
 /// tokens i32 [T], table [V, C] or packed, y [T, C]. A task is a row.
 void emitEmbedding(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &table);
@@ -100,6 +102,7 @@ struct QkvAppendSpec {
   KvCacheType keys, values;
   Pairing pairing;
   std::optional<double> eps;
+  float gainOffset = 0;
 };
 void emitQkvAppend(KernelBuilder &b, mlir::ValueRange args, const QkvAppendSpec &spec);
 

@@ -47,6 +47,7 @@ struct Head {
   Value offset;               ///< first column of the head
   Value scale;                ///< vector, or null without a norm
   Value gain;                 ///< buffer [D], or null without a norm
+  float gainOffset = 0;       ///< added to the gain
 
   SmallVector<Value> at(KernelBuilder &b, Value column) const {
     SmallVector<Value> index(leading);
@@ -60,7 +61,10 @@ struct Head {
       return value;
     Value factor =
         lanes == kLanes ? scale : b.broadcast(vector::ExtractOp::create(b, scale, 0), lanes);
-    return b.mulf(b.mulf(value, factor), b.loadVector(gain, column, live, lanes));
+    Value gains = b.loadVector(gain, column, live, lanes);
+    if (gainOffset != 0)
+      gains = b.addf(gains, b.broadcast(b.f32(gainOffset), lanes));
+    return b.mulf(b.mulf(value, factor), gains);
   }
 };
 
@@ -190,7 +194,7 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
   Value q = args[args.size() - 3], kCache = args[args.size() - 2], vCache = args[args.size() - 1];
   int64_t headDim = spec.keys.getHeadDim(), groups = spec.keys.getHeads();
   auto headAt = [&](Value row, Value number, Value gain) {
-    Head head{qkv, {row}, b.mul(number, headDim), {}, gain};
+    Head head{qkv, {row}, b.mul(number, headDim), {}, gain, spec.gainOffset};
     if (spec.eps)
       head.scale = headScale(b, head, headDim, *spec.eps);
     return head;

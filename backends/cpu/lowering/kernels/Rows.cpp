@@ -70,6 +70,12 @@ static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t col
   }
 }
 
+/// 16 elements of a gain or a bias [N], or [H, D] of which every head has a row.
+static Value loadGain(KernelBuilder &b, Value gain, ArrayRef<Value> row, Value column, Value live) {
+  bool ofHeads = cast<MemRefType>(gain.getType()).getRank() == 2;
+  return b.loadVector(gain, ofHeads ? at(row.back(), column) : SmallVector<Value>{column}, live);
+}
+
 void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args) {
   Value x = args[2], y = args[3];
   eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
@@ -91,7 +97,7 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       Value normal = b.mulf(b.loadVector(x, at(row, column), live), scale);
       if (spec.roundBeforeGain)
         normal = b.toF32(b.fromF32(normal, b.elementOf(x)));
-      Value factor = b.loadVector(gain, column, live);
+      Value factor = loadGain(b, gain, row, column, live);
       if (spec.gainOffset != 0)
         factor = b.addf(factor, b.splat(static_cast<float>(spec.gainOffset)));
       // Rounded to the type of x, whatever a cast that was fused makes of it.
@@ -120,8 +126,9 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
     });
     Value scale = b.inverseRootOfMean(squares, columns, eps);
     storeRow(b, y, row, columns, [&](Value column, Value live) {
-      Value result = b.mulf(b.mulf(centred(column, live), scale), b.loadVector(gain, column, live));
-      return bias ? b.addf(result, b.loadVector(args[4], column, live)) : result;
+      Value result =
+          b.mulf(b.mulf(centred(column, live), scale), loadGain(b, gain, row, column, live));
+      return bias ? b.addf(result, loadGain(b, args[4], row, column, live)) : result;
     });
   });
 }
@@ -137,6 +144,17 @@ void mica::cpu::emitElementwise(
       for (Value input : inputs)
         values.push_back(b.loadVector(input, at(row, column), live));
       b.storeVector(compute(b, values), y, at(row, column), live);
+    });
+  });
+}
+
+void mica::cpu::emitSigmoidGate(KernelBuilder &b, ValueRange args) {
+  Value x = args[2], gate = args[3], y = args[4];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    Value number = b.broadcast(b.loadF32(gate, {row, b.idx(0)}));
+    Value divisor = b.addf(b.splat(1), b.exp(b.subf(b.splat(0), number)));
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      b.storeVector(b.divf(b.loadVector(x, {row, column}, live), divisor), y, {row, column}, live);
     });
   });
 }

@@ -3,6 +3,7 @@
 using namespace mica;
 using namespace mica::test;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 namespace {
 
@@ -54,10 +55,11 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
 }
 
 TEST(ConfigReader, RefusesUnknownModelTypes) {
-  EXPECT_EQ(
+  EXPECT_THAT(
       llamaProblem(R"({"model_type": "mamba"})"),
-      "config.json: has the model_type \"mamba\", which is not known, choose a model of one of "
-      "the types llama, minimind, qwen3, qwen3_moe");
+      MatchesRegex(
+          "config.json: has the model_type \"mamba\", which is not known, choose a model of "
+          "one of the types .*, llama, minimind, .*qwen3, qwen3_moe.*"));
   EXPECT_THAT(llamaProblem(R"({"model_type": "absent"})"), HasSubstr("has no key \"model_type\""));
   EXPECT_THAT(llamaProblem(R"({"model_type": 3})"), HasSubstr("has the model_type 3"));
 }

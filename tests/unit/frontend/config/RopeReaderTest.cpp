@@ -124,8 +124,11 @@ TEST(Rope, RefusesNumbersThatCannotBe) {
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "truncate": 1}})"),
               HasSubstr("has \"rope_scaling.truncate\": 1, expected true or false"));
   EXPECT_THAT(
-      problem(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}})"),
-      HasSubstr("only 1 is computed"));
+      problem(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1.5}})"),
+      HasSubstr("\"rope_parameters.partial_rotary_factor\": 1.5, expected a number"));
+  EXPECT_THAT(
+      problem(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.01}})"),
+      HasSubstr("elements of a head by its partial_rotary_factor, but rope turns pairs"));
 }
 
 } // namespace

@@ -114,7 +114,12 @@ TEST_P(KernelTest, QkvAppend) {
     const char *name, *pairing, *norms;
     bool partial;
   };
-  const char *norms = "norms(%wq, %wk : tensor<{D}xf32>, tensor<{D}xf32>)", *eps = "eps(1.0e-02)";
+  const char *norms = "norms(%wq, %wk : tensor<{D}xf32>, tensor<{D}xf32>)";
+  auto eps = [](llvm::StringRef norms, llvm::StringRef pairing) -> std::string {
+    if (norms.empty())
+      return "";
+    return pairing == "half" ? "eps(1.0e-02)" : "eps(1.0e-02) gain_offset(1.0)";
+  };
   std::vector<KernelCase> cases;
   for (const Precision &precision : kPrecisions)
     for (const Heads &heads : kHeads)
@@ -141,7 +146,7 @@ TEST_P(KernelTest, QkvAppend) {
   })",
                                  {{"variant", variant.name},
                                   {"norms", variant.norms},
-                                  {"eps", *variant.norms ? eps : ""},
+                                  {"eps", eps(variant.norms, variant.pairing)},
                                   {"pairing", variant.pairing},
                                   {"cache", "!mica.kv_cache<2 x {G} x {D} x {element}>"},
                                   {"columns", (heads.queries + 2 * heads.groups) * heads.size},

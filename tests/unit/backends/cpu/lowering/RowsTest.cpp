@@ -82,6 +82,58 @@ TEST_P(KernelTest, Elementwise) {
   check(cases);
 }
 
+TEST_P(KernelTest, NumbersOfTheModel) {
+  std::vector<KernelCase> cases;
+  for (auto [op, tolerance] :
+       {std::pair("scale %x by(-3.25)", 0.0), std::pair("softcap %x at(0.7)", 1e-6)})
+    for (const char *type : {"f32", "bf16"})
+      for (const char *shape : kShapes)
+        cases.push_back(
+            makeCase("{op}_{type}_{S}", R"(
+  func.func @{name}(%x: tensor<?x{S}x{type}>) -> tensor<?x{S}x{type}> {
+    %y = mica.{text} : tensor<?x{S}x{type}>
+    return %y : tensor<?x{S}x{type}>
+  })",
+                     shapeWords(shape, {{"op", llvm::StringRef(op).split(' ').first.str()},
+                                        {"text", op},
+                                        {"type", type}}),
+                     tolerance));
+  check(cases);
+}
+
+TEST_P(KernelTest, SigmoidGate) {
+  std::vector<KernelCase> cases;
+  for (int columns : {1, 17, 64, 130})
+    cases.push_back(makeCase("sigmoid_gate_{N}", R"(
+  func.func @{name}(%x: tensor<?x{N}xf32>, %g: tensor<?x1xf32>) -> tensor<?x{N}xf32> {
+    %y = mica.sigmoid_gate %x, %g : tensor<?x{N}xf32>, tensor<?x1xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+                             {{"N", columns}}, 1e-6));
+  check(cases);
+}
+
+/// A gain for each head.
+TEST_P(KernelTest, NormsOfHeads) {
+  std::vector<KernelCase> cases;
+  for (const char *op : {"rmsnorm %x, %w eps(0.3) gain_offset(1.0)", "layernorm %x, %w eps(0.3)",
+                         "layernorm %x, %w bias(%b : tensor<{H}x{D}xf32>) eps(0.3)"})
+    for (int heads : {1, 3})
+      for (int size : {2, 20, 64})
+        cases.push_back(
+            makeCase("heads_{number}_{H}_{D}", R"(
+  mica.weight @{name}.w : tensor<{H}x{D}xf32>
+  mica.weight @{name}.b : tensor<{H}x{D}xf32>
+  func.func @{name}(%x: tensor<?x{H}x{D}xf32>) -> tensor<?x{H}x{D}xf32> {
+    %w = mica.get_weight @{name}.w : tensor<{H}x{D}xf32>
+    %b = mica.get_weight @{name}.b : tensor<{H}x{D}xf32>
+    %y = mica.{op} : tensor<?x{H}x{D}xf32>, tensor<{H}x{D}xf32> -> tensor<?x{H}x{D}xf32>
+    return %y : tensor<?x{H}x{D}xf32>
+  })",
+                     {{"number", int64_t(cases.size())}, {"op", op}, {"H", heads}, {"D", size}}));
+  check(cases);
+}
+
 TEST_P(KernelTest, Cast) {
   std::vector<KernelCase> cases;
   for (auto [from, to] : {std::pair("f32", "bf16"), std::pair("bf16", "f32")})

@@ -73,6 +73,46 @@ TEST_F(PackTest, LargeMatrixInSeveralBatchesIsTheSameOnAnyNumberOfThreads) {
   EXPECT_TRUE(one == two && one == five);
 }
 
+/// Rows of a tensor, one after the other, head by head and transposed.
+TEST_F(PackTest, PartsOfTensors) {
+  source.add("qkv", WeightType::F32, {12, 33});
+  source.add("t", WeightType::BF16, {31, 10});
+  source.add("e", WeightType::F32, {3, 7, 5});
+  source.add("f", WeightType::F32, {4, 7, 5});
+  std::vector<float> qkv = source.values("qkv"), t = source.values("t"), e = source.values("e");
+  auto rowsOf = [&](llvm::ArrayRef<int64_t> rows) {
+    std::vector<float> matrix;
+    for (int64_t row : rows)
+      matrix.insert(matrix.end(), qkv.begin() + row * 33, qkv.begin() + (row + 1) * 33);
+    return matrix;
+  };
+  auto packed = [&](llvm::StringRef sources, int64_t rows, int64_t columns) {
+    return llvm::cantFail(pack("mica.weight @w from [" + sources.str() +
+                               "] at 0 : " + packedType(rows, columns, false)));
+  };
+  expectEqual(packed("\"qkv[4:9 of 12]\"", 5, 33), naive(rowsOf({4, 5, 6, 7, 8}), 5, 33, 1), false);
+  expectEqual(packed("\"qkv[1:3 of 6]\"", 4, 33), naive(rowsOf({1, 2, 7, 8}), 4, 33, 1), false);
+  std::vector<float> transposed;
+  for (int64_t row : {2, 3, 7, 8})
+    for (int64_t column = 0; column < 31; ++column)
+      transposed.push_back(t[column * 10 + row]);
+  expectEqual(packed("\"t^T[2:4 of 5]\"", 4, 31), naive(transposed, 4, 31, 1), false);
+  EXPECT_THAT(llvm::toString(
+                  pack("mica.weight @w from [\"qkv[1:3 of 5]\"] at 0 : " + packedType(4, 33, false))
+                      .takeError()),
+              HasSubstr("\"qkv[1:3 of 5]\" is no part of its tensor"));
+  EXPECT_THAT(
+      llvm::toString(pack("mica.weight @w from [\"e[0:1 of 2]\"] at 0 : " + packedType(1, 5, false))
+                         .takeError()),
+      HasSubstr("\"e[0:1 of 2]\" is no part of its tensor"));
+  EXPECT_THAT(
+      llvm::toString(pack("mica.weight @w from [\"f[0:1 of 2]\"] at 0 : " + packedType(1, 5, false))
+                         .takeError()),
+      HasSubstr("\"f[0:1 of 2]\" is a part of more than a matrix"));
+  expectEqual(packed("\"e[1]\"", 7, 5),
+              naive(std::vector<float>(e.begin() + 35, e.begin() + 70), 7, 5, 1), false);
+}
+
 TEST_F(PackTest, PlainMatricesAndVectorsKeepTheirOrder) {
   source.add("m", WeightType::F16, {300, 1100});
   source.add("v", WeightType::BF16, {77});

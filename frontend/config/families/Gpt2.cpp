@@ -1,0 +1,81 @@
+#include "frontend/config/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
+  names.embedding = "transformer.wte";
+  names.positions = "transformer.wpe";
+  names.layers = "transformer.h";
+  names.finalNorm = "transformer.ln_f";
+  names.attentionNorm = "ln_1";
+  names.ffnNorm = "ln_2";
+  names.qkv = "attn.c_attn";
+  names.query = "attn.q_attn";
+  names.key = "attn.k_attn";
+  names.value = "attn.v_attn";
+  names.out = "attn.c_proj";
+  names.up = "mlp.c_fc";
+  names.down = "mlp.c_proj";
+  names.transposed = true;
+});
+
+// The published files were written without the outermost module.
+static constexpr NamingTable namesOfDecoder = changed(names, [](NamingTable &names) {
+  names.embedding = "wte";
+  names.positions = "wpe";
+  names.layers = "h";
+  names.finalNorm = "ln_f";
+});
+
+// Positions are learned, matrices stand transposed, and everything has a bias.
+llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &evidence) {
+  static constexpr llvm::StringLiteral architectures[] = {"GPT2LMHeadModel"};
+  static constexpr KeyRule own[] = {
+      {"n_embd", &H::hidden, ranges::width},
+      {"n_layer", &H::layers, ranges::layers},
+      {"n_head", &H::heads, ranges::heads},
+      optionalKey("n_inner", &H::inner, ranges::width),
+      {"n_positions", &H::maxPositions, ranges::positions},
+      {"vocab_size", &H::vocab, ranges::vocab},
+      {"layer_norm_epsilon", &H::eps, ranges::eps, 1e-5},
+      {"activation_function", &H::activation, {}, Unset()},
+      {"tie_word_embeddings", &H::tiedHead, {}, true},
+      optionalKey("dtype", &H::type),
+      optionalKey("torch_dtype", &H::type),
+      optionalKey("bos_token_id", &H::bos, ranges::token),
+      optionalKey("eos_token_id", &H::eos, ranges::token),
+  };
+  static constexpr FixedKey fixed[] = {
+      {"scale_attn_weights", "[true]"},
+      {"scale_attn_by_inverse_layer_idx", "[false]"},
+      {"reorder_and_upcast_attn", "[false]"},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own};
+  static const auto familyWith = [](const NamingTable &table) {
+    return Family{
+        .name = "gpt2",
+        .architectures = architectures,
+        .keys = keys,
+        .fixed = fixed,
+        .traits = {.norm = NormKind::Layer,
+                   .normBias = true,
+                   .rope = false,
+                   .learnedPositions = true,
+                   .gated = false,
+                   .activation = Activation::GeluTanh},
+        .names = &table,
+        .derive =
+            [](Hyperparameters &h) {
+              h.attentionBias = h.mlpBias = true;
+              h.inner = h.inner.value_or(4 * *h.hidden);
+            },
+    };
+  };
+  static const Family model = familyWith(names), decoder = familyWith(namesOfDecoder);
+  bool isDecoder = evidence.hasTensor && evidence.hasTensor("wte.weight");
+  return isDecoder ? &decoder : &model;
+}
+
+} // namespace mica

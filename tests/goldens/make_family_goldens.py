@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Goldens of the families that transformers has classes for: random weights, computed in f32 (eager attention).
+
+    make_family_goldens.py [--out DIR] [NAME...]
+
+`family_cases.py` is the table. The folder is what transformers' own `save_pretrained` writes. A golden is kept
+where it is sensitive: every change of the config that the table lists, and every kind of tensor without its values
+(gains one, all else zero), moves the logits by more than 1e-3, where tests demand 1e-5. Needs the packages of
+requirements.txt.
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import re
+import tempfile
+
+import numpy as np
+import safetensors.numpy
+import torch
+import transformers
+
+import family_cases
+import folder
+
+AGAINST_F64 = 2e-6
+
+
+def randomise(name, shape, rng, offset):
+    """Gains 1 + 0.2 N (without the 1 where the family adds it), biases 0.1 N, embeddings 0.1 N, others N / sqrt(fan in)."""
+    x = rng.standard_normal(shape, dtype=np.float32)
+    if name.endswith("bias") or "sinks" in name:
+        return np.float32(0.1 if name.endswith("bias") else 1) * x
+    if len(shape) == 1 or "norm" in name or "ln_" in name:
+        return np.float32(1 - offset) + np.float32(0.2) * x
+    if any(word in name for word in ("embed", "wte", "wpe")) and "embed_out" not in name:
+        return np.float32(0.1) * x
+    transposed = any(word in name for word in ("c_attn", "attn.c_proj")) or name.endswith(".c_fc.weight^T")
+    fan_in = shape[0] if transposed else shape[-1]
+    return x / np.float32(np.sqrt(fan_in))
+
+
+def load(path, config, double=False):
+    model, info = transformers.AutoModelForCausalLM.from_pretrained(
+        path, config=config, attn_implementation="eager", experts_implementation="eager",
+        dtype=torch.float32, output_loading_info=True
+    )
+    wrong = {k: v for k, v in info.items() if v}
+    if wrong:
+        raise ValueError(f"{path}: {wrong}")
+    model.eval()
+    return model.double() if double else model
+
+
+def run(model, ids):
+    with torch.no_grad():
+        return model(torch.tensor([ids]), use_cache=False).logits[0].clone()
+
+
+def changed(config, changes):
+    config = copy.deepcopy(config)
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(getattr(config, key, None), dict):
+            nested = copy.deepcopy(getattr(config, key))
+            for inner, part in value.items():
+                nested[inner] = nested[inner] | part if isinstance(part, dict) else part
+            value = nested
+        setattr(config, key, value)
+    return config
+
+
+def kind_of(name):
+    """A tensor's name without the numbers of layers, experts and heads."""
+    return re.sub(r"\.\d+\.", ".*.", re.sub(r"\.\d+\.", ".*.", name))
+
+
+def without(model, kind, offset):
+    """The model whose tensors of a kind have no values: gains are one, all else is zero."""
+    model = copy.deepcopy(model)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if kind_of(name) == kind:
+                gain = value.dim() == 1 and not name.endswith("bias") or "norm" in name and name.endswith("weight")
+                value.fill_(1.0 - offset if gain and "sinks" not in name else 0.0)
+    return model
+
+
+def margins(model, ids, margin_of):
+    """[MoE layers, tokens]: how far the last chosen expert's score is above the first one that was not chosen."""
+    found = []
+    hooks = [
+        module.register_forward_hook(lambda m, inputs, output: found.append(margin_of(m, inputs, output)))
+        for module in model.modules()
+        if type(module).__name__.endswith("Router")
+    ]
+    run(model, ids)
+    for hook in hooks:
+        hook.remove()
+    return np.stack([m.numpy().astype("<f4") for m in found]) if found else None
+
+
+def attempt(case, seed, where):
+    """(report, files to keep) of one seed, or why it will not do."""
+    torch.manual_seed(seed)
+    config = transformers.CONFIG_MAPPING[case.model_type](**case.config)
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
+    ).eval()
+    rng = np.random.default_rng(seed)
+    with torch.no_grad():
+        tensors = list(model.named_parameters()) + [
+            (n, b) for n, b in model.named_buffers() if "correction" in n
+        ]
+        for name, value in sorted(tensors):
+            value.copy_(torch.from_numpy(randomise(name, tuple(value.shape), rng, case.gain_offset)))
+    model.save_pretrained(where)
+    written = json.loads((where / "config.json").read_text())
+    config = transformers.AutoConfig.from_pretrained(where)
+    model = load(where, config)
+    prompt = folder.prompt_ids(config.vocab_size, seed)
+    logits, ids, margin = folder.greedy(lambda ids: run(model, ids), prompt)
+    report = {
+        "against_f64": folder.difference(logits, run(load(where, config, double=True), prompt)),
+        "mutants": {},
+    }
+    if report["against_f64"] > AGAINST_F64:
+        return f"badly conditioned: {report['against_f64']:.1e}", None
+    for name, changes in case.mutants.items():
+        mutant = load(where, changed(config, changes))
+        report["mutants"][name] = folder.difference(run(mutant, prompt), logits)
+    for kind in sorted({kind_of(n) for n, _ in model.named_parameters()}):
+        report["mutants"]["no " + kind] = folder.difference(
+            run(without(model, kind, case.gain_offset), prompt), logits
+        )
+    gate = margins(model, prompt, case.margin_of)
+    if gate is not None:
+        report["gate_margin"] = float(gate.min())
+    why = folder.acceptable(report, margin)
+    if why:
+        return why, None
+    return report | {"greedy_margin": margin}, (written, prompt, ids, logits, gate)
+
+
+def produce(root, name, case, first_seed):
+    reasons = []
+    for seed in range(first_seed, first_seed + 20):
+        with tempfile.TemporaryDirectory() as place:
+            where = pathlib.Path(place)
+            report, kept = attempt(case, seed, where)
+            if kept is None:
+                reasons.append(report)
+                print(f"{name}: seed {seed}: {report}", flush=True)
+                continue
+            written, prompt, ids, logits, gate = kept
+            weights = safetensors.numpy.load_file(where / "model.safetensors")
+            if case.strip_prefix:
+                weights = {n.removeprefix(case.strip_prefix): v for n, v in weights.items()}
+            folder.write(root, name, written, weights, prompt, logits, ids, None)
+        path = pathlib.Path(root) / name
+        if gate is not None:
+            np.save(path / "golden.gate_margin.npy", gate)
+        if case.older:
+            older = case.older(copy.deepcopy(written))
+            (path / "config.other.json").write_text(json.dumps(older, indent=2) + "\n")
+            check_older(path, prompt, logits)
+        weakest = min(report["mutants"].items(), key=lambda m: m[1])
+        print(f"{name}: seed {seed}, against f64 {report['against_f64']:.1e}, weakest {weakest}", flush=True)
+        return {"seed": seed, "tried": len(reasons) + 1} | report
+    raise ValueError(f"{name}: no seed will do: {reasons[-5:]}")
+
+
+def check_older(path, prompt, logits):
+    """config.other.json says the same, as transformers reads it."""
+    with tempfile.TemporaryDirectory() as place:
+        where = pathlib.Path(place)
+        (where / "config.json").write_text((path / "config.other.json").read_text())
+        (where / "model.safetensors").write_bytes((path / "model.safetensors").read_bytes())
+        other = run(load(where, transformers.AutoConfig.from_pretrained(where)), prompt)
+    if not torch.equal(other, logits):
+        raise ValueError(f"{path}: the other names give other logits")
+
+
+def main():
+    here = pathlib.Path(__file__).parent
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", default=here)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    root, entries = pathlib.Path(options.out), {}
+    for number, (name, case) in enumerate(family_cases.CASES.items()):
+        if options.names and name not in options.names:
+            continue
+        entries[name] = produce(root / "models", name, case, 9000 + 100 * number)
+        entries[name]["made_by"] = f"transformers {transformers.__version__}, {case.model_type}"
+    folder.update_manifest(
+        root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries
+    )
+
+
+if __name__ == "__main__":
+    main()
