@@ -145,6 +145,7 @@ constexpr TensorRow tensorRows[] = {
     {"*.rotary_emb.inv_freq", ropeTable},
     {"*.attention.rope.freqs", ropeTable},
     {"rope.freqs", ropeTable},
+    {"rope_freqs.weight", "are the factors by which rope is scaled, which became its scaling"},
     {"pos_cis", ropeTable},
     {"*freqs_cis", ropeTable},
     {"model.freqs_cos", ropeTable},

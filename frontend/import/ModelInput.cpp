@@ -1,6 +1,7 @@
 #include "frontend/import/ModelInput.h"
 
 #include "frontend/config/ConfigReader.h"
+#include "frontend/config/gguf/GgufConfig.h"
 #include "frontend/import/ModelFile.h"
 #include "frontend/import/ModelImporter.h"
 #include "frontend/support/InputError.h"
@@ -39,6 +40,18 @@ static void assumeTypes(WeightPlan &plan, StoredType type) {
     weight->type = type;
 }
 
+/// What is left to do once config and weights are known, however they came.
+static llvm::Error finish(MLIRContext &context, ModelInput &input, ModelConfig model,
+                          const WeightPlan &plan, llvm::StringRef name) {
+  input.module = importModel(context, model, plan, name);
+  input.ignoredKeys = std::move(model.ignored);
+  FirstDiagnostic diagnostics(&context);
+  if (failed(verify(*input.module)))
+    return inputError(diagnostics.place(input.folder),
+                      diagnostics.message("became IR that does not verify"), "correct the config");
+  return llvm::Error::success();
+}
+
 static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNeeded needed) {
   if (llvm::Error error = openWeights(input, needed))
     return error;
@@ -54,13 +67,51 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
   } else {
     assumeTypes(plan, model->type.value_or(StoredType::F32));
   }
-  input.module = importModel(context, *model, plan, nameOfFolder(input.folder));
-  input.ignoredKeys = std::move(model->ignored);
-  FirstDiagnostic diagnostics(&context);
-  if (failed(verify(*input.module)))
-    return inputError(diagnostics.place(input.folder),
-                      diagnostics.message("became IR that does not verify"), "correct the config");
-  return llvm::Error::success();
+  return finish(context, input, std::move(*model), plan, nameOfFolder(input.folder));
+}
+
+/// The type that most numbers of the matrices have.
+static ModelInput::Storage storageOf(const GgufModel &model) {
+  llvm::StringMap<double> numbers;
+  const TensorType *most = nullptr;
+  for (const GgufTensor &tensor : model.tensors()) {
+    if (tensor.shape.size() < 2)
+      continue;
+    numbers[tensor.type->name] += tensor.size / tensor.type->bits();
+    if (!most || numbers[tensor.type->name] > numbers[most->name])
+      most = tensor.type;
+  }
+  return most ? ModelInput::Storage{most->name.str(), most->bits()} : ModelInput::Storage();
+}
+
+/// Opens the weights of a GGUF file under the names of its family; gives what its metadata say.
+static llvm::Expected<ModelConfig> openGguf(llvm::StringRef path, ModelInput &input) {
+  auto model = GgufModel::open(path);
+  if (!model)
+    return model.takeError();
+  auto config = readGgufConfig(*model);
+  if (!config)
+    return config.takeError();
+  input.storage = storageOf(*model);
+  std::vector<TensorInfo> tensors = nameGgufTensors(*model, *config);
+  auto weights = WeightFiles::of(path, model->takeFiles(), std::move(tensors));
+  if (!weights)
+    return inGgufNames(weights.takeError(), *config);
+  input.weights = std::move(*weights);
+  input.folder = path.str();
+  return config;
+}
+
+static llvm::Error readGguf(MLIRContext &context, llvm::StringRef path, ModelInput &input) {
+  auto config = openGguf(path, input);
+  if (!config)
+    return config.takeError();
+  WeightPlan plan = planWeights(*config);
+  auto ignored = matchTensors(*input.weights, *config, plan);
+  if (!ignored)
+    return inGgufNames(ignored.takeError(), *config);
+  input.ignoredTensors = std::move(*ignored);
+  return finish(context, input, std::move(*config), plan, ggufName(path));
 }
 
 /// The folder with the weights of the `.mlir` file at `path`.
@@ -73,14 +124,24 @@ static std::string folderOf(llvm::StringRef path) {
   return own;
 }
 
+/// Opens the weights of the `.mlir` file at `path`: those of a folder or, where none has any, of a
+/// GGUF file of its name.
+static llvm::Error openBeside(llvm::StringRef path, ModelInput &input, WeightsNeeded needed) {
+  input.folder = folderOf(path);
+  std::string gguf = (path.drop_back(llvm::sys::path::extension(path).size()) + ".gguf").str();
+  if (WeightFiles::present(input.folder) || !isGguf(gguf))
+    return openWeights(input, needed);
+  auto config = openGguf(gguf, input);
+  return config ? llvm::Error::success() : config.takeError();
+}
+
 static llvm::Error readFile(MLIRContext &context, llvm::StringRef path, ModelInput &input,
                             WeightsNeeded needed) {
   auto module = parseModelFile(context, path);
   if (!module)
     return module.takeError();
   input.module = std::move(*module);
-  input.folder = folderOf(path);
-  if (llvm::Error error = openWeights(input, needed))
+  if (llvm::Error error = openBeside(path, input, needed))
     return error;
   if (!input.weights)
     return llvm::Error::success();
@@ -99,10 +160,13 @@ static llvm::Error readInto(MLIRContext &context, llvm::StringRef path, ModelInp
   }
   if (path.ends_with(".mlir"))
     return readFile(context, path, input, needed);
+  if (isGguf(path))
+    return readGguf(context, path, input);
   return inputError(path,
-                    llvm::sys::fs::exists(path) ? "is neither a model folder nor a .mlir file"
-                                                : "does not exist",
-                    "name a model folder or a .mlir file");
+                    llvm::sys::fs::exists(path)
+                        ? "is neither a model folder nor a GGUF file nor a .mlir file"
+                        : "does not exist",
+                    "name a model folder, a GGUF file or a .mlir file");
 }
 
 llvm::Expected<ModelInput> readModel(MLIRContext &context, llvm::StringRef path,

@@ -123,12 +123,22 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
                       "tensor " + inQuotes(name) + " has the shape " + shown(tensor->shape) +
                           ", expected " + shown(shape),
                       "fetch the config and the weights of one model");
-  if (tensor->type != StoredType::F32 && tensor->type != StoredType::BF16 &&
-      tensor->type != StoredType::F16)
+  bool isRead = tensor->blocks
+                    ? tensor->blocks->decode != nullptr
+                    : tensor->type == StoredType::F32 || tensor->type == StoredType::BF16 ||
+                          tensor->type == StoredType::F16;
+  if (!isRead)
     return inputError(weights.pathOf(*tensor),
-                      "tensor " + inQuotes(name) + " has the type " + nameOf(tensor->type) +
-                          ", only F32, BF16 and F16 are read",
+                      "tensor " + inQuotes(name) + " has the type " + storedNameOf(*tensor) +
+                          ", only " + (tensor->blocks ? readableTypeNames() : "F32, BF16 and F16") +
+                          " are read",
                       "convert the weights to one of them");
+  // Rows of a vector would be parts of blocks.
+  if (tensor->blocks && shape.size() < 2)
+    return inputError(weights.pathOf(*tensor),
+                      "tensor " + inQuotes(name) + " is a vector of type " + storedNameOf(*tensor) +
+                          ", only matrices are read in blocks",
+                      "convert it to F32");
   return tensor;
 }
 

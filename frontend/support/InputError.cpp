@@ -1,5 +1,7 @@
 #include "frontend/support/InputError.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -32,6 +34,20 @@ std::string inQuotes(llvm::StringRef text) {
   if (text.size() <= limit)
     return "\"" + escaped(text) + "\"";
   return "\"" + escaped(text.take_front(limit)) + "...\"";
+}
+
+llvm::Error renameQuoted(llvm::Error error,
+                         llvm::function_ref<std::string(llvm::StringRef)> rename) {
+  if (!error)
+    return llvm::Error::success();
+  std::string message = llvm::toString(std::move(error)), result;
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(message).split(parts, '"');
+  for (auto [index, part] : llvm::enumerate(parts)) {
+    bool isQuoted = index % 2 == 1 && index + 1 < parts.size();
+    result += (index > 0 ? "\"" : "") + (isQuoted ? rename(part) : part.str());
+  }
+  return llvm::createStringError(result);
 }
 
 } // namespace mica

@@ -3,6 +3,7 @@
 #ifndef MICA_FRONTEND_SUPPORT_INPUTERROR_H
 #define MICA_FRONTEND_SUPPORT_INPUTERROR_H
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
@@ -24,6 +25,11 @@ llvm::Error inputError(llvm::StringRef file, const llvm::Twine &what, const llvm
 /// `text` in double quotes as it may stand in a message: control and non-ASCII bytes escaped, cut
 /// after 120 bytes. For everything that comes out of a file.
 std::string inQuotes(llvm::StringRef text);
+
+/// `error` with `rename(text)` for every text that stands in double quotes: for readers that put
+/// what a file says into other words and have them judged.
+llvm::Error renameQuoted(llvm::Error error,
+                         llvm::function_ref<std::string(llvm::StringRef)> rename);
 
 } // namespace mica
 

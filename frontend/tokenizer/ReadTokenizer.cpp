@@ -4,6 +4,7 @@
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
 #include "frontend/support/MappedFile.h"
+#include "frontend/tokenizer/GgufTokenizer.h"
 #include "frontend/tokenizer/SentencePieceModel.h"
 #include "frontend/tokenizer/TokenizerConfig.h"
 #include "frontend/tokenizer/TokenizerJson.h"
@@ -69,9 +70,25 @@ llvm::Error check(const TokenizerTable &table, llvm::StringRef path) {
   return inputError(path, "a tokenizer that cannot be used: " + why, remedy::fetch);
 }
 
+llvm::Expected<std::optional<TokenizerTable>> readGguf(llvm::StringRef path) {
+  auto model = GgufModel::open(path);
+  if (!model)
+    return model.takeError();
+  auto builder = readGgufTokenizer(*model);
+  if (!builder)
+    return builder.takeError();
+  if (!*builder)
+    return std::nullopt;
+  if (auto error = check((*builder)->table, path))
+    return std::move(error);
+  return std::move((*builder)->table);
+}
+
 } // namespace
 
 llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef folder) {
+  if (isGguf(folder))
+    return readGguf(folder);
   std::string json = in(folder, "tokenizer.json"), model = in(folder, "tokenizer.model");
   std::string vocab = in(folder, "vocab.json"), merges = in(folder, "merges.txt");
   using llvm::sys::fs::exists;

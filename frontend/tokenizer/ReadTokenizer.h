@@ -13,9 +13,9 @@
 namespace mica {
 
 /// Reads tokenizer.json, else tokenizer.model, else vocab.json with merges.txt, and
-/// tokenizer_config.json beside it. Nothing when the folder has none of them. The table is checked:
-/// the run time will open its bytes.
-llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef modelFolder);
+/// tokenizer_config.json beside it; or, where `model` is a GGUF file, its metadata. Nothing when
+/// there is none of them. The table is checked: the run time will open its bytes.
+llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef model);
 
 } // namespace mica
 

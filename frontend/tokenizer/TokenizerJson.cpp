@@ -84,15 +84,6 @@ void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   }
 }
 
-void setByteIds(TokenizerBuilder &builder) {
-  bool byteLevel = builder.table.flags & ModelFlags::byteLevel;
-  for (int byte = 0; byte < 256; ++byte) {
-    std::string spelling = byteLevel ? byteLevelChar(static_cast<uint8_t>(byte))
-                                     : "<0x" + llvm::utohexstr(byte, false, 2) + ">";
-    builder.table.byteIds[byte] = builder.find(spelling).value_or(-1);
-  }
-}
-
 void readModel(const JsonNode &node, TokenizerBuilder &builder) {
   std::string type = node["type"].string("BPE"); // old files leave it out
   if (type != "BPE")
@@ -132,6 +123,22 @@ void readAddedTokens(const JsonNode &node, TokenizerBuilder &builder) {
 }
 
 } // namespace
+
+void addMergeLines(llvm::ArrayRef<llvm::StringRef> lines, TokenizerBuilder &builder,
+                   const JsonNode &where) {
+  MergeList merges(builder, where);
+  for (auto [index, line] : llvm::enumerate(lines))
+    merges.addLine(line, index);
+}
+
+void setByteIds(TokenizerBuilder &builder) {
+  bool byteLevel = builder.table.flags & ModelFlags::byteLevel;
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string spelling = byteLevel ? byteLevelChar(static_cast<uint8_t>(byte))
+                                     : "<0x" + llvm::utohexstr(byte, false, 2) + ">";
+    builder.table.byteIds[byte] = builder.find(spelling).value_or(-1);
+  }
+}
 
 llvm::Expected<TokenizerBuilder> readTokenizerJson(const llvm::json::Value &root,
                                                    llvm::StringRef file) {

@@ -21,6 +21,13 @@ llvm::Expected<TokenizerBuilder> readVocabAndMerges(const llvm::json::Value &voc
                                                     llvm::StringRef merges,
                                                     llvm::StringRef mergesFile);
 
+/// Adds merges, each two pieces with a space between, in order of rank.
+void addMergeLines(llvm::ArrayRef<llvm::StringRef> lines, TokenizerBuilder &builder,
+                   const JsonNode &where);
+
+/// Gives every byte the piece that stands for it, where there is one.
+void setByteIds(TokenizerBuilder &builder);
+
 } // namespace mica
 
 #endif // MICA_FRONTEND_TOKENIZER_TOKENIZERJSON_H

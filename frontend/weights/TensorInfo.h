@@ -3,6 +3,8 @@
 #ifndef MICA_FRONTEND_WEIGHTS_TENSORINFO_H
 #define MICA_FRONTEND_WEIGHTS_TENSORINFO_H
 
+#include "frontend/gguf/TensorTypes.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -49,11 +51,15 @@ std::optional<StoredType> storedTypeNamed(llvm::StringRef name);
 struct TensorInfo {
   std::string name;
   StoredType type = StoredType::F32;
+  const TensorType *blocks = nullptr; ///< where it is stored in blocks; `type` is what they become
   llvm::SmallVector<int64_t, 4> shape;
   uint64_t offset = 0;
   uint64_t size = 0;
   unsigned file = 0; ///< index among the files of a WeightFiles
 };
+
+/// The name of what the file holds: the type, or that of the blocks.
+llvm::StringRef storedNameOf(const TensorInfo &tensor);
 
 /// A shape as messages show it: "[6400, 512]", and "[]" for a scalar.
 std::string shown(llvm::ArrayRef<int64_t> shape);

@@ -68,16 +68,37 @@ llvm::Error WeightFiles::add(llvm::StringRef path) {
     return header.takeError();
   for (TensorInfo &tensor : *header) {
     tensor.file = files.size();
-    auto [entry, isNew] = byName.try_emplace(tensor.name, infos.size());
-    if (!isNew)
-      return inputError(path,
-                        "holds tensor " + inQuotes(tensor.name) + ", which " +
-                            files[infos[entry->second].file].path() + " holds too",
-                        "fetch the weights again");
-    infos.push_back(std::move(tensor));
+    if (llvm::Error error = addTensor(std::move(tensor), path))
+      return error;
   }
   files.push_back(std::move(*file));
   return llvm::Error::success();
+}
+
+llvm::Error WeightFiles::addTensor(TensorInfo tensor, llvm::StringRef path) {
+  auto [entry, isNew] = byName.try_emplace(tensor.name, infos.size());
+  if (!isNew) {
+    unsigned other = infos[entry->second].file;
+    return inputError(path,
+                      "holds tensor " + inQuotes(tensor.name) + ", which " +
+                          (other == tensor.file ? path : files[other].path()) + " holds too",
+                      "fetch the weights again");
+  }
+  infos.push_back(std::move(tensor));
+  return llvm::Error::success();
+}
+
+llvm::Expected<WeightFiles> WeightFiles::of(llvm::StringRef source, std::vector<MappedFile> files,
+                                            std::vector<TensorInfo> tensors) {
+  WeightFiles weights;
+  weights.folderPath = source.str();
+  weights.files = std::move(files);
+  for (TensorInfo &tensor : tensors) {
+    std::string path = weights.pathOf(tensor).str();
+    if (llvm::Error error = weights.addTensor(std::move(tensor), path))
+      return std::move(error);
+  }
+  return weights;
 }
 
 llvm::Error WeightFiles::checkAgainst(const ShardIndex &index, llvm::StringRef indexPath) const {

@@ -13,7 +13,7 @@
 
 namespace mica {
 
-/// The safetensors files of a model folder, mapped. Holds names, shapes and places; the data stay
+/// The files with the weights of a model, mapped. Holds names, shapes and places; the data stay
 /// in the files, so that memory does not grow with the model.
 class WeightFiles {
 public:
@@ -22,6 +22,9 @@ public:
   /// name the file, and the tensor where there is one.
   static llvm::Expected<WeightFiles> open(llvm::StringRef folder);
 
+  /// `tensors` that lie in `files`, already checked to do so; `source` is what was opened.
+  static llvm::Expected<WeightFiles> of(llvm::StringRef source, std::vector<MappedFile> files,
+                                        std::vector<TensorInfo> tensors);
   /// Whether `folder` has weights to open at all (a dry run has none).
   static bool present(llvm::StringRef folder);
 
@@ -38,7 +41,7 @@ public:
   /// touched again.
   void release(const TensorInfo &tensor) const;
 
-  /// The folder that was opened, for messages.
+  /// The folder or file that was opened, for messages.
   llvm::StringRef folder() const { return folderPath; }
 
   /// The path of the file that holds `tensor`, for messages.
@@ -46,6 +49,7 @@ public:
 
 private:
   llvm::Error add(llvm::StringRef path);
+  llvm::Error addTensor(TensorInfo tensor, llvm::StringRef path);
   llvm::Error checkAgainst(const struct ShardIndex &index, llvm::StringRef indexPath) const;
 
   std::string folderPath;

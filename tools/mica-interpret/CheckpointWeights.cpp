@@ -23,6 +23,17 @@ static llvm::Expected<interp::Tensor> readFile(StringRef folder, StringRef name,
   return interp::toTensor(*array, Float32Type::get(context));
 }
 
+/// The bytes of a tensor, those of blocks as f32.
+static std::string plainBytes(const WeightFiles &files, const TensorInfo &info) {
+  llvm::ArrayRef<uint8_t> bytes = files.bytes(info);
+  if (!info.blocks || !info.blocks->decode)
+    return llvm::toStringRef(bytes).str();
+  uint64_t count = bytes.size() / info.blocks->bytes;
+  std::vector<float> values(count * info.blocks->elements);
+  decodeBlocks(*info.blocks, bytes.data(), count, values.data());
+  return std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
+}
+
 /// By way of .npy's terms, which know bf16 by its bits.
 llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, StringRef name,
                                             MLIRContext *context) {
@@ -30,7 +41,7 @@ llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, StringRef 
   if (!info)
     return llvm::createStringError(files.folder() + ": there is no tensor '" + name + "'");
   interp::NpyArray array{"", SmallVector<int64_t>(ArrayRef<int64_t>(info->shape)),
-                         llvm::toStringRef(files.bytes(*info)).str()};
+                         plainBytes(files, *info)};
   switch (info->type) {
   case StoredType::F32:
     array.descr = "<f4";

@@ -3,6 +3,7 @@
 #define MICA_TOOLS_MICA_COMMANDS_H
 
 #include "backends/cpu/compile/Compiler.h"
+#include "frontend/import/ModelInput.h"
 
 #include <string>
 #include <vector>
@@ -58,6 +59,10 @@ int runCompile(const CompileArguments &arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(const InspectArguments &arguments);
 int runEval(const EvalArguments &arguments);
+
+/// Chooses the precision of weights where none was asked for and the model came as a GGUF file: the
+/// one nearest to the bits that most of its numbers take.
+void chooseWeights(const ModelInput &input, cpu::CompileOptions &options);
 
 /// Compiles MODEL to a program at `output`, with a progress bar. Used by `compile` and `run`.
 llvm::Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,

@@ -26,7 +26,7 @@ void ModelArguments::addTo(CLI::App &app, const std::string &what) {
   app.add_option("--weights", weights,
                  "precision of weights: integers have a scale per row, int4 a multiplier per 32 "
                  "(default: the "
-                 "checkpoint's own, f16 as bf16)")
+                 "checkpoint's own, f16 as bf16; of a GGUF file the nearest in bits)")
       ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_option("--kv", kv,
                  "precision of caches: int8 has a scale per head and position (default: f32 where "
@@ -55,6 +55,18 @@ Expected<cpu::CompileOptions> ModelArguments::resolve() const {
   if (maxSeq > 0)
     options.maxSeq = maxSeq;
   return options;
+}
+
+void chooseWeights(const ModelInput &input, cpu::CompileOptions &options) {
+  if (options.weights || !input.storage)
+    return;
+  // What a number takes, scales included.
+  constexpr std::pair<Precision, double> precisions[] = {
+      {Precision::F32, 32}, {Precision::BF16, 16}, {Precision::Int8, 8}, {Precision::Int4, 4.25}};
+  auto distance = [&](const auto &row) { return std::abs(row.second - input.storage->bits); };
+  options.weights = min_element(precisions, [&](const auto &a, const auto &b) {
+                      return distance(a) < distance(b);
+                    })->first;
 }
 
 /// Start and end tokens that only the tokenizer's files name.
@@ -90,7 +102,11 @@ static void noteSurplus(mlir::ModuleOp module, const TokenizerTable &table, Stri
                        .str());
 }
 
-static void listIgnored(const ModelInput &input) {
+static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {
+  if (input.storage && options.weights)
+    errs() << formatv("{0}: most weights are {1} ({2:f2} bits each), the program's are {3}\n",
+                      input.folder, input.storage->type, input.storage->bits,
+                      nameOf(*options.weights));
   for (const IgnoredKey &key : input.ignoredKeys)
     errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
   for (const IgnoredTensor &tensor : input.ignoredTensors)
@@ -114,8 +130,9 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
       readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
   if (!input)
     return input.takeError();
+  chooseWeights(*input, options);
   if (verbose)
-    listIgnored(*input);
+    listIgnored(*input, options);
   std::vector<std::byte> tokenizer;
   if (program) {
     Expected<std::optional<TokenizerTable>> table = readTokenizer(input->folder);

@@ -8,8 +8,10 @@ using namespace llvm;
 
 namespace mica::tool {
 
-static std::optional<cpu::WeightType> computedType(StoredType type) {
-  switch (type) {
+static std::optional<cpu::WeightType> computedType(const TensorInfo &info) {
+  if (info.blocks && !info.blocks->decode)
+    return std::nullopt;
+  switch (info.type) {
   case StoredType::F32:
     return cpu::WeightType::F32;
   case StoredType::BF16:
@@ -25,13 +27,16 @@ Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
   const TensorInfo *info = files.find(name);
   if (!info)
     return createStringError("the weight files have no tensor " + inQuotes(name));
-  std::optional<cpu::WeightType> type = computedType(info->type);
+  std::optional<cpu::WeightType> type = computedType(*info);
   if (!type)
     return inputError(files.pathOf(*info),
-                      "tensor " + inQuotes(name) + " is " + nameOf(info->type) +
-                          ", but must be F32, BF16 or F16",
+                      "tensor " + inQuotes(name) + " is " + storedNameOf(*info) +
+                          ", of which nothing is made",
                       "convert the weights to one of them");
-  return cpu::SourceTensor{*type, info->shape, files.bytes(*info)};
+  cpu::SourceTensor tensor{*type, info->shape, files.bytes(*info)};
+  if (const TensorType *blocks = info->blocks)
+    tensor.blocks = {blocks->elements, blocks->bytes, blocks->decode};
+  return tensor;
 }
 
 std::string FileWeights::fileOf(StringRef name) const {

@@ -4,6 +4,7 @@
 #include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Info.h"
 #include "backends/cpu/runtime/Output.h"
+#include "frontend/gguf/GgufModel.h"
 #include "frontend/import/ModelInput.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/Graph.h"
@@ -45,12 +46,16 @@ static Error inspectModel(const InspectArguments &arguments) {
   Expected<ModelInput> input = readModel(context, arguments.model.model, WeightsNeeded::No);
   if (!input)
     return input.takeError();
+  chooseWeights(*input, *options);
   if (!arguments.graph.empty())
     if (Error error = writeGraph(*input->module, arguments.model.model, arguments.graph))
       return error;
   Expected<ModelFacts> facts = readModelFacts(*input->module, *options);
   if (!facts)
     return facts.takeError();
+  if (input->storage)
+    facts->stored =
+        formatv("{0}, {1:f2} bits a number", input->storage->type, input->storage->bits);
   rt::Status written = rt::writeOut(
       arguments.json ? formatv("{0}\n", json::Value(toJson(*facts))).str() : toText(*facts));
   return written ? Error::success() : createStringError(written.error().message);
@@ -70,7 +75,7 @@ int runInspect(const InspectArguments &arguments) {
   StringRef model = arguments.model.model, graph = arguments.graph;
   if (!graph.empty() && !graph.ends_with(".svg") && !graph.ends_with(".dot"))
     return usage("--graph " + graph + " ends neither in .svg nor in .dot", "mica inspect");
-  bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir");
+  bool program = sys::fs::is_regular_file(model) && !model.ends_with(".mlir") && !isGguf(model);
   std::string given = graph.empty() ? arguments.model.givenOption() : "--graph";
   if (program && !given.empty())
     return usage(given + " does not apply to a program, give the model that it was compiled from",

@@ -119,7 +119,7 @@ llvm::json::Object toJson(const ModelFacts &facts) {
         llvm::json::Object{{"calls", function.calls}, {"ops", countsJson(function.ops)}};
   for (const auto &[name, counts] : facts.kernels)
     kernels[llvm::json::fixUTF8(name)] = countsJson(counts);
-  return llvm::json::Object{{"name", llvm::json::fixUTF8(facts.name)},
+  llvm::json::Object object{{"name", llvm::json::fixUTF8(facts.name)},
                             {"family", llvm::json::fixUTF8(facts.family)},
                             {"context", facts.context},
                             {"vocab", facts.vocab},
@@ -137,6 +137,9 @@ llvm::json::Object toJson(const ModelFacts &facts) {
                             {"target", facts.target},
                             {"functions", std::move(functions)},
                             {"kernels", std::move(kernels)}};
+  if (!facts.stored.empty())
+    object["stored"] = facts.stored;
+  return object;
 }
 
 /// "3.21 MiB".
@@ -169,6 +172,8 @@ std::string toText(const ModelFacts &facts) {
                     " key/value heads of " + llvm::Twine(facts.headDim));
   line("parameters",
        llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " weights");
+  if (!facts.stored.empty())
+    line("stored as", facts.stored + " for the most part");
   line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
                       facts.weights + "), " + bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");

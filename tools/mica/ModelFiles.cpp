@@ -2,6 +2,7 @@
 
 #include "tools/mica/ModelFiles.h"
 
+#include "frontend/gguf/GgufModel.h"
 #include "frontend/support/InputError.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -30,11 +31,19 @@ static std::set<std::string> filesIn(StringRef folder) {
 std::set<std::string> modelFiles(StringRef model) {
   if (sys::fs::is_directory(model))
     return filesIn(model);
-  // Either folder may hold the weights of a .mlir file.
+  if (isGguf(model)) {
+    std::vector<std::string> parts = ggufFiles(model);
+    return {parts.begin(), parts.end()};
+  }
+  // Either folder may hold the weights of a .mlir file, or a GGUF file of its name.
   StringRef parent = sys::path::parent_path(model);
   std::set<std::string> files = filesIn(parent.empty() ? "." : parent);
   std::set<std::string> beside = filesIn(model.drop_back(sys::path::extension(model).size()));
   files.insert(beside.begin(), beside.end());
+  std::string gguf = (model.drop_back(sys::path::extension(model).size()) + ".gguf").str();
+  if (isGguf(gguf))
+    for (const std::string &part : ggufFiles(gguf))
+      files.insert(part);
   files.insert(model.str());
   return files;
 }

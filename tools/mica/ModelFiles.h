@@ -10,8 +10,8 @@
 
 namespace mica::tool {
 
-/// The files that MODEL, a folder or a `.mlir` file, can be made of, whether or not this version
-/// reads them.
+/// The files that MODEL, a folder, a GGUF file or a `.mlir` file, can be made of, whether or not
+/// this version reads them.
 std::set<std::string> modelFiles(llvm::StringRef model);
 
 /// Refuses to write to `output`, which `option` has named, where one of the model's files stands

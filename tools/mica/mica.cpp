@@ -11,7 +11,7 @@ using namespace mica;
 using namespace mica::tool;
 
 static const std::string modelHelp =
-    "a Hugging Face folder, or a .mlir file at stage model with its weights beside it";
+    "a Hugging Face folder, a GGUF file, or a .mlir file at stage model with its weights beside it";
 
 static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
   CLI::App *command =

@@ -18,13 +18,13 @@ static llvm::Error fail(const llvm::Twine &message) {
 /// The largest magnitude of each entry of the first or of the last axis.
 static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofRows) {
   int64_t width = ofRows && tensor.shape.size() == 1 ? 1 : tensor.shape.back(),
-          rows = int64_t(tensor.bytes.size() / sizeOf(tensor.type)) / width,
+          rows = int64_t(tensor.bytes.size()) / tensor.stored().bytesOf(width),
           perEntry = ofRows ? rows / tensor.shape.front() : 1;
   SmallVector<float> largest(ofRows ? tensor.shape.front() : width, 0.0f);
   std::vector<float> values(width);
   for (int64_t row = 0; row < rows; ++row) {
-    convertElements(tensor.bytes.data() + row * width * sizeOf(tensor.type), tensor.type,
-                    reinterpret_cast<uint8_t *>(values.data()), WeightType::F32, width);
+    readElements(tensor.bytes.data() + row * tensor.stored().bytesOf(width), tensor.stored(),
+                 values.data(), width);
     float *channel = largest.data() + (ofRows ? row / perEntry : 0);
     for (int64_t i = 0; i < width; ++i)
       channel[ofRows ? 0 : i] = std::max(channel[ofRows ? 0 : i], std::abs(values[i]));
@@ -43,7 +43,8 @@ static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &
     int64_t elements = std::accumulate(tensor->shape.begin(), tensor->shape.end(), int64_t(1),
                                        std::multiplies<>());
     if (tensor->shape.empty() || elements <= 0 ||
-        tensor->bytes.size() != elements * sizeOf(tensor->type))
+        tensor->shape.back() % tensor->blocks.elements != 0 ||
+        int64_t(tensor->bytes.size()) != tensor->stored().bytesOf(elements))
       return fail("names \"" + name + "\", which has no channels");
     SmallVector<float> own = largestMagnitudes(*tensor, ofRows);
     if (!largest.empty() && own.size() != largest.size())

@@ -102,10 +102,10 @@ template <typename Rows>
 bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,
               RowTails &tails) {
   Rows rows(plan.integers());
-  std::vector<float> values(plan.columns);
+  std::vector<float> values(plan.columns), scratch(plan.columns);
   bool finite = true;
   for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row) {
-    SourceRow source = plan.rowOf(matrix, firstRow + row);
+    SourceRow source = withoutBlocks(plan, plan.rowOf(matrix, firstRow + row), scratch.data());
     if (!source.bytes)
       continue;
     convertRow(plan, source, 0, plan.columns, reinterpret_cast<uint8_t *>(values.data()),

@@ -46,8 +46,8 @@ SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
   if (!run.source)
     return {};
   int64_t offset = index - run.begin;
-  return {run.source + offset * columns * int64_t(sizeOf(from)),
-          run.rowFactors ? run.rowFactors[offset] : 1, run.columnFactors};
+  return {run.source + offset * StoredAs{from, run.blocks}.bytesOf(columns),
+          run.rowFactors ? run.rowFactors[offset] : 1, run.columnFactors, run.blocks};
 }
 
 namespace {
@@ -113,7 +113,8 @@ private:
         return fail("is made of \"" + name + "\", whose shape is no shape");
     bool fits =
         plan_.columns == 1 || (!tensor->shape.empty() && tensor->shape.back() == plan_.columns);
-    if (!fits || tensor->bytes.size() != size_t(elements) * sizeOf(tensor->type))
+    if (!fits || plan_.columns % tensor->blocks.elements != 0 ||
+        tensor->bytes.size() != size_t(tensor->stored().bytesOf(elements)))
       return fail("has rows of " + llvm::Twine(plan_.columns) + " elements, but \"" + name +
                   "\" does not");
     if (!tensors.empty() && tensor->type != plan_.from)
@@ -137,8 +138,9 @@ private:
       return factors.empty() ? nullptr : factors.data() + offset;
     };
     const SourceTensor &source = tensor.source;
-    plan_.runs.push_back({next, source.bytes.data() + row * plan_.columns * sizeOf(plan_.from),
-                          dataOf(source.rowFactors, row), dataOf(source.columnFactors, 0)});
+    plan_.runs.push_back({next, source.bytes.data() + row * source.stored().bytesOf(plan_.columns),
+                          dataOf(source.rowFactors, row), dataOf(source.columnFactors, 0),
+                          source.blocks});
     next += count;
   }
 

@@ -15,6 +15,7 @@ struct SourceRow {
   const uint8_t *bytes = nullptr; ///< null for zeros
   float factor = 1;               ///< of all elements
   const float *factors = nullptr; ///< of each element; null for 1
+  BlockCoding blocks = {};
 };
 
 /// Consecutive rows of a weight that are consecutive rows of one source, or zero.
@@ -23,6 +24,7 @@ struct RowRun {
   const uint8_t *source;                ///< of that row; null for zeros
   const float *rowFactors = nullptr;    ///< from that row on; null for 1
   const float *columnFactors = nullptr; ///< null for 1
+  BlockCoding blocks = {};
 };
 
 /// How one weight is made. A weight is a stack of matrices [rows, columns]; a vector [N] is one

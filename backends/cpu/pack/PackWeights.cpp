@@ -34,12 +34,18 @@ uint64_t packedBytes(ModuleOp module) {
 /// Whether all elements of a tensor are finite, also in type `to`.
 static bool isFinite(const SourceTensor &tensor, WeightType to) {
   constexpr int64_t piece = 4096;
+  float values[piece];
   uint8_t converted[piece * sizeof(float)];
-  int64_t size = sizeOf(tensor.type), count = tensor.bytes.size() / size;
-  for (int64_t i = 0; i < count; i += piece)
-    if (!convertElements(tensor.bytes.data() + i * size, tensor.type, converted, to,
-                         std::min(piece, count - i)))
+  StoredAs stored = tensor.stored();
+  static_assert(piece % 256 == 0, "whole blocks");
+  int64_t count = int64_t(tensor.bytes.size()) * piece / stored.bytesOf(piece);
+  for (int64_t i = 0; i < count; i += piece) {
+    int64_t size = std::min(piece, count - i);
+    readElements(tensor.bytes.data() + stored.bytesOf(i), stored, values, size);
+    if (!convertElements(reinterpret_cast<const uint8_t *>(values), WeightType::F32, converted, to,
+                         size))
       return false;
+  }
   return true;
 }
 

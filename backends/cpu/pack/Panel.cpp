@@ -3,6 +3,7 @@
 #include "backends/cpu/pack/Panel.h"
 
 #include "backends/cpu/pack/Tile.h"
+#include "ir/Mica/HalfFloat.h"
 
 #include <array>
 #include <bit>
@@ -25,16 +26,6 @@ template <typename T> void store(uint8_t *bytes, int64_t index, T value) {
 constexpr uint32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
 
 uint32_t fromBf16(uint16_t bits) { return uint32_t(bits) << 16; }
-
-/// All 16-bit floats are exact in f32. Exponent and fraction move by 13 bits, and a product with
-/// 2^112 corrects the exponent's bias, subnormal numbers included; infinities and NaN get f32's
-/// exponent.
-uint32_t fromF16(uint16_t bits) {
-  uint32_t magnitude = uint32_t(bits & 0x7fff) << 13, sign = uint32_t(bits & 0x8000) << 16;
-  uint32_t number = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-  uint32_t special = magnitude | kInfinity;
-  return sign | (magnitude >= 0x0f800000 ? special : number);
-}
 
 uint16_t toBf16(uint32_t bits) { return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16); }
 
@@ -77,8 +68,14 @@ bool packBlock(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
   int64_t depth = plan.layout.getDepth(),
           lanes = roundUp(plan.columns, plan.layout.getKBlock()) / depth;
   std::array<SourceRow, kTileRows> rows{};
-  for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row)
+  std::vector<float> scratch;
+  for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row) {
     rows[row] = plan.rowOf(matrix, firstRow + row);
+    if (rows[row].blocks) // tiles are narrower than blocks: each is decoded once
+      scratch.resize(kTileRows * plan.columns);
+    rows[row] =
+        withoutBlocks(plan, rows[row], scratch.data() + (scratch.empty() ? 0 : row * plan.columns));
+  }
   bool finite = true;
   for (int64_t lane = 0; lane < lanes; lane += kTileLanes) {
     int64_t begin = lane * depth,
@@ -123,6 +120,22 @@ bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64
   return finite;
 }
 
+bool readElements(const uint8_t *source, const StoredAs &stored, float *values, int64_t count) {
+  auto *bytes = reinterpret_cast<uint8_t *>(values);
+  if (!stored.blocks)
+    return convertElements(source, stored.type, bytes, WeightType::F32, count);
+  for (int64_t i = 0; i < count; i += stored.blocks.elements)
+    stored.blocks.decode(source + stored.bytesOf(i), values + i);
+  return convertElements(bytes, WeightType::F32, bytes, WeightType::F32, count);
+}
+
+SourceRow withoutBlocks(const PackPlan &plan, const SourceRow &row, float *scratch) {
+  if (!row.blocks)
+    return row;
+  readElements(row.bytes, {plan.from, row.blocks}, scratch, plan.columns);
+  return {reinterpret_cast<const uint8_t *>(scratch), row.factor, row.factors};
+}
+
 bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,
                RowTails &tails) {
   if (plan.hasIntegers())
@@ -131,9 +144,10 @@ bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
     return packBlock(plan, matrix, firstRow, out);
   bool finite = true;
   int64_t rowBytes = plan.columns * sizeOf(plan.to);
+  std::vector<float> scratch(plan.columns);
   for (int64_t row = firstRow; row < std::min(plan.rows, firstRow + plan.panelRows());
        ++row, out += rowBytes) {
-    SourceRow source = plan.rowOf(matrix, row);
+    SourceRow source = withoutBlocks(plan, plan.rowOf(matrix, row), scratch.data());
     if (source.bytes)
       finite &= convertRow(plan, source, 0, plan.columns, out, plan.to);
     else

@@ -17,13 +17,36 @@ enum class WeightType { F32, BF16, F16 };
 
 inline size_t sizeOf(WeightType type) { return type == WeightType::F32 ? 4 : 2; }
 
+/// Numbers of a row that are stored together: `elements` of them in `bytes`, of which `decode`
+/// makes f32. Without it they stand by themselves.
+struct BlockCoding {
+  int64_t elements = 1, bytes = 0;
+  void (*decode)(const uint8_t *block, float *values) = nullptr;
+
+  explicit operator bool() const { return decode != nullptr; }
+};
+
+/// How elements of a tensor are stored.
+struct StoredAs {
+  WeightType type; ///< f32 where there are blocks: what they become
+  BlockCoding blocks = {};
+
+  /// Of `elements` from the begin of a row on, whole blocks where there are any.
+  int64_t bytesOf(int64_t elements) const {
+    return blocks ? elements / blocks.elements * blocks.bytes : elements * int64_t(sizeOf(type));
+  }
+};
+
 /// A tensor of a checkpoint: row-major, little-endian, not necessarily aligned.
 struct SourceTensor {
   WeightType type;
   llvm::SmallVector<int64_t, 4> shape;
   llvm::ArrayRef<uint8_t> bytes;
+  BlockCoding blocks = {};
   /// What entries of the first and of the last axis are multiplied with; empty for 1.
   llvm::ArrayRef<float> rowFactors = {}, columnFactors = {};
+
+  StoredAs stored() const { return {type, blocks}; }
 };
 
 class WeightSource {

@@ -4,6 +4,7 @@
 #include "backends/cpu/lowering/kernels/LimbRows.h"
 #include "backends/cpu/lowering/kernels/Softmax.h"
 #include "backends/cpu/lowering/kernels/Tile.h"
+#include "backends/cpu/program/PagesInTurn.h"
 
 #include <numbers>
 #include <numeric>
@@ -196,11 +197,11 @@ private:
   Value streamsAt(const Run &run, const Block &at, Value pair) {
     if (!b.target.prefetchPages || spec.tiling.getRows() > 1)
       return {};
-    // What is asked for is 32 KiB behind; there must be positions.
+    // Where what is asked for would be, there must be positions.
     KvCacheType keys = spec.keys;
-    int64_t bytes =
-        isQuantized(keys.getElementType()) ? 1 : keys.getElementType().getIntOrFloatBitWidth() / 8;
-    int64_t positions = (32 << 10) / (roundUp(keys.getHeadDim(), kHeadDimUnit) * bytes);
+    Type element = isQuantized(keys.getElementType()) ? b.getI8Type() : keys.getElementType();
+    int64_t blockBytes = keys.getPhysicalShape().back() * element.getIntOrFloatBitWidth() / 8;
+    int64_t positions = rt::pages_in_turn::chunk * block / blockBytes;
     Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, positions),
                                        run.lastPosition);
     return arith::AndIOp::create(b, more, b.isEqual(pair, b.idx(0)));

@@ -156,21 +156,25 @@ void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, in
 
 static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
 
-/// Calls `body(expert, block, rows)` for the experts and blocks of the tasks [begin, end), with the
-/// rows of x that chose the expert: their names are numbers of pairs of a token and a choice.
-/// Neighbouring tasks belong to different experts, so that the few that a token chose are shared by
-/// all threads.
+/// Calls `body(expert, blocks, rows)` for the experts of the tasks [begin, end), with the rows of x
+/// that chose the expert: their names are numbers of pairs of a token and a choice. Neighbouring
+/// tasks belong to different experts, so that the few that a token chose are shared by all threads:
+/// task number t is block t / E of expert t % E, and what a range has of an expert are neighbours.
 static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value starts,
-                       llvm::function_ref<void(Value, Value, ProductRows)> body) {
+                       llvm::function_ref<void(Value, BlockSpan, ProductRows)> body) {
   int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1,
           choices = choicesOf(order);
-  b.loop(args[0], args[1], 1, [&](Value task) {
-    Value block = b.div(task, experts), expert = b.rem(task, experts);
+  b.loop(experts, [&](Value expert) {
+    // The first block whose task is not before `task`; block, expert and tasks are unsigned.
+    auto firstOf = [&](Value task) {
+      return b.div(b.sub(b.add(task, experts - 1), expert), experts);
+    };
     ProductRows rows{args[2], b.loadIndex(starts, expert), b.loadIndex(starts, b.add(expert, 1))};
     rows.name = [&b, order, choices](Value number) {
       return b.loadIndex(order, {b.div(number, choices), b.rem(number, choices)});
     };
-    body(expert, block, std::move(rows));
+    Value chosen = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, rows.from, rows.to);
+    b.when(chosen, [&] { body(expert, {firstOf(args[0]), firstOf(args[1])}, std::move(rows)); });
   });
 }
 
@@ -178,32 +182,38 @@ void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpe
                               int64_t inner, Activation activation) {
   Value order = args[3], starts = args[4], packed = args[5], h = args[6];
   int64_t choices = choicesOf(order);
-  eachExpert(b, args, order, starts, [&](Value expert, Value block, ProductRows rows) {
-    Value gate = b.mul(block, 2), up = b.add(gate, 1);
+  eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
+    blocks.panels = 2;
     rows.at = [&](Value pair) { return SmallVector<Value>{b.div(pair, choices)}; };
-    emitSums(b, rows, weight,
-             {weightPanel(b, packed, {expert, gate}, weight),
-              weightPanel(b, packed, {expert, up}, weight)},
-             [&](Value pair, Value column, ArrayRef<Value> sums) {
-               storeGated(b, sums, block, column, activation, inner, h,
-                          {b.div(pair, choices), b.rem(pair, choices)});
-             });
+    auto panelsOf = [&](Value block) {
+      Value gate = b.mul(block, 2), up = b.add(gate, 1);
+      return SmallVector<PackedPanel>{weightPanel(b, packed, {expert, gate}, weight),
+                                      weightPanel(b, packed, {expert, up}, weight)};
+    };
+    emitBlockSums(b, rows, weight, blocks, panelsOf,
+                  [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
+                    storeGated(b, sums, block, column, activation, inner, h,
+                               {b.div(pair, choices), b.rem(pair, choices)});
+                  });
   });
 }
 
 void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
   Value order = args[3], starts = args[4], packed = args[5], parts = args[6];
   int64_t choices = choicesOf(order);
-  eachExpert(b, args, order, starts, [&](Value expert, Value block, ProductRows rows) {
+  eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
     rows.at = [&](Value pair) {
       return SmallVector<Value>{b.div(pair, choices), b.rem(pair, choices)};
     };
-    emitSums(b, rows, weight, {weightPanel(b, packed, {expert, block}, weight)},
-             [&](Value pair, Value column, ArrayRef<Value> sums) {
-               SmallVector<Value> at = rows.at(pair);
-               at.push_back(b.add(b.mul(block, kBlockColumns), column));
-               b.storeVector(sums[0], parts, at, liveColumns(b, at.back(), weight.n));
-             });
+    auto panelsOf = [&](Value block) {
+      return SmallVector<PackedPanel>{weightPanel(b, packed, {expert, block}, weight)};
+    };
+    emitBlockSums(b, rows, weight, blocks, panelsOf,
+                  [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
+                    SmallVector<Value> at = rows.at(pair);
+                    at.push_back(b.add(b.mul(block, kBlockColumns), column));
+                    b.storeVector(sums[0], parts, at, liveColumns(b, at.back(), weight.n));
+                  });
   });
 }
 

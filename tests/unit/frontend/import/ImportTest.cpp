@@ -184,7 +184,7 @@ TEST(Import, RefusesWhatIsNoModel) {
   EXPECT_THAT(messageOf(readModel(context, folder.path("none"))),
               HasSubstr("does not exist, name a model folder"));
   EXPECT_THAT(messageOf(readModel(context, folder.write("model.bin", "x"))),
-              HasSubstr("is neither a model folder nor a .mlir file"));
+              HasSubstr("is neither a model folder nor a GGUF file nor a .mlir file"));
 }
 
 } // namespace

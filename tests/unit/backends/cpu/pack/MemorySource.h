@@ -31,6 +31,24 @@ public:
       set(entry, i, value);
     }
   }
+  /// Values as in `add`, in f32, which are stored in blocks of 32: a byte that says what they are
+  /// divided by and a byte each. `missing` bytes are left out at the end.
+  void addBlocks(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, size_t missing = 0) {
+    add(name, WeightType::F32, shape);
+    Entry &entry = entries[name];
+    entry.blocks.resize(1);
+    for (size_t i = 0; i < entry.values.size(); ++i) {
+      if (i % 32 == 0)
+        entry.blocks.push_back(8);
+      entry.blocks.push_back(static_cast<uint8_t>(static_cast<int8_t>(entry.values[i] * 8)));
+    }
+    entry.blocks.resize(entry.blocks.size() - missing);
+  }
+  /// Divides the numbers of a block by zero.
+  void spoilBlock(llvm::StringRef name, size_t index) { entries[name].blocks[1 + 33 * index] = 0; }
+  /// Serves what blocks stand for, and blocks again.
+  void decodeAll() { servesBlocks = false; }
+  void encodeAll() { servesBlocks = true; }
   /// Replaces the values, which must be exact in the tensor's type.
   void set(llvm::StringRef name, std::vector<float> values) {
     Entry &entry = entries[name];
@@ -46,6 +64,11 @@ public:
     if (entry == entries.end())
       return llvm::createStringError("no tensor \"" + name + "\"");
     const Entry &found = entry->second;
+    if (!found.blocks.empty() && servesBlocks)
+      return SourceTensor{found.type,
+                          found.shape,
+                          llvm::ArrayRef(found.blocks).drop_front(),
+                          {.elements = 32, .bytes = 33, .decode = decode}};
     return SourceTensor{found.type, found.shape, llvm::ArrayRef(found.bytes).drop_front()};
   }
   void release(llvm::StringRef name) const override { released.push_back(name.str()); }
@@ -59,9 +82,13 @@ private:
   struct Entry {
     WeightType type;
     llvm::SmallVector<int64_t, 4> shape;
-    std::vector<uint8_t> bytes;
+    std::vector<uint8_t> bytes, blocks;
     std::vector<float> values;
   };
+  static void decode(const uint8_t *block, float *values) {
+    for (int i = 0; i < 32; ++i)
+      values[i] = float(static_cast<int8_t>(block[1 + i])) / float(block[0]);
+  }
   static void set(Entry &entry, int64_t index, float value) {
     uint8_t *at = entry.bytes.data() + 1 + index * sizeOf(entry.type);
     if (entry.type == WeightType::F16) {
@@ -76,6 +103,7 @@ private:
 
   std::mt19937 random{7};
   llvm::StringMap<Entry> entries;
+  bool servesBlocks = true;
 };
 
 } // namespace mica::cpu

@@ -1,0 +1,25 @@
+//===- GgufConfig.h - a GGUF file's metadata as a family reads it
+//----------------------------------===//
+#ifndef MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H
+#define MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H
+
+#include "frontend/config/ModelConfig.h"
+#include "frontend/gguf/GgufModel.h"
+
+namespace mica {
+
+/// Puts the metadata into the words of config.json and has the family read them. Errors name the
+/// file and its own keys. Refused are architectures without a family, keys that are not known, and
+/// factors of rope that no known scaling has.
+llvm::Expected<ModelConfig> readGgufConfig(const GgufModel &model);
+
+/// The tensors of `model` under the names that `config` has for them, those of experts one by one.
+/// What is in no table keeps its name, so that it has no place in the model.
+std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfig &config);
+
+/// `error`, which speaks of tensors by the names of `config`, by those of the file.
+llvm::Error inGgufNames(llvm::Error error, const ModelConfig &config);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H

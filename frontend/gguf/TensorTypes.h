@@ -1,0 +1,37 @@
+//===- TensorTypes.h - how GGUF files store numbers
+//------------------------------------------------===//
+#ifndef MICA_FRONTEND_GGUF_TENSORTYPES_H
+#define MICA_FRONTEND_GGUF_TENSORTYPES_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+
+namespace mica {
+
+/// Numbers in blocks of `elements` that take `bytes` each. Types of one element are plain numbers.
+struct TensorType {
+  uint32_t number; ///< in the file
+  llvm::StringLiteral name;
+  uint32_t elements, bytes;
+  /// Makes f32 of a block, unaligned, as the package `gguf` does. Null for plain numbers and for
+  /// types that are not read.
+  void (*decode)(const uint8_t *block, float *values) = nullptr;
+
+  bool isPlain() const { return elements == 1; }
+  /// How many bits a number takes, its part of the scales included.
+  double bits() const { return 8.0 * bytes / elements; }
+};
+
+/// The type of that number; null where there is none.
+const TensorType *tensorTypeNumbered(uint32_t number);
+
+/// The names of the types that become numbers, for messages.
+std::string readableTypeNames();
+
+/// `rows` is that many bytes of whole blocks; their numbers.
+void decodeBlocks(const TensorType &type, const uint8_t *blocks, uint64_t count, float *values);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_GGUF_TENSORTYPES_H

@@ -1,0 +1,254 @@
+"""Writes GGUF files with numpy alone, and model folders as such files, as llama.cpp's converter would."""
+
+import json
+import os
+import struct
+
+import numpy as np
+
+import checkpoint
+
+U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
+FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
+TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "BF16": 30}
+
+
+def text(value):
+    data = value if isinstance(value, bytes) else value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def number(kind, value):
+    return struct.pack("<" + FORMATS[kind], value)
+
+
+def element(kind, value):
+    return text(value) if kind == STRING else number(kind, value)
+
+
+class File:
+    """Keys and tensors in order. `bytes()` is the file; every part may be spoilt before."""
+
+    def __init__(self):
+        self.keys, self.tensors, self.alignment, self.version, self.magic = [], [], 32, 3, b"GGUF"
+
+    def key(self, name, kind, value):
+        self.keys.append((name, struct.pack("<I", kind) + element(kind, value)))
+
+    def list(self, name, kind, values):
+        head = struct.pack("<IIQ", ARRAY, kind, len(values))
+        self.keys.append((name, head + b"".join(element(kind, v) for v in values)))
+
+    def tensor(self, name, shape, kind, data):
+        self.tensors.append((name, tuple(shape), TYPES.get(kind, kind), data))
+
+    def header(self):
+        entries, offset = b"", 0
+        for name, shape, kind, data in self.tensors:
+            entries += text(name) + struct.pack("<I", len(shape))
+            entries += b"".join(struct.pack("<Q", extent) for extent in reversed(shape))
+            entries += struct.pack("<IQ", kind, offset)
+            offset += len(data) + -len(data) % self.alignment
+        keys = b"".join(text(name) + value for name, value in self.keys)
+        counts = struct.pack("<IQQ", self.version, len(self.tensors), len(self.keys))
+        return self.magic + counts + keys + entries
+
+    def bytes(self):
+        out = self.header()
+        out += b"\0" * (-len(out) % self.alignment)
+        for *_, data in self.tensors:
+            out += data + b"\0" * (-len(data) % self.alignment)
+        return out
+
+    def write(self, path):
+        with open(path, "wb") as f:
+            f.write(self.bytes())
+        return path
+
+    def write_parts(self, prefix, sizes):
+        """Several files with so many tensors each; gives the path of the first."""
+        first, paths = 0, []
+        for index, size in enumerate(sizes):
+            part = File()
+            part.keys = list(self.keys) if index == 0 else []
+            part.key("split.no", U16, index)
+            part.key("split.count", U16, len(sizes))
+            part.key("split.tensors.count", I32, len(self.tensors))
+            part.tensors = self.tensors[first:first + size]
+            first += size
+            paths.append(part.write(f"{prefix}-{index + 1:05}-of-{len(sizes):05}.gguf"))
+        return paths[0]
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def to_f32(array):
+    """The tensor of a folder as f32; bf16 comes as its bits."""
+    if array.dtype == np.uint16:
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32)
+
+
+def quantized(values, kind):
+    """Bytes of `values` [..., columns] as blocks, and the numbers that they stand for."""
+    blocks = values.reshape(-1, 32)
+    if kind == "Q8_0":
+        scale = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
+        inverse = np.where(scale == 0, 0, 1 / np.maximum(scale.astype(np.float32), 1e-30))
+        q = np.clip(np.round(blocks * inverse), -127, 127).astype(np.int8)
+        data = np.concatenate([scale.view(np.uint8), q.view(np.uint8)], 1)
+    else:
+        largest = np.take_along_axis(blocks, np.abs(blocks).argmax(1)[:, None], 1)
+        scale = (largest / -8).astype(np.float16)
+        safe = np.where(scale == 0, np.float16(1), scale).astype(np.float32)
+        q = np.clip(np.round(blocks / safe), -8, 7).astype(np.int8)
+        halves = (q + 8).astype(np.uint8)
+        data = np.concatenate([scale.view(np.uint8), halves[:, :16] | halves[:, 16:] << 4], 1)
+    return data.tobytes(), (scale.astype(np.float32) * q.astype(np.float32)).reshape(values.shape)
+
+
+# ---------------------------------------------------------------- models
+
+LAYER = {
+    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "mlp.gate": "ffn_gate_inp",
+}
+TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+
+
+def name_of(name):
+    """llama.cpp's name of a tensor that is one of its own."""
+    module, _, part = name.rpartition(".")
+    if module in TOP:
+        return f"{TOP[module]}.{part}"
+    _, _, layer, module = module.split(".", 3)
+    return f"blk.{layer}.{LAYER[module]}.{part}"
+
+
+def interleaved(array, heads):
+    """Rows of q or k, the halves of each head alternating."""
+    return array.reshape(heads, 2, len(array) // heads // 2, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
+
+
+class Converter:
+    """A folder with the names of transformers. `kind` is how its matrices are stored: F32, BF16, F16, Q8_0 or Q4_0."""
+
+    def __init__(self, folder, kind):
+        self.folder, self.kind = str(folder), kind
+        self.config = checkpoint.config_of(folder)
+        self.tensors = checkpoint.read(folder)
+        self.file, self.numbers = File(), {}  # what the tensors stand for, by the folder's names
+        norms = "model.layers.0.self_attn.q_norm.weight" in self.tensors
+        self.experts = sum(name.startswith("model.layers.0.mlp.experts.") and name.endswith("up_proj.weight")
+                           for name in self.tensors)
+        self.architecture = ("qwen3moe" if self.experts else "qwen3") if norms else "llama"
+
+    def convert(self):
+        self.keys()
+        self.tokenizer()
+        done = set()
+        for name, array in sorted(self.tensors.items()):
+            values = to_f32(array)
+            if ".experts." in name:
+                self.stack(name, done)
+                continue
+            if self.architecture == "llama" and ".q_proj." in name:
+                values = interleaved(values, self.config["num_attention_heads"])
+            if self.architecture == "llama" and ".k_proj." in name:
+                values = interleaved(values, self.config["num_key_value_heads"])
+            plain = values.ndim == 1 or name.endswith("mlp.gate.weight")
+            self.numbers[name] = self.put(name_of(name), values, "F32" if plain else self.kind)
+        return self.file
+
+    def keys(self):
+        c, a = self.config, self.architecture
+        file = self.file
+        file.key("general.architecture", STRING, a)
+        file.key("general.quantization_version", U32, 2)
+        heads = c["num_attention_heads"]
+        for key, value in {"context_length": c["max_position_embeddings"], "embedding_length": c["hidden_size"],
+                           "block_count": c["num_hidden_layers"], "attention.head_count": heads,
+                           "attention.head_count_kv": c["num_key_value_heads"],
+                           "attention.key_length": c.get("head_dim") or c["hidden_size"] // heads,
+                           "feed_forward_length": self.inner("gate_proj")}.items():
+            file.key(f"{a}.{key}", U32, value)
+        if self.experts:
+            file.key(f"{a}.expert_count", U32, self.experts)
+            file.key(f"{a}.expert_used_count", U32, c["num_experts_per_tok"])
+            file.key(f"{a}.expert_feed_forward_length", U32, self.inner("gate_proj"))
+        file.key(f"{a}.attention.layer_norm_rms_epsilon", F32, c["rms_norm_eps"])
+        file.key(f"{a}.rope.freq_base", F32, c.get("rope_theta") or c["rope_parameters"]["rope_theta"])
+
+    def inner(self, product):
+        return next(len(array) for name, array in self.tensors.items() if f"{product}.weight" in name)
+
+    def stack(self, name, done):
+        before, _, rest = name.partition(".experts.")
+        product = rest.split(".")[1]
+        if (before, product) in done:
+            return
+        done.add((before, product))
+        names = [f"{before}.experts.{i}.{product}.weight" for i in range(self.experts)]
+        layer = before.split(".")[2]
+        to = f"blk.{layer}.ffn_{product.removesuffix('_proj')}_exps.weight"
+        numbers = self.put(to, np.stack([to_f32(self.tensors[n]) for n in names]), self.kind)
+        self.numbers.update(zip(names, numbers))
+
+    def put(self, name, values, kind):
+        data, numbers = values.tobytes(), values
+        if kind == "F16":
+            half = values.astype(np.float16)
+            data, numbers = half.tobytes(), half.astype(np.float32)
+        elif kind == "BF16":
+            bits = (values.view(np.uint32) >> 16).astype(np.uint16)  # the folder's own, so that nothing is lost
+            data, numbers = bits.tobytes(), to_f32(bits)
+        elif kind != "F32" and values.shape[-1] % 32:
+            kind = "F32"  # rows that are no whole blocks stay as they are
+        elif kind != "F32":
+            data, numbers = quantized(values, kind)
+        self.file.tensor(name, values.shape, kind, data)
+        return numbers
+
+    def tokenizer(self):
+        """The byte-level BPE of tokenizer.json, where there is one."""
+        path = os.path.join(self.folder, "tokenizer.json")
+        if not os.path.exists(path):
+            return
+        with open(path, encoding="utf-8") as f:
+            tokenizer = json.load(f)
+        vocabulary = dict(tokenizer["model"]["vocab"])
+        added = {token["id"]: token for token in tokenizer["added_tokens"]}
+        for number_, token in added.items():
+            vocabulary[token["content"]] = number_
+        names = {i: t for t, i in vocabulary.items()}
+        size = max(names) + 1
+        file = self.file
+        file.key("tokenizer.ggml.model", STRING, "gpt2")
+        file.key("tokenizer.ggml.pre", STRING, "gpt-2")
+        file.list("tokenizer.ggml.tokens", STRING, [names.get(i, f"[PAD{i}]") for i in range(size)])
+        file.list("tokenizer.ggml.token_type", I32,
+                  [5 if i not in names else 1 if i not in added else 3 if added[i]["special"] else 4
+                   for i in range(size)])
+        merges = tokenizer["model"]["merges"]
+        file.list("tokenizer.ggml.merges", STRING, [m if isinstance(m, str) else " ".join(m) for m in merges])
+        for key in ("bos_token_id", "eos_token_id"):
+            if isinstance(self.config.get(key), int):
+                file.key(f"tokenizer.ggml.{key}", U32, self.config[key])
+        file.key("tokenizer.ggml.add_bos_token", BOOL, False)
+
+    def numbers_folder(self, target):
+        """A folder with f32 weights that are what the file's tensors stand for."""
+
+        def replace(tensors):
+            for name, values in self.numbers.items():
+                if self.architecture == "llama" and (".q_proj." in name or ".k_proj." in name):
+                    heads = self.config["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"]
+                    half = len(values) // heads // 2
+                    values = values.reshape(heads, half, 2, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
+                tensors[name] = np.ascontiguousarray(values, "<f4")
+
+        checkpoint.edited(self.folder, target, tensors=replace)
+        return target

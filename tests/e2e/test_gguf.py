@@ -1,0 +1,202 @@
+"""GGUF files as models: the same programs as from folders."""
+
+import json
+import os
+import pathlib
+import struct
+
+import numpy as np
+
+import gguf_file
+import harness
+from harness import BUNDLED, GOLDENS, Case, note, program
+from test_bundled import golden
+from test_integers import divergence, rows_of
+
+MODELS = {"minimind-dense": BUNDLED / "minimind-dense"}
+MODELS |= {name: GOLDENS / "models" / name for name in ("llama-gqa", "qwen3-dense", "qwen3-moe")}
+PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
+
+
+def converted(name, kind):
+    """The model as a file whose matrices are of type `kind`, and the converter."""
+
+    def make():
+        converter = gguf_file.Converter(MODELS[name], kind)
+        path = pathlib.Path(harness.folder("gguf")) / f"{name}.gguf"
+        return converter.convert().write(path), converter
+
+    return harness.once(("gguf", name, kind), make)
+
+
+def numbers_folder(name, kind):
+    """The folder whose weights are, in f32, what the file's tensors stand for."""
+
+    def make():
+        target = os.path.join(harness.folder("numbers"), name)
+        return converted(name, kind)[1].numbers_folder(target)
+
+    return harness.once(("numbers", name, kind), make)
+
+
+def logits(built):
+    return np.concatenate(built.generate(PROMPTS, 4)[1])
+
+
+@harness.for_each(MODELS, "f32")
+@harness.for_each(("minimind-dense", "qwen3-dense", "qwen3-moe"), "q8_0")
+@harness.for_each(("minimind-dense", "qwen3-dense", "qwen3-moe"), "q4_0")
+@harness.for_each(("qwen3-dense", "qwen3-moe"), "f16")
+@harness.for_each(("int8", "int4", "bf16"), "packed")
+class Gguf(Case):
+    def same(self, name, kind, reference):
+        """In f32. Bit for bit, except where rows of q and k are summed in another order (llama) and where a family's
+        norm rounds otherwise (MiniMind becomes Qwen3)."""
+        got = logits(program(converted(name, kind)[0], "--weights", "f32"))
+        wanted = logits(program(reference, "--weights", "f32"))
+        self.close(got, wanted, 1e-5, f"logits of {name} as {kind}")
+        if name.startswith("qwen3"):
+            self.assertTrue((got == wanted).all())
+
+    def f32(self, name):
+        self.same(name, "BF16" if name.startswith("minimind") else "F32", MODELS[name])
+
+    def f16(self, name):
+        self.same(name, "F16", numbers_folder(name, "F16"))
+
+    def q8_0(self, name):
+        self.same(name, "Q8_0", numbers_folder(name, "Q8_0"))
+
+    def q4_0(self, name):
+        self.same(name, "Q4_0", numbers_folder(name, "Q4_0"))
+
+    def packed(self, weights):
+        """Blocks become the same packed weights as the numbers that they stand for."""
+        for kind in ("Q8_0", "Q4_0"):
+            got = logits(program(converted("qwen3-dense", kind)[0], "--weights", weights))
+            wanted = logits(program(numbers_folder("qwen3-dense", kind), "--weights", weights, "--kv", "bf16"))
+            self.assertTrue((got == wanted).all(), kind)
+
+    def test_text(self):
+        """The tokenizer in the metadata is the one beside the folder."""
+        name = "minimind-dense"
+        built = program(converted(name, "BF16")[0], "--weights", "f32")
+        for run in golden(name)["runs"]:
+            prompt = ["-p", run["text"], "-n", len(run["greedy"]), "--temperature", 0]
+            self.assertEqual(built.run(*prompt).stdout,
+                             program(MODELS[name], "--weights", "f32").run(*prompt).stdout)
+
+    def test_split_files(self):
+        whole, converter = converted("qwen3-dense", "F32")
+        count = len(converter.file.tensors)
+        first = converter.file.write_parts(os.path.join(harness.folder("parts"), "m"), [0, 5, count - 5])
+        self.assertTrue((logits(program(first)) == logits(program(whole))).all())
+
+    def test_ir_finds_its_weights_in_a_file_of_its_name(self):
+        path, _ = converted("qwen3-dense", "Q4_0")
+        place = pathlib.Path(harness.folder("ir"))
+        os.symlink(path, place / "m.gguf")
+        (place / "m.mlir").write_text(harness.emit(path, "model"), encoding="utf-8")
+        got, wanted = (logits(program(p, "--weights", "f32")) for p in (place / "m.mlir", path))
+        self.assertTrue((got == wanted).all())
+
+    def test_default_precision_is_the_nearest(self):
+        for kind, weights in {"F32": "f32", "F16": "bf16", "BF16": "bf16", "Q8_0": "int8", "Q4_0": "int4"}.items():
+            name = "minimind-dense" if kind == "BF16" else "qwen3-dense"
+            built = program(converted(name, kind)[0])
+            self.assertEqual(json.loads(built.run("info", "--json").stdout)["weights"], weights, kind)
+
+    def test_inspect_and_verbose_say_what_is_stored(self):
+        path, _ = converted("qwen3-dense", "Q4_0")
+        out = harness.execute([harness.mica, "inspect", path]).stdout.decode()
+        self.assertRegex(out, r"model +qwen3-dense \(qwen3\)")
+        self.assertRegex(out, r"stored as +Q4_0, 4\.50 bits a number for the most part")
+        self.assertRegex(out, r"of weights \(int4\)")
+        said = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o",
+                                os.path.join(harness.scratch, "fused.mlir")]).stderr.decode()
+        self.assertIn("most weights are Q4_0 (4.50 bits each), the program's are int4", said)
+        self.assertIn('"general.architecture" has no influence: chose the family', said)
+
+    def test_run_compiles_into_the_cache(self):
+        path, _ = converted("minimind-dense", "Q8_0")
+        env = {"XDG_CACHE_HOME": harness.folder("cache")}
+        arguments = [harness.mica, "run", path, "--tokens", "1,2,3", "-n", "4", "--temperature", "0", "--print-tokens"]
+        first = harness.execute(arguments, env=env).stdout
+        self.assertEqual(harness.execute(arguments, env=env).stdout, first)
+        self.assertEqual(len(list(pathlib.Path(env["XDG_CACHE_HOME"], "mica").glob("minimind-dense-*[0-9a-f]"))), 1)
+
+    def test_what_quantising_again_costs(self):
+        """The default's distance from the numbers of the same file."""
+        for kind, bound in (("Q8_0", 5e-4), ("Q4_0", 5e-3)):
+            path, _ = converted("minimind-dense", kind)
+            exact, default = program(path, "--weights", "f32"), program(path)
+            kl = divergence(rows_of(exact, "minimind-dense"), rows_of(default, "minimind-dense"))
+            note(self, f"{kind} as {'int8' if kind == 'Q8_0' else 'int4'}: KL {kl:.1e} (bound {bound:.0e})")
+            self.assertLess(kl, bound)
+
+
+class Refused(Case):
+    """Broken files: one line that names the file and what to do, and nothing left behind."""
+
+    def refuse(self, data, mention, *options):
+        place = pathlib.Path(harness.folder("refused"))
+        path = place / "m.gguf"
+        path.write_bytes(data if isinstance(data, bytes) else data.bytes())
+        done = harness.execute([harness.mica, "compile", path, "-o", place / "program", *options], check=False)
+        error = done.stderr.decode()
+        self.assertEqual(done.returncode, 1, error)
+        self.assertRegex(error, rf"\Amica: error: {path}: [^\n]*, [a-z]+ [^\n]*\n\Z")
+        self.assertIn(mention, error)
+        self.assertEqual(os.listdir(place), ["m.gguf"])
+
+    def file(self):
+        return gguf_file.Converter(MODELS["qwen3-dense"], "F32").convert()
+
+    def test_cut(self):
+        whole = self.file().bytes()
+        for size in (3, 4, 8, 23, 24, 100, len(self.file().header()) - 1, len(whole) // 2, len(whole) - 40):
+            self.refuse(whole[:size], "fetch it again")
+
+    def test_lengths_that_lie(self):
+        file = self.file()
+        file.keys.append(("s", struct.pack("<IQ", gguf_file.STRING, 1 << 63)))
+        self.refuse(file, 'has a value of 9223372036854775808 bytes for the key "s"')
+        file = self.file()
+        file.keys.append(("s", struct.pack("<IIQ", gguf_file.ARRAY, gguf_file.F64, 1 << 61)))
+        self.refuse(file, 'declares 2305843009213693952 elements for the key "s"')
+
+    def test_versions(self):
+        file = self.file()
+        file.version = 1
+        self.refuse(file, "has the GGUF version 1")
+        file.version = 3 << 24
+        self.refuse(file, "is a big-endian GGUF file")
+        self.refuse(b"junk that ends in .gguf", "is no GGUF file")
+
+    def test_what_is_not_known(self):
+        file = self.file()
+        file.key("qwen3.trick", gguf_file.F32, 1)
+        self.refuse(file, 'has the key "qwen3.trick", which is not known for qwen3')
+        file = self.file()
+        file.tensor("blk.0.attn_sinks.weight", (4,), "F32", bytes(16))
+        self.refuse(file, 'tensor "blk.0.attn_sinks.weight" [4] has no place in qwen3')
+        file = self.file()
+        file.key("tokenizer.ggml.model", gguf_file.STRING, "bert")
+        file.list("tokenizer.ggml.tokens", gguf_file.STRING, ["a"])
+        self.refuse(file, 'the tokenizer "bert" is not known')
+
+    def test_numbers_that_are_none(self):
+        file = self.file()
+        name, shape, kind, data = file.tensors[3]
+        file.tensors[3] = name, shape, kind, struct.pack("<f", np.nan) + data[4:]
+        self.refuse(file, "holds NaN")
+
+    def test_the_model_is_not_overwritten(self):
+        place = pathlib.Path(harness.folder("own"))
+        first = self.file().write_parts(str(place / "m"), [3, len(self.file().tensors) - 3])
+        for path in (first, first.replace("00001-of", "00002-of")):
+            done = harness.execute([harness.mica, "compile", first, "-o", path], check=False)
+            self.assertIn("is a file of the model, which would be replaced", done.stderr.decode())
+
+
+del Case  # unittest would take it for a test

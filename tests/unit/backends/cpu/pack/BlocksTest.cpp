@@ -1,0 +1,68 @@
+//===- BlocksTest.cpp - numbers that are stored in blocks -----------------===//
+
+#include "tests/unit/backends/cpu/pack/PackFixture.h"
+
+#include "gmock/gmock.h"
+
+using namespace mica;
+using namespace mica::cpu;
+using testing::HasSubstr;
+
+namespace {
+
+using BlocksTest = PackTest;
+
+const std::vector<std::string> kTypes = {
+    "x96x!mica.int8>", "x96x!mica.int4<group = 32>>",
+    "x96xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
+    "x96xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>", "x96xf32>"};
+
+/// Packs `text` for every type, from blocks and from what they stand for.
+#define EXPECT_SAME_PACKED(text)                                                                   \
+  for (const std::string &type : kTypes) {                                                         \
+    std::vector<uint8_t> blocks = llvm::cantFail(pack((text) + type));                             \
+    source.decodeAll();                                                                            \
+    EXPECT_TRUE(blocks == llvm::cantFail(pack((text) + type))) << type;                            \
+    source.encodeAll();                                                                            \
+  }
+
+TEST_F(BlocksTest, BecomeWhatTheyStandFor) {
+  source.addBlocks("w", {70, 96});
+  EXPECT_SAME_PACKED(std::string("mica.weight @w at 0 : tensor<70"));
+  EXPECT_EQ(source.released.back(), "w");
+}
+
+TEST_F(BlocksTest, StandBesidePlainNumbers) {
+  source.addBlocks("q", {65, 96});
+  source.add("k", WeightType::F32, {3, 96});
+  source.addBlocks("v", {2, 96});
+  EXPECT_SAME_PACKED(std::string(R"(mica.weight @w from ["q", "k", "v"] concat at 0 : tensor<70)"));
+}
+
+TEST_F(BlocksTest, AreBalanced) {
+  source.add("gain", WeightType::F32, {96});
+  source.addBlocks("up", {70, 96});
+  EXPECT_SAME_PACKED(std::string("mica.balance rows [\"gain\"] columns [\"up\"]\n"
+                                 "mica.weight @up at 0 : tensor<70"));
+}
+
+TEST_F(BlocksTest, MustFillRows) {
+  source.addBlocks("w", {4, 96});
+  EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<384xf32>"),
+              HasSubstr("has rows of 1 elements, but \"w\" does not"));
+  source.addBlocks("short", {4, 96}, /*missing=*/1);
+  EXPECT_THAT(errorOf("mica.weight @short at 0 : tensor<4x96xf32>"),
+              HasSubstr("has rows of 96 elements, but \"short\" does not"));
+  EXPECT_THAT(errorOf("mica.balance rows [\"short\"] columns [\"w\"]\n"
+                      "mica.weight @w at 0 : tensor<4x96xf32>"),
+              HasSubstr("mica.balance names \"short\", which has no channels"));
+}
+
+TEST_F(BlocksTest, ThatAreNotFiniteAreNamed) {
+  source.addBlocks("w", {4, 96});
+  source.spoilBlock("w", 5);
+  EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4x96xf32>"),
+              HasSubstr("tensor \"w\" holds NaN or infinity, check the checkpoint"));
+}
+
+} // namespace

@@ -1,0 +1,191 @@
+#include "frontend/config/gguf/GgufConfig.h"
+
+#include "tests/unit/frontend/GgufWriter.h"
+#include "tests/unit/frontend/TestFolder.h"
+
+using namespace mica;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+
+/// The keys of a small model.
+GgufWriter keysOf(const std::string &architecture) {
+  GgufWriter file;
+  std::string own = architecture + ".";
+  file.string("general.architecture", architecture).string("general.name", "small");
+  file.u32(own + "context_length", 128).u32(own + "embedding_length", 32);
+  file.u32(own + "block_count", 2).u32(own + "feed_forward_length", 64);
+  file.u32(own + "attention.head_count", 4).u32(own + "attention.head_count_kv", 2);
+  file.f32(own + "attention.layer_norm_rms_epsilon", 1e-5f).f32(own + "rope.freq_base", 1e4f);
+  if (architecture == "qwen3moe")
+    file.u32(own + "expert_count", 4).u32(own + "expert_used_count", 2);
+  file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+  return file;
+}
+
+class GgufConfig : public testing::Test {
+protected:
+  llvm::Expected<ModelConfig> read() {
+    model.emplace(llvm::cantFail(GgufModel::open(folder.write("m.gguf", file.bytes()))));
+    return readGgufConfig(*model);
+  }
+  std::string problem() { return messageOf(read()); }
+
+  TestFolder folder;
+  GgufWriter file = keysOf("llama");
+  std::optional<GgufModel> model;
+};
+
+TEST_F(GgufConfig, SpeaksOfShapes) {
+  file.u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eos_token_id", 2);
+  file.u32("tokenizer.ggml.eot_token_id", 5).u32("tokenizer.ggml.eom_token_id", 2);
+  file.f32("general.sampling.temp", 0.6f).u32("general.sampling.top_k", 20);
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->family, "llama");
+  EXPECT_EQ(config->vocab, 64) << "the embedding's rows";
+  EXPECT_TRUE(config->tiedHead) << "there is no output.weight";
+  EXPECT_EQ(config->norm.eps, 1e-5);
+  EXPECT_EQ(config->kinds[0].attention.rope.pairing, Pairing::Interleaved);
+  EXPECT_EQ(config->generation.bos, 1);
+  EXPECT_THAT(config->generation.eos, testing::ElementsAre(2, 5));
+  EXPECT_EQ(config->generation.temperature, 0.6);
+  EXPECT_EQ(config->generation.topK, 20);
+  ASSERT_FALSE(config->ignored.empty());
+  EXPECT_EQ(config->ignored[0].key, "general.architecture");
+  EXPECT_EQ(config->ignored[0].reason, "chose the family");
+}
+
+TEST_F(GgufConfig, SpeaksOfExperts) {
+  file = keysOf("qwen3moe");
+  file.u32("qwen3moe.expert_feed_forward_length", 16);
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->kinds[0].attention.rope.pairing, Pairing::Half);
+  auto &sparse = std::get<SparseConfig>(config->kinds[0].ffn);
+  EXPECT_EQ(sparse.experts, 4);
+  EXPECT_EQ(sparse.expertsPerToken, 2);
+  EXPECT_EQ(sparse.expert.inner, 16);
+  EXPECT_TRUE(sparse.normalise) << "as the architecture does by itself";
+}
+
+TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
+  file = keysOf("mamba");
+  EXPECT_THAT(problem(), HasSubstr("has the architecture \"mamba\", which is not known, choose a "
+                                   "model of one of the architectures llama"));
+  file = GgufWriter().u32("general.architecture", 1);
+  EXPECT_THAT(problem(), HasSubstr("has no key \"general.architecture\" with a name"));
+}
+
+TEST_F(GgufConfig, RefusesKeysByTheirOwnNames) {
+  GgufWriter whole = file;
+  file.u32("llama.new_trick", 1);
+  EXPECT_THAT(problem(),
+              HasSubstr("m.gguf: has the key \"llama.new_trick\", which is not known for llama and "
+                        "could change what the model computes, remove it if it does not"));
+  file = whole;
+  file.u32("xielu.alpha_n", 1);
+  EXPECT_THAT(problem(), HasSubstr("has the key \"xielu.alpha_n\", which is not known, remove it"));
+  file = whole;
+  file.u32("llama.expert_count", 8);
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.expert_count\": 8, expected one of [0] (nothing "
+                                   "else is computed)"));
+  file = whole;
+  file.u32("llama.attention.sliding_window", 64);
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.attention.sliding_window\": 64, expected one of"));
+  file = whole;
+  file.u32("llama.attention.value_length", 16);
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.attention.value_length\": 16, expected 8"));
+  file = whole;
+  file.u32("llama.rope.dimension_count", 4);
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.dimension_count\": 0.5, expected one of"));
+  file = whole;
+  file.string("general.type", "adapter");
+  EXPECT_THAT(problem(), HasSubstr("has \"general.type\": \"adapter\", expected \"model\""));
+  file = whole;
+  file.u32("general.quantization_version", 3);
+  EXPECT_EQ(problem(), "") << "no tensor is in blocks";
+  file.tensor("blk.0.attn_q.weight", {1, 32}, std::string(34, '\0'), 8);
+  EXPECT_THAT(problem(), HasSubstr("has \"general.quantization_version\": 3, expected 2"));
+  file = whole;
+  file.f32("general.sampling.temp", -1);
+  EXPECT_THAT(problem(), HasSubstr("has \"general.sampling.temp\": -1, expected a number"));
+}
+
+TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
+  auto spoil = [&](const std::string &key, uint32_t value) {
+    GgufWriter spoilt = keysOf("llama");
+    size_t at = spoilt.metadata.find(GgufWriter::raw(key));
+    EXPECT_NE(at, std::string::npos);
+    spoilt.metadata.replace(at + 8 + key.size() + 4, 4, GgufWriter::raw(value));
+    file = spoilt;
+    return problem();
+  };
+  EXPECT_THAT(spoil("llama.block_count", 0),
+              HasSubstr("has \"llama.block_count\": 0, expected an integer from 1 to 4096"));
+  EXPECT_THAT(spoil("llama.attention.head_count_kv", 3),
+              HasSubstr("which its 3 key/value heads do not divide"));
+  EXPECT_THAT(spoil("llama.attention.head_count", 6),
+              HasSubstr("and no head_dim, add \"llama.attention.key_length\""));
+  file = GgufWriter();
+  file.string("general.architecture", "llama");
+  EXPECT_THAT(problem(), HasSubstr("has no matrix \"token_embd.weight\""));
+  file.floats("token_embd.weight", {4, 2}, std::vector<float>(8));
+  EXPECT_THAT(problem(), HasSubstr("has no key \"llama.embedding_length\", which llama needs"));
+  file = keysOf("llama");
+  file.list<int32_t>("llama.attention.key_length", GgufKind::I32, {8, 4});
+  EXPECT_THAT(problem(),
+              HasSubstr("has \"llama.attention.key_length\": [8,4], expected an integer"));
+  file = keysOf("llama");
+  file.u32("tokenizer.ggml.eos_token_id", 64);
+  EXPECT_THAT(problem(), HasSubstr("names the token 64 as the text's begin or end"));
+}
+
+TEST_F(GgufConfig, ReadsRopesScaling) {
+  file.string("llama.rope.scaling.type", "none");
+  EXPECT_EQ(problem(), "");
+  file = keysOf("llama");
+  file.f32("llama.rope.scale_linear", 1);
+  EXPECT_EQ(problem(), "");
+  file = keysOf("llama");
+  file.f32("llama.rope.scale_linear", 4);
+  auto linear = read();
+  ASSERT_TRUE(bool(linear)) << messageOf(std::move(linear));
+  auto scaling = linear->kinds[0].attention.rope.scaling;
+  EXPECT_EQ(std::get<LinearScaling>(scaling).factor, 4);
+}
+
+TEST_F(GgufConfig, RefusesUnknownRope) {
+  GgufWriter whole = file;
+  file.string("llama.rope.scaling.type", "longrope");
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.type\": \"longrope\", only none, "
+                                   "linear and yarn are computed"));
+  file = whole;
+  file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.yarn_beta_fast", 1);
+  EXPECT_THAT(problem(),
+              HasSubstr("has \"llama.rope.scaling.yarn_beta_fast\", which a rope scaling "
+                        "of type linear has not"));
+  file = whole;
+  file.f32("llama.rope.scaling.factor", 2).f32("llama.rope.scale_linear", 2);
+  EXPECT_THAT(problem(),
+              HasSubstr("has \"llama.rope.scale_linear\" beside another factor of rope"));
+  file = whole;
+  file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 0.5f);
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.factor\": 0.5, expected a number"));
+  file = whole;
+  file.floats("rope_freqs.weight", {4}, {1, 3, 2, 9});
+  EXPECT_THAT(problem(), HasSubstr("tensor \"rope_freqs.weight\" scales rope by factors that are "
+                                   "not those of Llama 3"));
+  file = whole;
+  file.floats("rope_freqs.weight", {4}, {1, 1, 1, 1});
+  EXPECT_EQ(problem(), "") << "which scales nothing";
+  file = whole;
+  file.floats("rope_freqs.weight", {2, 2}, {1, 1, 1, 1});
+  EXPECT_THAT(problem(), HasSubstr("is not the vector of F32 that scales rope"));
+  file = whole;
+  file.floats("rope_freqs.weight", {4}, {1, 1, 1, 8}).f32("llama.rope.scaling.factor", 2);
+  EXPECT_THAT(problem(), HasSubstr("scales rope, which its keys do as well"));
+}
+
+} // namespace

@@ -1,0 +1,39 @@
+//===- GgufFolder.h - a model folder as a GGUF file
+//------------------------------------------------===//
+#ifndef MICA_TESTS_UNIT_FRONTEND_IMPORT_GGUFFOLDER_H
+#define MICA_TESTS_UNIT_FRONTEND_IMPORT_GGUFFOLDER_H
+
+#include "frontend/config/ModelConfig.h"
+#include "frontend/weights/WeightFiles.h"
+#include "tests/unit/frontend/GgufWriter.h"
+
+namespace mica::test {
+
+/// Writes what llama.cpp's converter would make of a folder with weights in f32: its names, its
+/// order of rows of q and k, experts in one tensor, factors of rope.
+class GgufFolder {
+public:
+  explicit GgufFolder(const std::string &folder);
+
+  /// llama, qwen3 or qwen3moe; empty for models that these are not.
+  std::string architecture() const;
+  GgufWriter write() const;
+
+private:
+  bool isSparse() const;
+  void writeKeys(GgufWriter &file) const;
+  void writeRope(GgufWriter &file) const;
+  void writeLayer(GgufWriter &file, int64_t layer) const;
+  void writeExperts(GgufWriter &file, const std::string &name, const std::string &prefix,
+                    const std::string &product) const;
+  /// The tensor `from` as `to`; where `heads` is not 0, the halves of each head's rows alternate.
+  void put(GgufWriter &file, const std::string &to, const std::string &from,
+           int64_t heads = 0) const;
+
+  WeightFiles weights;
+  ModelConfig config;
+};
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_FRONTEND_IMPORT_GGUFFOLDER_H
