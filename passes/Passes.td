@@ -387,12 +387,11 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
-  let summary = "a copy of the model for few rows, one for many, and one between them where that pays";
+  let summary = "a copy of the model for few rows, and one for many";
   let description = [{
     `f => f_few, f_many` for every function. `f_few` has the attribute `mica.max_rows = crossing`: it is called for at
     most so many rows, as in decoding; `f_many` is for more, as in reading a prompt. The module says where the crossing
-    is. A model with products of bf16 gets a third copy, `f_uptoN`, where the target's generated tiles beat a library up
-    to `bf16-tile-rows` rows, while attention pays in tiles of rows already.
+    is.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -423,9 +422,7 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"crossing", "crossing", "int64_t", "16", "the most rows that `_few` functions are called for">,
-                 Option<"bf16TileRows", "bf16-tile-rows", "int64_t", "0",
-                        "the most rows for which generated tiles of bf16 are the fastest; 0: there are none">];
+  let options = [Option<"crossing", "crossing", "int64_t", "16", "the most rows that `_few` functions are called for">];
 }
 
 def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
@@ -433,7 +430,7 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   let description = [{
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
     `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit, for
-    as many rows of bf16 as tile registers are best for, and where they are so small that a library call would cost more
+    bf16 and integers where tile registers take them, and where they are so small that a library call would cost more
     than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format. Mostly one row of a prompt, its
     last, reaches an `lm_head`: it is generated.
     Attention of few rows is cut into single rows and chunks of positions, of many rows into tiles of rows.
@@ -478,8 +475,8 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"manyRows", "many-rows", "int64_t", "64", "rows that a call of a `_many` function is assumed to have">,
-    Option<"bf16TileRows", "bf16-tile-rows", "int64_t", "0",
-           "the most rows for which generated tiles of bf16 are the fastest; 0: there are none">,
+    Option<"tiles", "tiles", "bool", "false",
+           "whether generated kernels multiply bf16 and integers in tile registers">,
     Option<"minWork", "min-work", "int64_t", "262144", "multiply-adds below which a library call does not pay">,
     Option<"onednnF32", "onednn-f32", "bool", "true", "whether oneDNN is fast for f32 weights on the target">,
     Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">,
@@ -491,8 +488,10 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
   let description = [{
     A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol
     and in all values that carry the weight; one that is the embedding table at the same time is packed as well; gains,
-    biases and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, in the order in which
-    the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant distance.
+    biases and a table that is only gathered from stay plain. Offsets are multiples of 64 bytes, of 4096 for weights of
+    64 KiB and more (and of all that one operation takes, if one of them is so large, for the first), in the order in
+    which the calls use the weights, so that the same weight of neighbouring layers of a kind lies at a constant
+    distance.
 
     ```mlir
     mica.weight @norm : tensor<64xf32>

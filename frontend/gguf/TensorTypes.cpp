@@ -1,5 +1,7 @@
 #include "frontend/gguf/TensorTypes.h"
 
+#include "ir/Mica/HalfFloat.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 #include <bit>
@@ -18,13 +20,8 @@ public:
     const uint8_t *part = bytes(2);
     return static_cast<uint16_t>(part[0] | part[1] << 8);
   }
-  /// The f32 of an f16: the exponent's bias moves by a product, subnormal numbers included.
-  float number() {
-    uint16_t bits = half();
-    uint32_t magnitude = uint32_t(bits & 0x7fff) << 13, sign = uint32_t(bits & 0x8000) << 16;
-    uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-    return std::bit_cast<float>(sign | (magnitude >= 0x0f800000 ? magnitude | 0x7f800000 : finite));
-  }
+  /// The f32 of an f16.
+  float number() { return std::bit_cast<float>(fromF16(half())); }
 
 private:
   const uint8_t *at;

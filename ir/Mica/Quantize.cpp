@@ -248,8 +248,18 @@ float mica::quantizeInt4(ArrayRef<float> row, MutableArrayRef<uint8_t> q,
     return std::isfinite(largest) ? 0 : largest;
   }
   std::vector<GroupScales> groups(llvm::divideCeil(multipliers.size(), kLanes));
-  return quantizeGroups(row.data(), row.size(), q.data(), multipliers.data(), groups.data(),
-                        groups.size());
+  // Errors are weighed by fourth powers of the numbers: those must neither vanish nor overflow.
+  constexpr int kUsual = 20;
+  int exponent = std::ilogb(largest);
+  std::vector<float> moved;
+  if (std::abs(exponent) <= kUsual)
+    exponent = 0;
+  else
+    for (float value : row)
+      moved.push_back(std::ldexp(value, -exponent));
+  float scale = quantizeGroups(moved.empty() ? row.data() : moved.data(), row.size(), q.data(),
+                               multipliers.data(), groups.data(), groups.size());
+  return std::ldexp(scale, exponent);
 }
 
 void mica::roundToIntegers(Type element, MutableArrayRef<float> row) {

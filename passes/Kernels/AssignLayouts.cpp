@@ -12,8 +12,15 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// Vectors of 64 bytes begin at whole cache lines.
-static constexpr int64_t kAlignment = 64;
+/// Vectors of 64 bytes begin at whole cache lines. Weights that are large begin at whole pages as
+/// well: kernels that read several pages in turn (`prefetch-pages`) count them from a weight's
+/// beginning. Of a large one a page is at most a sixteenth.
+static constexpr int64_t kLine = 64, kPage = 4096, kLarge = 16 * kPage;
+
+static int64_t alignmentOf(WeightOp weight) {
+  return getStoredBytes(weight.getTensorType()) < kLarge ? kLine : kPage;
+}
+
 /// Positions in a block of a cache: a few vectors of scores at once.
 static constexpr int64_t kPositionBlock = 64;
 
@@ -77,32 +84,49 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  /// Offsets in the order in which a step uses the weights: of a layer the operands of its call,
-  /// one after the other. The symbols move into that order as well, so that they read as they are
-  /// stored.
-  void assignOffsets() {
+  /// The weights in the order in which a step uses them, by the operation that does: of a layer the
+  /// operands of its call, one after the other.
+  SmallVector<SmallVector<WeightOp>> groupsInOrder() {
     SymbolTable symbols(getOperation());
-    llvm::SetVector<WeightOp> order;
+    DenseSet<Operation *> seen;
+    SmallVector<SmallVector<WeightOp>> groups;
+    auto take = [&](WeightOp weight) {
+      if (seen.insert(weight).second)
+        groups.back().push_back(weight);
+    };
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](Operation *op) {
+        groups.emplace_back();
         for (Value operand : op->getOperands())
           if (auto get = operand.getDefiningOp<GetWeightOp>())
-            order.insert(symbols.lookup<WeightOp>(get.getWeight()));
+            take(symbols.lookup<WeightOp>(get.getWeight()));
       });
-    order.insert_range(getOperation().getOps<WeightOp>());
+    groups.emplace_back();
+    llvm::for_each(getOperation().getOps<WeightOp>(), take);
+    return groups;
+  }
+
+  /// Groups of the same types are laid out alike, wherever they begin. The symbols move into the
+  /// order of their offsets, so that they read as they are stored.
+  void assignOffsets() {
     Builder builder(&getContext());
     Block &body = *getOperation().getBody();
     Block::iterator place = body.begin();
     int64_t offset = 0;
-    for (WeightOp weight : order) {
-      int64_t bytes = getStoredBytes(weight.getTensorType());
-      weight.setOffsetAttr(builder.getI64IntegerAttr(offset));
-      weight.setBytesAttr(builder.getI64IntegerAttr(bytes));
-      offset = roundUp(offset + bytes, kAlignment);
-      if (place == weight->getIterator())
-        ++place;
-      else
-        weight->moveBefore(&body, place);
+    for (ArrayRef<WeightOp> group : groupsInOrder()) {
+      for (WeightOp weight : group)
+        offset = roundUp(offset, alignmentOf(weight));
+      for (WeightOp weight : group) {
+        offset = roundUp(offset, alignmentOf(weight));
+        int64_t bytes = getStoredBytes(weight.getTensorType());
+        weight.setOffsetAttr(builder.getI64IntegerAttr(offset));
+        weight.setBytesAttr(builder.getI64IntegerAttr(bytes));
+        offset += bytes;
+        if (place == weight->getIterator())
+          ++place;
+        else
+          weight->moveBefore(&body, place);
+      }
     }
   }
 };

@@ -6,16 +6,14 @@
 
 using namespace mica;
 
-llvm::SmallVector<int64_t> mica::chooseCrossings(bool hasBf16, const KernelCosts &costs) {
-  llvm::SmallVector<int64_t> crossings{costs.crossing};
-  if (hasBf16 && costs.bf16TileRows > costs.crossing)
-    crossings.push_back(costs.bf16TileRows);
-  return crossings;
+/// Whether tile registers multiply rows with such a weight: pairs of bf16, none left over, and
+/// integers.
+static bool takesTiles(const ProductShape &shape) {
+  return shape.weights == Precision::BF16 ? shape.k % 2 == 0 : shape.weights != Precision::F32;
 }
 
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
-  if (shape.rows <= costs.crossing ||
-      (shape.weights == Precision::BF16 && shape.k % 2 == 0 && shape.rows <= costs.bf16TileRows))
+  if (shape.rows <= costs.crossing || (costs.tiles && takesTiles(shape)))
     return KernelKind::Generated;
   bool fast = shape.weights == Precision::F32    ? costs.onednnF32
               : shape.weights == Precision::BF16 ? costs.onednnBf16

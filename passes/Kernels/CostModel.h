@@ -18,9 +18,12 @@ struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
   /// are taken whatever the shape.
   int64_t crossing = 16;
-  /// The same for pairs of bf16 where generated kernels multiply in tile registers, 0 where they do
-  /// not: see kTileRows.
-  int64_t bf16TileRows = 0;
+  /// Whether generated kernels multiply pairs of bf16 and integers in tile registers, which beat
+  /// oneDNN's at the numbers of rows that prompts are read in: at the shape of a Llama with 1
+  /// billion parameters, 2 threads of a Xeon with AMX, 32 rows at once took 1/1.8 of the time in
+  /// int8, 128 1/1.4, 512 1/1.2 in int8 and bf16, 1/1.4 in int4 (`bench --prompt N`); 1024 in int8
+  /// as long per row as 512.
+  bool tiles = false;
   /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
   /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN
   /// reaches 500: 5 us * 2 / (1/100 - 1/500) per GFLOP/s is 0.6 MFLOP, hence a quarter of a million
@@ -32,16 +35,6 @@ struct KernelCosts {
   /// Products of integers: without VNNI, oneDNN's are slower than its own f32 ones.
   bool onednnInt8 = true;
 };
-
-/// Rows up to which products of bf16 in generated tiles beat oneDNN's: at the shape of a Llama with
-/// 1 billion parameters, 2 threads of a Xeon with AMX, prompts of 17 took half of the time, of 128
-/// and of 256 0.7 (`bench --prompt N` of programs with either crossing). Behind 256 rows generated
-/// kernels read the weights again.
-inline constexpr int64_t kTileRows = 256;
-
-/// The numbers of rows at which a program with bf16 products or without them changes its kernels:
-/// ascending, the first one is `crossing`.
-llvm::SmallVector<int64_t> chooseCrossings(bool hasBf16, const KernelCosts &costs);
 
 /// Who computes a product.
 KernelKind chooseKernel(const ProductShape &shape, const KernelCosts &costs);

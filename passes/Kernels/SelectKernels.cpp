@@ -23,10 +23,10 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   KernelKind choose(RankedTensorType weight) {
     ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1),
                        precisionOf(weight.getElementType())};
-    KernelCosts costs{crossing(), bf16TileRows, minWork, onednnF32, onednnBf16, onednnInt8};
+    KernelCosts costs{crossing(), tiles, minWork, onednnF32, onednnBf16, onednnInt8};
     // A function for any number of rows is called for more than others take.
     if (!mostRows())
-      costs.crossing = costs.bf16TileRows = 0;
+      costs.crossing = 0;
     return chooseKernel(shape, costs);
   }
 
@@ -47,7 +47,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
     int64_t group =
         headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
-    return chooseTiling({mostRows() && *mostRows() <= crossing(), group}, &getContext());
+    return chooseTiling({mostRows().has_value(), group}, &getContext());
   }
 
   void runOnOperation() override {

@@ -1,6 +1,5 @@
 //===- SpecializePhases.cpp - few rows and many rows ---------------------------===//
 
-#include "passes/Kernels/CostModel.h"
 #include "passes/Kernels/Phases.h"
 #include "passes/Passes.h"
 
@@ -30,21 +29,6 @@ static SmallVector<func::FuncOp> cloneWithSuffix(ArrayRef<func::FuncOp> function
   return clones;
 }
 
-/// Whether pairs of bf16 meet a matrix in a product that oneDNN could compute as well.
-static bool hasBf16Products(ModuleOp module) {
-  auto isBf16 = [](auto product) {
-    RankedTensorType weight = product.getWeight().getType();
-    return weight.getElementType().isBF16() && weight.getDimSize(1) % 2 == 0;
-  };
-  return module
-      .walk([&](Operation *op) {
-        bool found =
-            TypeSwitch<Operation *, bool>(op).Case<LinearOp, GatedLinearOp>(isBf16).Default(false);
-        return found ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 namespace {
 struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
   using SpecializePhasesBase::SpecializePhasesBase;
@@ -65,14 +49,8 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     auto rowsAttr = [&](int64_t rows) {
       return Builder(module.getContext()).getI64IntegerAttr(rows);
     };
-    KernelCosts costs;
-    costs.crossing = crossing;
-    costs.bf16TileRows = bf16TileRows;
-    for (int64_t rows : chooseCrossings(hasBf16Products(module), costs)) {
-      std::string suffix = rows == crossing ? "_few" : "_upto" + std::to_string(rows);
-      for (func::FuncOp clone : cloneWithSuffix(functions, suffix, symbols))
-        clone->setAttr(kMaxRowsAttr, rowsAttr(rows));
-    }
+    for (func::FuncOp clone : cloneWithSuffix(functions, "_few", symbols))
+      clone->setAttr(kMaxRowsAttr, rowsAttr(crossing));
     cloneWithSuffix(functions, "_many", symbols);
     for (func::FuncOp function : functions)
       symbols.erase(function);

@@ -50,10 +50,10 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 
 // Alive afterwards: mica, func, arith, scf.
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
-  pm.addPass(createSpecializePhases({options.crossing, options.bf16TileRows}));
+  pm.addPass(createSpecializePhases({options.crossing}));
   pm.addNestedPass<func::FuncOp>(
-      createSelectKernels({options.manyRows, options.bf16TileRows, options.minWork,
-                           options.onednnF32, options.onednnBf16, options.onednnInt8}));
+      createSelectKernels({options.manyRows, options.tiles, options.minWork, options.onednnF32,
+                           options.onednnBf16, options.onednnInt8}));
   // Before the calls are rolled: their order is the order of the weights in the program.
   pm.addPass(createAssignLayouts());
   pm.addPass(createRollLayers());
@@ -95,10 +95,8 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
                        llvm::cl::init(defaults.kv), precisionValues()};
   Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_few` function"),
                            llvm::cl::init(defaults.crossing)};
-  Option<int64_t> bf16TileRows{
-      *this, "bf16-tile-rows",
-      llvm::cl::desc("most rows for which generated tiles of bf16 are the fastest"),
-      llvm::cl::init(defaults.bf16TileRows)};
+  Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tile registers"),
+                     llvm::cl::init(defaults.tiles)};
   Option<int64_t> manyRows{*this, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
                            llvm::cl::init(defaults.manyRows)};
   Option<int64_t> minWork{*this, "min-work",
@@ -112,8 +110,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
                           llvm::cl::init(defaults.onednnInt8)};
 
   StageOptions get() const {
-    return {weights, kv,        crossing,   bf16TileRows, manyRows,
-            minWork, onednnF32, onednnBf16, onednnInt8};
+    return {weights, kv, crossing, tiles, manyRows, minWork, onednnF32, onednnBf16, onednnInt8};
   }
 };
 } // namespace

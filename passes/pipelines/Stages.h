@@ -39,8 +39,8 @@ struct StageOptions {
   Precision kv = Precision::F32;
   /// The most rows that generated kernels compute at decoding.
   int64_t crossing = 16;
-  /// The most rows that generated kernels compute of bf16, where the target has tiles for it.
-  int64_t bf16TileRows = 0;
+  /// Whether generated kernels multiply bf16 and integers in tile registers.
+  bool tiles = false;
   /// Where a library call pays: see mica-select-kernels.
   int64_t manyRows = 64;
   int64_t minWork = 262144;

@@ -16,7 +16,8 @@ namespace {
 constexpr double farAboveCaches = 384 << 20;
 
 /// Rows of generated products, and of oneDNN's.
-const std::vector<int64_t> fewRows = {1, 2, 4, 8, 16, 32}, manyRows = {16, 32, 128, 512};
+const std::vector<int64_t> generatedRows = {1, 2, 4, 8, 16, 32, 64, 128, 512},
+                           libraryRows = {16, 32, 128, 512};
 
 struct Shape {
   int64_t n, k;
@@ -90,7 +91,7 @@ KernelBenchmark gatedProduct(const Format &format, Shape shape) {
     %y = mica.gated_linear %x, %w silu : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}x{argument}>
     return %y : tensor<?x{N}x{argument}>
   })",
-                     fewRows, 2 * weights);
+                     generatedRows, 2 * weights);
 }
 
 /// MiniMind 2 with experts: two of four, of which one row touches half of the weights.
@@ -215,8 +216,8 @@ std::vector<KernelBenchmark> kernelBenchmarks() {
   std::vector<KernelBenchmark> all;
   for (const Format &format : kFormats) {
     for (Shape shape : productShapes) {
-      all.push_back(product(format, shape, "generated", fewRows));
-      all.push_back(product(format, shape, "onednn", manyRows));
+      all.push_back(product(format, shape, "generated", generatedRows));
+      all.push_back(product(format, shape, "onednn", libraryRows));
     }
     for (Shape shape : gatedShapes)
       all.push_back(gatedProduct(format, shape));

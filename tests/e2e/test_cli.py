@@ -268,6 +268,16 @@ class Cli(Case):
         self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
         self.assertEqual(os.listdir(target), [])
 
+    def test_small_stacks(self):
+        """A low limit is raised, a low hard limit is an error: kernels that multiply in tiles keep them on the stack."""
+        built = program(BUNDLED / "minimind-dense", "--weights", "int8")
+        run = ["-", built.path, "-p", "One " * 30, "-n", "2", "--temperature", "0"]
+        done = execute(["bash", "-c", 'ulimit -Ss 300; exec "$@"', *run], check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        done = execute(["bash", "-c", 'ulimit -s 300; exec "$@"', *run], check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"^mica: error: .*the stack may grow to 300 KiB \(ulimit -Hs\), programs need 4096 KiB, raise")
+
     def test_full_disk_leaves_nothing(self):
         """A file system of its own, too small for the launcher."""
         unshare = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c"]

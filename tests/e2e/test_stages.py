@@ -10,7 +10,7 @@ from harness import BUNDLED, Case
 STAGES = ("model", "fused", "kernels", "loops", "llvm")
 
 # How often ops, or launches of their kernels at stage `loops`, stand in the text of each stage: a layer's body once per
-# kind of layer; from stage `kernels` on once per phase: few rows, many, and between them what tiles of bf16 are for.
+# kind of layer; from stage `kernels` on once per phase: few rows and many.
 DENSE = {
     "model": {"rmsnorm": 5, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 0},
     "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 0},
@@ -62,9 +62,9 @@ def pipelines(precision, target):
     return (f"--mica-to-fused=weights={precision} kv={precision}",
             "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
                                                    flag("onednn-int8", wide and int8),
-                                                   f"bf16-tile-rows={256 if tiles else 0}")),
+                                                   flag("tiles", tiles))),
             f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)} "
-            f"fast-bf16-dot=false {flag('bf16-tiles', tiles)} {flag('prefetch-pages', pages)}",
+            f"fast-bf16-dot=false {flag('tiles', tiles)} {flag('prefetch-pages', pages)}",
             f"--mica-loops-to-llvm=target={target}")
 
 
@@ -82,27 +82,26 @@ class Stages(Case):
         files = [folder / f"{number}-{stage}.mlir" for number, stage in enumerate(STAGES)]
         self.assertEqual(sorted(folder.glob("*.mlir")), files)
         steps = pipelines(precision, target)
-        phases = 3 if precision == "bf16" and TARGETS[target][3] else 2
         for number, (stage, file) in enumerate(zip(STAGES, files)):
             text = file.read_text(encoding="utf-8")
             printed = mica_opt(file)
             named = stage in ("model", "fused", "kernels")
             same_as = without_names if named else str
             self.same(same_as(printed), same_as(text), f"{stage} read and printed")
-            for op, expected in self.alive(name, stage, phases).items():
+            for op, expected in self.alive(name, stage).items():
                 self.assertEqual(self.count(stage, op, text), expected, f"{op} at stage {stage}")
             if number:
                 self.same(mica_opt(files[number - 1], steps[number - 1]), printed,
                           f"{stage} by {steps[number - 1]}")
 
     @staticmethod
-    def alive(name, stage, phases):
+    def alive(name, stage):
         """Op -> how often it is alive."""
         ops = ALIVE[name].get(stage, {})
         if stage in ("model", "fused"):
             return ops
-        counts = {op: phases * count for op, count in ops.items()}
-        return counts | ({"attention": phases - 1, "attention_chunks": 1} if stage == "loops" else {})
+        counts = {op: 2 * count for op, count in ops.items()}
+        return counts | ({"attention": 1, "attention_chunks": 1} if stage == "loops" else {})
 
     def same(self, got, wanted, what):
         if got != wanted:

@@ -3,6 +3,7 @@
 #include "backends/cpu/codegen/Passes.h"
 
 #include "ir/Mica/Mica.h"
+#include "passes/Kernels/Phases.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -16,8 +17,8 @@ namespace mica::cpu {
 
 namespace {
 
+using mica::kMaxRowsAttr;
 using mica::cpu::kForwardSymbol;
-using mica::cpu::kMaxRowsAttr;
 
 /// The module's entry functions, those with the smallest limits first, the unlimited one last.
 SmallVector<func::FuncOp> entriesOf(ModuleOp module) {

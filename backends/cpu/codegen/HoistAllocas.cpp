@@ -1,6 +1,7 @@
 //===- HoistAllocas.cpp - stack buffers at their function's entry ---------===//
 
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/program/KernelStack.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 struct HoistAllocas : mica::cpu::impl::HoistAllocasPassBase<HoistAllocas> {
   void runOnOperation() override {
-    WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
+    WalkResult result = getOperation()->walk([this](Operation *op) -> WalkResult {
       if (isa<memref::AllocOp, memref::ReallocOp>(op))
         return op->emitError(
             "allocates memory while the model runs: memory must be planned before this stage");
@@ -23,19 +24,31 @@ struct HoistAllocas : mica::cpu::impl::HoistAllocasPassBase<HoistAllocas> {
       return alloca ? hoist(alloca) : success();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    for (auto [function, bytes] : stacks)
+      if (bytes > mica::program::kernelStackBytes) {
+        function->emitError("takes ") << bytes << " bytes of stack, at most "
+                                      << mica::program::kernelStackBytes << " are there";
+        signalPassFailure();
+      }
   }
 
-  static LogicalResult hoist(memref::AllocaOp alloca) {
+  LogicalResult hoist(memref::AllocaOp alloca) {
     if (!alloca.getType().hasStaticShape() || !alloca->getOperands().empty())
       return alloca.emitError("takes stack of a size that is not constant");
     auto function = alloca->getParentOfType<FunctionOpInterface>();
     if (!function)
       return alloca.emitError("stands in no function");
+    MemRefType type = alloca.getType();
+    stacks[function] +=
+        type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8) + kLine;
     alloca->moveBefore(&function.getFunctionBody().front(),
                        function.getFunctionBody().front().begin());
     return success();
   }
+
+  static constexpr uint64_t kLine = 64; ///< what alignment may cost
+  llvm::MapVector<Operation *, uint64_t> stacks;
 };
 
 } // namespace

@@ -29,9 +29,6 @@ llvm::ArrayRef<llvm::StringRef> runtimeSymbols();
 /// The name of the function that a model's shared object exports.
 inline constexpr const char *kForwardSymbol = "mica_forward";
 
-/// On an entry function: the largest number of rows that it serves.
-inline constexpr const char *kMaxRowsAttr = "mica.max_rows";
-
 } // namespace mica::cpu
 
 #endif // MICA_BACKENDS_CPU_CODEGEN_PASSES_H

@@ -208,7 +208,8 @@ def HoistAllocasPass : Pass<"cpu-hoist-allocas"> {
   let summary = "move stack buffers to their function's entry";
   let description = [{
     A `memref.alloca` inside a loop would take new stack in every iteration. Fails, naming the op, on one whose size is
-    not constant and on any `memref.alloc`: memory is planned before this stage.
+    not constant and on any `memref.alloc`: memory is planned before this stage. A function may take 2 MiB, which
+    programs make sure of at their start.
 
     ```mlir
     func.func @kernel(%n: index) {

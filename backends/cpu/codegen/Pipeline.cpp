@@ -34,7 +34,7 @@ static void addConversionPasses(OpPassManager &passes, const TargetDescription &
   passes.addPass(createUBToLLVMConversionPass());
   passes.addPass(createFinalizeMemRefToLLVMConversionPass());
   passes.addPass(createConvertFuncToLLVMPass());
-  if (target.amxBf16)
+  if (target.tiles)
     passes.addPass(createLowerTilesPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
   if (!target.avx512Bf16)

@@ -325,8 +325,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.kv = kvPrecision(options, weights);
   if (options.crossing)
     stage.crossing = *options.crossing;
-  if (KernelTarget::of(options.target).bf16Tiles)
-    stage.bf16TileRows = kTileRows;
+  stage.tiles = options.target.tiles;
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
   stage.onednnF32 = options.target.vectorBits == 512;
   stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;

@@ -19,14 +19,14 @@ struct KernelTarget {
   bool wide = true;
   /// Whether vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for.
   bool fastBf16Dot = true;
-  /// tdpbf16ps: products of tiles of bf16 summed into f32.
-  bool bf16Tiles = false;
+  /// tdpbf16ps and tdpbusd: products of tiles of bf16 summed into f32, of bytes into i32.
+  bool tiles = false;
   /// Whether memory is read faster by asking for lines of several pages in turn, ahead of a loop.
   bool prefetchPages = false;
 
   static KernelTarget of(const TargetDescription &target) {
     return {target.avx512Bf16,  target.avx512Vnni, target.vectorBits == 512,
-            target.fastBf16Dot, target.amxBf16,    target.prefetchPages};
+            target.fastBf16Dot, target.tiles,      target.prefetchPages};
   }
 };
 

@@ -174,7 +174,7 @@ private:
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
     KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot,
-                                                       bf16Tiles, prefetchPages});
+                                                       tiles, prefetchPages});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

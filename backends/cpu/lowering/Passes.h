@@ -38,7 +38,7 @@ bool isEntry(mlir::func::FuncOp function);
 void buildLoopsPipeline(mlir::OpPassManager &pm, const KernelTarget &target);
 
 /// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B int8-dot=B
-/// wide-vectors=B fast-bf16-dot=B bf16-tiles=B prefetch-pages=B}`.
+/// wide-vectors=B fast-bf16-dot=B tiles=B prefetch-pages=B}`.
 void registerLoweringPasses();
 
 } // namespace mica::cpu

@@ -14,7 +14,7 @@ using namespace mica::cpu;
 
 void mica::cpu::buildLoopsPipeline(OpPassManager &pm, const KernelTarget &target) {
   pm.addPass(createLowerToExec({target.bf16Dot, target.int8Dot, target.wide, target.fastBf16Dot,
-                                target.bf16Tiles, target.prefetchPages}));
+                                target.tiles, target.prefetchPages}));
   // No CSE here: it would make one empty tensor, and so one buffer, of several.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
@@ -45,8 +45,8 @@ struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
       llvm::cl::init(true)};
   Option<bool> int8Dot{*this, "int8-dot", llvm::cl::desc("the target has vpdpbusd"),
                        llvm::cl::init(false)};
-  Option<bool> bf16Tiles{*this, "bf16-tiles", llvm::cl::desc("the target has tdpbf16ps"),
-                         llvm::cl::init(false)};
+  Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tdpbf16ps and tdpbusd"),
+                     llvm::cl::init(false)};
   Option<bool> prefetchPages{
       *this, "prefetch-pages",
       llvm::cl::desc("the target reads faster when asked for lines of several pages in turn"),
@@ -60,6 +60,6 @@ void mica::cpu::registerLoweringPasses() {
       "mica-kernels-to-loops", "stage `kernels` -> `loops`",
       [](OpPassManager &pm, const LoopsOptions &options) {
         buildLoopsPipeline(pm, {options.bf16Dot, options.int8Dot, options.wideVectors,
-                                options.fastBf16Dot, options.bf16Tiles, options.prefetchPages});
+                                options.fastBf16Dot, options.tiles, options.prefetchPages});
       });
 }

@@ -44,35 +44,6 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
   }
 };
 
-using Compute = Value (*)(KernelBuilder &, ArrayRef<Value>);
-
-/// An op with a number of its own that computes each element of the result from the same one of x.
-template <typename Op> struct LowerParametric : Lowering<Op> {
-  using ParametricCompute = Value (*)(KernelBuilder &, Value x, float number);
-  LowerParametric(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels,
-                  APFloat (Op::*number)(), ParametricCompute compute)
-      : Lowering<Op>(converter, context, kernels), number(number), compute(compute) {}
-  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
-                                ConversionPatternRewriter &rewriter) const override {
-    Launcher launch(rewriter, op.getLoc(), this->kernels);
-    if (isQuantized(cast<RankedTensorType>(op.getType()).getElementType()))
-      return rewriter.notifyMatchFailure(op, "a quantised row is more than its elements");
-    Value rows = launch.rowsOf(operands.getX());
-    double value = (op.*number)().convertToDouble();
-    StringRef name = Op::getOperationName().drop_front(strlen("mica."));
-    rewriter.replaceOp(
-        op, launch(name, specOf(value), rows, operands.getX(), launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) {
-                     emitElementwise(b, args, [&](KernelBuilder &b, ArrayRef<Value> values) {
-                       return compute(b, values[0], static_cast<float>(value));
-                     });
-                   }));
-    return success();
-  }
-  APFloat (Op::*number)();
-  ParametricCompute compute;
-};
-
 struct LowerSigmoidGate : Lowering<SigmoidGateOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(SigmoidGateOp op, OpAdaptor operands,
@@ -85,11 +56,14 @@ struct LowerSigmoidGate : Lowering<SigmoidGateOp> {
   }
 };
 
-/// An op that computes each element of the result from the same elements of its operands.
+/// An op that computes each element of the result from the same elements of its operands, and from
+/// a number of its own where it has one.
 template <typename Op> struct LowerElementwise : Lowering<Op> {
+  using Compute = Value (*)(KernelBuilder &, ArrayRef<Value> elements, float number);
+  using Number = APFloat (Op::*)();
   LowerElementwise(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels,
-                   Compute compute)
-      : Lowering<Op>(converter, context, kernels), compute(compute) {}
+                   Compute compute, Number number = nullptr)
+      : Lowering<Op>(converter, context, kernels), compute(compute), number(number) {}
   LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), this->kernels);
@@ -98,12 +72,18 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
     ValueRange inputs = operands.getOperands();
     Value rows = launch.rowsOf(inputs[0]);
     StringRef name = Op::getOperationName().drop_front(strlen("mica."));
-    rewriter.replaceOp(
-        op, launch(name, "", rows, inputs, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitElementwise(b, args, compute); }));
+    double value = number ? (op.*number)().convertToDouble() : 0;
+    auto build = [&](KernelBuilder &b, ValueRange args) {
+      emitElementwise(b, args, [&](KernelBuilder &b, ArrayRef<Value> elements) {
+        return compute(b, elements, static_cast<float>(value));
+      });
+    };
+    rewriter.replaceOp(op, launch(name, number ? specOf(value) : "", rows, inputs,
+                                  launch.empty(op.getType(), rows), build));
     return success();
   }
   Compute compute;
+  Number number;
 };
 
 /// A cast to quantised rows. Other casts are elementwise.
@@ -181,7 +161,7 @@ struct LowerSplit : Lowering<SplitOp> {
   }
 };
 
-template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> values) {
+template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> values, float) {
   return emitActivation(b, values[0], kind);
 }
 
@@ -192,22 +172,27 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerSplitHeads,
                LowerMergeHeads, LowerSplit, LowerSigmoidGate>(converter, context, kernels);
-  patterns.add<LowerParametric<ScaleOp>>(
-      converter, context, kernels, &ScaleOp::getFactor,
-      [](KernelBuilder &b, Value x, float factor) { return b.mulf(x, b.splat(factor)); });
-  patterns.add<LowerParametric<SoftcapOp>>(
-      converter, context, kernels, &SoftcapOp::getCap, [](KernelBuilder &b, Value x, float cap) {
-        Value bent = math::TanhOp::create(b, b.mulf(x, b.splat(1 / cap)));
+  patterns.add<LowerElementwise<ScaleOp>>(
+      converter, context, kernels,
+      [](KernelBuilder &b, ArrayRef<Value> v, float factor) {
+        return b.mulf(v[0], b.splat(factor));
+      },
+      &ScaleOp::getFactor);
+  patterns.add<LowerElementwise<SoftcapOp>>(
+      converter, context, kernels,
+      [](KernelBuilder &b, ArrayRef<Value> v, float cap) -> Value {
+        Value bent = math::TanhOp::create(b, b.mulf(v[0], b.splat(1 / cap)));
         return b.mulf(b.splat(cap), bent);
-      });
+      },
+      &SoftcapOp::getCap);
   patterns.add<LowerElementwise<AddOp>>(
       converter, context, kernels,
-      [](KernelBuilder &b, ArrayRef<Value> v) { return b.addf(v[0], v[1]); });
+      [](KernelBuilder &b, ArrayRef<Value> v, float) { return b.addf(v[0], v[1]); });
   patterns.add<LowerElementwise<MulOp>>(
       converter, context, kernels,
-      [](KernelBuilder &b, ArrayRef<Value> v) { return b.mulf(v[0], v[1]); });
-  patterns.add<LowerElementwise<CastOp>>(converter, context, kernels,
-                                         [](KernelBuilder &, ArrayRef<Value> v) { return v[0]; });
+      [](KernelBuilder &b, ArrayRef<Value> v, float) { return b.mulf(v[0], v[1]); });
+  patterns.add<LowerElementwise<CastOp>>(
+      converter, context, kernels, [](KernelBuilder &, ArrayRef<Value> v, float) { return v[0]; });
   patterns.add<LowerElementwise<SiluOp>>(converter, context, kernels, activate<Activation::Silu>);
   patterns.add<LowerElementwise<GeluOp>>(converter, context, kernels, activate<Activation::Gelu>);
   patterns.add<LowerElementwise<GeluTanhOp>>(converter, context, kernels,

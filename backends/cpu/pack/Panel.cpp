@@ -3,6 +3,7 @@
 #include "backends/cpu/pack/Panel.h"
 
 #include "backends/cpu/pack/Tile.h"
+#include "ir/Mica/HalfFloat.h"
 
 #include <array>
 #include <bit>
@@ -25,16 +26,6 @@ template <typename T> void store(uint8_t *bytes, int64_t index, T value) {
 constexpr uint32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
 
 uint32_t fromBf16(uint16_t bits) { return uint32_t(bits) << 16; }
-
-/// All 16-bit floats are exact in f32. Exponent and fraction move by 13 bits, and a product with
-/// 2^112 corrects the exponent's bias, subnormal numbers included; infinities and NaN get f32's
-/// exponent.
-uint32_t fromF16(uint16_t bits) {
-  uint32_t magnitude = uint32_t(bits & 0x7fff) << 13, sign = uint32_t(bits & 0x8000) << 16;
-  uint32_t number = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-  uint32_t special = magnitude | kInfinity;
-  return sign | (magnitude >= 0x0f800000 ? special : number);
-}
 
 uint16_t toBf16(uint32_t bits) { return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16); }
 

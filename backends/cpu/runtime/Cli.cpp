@@ -38,6 +38,8 @@ Status dispatch(const char *program, const Arguments &arguments) {
   Result<std::unique_ptr<Model>> model = Model::load(*std::move(file));
   if (!model)
     return model.error();
+  if (Status stacks = allowStacks(); !stacks)
+    return stacks;
   startRuntime(arguments.threads ? *arguments.threads : defaultThreads());
   if (arguments.command == Arguments::Command::Bench)
     return benchCommand(**model, arguments.bench);

@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/Roofline.h"
+#include "backends/cpu/program/PagesInTurn.h"
 
 #include "backends/cpu/runtime/Cpu.h"
 #include "backends/cpu/runtime/Seconds.h"
@@ -31,15 +32,13 @@ template <typename Measure> double bestRate(Measure measure) {
 
 //===- Reading -----------------------------------------------------------------===//
 
-/// Asks for what is 32 KiB behind the 256 bytes at `p`, permuted such that 8 pages come in turn.
+/// Asks for a unit on behalf of the one at `p`.
 inline void askAhead(const char *p) {
-  constexpr uintptr_t page = 4096, chunk = 8 * page, unit = 256;
-  auto at = reinterpret_cast<uintptr_t>(p);
-  uintptr_t number = at % chunk / unit;
-  auto ahead = reinterpret_cast<const char *>(at - at % chunk + chunk + number % 8 * page +
-                                              number / 8 * unit);
-  for (uintptr_t line = 0; line < unit; line += 64)
-    __builtin_prefetch(ahead + line, 0, 2);
+  using namespace pages_in_turn;
+  auto at = static_cast<int64_t>(reinterpret_cast<uintptr_t>(p));
+  const char *ahead = p + (placeAhead(at) - at);
+  for (int64_t byte = 0; byte < unit; byte += line)
+    __builtin_prefetch(ahead + byte, 0, 2);
 }
 
 /// A sum of everything, in vectors of `size` bytes: four at a time.
@@ -50,7 +49,7 @@ inline void askAhead(const char *p) {
     for (auto p = reinterpret_cast<const Vector *>(from),                                          \
               end = reinterpret_cast<const Vector *>(to);                                          \
          p + 4 <= end; p += 4) {                                                                   \
-      if (ahead && reinterpret_cast<uintptr_t>(p) % 256 == 0)                                      \
+      if (ahead && reinterpret_cast<uintptr_t>(p) % pages_in_turn::unit == 0)                      \
         askAhead(reinterpret_cast<const char *>(p));                                               \
       a += p[0];                                                                                   \
       b += p[1];                                                                                   \
@@ -162,8 +161,8 @@ MICA_PRODUCT_LOOP(productInt8, "avx512f,avx512vnni", __m512i, _mm512_setzero_si5
                   sum = _mm512_dpbusd_epi32(sum, __m512i{}, __m512i{}))
 #undef MICA_PRODUCT_LOOP
 
-/// Products of tiles on four accumulators, 16 steps of them for each of `count`: what oneDNN uses
-/// for many rows. Linux gives a process tiles when it asks for them.
+/// Products of tiles on four accumulators, 16 steps of them for each of `count`. Linux gives a
+/// process tiles when it asks for them.
 #define MICA_TILE_LOOP(name, features, step)                                                       \
   __attribute__((target(features))) void name(int64_t count) {                                     \
     struct alignas(64) {                                                                           \
@@ -202,7 +201,8 @@ ProductLoop bestProductLoop(const Manifest &m) {
     return std::find(m.features.begin(), m.features.end(), feature) != m.features.end();
   };
   bool integers = m.weights.starts_with("int");
-  // oneDNN asks the processor, but is called for processors with AVX-512 only.
+  // oneDNN asks the processor, whatever the program was compiled for, but is called for processors
+  // with AVX-512 only.
   if (has("avx512f")) {
     if (integers && cpuHas("amx-int8"))
       return {"tdpbusd", tilesInt8, 2 * 16 * 16 * 64};

@@ -1,10 +1,14 @@
 #include "backends/cpu/runtime/Threads.h"
+#include "backends/cpu/program/KernelStack.h"
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <pthread.h>
 #include <sched.h>
 #include <set>
 #include <sstream>
+#include <sys/resource.h>
 #include <vector>
 
 namespace mica::rt {
@@ -103,6 +107,42 @@ static unsigned cgroupQuota() {
 unsigned defaultThreads() {
   unsigned cores = coresAllowed(), quota = cgroupQuota();
   return quota > 0 ? std::min(cores, quota) : cores;
+}
+
+/// Of threads that are started without saying so: glibc takes it from the limit that the program
+/// was started with.
+static Status growThreads(size_t needed) {
+  pthread_attr_t attributes;
+  size_t size = 0;
+  int error = pthread_getattr_default_np(&attributes);
+  if (error == 0)
+    error = pthread_attr_getstacksize(&attributes, &size);
+  if (error == 0 && size < needed) {
+    error = pthread_attr_setstacksize(&attributes, needed);
+    if (error == 0)
+      error = pthread_setattr_default_np(&attributes);
+  }
+  pthread_attr_destroy(&attributes);
+  if (error != 0)
+    return Error{"cannot give threads " + std::to_string(needed >> 10) +
+                 " KiB of stack: " + std::strerror(error) + ", free memory"};
+  return {};
+}
+
+Status allowStacks() {
+  constexpr rlim_t needed = 2 * program::kernelStackBytes;
+  if (Status threads = growThreads(needed); !threads)
+    return threads;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= needed)
+    return {};
+  rlim_t allowed = limit.rlim_max;
+  limit.rlim_cur = needed;
+  if (allowed < needed || setrlimit(RLIMIT_STACK, &limit) != 0)
+    return Error{"the stack may grow to " + std::to_string(allowed >> 10) +
+                 " KiB (ulimit -Hs), programs need " + std::to_string(needed >> 10) +
+                 " KiB, raise the limit"};
+  return {};
 }
 
 } // namespace mica::rt

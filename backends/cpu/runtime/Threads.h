@@ -1,5 +1,7 @@
-// How many threads this process should use.
+// How many threads this process should use, and what stack they get.
 #pragma once
+
+#include "backends/cpu/runtime/Result.h"
 
 #include <string>
 
@@ -16,5 +18,9 @@ unsigned processorsAllowed();
 /// The quota in whole processors (rounded down, at least 1) that a cgroup version 2 `cpu.max` line
 /// grants; 0 without a limit. "150000 100000" is 1, "max 100000" is 0.
 unsigned quotaOf(const std::string &cpuMax);
+
+/// Lets the stacks of this thread and of those that are started later take a kernel and as much
+/// again. Refused where the user's hard limit is lower.
+Status allowStacks();
 
 } // namespace mica::rt

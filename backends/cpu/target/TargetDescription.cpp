@@ -49,15 +49,16 @@ static std::set<std::string> featuresOf(StringRef cpu) {
   return names;
 }
 
-/// What no kernel can use: ciphers, random numbers, cache and context control, and the tiles of
-/// other formats than bf16, which oneDNN looks for by itself.
+/// What no kernel can use: ciphers, random numbers, cache and context control, and tiles of other
+/// formats than bf16 and bytes.
 static bool isOfNoUse(StringRef feature) {
   static constexpr StringLiteral names[] = {
       "adx",      "aes",       "clflushopt", "clwb",
       "fsgsbase", "movdir64b", "movdiri",    "pclmul",
       "prfchw",   "rdpid",     "rdrnd",      "rdseed",
       "sha",      "vaes",      "vpclmulqdq", "avx512vp2intersect"};
-  bool otherTiles = feature.starts_with("amx-") && feature != "amx-tile" && feature != "amx-bf16";
+  static constexpr StringLiteral tiles[] = {"amx-tile", "amx-bf16", "amx-int8"};
+  bool otherTiles = feature.starts_with("amx-") && !llvm::is_contained(tiles, feature);
   return otherTiles || feature.starts_with("xsave") || llvm::is_contained(names, feature);
 }
 
@@ -93,8 +94,9 @@ static void deriveFacts(TargetDescription &target) {
   target.fastBf16Dot = target.avx512Bf16 && StringRef(target.cpu).starts_with("znver");
   target.avx512Vnni = avx512 && target.has("avx512vnni");
   target.avxVnni = target.has("avxvnni");
-  target.amxBf16 = target.avx512Bf16 && target.has("amx-bf16");
-  target.amxInt8 = target.has("amx-int8");
+  // Every CPU with tile registers has both formats.
+  target.tiles =
+      target.avx512Bf16 && target.avx512Vnni && target.has("amx-bf16") && target.has("amx-int8");
   target.prefetchPages = isIntels(target.cpu);
 }
 

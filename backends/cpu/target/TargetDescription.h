@@ -22,7 +22,7 @@ struct TargetDescription {
   bool fastBf16Dot = false;  ///< Whether those take no longer than two multiply-adds of f32.
   bool avx512Vnni = false;   ///< Dot products of bytes in 512-bit vectors.
   bool avxVnni = false;      ///< The same in 256-bit vectors.
-  bool amxBf16 = false, amxInt8 = false;
+  bool tiles = false;        ///< Tile registers (AMX): products of bf16 and of bytes.
   /// Whether memory is read faster when lines of several pages are asked for in turn, ahead of the
   /// loop that reads them.
   bool prefetchPages = false;

@@ -1,22 +1,27 @@
-//===- AmxTile.cpp - products of bf16 in tile registers -----------------------------===//
+//===- AmxTile.cpp - products in tile registers -------------------------------------===//
 //
-// A tile of rows has 16 of them, however many are live: LLVM configures the registers once per
-// function, for one shape. Rows are copied to the stack first, tile by tile: 16 of them a power of
-// two apart would share one set of the cache, rows that are not live lie in no buffer, and what is
-// behind K must be zero.
+// Pairs of bf16 are summed into f32, bytes by fours into i32. A tile holds 16 rows of 64 bytes. Of
+// rows of x there are 16, however many are live: LLVM configures the registers once per function,
+// for one shape. Rows are copied to the stack first, tile by tile: 16 of them a power of two apart
+// would share one set of the cache, rows that are not live lie in no buffer, and what is behind K
+// must be zero. Weights of 4 bits are expanded to bytes first, on the stack as well.
 //
-// Work is blocked for a second-level cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 512 values
-// of K (KC), whose sums wait there while K goes on. All rows of a piece pass half a panel, two
-// tiles of rows and two of columns (MR, NR) at a time: 4 products for 4 loads.
+// Work is blocked for a second-level cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 1 KiB of K
+// (KC), whose sums wait there while K goes on. All rows of a piece pass half a panel, two tiles of
+// rows and two of columns (MR, NR) at a time: 4 products for 4 loads. A single tile of rows, as of
+// sequences that are decoded together, has room for 256 steps of K, and reads most panels from end
+// to end: one stream of memory.
 //
-// A single row takes vectors, which read weights that are in the cache faster; its sums are made in
-// the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd products
-// are summed apart, from zero, and both sums' sum is added (Intel's manual, operation of TDPBF16PS;
-// the instruction flushes numbers below 2^-126 to zero, which vectors do not).
+// A single row of bf16 takes vectors, which read weights that are in the cache faster; its sums are
+// made in the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd
+// products are summed apart, from zero, and both sums' sum is added (Intel's manual, operation of
+// TDPBF16PS; the instruction flushes numbers below 2^-126 to zero, which vectors do not). Sums of
+// integers are exact, whoever makes them: a few rows take vectors.
 //
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/lowering/kernels/Tile.h"
+#include "backends/cpu/program/PagesInTurn.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
@@ -29,169 +34,277 @@ namespace {
 
 /// Rows of a tile, and how many are multiplied together.
 constexpr int64_t kRows = 16, kRowTiles = 16;
-/// How many values of K one multiplication of tiles takes: 16 pairs.
-constexpr int64_t kDepth = 32;
-/// How many such steps of the rows are copied at once.
-constexpr int64_t kSteps = 16;
+/// Groups along K of a panel that one multiplication of tiles takes: a step.
+constexpr int64_t kGroups = 16;
+/// Steps of all rows that are copied at once, and of a single tile of rows, which has the room of
+/// all.
+constexpr int64_t kSteps = 16, kRoom = kRowTiles * kSteps;
 /// Prefetch distance of the rows that are copied.
 constexpr int64_t kRowsAhead = 6;
-/// Steps of a panel that are 32 KiB, the distance of prefetchAhead.
-constexpr int64_t kStepsAhead = 8;
 /// Vectors of 16 columns of a block.
 constexpr int64_t kVectors = kBlockColumns / kLanes;
+
+/// What a step of a panel, which one multiplication of tiles takes, is in a format. In elements of
+/// the memory that they are read from.
+struct Steps {
+  Steps(KernelBuilder &b, const WeightSpec &weight, const PackedPanel &panel)
+      : depth(panel.depth), values(kGroups * depth), elements(values * kBlockColumns),
+        stored(elements), count(llvm::divideCeil(weight.k, values)) {
+    if (isQuantized(weight.element))
+      stored = QuantizedMatrix(weight.element, kBlockColumns, values).blockBytes;
+    // Integers are padded to whole steps where they stand.
+    else
+      rest = weight.k % values;
+    ahead = llvm::divideCeil(rt::pages_in_turn::chunk,
+                             stored * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8);
+  }
+
+  int64_t depth;    ///< neighbours along K that a lane of an instruction takes
+  int64_t values;   ///< of K
+  int64_t elements; ///< of the panel
+  int64_t stored;   ///< the same before weights of 4 bits are expanded
+  int64_t count;    ///< in all of K
+  int64_t rest = 0; ///< values of the last one, 0 where it is whole
+  int64_t ahead;    ///< how many are the distance of prefetchAhead
+};
 
 /// Up to 256 rows times the 64 columns of each panel of some blocks. Panels are numbered through
 /// all blocks.
 class Tiles {
 public:
-  Tiles(KernelBuilder &b, const ProductRows &rows, int64_t k, const BlockRun &run)
-      : b(b), rows(rows), k(k), steps(llvm::divideCeil(k, kDepth)), run(run),
-        perBlock(static_cast<int64_t>(run.panels.size())), panelCount(b.mul(run.count, perBlock)),
-        pairs(amx::TileType::get({kRows, kDepth}, b.getBF16Type())),
-        sumType(amx::TileType::get({kRows, kLanes}, b.getF32Type())),
-        x(b.stackBuffer({kRowTiles, kSteps, kRows, kDepth}, b.getBF16Type())),
-        sums(b.stackBuffer({run.most * perBlock, kRowTiles * kRows, kBlockColumns},
-                           b.getF32Type())) {}
+  Tiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, const BlockRun &run)
+      : b(b), rows(rows), weight(weight), run(run), first(run.panelsOf(run.first)),
+        integers(isQuantized(weight.element)), expands(isa<Int4Type>(weight.element)),
+        steps(b, weight, first.front()), perBlock(static_cast<int64_t>(first.size())),
+        panelCount(b.mul(run.count, perBlock)) {
+    Type element = b.elementOf(first.front().memory);
+    Type sum = integers ? Type(b.getI32Type()) : Type(b.getF32Type());
+    tileType = amx::TileType::get({kRows, steps.values}, element);
+    sumType = amx::TileType::get({kRows, kLanes}, sum);
+    x = b.stackBuffer({kRoom, kRows, steps.values}, element);
+    sums = b.stackBuffer({run.most * perBlock, kRowTiles * kRows, kBlockColumns}, sum);
+    if (expands)
+      expanded = b.stackBuffer({kSteps * steps.elements}, element);
+  }
 
-  /// All columns of rows [first, first + count).
-  void emit(Value first, Value count, StoreBlockSums store) {
+  /// All columns of rows [from, from + count).
+  void emit(Value from, Value count, StoreBlockSums store) {
     // The first rows bring the panels from memory, others find them in the cache.
-    Value streams = b.isEqual(first, rows.from);
-    b.either(
-        b.isEqual(count, b.idx(1)),
-        [&] {
-          eachPanel([&](Value place, PackedPanel panel) {
-            panel.streams = streams;
-            multiplyRow(first, panel, place);
-          });
-        },
-        [&] {
-          Value tiles = b.div(b.add(count, kRows - 1), kRows);
-          clearSums(tiles);
-          b.loop(b.idx(0), b.idx(steps), kSteps, [&](Value from) {
-            Value together = arith::MinSIOp::create(b, b.sub(b.idx(steps), from), b.idx(kSteps));
-            copy(first, count, from, together);
-            multiplySteps(tiles, streams, from, together);
-          });
-        });
+    Value streams = b.isEqual(from, rows.from);
+    if (integers)
+      multiplyRows(from, count, streams);
+    else
+      b.either(
+          b.isEqual(count, b.idx(1)), [&] { multiplyRow(from, streams); },
+          [&] { multiplyRows(from, count, streams); });
     b.loop(b.idx(0), count, 1, [&](Value row) {
-      Value name = rows.nameOf(b.add(first, row));
+      Value name = rows.nameOf(b.add(from, row));
       b.loop(b.idx(0), run.count, 1, [&](Value block) {
         b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value column) {
-          SmallVector<Value> ofPanels;
-          for (int64_t p = 0; p < perBlock; ++p)
-            ofPanels.push_back(
-                b.loadRaw(sums, {b.add(b.mul(block, perBlock), p), row, column}, kLanes));
-          store(block, name, column, ofPanels);
+          store(b.add(run.first, block), name, column, loadSums(block, row, name, column));
         });
       });
     });
   }
 
 private:
-  /// Where panel `number` stands.
+  /// The sums of a row and of 16 columns of each panel of a block.
+  SmallVector<Value> loadSums(Value block, Value row, Value name, Value column) {
+    SmallVector<Value> ofPanels;
+    for (auto [p, panel] : llvm::enumerate(run.panelsOf(b.add(run.first, block)))) {
+      Value number = b.add(b.mul(block, perBlock), static_cast<int64_t>(p));
+      Value sum = b.loadRaw(sums, {number, row, column}, kLanes);
+      if (integers)
+        sum = scaleSum(b, {rows.x, rows.indicesOf(name), weight.k}, panel, column, sum);
+      ofPanels.push_back(sum);
+    }
+    return ofPanels;
+  }
+
+  /// Where panel `number` stands: one behind the other.
   Value offsetOf(Value number) {
-    Value offset = b.add(run.panels[0].offset,
-                         arith::MulIOp::create(b, b.div(number, perBlock), run.distance));
-    if (perBlock == 1)
-      return offset;
-    Value inside = b.sub(run.panels[1].offset, run.panels[0].offset);
-    return b.add(offset, arith::MulIOp::create(b, b.rem(number, perBlock), inside));
+    return b.add(first.front().offset, b.mul(number, steps.count * steps.stored));
   }
 
   /// Calls `body(number, panel)` for all panels, in a loop.
   void eachPanel(llvm::function_ref<void(Value, PackedPanel)> body) {
-    PackedPanel panel = run.panels.front();
+    PackedPanel panel = first.front();
     b.loop(b.idx(0), panelCount, 1, [&](Value number) {
       panel.offset = offsetOf(number);
       body(number, panel);
     });
   }
 
-  /// Elements between what follows the steps [from, end) of panel `number` and what is read after
-  /// them: these steps of the next panel, then those from `end` on of the first one, and when K is
-  /// done the next blocks.
-  Value jumpBehind(Value number, const PackedPanel &panel, Value from, Value end) {
-    int64_t elements = kDepth * panel.columns;
-    Value here = panel.offset, last = b.isEqual(b.add(number, 1), panelCount);
-    Value next = b.sub(b.sub(offsetOf(b.add(number, 1)), here),
-                       b.mul(arith::SelectOp::create(b, last, end, b.sub(end, from)), elements));
+  /// Steps along K of which all rows stand in `x`.
+  struct Piece {
+    Value from, end;
+    Value room; ///< steps of a tile of rows that have a place
+  };
+
+  /// Steps of a piece that are multiplied at once.
+  struct Part {
+    Value from, count;
+  };
+
+  /// Rows [from, from + count).
+  void multiplyRows(Value from, Value count, Value streams) {
+    Value tiles = b.div(b.add(count, kRows - 1), kRows);
+    Value room =
+        arith::SelectOp::create(b, b.isEqual(tiles, b.idx(1)), b.idx(kRoom), b.idx(kSteps));
+    clearSums(tiles);
+    eachPart(b.idx(0), b.idx(steps.count), room, [&](Part part) {
+      Piece piece{part.from, b.add(part.from, part.count), room};
+      copy(from, count, piece);
+      multiplyPiece(tiles, streams, piece);
+    });
+  }
+
+  /// Calls `body` for steps [from, end), at most `most` of them at a time.
+  void eachPart(Value from, Value end, Value most, llvm::function_ref<void(Part)> body) {
+    b.hop(from, end, [&](Value at) {
+      Part part{at, arith::MinSIOp::create(b, b.sub(end, at), most)};
+      body(part);
+      return b.add(at, part.count);
+    });
+  }
+
+  /// Elements between what follows a piece of panel `number` and what is read after it: the same
+  /// piece of the next panel, then the next piece of the first one, and when K is done the next
+  /// blocks.
+  Value jumpBehind(Value number, const PackedPanel &panel, const Piece &piece) {
+    Value last = b.isEqual(b.add(number, 1), panelCount);
     Value goesOn = arith::AndIOp::create(
-        b, last, arith::CmpIOp::create(b, arith::CmpIPredicate::ult, end, b.idx(steps)));
-    return arith::SelectOp::create(b, goesOn, b.sub(run.panels[0].offset, here), next);
+        b, last,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.end, b.idx(steps.count)));
+    Value start = arith::SelectOp::create(b, last, b.idx(0), piece.from);
+    Value next = b.sub(b.add(offsetOf(b.add(number, 1)), b.mul(start, steps.stored)),
+                       b.add(panel.offset, b.mul(piece.end, steps.stored)));
+    return arith::SelectOp::create(b, goesOn, b.sub(first.front().offset, panel.offset), next);
+  }
+
+  /// Asks for what is read 32 KiB after part `part` of `parts` of step `number` of a piece.
+  void prefetch(const PackedPanel &panel, const Piece &piece, Value number, Value jump,
+                int64_t part = 0, int64_t parts = 1) {
+    Value isLate =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(number, steps.ahead), piece.end);
+    Value behind = arith::SelectOp::create(b, isLate, jump, b.idx(0));
+    int64_t count = steps.stored / parts;
+    Value offset = b.add(b.mul(number, steps.stored), part * count);
+    prefetchAhead(b, panel, b.add(offset, behind), count);
   }
 
   void clearSums(Value tiles) {
+    Value zero = integers ? b.splatInt(0, b.getI32Type()) : b.splat(0);
     b.loop(b.idx(0), panelCount, 1, [&](Value panel) {
       b.loop(b.idx(0), b.mul(tiles, kRows), 1, [&](Value row) {
         for (int64_t v = 0; v < kVectors; ++v)
-          vector::StoreOp::create(b, b.splat(0), sums, ValueRange{panel, row, b.idx(v * kLanes)});
+          vector::StoreOp::create(b, zero, sums, ValueRange{panel, row, b.idx(v * kLanes)});
       });
     });
   }
 
-  /// Adds the products of `count` steps from number `from` on, which have been copied, to the sums
-  /// of `tiles` tiles of rows.
-  void multiplySteps(Value tiles, Value streams, Value from, Value count) {
-    Value inPairs = b.mul(b.div(tiles, 2), 2);
-    eachPanel([&](Value place, PackedPanel panel) {
-      Value jump = jumpBehind(place, panel, from, b.add(from, count));
-      auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
-        // Who comes first finds the panel in memory.
-        Value isFirst = b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0));
-        panel.streams = arith::AndIOp::create(b, streams, isFirst);
-        multiplyBlock({place, tile, column, jump, tilesTogether, vectors}, from, count, panel);
-      };
-      b.loop(b.idx(0), b.idx(kBlockColumns), 2 * kLanes, [&](Value column) {
-        b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, 2); });
+  /// Which panel it is, and how far from the end of a piece of it lies what is read next.
+  struct Place {
+    Value number, jump;
+  };
+
+  /// Adds the products of a piece to the sums of `tiles` tiles of rows.
+  void multiplyPiece(Value tiles, Value streams, const Piece &piece) {
+    eachPanel([&](Value number, PackedPanel panel) {
+      Place place{number, jumpBehind(number, panel, piece)};
+      panel.streams = streams;
+      if (!expands)
+        return multiplyPart(tiles, place, piece, {piece.from, b.sub(piece.end, piece.from)}, panel);
+      eachPart(piece.from, piece.end, b.idx(kSteps), [&](Part part) {
+        multiplyPart(tiles, place, piece, part, expand(panel, place, piece, part));
       });
-      b.loop(inPairs, tiles, 1, [&](Value tile) { multiply(tile, 1, b.idx(0), kVectors); });
     });
   }
 
-  void prefetchStep(SmallVector<Value> at, Value number) {
-    at.push_back(b.mul(number, kDepth));
+  void multiplyPart(Value tiles, const Place &place, const Piece &piece, const Part &part,
+                    PackedPanel panel) {
+    Value streams = panel.streams, inPairs = b.mul(b.div(tiles, 2), 2);
+    auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
+      // Who comes first finds the panel in memory.
+      if (streams)
+        panel.streams = arith::AndIOp::create(
+            b, streams, b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0)));
+      multiplyBlock({place, tile, column, tilesTogether, vectors}, piece, part, panel);
+    };
+    b.loop(b.idx(0), b.idx(kBlockColumns), 2 * kLanes, [&](Value column) {
+      b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, 2); });
+    });
+    b.loop(inPairs, tiles, 1, [&](Value tile) { multiply(tile, 1, b.idx(0), kVectors); });
+  }
+
+  /// A part of a panel of 4 bits as a panel of bytes, which stands in the cache.
+  PackedPanel expand(PackedPanel panel, const Place &place, const Piece &piece, const Part &part) {
+    int64_t groups = steps.values / QuantizedRow::group;
+    b.loop(b.idx(0), part.count, 1, [&](Value step) {
+      Value number = b.add(part.from, step);
+      prefetch(panel, piece, number, place.jump);
+      Value from = b.add(panel.offset, b.mul(number, steps.stored));
+      Value to = b.mul(step, steps.elements);
+      for (int64_t group = 0; group < groups; ++group)
+        expandInt4Group(b, panel.memory, b.add(from, group * (steps.stored / groups)), expanded,
+                        b.add(to, group * (steps.elements / groups)));
+    });
+    panel.memory = expanded;
+    panel.offset = b.mul(b.sub(b.idx(0), part.from), steps.elements);
+    panel.streams = {};
+    return panel;
+  }
+
+  void prefetchRow(SmallVector<Value> at, Value number) {
+    at.push_back(b.mul(number, steps.values));
     memref::PrefetchOp::create(b, rows.x, at, /*isWrite=*/false, /*localityHint=*/2,
                                /*isDataCache=*/true);
   }
 
-  /// Copies `count` steps from number `from` on of rows [first, first + rowCount).
-  void copy(Value first, Value rowCount, Value from, Value count) {
-    int64_t rest = k % kDepth;
-    Value whole = b.idx(k / kDepth), end = b.add(from, count);
+  /// Where step `number` of tile `tile` of the rows stands in `x`.
+  Value placeOf(Value tile, const Piece &piece, Value number) {
+    return b.add(arith::MulIOp::create(b, tile, piece.room), b.sub(number, piece.from));
+  }
+
+  /// Copies a piece of rows [from, from + rowCount).
+  void copy(Value from, Value rowCount, const Piece &piece) {
+    Value whole = b.idx(steps.count - (steps.rest ? 1 : 0)), end = piece.end;
     b.loop(b.idx(0), rowCount, 1, [&](Value row) {
-      auto indicesOf = [&](Value row) { return rows.indicesOf(rows.nameOf(b.add(first, row))); };
+      auto indicesOf = [&](Value row) { return rows.indicesOf(rows.nameOf(b.add(from, row))); };
       SmallVector<Value> at = indicesOf(row), ahead;
       // A piece of a row is too short for the hardware to see that it is a stream.
       if (b.target.prefetchPages)
         ahead =
             indicesOf(arith::MinSIOp::create(b, b.add(row, kRowsAhead), b.sub(rowCount, b.idx(1))));
       Value tile = b.div(row, kRows), line = b.rem(row, kRows);
+      auto store = [&](Value vector, Value number) {
+        vector::StoreOp::create(b, vector, x,
+                                ValueRange{placeOf(tile, piece, number), line, b.idx(0)});
+      };
       auto copyStep = [&](Value number, int64_t values) {
         SmallVector<Value> source(at);
-        source.push_back(b.mul(number, kDepth));
-        vector::StoreOp::create(b, b.loadRaw(rows.x, source, values), x,
-                                ValueRange{tile, b.sub(number, from), line, b.idx(0)});
+        source.push_back(b.mul(number, steps.values));
+        store(b.loadRaw(rows.x, source, values), number);
       };
-      b.loop(from, arith::MinSIOp::create(b, end, whole), 1, [&](Value number) {
+      b.loop(piece.from, arith::MinSIOp::create(b, end, whole), 1, [&](Value number) {
         if (!ahead.empty())
-          prefetchStep(ahead, number);
-        copyStep(number, kDepth);
+          prefetchRow(ahead, number);
+        copyStep(number, steps.values);
       });
-      if (rest)
+      if (steps.rest)
         b.when(arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, end, whole), [&] {
-          Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getBF16Type(), kDepth)));
-          vector::StoreOp::create(b, zeros, x,
-                                  ValueRange{tile, b.sub(whole, from), line, b.idx(0)});
-          copyStep(whole, rest);
+          VectorType zeros = b.vec(b.elementOf(x), steps.values);
+          store(arith::ConstantOp::create(b, b.getZeroAttr(zeros)), whole);
+          copyStep(whole, steps.rest);
         });
     });
   }
 
   /// Sums that have registers at the same time: `tiles` of rows from number `tile` on, `vectors` of
-  /// columns from `column` on of panel `place`; see jumpBehind.
+  /// columns from `column` on of a panel.
   struct Block {
-    Value place, tile, column, jump;
+    Place place;
+    Value tile, column;
     int64_t tiles, vectors;
 
     template <typename Function> void each(Function function) const {
@@ -202,71 +315,89 @@ private:
   };
 
   SmallVector<Value> sumsAt(const Block &block, int64_t t, int64_t v) {
-    return {block.place, b.mul(b.add(block.tile, t), kRows), b.add(block.column, v * kLanes)};
+    return {block.place.number, b.mul(b.add(block.tile, t), kRows),
+            b.add(block.column, v * kLanes)};
   }
 
-  void multiplyBlock(const Block &block, Value from, Value count, const PackedPanel &panel) {
+  void multiplyBlock(const Block &block, const Piece &piece, const Part &part,
+                     const PackedPanel &panel) {
     SmallVector<Value> carried;
     block.each([&](int64_t t, int64_t v) {
       carried.push_back(amx::TileLoadOp::create(b, sumType, sums, sumsAt(block, t, v)));
     });
-    carried = b.carry(b.idx(0), count, 1, carried, [&](Value step, ValueRange inner) {
-      return addTiles(block, step, count, b.add(from, step), panel, inner);
+    carried = b.carry(b.idx(0), part.count, 1, carried, [&](Value step, ValueRange inner) {
+      return addTiles(block, piece, b.add(part.from, step), panel, inner);
     });
     block.each([&](int64_t t, int64_t v) {
       amx::TileStoreOp::create(b, sums, sumsAt(block, t, v), carried[t * block.vectors + v]);
     });
   }
 
-  /// Adds the products of `step` of `count` that were copied, which is number `number` of all.
-  SmallVector<Value> addTiles(const Block &block, Value step, Value count, Value number,
+  /// Adds the products of step `number`.
+  SmallVector<Value> addTiles(const Block &block, const Piece &piece, Value number,
                               const PackedPanel &panel, ValueRange carried) {
     SmallVector<Value> ofRows, next(carried);
     for (int64_t t = 0; t < block.tiles; ++t)
       ofRows.push_back(amx::TileLoadOp::create(
-          b, pairs, x, ValueRange{b.add(block.tile, t), step, b.idx(0), b.idx(0)}));
-    Value isLate =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(step, kStepsAhead), count);
-    Value behind = arith::SelectOp::create(b, isLate, block.jump, b.idx(0));
-    prefetchAhead(b, panel, b.add(b.mul(number, kDepth * panel.columns), behind),
-                  kDepth * panel.columns);
+          b, tileType, x,
+          ValueRange{placeOf(b.add(block.tile, t), piece, number), b.idx(0), b.idx(0)}));
+    Value group = b.mul(number, kGroups);
     for (int64_t v = 0; v < block.vectors; ++v) {
-      Value at = pairsAt(panel, b.mul(number, kDepth / 2), b.add(block.column, v * kLanes));
-      Value weights =
-          amx::TileLoadOp::create(b, pairs, panel.memory, ValueRange{at}, b.idx(2 * panel.columns));
+      // Between the tiles: lines that are asked for all at once would keep them waiting.
+      if (panel.streams)
+        prefetch(panel, piece, number, block.place.jump, v, block.vectors);
+      Value at = groupAt(panel, group, b.add(block.column, v * kLanes));
+      Value weights = amx::TileLoadOp::create(b, tileType, panel.memory, ValueRange{at},
+                                              b.idx(steps.depth * kBlockColumns));
       for (int64_t t = 0; t < block.tiles; ++t) {
         Value &sum = next[t * block.vectors + v];
-        sum = amx::TileMulFOp::create(b, sumType, ofRows[t], weights, sum);
+        sum = multiply(ofRows[t], weights, sum);
       }
     }
     return next;
   }
 
-  /// Where the pairs of a group of the panel stand, from `column` on.
-  Value pairsAt(const PackedPanel &panel, Value group, Value column) {
-    return b.add(b.add(panel.offset, b.mul(group, 2 * panel.columns)), b.mul(column, 2));
+  Value multiply(Value ofRows, Value weights, Value sum) {
+    if (!integers)
+      return amx::TileMulFOp::create(b, sumType, ofRows, weights, sum);
+    // Rows have 128 added, weights their signs.
+    return amx::TileMulIOp::create(b, sumType, ofRows, weights, sum, /*isZextLhs=*/true,
+                                   /*isZextRhs=*/false);
   }
 
-  void multiplyRow(Value first, const PackedPanel &panel, Value place) {
-    SmallVector<Value> at = rows.indicesOf(rows.nameOf(first));
+  /// Where a group of the panel stands, from `column` on.
+  Value groupAt(const PackedPanel &panel, Value group, Value column) {
+    return b.add(b.add(panel.offset, b.mul(group, steps.depth * kBlockColumns)),
+                 b.mul(column, steps.depth));
+  }
+
+  /// A single row of bf16.
+  void multiplyRow(Value row, Value streams) {
+    eachPanel([&](Value place, PackedPanel panel) {
+      panel.streams = streams;
+      for (auto [v, sum] : llvm::enumerate(rowSums(row, panel)))
+        vector::StoreOp::create(
+            b, sum, sums, ValueRange{place, b.idx(0), b.idx(static_cast<int64_t>(v) * kLanes)});
+    });
+  }
+
+  SmallVector<Value> rowSums(Value row, const PackedPanel &panel) {
+    SmallVector<Value> at = rows.indicesOf(rows.nameOf(row));
     auto addStep = [&](Value number, int64_t values, ValueRange carried) {
       SmallVector<Value> products(2 * kVectors, b.splat(0)), next;
       products = b.carry(b.idx(0), b.idx(values / 2), 1, products, [&](Value pair, ValueRange in) {
-        return addPairs(at, b.add(b.mul(number, kDepth / 2), pair), panel, in);
+        return addPairs(at, b.add(b.mul(number, kGroups), pair), panel, in);
       });
       for (int64_t v = 0; v < kVectors; ++v)
         next.push_back(b.addf(carried[v], b.addf(products[2 * v], products[2 * v + 1])));
       return next;
     };
     SmallVector<Value> carried(kVectors, b.splat(0));
-    int64_t whole = k / kDepth;
+    int64_t whole = steps.count - (steps.rest ? 1 : 0);
     carried = b.carry(b.idx(0), b.idx(whole), 1, carried, [&](Value number, ValueRange inner) {
-      return addStep(number, kDepth, inner);
+      return addStep(number, steps.values, inner);
     });
-    if (int64_t rest = k % kDepth)
-      carried = addStep(b.idx(whole), rest, carried);
-    for (int64_t v = 0; v < kVectors; ++v)
-      vector::StoreOp::create(b, carried[v], sums, ValueRange{place, b.idx(0), b.idx(v * kLanes)});
+    return steps.rest ? addStep(b.idx(whole), steps.rest, carried) : carried;
   }
 
   /// Adds the products of pair `group` of a row: those of the first values and of the second ones
@@ -276,9 +407,9 @@ private:
     SmallVector<Value> at(row), next;
     at.push_back(b.mul(group, 2));
     SmallVector<Value> ofRow = widenPairs(b, broadcastPair(b, b.loadRaw(rows.x, at, 2)));
-    prefetchAhead(b, panel, b.mul(group, 2 * panel.columns), 2 * panel.columns);
+    prefetchAhead(b, panel, b.mul(group, 2 * kBlockColumns), 2 * kBlockColumns);
     for (int64_t v = 0; v < kVectors; ++v) {
-      Value pairs = b.loadRaw(panel.memory, pairsAt(panel, group, b.idx(v * kLanes)), 2 * kLanes);
+      Value pairs = b.loadRaw(panel.memory, groupAt(panel, group, b.idx(v * kLanes)), 2 * kLanes);
       for (auto [a, w] : llvm::zip_equal(ofRow, widenPairs(b, pairs)))
         next.push_back(b.fma(a, w, carried[next.size()]));
     }
@@ -287,24 +418,28 @@ private:
 
   KernelBuilder &b;
   const ProductRows &rows;
-  int64_t k, steps;
+  const WeightSpec &weight;
   const BlockRun &run;
+  SmallVector<PackedPanel> first; ///< of the run's first block
+  bool integers, expands;         ///< whether weights are integers, and of 4 bits
+  Steps steps;
   int64_t perBlock; ///< panels
   Value panelCount;
-  amx::TileType pairs, sumType;
-  Value x, sums; ///< on the stack
+  amx::TileType tileType, sumType;
+  Value x, sums, expanded; ///< on the stack
 };
 
 } // namespace
 
 bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &weight) {
-  return b.target.bf16Tiles && weight.element.isBF16() && b.elementOf(x).isBF16() &&
-         weight.k % 2 == 0;
+  if (isQuantized(weight.element))
+    return b.target.tiles && b.elementOf(x).isInteger(8);
+  return b.target.tiles && weight.element.isBF16() && b.elementOf(x).isBF16() && weight.k % 2 == 0;
 }
 
-void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, int64_t k,
+void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                                 const BlockRun &run, StoreBlockSums store) {
-  Tiles tiles(b, rows, k, run);
+  Tiles tiles(b, rows, weight, run);
   constexpr int64_t kTogether = kRowTiles * kRows;
   b.loop(rows.from, rows.to, kTogether, [&](Value first) {
     Value count = arith::MinSIOp::create(b, b.sub(rows.to, first), b.idx(kTogether));

@@ -4,8 +4,10 @@
 #include "backends/cpu/lowering/kernels/LimbRows.h"
 #include "backends/cpu/lowering/kernels/Softmax.h"
 #include "backends/cpu/lowering/kernels/Tile.h"
+#include "backends/cpu/program/PagesInTurn.h"
 
 #include <numbers>
+#include <numeric>
 
 using namespace mlir;
 using namespace mica;
@@ -195,11 +197,11 @@ private:
   Value streamsAt(const Run &run, const Block &at, Value pair) {
     if (!b.target.prefetchPages || spec.tiling.getRows() > 1)
       return {};
-    // What is asked for is 32 KiB behind; there must be positions.
+    // Where what is asked for would be, there must be positions.
     KvCacheType keys = spec.keys;
-    int64_t bytes =
-        isQuantized(keys.getElementType()) ? 1 : keys.getElementType().getIntOrFloatBitWidth() / 8;
-    int64_t positions = (32 << 10) / (roundUp(keys.getHeadDim(), kHeadDimUnit) * bytes);
+    Type element = isQuantized(keys.getElementType()) ? b.getI8Type() : keys.getElementType();
+    int64_t blockBytes = keys.getPhysicalShape().back() * element.getIntOrFloatBitWidth() / 8;
+    int64_t positions = rt::pages_in_turn::chunk * block / blockBytes;
     Value more = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.add(at.first, positions),
                                        run.lastPosition);
     return arith::AndIOp::create(b, more, b.isEqual(pair, b.idx(0)));
@@ -230,8 +232,14 @@ private:
     SmallVector<Value> scores = multiplyKeys(run, at, pair, count);
     if (spec.softcap)
       llvm::transform(scores, scores.begin(), [&](Value score) { return cap(score); });
-    else
+    else if (!spec.slopes)
       log2PerScore = static_cast<float>(spec.scale * std::numbers::log2e);
+    if (spec.slopes)
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value &score = scores[i * vectors + v];
+          score = addDistance(run, score, b.add(pair, i), b.add(at.first, v * kLanes));
+        }
     Value hidden = b.splat(hiddenScore(log2PerScore));
     scores = b.changeWhen(at.onBorder, scores, [&] {
       SmallVector<Value> masked;
@@ -289,6 +297,24 @@ private:
     Value forgotten = b.maskOf(b.sub(b.sub(b.add(position, 1), b.idx(*spec.window)), first));
     Value all = arith::ConstantOp::create(b, DenseElementsAttr::get(b.vec(b.getI1Type()), true));
     return arith::AndIOp::create(b, past, arith::XOrIOp::create(b, forgotten, all));
+  }
+
+  /// The scaled score of 16 keys from `first` on, less the slope of the pair's head times their
+  /// distance.
+  Value addDistance(const Run &run, Value score, Value pair, Value first) {
+    memref::GlobalOp slopes = spec.slopes;
+    Value table = memref::GetGlobalOp::create(b, slopes.getType(), slopes.getSymName());
+    Value slope = b.load(table, b.add(b.mul(run.head, group), b.rem(pair, group)));
+    Value position = b.loadIndex(seen, pair);
+    Value distance = arith::IndexCastOp::create(b, b.getI32Type(), b.sub(first, position));
+    SmallVector<int32_t> lanes(kLanes);
+    std::iota(lanes.begin(), lanes.end(), 0);
+    Value steps = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(b.vec(b.getI32Type()), ArrayRef<int32_t>(lanes)));
+    Value distances = arith::SIToFPOp::create(b, b.vecF32(), b.add(b.broadcast(distance), steps));
+    if (!spec.softcap)
+      score = b.mulf(score, b.splat(static_cast<float>(spec.scale)));
+    return b.fma(distances, b.broadcast(slope), score);
   }
 
   Value cap(Value score) {
@@ -396,9 +422,11 @@ public:
   SoftmaxStates states; ///< of the chunk at hand, one per pair
 };
 
-/// y[row, head] = the means of a state.
+/// y[row, head] = the means of a state; `sinks` is null where there are none.
 void storeMeans(KernelBuilder &b, const AttentionSpec &spec, SoftmaxStates &states, ValueRange at,
-                Value y, Value row, Value head) {
+                Value sinks, Value y, Value row, Value head) {
+  if (sinks)
+    states.addScore(at, b.mulf(b.loadF32(sinks, head), b.f32(std::numbers::log2e_v<float>)));
   states.eachMean(at, spec.values.getHeadDim(), [&](Value column, Value live, Value mean) {
     b.storeVector(mean, y, {row, head, column}, live);
   });
@@ -438,6 +466,7 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
   ChunkEmitter chunk(b, args, spec);
   SoftmaxStates whole = chunk.makeStates();
   Value rows = memref::DimOp::create(b, args[2], 0), y = args.back();
+  Value sinks = spec.sinks ? args[8] : Value();
   int64_t ofTile = spec.tiling.getRows();
   Value tiles = b.div(b.add(rows, ofTile - 1), ofTile);
   b.loop(args[0], args[1], 1, [&](Value task) {
@@ -455,7 +484,7 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
                        [&](Value pair, Value, Value) { whole.merge(pair, chunk.states, pair); });
       });
       chunk.eachPair(run, [&](Value pair, Value row, Value queryHead) {
-        storeMeans(b, spec, whole, pair, y, row, queryHead);
+        storeMeans(b, spec, whole, pair, sinks, y, row, queryHead);
       });
     });
   });
@@ -464,7 +493,9 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
 void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
   ChunkEmitter chunk(b, args, spec);
   Chunks chunks(b, spec);
-  Value rows = memref::DimOp::create(b, args[2], 0), most = args[8], parts = args[9], y = args[10];
+  Value rows = memref::DimOp::create(b, args[2], 0), most = args[8], parts = args[args.size() - 2],
+        y = args.back();
+  Value sinks = spec.sinks ? args[9] : Value();
   SoftmaxStates partStates(b, parts, valuesOf(spec));
   b.loop(args[0], args[1], 1, [&](Value task) {
     // Rows are the innermost: those of one sequence read the same chunk one after the other.
@@ -479,14 +510,15 @@ void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const Att
       chunk.eachPair(run, [&](Value pair, Value, Value queryHead) {
         b.either(
             several, [&] { partStates.copyFrom({row, number, queryHead}, chunk.states, pair); },
-            [&] { storeMeans(b, spec, chunk.states, pair, y, row, queryHead); });
+            [&] { storeMeans(b, spec, chunk.states, pair, sinks, y, row, queryHead); });
       });
     });
   });
 }
 
 void mica::cpu::emitAttentionCombine(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
-  Value positions = args[2], parts = args[3], y = args[4];
+  Value positions = args[2], parts = args[3], y = args.back();
+  Value sinks = spec.sinks ? args[4] : Value();
   Chunks chunks(b, spec);
   SoftmaxStates partStates(b, parts, valuesOf(spec));
   SoftmaxStates whole(b, b.stackBuffer({spec.stateWidth()}, b.getF32Type()), valuesOf(spec));
@@ -497,7 +529,7 @@ void mica::cpu::emitAttentionCombine(KernelBuilder &b, ValueRange args, const At
       whole.clear({});
       b.loop(b.idx(0), count, 1,
              [&](Value number) { whole.merge({}, partStates, {row, number, head}); });
-      storeMeans(b, spec, whole, {}, y, row, head);
+      storeMeans(b, spec, whole, {}, sinks, y, row, head);
     });
   });
 }

@@ -137,6 +137,44 @@ private:
 
 } // namespace
 
+Value mica::cpu::scaleSum(KernelBuilder &b, const IntegerRow &row, const PackedPanel &panel,
+                          Value column, Value sum) {
+  SmallVector<Value> at(row.leading);
+  at.push_back(b.idx(QuantizedRow(row.k).scale));
+  Value byte = b.mul(column, 4);
+  Value scales = b.loadFromBytes(panel.memory, b.add(panel.scales, byte), b.getF32Type());
+  Value correction = b.loadFromBytes(panel.memory, b.add(panel.sums, byte), b.getI32Type());
+  return dequantize(b, sum, correction, b.broadcastFromBytes(row.x, at, b.getF32Type()), scales);
+}
+
+void mica::cpu::expandInt4Group(KernelBuilder &b, Value packed, Value from, Value bytes, Value to) {
+  Type i8 = b.getI8Type(), i16 = b.getIntegerType(16);
+  constexpr int64_t kBytes = 4 * kLanes;
+  SmallVector<int64_t> fourTimes;
+  for (int64_t lane = 0; lane < kBytes; ++lane)
+    fourTimes.push_back(lane / 4);
+  for (int64_t v = 0; v < kBlockColumns / kLanes; ++v) {
+    Value multipliers = b.loadRaw(packed, b.add(from, v * kLanes), kLanes);
+    multipliers = vector::ShuffleOp::create(b, multipliers, multipliers, fourTimes);
+    multipliers = arith::ExtSIOp::create(b, b.vec(i16, kBytes), multipliers);
+    for (int64_t pair = 0; pair < QuantizedRow::group / 8; ++pair) {
+      Value both =
+          b.loadRaw(packed, b.add(from, kBlockColumns * (1 + 4 * pair) + v * kBytes), kBytes);
+      Value low = arith::AndIOp::create(b, both, b.splatInt(15, i8, kBytes)),
+            high = arith::ShRUIOp::create(b, both, b.splatInt(4, i8, kBytes));
+      auto expand = [&](Value nibbles, int64_t quad) {
+        Value number = b.sub(arith::ExtUIOp::create(b, b.vec(i16, kBytes), nibbles),
+                             b.splatInt(8, i16, kBytes));
+        Value product = arith::MulIOp::create(b, number, multipliers);
+        b.storeVector(arith::TruncIOp::create(b, b.vec(i8, kBytes), product), bytes,
+                      b.add(to, quad * kBlockColumns * 4 + v * kBytes));
+      };
+      expand(low, 2 * pair);
+      expand(high, 2 * pair + 1);
+    }
+  }
+}
+
 SmallVector<Value> mica::cpu::emitIntegerTile(KernelBuilder &b, const ProductTile &tile) {
   return IntegerTile(b, tile).emit();
 }

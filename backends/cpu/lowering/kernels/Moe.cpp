@@ -39,30 +39,76 @@ static void emitScores(KernelBuilder &b, Value logits, Value row, Value scores,
   });
 }
 
+/// The largest of numbers[begin .. begin + count) and where it stands; of equal ones the first.
+static std::pair<Value, Value> emitBest(KernelBuilder &b, Value numbers, Value begin,
+                                        int64_t count) {
+  Value none = b.f32(-std::numeric_limits<float>::max());
+  SmallVector<Value> best = b.carry(begin, b.add(begin, count), 1, {none, begin},
+                                    [&](Value e, ValueRange found) -> SmallVector<Value> {
+                                      Value number = b.load(numbers, e);
+                                      // Strictly greater: a tie goes to the lower index.
+                                      Value better = arith::CmpFOp::create(
+                                          b, arith::CmpFPredicate::OGT, number, found[0]);
+                                      return {arith::SelectOp::create(b, better, number, found[0]),
+                                              arith::SelectOp::create(b, better, e, found[1])};
+                                    });
+  return {best[0], best[1]};
+}
+
+/// Makes the choices outside of the best groups unable to be chosen.
+static void emitGroups(KernelBuilder &b, Value choices, const GateSpec &spec) {
+  Value none = b.f32(-std::numeric_limits<float>::max());
+  int64_t size = spec.experts / spec.groups;
+  Value scores = b.stackBuffer({spec.groups}, b.getF32Type()),
+        kept = b.stackBuffer({spec.groups}, b.getI32Type());
+  auto flag = [&](int64_t value) { return arith::ConstantIntOp::create(b, b.getI32Type(), value); };
+  b.loop(spec.groups, [&](Value group) {
+    Value begin = b.mul(group, size);
+    auto [score, best] = emitBest(b, choices, begin, size);
+    if (spec.groupScoring == GroupScoring::BestTwo) {
+      b.store(none, choices, best);
+      Value second = emitBest(b, choices, begin, size).first;
+      b.store(score, choices, best);
+      score = b.addf(score, second);
+    }
+    b.store(score, scores, group);
+    b.store(flag(0), kept, group);
+  });
+  b.loop(spec.keptGroups, [&](Value) {
+    Value best = emitBest(b, scores, b.idx(0), spec.groups).second;
+    b.store(flag(1), kept, best);
+    b.store(none, scores, best);
+  });
+  b.loop(spec.experts, [&](Value e) {
+    b.when(b.isEqual(b.load(kept, b.div(e, size)), flag(0)), [&] { b.store(none, choices, e); });
+  });
+}
+
 void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec) {
-  Value logits = args[2], weights = args[3], experts = args[4];
+  Value logits = args[2], weights = args[args.size() - 2], experts = args.back();
   Value scores = b.stackBuffer({roundUp(spec.experts, kLanes)}, b.getF32Type());
+  bool apart = spec.correction || spec.groups != 0;
+  Value choices = apart ? b.stackBuffer({roundUp(spec.experts, kLanes)}, b.getF32Type()) : scores;
   Value none = b.f32(-std::numeric_limits<float>::max());
   b.loop(args[0], args[1], 1, [&](Value row) {
     emitScores(b, logits, row, scores, spec);
-    Value sum = b.carry(
-        b.idx(0), b.idx(spec.k), 1, b.f32(0),
-        [&](Value choice, ValueRange carried) -> SmallVector<Value> {
-          // Strictly greater: a tie goes to the lower index.
-          SmallVector<Value> best =
-              b.carry(b.idx(0), b.idx(spec.experts), 1, {none, b.idx(0)},
-                      [&](Value e, ValueRange found) -> SmallVector<Value> {
-                        Value score = b.load(scores, e);
-                        Value better =
-                            arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, score, found[0]);
-                        return {arith::SelectOp::create(b, better, score, found[0]),
-                                arith::SelectOp::create(b, better, e, found[1])};
-                      });
-          b.store(best[0], weights, {row, choice});
-          b.store(arith::IndexCastOp::create(b, b.getI32Type(), best[1]), experts, {row, choice});
-          b.store(none, scores, best[1]);
-          return {b.addf(carried[0], best[0])};
-        })[0];
+    if (apart)
+      b.loop(spec.experts, [&](Value e) {
+        Value score = b.load(scores, e);
+        b.store(spec.correction ? b.addf(score, b.load(args[3], e)) : score, choices, e);
+      });
+    if (spec.groups != 0)
+      emitGroups(b, choices, spec);
+    Value sum = b.carry(b.idx(0), b.idx(spec.k), 1, b.f32(0),
+                        [&](Value choice, ValueRange carried) -> SmallVector<Value> {
+                          auto [score, best] = emitBest(b, choices, b.idx(0), spec.experts);
+                          Value weight = apart ? b.load(scores, best) : score;
+                          b.store(weight, weights, {row, choice});
+                          b.store(arith::IndexCastOp::create(b, b.getI32Type(), best), experts,
+                                  {row, choice});
+                          b.store(none, choices, best);
+                          return {b.addf(carried[0], weight)};
+                        })[0];
     if (!spec.normalize)
       return;
     Value divisor = b.addf(sum, b.f32(1e-20f));
@@ -110,21 +156,25 @@ void mica::cpu::emitRoute(KernelBuilder &b, ValueRange args, int64_t experts, in
 
 static int64_t choicesOf(Value order) { return cast<MemRefType>(order.getType()).getDimSize(1); }
 
-/// Calls `body(expert, block, rows)` for the experts and blocks of the tasks [begin, end), with the
-/// rows of x that chose the expert: their names are numbers of pairs of a token and a choice.
-/// Neighbouring tasks belong to different experts, so that the few that a token chose are shared by
-/// all threads.
+/// Calls `body(expert, blocks, rows)` for the experts of the tasks [begin, end), with the rows of x
+/// that chose the expert: their names are numbers of pairs of a token and a choice. Neighbouring
+/// tasks belong to different experts, so that the few that a token chose are shared by all threads:
+/// task number t is block t / E of expert t % E, and what a range has of an expert are neighbours.
 static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value starts,
-                       llvm::function_ref<void(Value, Value, ProductRows)> body) {
+                       llvm::function_ref<void(Value, BlockSpan, ProductRows)> body) {
   int64_t experts = cast<MemRefType>(starts.getType()).getDimSize(0) - 1,
           choices = choicesOf(order);
-  b.loop(args[0], args[1], 1, [&](Value task) {
-    Value block = b.div(task, experts), expert = b.rem(task, experts);
+  b.loop(experts, [&](Value expert) {
+    // The first block whose task is not before `task`; block, expert and tasks are unsigned.
+    auto firstOf = [&](Value task) {
+      return b.div(b.sub(b.add(task, experts - 1), expert), experts);
+    };
     ProductRows rows{args[2], b.loadIndex(starts, expert), b.loadIndex(starts, b.add(expert, 1))};
     rows.name = [&b, order, choices](Value number) {
       return b.loadIndex(order, {b.div(number, choices), b.rem(number, choices)});
     };
-    body(expert, block, std::move(rows));
+    Value chosen = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, rows.from, rows.to);
+    b.when(chosen, [&] { body(expert, {firstOf(args[0]), firstOf(args[1])}, std::move(rows)); });
   });
 }
 
@@ -132,32 +182,38 @@ void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpe
                               int64_t inner, Activation activation) {
   Value order = args[3], starts = args[4], packed = args[5], h = args[6];
   int64_t choices = choicesOf(order);
-  eachExpert(b, args, order, starts, [&](Value expert, Value block, ProductRows rows) {
-    Value gate = b.mul(block, 2), up = b.add(gate, 1);
+  eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
+    blocks.panels = 2;
     rows.at = [&](Value pair) { return SmallVector<Value>{b.div(pair, choices)}; };
-    emitSums(b, rows, weight,
-             {weightPanel(b, packed, {expert, gate}, weight),
-              weightPanel(b, packed, {expert, up}, weight)},
-             [&](Value pair, Value column, ArrayRef<Value> sums) {
-               storeGated(b, sums, block, column, activation, inner, h,
-                          {b.div(pair, choices), b.rem(pair, choices)});
-             });
+    auto panelsOf = [&](Value block) {
+      Value gate = b.mul(block, 2), up = b.add(gate, 1);
+      return SmallVector<PackedPanel>{weightPanel(b, packed, {expert, gate}, weight),
+                                      weightPanel(b, packed, {expert, up}, weight)};
+    };
+    emitBlockSums(b, rows, weight, blocks, panelsOf,
+                  [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
+                    storeGated(b, sums, block, column, activation, inner, h,
+                               {b.div(pair, choices), b.rem(pair, choices)});
+                  });
   });
 }
 
 void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
   Value order = args[3], starts = args[4], packed = args[5], parts = args[6];
   int64_t choices = choicesOf(order);
-  eachExpert(b, args, order, starts, [&](Value expert, Value block, ProductRows rows) {
+  eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
     rows.at = [&](Value pair) {
       return SmallVector<Value>{b.div(pair, choices), b.rem(pair, choices)};
     };
-    emitSums(b, rows, weight, {weightPanel(b, packed, {expert, block}, weight)},
-             [&](Value pair, Value column, ArrayRef<Value> sums) {
-               SmallVector<Value> at = rows.at(pair);
-               at.push_back(b.add(b.mul(block, kBlockColumns), column));
-               b.storeVector(sums[0], parts, at, liveColumns(b, at.back(), weight.n));
-             });
+    auto panelsOf = [&](Value block) {
+      return SmallVector<PackedPanel>{weightPanel(b, packed, {expert, block}, weight)};
+    };
+    emitBlockSums(b, rows, weight, blocks, panelsOf,
+                  [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
+                    SmallVector<Value> at = rows.at(pair);
+                    at.push_back(b.add(b.mul(block, kBlockColumns), column));
+                    b.storeVector(sums[0], parts, at, liveColumns(b, at.back(), weight.n));
+                  });
   });
 }
 

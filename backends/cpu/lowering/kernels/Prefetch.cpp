@@ -1,14 +1,11 @@
 //===- Prefetch.cpp - reading streams of memory faster ------------------------------===//
 //
-// A hardware prefetcher follows a stream to the end of its page and begins anew on the next one;
-// it follows several pages at once. So a loop that reads memory from front to back asks, line by
-// line as it goes, for the lines of the next 8 pages in turn: one of the first page, one of the
-// second, and so on. In bits of an address: [chunk][page of 8][line of 16][byte of 256] is asked
-// for when [chunk - 1][line of 16][page of 8][byte of 256] is read.
+// See PagesInTurn.h for the order in which lines are asked for.
 //
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/lowering/kernels/Tile.h"
+#include "backends/cpu/program/PagesInTurn.h"
 
 using namespace mlir;
 using namespace mica;
@@ -16,8 +13,7 @@ using namespace mica::cpu;
 
 namespace {
 
-// In bytes. Lines come by four, which is how much one step of a loop reads of most formats.
-constexpr int64_t kLine = 64, kUnit = 4 * kLine, kPage = 4096, kPages = 8;
+namespace in_turn = rt::pages_in_turn;
 
 /// Offsets in elements of `bytes` bytes.
 class Ahead {
@@ -25,18 +21,18 @@ public:
   Ahead(KernelBuilder &b, Value memory)
       : b(b), memory(memory), bytes(b.elementOf(memory).getIntOrFloatBitWidth() / 8) {}
 
-  int64_t unit() const { return kUnit / bytes; }
+  int64_t unit() const { return in_turn::unit / bytes; }
 
-  /// Asks for a unit on behalf of the one at `offset`.
+  /// Asks for a unit on behalf of the one at `offset`: placeAhead.
   void ask(Value offset) {
-    int64_t page = kPage / bytes, chunk = kPages * page;
+    int64_t page = in_turn::page / bytes, chunk = in_turn::chunk / bytes;
     Value inChunk = b.rem(offset, chunk), number = b.div(inChunk, unit());
     Value at = b.add(b.sub(offset, inChunk), b.rem(offset, unit()));
-    at = b.add(at, b.mul(b.rem(number, kPages), page));
-    at = b.add(at, b.mul(b.div(number, kPages), unit()));
+    at = b.add(at, b.mul(b.rem(number, in_turn::pages), page));
+    at = b.add(at, b.mul(b.div(number, in_turn::pages), unit()));
     constexpr unsigned kSecondLevel = 2;
-    for (int64_t line = 0; line < kUnit; line += kLine)
-      memref::PrefetchOp::create(b, memory, b.add(at, chunk + line / bytes), /*isWrite=*/false,
+    for (int64_t byte = 0; byte < in_turn::unit; byte += in_turn::line)
+      memref::PrefetchOp::create(b, memory, b.add(at, chunk + byte / bytes), /*isWrite=*/false,
                                  kSecondLevel, /*isDataCache=*/true);
   }
 

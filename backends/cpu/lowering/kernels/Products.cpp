@@ -7,32 +7,12 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-static ProductRows allRows(KernelBuilder &b, Value x) {
-  return {x, b.idx(0), memref::DimOp::create(b, x, 0)};
-}
-
-/// Sums of all rows for the blocks of a task range. `panelsOf` gives the panels of a block, `store`
-/// takes their sums. Tile registers meet all rows with several blocks.
-static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
-                       llvm::function_ref<SmallVector<PackedPanel>(Value)> panelsOf,
-                       StoreBlockSums store) {
-  ProductRows rows = allRows(b, args[2]);
-  if (!multipliesInTiles(b, rows.x, weight))
-    return b.loop(args[0], args[1], 1, [&](Value block) {
-      emitSums(
-          b, rows, weight, panelsOf(block),
-          [&](Value row, Value column, ArrayRef<Value> sums) { store(block, row, column, sums); });
-    });
-  int64_t most = kPanelsTogether / static_cast<int64_t>(panelsOf(args[0]).size());
-  b.loop(args[0], args[1], most, [&](Value first) {
-    SmallVector<PackedPanel> panels = panelsOf(first);
-    Value distance = b.sub(panelsOf(b.add(first, 1)).front().offset, panels.front().offset);
-    Value count = arith::MinSIOp::create(b, b.sub(args[1], first), b.idx(most));
-    emitSumsInTiles(b, rows, weight.k, {panels, distance, count, most},
-                    [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
-                      store(b.add(first, block), row, column, sums);
-                    });
-  });
+/// Sums of all rows for the blocks of a task range.
+static void emitBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight, int64_t panels,
+                       PanelsOfBlock panelsOf, StoreBlockSums store) {
+  Value x = args[2];
+  ProductRows rows{x, b.idx(0), memref::DimOp::create(b, x, 0)};
+  emitBlockSums(b, rows, weight, {args[0], args[1], panels}, panelsOf, store);
 }
 
 void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec &spec) {
@@ -40,7 +20,7 @@ void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec
   auto panelsOf = [&](Value block) {
     return SmallVector<PackedPanel>{weightPanel(b, weight, block, spec.weight)};
   };
-  emitBlocks(b, args, spec.weight, panelsOf,
+  emitBlocks(b, args, spec.weight, 1, panelsOf,
              [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
                Value target = b.add(b.mul(block, kBlockColumns), column);
                Value live = liveColumns(b, target, spec.weight.n), sum = sums[0];
@@ -67,7 +47,7 @@ void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const Weight
     return SmallVector<PackedPanel>{weightPanel(b, packed, gate, weight),
                                     weightPanel(b, packed, up, weight)};
   };
-  emitBlocks(b, args, weight, panelsOf,
+  emitBlocks(b, args, weight, 2, panelsOf,
              [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
                storeGated(b, sums, block, column, activation, inner, y, {row});
              });
@@ -98,11 +78,11 @@ private:
   /// A sum of integers with the scales of its row and its column, whose bytes stand at `byte`.
   Value scale(Value sum, Value row, Value byte) const {
     QuantizedMatrix matrix(weight.element, weight.n, weight.k);
-    Value scales = b.loadFromBytes(packed, b.add(byte, matrix.scales), b.getF32Type());
-    Value correction = b.loadFromBytes(packed, b.add(byte, matrix.sums), b.getI32Type());
-    Value rowScale =
-        b.broadcastFromBytes(x, {row, b.idx(QuantizedRow(weight.k).scale)}, b.getF32Type());
-    return dequantize(b, sum, correction, rowScale, scales);
+    PackedPanel panel;
+    panel.memory = packed;
+    panel.scales = b.add(byte, matrix.scales);
+    panel.sums = b.add(byte, matrix.sums);
+    return scaleSum(b, {x, {row}, weight.k}, panel, b.idx(0), sum);
   }
 
   KernelBuilder &b;
@@ -149,37 +129,12 @@ void mica::cpu::emitExpandInt4(KernelBuilder &b, ValueRange args, const WeightSp
   Value packed = args[2], firstBlock = args[3], panels = args[4];
   QuantizedMatrix from(weight.element, weight.n, weight.k),
       to(Int8Type::get(b.getContext()), weight.n, weight.k);
-  Type i8 = b.getI8Type(), i16 = b.getIntegerType(16);
-  constexpr int64_t kBytes = 4 * kLanes;
-  SmallVector<int64_t> fourTimes;
-  for (int64_t lane = 0; lane < kBytes; ++lane)
-    fourTimes.push_back(lane / 4);
   b.loop(args[0], args[1], 1, [&](Value block) {
     Value source = b.mul(b.add(firstBlock, block), from.blockBytes),
           target = b.mul(block, to.blockBytes);
     b.loop(b.idx(0), b.idx(from.blockBytes / from.groupBytes), 1, [&](Value group) {
-      Value read = b.add(source, b.mul(group, from.groupBytes)),
-            write = b.add(target, b.mul(group, kBlockColumns * QuantizedRow::group));
-      for (int64_t v = 0; v < kBlockColumns / kLanes; ++v) {
-        Value bytes = b.loadRaw(packed, b.add(read, v * kLanes), kLanes);
-        bytes = vector::ShuffleOp::create(b, bytes, bytes, fourTimes);
-        Value multipliers = arith::ExtSIOp::create(b, b.vec(i16, kBytes), bytes);
-        for (int64_t pair = 0; pair < QuantizedRow::group / 8; ++pair) {
-          Value at = b.add(read, kBlockColumns * (1 + 4 * pair) + v * kBytes);
-          Value both = b.loadRaw(packed, at, kBytes);
-          Value low = arith::AndIOp::create(b, both, b.splatInt(15, i8, kBytes)),
-                high = arith::ShRUIOp::create(b, both, b.splatInt(4, i8, kBytes));
-          auto expand = [&](Value nibbles, int64_t quad) {
-            Value number = b.sub(arith::ExtUIOp::create(b, b.vec(i16, kBytes), nibbles),
-                                 b.splatInt(8, i16, kBytes));
-            Value product = arith::MulIOp::create(b, number, multipliers);
-            b.storeVector(arith::TruncIOp::create(b, b.vec(i8, kBytes), product), panels,
-                          b.add(write, quad * kBlockColumns * 4 + v * kBytes));
-          };
-          expand(low, 2 * pair);
-          expand(high, 2 * pair + 1);
-        }
-      }
+      expandInt4Group(b, packed, b.add(source, b.mul(group, from.groupBytes)), panels,
+                      b.add(target, b.mul(group, kBlockColumns * QuantizedRow::group)));
     });
   });
 }

@@ -33,6 +33,9 @@ public:
   std::pair<llvm::SmallVector<mlir::Value>, mlir::Value>
   addScores(mlir::ValueRange at, llvm::ArrayRef<mlir::Value> scores, float log2PerScore);
 
+  /// One more score, of no value, in units of log2.
+  void addScore(mlir::ValueRange at, mlir::Value log2Score);
+
   mlir::Value loadSum(mlir::ValueRange at, mlir::Value column) const {
     return b.loadVector(buffer, place(at, column));
   }

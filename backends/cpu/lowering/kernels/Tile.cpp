@@ -193,18 +193,25 @@ Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
   return arith::MaxSIOp::create(b, b.sub(b.idx(columns), column), b.idx(0));
 }
 
-/// Covers rows [from, to) by tiles of at most 8 rows and calls `body(first row, rows, vectors)`
-/// such that rows * vectors * streams accumulators for weights of `element` fit the registers.
-/// `body` covers all 64 columns in steps of `vectors`.
-static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams, Type element,
-                        llvm::function_ref<void(Value, int64_t, int64_t)> body) {
+/// Up to so many rows of integers are multiplied by vectors where there are tile registers: more
+/// need more than one pass over the panels, and weights of 4 bits are expanded for each row.
+static constexpr int64_t kFewRowsOfIntegers = 4;
+
+/// Rows of the largest tile of vectors.
+static constexpr int64_t kMostRows = 8;
+
+/// Covers rows [from, to) by tiles of at most `most` rows and calls `body(first row, rows,
+/// vectors)` such that rows * vectors * streams accumulators for weights of `element` fit the
+/// registers. `body` covers all 64 columns in steps of `vectors`.
+static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t most, int64_t streams,
+                        Type element, llvm::function_ref<void(Value, int64_t, int64_t)> body) {
   // Accumulators leave half of the registers for the weights and rows. Groups of int4 are summed in
   // accumulators of their own.
   constexpr int64_t kBlockVectors = 4;
   int64_t accumulators = b.target.registers() / (isa<Int4Type>(element) ? 4 : 2);
   Value first = from;
-  for (int64_t rows : {8, 4, 2, 1}) {
-    if (rows > 1 && rows * streams > accumulators)
+  for (int64_t rows : {kMostRows, int64_t(4), int64_t(2), int64_t(1)}) {
+    if (rows > most || (rows > 1 && rows * streams > accumulators))
       continue;
     int64_t vectors =
         std::min(kBlockVectors, std::max<int64_t>(1, accumulators / (rows * streams)));
@@ -215,14 +222,13 @@ static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t streams,
   }
 }
 
-void mica::cpu::emitSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
-                         const SmallVector<PackedPanel> &panels, StoreSums store) {
-  if (multipliesInTiles(b, rows.x, weight)) {
-    int64_t block = static_cast<int64_t>(panels.size()) * kBlockColumns * roundUp(weight.k, 32);
-    return emitSumsInTiles(
-        b, rows, weight.k, {panels, b.idx(block), b.idx(1), 1},
-        [&](Value, Value name, Value column, ArrayRef<Value> sums) { store(name, column, sums); });
-  }
+/// Takes sums as StoreBlockSums does, of one block.
+using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Value>)>;
+
+/// Sums of all rows for the 64 columns of each panel, by vectors, at most `most` rows at a time.
+static void emitSums(KernelBuilder &b, const ProductRows &rows, int64_t most,
+                     const WeightSpec &weight, const SmallVector<PackedPanel> &panels,
+                     StoreSums store) {
   auto emitTile = [&](Value first, int64_t count, int64_t vectors, Value column) {
     ProductTile tile = tileOver(b, rows.x, weight.k, panels, column, vectors);
     for (PackedPanel &panel : tile.panels)
@@ -241,9 +247,43 @@ void mica::cpu::emitSums(KernelBuilder &b, const ProductRows &rows, const Weight
         store(name, b.add(column, v * kLanes), ofPanels);
       }
   };
-  eachRowTile(b, rows.from, rows.to, static_cast<int64_t>(panels.size()), weight.element,
+  eachRowTile(b, rows.from, rows.to, most, static_cast<int64_t>(panels.size()), weight.element,
               [&](Value first, int64_t count, int64_t vectors) {
                 b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes,
                        [&](Value column) { emitTile(first, count, vectors, column); });
               });
+}
+
+/// By vectors, one block after the other.
+static void emitByVectors(KernelBuilder &b, const ProductRows &rows, int64_t most,
+                          const WeightSpec &weight, BlockSpan blocks, PanelsOfBlock panelsOf,
+                          StoreBlockSums store) {
+  b.loop(blocks.from, blocks.to, 1, [&](Value block) {
+    emitSums(
+        b, rows, most, weight, panelsOf(block),
+        [&](Value row, Value column, ArrayRef<Value> sums) { store(block, row, column, sums); });
+  });
+}
+
+/// By tile registers, which meet all rows with several blocks.
+static void emitByTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
+                        BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
+  int64_t most = kPanelsTogether / blocks.panels;
+  b.loop(blocks.from, blocks.to, most, [&](Value first) {
+    Value count = arith::MinSIOp::create(b, b.sub(blocks.to, first), b.idx(most));
+    emitSumsInTiles(b, rows, weight, {first, count, most, panelsOf}, store);
+  });
+}
+
+void mica::cpu::emitBlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
+                              BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
+  if (!multipliesInTiles(b, rows.x, weight))
+    return emitByVectors(b, rows, kMostRows, weight, blocks, panelsOf, store);
+  if (!isQuantized(weight.element))
+    return emitByTiles(b, rows, weight, blocks, panelsOf, store);
+  Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.sub(rows.to, rows.from),
+                                    b.idx(kFewRowsOfIntegers));
+  b.either(
+      few, [&] { emitByVectors(b, rows, kFewRowsOfIntegers, weight, blocks, panelsOf, store); },
+      [&] { emitByTiles(b, rows, weight, blocks, panelsOf, store); });
 }

@@ -80,21 +80,29 @@ struct ProductRows {
   }
 };
 
-/// Takes the sums [panels] of 16 columns from `column` of the block on, of the row of that name.
-using StoreSums =
-    llvm::function_ref<void(mlir::Value name, mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
+/// Takes the sums [panels] of 16 columns from `column` of a block on, of the row of that name.
+using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
+                                               mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
 
-/// Products of all rows with the 64 columns of each panel, which are of a weight of the shape and
-/// element type of `weight`. By vectors, or by the target's tile registers.
-void emitSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
-              const llvm::SmallVector<PackedPanel> &panels, StoreSums store);
+/// Blocks [from, to) of a weight. The panels of one, of 64 columns each, and those of neighbouring
+/// blocks stand behind each other in memory.
+struct BlockSpan {
+  mlir::Value from, to;
+  int64_t panels = 1; ///< of a block
+};
+using PanelsOfBlock = llvm::function_ref<llvm::SmallVector<PackedPanel>(mlir::Value block)>;
+
+/// Products of all rows with the columns of the blocks' panels, which are of a weight of the shape
+/// and element type of `weight`. By vectors, or by the target's tile registers.
+void emitBlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
+                   BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store);
 
 /// The first and the second values of 16 pairs of bf16, as f32; and a pair in all lanes.
 llvm::SmallVector<mlir::Value> widenPairs(KernelBuilder &b, mlir::Value pairs);
 mlir::Value broadcastPair(KernelBuilder &b, mlir::Value pair);
 
-/// Whether the target's tile registers multiply rows of x [..., k] with weights of `element`: pairs
-/// of bf16, none left over.
+/// Whether the target's tile registers multiply rows of x [..., k] with such a weight: pairs of
+/// bf16, none left over, or integers.
 bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
 
 /// How many panels tile registers should meet at once: what is copied of the rows serves all of
@@ -103,23 +111,35 @@ inline constexpr int64_t kPanelsTogether = 8;
 
 /// Neighbouring blocks of a weight, at least one.
 struct BlockRun {
-  llvm::SmallVector<PackedPanel> panels; ///< of the first block: one or two
-  mlir::Value distance;                  ///< elements from one block to the next
-  mlir::Value count;                     ///< of the blocks
-  int64_t most;                          ///< bound of the count
+  mlir::Value first, count;
+  int64_t most; ///< bound of the count
+  PanelsOfBlock panelsOf;
 };
 
-/// Takes sums as StoreSums does, of the columns of a block of a run.
-using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
-                                               mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
-
-/// emitSums by tile registers, for all blocks of a run.
-void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, int64_t k, const BlockRun &run,
-                     StoreBlockSums store);
+/// emitBlockSums by tile registers, for a run.
+void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
+                     const BlockRun &run, StoreBlockSums store);
 
 /// ProductTile::emit for quantised panels: sums of integers, exact in any order, and the scales
 /// of both sides at the end. The results are f32.
 llvm::SmallVector<mlir::Value> emitIntegerTile(KernelBuilder &b, const ProductTile &tile);
+
+/// A row of quantised activations [..., bytes] of `k` values.
+struct IntegerRow {
+  mlir::Value x;
+  llvm::SmallVector<mlir::Value> leading; ///< the row's indices of x
+  int64_t k;
+};
+
+/// Sums of integers of 16 columns from `column` of a panel, of a row whose bytes had 128 added, as
+/// numbers.
+mlir::Value scaleSum(KernelBuilder &b, const IntegerRow &row, const PackedPanel &panel,
+                     mlir::Value column, mlir::Value sum);
+
+/// Makes bytes of a group of 32 values of 64 rows of !mica.int4: `from` is where it stands in
+/// `packed`, `to` where the bytes shall stand in `bytes`, as a block of !mica.int8 has them.
+void expandInt4Group(KernelBuilder &b, mlir::Value packed, mlir::Value from, mlir::Value bytes,
+                     mlir::Value to);
 
 /// float(sum - 128 * sumsOf(weight)) * scale of x * scale of the weight: what every product of
 /// integers ends with, so that results do not depend on who computed the sum. Vectors of 16.

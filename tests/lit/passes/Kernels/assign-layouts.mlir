@@ -68,6 +68,44 @@ func.func @main(%tokens: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<?x1xf32>, t
 
 // -----
 
+// Large weights begin at pages, and so does the first weight of an operation that takes one: the weights of the two layers
+// are 143360 bytes apart, one by one, though small ones stand at the end.
+
+// CHECK: mica.weight @first at 0 bytes 128
+// CHECK-NEXT: mica.weight @norm.0 at 4096 bytes 512
+// CHECK-NEXT: mica.weight @w.0 at 8192 bytes 131072
+// CHECK-NEXT: mica.weight @bias.0 at 139264 bytes 1024
+// CHECK-NEXT: mica.weight @norm.1 at 143360 bytes 512
+// CHECK-NEXT: mica.weight @w.1 at 147456 bytes 131072
+// CHECK-NEXT: mica.weight @bias.1 at 278528 bytes 1024
+mica.weight @first : tensor<32xf32>
+mica.weight @norm.0 : tensor<128xf32>
+mica.weight @w.0 : tensor<256x128xf32>
+mica.weight @bias.0 : tensor<256xf32>
+mica.weight @norm.1 : tensor<128xf32>
+mica.weight @w.1 : tensor<256x128xf32>
+mica.weight @bias.1 : tensor<256xf32>
+func.func private @tall(%x: tensor<?x128xf32>, %norm: tensor<128xf32>, %w: tensor<256x128xf32>, %bias: tensor<256xf32>) -> tensor<?x256xf32> {
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x128xf32>, tensor<128xf32> -> tensor<?x128xf32>
+  %y = mica.linear %n, %w bias(%bias : tensor<256xf32>) : tensor<?x128xf32>, tensor<256x128xf32> -> tensor<?x256xf32>
+  return %y : tensor<?x256xf32>
+}
+func.func @both(%x: tensor<?x128xf32>, %z: tensor<?x32xf32>) -> (tensor<?x32xf32>, tensor<?x256xf32>, tensor<?x256xf32>) {
+  %first = mica.get_weight @first : tensor<32xf32>
+  %n = mica.rmsnorm %z, %first eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+  %n0 = mica.get_weight @norm.0 : tensor<128xf32>
+  %w0 = mica.get_weight @w.0 : tensor<256x128xf32>
+  %b0 = mica.get_weight @bias.0 : tensor<256xf32>
+  %n1 = mica.get_weight @norm.1 : tensor<128xf32>
+  %w1 = mica.get_weight @w.1 : tensor<256x128xf32>
+  %b1 = mica.get_weight @bias.1 : tensor<256xf32>
+  %y0 = call @tall(%x, %n0, %w0, %b0) : (tensor<?x128xf32>, tensor<128xf32>, tensor<256x128xf32>, tensor<256xf32>) -> tensor<?x256xf32>
+  %y1 = call @tall(%x, %n1, %w1, %b1) : (tensor<?x128xf32>, tensor<128xf32>, tensor<256x128xf32>, tensor<256xf32>) -> tensor<?x256xf32>
+  return %n, %y0, %y1 : tensor<?x32xf32>, tensor<?x256xf32>, tensor<?x256xf32>
+}
+
+// -----
+
 // Caches: what attention reads as keys is stored as keys, through appends, calls and returns.
 
 !cache = !mica.kv_cache<2 x 2 x 8 x bf16>

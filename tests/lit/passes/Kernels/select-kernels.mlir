@@ -2,22 +2,21 @@
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-bf16=false" | FileCheck %s --check-prefixes=CHECK,F32
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-f32=false" | FileCheck %s --check-prefix=NOF32
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-int8=false" | FileCheck %s --check-prefix=NOINT
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 bf16-tile-rows=256" | FileCheck %s --check-prefix=TILES
+// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 tiles=true" | FileCheck %s --check-prefix=TILES
 
-// Between few rows and many: generated tiles of bf16, the library for others, attention in tiles of rows.
-// TILES-LABEL: func @between
-// CHECK-LABEL: func @between
-func.func @between(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %w: tensor<512x512xf32>, %n: tensor<512x512xbf16>,
-    %q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
-    -> (tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x8x64xf32>) attributes {mica.max_rows = 256 : i64} {
+// Tile registers take bf16 and integers at any number of rows, not f32.
+// TILES-LABEL: func @in_tiles
+// CHECK-LABEL: func @in_tiles
+func.func @in_tiles(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %i: tensor<?x512x!mica.int8>, %w: tensor<512x512xf32>,
+    %n: tensor<512x512xbf16>, %m: tensor<512x512x!mica.int8>)
+    -> (tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>) {
   // TILES: mica.linear {{.*}} kernel(onednn)
   %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
   // TILES: mica.linear {{.*}} kernel(generated)
   %z = mica.linear %b, %n : tensor<?x512xbf16>, tensor<512x512xbf16> -> tensor<?x512xf32>
-  // TILES: mica.attention {{.*}} tiling(<rows = 8, chunk = 512, split = false>) :
-  %a = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
-      : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
-  return %y, %z, %a : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x8x64xf32>
+  // TILES: mica.linear {{.*}} kernel(generated)
+  %v = mica.linear %i, %m : tensor<?x512x!mica.int8>, tensor<512x512x!mica.int8> -> tensor<?x512xf32>
+  return %y, %z, %v : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>
 }
 
 // CHECK-LABEL: func @few

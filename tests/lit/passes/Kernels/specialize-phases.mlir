@@ -21,24 +21,6 @@ module {
 
 // -----
 
-// Products of bf16, and tiles for them: three phases. Those of f32 alone need none between.
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="crossing=8 bf16-tile-rows=128" \
-// RUN:   | FileCheck %s --check-prefix=TILES
-// TILES: module attributes {mica.crossing = 8 : i64}
-// TILES-NOT: @layer_upto
-// TILES-LABEL: module @pairs attributes {mica.crossing = 8 : i64}
-// TILES: func @main_few({{.*}} attributes {mica.max_rows = 8 : i64}
-// TILES: func @main_upto128({{.*}} attributes {mica.max_rows = 128 : i64}
-// TILES: func @main_many({{.*}} -> tensor<?x64xf32> {
-module @pairs {
-  func.func @main(%x: tensor<?x32xbf16>, %w: tensor<64x32xbf16>) -> tensor<?x64xf32> {
-    %y = mica.linear %x, %w : tensor<?x32xbf16>, tensor<64x32xbf16> -> tensor<?x64xf32>
-    return %y : tensor<?x64xf32>
-  }
-}
-
-// -----
-
 // expected-error @+1 {{has been specialized for few and many rows already}}
 module @no_second_time attributes {mica.crossing = 8 : i64} {
 }

@@ -26,8 +26,9 @@ std::string GgufFolder::architecture() const {
   auto is = [&](auto test) { return llvm::any_of(config.kinds, test); };
   bool hasWindow = is([](const LayerKind &kind) { return kind.attention.window.has_value(); }),
        mixes = is([&](const LayerKind &kind) { return kind.ffn.index() != config.kinds[0].ffn.index(); }),
-       hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling);
-  if (mixes)
+       hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling),
+       hasFactors = std::holds_alternative<FactorScaling>(attention.rope.scaling);
+  if (mixes || hasFactors)
     return "";
   if (llvm::StringRef(config.family).starts_with("minimind")) {
     bool hasNorms = attention.qkNorm == QkNorm::PerHead;

@@ -164,6 +164,20 @@ TEST(QuantizeInt4, RowsWithoutAScale) {
   expectNoScale<Int4>(8);
 }
 
+TEST(QuantizeInt4, PowersOfTwoChangeTheScaleAlone) {
+  Row row = gaussian(256, 3);
+  Int4 plain(row);
+  for (int exponent : {-90, -60, -21, 21, 40, 100}) {
+    Row moved;
+    for (float value : row)
+      moved.push_back(std::ldexp(value, exponent));
+    Int4 result(moved);
+    EXPECT_EQ(result.q, plain.q) << exponent;
+    EXPECT_EQ(result.multipliers, plain.multipliers) << exponent;
+    EXPECT_EQ(result.scale, std::ldexp(plain.scale, exponent)) << exponent;
+  }
+}
+
 TEST(QuantizeInt4, ZeroGroupsBesideOthers) {
   Row row(128);
   for (size_t i = 64; i < 96; ++i)

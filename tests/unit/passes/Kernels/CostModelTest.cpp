@@ -39,24 +39,15 @@ TEST(CostModel, FewRowsAreGenerated) {
   EXPECT_EQ(chooseKernel({17, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);
 }
 
-TEST(CostModel, TilesMoveTheCrossingOfBf16) {
+TEST(CostModel, TilesBeatTheLibrary) {
   KernelCosts costs;
-  costs.bf16TileRows = 128;
-  EXPECT_EQ(chooseKernel({128, 2048, 2048, Precision::BF16}, costs), KernelKind::Generated);
-  EXPECT_EQ(chooseKernel({129, 2048, 2048, Precision::BF16}, costs), KernelKind::OneDnn);
-  EXPECT_EQ(chooseKernel({128, 2048, 2048, Precision::Int8}, costs), KernelKind::OneDnn);
-  EXPECT_EQ(chooseKernel({128, 2048, 2047, Precision::BF16}, costs), KernelKind::OneDnn)
+  costs.tiles = true;
+  EXPECT_EQ(chooseKernel({512, 2048, 2048, Precision::BF16}, costs), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({512, 2048, 2047, Precision::BF16}, costs), KernelKind::OneDnn)
       << "tiles take pairs";
-}
-
-TEST(CostModel, ACrossingForEveryChangeOfKernels) {
-  KernelCosts costs;
-  EXPECT_THAT(chooseCrossings(/*hasBf16=*/true, costs), testing::ElementsAre(16));
-  costs.bf16TileRows = 128;
-  EXPECT_THAT(chooseCrossings(/*hasBf16=*/true, costs), testing::ElementsAre(16, 128));
-  EXPECT_THAT(chooseCrossings(/*hasBf16=*/false, costs), testing::ElementsAre(16));
-  costs.crossing = 200;
-  EXPECT_THAT(chooseCrossings(/*hasBf16=*/true, costs), testing::ElementsAre(200));
+  EXPECT_EQ(chooseKernel({512, 2048, 2047, Precision::Int8}, costs), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({512, 2048, 2047, Precision::Int4}, costs), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({512, 2048, 2048, Precision::F32}, costs), KernelKind::OneDnn);
 }
 
 TEST(CostModel, HugeExtentsDoNotOverflow) {

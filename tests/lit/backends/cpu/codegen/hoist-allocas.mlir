@@ -36,3 +36,11 @@ memref.alloca_scope {
   // expected-error @+1 {{stands in no function}}
   %buffer = memref.alloca() : memref<64xf32>
 }
+
+// -----
+
+// expected-error @+1 {{takes 2097216 bytes of stack, at most 2097152 are there}}
+func.func @no_large_stack() {
+  %buffer = memref.alloca() : memref<524288xf32>
+  return
+}

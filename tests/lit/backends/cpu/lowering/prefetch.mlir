@@ -1,7 +1,7 @@
 // Where the target reads faster so, lines of the next 32 KiB are asked for, 8 pages in turn, by whoever brings a weight or a
 // cache from memory: the first rows and columns of a block. Others find it in the cache.
 // RUN: mica-opt %s --mica-lower-to-exec=prefetch-pages=true --canonicalize | FileCheck %s --check-prefixes=CHECK,VECTORS
-// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true bf16-tiles=true int8-dot=true prefetch-pages=true" --canonicalize \
+// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true tiles=true int8-dot=true prefetch-pages=true" --canonicalize \
 // RUN:   | FileCheck %s --check-prefixes=CHECK,TILES
 // RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=memref.prefetch
 // WITHOUT: func.func private @linear_192x64
@@ -32,7 +32,7 @@
 // VECTORS: memref.prefetch %{{.*}}[%[[AHEAD]]], read, locality<2>, data
 // VECTORS-COUNT-3: memref.prefetch
 // VECTORS: }
-// A step of tiles takes 16 pairs, 16 units.
+// A step of tiles takes 16 pairs, 16 units: half of them are asked for before each of two tiles.
 // TILES: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c256
 // TILES: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0
 // TILES: scf.if %[[FIRST]] {
@@ -46,10 +46,13 @@
 // TILES: %[[ZERO:.*]] = arith.cmpi eq, %[[OR]], %c0
 // TILES: %[[BRINGS:.*]] = arith.andi %[[FIRST]], %[[ZERO]]
 // TILES: scf.if %[[BRINGS]] {
-// TILES: scf.for %{{.*}} = %c0 to %c2048 step %c128
+// TILES: scf.for %{{.*}} = %c0 to %c1024 step %c128
 // TILES-COUNT-4: memref.prefetch
 // TILES: }
-// TILES: amx.tile_mulf
+// TILES-COUNT-2: amx.tile_mulf
+// TILES: scf.for %{{.*}} = %c0 to %c1024 step %c128
+// TILES-COUNT-4: memref.prefetch
+// TILES-COUNT-2: amx.tile_mulf
 func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) -> tensor<?x192xf32> {
   %y = mica.linear %x, %w kernel(generated) : tensor<?x64xbf16>, tensor<192x64xbf16, #bf16> -> tensor<?x192xf32>
   return %y : tensor<?x192xf32>
@@ -61,6 +64,13 @@ func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) 
 // CHECK: scf.for %{{.*}} step %c256
 // CHECK-COUNT-4: memref.prefetch
 // CHECK: }
+// A step of tiles are two groups. Sixteen of them are 34 KiB: of 32 KiB behind, all lie in the next panel or piece.
+// TILES: arith.cmpi uge, %{{.*}}, %{{.*}} : index
+// TILES: arith.select
+// TILES: scf.for %{{.*}} step %c256
+// TILES-COUNT-4: memref.prefetch
+// TILES: vector.shuffle
+// TILES: amx.tile_muli
 func.func private @four_bits(%x: tensor<?x100x!mica.int8>, %w: tensor<172x100x!mica.int4<group = 32>, #bytes>) -> tensor<?x172xf32> {
   %y = mica.linear %x, %w kernel(generated)
       : tensor<?x100x!mica.int8>, tensor<172x100x!mica.int4<group = 32>, #bytes> -> tensor<?x172xf32>

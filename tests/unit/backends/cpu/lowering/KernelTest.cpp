@@ -119,7 +119,7 @@ SmallVector<interp::Value> KernelTest::run(const KernelCase &row,
 void KernelTest::checkNumbers(const KernelCase &row) {
   func::FuncOp function = module->getFunction(row.name);
   // An odd number of tiles of 16 rows, and what begins anew behind 256 rows.
-  static constexpr int64_t kManyRows[] = {1, 16, 17, 48, 256, 273};
+  static constexpr int64_t kManyRows[] = {1, 5, 16, 17, 48, 256, 273};
   for (int64_t rows : row.manyRows ? ArrayRef(kManyRows) : ArrayRef(kRows)) {
     SmallVector<interp::Value> arguments = randomArguments(function, rows);
     auto expected = module->interpret(row.name, arguments);
@@ -156,7 +156,13 @@ void KernelTest::checkCutsOfRows(const KernelCase &row) {
 }
 
 void KernelTest::checkCutsOfTasks(const KernelCase &row) {
-  SmallVector<interp::Value> arguments = randomArguments(module->getFunction(row.name), 17),
+  static constexpr int64_t kFew[] = {17}, kMany[] = {5, 273};
+  for (int64_t rows : row.manyRows ? ArrayRef(kMany) : ArrayRef(kFew))
+    checkCutsOfTasks(row, rows);
+}
+
+void KernelTest::checkCutsOfTasks(const KernelCase &row, int64_t rows) {
+  SmallVector<interp::Value> arguments = randomArguments(module->getFunction(row.name), rows),
                              expected = run(row, arguments);
   const std::pair<const char *, TaskCut> cuts[] = {{"two parts", inParts(2)},
                                                    {"three parts", inParts(3)},
@@ -164,7 +170,8 @@ void KernelTest::checkCutsOfTasks(const KernelCase &row) {
                                                    {"two threads", onPool(2)}};
   for (const auto &[name, cut] : cuts) {
     setTaskCut(cut);
-    EXPECT_TRUE(areSame(run(row, arguments), expected)) << "tasks cut: " << name;
+    EXPECT_TRUE(areSame(run(row, arguments), expected))
+        << "tasks of " << rows << " rows cut: " << name;
   }
   setTaskCut(inOnePart());
 }

@@ -20,7 +20,7 @@ struct KernelCase {
   /// A function before this one in the table that takes and gives the same, to the last bit; or
   /// empty.
   std::string sameAs;
-  /// Whether it is also run with up to some hundred rows.
+  /// Whether it is run with up to some hundred rows, instead of up to 33.
   bool manyRows = false;
 };
 
@@ -33,14 +33,15 @@ KernelCase makeCase(std::string name, std::string text, const Words &words,
 class KernelTest : public testing::TestWithParam<std::string> {
 protected:
   /// Compiles all functions of a table in one module, and checks each of them: against the
-  /// interpreter at numbers of rows between 1 and 33, for cuts of the rows into two steps, and for
-  /// cuts of the tasks of every launch.
+  /// interpreter at several numbers of rows, for cuts of the rows into two steps, and for cuts of
+  /// the tasks of every launch.
   void check(llvm::ArrayRef<KernelCase> cases);
 
 private:
   void checkNumbers(const KernelCase &row);
   void checkCutsOfRows(const KernelCase &row);
   void checkCutsOfTasks(const KernelCase &row);
+  void checkCutsOfTasks(const KernelCase &row, int64_t rows);
   void checkSameAs(const KernelCase &row);
   llvm::SmallVector<interp::Value> run(const KernelCase &row,
                                        llvm::ArrayRef<interp::Value> arguments);

@@ -40,6 +40,41 @@ TEST_P(KernelTest, MoeGate) {
   check(cases);
 }
 
+TEST_P(KernelTest, MoeGateOfGroups) {
+  struct Options {
+    const char *name, *vectors, *groups;
+    int experts, k;
+  };
+  const char *both = "bias(%b : tensor<{E}xf32>) correction(%c : tensor<{E}xf32>)";
+  std::vector<KernelCase> cases;
+  for (const Options &options :
+       {Options{"bias", "bias(%b : tensor<{E}xf32>)", "", 7, 3},
+        Options{"correction", "correction(%c : tensor<{E}xf32>)", "", 20, 4},
+        Options{"best", "", "groups(4 keep 2 by best)", 20, 4},
+        Options{"best_two", both, "groups(3 keep 2 by best_two)", 6, 2},
+        Options{"all_groups", both, "groups(2 keep 2 by best_two)", 34, 5}})
+    for (const char *scoring : {"softmax", "sigmoid"})
+      cases.push_back(makeCase("gate_{options}_{scoring}", R"(
+  mica.weight @{name}.w : tensor<{E}x33xf32>
+  mica.weight @{name}.b : tensor<{E}xf32>
+  mica.weight @{name}.c : tensor<{E}xf32>
+  func.func @{name}(%x: tensor<?x33xf32>) -> (tensor<?x{k}xf32>, tensor<?x{k}xi32>) {
+    %g = mica.get_weight @{name}.w : tensor<{E}x33xf32>
+    %b = mica.get_weight @{name}.b : tensor<{E}xf32>
+    %c = mica.get_weight @{name}.c : tensor<{E}xf32>
+    %w, %e = mica.moe_gate %x, %g {vectors} {scoring} k({k}) {groups} normalize
+        : tensor<?x33xf32>, tensor<{E}x33xf32> -> tensor<?x{k}xf32>, tensor<?x{k}xi32>
+    return %w, %e : tensor<?x{k}xf32>, tensor<?x{k}xi32>
+  })",
+                               {{"options", options.name},
+                                {"vectors", options.vectors},
+                                {"groups", options.groups},
+                                {"scoring", scoring},
+                                {"E", options.experts},
+                                {"k", options.k}}));
+  check(cases);
+}
+
 struct Experts {
   const char *name, *among; ///< the experts that rows choose: the others are empty
   int k, columns, inner;
@@ -52,23 +87,17 @@ constexpr Experts kExperts[] = {{"two_of_four", "[0, 1, 2, 3]", 2, 33, 65, "silu
                                 {"all_on_one", "[2]", 1, 130, 17, "relu", kResidual},
                                 {"all_of_them", "[1, 3, 0, 2]", 4, 1, 1, "relu", ""}};
 
-TEST_P(KernelTest, MoeExperts) {
-  std::vector<KernelCase> cases;
-  for (const Format &format : kFormats)
-    for (const Experts &experts : kExperts) {
-      // Kernels of integers take long to compile: the first cases share theirs.
-      if (format.hasIntegers() && experts.columns != 33)
-        continue;
-      Words words = {{"experts", experts.name},
-                     {"among", experts.among},
-                     {"k", experts.k},
-                     {"inner", experts.inner},
-                     {"both", 2 * roundUp(experts.inner, kBlockColumns)},
-                     {"activation", experts.activation},
-                     {"residual", experts.residual}};
-      llvm::append_range(words, wordsOf(format));
-      words.emplace_back("K", experts.columns);
-      cases.push_back(makeCase("experts_{format}_{experts}", R"(
+KernelCase moeExperts(const Format &format, const Experts &experts) {
+  Words words = {{"experts", experts.name},
+                 {"among", experts.among},
+                 {"k", experts.k},
+                 {"inner", experts.inner},
+                 {"both", 2 * roundUp(experts.inner, kBlockColumns)},
+                 {"activation", experts.activation},
+                 {"residual", experts.residual}};
+  llvm::append_range(words, wordsOf(format));
+  words.emplace_back("K", experts.columns);
+  return makeCase("experts_{format}_{experts}", R"(
   mica.weight @{name}.up from ["{name}.g0", "{name}.u0", "{name}.g1", "{name}.u1", "{name}.g2", "{name}.u2", "{name}.g3", "{name}.u3"]
       stack parts(2) {test.rows = {inner} : i64} : tensor<4x{both}x{K}x{weight}>
   mica.weight @{name}.down from ["{name}.d0", "{name}.d1", "{name}.d2", "{name}.d3"] stack : tensor<4x{K}x{inner}x{weight}>
@@ -81,8 +110,27 @@ TEST_P(KernelTest, MoeExperts) {
         tensor<?x{k}xi32>, tensor<4x{both}x{K}x{weight}>, tensor<4x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
     return %y : tensor<?x{K}xf32>
   })",
-                               words, format.rounded));
-    }
+                  words, format.rounded);
+}
+
+TEST_P(KernelTest, MoeExperts) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats)
+    for (const Experts &experts : kExperts)
+      // Kernels of integers take long to compile: the first cases share theirs.
+      if (!format.hasIntegers() || experts.columns == 33)
+        cases.push_back(moeExperts(format, experts));
+  check(cases);
+}
+
+/// More blocks than tile registers meet at once, and experts with more rows.
+TEST_P(KernelTest, MoeExpertsOfManyRows) {
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats)
+    if (llvm::StringRef(format.name) != "f32")
+      cases.push_back(moeExperts(format, {"blocks", "[1, 3]", 2, 96, 330, "relu", ""}));
+  for (KernelCase &row : cases)
+    row.manyRows = true;
   check(cases);
 }
 

@@ -26,7 +26,8 @@ constexpr Epilogue kPlain = {"plain", ""},
 struct Shape {
   int n, k;
 };
-constexpr Shape kShapes[] = {{1, 33}, {64, 127}, {130, 32}, {63, 7}, {17, 1}, {65, 64}};
+constexpr Shape kShapes[] = {{1, 33}, {64, 127}, {130, 32}, {63, 7},
+                             {17, 1}, {65, 64},  {17, 2},   {65, 94}};
 
 /// All of a table or, for integers, whose kernels take long to compile, its first entries.
 template <typename T>
@@ -61,14 +62,19 @@ TEST_P(KernelTest, LinearOfAllShapes) {
   check(cases);
 }
 
-/// Several blocks at once, several pieces of K, hundreds of rows: what tile registers have loops
-/// for.
+/// Several blocks at once, several pieces of K, also of a single tile of rows, hundreds of rows:
+/// what tile registers have loops for.
 TEST_P(KernelTest, LinearOfManyRows) {
   std::vector<KernelCase> cases;
+  const std::pair<llvm::StringRef, std::vector<Shape>> shapes[] = {
+      {"bf16", {{577, 1064}, {130, 544}, {64, 8200}}},
+      {"int8", {{577, 1064}, {130, 544}, {64, 16450}}},
+      {"int4", {{577, 1064}, {130, 544}}}};
   for (const Format &format : kFormats)
-    if (llvm::StringRef(format.name) == "bf16")
-      for (Shape shape : {Shape{577, 1064}, Shape{130, 544}})
-        cases.push_back(linear(format, kPlain, shape.n, shape.k, "generated"));
+    for (const auto &[name, ofFormat] : shapes)
+      if (name == format.name)
+        for (Shape shape : ofFormat)
+          cases.push_back(linear(format, kPlain, shape.n, shape.k, "generated"));
   for (KernelCase &row : cases)
     row.manyRows = true;
   check(cases);
@@ -126,7 +132,7 @@ TEST_P(KernelTest, GatedLinear) {
 TEST_P(KernelTest, GatedLinearOfManyRows) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
-    if (llvm::StringRef(format.name) == "bf16")
+    if (llvm::StringRef(format.name) != "f32")
       cases.push_back(gatedLinear(format, "relu", 330, 520, "f32"));
   for (KernelCase &row : cases)
     row.manyRows = true;

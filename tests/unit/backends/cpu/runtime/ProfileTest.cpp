@@ -1,7 +1,10 @@
 #include "backends/cpu/runtime/Profile.h"
+#include "backends/cpu/program/PagesInTurn.h"
 #include "backends/cpu/runtime/Roofline.h"
 
 #include <gtest/gtest.h>
+
+#include <set>
 
 using namespace mica::rt;
 
@@ -26,6 +29,22 @@ TEST(CallPositions, AWindowHidesWhatIsLongAgo) {
   EXPECT_EQ(twoSequences().pairs(2), 4 * 2);
   EXPECT_EQ(twoSequences().positions(100), twoSequences().positions(0));
   EXPECT_EQ(twoSequences().pairs(5), 4 + 5 + 5 + 5);
+}
+
+/// While a chunk is read, each unit of the next one is asked for once, neighbours from other pages.
+TEST(PagesInTurn, AskForTheNextChunk) {
+  using namespace pages_in_turn;
+  for (int64_t first : {int64_t(0), 5 * chunk}) {
+    std::set<int64_t> asked;
+    for (int64_t at = first; at < first + chunk; at += unit) {
+      asked.insert(placeAhead(at));
+      EXPECT_NE(placeAhead(at) / page, placeAhead(at + unit) / page);
+      EXPECT_EQ(placeAhead(at + 100), placeAhead(at) + 100);
+    }
+    EXPECT_EQ(asked.size(), size_t(chunk / unit));
+    EXPECT_EQ(*asked.begin(), first + chunk);
+    EXPECT_EQ(*asked.rbegin(), first + 2 * chunk - unit);
+  }
 }
 
 TEST(Work, AddsUpWhatALaunchTouches) {

@@ -21,7 +21,7 @@ TEST(TargetDescription, Level3HasNoAvx512) {
   EXPECT_EQ(target.vectorBits, 256u);
   EXPECT_TRUE(target.has("avx2") && target.has("fma") && target.has("bmi2"));
   EXPECT_FALSE(target.has("avx512f") || target.avx512Bf16 || target.avx512Vnni || target.avxVnni ||
-               target.amxBf16);
+               target.tiles);
 }
 
 TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
@@ -30,11 +30,20 @@ TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   EXPECT_FALSE(level4.avx512Bf16 || level4.avx512Vnni);
   TargetDescription zen5 = llvm::cantFail(describeTarget("znver5"));
   EXPECT_TRUE(zen5.avx512Bf16 && zen5.fastBf16Dot && zen5.avx512Vnni && zen5.avxVnni);
-  EXPECT_FALSE(zen5.amxBf16 || zen5.prefetchPages);
+  EXPECT_FALSE(zen5.tiles || zen5.prefetchPages);
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
-  EXPECT_TRUE(rapids.avx512Bf16 && rapids.amxBf16 && rapids.amxInt8);
+  EXPECT_TRUE(rapids.avx512Bf16 && rapids.tiles);
   EXPECT_TRUE(rapids.prefetchPages);
   EXPECT_FALSE(rapids.fastBf16Dot || level4.prefetchPages);
+}
+
+/// Levels may be anyone's.
+TEST(TargetDescription, OnlyIntelsAreAskedForPagesInTurn) {
+  for (llvm::StringRef name : {"haswell", "broadwell", "skylake-avx512", "icelake-server",
+                               "cooperlake", "graniterapids", "alderlake"})
+    EXPECT_TRUE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
+  for (llvm::StringRef name : {"x86-64-v3", "x86-64-v4", "bdver4", "znver1", "znver3", "znver4"})
+    EXPECT_FALSE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
 }
 
 TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {
@@ -42,7 +51,7 @@ TEST(TargetDescription, AProgramAsksOnlyForWhatItsCodeCanUse) {
   for (const char *used :
        {"avx2", "fma", "bmi2", "avx512f", "avx512bf16", "avx512vnni", "amx-tile", "amx-bf16"})
     EXPECT_TRUE(rapids.has(used)) << used;
-  for (const char *unused : {"aes", "amx-int8", "sha", "rdseed", "xsaves", "clwb"}) {
+  for (const char *unused : {"aes", "sha", "rdseed", "xsaves", "clwb"}) {
     EXPECT_FALSE(rapids.has(unused)) << unused;
     EXPECT_THAT(rapids.absent, testing::Contains(unused)) << "the code generator must not use it";
   }

@@ -1,0 +1,12 @@
+// How much of the stack compiler and program grant to a kernel.
+#pragma once
+
+#include <cstdint>
+
+namespace mica::program {
+
+/// In bytes: tiles of rows and their sums take 0.9 MiB. The compiler refuses more, a program makes
+/// sure of it at its start.
+inline constexpr uint64_t kernelStackBytes = 2 << 20;
+
+} // namespace mica::program
