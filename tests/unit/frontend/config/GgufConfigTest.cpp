@@ -90,7 +90,7 @@ TEST_F(GgufConfig, GainsOfGemmaAreWhole) {
 TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
   file = keysOf("mamba");
   EXPECT_THAT(problem(), HasSubstr("has the architecture \"mamba\", which is not known, choose a "
-                                   "model of one of the architectures llama"));
+                                   "model of one of the architectures gemma, gemma2, granite, llama"));
   file = GgufWriter().u32("general.architecture", 1);
   EXPECT_THAT(problem(), HasSubstr("has no key \"general.architecture\" with a name"));
 }
