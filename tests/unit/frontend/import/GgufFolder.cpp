@@ -28,7 +28,10 @@ std::string GgufFolder::architecture() const {
        mixes = is([&](const LayerKind &kind) { return kind.ffn.index() != config.kinds[0].ffn.index(); }),
        hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling),
        hasFactors = std::holds_alternative<FactorScaling>(attention.rope.scaling);
-  if (mixes || hasFactors)
+  // The file says nothing of its scale, which is that of the size of heads but in one model.
+  bool hasOwnScale = config.family == "gemma2" &&
+                     attention.scale != 1 / std::sqrt(double(attention.headDim));
+  if (mixes || hasFactors || hasOwnScale)
     return "";
   if (llvm::StringRef(config.family).starts_with("minimind")) {
     bool hasNorms = attention.qkNorm == QkNorm::PerHead;
