@@ -76,8 +76,7 @@ void deriveGemma2(llvm::json::Object &config) {
   auto number = [&](llvm::StringRef key) { return config.getInteger(key).value_or(0); };
   int64_t heads = number("num_attention_heads");
   bool isLargest = number("num_hidden_layers") == 46 && heads > 0;
-  config["query_pre_attn_scalar"] =
-      isLargest ? number("hidden_size") / heads : number("head_dim");
+  config["query_pre_attn_scalar"] = isLargest ? number("hidden_size") / heads : number("head_dim");
 }
 
 constexpr GgufArchitecture architectures[] = {
@@ -101,9 +100,7 @@ constexpr GgufArchitecture architectures[] = {
      .keys = mixtralKeys,
      .pairing = Pairing::Interleaved,
      .hasExperts = true},
-    {.name = "olmo2",
-     .modelType = "olmo2",
-     .constants = attentionConstants},
+    {.name = "olmo2", .modelType = "olmo2", .constants = attentionConstants},
     {.name = "phi3", .modelType = "phi3"},
     {.name = "qwen2", .modelType = "qwen2"},
     {.name = "qwen2moe",

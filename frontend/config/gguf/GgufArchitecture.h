@@ -46,8 +46,8 @@ struct GgufModule {
 };
 
 struct GgufArchitecture {
-  llvm::StringLiteral name;      ///< general.architecture
-  llvm::StringLiteral modelType; ///< of config.json
+  llvm::StringLiteral name;          ///< general.architecture
+  llvm::StringLiteral modelType;     ///< of config.json
   llvm::ArrayRef<GgufKey> keys = {}; ///< before those of all architectures
   llvm::ArrayRef<GgufConstant> constants = {};
   /// How the rows of q and k lie. For llama and its kin the converter reorders them so that
@@ -70,8 +70,8 @@ llvm::ArrayRef<GgufKey> ggufCommonKeys();
 /// star stands for anything.
 std::optional<llvm::StringRef> whyGgufKeyIsIrrelevant(llvm::StringRef key);
 
-/// The modules of layers and those of the model. Of two with a name the first counts that the family
-/// has: what is joined in some is not in others.
+/// The modules of layers and those of the model. Of two with a name the first counts that the
+/// family has: what is joined in some is not in others.
 llvm::ArrayRef<GgufModule> ggufLayerModules();
 llvm::ArrayRef<GgufModule> ggufModules();
 

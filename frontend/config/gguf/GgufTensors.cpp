@@ -129,9 +129,9 @@ std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfi
       continue;
     }
     if (module && !isStacked)
-      info.name = (name->layer ? layerName(names, *name->layer, *module)
-                               : (names.*module->module).str()) +
-                  name->part.str();
+      info.name =
+          (name->layer ? layerName(names, *name->layer, *module) : (names.*module->module).str()) +
+          name->part.str();
     if (module && module->isRow && info.shape.size() == 1)
       info.shape.insert(info.shape.begin(), 1);
     tensors.push_back(std::move(info));

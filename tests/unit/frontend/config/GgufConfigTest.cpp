@@ -89,8 +89,9 @@ TEST_F(GgufConfig, GainsOfGemmaAreWhole) {
 
 TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
   file = keysOf("mamba");
-  EXPECT_THAT(problem(), HasSubstr("has the architecture \"mamba\", which is not known, choose a "
-                                   "model of one of the architectures gemma, gemma2, granite, llama"));
+  EXPECT_THAT(problem(),
+              HasSubstr("has the architecture \"mamba\", which is not known, choose a "
+                        "model of one of the architectures gemma, gemma2, granite, llama"));
   file = GgufWriter().u32("general.architecture", 1);
   EXPECT_THAT(problem(), HasSubstr("has no key \"general.architecture\" with a name"));
 }
@@ -106,8 +107,9 @@ TEST_F(GgufConfig, RefusesKeysByTheirOwnNames) {
   EXPECT_THAT(problem(), HasSubstr("has the key \"xielu.alpha_n\", which is not known, remove it"));
   file = whole;
   file.u32("llama.expert_used_count", 8);
-  EXPECT_THAT(problem(), HasSubstr("has \"llama.expert_used_count\": 8, expected one of [0] (nothing "
-                                   "else is computed)"));
+  EXPECT_THAT(problem(),
+              HasSubstr("has \"llama.expert_used_count\": 8, expected one of [0] (nothing "
+                        "else is computed)"));
   file = whole;
   file.u32("llama.attention.sliding_window", 64);
   EXPECT_THAT(problem(), HasSubstr("has \"llama.attention.sliding_window\": 64, expected one of"));

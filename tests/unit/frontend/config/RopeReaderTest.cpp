@@ -98,11 +98,12 @@ TEST(Rope, FactorsOfShortTexts) {
 
 TEST(Rope, RefusesOtherScalingsByName) {
   for (llvm::StringRef type : {"mrope", "proportional"})
-    EXPECT_EQ(problem(("{\"rope_scaling\": {\"type\": \"" + type + "\", \"factor\": 2}}").str()),
-              ("config.json: has the rope scaling \"" + type +
-               "\" in \"rope_scaling\", only default, linear, dynamic, yarn, longrope and llama3 are "
-               "computed, choose a model without it")
-                  .str());
+    EXPECT_EQ(
+        problem(("{\"rope_scaling\": {\"type\": \"" + type + "\", \"factor\": 2}}").str()),
+        ("config.json: has the rope scaling \"" + type +
+         "\" in \"rope_scaling\", only default, linear, dynamic, yarn, longrope and llama3 are "
+         "computed, choose a model without it")
+            .str());
   EXPECT_THAT(problem(R"({"rope_scaling": {"factor": 2}})"),
               HasSubstr("has no \"rope_scaling.rope_type\", which this scaling needs, add it"));
 }

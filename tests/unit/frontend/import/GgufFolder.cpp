@@ -18,19 +18,20 @@ const SparseConfig *GgufFolder::sparse() const {
 
 std::string GgufFolder::architecture() const {
   constexpr std::pair<const char *, const char *> names[] = {
-      {"llama", "llama"},   {"mistral", "llama"},      {"mixtral", "llama"},
-      {"gemma", "gemma"},   {"gemma2", "gemma2"},      {"granite", "granite"},
-      {"olmo2", "olmo2"},   {"phi3", "phi3"},          {"qwen2", "qwen2"},
-      {"qwen3", "qwen3"},   {"qwen2_moe", "qwen2moe"}, {"qwen3_moe", "qwen3moe"}};
+      {"llama", "llama"}, {"mistral", "llama"},      {"mixtral", "llama"},
+      {"gemma", "gemma"}, {"gemma2", "gemma2"},      {"granite", "granite"},
+      {"olmo2", "olmo2"}, {"phi3", "phi3"},          {"qwen2", "qwen2"},
+      {"qwen3", "qwen3"}, {"qwen2_moe", "qwen2moe"}, {"qwen3_moe", "qwen3moe"}};
   const AttentionConfig &attention = config.kinds.front().attention;
   auto is = [&](auto test) { return llvm::any_of(config.kinds, test); };
   bool hasWindow = is([](const LayerKind &kind) { return kind.attention.window.has_value(); }),
-       mixes = is([&](const LayerKind &kind) { return kind.ffn.index() != config.kinds[0].ffn.index(); }),
+       mixes = is(
+           [&](const LayerKind &kind) { return kind.ffn.index() != config.kinds[0].ffn.index(); }),
        hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling),
        hasFactors = std::holds_alternative<FactorScaling>(attention.rope.scaling);
   // The file says nothing of its scale, which is that of the size of heads but in one model.
-  bool hasOwnScale = config.family == "gemma2" &&
-                     attention.scale != 1 / std::sqrt(double(attention.headDim));
+  bool hasOwnScale =
+      config.family == "gemma2" && attention.scale != 1 / std::sqrt(double(attention.headDim));
   if (mixes || hasFactors || hasOwnScale)
     return "";
   if (llvm::StringRef(config.family).starts_with("minimind")) {
@@ -130,8 +131,8 @@ void GgufFolder::writeRope(GgufWriter &file) const {
     for (int64_t i = 0; i < rope.dimensions / 2; ++i) {
       double frequency = std::pow(rope.theta, -2.0 * double(i) / double(rope.dimensions)),
              turns = double(llama3->original) * frequency / (2 * std::numbers::pi),
-             smooth = (turns - llama3->lowFrequency) /
-                      (llama3->highFrequency - llama3->lowFrequency);
+             smooth =
+                 (turns - llama3->lowFrequency) / (llama3->highFrequency - llama3->lowFrequency);
       factors.push_back(smooth < 0   ? llama3->factor
                         : smooth > 1 ? 1
                                      : 1 / ((1 - smooth) / llama3->factor + smooth));
