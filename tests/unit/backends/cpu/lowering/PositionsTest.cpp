@@ -251,7 +251,7 @@ TEST_P(KernelTest, Sinusoid) {
 TEST_P(KernelTest, JoinHeads) {
   std::vector<KernelCase> cases;
   for (auto [heads, plain, turned] :
-       {std::tuple(1, 1, 1), std::tuple(3, 20, 2), std::tuple(2, 64, 33)})
+       {std::tuple(5, 1, 1), std::tuple(3, 20, 2), std::tuple(2, 64, 33)})
     for (int own : {1, heads})
       cases.push_back(makeCase(
           "join_{H}_{A}_{B}_{G}", R"(
