@@ -7,6 +7,7 @@
 #include "backends/cpu/program/PagesInTurn.h"
 
 #include <numbers>
+#include <numeric>
 
 using namespace mlir;
 using namespace mica;
@@ -245,7 +246,8 @@ private:
   /// Adds a block to the softmaxes of `count` pairs.
   void emitBlock(const Run &run, const Block &at, Value pair, int64_t count) {
     int64_t vectors = block / kLanes;
-    SmallVector<Value> corrections, scores = capped(multiplyKeys(run, at, pair, count));
+    SmallVector<Value> corrections,
+        scores = shaped(run, at, pair, multiplyKeys(run, at, pair, count));
     scores = b.changeWhen(at.onBorder, scores, [&] { return hide(at, pair, scores); });
     PackedPanel values = panelOfValues(run, at);
     for (int64_t i = 0; i < count; ++i) {
@@ -276,8 +278,8 @@ private:
           b.storeVector(score, scores, {pair, b.idx(v * kLanes)});
       });
     };
-    if (spec.softcap)
-      change([&](Value, SmallVector<Value> own) { return capped(own); });
+    if (spec.softcap || spec.slopes)
+      change([&](Value pair, SmallVector<Value> own) { return shaped(run, at, pair, own); });
     b.when(at.onBorder, [&] {
       change([&](Value pair, SmallVector<Value> own) { return hide(at, pair, own); });
     });
@@ -301,15 +303,25 @@ private:
                                                  /*accumulate=*/true);
   }
 
-  /// Of a score behind the soft-cap.
+  /// Of a score behind the soft-cap and the slopes, which are of scaled scores.
   float log2PerScore() const {
-    return static_cast<float>((spec.softcap ? 1 : spec.scale) * std::numbers::log2e);
+    bool isScaled = spec.softcap || spec.slopes;
+    return static_cast<float>((isScaled ? 1 : spec.scale) * std::numbers::log2e);
   }
 
-  SmallVector<Value> capped(ArrayRef<Value> scores) {
-    if (!spec.softcap)
-      return SmallVector<Value>(scores);
-    return llvm::map_to_vector(scores, [&](Value score) { return cap(score); });
+  /// Scores [pairs][vectors] of the pairs from `pair` on behind the soft-cap and the slopes.
+  SmallVector<Value> shaped(const Run &run, const Block &at, Value pair, ArrayRef<Value> scores) {
+    SmallVector<Value> result(scores);
+    if (spec.softcap)
+      llvm::transform(result, result.begin(), [&](Value score) { return cap(score); });
+    if (!spec.slopes)
+      return result;
+    int64_t vectors = block / kLanes;
+    for (auto [number, score] : llvm::enumerate(result)) {
+      int64_t i = number / vectors, v = number % vectors;
+      score = addDistance(run, score, b.add(pair, i), b.add(at.first, v * kLanes));
+    }
+    return result;
   }
 
   /// Scores [pairs][vectors] of the pairs from `pair` on, hidden where they are not seen.
@@ -379,6 +391,24 @@ private:
     Value forgotten = b.maskOf(b.sub(b.sub(b.add(position, 1), b.idx(*spec.window)), first));
     Value all = arith::ConstantOp::create(b, DenseElementsAttr::get(b.vec(b.getI1Type()), true));
     return arith::AndIOp::create(b, past, arith::XOrIOp::create(b, forgotten, all));
+  }
+
+  /// The scaled score of 16 keys from `first` on, less the slope of the pair's head times their
+  /// distance.
+  Value addDistance(const Run &run, Value score, Value pair, Value first) {
+    memref::GlobalOp slopes = spec.slopes;
+    Value table = memref::GetGlobalOp::create(b, slopes.getType(), slopes.getSymName());
+    Value slope = b.load(table, b.add(b.mul(run.head, group), b.rem(pair, group)));
+    Value position = b.loadIndex(seen, pair);
+    Value distance = arith::IndexCastOp::create(b, b.getI32Type(), b.sub(first, position));
+    SmallVector<int32_t> lanes(kLanes);
+    std::iota(lanes.begin(), lanes.end(), 0);
+    Value steps = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(b.vec(b.getI32Type()), ArrayRef<int32_t>(lanes)));
+    Value distances = arith::SIToFPOp::create(b, b.vecF32(), b.add(b.broadcast(distance), steps));
+    if (!spec.softcap)
+      score = b.mulf(score, b.splat(static_cast<float>(spec.scale)));
+    return b.fma(distances, b.broadcast(slope), score);
   }
 
   Value cap(Value score) {
@@ -489,9 +519,11 @@ public:
   SoftmaxStates states; ///< of the chunk at hand, one per pair
 };
 
-/// y[row, head] = the means of a state.
+/// y[row, head] = the means of a state; `sinks` is null where there are none.
 void storeMeans(KernelBuilder &b, const AttentionSpec &spec, SoftmaxStates &states, ValueRange at,
-                Value y, Value row, Value head) {
+                Value sinks, Value y, Value row, Value head) {
+  if (sinks)
+    states.addScore(at, b.mulf(b.loadF32(sinks, head), b.f32(std::numbers::log2e_v<float>)));
   states.eachMean(at, spec.values.getHeadDim(), [&](Value column, Value live, Value mean) {
     b.storeVector(mean, y, {row, head, column}, live);
   });
@@ -531,6 +563,7 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
   ChunkEmitter chunk(b, args, spec);
   SoftmaxStates whole = chunk.makeStates();
   Value rows = memref::DimOp::create(b, args[2], 0), y = args.back();
+  Value sinks = spec.sinks ? args[8] : Value();
   int64_t ofTile = spec.tiling.getRows();
   Value tiles = b.div(b.add(rows, ofTile - 1), ofTile);
   b.loop(args[0], args[1], 1, [&](Value task) {
@@ -548,7 +581,7 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
                        [&](Value pair, Value, Value) { whole.merge(pair, chunk.states, pair); });
       });
       chunk.eachPair(run, [&](Value pair, Value row, Value queryHead) {
-        storeMeans(b, spec, whole, pair, y, row, queryHead);
+        storeMeans(b, spec, whole, pair, sinks, y, row, queryHead);
       });
     });
   });
@@ -557,7 +590,9 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
 void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
   ChunkEmitter chunk(b, args, spec);
   Chunks chunks(b, spec);
-  Value rows = memref::DimOp::create(b, args[2], 0), most = args[8], parts = args[9], y = args[10];
+  Value rows = memref::DimOp::create(b, args[2], 0), most = args[8], parts = args[args.size() - 2],
+        y = args.back();
+  Value sinks = spec.sinks ? args[9] : Value();
   SoftmaxStates partStates(b, parts, valuesOf(spec));
   b.loop(args[0], args[1], 1, [&](Value task) {
     // Rows are the innermost: those of one sequence read the same chunk one after the other.
@@ -572,14 +607,15 @@ void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const Att
       chunk.eachPair(run, [&](Value pair, Value, Value queryHead) {
         b.either(
             several, [&] { partStates.copyFrom({row, number, queryHead}, chunk.states, pair); },
-            [&] { storeMeans(b, spec, chunk.states, pair, y, row, queryHead); });
+            [&] { storeMeans(b, spec, chunk.states, pair, sinks, y, row, queryHead); });
       });
     });
   });
 }
 
 void mica::cpu::emitAttentionCombine(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
-  Value positions = args[2], parts = args[3], y = args[4];
+  Value positions = args[2], parts = args[3], y = args.back();
+  Value sinks = spec.sinks ? args[4] : Value();
   Chunks chunks(b, spec);
   SoftmaxStates partStates(b, parts, valuesOf(spec));
   SoftmaxStates whole(b, b.stackBuffer({spec.stateWidth()}, b.getF32Type()), valuesOf(spec));
@@ -590,7 +626,7 @@ void mica::cpu::emitAttentionCombine(KernelBuilder &b, ValueRange args, const At
       whole.clear({});
       b.loop(b.idx(0), count, 1,
              [&](Value number) { whole.merge({}, partStates, {row, number, head}); });
-      storeMeans(b, spec, whole, {}, y, row, head);
+      storeMeans(b, spec, whole, {}, sinks, y, row, head);
     });
   });
 }

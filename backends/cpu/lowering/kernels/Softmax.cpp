@@ -90,6 +90,19 @@ SmallVector<Value> SoftmaxStates::addWeights(ValueRange at, ArrayRef<Value> scor
   return weights;
 }
 
+void SoftmaxStates::addScore(ValueRange at, Value log2Score) {
+  Value before = b.load(buffer, maximumAt(at)), maximum = b.maxf(before, log2Score);
+  Value correction = emitExp2(b, b.broadcast(b.subf(before, maximum)));
+  Value weight = emitExp2(b, b.broadcast(b.subf(log2Score, maximum)));
+  b.store(maximum, buffer, maximumAt(at));
+  b.loop(b.idx(0), b.idx(values), kLanes,
+         [&](Value column) { storeSum(b.mulf(loadSum(at, column), correction), at, column); });
+  // One lane of the totals has it.
+  Value totals = b.mulf(b.loadVector(buffer, totalsAt(at)), correction);
+  Value own = arith::SelectOp::create(b, b.maskOf(b.idx(1)), weight, b.splat(0));
+  b.storeVector(b.addf(totals, own), buffer, totalsAt(at));
+}
+
 void SoftmaxStates::eachMean(ValueRange at, int64_t columns,
                              llvm::function_ref<void(Value, Value, Value)> store) {
   Value total = b.reduceAdd(b.loadVector(buffer, totalsAt(at)));

@@ -39,6 +39,9 @@ public:
   llvm::SmallVector<mlir::Value> addWeights(mlir::ValueRange at, llvm::ArrayRef<mlir::Value> scores,
                                             float log2PerScore, mlir::Value correction);
 
+  /// One more score, of no value, in units of log2.
+  void addScore(mlir::ValueRange at, mlir::Value log2Score);
+
   mlir::Value loadSum(mlir::ValueRange at, mlir::Value column) const {
     return b.loadVector(buffer, place(at, column));
   }
