@@ -15,11 +15,12 @@ using namespace mlir;
 using namespace mica;
 
 /// Rows of numbers that are computed: no tables, no views of caches, no other forms of what is
-/// shown already.
+/// shown already. What a gate chooses goes to the experts unseen, as these must know that the gate
+/// has chosen.
 static bool isShown(OpResult result) {
   Operation *op = result.getOwner();
-  if (isa<CastOp, SplitHeadsOp, MergeHeadsOp, RopeTableOp, GetWeightOp, SelectWeightOp, ProbeOp>(
-          op) ||
+  if (isa<CastOp, SplitHeadsOp, MergeHeadsOp, RopeTableOp, MoeGateOp, GetWeightOp, SelectWeightOp,
+          ProbeOp>(op) ||
       !isa<MicaDialect>(op->getDialect()))
     return false;
   auto type = dyn_cast<RankedTensorType>(result.getType());

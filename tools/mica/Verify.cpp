@@ -42,8 +42,8 @@ struct Bounds {
   double kl;       ///< mean KL(reference || program) in nats
   double sameTop;  ///< share of positions
 };
-constexpr Bounds kBounds[] = {{Precision::F32, 1e-8, 1e-4, 1e-7, 0.99},
-                              {Precision::BF16, 5e-3, 0.1, 1e-3, 0.9},
+constexpr Bounds kBounds[] = {{Precision::F32, 1e-10, 1e-4, 1e-7, 0.99},
+                              {Precision::BF16, 1e-3, 0.05, 1e-3, 0.95},
                               {Precision::Int8, 2e-2, 0.2, 1e-2, 0.85},
                               {Precision::Int4, 0.2, 1, 0.2, 0.5}};
 

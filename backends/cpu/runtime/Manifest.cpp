@@ -133,6 +133,7 @@ Manifest parse(const Json &json) {
   if (auto cost = json.find("cost"); cost != json.end() && cost->is_object())
     m.cost = {number(*cost, "weight_bytes_per_token").value_or(0),
               number(*cost, "flops_per_token").value_or(0),
+              number(*cost, "flops_per_logits").value_or(0),
               number(*cost, "kv_bytes_per_position").value_or(0)};
   return m;
 }

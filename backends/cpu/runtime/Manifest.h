@@ -48,7 +48,8 @@ struct Manifest {
 
   struct Cost {
     double weightBytesPerToken = 0; ///< Bytes of weights that one decoded token reads.
-    double flopsPerToken = 0;       ///< Multiplications and additions in products with weights.
+    /// Multiplications and additions in products with weights, and what logits of a row add.
+    double flopsPerToken = 0, flopsPerLogits = 0;
     double kvBytesPerPosition =
         0; ///< Bytes of cache that one decoded token reads per position before it.
   } cost;

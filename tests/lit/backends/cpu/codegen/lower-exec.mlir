@@ -59,6 +59,20 @@ func.func @products(%x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memr
   return
 }
 
+// CHECK-LABEL: func.func @probes
+// CHECK: llvm.mlir.addressof @probe.0
+// CHECK: llvm.call @mica_rt_probe(%{{.*}}) : (!llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64, i32) -> ()
+// CHECK: llvm.mlir.addressof @probe.1
+// CHECK: llvm.call @mica_rt_probe
+// CHECK-NOT: exec.probe
+func.func @probes(%layer: index, %x: memref<?x64xf32, strided<[80, 1], offset: ?>>, %y: memref<?x2x32xbf16>) {
+  exec.probe "linear o_proj" layer(%layer) ins(%x : memref<?x64xf32, strided<[80, 1], offset: ?>>)
+  exec.probe "attention" layer(%layer) ins(%y : memref<?x2x32xbf16>)
+  return
+}
+
+// CHECK: llvm.mlir.global internal constant @probe.0("linear o_proj")
+
 // For each kernel its name, the byte of the context where its rows stand (behind the pointer), and its cost.
 // CHECK: llvm.mlir.global external constant @mica_kernel_names("scale\00fill\00")
 // CHECK: llvm.mlir.global external constant @mica_kernel_costs(dense<

@@ -44,6 +44,7 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->generation.topK, 7);
   EXPECT_EQ(m->generation.topP, std::nullopt);
   EXPECT_EQ(m->cost.flopsPerToken, 2000);
+  EXPECT_EQ(m->cost.flopsPerLogits, 500);
 }
 
 TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
