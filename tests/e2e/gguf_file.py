@@ -115,16 +115,32 @@ LAYER = {
     "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "mlp.gate": "ffn_gate_inp",
+    "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up", "block_sparse_moe.gate": "ffn_gate_inp",
+    "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm",
+    "mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp",
+    "mlp.shared_expert.down_proj": "ffn_down_shexp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+}
+PRODUCTS = {"gate_proj": "gate", "up_proj": "up", "down_proj": "down", "w1": "gate", "w3": "up", "w2": "down"}
+# Of families whose architecture has another name; and of those that llama and qwen3 do not stand for.
+ARCHITECTURES = {"mixtral": "llama", "qwen2_moe": "qwen2moe"}
+ARCHITECTURES |= {name: name for name in ("gemma", "gemma2", "granite", "olmo2", "phi3", "qwen2")}
+SCALES = {
+    "granite": {"attention.scale": "attention_multiplier", "embedding_scale": "embedding_multiplier",
+                "residual_scale": "residual_multiplier", "logit_scale": "logits_scaling"},
+    "gemma2": {"attn_logit_softcapping": "attn_logit_softcapping",
+               "final_logit_softcapping": "final_logit_softcapping"},
 }
 TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 
-def name_of(name):
-    """llama.cpp's name of a tensor that is one of its own."""
+def name_of(name, behind=False):
+    """llama.cpp's name of a tensor that is one of its own; whether norms stand behind blocks."""
     module, _, part = name.rpartition(".")
     if module in TOP:
         return f"{TOP[module]}.{part}"
     _, _, layer, module = module.split(".", 3)
+    if behind and module == "post_attention_layernorm":
+        return f"blk.{layer}.post_attention_norm.{part}"
     return f"blk.{layer}.{LAYER[module]}.{part}"
 
 
@@ -142,9 +158,12 @@ class Converter:
         self.tensors = checkpoint.read(folder)
         self.file, self.numbers = File(), {}  # what the tensors stand for, by the folder's names
         norms = "model.layers.0.self_attn.q_norm.weight" in self.tensors
-        self.experts = sum(name.startswith("model.layers.0.mlp.experts.") and name.endswith("up_proj.weight")
-                           for name in self.tensors)
-        self.architecture = ("qwen3moe" if self.experts else "qwen3") if norms else "llama"
+        self.experts = sum(name.startswith("model.layers.0.") and name.endswith((".up_proj.weight", ".w3.weight"))
+                           and ".experts." in name for name in self.tensors)
+        self.family = self.config["model_type"]
+        self.architecture = ARCHITECTURES.get(self.family) or (
+            ("qwen3moe" if self.experts else "qwen3") if norms else "llama")
+        self.behind = "model.layers.0.post_feedforward_layernorm.weight" in self.tensors
 
     def convert(self):
         self.keys()
@@ -155,12 +174,16 @@ class Converter:
             if ".experts." in name:
                 self.stack(name, done)
                 continue
-            if self.architecture == "llama" and ".q_proj." in name:
+            if self.architecture in ("llama", "granite") and ".q_proj." in name:
                 values = interleaved(values, self.config["num_attention_heads"])
-            if self.architecture == "llama" and ".k_proj." in name:
+            if self.architecture in ("llama", "granite") and ".k_proj." in name:
                 values = interleaved(values, self.config["num_key_value_heads"])
-            plain = values.ndim == 1 or name.endswith("mlp.gate.weight")
-            self.numbers[name] = self.put(name_of(name), values, "F32" if plain else self.kind)
+            if name.endswith("shared_expert_gate.weight"):
+                values = values[0]
+            if self.family.startswith("gemma") and values.ndim == 1:
+                values = values + np.float32(1)
+            plain = values.ndim == 1 or name.endswith(("mlp.gate.weight", "block_sparse_moe.gate.weight"))
+            self.numbers[name] = self.put(name_of(name, self.behind), values, "F32" if plain else self.kind)
         return self.file
 
     def keys(self):
@@ -173,17 +196,35 @@ class Converter:
                            "block_count": c["num_hidden_layers"], "attention.head_count": heads,
                            "attention.head_count_kv": c["num_key_value_heads"],
                            "attention.key_length": c.get("head_dim") or c["hidden_size"] // heads,
-                           "feed_forward_length": self.inner("gate_proj")}.items():
+                           "feed_forward_length": self.inner()}.items():
             file.key(f"{a}.{key}", U32, value)
+        self.scales()
         if self.experts:
             file.key(f"{a}.expert_count", U32, self.experts)
             file.key(f"{a}.expert_used_count", U32, c["num_experts_per_tok"])
-            file.key(f"{a}.expert_feed_forward_length", U32, self.inner("gate_proj"))
+        if self.experts and a != "llama":
+            file.key(f"{a}.expert_feed_forward_length", U32, c.get("moe_intermediate_size") or self.inner())
+        if "shared_expert_intermediate_size" in c:
+            file.key(f"{a}.expert_shared_feed_forward_length", U32, c["shared_expert_intermediate_size"])
         file.key(f"{a}.attention.layer_norm_rms_epsilon", F32, c["rms_norm_eps"])
         file.key(f"{a}.rope.freq_base", F32, c.get("rope_theta") or c["rope_parameters"]["rope_theta"])
 
-    def inner(self, product):
-        return next(len(array) for name, array in self.tensors.items() if f"{product}.weight" in name)
+    def inner(self):
+        if self.family in ARCHITECTURES:
+            return self.config["intermediate_size"]
+        return next(len(array) for name, array in self.tensors.items() if "gate_proj.weight" in name)
+
+    def scales(self):
+        """What single families multiply, cap, and see."""
+        c, a = self.config, self.architecture
+        for key, name in SCALES.get(a, {}).items():
+            self.file.key(f"{a}.{key}", F32, c[name])
+        if a in ("gemma2", "phi3"):
+            self.file.key(f"{a}.attention.sliding_window", U32, c["sliding_window"])
+        part = c.get("rope_parameters", {}).get("partial_rotary_factor")
+        if part:
+            size = c["hidden_size"] // c["num_attention_heads"]
+            self.file.key(f"{a}.rope.dimension_count", U32, int(size * part))
 
     def stack(self, name, done):
         before, _, rest = name.partition(".experts.")
@@ -193,7 +234,7 @@ class Converter:
         done.add((before, product))
         names = [f"{before}.experts.{i}.{product}.weight" for i in range(self.experts)]
         layer = before.split(".")[2]
-        to = f"blk.{layer}.ffn_{product.removesuffix('_proj')}_exps.weight"
+        to = f"blk.{layer}.ffn_{PRODUCTS[product]}_exps.weight"
         numbers = self.put(to, np.stack([to_f32(self.tensors[n]) for n in names]), self.kind)
         self.numbers.update(zip(names, numbers))
 

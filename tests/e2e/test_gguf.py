@@ -7,6 +7,7 @@ import struct
 
 import numpy as np
 
+import checkpoint
 import gguf_file
 import harness
 from harness import BUNDLED, GOLDENS, Case, note, program
@@ -15,6 +16,13 @@ from test_integers import divergence, rows_of
 
 MODELS = {"minimind-dense": BUNDLED / "minimind-dense"}
 MODELS |= {name: GOLDENS / "models" / name for name in ("llama-gqa", "qwen3-dense", "qwen3-moe")}
+# Families as their architectures can have them, of a golden with changes.
+FAMILIES = {
+    "gemma": {},
+    "gemma2": {"query_pre_attn_scalar": 16},
+    "granite": {},
+    "mixtral": {"sliding_window": None},
+}
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 
 
@@ -39,6 +47,16 @@ def numbers_folder(name, kind):
     return harness.once(("numbers", name, kind), make)
 
 
+def family(name):
+    """The golden with its changes."""
+
+    def make():
+        return checkpoint.edited(GOLDENS / "models" / name, os.path.join(harness.folder("family"), name),
+                                 lambda config: config.update(FAMILIES[name]))
+
+    return harness.once(("family", name), make)
+
+
 def logits(built):
     return np.concatenate(built.generate(PROMPTS, 4)[1])
 
@@ -47,6 +65,7 @@ def logits(built):
 @harness.for_each(("minimind-dense", "qwen3-dense", "qwen3-moe"), "q8_0")
 @harness.for_each(("minimind-dense", "qwen3-dense", "qwen3-moe"), "q4_0")
 @harness.for_each(("qwen3-dense", "qwen3-moe"), "f16")
+@harness.for_each(FAMILIES, "families")
 @harness.for_each(("int8", "int4", "bf16"), "packed")
 class Gguf(Case):
     def same(self, name, kind, reference):
@@ -60,6 +79,12 @@ class Gguf(Case):
 
     def f32(self, name):
         self.same(name, "BF16" if name.startswith("minimind") else "F32", MODELS[name])
+
+    def families(self, name):
+        folder = family(name)
+        path = gguf_file.Converter(folder, "F32").convert().write(os.path.join(folder, "converted.gguf"))
+        got, wanted = (logits(program(p, "--weights", "f32")) for p in (path, folder))
+        self.close(got, wanted, 1e-5, f"logits of {name}")
 
     def f16(self, name):
         self.same(name, "F16", numbers_folder(name, "F16"))
