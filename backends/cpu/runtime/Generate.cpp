@@ -43,6 +43,7 @@ private:
   };
 
   void observe(Sequence &sequence, int32_t token);
+  void append(Sequence &sequence, int32_t token);
   Status push(int64_t sequence, int32_t token, bool sample, int64_t behind = 0);
   Status run();
   Status choose(const Wanted &row, std::span<const float> logits);
@@ -74,6 +75,12 @@ void Loop::observe(Sequence &sequence, int32_t token) {
     sequence.lookup.observe(token);
 }
 
+void Loop::append(Sequence &sequence, int32_t token) {
+  sequence.sampler.append(token);
+  if (options.lookup > 0)
+    sequence.lookup.observe(token);
+}
+
 Status Loop::push(int64_t sequence, int32_t token, bool sample, int64_t behind) {
   bool want = sample || options.allLogits;
   if (want)
@@ -100,7 +107,13 @@ Status Loop::choose(const Wanted &row, std::span<const float> logits) {
     generated.finish = Finish::ContextFull;
     sequence.active = false;
   }
-  return listener.token(row.sequence, *token);
+  if (Status heard = listener.token(row.sequence, *token); !heard)
+    return heard;
+  if (generated.finish != Finish::EndToken && !listener.goesOn(row.sequence)) {
+    generated.finish = Finish::StopText;
+    sequence.active = false;
+  }
+  return {};
 }
 
 /// Whether the row behind `row` holds the token that was chosen. If not, that row and all behind it
@@ -120,7 +133,7 @@ bool Loop::verify(const Wanted &row) {
     result.accepted += right;
     sequence.draft.clear();
   }
-  observe(sequence, chosen);
+  append(sequence, chosen);
   return goesOn;
 }
 
@@ -213,17 +226,24 @@ Status Loop::decode() {
 }
 
 Status checkPrompts(const Manifest &manifest, const std::vector<Tokens> &prompts) {
-  for (const Tokens &prompt : prompts) {
-    if (prompt.empty())
-      return Error{"the prompt has no tokens, give some with -p, -f or --tokens"};
-    if (static_cast<int64_t>(prompt.size()) > manifest.maxSeq)
-      return Error{"the prompt has " + std::to_string(prompt.size()) + " tokens and the context " +
-                   std::to_string(manifest.maxSeq) +
-                   " positions, shorten it or compile with a larger --max-seq"};
-  }
+  for (const Tokens &prompt : prompts)
+    if (Status fits = checkPrompt(manifest, prompt); !fits)
+      return fits;
   return {};
 }
 } // namespace
+
+Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
+  if (prompt.empty())
+    return Error{"the prompt has no tokens, give some with -p, -f or --tokens"};
+  auto size = static_cast<int64_t>(prompt.size());
+  if (size > manifest.maxSeq)
+    return Error{"the prompt has " + std::to_string(size) + " tokens, " +
+                 std::to_string(size - manifest.maxSeq) + " more than the context of " +
+                 std::to_string(manifest.maxSeq) +
+                 " positions, shorten it or compile with a larger --max-seq"};
+  return {};
+}
 
 Result<GenerateResult> generate(const Model &model, Session &session,
                                 const std::vector<Tokens> &prompts, const GenerateOptions &options,

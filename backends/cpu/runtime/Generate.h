@@ -23,7 +23,7 @@ struct GenerateOptions {
   Tokens script;
 };
 
-enum class Finish { Length, EndToken, ContextFull };
+enum class Finish { Length, EndToken, ContextFull, StopText };
 
 struct Generated {
   Tokens tokens; ///< New ones, an end token included.
@@ -43,9 +43,14 @@ class GenerateListener {
 public:
   virtual ~GenerateListener() = default;
   virtual Status token(int64_t sequence, int32_t token) { return {}; }
+  /// Whether a sequence shall go on behind its newest token.
+  virtual bool goesOn(int64_t sequence) { return true; }
   /// The logits of a sequence's next fed position; only with GenerateOptions::allLogits.
   virtual Status logits(int64_t sequence, std::span<const float> row) { return {}; }
 };
+
+/// Why a prompt cannot be read: it is empty, or longer than the context.
+Status checkPrompt(const Manifest &manifest, const Tokens &prompt);
 
 /// Reads the prompts (none may be empty) in chunks, then decodes all sequences together until each
 /// has its end. Errors: tokens outside the vocabulary, a prompt longer than the context, logits
