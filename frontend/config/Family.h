@@ -107,7 +107,13 @@ struct FamilyTraits {
   QkNorm qkNorm = QkNorm::None; ///< where a key does not say that there is none
   bool preNorms = true, postNorms = false;
   Parallel parallel = Parallel::No; ///< where a key does not say that it is not
-  bool rope = true, learnedPositions = false;
+  bool rope = true, learnedPositions = false, alibi = false, sinks = false;
+  std::optional<int64_t> sinusoidOffset = std::nullopt;
+  bool embeddingNorm = false;
+  Scoring scoring = Scoring::Softmax;
+  GroupScoring groupScoring = GroupScoring::Best;
+  bool correction = false, routerBias = false;
+  bool yarnScalesScores = false; ///< mscale_all_dim counts for attention's scale as well
   YarnRules yarn = YarnRules::Transformers;
   bool normalisesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
   bool sharedGate = false;

@@ -18,8 +18,13 @@ struct Hyperparameters {
   std::optional<int64_t> hidden, layers, heads, kvHeads, headDim, vocab, inner, maxPositions;
   std::optional<int64_t> innerMultiple; ///< the inner size is rounded up to a multiple of it
   std::optional<int64_t> experts, expertsPerToken, expertInner, sharedExperts;
-  std::optional<int64_t> sparseStep;        ///< every how many layers one has experts
-  std::optional<int64_t> sharedInner;       ///< of all shared experts together
+  std::optional<int64_t> sparseStep;  ///< every how many layers one has experts
+  std::optional<int64_t> sharedInner; ///< of all shared experts together
+  std::optional<int64_t> queryRank, latentRank, plainDim, turnedDim, valueDim;
+  std::optional<int64_t> firstDense; ///< how many layers at the beginning have no experts
+  std::optional<int64_t> groups, keptGroups;
+  std::optional<double> routedMultiplier;
+  std::optional<std::string> choice;        ///< how experts are chosen
   std::optional<int64_t> originalPositions; ///< before longrope
   std::optional<int64_t> window;
   std::optional<int64_t> windowPattern; ///< every how many layers one has no window
@@ -33,7 +38,7 @@ struct Hyperparameters {
   std::optional<double> scoreSoftcap, logitSoftcap;
   std::optional<bool> tiedHead, attentionBias, mlpBias, sparse, normaliseGate, yarnFlag;
   std::optional<bool> outBias; ///< where it differs from attentionBias
-  std::optional<bool> useWindow, qkNorm, parallelResidual;
+  std::optional<bool> useWindow, qkNorm, parallelResidual, interleaved, scalesEmbedding;
   std::optional<std::string> type, activation;
   std::vector<int64_t> denseLayers; ///< layers without experts, whatever the step says
   std::vector<int64_t> eos;

@@ -142,6 +142,21 @@ BlockConfig ModelBuilder::block() const {
   return block;
 }
 
+/// Powers of a base that depends on the number of heads; where that is no power of two, every other
+/// power of the next one follows.
+static std::vector<double> alibiSlopes(int64_t heads) {
+  auto whole = int64_t(1) << static_cast<int64_t>(std::floor(std::log2(double(heads))));
+  auto baseOf = [](int64_t count) {
+    return std::pow(2, -std::pow(2, 3 - std::log2(double(count))));
+  };
+  std::vector<double> slopes;
+  for (int64_t i = 1; i <= whole; ++i)
+    slopes.push_back(std::pow(baseOf(whole), double(i)));
+  for (int64_t i = 1; static_cast<int64_t>(slopes.size()) < heads; i += 2)
+    slopes.push_back(std::pow(baseOf(2 * whole), double(i)));
+  return slopes;
+}
+
 double ModelBuilder::scoreScale() const {
   return h.scoreScale.value_or(1 / std::sqrt(h.scoreScalar.value_or(double(*h.headDim))));
 }
@@ -152,7 +167,14 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(bool slides) const {
   attention.heads = *h.heads;
   attention.kvHeads = *h.kvHeads;
   attention.headDim = *h.headDim;
+  attention.valueDim = h.valueDim.value_or(*h.headDim);
+  if (h.latentRank)
+    attention.latent = LatentConfig{h.queryRank.value_or(0), *h.latentRank, *h.plainDim,
+                                    *h.turnedDim, h.attentionBias.value_or(false)};
   attention.scale = scoreScale();
+  attention.sinks = traits.sinks;
+  if (traits.alibi)
+    attention.slopes = alibiSlopes(*h.heads);
   attention.qkvBias = h.attentionBias.value_or(false);
   attention.outBias = h.outBias.value_or(attention.qkvBias);
   attention.qkNorm = h.qkNorm.value_or(true) ? traits.qkNorm : QkNorm::None;
@@ -164,10 +186,11 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(bool slides) const {
     attention.window = h.window;
   if (!traits.rope)
     return attention;
-  auto rope = readRope(h, traits, *h.headDim, slides, path);
+  auto rope = readRope(h, traits, h.turnedDim.value_or(*h.headDim), slides, path);
   if (!rope)
     return rope.takeError();
   attention.rope = *rope;
+  attention.scale *= rope->scoreMultiplier;
   return attention;
 }
 
@@ -194,12 +217,24 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
     sparse.shared.inner = *h.sharedInner;
   }
   sparse.sharedGate = family.traits.sharedGate;
+  sparse.scoring = family.traits.scoring;
+  sparse.routerBias = family.traits.routerBias;
+  sparse.correction = family.traits.correction;
+  sparse.multiplier = h.routedMultiplier.value_or(1);
+  if (h.groups) {
+    sparse.groups = *h.groups;
+    sparse.keptGroups = h.keptGroups.value_or(*h.groups);
+    sparse.groupScoring = family.traits.groupScoring;
+    if (*h.experts % *h.groups != 0 || sparse.keptGroups > *h.groups)
+      return wrong("keeps " + llvm::Twine(sparse.keptGroups) + " of " + llvm::Twine(*h.groups) +
+                   " groups of " + llvm::Twine(*h.experts) + " experts");
+  }
   return sparse;
 }
 
 bool ModelBuilder::isSparse(int64_t layer) const {
-  return h.sparse.value_or(false) && (layer + 1) % h.sparseStep.value_or(1) == 0 &&
-         !llvm::is_contained(h.denseLayers, layer);
+  return h.sparse.value_or(false) && layer >= h.firstDense.value_or(0) &&
+         (layer + 1) % h.sparseStep.value_or(1) == 0 && !llvm::is_contained(h.denseLayers, layer);
 }
 
 llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
@@ -211,6 +246,8 @@ llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
       auto attention = this->attention(slides[layer]);
       if (!attention)
         return attention.takeError();
+      if (auto length = attention->rope.maxPositions)
+        model.maxPositions = std::min(model.maxPositions, *length);
       kind = model.kinds.size();
       std::string name = hasExperts ? "sparse" : "dense";
       model.kinds.push_back({slides[layer] ? name + "_sliding" : name, *attention,
@@ -244,11 +281,14 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
   model.norm = norm();
   model.block = block();
   model.embeddingMultiplier = h.embeddingMultiplier.value_or(
-      family.traits.scalesEmbedding ? std::sqrt(double(*h.hidden)) : 1.0);
+      h.scalesEmbedding.value_or(family.traits.scalesEmbedding) ? std::sqrt(double(*h.hidden))
+                                                                : 1.0);
   model.logitMultiplier = h.logitMultiplier.value_or(1) / h.logitDivisor.value_or(1);
   model.logitSoftcap = h.logitSoftcap;
   if (family.traits.learnedPositions)
     model.positions = LearnedPositions{*h.maxPositions};
+  model.sinusoidOffset = family.traits.sinusoidOffset;
+  model.embeddingNorm = family.traits.embeddingNorm;
   model.generation.bos = h.bos;
   model.generation.eos = h.eos;
   model.names = family.names;

@@ -43,13 +43,30 @@ struct Llama3Scaling {
   int64_t original;
 };
 
-using RopeScaling = std::variant<std::monostate, LinearScaling, YarnScaling, Llama3Scaling>;
+/// A factor for each pair, as longrope has them.
+struct FactorScaling {
+  std::vector<double> factors;
+  double attentionFactor;
+};
+
+using RopeScaling =
+    std::variant<std::monostate, LinearScaling, YarnScaling, Llama3Scaling, FactorScaling>;
 
 struct RopeConfig {
   double theta = 10000;
   int64_t dimensions = 0; ///< how many elements of a head turn: D, or fewer; 0 for no rope
   Pairing pairing = Pairing::Half;
   RopeScaling scaling;
+  double scoreMultiplier = 1;          ///< of attention's scale
+  std::optional<int64_t> maxPositions; ///< beyond which other frequencies would be needed
+};
+
+/// Keys and values made of a latent, and a part of the keys, for all heads one, that rope turns.
+struct LatentConfig {
+  int64_t queryRank = 0;               ///< of the queries' own latent; 0 where they have none
+  int64_t rank = 0;                    ///< of keys and values
+  int64_t plainDim = 0, turnedDim = 0; ///< of a head of queries and keys
+  bool bias = false;                   ///< of the products that make latents
 };
 
 enum class NormKind { Rms, Layer };
@@ -78,10 +95,11 @@ struct BlockConfig {
 };
 
 struct AttentionConfig {
-  int64_t heads = 0;   ///< H
-  int64_t kvHeads = 0; ///< G, divides H
-  int64_t headDim = 0; ///< D; H * D need not be C
-  double scale = 0;    ///< of the scores, 1/sqrt(D) unless the family says otherwise
+  int64_t heads = 0;    ///< H
+  int64_t kvHeads = 0;  ///< G, divides H
+  int64_t headDim = 0;  ///< D; H * D need not be C
+  int64_t valueDim = 0; ///< of a head of values: mostly D
+  double scale = 0;     ///< of the scores, 1/sqrt(D) unless the family says otherwise
   bool qkvBias = false;
   bool outBias = false;
   QkNorm qkNorm = QkNorm::None;
@@ -89,6 +107,9 @@ struct AttentionConfig {
   RopeConfig rope;
   std::optional<int64_t> window; ///< positions that are seen, the own one included
   std::optional<double> softcap; ///< of the scores
+  std::vector<double> slopes;    ///< of ALiBi, one per query head; empty without it
+  bool sinks = false;
+  std::optional<LatentConfig> latent;
 };
 
 /// down(activation(gate(x)) * up(x)), or down(activation(up(x))) where it is not gated.
@@ -103,6 +124,10 @@ struct SparseConfig {
   int64_t experts = 0;         ///< E
   int64_t expertsPerToken = 0; ///< k <= E
   Scoring scoring = Scoring::Softmax;
+  bool routerBias = false, correction = false;
+  int64_t groups = 0, keptGroups = 0; ///< 0: experts stand in no groups
+  GroupScoring groupScoring = GroupScoring::Best;
+  double multiplier = 1;     ///< of the chosen weights
   bool normalise = false;    ///< divide the chosen weights by their sum; already false where the
                              ///< family skips it at k = 1
   DenseConfig expert;        ///< each routed expert, no biases
@@ -148,6 +173,8 @@ struct ModelConfig {
   double logitMultiplier = 1;
   std::optional<double> logitSoftcap;
   std::optional<LearnedPositions> positions;
+  std::optional<int64_t> sinusoidOffset; ///< sines of position + offset are added to the embeddings
+  bool embeddingNorm = false;
   NormConfig norm; ///< of layers and in front of the head
   BlockConfig block;
   std::vector<LayerKind> kinds; ///< in the order of their first layer

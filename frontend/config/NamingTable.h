@@ -23,6 +23,12 @@ struct NamingTable {
       sharedExpertGate = "";
   llvm::StringLiteral postAttentionNorm = "", postFfnNorm = ""; ///< of what is added to the stream
   llvm::StringLiteral qkv = "", gateUp = "";
+  llvm::StringLiteral embeddingNorm = "", sinks = "";
+  /// Latents: what makes them, their norms, and what makes heads of them. `queryDown` holds the
+  /// queries' latent, where there is one; else `query` makes heads of the stream.
+  llvm::StringLiteral queryDown = "", queryDownNorm = "", queryUp = "", latentDown = "",
+                      latentNorm = "", latentUp = "";
+  llvm::StringLiteral correction = ""; ///< a tensor, not a module
   QkvOrder qkvOrder = QkvOrder::Consecutive;
   bool transposed = false; ///< matrices of layers stand as [K, N]
 };

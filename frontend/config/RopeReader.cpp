@@ -48,6 +48,8 @@ private:
   llvm::Expected<RopeScaling> readLlama3();
   llvm::Expected<RopeScaling> readYarn();
   llvm::Expected<RopeScaling> readMiniMindYarn();
+  llvm::Expected<RopeScaling> readLongRope();
+  llvm::Expected<std::vector<double>> factorList(llvm::StringRef key);
   llvm::Expected<double> yarnAttentionFactor(double factor);
   llvm::Error refuseUnknown();
   llvm::Error missing(llvm::StringRef key) const;
@@ -65,6 +67,8 @@ private:
   const llvm::json::Object *dictionary = nullptr;
   llvm::StringRef dictionaryName;
   llvm::SmallVector<llvm::StringRef> asked;
+  double scoreMultiplier = 1;
+  std::optional<int64_t> maxPositions;
 };
 
 /// The value of `key`, null where it is absent or null.
@@ -211,6 +215,8 @@ llvm::Expected<double> RopeReader::yarnAttentionFactor(double factor) {
   auto allDim = number("mscale_all_dim", {0, 1e3}, 0.0);
   if (!allDim)
     return allDim.takeError();
+  if (traits.yarnScalesScores && *allDim != 0)
+    scoreMultiplier = scaleOf(*allDim) * scaleOf(*allDim);
   bool both = *mscale != 0 && *allDim != 0;
   return number("attention_factor", positive,
                 both ? scaleOf(*mscale) / scaleOf(*allDim) : scaleOf(1));
@@ -266,6 +272,48 @@ llvm::Expected<RopeScaling> RopeReader::readMiniMindYarn() {
   return yarn;
 }
 
+/// A number for each pair.
+llvm::Expected<std::vector<double>> RopeReader::factorList(llvm::StringRef key) {
+  const llvm::json::Value *value = get(key);
+  const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
+  if (!list || static_cast<int64_t>(list->size()) != dimensions / 2)
+    return inputError(path,
+                      "has no list of " + llvm::Twine(dimensions / 2) + " numbers in " +
+                          inQuotes(named(key)) + ", which this scaling needs",
+                      remedy::correct);
+  std::vector<double> factors;
+  for (const llvm::json::Value &item : *list) {
+    auto factor = readNumber(path, named(key), item, positive);
+    if (!factor)
+      return factor.takeError();
+    factors.push_back(*factor);
+  }
+  return factors;
+}
+
+/// Short factors hold while the text is not longer than the original context: a longer one would
+/// need the long factors for all of it, so that the model's length ends there.
+llvm::Expected<RopeScaling> RopeReader::readLongRope() {
+  auto length = original(h.originalPositions ? h.originalPositions : h.maxPositions);
+  if (!length)
+    return length.takeError();
+  auto factor = number("factor", {1e-6, 1e6}, double(*h.maxPositions) / double(*length));
+  if (!factor)
+    return factor.takeError();
+  double usual = *factor <= 1 ? 1.0 : std::sqrt(1 + std::log(*factor) / std::log(double(*length)));
+  auto attention = number("attention_factor", positive, usual);
+  if (!attention)
+    return attention.takeError();
+  auto shortFactors = factorList("short_factor");
+  if (!shortFactors)
+    return shortFactors.takeError();
+  auto longFactors = factorList("long_factor");
+  if (!longFactors)
+    return longFactors.takeError();
+  maxPositions = *length;
+  return FactorScaling{*shortFactors, *attention};
+}
+
 llvm::Expected<RopeScaling> RopeReader::readScaling() {
   auto type = readType();
   if (!type)
@@ -285,15 +333,26 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
     return readLinear();
   if (*type == "llama3" && !isMiniMind)
     return readLlama3();
+  if ((*type == "longrope" || *type == "su") && !isMiniMind)
+    return readLongRope();
+  if (*type == "dynamic" && !isMiniMind) {
+    // Up to the model's own length, which no text exceeds, its frequencies are the plain ones.
+    auto factor = number("factor", factors, std::nullopt);
+    if (!factor)
+      return factor.takeError();
+    return RopeScaling();
+  }
   if (*type == "default" || (type->empty() && hasParameters))
     return RopeScaling();
   if (type->empty())
     return missing("rope_type");
-  return inputError(
-      path,
-      "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) + ", only " +
-          (isMiniMind ? "default and yarn" : "default, linear, yarn and llama3") + " are computed",
-      remedy::otherModel);
+  return inputError(path,
+                    "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) +
+                        ", only " +
+                        (isMiniMind ? "default and yarn"
+                                    : "default, linear, dynamic, yarn, longrope and llama3") +
+                        " are computed",
+                    remedy::otherModel);
 }
 
 llvm::Error RopeReader::refuseUnknown() {
@@ -314,6 +373,8 @@ llvm::Error RopeReader::refuseUnknown() {
 llvm::Expected<RopeConfig> RopeReader::read() {
   RopeConfig rope;
   rope.pairing = traits.pairing;
+  if (h.interleaved)
+    rope.pairing = *h.interleaved ? Pairing::Interleaved : Pairing::Half;
   if (llvm::Error error = chooseDictionary())
     return std::move(error);
   auto turned = readDimensions();
@@ -326,6 +387,8 @@ llvm::Expected<RopeConfig> RopeReader::read() {
   if (!scaling)
     return scaling.takeError();
   rope.scaling = *scaling;
+  rope.scoreMultiplier = scoreMultiplier;
+  rope.maxPositions = maxPositions;
   if (llvm::Error error = refuseUnknown())
     return std::move(error);
   return rope;

@@ -9,8 +9,8 @@ namespace mica {
 
 /// The rope that `h` describes under either of its names (rope_theta and rope_scaling,
 /// rope_parameters), for heads of `headDim` elements, in layers with a window or without. Scalings
-/// other than none, linear, yarn and llama3 are refused by name, and so is every entry that the
-/// scaling does not know.
+/// other than none, linear, dynamic, yarn, longrope and llama3 are refused by name, and so is every
+/// entry that the scaling does not know.
 llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
                                     int64_t headDim, bool slides, llvm::StringRef path);
 

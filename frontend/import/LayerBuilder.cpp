@@ -52,6 +52,11 @@ private:
   using Names = llvm::StringLiteral;
 
   void takeArguments();
+  struct Heads {
+    Value queries, keys, values;
+  };
+  Heads projected(Value x);
+  Heads ofLatents(Value x);
   Value attention(Value x);
   Value ffn(Value x);
   Value added(Value stream, Value result, llvm::StringRef postNorm, Location loc);
@@ -59,7 +64,7 @@ private:
               const DenseConfig &config);
   Value sparse(Value x, const SparseConfig &config);
 
-  Value heads(Value rows, int64_t count, const llvm::Twine &module);
+  Value heads(Value rows, int64_t count, int64_t size, const llvm::Twine &module);
   Value rope(Value heads);
   Value headsOf(Value rows, int64_t count, llvm::StringRef module, llvm::StringRef normModule);
   Value append(Value heads, Value &cache);
@@ -118,9 +123,8 @@ Value LayerBuilder::norm(Value x, llvm::StringRef module, const NormConfig &conf
                    config);
 }
 
-Value LayerBuilder::heads(Value rows, int64_t count, const llvm::Twine &module) {
-  auto type = RankedTensorType::get({ShapedType::kDynamic, count, kind.attention.headDim},
-                                    builder.getF32Type());
+Value LayerBuilder::heads(Value rows, int64_t count, int64_t size, const llvm::Twine &module) {
+  auto type = RankedTensorType::get({ShapedType::kDynamic, count, size}, builder.getF32Type());
   return SplitHeadsOp::create(builder, at(module), type, rows);
 }
 
@@ -138,13 +142,16 @@ Attribute LayerBuilder::scalingAttr() const {
   if (auto *llama3 = std::get_if<Llama3Scaling>(&scaling))
     return Llama3ScalingAttr::get(context, number(llama3->factor), number(llama3->lowFrequency),
                                   number(llama3->highFrequency), llama3->original);
+  if (auto *each = std::get_if<FactorScaling>(&scaling))
+    return FactorScalingAttr::get(context, builder.getDenseF64ArrayAttr(each->factors),
+                                  number(each->attentionFactor));
   return {};
 }
 
 Value LayerBuilder::rope(Value heads) {
   const RopeConfig &rope = kind.attention.rope;
   IntegerAttr width;
-  if (rope.dimensions != kind.attention.headDim)
+  if (rope.dimensions != cast<RankedTensorType>(heads.getType()).getDimSize(2))
     width = builder.getI64IntegerAttr(rope.dimensions);
   return RopeOp::create(builder, at(attentionModule() + ".rope"), heads.getType(), heads, positions,
                         PairingAttr::get(builder.getContext(), rope.pairing),
@@ -157,7 +164,7 @@ Value LayerBuilder::headsOf(Value rows, int64_t count, llvm::StringRef module,
   const AttentionConfig &a = kind.attention;
   if (a.qkNorm == QkNorm::AllHeads)
     rows = norm(rows, normModule, a.norm);
-  Value result = heads(rows, count, module);
+  Value result = heads(rows, count, a.headDim, module);
   if (a.qkNorm == QkNorm::PerHead || a.qkNorm == QkNorm::OwnPerHead)
     result = norm(result, normModule, a.norm);
   return a.rope.dimensions == 0 ? result : rope(result);
@@ -173,8 +180,10 @@ Value LayerBuilder::append(Value heads, Value &cache) {
 Value LayerBuilder::read(Value cache) {
   const AttentionConfig &a = kind.attention;
   auto typeOf = [&](int64_t count) {
-    return RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic, count, a.headDim},
-                                 cast<KvCacheType>(cache.getType()).getElementType());
+    auto type = cast<KvCacheType>(cache.getType());
+    return RankedTensorType::get(
+        {ShapedType::kDynamic, ShapedType::kDynamic, count, type.getHeadDim()},
+        type.getElementType());
   };
   Location loc = at(attentionModule() + ".repeat_kv");
   Value cached = KvReadOp::create(builder, loc, typeOf(a.kvHeads), cache, layer);
@@ -184,22 +193,58 @@ Value LayerBuilder::read(Value cache) {
                             builder.getI64IntegerAttr(a.heads / a.kvHeads));
 }
 
-Value LayerBuilder::attention(Value x) {
+LayerBuilder::Heads LayerBuilder::projected(Value x) {
   const AttentionConfig &a = kind.attention;
   Value q = linear(x, names.query), k = linear(x, names.key), v = linear(x, names.value);
-  Value queries = headsOf(q, a.heads, names.query, names.queryNorm);
-  Value newKeys = headsOf(k, a.kvHeads, names.key, names.keyNorm);
-  Value newValues = heads(v, a.kvHeads, names.value);
-  Value keys = append(newKeys, kCache), values = append(newValues, vCache);
+  return {headsOf(q, a.heads, names.query, names.queryNorm),
+          headsOf(k, a.kvHeads, names.key, names.keyNorm),
+          heads(v, a.kvHeads, a.headDim, names.value)};
+}
+
+/// Queries and keys have a part that rope turns behind one that it does not; all heads have the
+/// same turned part of the keys.
+LayerBuilder::Heads LayerBuilder::ofLatents(Value x) {
+  const AttentionConfig &a = kind.attention;
+  const LatentConfig &l = *a.latent;
+  Value from = x;
+  if (l.queryRank != 0)
+    from = norm(linear(x, names.queryDown), names.queryDownNorm, a.norm);
+  std::string up = (l.queryRank == 0 ? names.query : names.queryUp).str();
+  std::string down = names.latentDown.str(), made = names.latentUp.str();
+  auto part = [&](Value rows, int64_t count, int64_t size, const std::string &module) {
+    return heads(linear(rows, module), count, size, module);
+  };
+  Value plainQueries = part(from, a.heads, l.plainDim, up + "_plain");
+  Value turnedQueries = rope(part(from, a.heads, l.turnedDim, up + "_turned"));
+  Value latent = norm(linear(x, down + "_plain"), names.latentNorm, a.norm);
+  Value turnedKeys = rope(part(x, 1, l.turnedDim, down + "_turned"));
+  Value plainKeys = part(latent, a.heads, l.plainDim, made + "_keys");
+  auto type =
+      RankedTensorType::get({ShapedType::kDynamic, a.heads, a.headDim}, builder.getF32Type());
+  auto join = [&](Value plain, Value turned, const std::string &module) {
+    return JoinHeadsOp::create(builder, at(module), type, plain, turned);
+  };
+  return {join(plainQueries, turnedQueries, up), join(plainKeys, turnedKeys, made),
+          part(latent, a.heads, a.valueDim, made + "_values")};
+}
+
+Value LayerBuilder::attention(Value x) {
+  const AttentionConfig &a = kind.attention;
+  Heads made = a.latent ? ofLatents(x) : projected(x);
+  Value keys = append(made.keys, kCache), values = append(made.values, vCache);
   Location loc = at(attentionModule());
   auto window = a.window ? builder.getI64IntegerAttr(*a.window) : IntegerAttr();
   auto softcap = a.softcap ? builder.getF64FloatAttr(*a.softcap) : FloatAttr();
-  Value seen = AttentionOp::create(builder, loc, queries.getType(), queries, keys, values,
-                                   sequences, positions, /*key_mask=*/Value(),
-                                   MaskKindAttr::get(builder.getContext(), MaskKind::Causal),
-                                   builder.getF64FloatAttr(a.scale), window, softcap,
-                                   /*tiling=*/AttentionTilingAttr());
-  Value merged = MergeHeadsOp::create(builder, loc, rowsType(builder, a.heads * a.headDim), seen);
+  auto slopes = a.slopes.empty() ? DenseF64ArrayAttr() : builder.getDenseF64ArrayAttr(a.slopes);
+  auto type =
+      RankedTensorType::get({ShapedType::kDynamic, a.heads, a.valueDim}, builder.getF32Type());
+  Value seen =
+      AttentionOp::create(builder, loc, type, made.queries, keys, values, sequences, positions,
+                          /*key_mask=*/Value(), a.sinks ? weight(names.sinks) : Value(),
+                          MaskKindAttr::get(builder.getContext(), MaskKind::Causal),
+                          builder.getF64FloatAttr(a.scale), window, softcap, slopes,
+                          /*tiling=*/AttentionTilingAttr());
+  Value merged = MergeHeadsOp::create(builder, loc, rowsType(builder, a.heads * a.valueDim), seen);
   return linear(merged, names.out);
 }
 
@@ -238,11 +283,19 @@ Value LayerBuilder::sparse(Value x, const SparseConfig &config) {
   auto picks = [&](Type element) {
     return RankedTensorType::get({ShapedType::kDynamic, config.expertsPerToken}, element);
   };
-  auto gate = MoeGateOp::create(builder, at(names.router), picks(builder.getF32Type()),
-                                picks(builder.getI32Type()), x, weight(names.router + ".weight"),
-                                ScoringAttr::get(builder.getContext(), config.scoring),
-                                builder.getI64IntegerAttr(config.expertsPerToken),
-                                config.normalise ? builder.getUnitAttr() : UnitAttr());
+  auto grouped = [&](int64_t number) {
+    return config.groups == 0 ? IntegerAttr() : builder.getI64IntegerAttr(number);
+  };
+  auto gate = MoeGateOp::create(
+      builder, at(names.router), picks(builder.getF32Type()), picks(builder.getI32Type()), x,
+      weight(names.router + ".weight"), weight(names.router + ".bias"),
+      config.correction ? weight(names.correction) : Value(),
+      ScoringAttr::get(builder.getContext(), config.scoring),
+      builder.getI64IntegerAttr(config.expertsPerToken),
+      config.normalise ? builder.getUnitAttr() : UnitAttr(), grouped(config.groups),
+      grouped(config.keptGroups),
+      config.groups == 0 ? GroupScoringAttr()
+                         : GroupScoringAttr::get(builder.getContext(), config.groupScoring));
   auto stacked = [&](llvm::StringRef product) {
     return weight(names.expert + "." + product + ".weight");
   };
@@ -251,6 +304,8 @@ Value LayerBuilder::sparse(Value x, const SparseConfig &config) {
       stacked(names.expertGate), stacked(names.expertDown), stacked(names.expertUp),
       /*residual=*/Value(), ActivationAttr::get(builder.getContext(), config.expert.activation),
       builder.getI64IntegerAttr(config.expert.inner));
+  // What the weights would be multiplied with.
+  sum = buildScale(builder, at(names.expert), sum, config.multiplier);
   for (int64_t i = 0; i < config.sharedExperts; ++i) {
     std::string expert = sharedExpertName(names, i) + ".";
     Value shared = dense(x, expert + names.expertGate, expert + names.expertUp,
@@ -286,12 +341,12 @@ void LayerBuilder::build() {
 } // namespace
 
 func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelConfig &model,
-                        const LayerKind &kind, KvCacheType cache,
+                        const LayerKind &kind, KvCacheType keys, KvCacheType values,
                         llvm::ArrayRef<Type> weightTypes) {
   Type rows = rowsType(builder, model.hidden), indices = indexRowsType(builder);
-  llvm::SmallVector<Type> inputs = {rows, cache, cache, builder.getIndexType(), indices, indices};
+  llvm::SmallVector<Type> inputs = {rows, keys, values, builder.getIndexType(), indices, indices};
   llvm::append_range(inputs, weightTypes);
-  auto type = builder.getFunctionType(inputs, {rows, cache, cache});
+  auto type = builder.getFunctionType(inputs, {rows, keys, values});
   Location loc = NameLoc::get(builder.getStringAttr(model.names->layers + ".*"));
   auto function = func::FuncOp::create(builder, loc, name, type);
   function.setPrivate();

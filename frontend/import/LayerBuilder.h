@@ -14,8 +14,8 @@ namespace mica {
 /// v_cache) at the insertion point. `weightTypes` are the types of layerWeights(model, kind), in
 /// that order.
 mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
-                              const ModelConfig &model, const LayerKind &kind, KvCacheType cache,
-                              llvm::ArrayRef<mlir::Type> weightTypes);
+                              const ModelConfig &model, const LayerKind &kind, KvCacheType keys,
+                              KvCacheType values, llvm::ArrayRef<mlir::Type> weightTypes);
 
 /// The norm of `x`; `bias` is null where it has none.
 mlir::Value buildNorm(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,

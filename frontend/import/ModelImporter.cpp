@@ -32,7 +32,7 @@ private:
   DictionaryAttr modelAttr();
   DictionaryAttr generationAttr();
   Location at(llvm::StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
-  KvCacheType cacheType();
+  KvCacheType cacheType(bool ofValues);
 
   OpBuilder builder;
   const ModelConfig &model;
@@ -51,10 +51,11 @@ RankedTensorType ModelImporter::typeOf(const PlannedWeight &weight) {
 }
 
 /// All layers share one pair of caches: their heads are equal.
-KvCacheType ModelImporter::cacheType() {
+KvCacheType ModelImporter::cacheType(bool ofValues) {
   const AttentionConfig &attention = model.kinds.front().attention;
   return KvCacheType::get(builder.getContext(), model.layers.size(), attention.kvHeads,
-                          attention.headDim, builder.getF32Type(), KvLayoutAttr());
+                          ofValues ? attention.valueDim : attention.headDim, builder.getF32Type(),
+                          KvLayoutAttr());
 }
 
 void ModelImporter::declare(const PlannedWeight &weight) {
@@ -73,8 +74,10 @@ void ModelImporter::declare(const PlannedWeight &weight) {
 
 void ModelImporter::declareAll() {
   declare(plan.embedding);
-  if (plan.positions)
-    declare(*plan.positions);
+  for (const std::optional<PlannedWeight> &weight :
+       {plan.positions, plan.embeddingNorm, plan.embeddingNormBias})
+    if (weight)
+      declare(*weight);
   for (const std::vector<PlannedWeight> &layer : plan.layers)
     for (const PlannedWeight &weight : layer)
       declare(weight);
@@ -102,7 +105,8 @@ void ModelImporter::buildLayers() {
       std::string name = structure.name + "_layer";
       if (unsigned number = functionsOfKind[kind]++)
         name += "_" + std::to_string(number);
-      function = buildLayer(builder, name, model, structure, cacheType(), types);
+      function =
+          buildLayer(builder, name, model, structure, cacheType(false), cacheType(true), types);
     }
     functions.push_back(function);
   }
@@ -150,19 +154,28 @@ Value ModelImporter::embed(Block &body, Value table) {
   Type rows = rowsType(builder, model.hidden);
   Value x = EmbeddingOp::create(builder, loc, rows, body.getArgument(0), table);
   x = buildScale(builder, loc, x, model.embeddingMultiplier);
-  if (!plan.positions)
+  Value positions;
+  if (plan.positions) {
+    loc = at(model.names->positions);
+    positions = EmbeddingOp::create(builder, loc, rows, body.getArgument(2), get(*plan.positions));
+  } else if (model.sinusoidOffset) {
+    positions = SinusoidOp::create(builder, loc, rows, body.getArgument(2),
+                                   builder.getI64IntegerAttr(*model.sinusoidOffset));
+  }
+  if (positions)
+    x = AddOp::create(builder, loc, x, positions);
+  if (!plan.embeddingNorm)
     return x;
-  loc = at(model.names->positions);
-  Value positions =
-      EmbeddingOp::create(builder, loc, rows, body.getArgument(2), get(*plan.positions));
-  return AddOp::create(builder, loc, x, positions);
+  Value bias = plan.embeddingNormBias ? get(*plan.embeddingNormBias) : Value();
+  return buildNorm(builder, at(model.names->embeddingNorm), x, get(*plan.embeddingNorm), bias,
+                   model.norm);
 }
 
 /// @main(tokens, sequences, positions, outputs, k_cache, v_cache) -> (logits, k_cache, v_cache).
 void ModelImporter::buildMain() {
-  Type indices = indexRowsType(builder), cache = cacheType();
-  auto type = builder.getFunctionType({indices, indices, indices, indices, cache, cache},
-                                      {rowsType(builder, model.vocab), cache, cache});
+  Type indices = indexRowsType(builder), keys = cacheType(false), values = cacheType(true);
+  auto type = builder.getFunctionType({indices, indices, indices, indices, keys, values},
+                                      {rowsType(builder, model.vocab), keys, values});
   auto main = func::FuncOp::create(builder, at("model"), "main", type);
   Block &body = *main.addEntryBlock();
   nameArguments(main, {"tokens", "sequences", "positions", "outputs", "k_cache", "v_cache"});

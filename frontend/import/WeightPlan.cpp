@@ -69,6 +69,7 @@ private:
   void attention();
   void projections();
   void qkNorms();
+  void latent();
   void dense(const DenseConfig &dense);
   void sparse(const SparseConfig &sparse);
   void expert(const llvm::Twine &prefix, int64_t inner);
@@ -116,12 +117,42 @@ void LayerLister::qkNorms() {
     }
 }
 
+/// What makes the latents, their norms, and the parts of heads that are made of them.
+void LayerLister::latent() {
+  const AttentionConfig &a = kind.attention;
+  const LatentConfig &l = *a.latent;
+  int64_t d = l.plainDim + l.turnedDim, from = l.queryRank == 0 ? hidden : l.queryRank;
+  if (l.queryRank != 0) {
+    linear(names.queryDown, l.queryRank, hidden, l.bias);
+    norm(names.queryDownNorm, l.queryRank, a.norm);
+  }
+  llvm::StringRef queries = l.queryRank == 0 ? names.query : names.queryUp;
+  linear(queries + "_plain", a.heads * l.plainDim, from, false, Rows{queries, 0, l.plainDim, d});
+  linear(queries + "_turned", a.heads * l.turnedDim, from, false, Rows{queries, l.plainDim, d, d});
+  int64_t all = l.rank + l.turnedDim, up = l.plainDim + a.valueDim;
+  linear(names.latentDown + "_plain", l.rank, hidden, l.bias,
+         Rows{names.latentDown, 0, l.rank, all});
+  linear(names.latentDown + "_turned", l.turnedDim, hidden, l.bias,
+         Rows{names.latentDown, l.rank, all, all});
+  norm(names.latentNorm, l.rank, a.norm);
+  linear(names.latentUp + "_keys", a.heads * l.plainDim, l.rank, false,
+         Rows{names.latentUp, 0, l.plainDim, up});
+  linear(names.latentUp + "_values", a.heads * a.valueDim, l.rank, false,
+         Rows{names.latentUp, l.plainDim, up, up});
+}
+
 void LayerLister::attention() {
   const AttentionConfig &a = kind.attention;
   blockNorms(names.attentionNorm, names.postAttentionNorm, [&] {
-    projections();
-    qkNorms();
-    linear(names.out, hidden, a.heads * a.headDim, a.outBias);
+    if (a.latent) {
+      latent();
+    } else {
+      projections();
+      qkNorms();
+    }
+    if (a.sinks)
+      weights.push_back({names.sinks.str(), {a.heads}});
+    linear(names.out, hidden, a.heads * a.valueDim, a.outBias);
   });
 }
 
@@ -144,7 +175,9 @@ void LayerLister::expert(const llvm::Twine &prefix, int64_t inner) {
 }
 
 void LayerLister::sparse(const SparseConfig &sparse) {
-  linear(names.router, sparse.experts, hidden, false);
+  linear(names.router, sparse.experts, hidden, sparse.routerBias);
+  if (sparse.correction)
+    weights.push_back({names.correction.str(), {sparse.experts}});
   size_t first = weights.size();
   expert(names.expert, sparse.expert.inner);
   for (LayerWeight &weight : llvm::MutableArrayRef(weights).drop_front(first)) {
@@ -177,7 +210,9 @@ PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
 
 llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan) {
   llvm::SmallVector<PlannedWeight *> all = {&plan.embedding, &plan.finalNorm};
-  for (std::optional<PlannedWeight> *weight : {&plan.finalNormBias, &plan.positions, &plan.head})
+  for (std::optional<PlannedWeight> *weight :
+       {&plan.finalNormBias, &plan.positions, &plan.embeddingNorm, &plan.embeddingNormBias,
+        &plan.head})
     if (*weight)
       all.push_back(&**weight);
   for (std::vector<PlannedWeight> &layer : plan.layers)
@@ -202,6 +237,10 @@ WeightPlan planWeights(const ModelConfig &model) {
   result.finalNorm = plan(names.finalNorm, {".weight", {model.hidden}});
   if (model.norm.bias)
     result.finalNormBias = plan(names.finalNorm, {".bias", {model.hidden}});
+  if (model.embeddingNorm)
+    result.embeddingNorm = plan(names.embeddingNorm, {".weight", {model.hidden}});
+  if (model.embeddingNorm && model.norm.bias)
+    result.embeddingNormBias = plan(names.embeddingNorm, {".bias", {model.hidden}});
   if (model.positions)
     result.positions = plan(names.positions, {".weight", {model.positions->rows, model.hidden}});
   if (!model.tiedHead)

@@ -50,7 +50,7 @@ struct PlannedWeight {
 
 struct WeightPlan {
   PlannedWeight embedding, finalNorm;
-  std::optional<PlannedWeight> finalNormBias, positions;
+  std::optional<PlannedWeight> finalNormBias, positions, embeddingNorm, embeddingNormBias;
   std::optional<PlannedWeight> head;              ///< absent where the embedding is the head
   std::vector<std::vector<PlannedWeight>> layers; ///< per layer, in the order of layerWeights
 };

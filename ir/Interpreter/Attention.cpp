@@ -32,6 +32,39 @@ static llvm::Expected<Tensor> evalRope(RopeOp op, Scope &scope) {
   return y;
 }
 
+// y[t, i] = sin((positions[t] + offset) f[i]), y[t, n + i] = cos(...).
+static llvm::Expected<Tensor> evalSinusoid(SinusoidOp op, Scope &scope) {
+  const Tensor &positions = scope.tensor(op.getPositions());
+  Tensor y = Tensor::zerosOf(op.getType(), positions.shape);
+  int64_t count = y.rowSize() / 2;
+  SmallVector<float> frequencies = sinusoidFrequencies(count);
+  for (auto [t, position] : llvm::enumerate(positions.ints)) {
+    Angles angles = anglesAt(position + op.getOffset(), frequencies, 1);
+    for (int64_t i = 0; i < count; ++i) {
+      y.set(t * 2 * count + i, angles.sines[i]);
+      y.set(t * 2 * count + count + i, angles.cosines[i]);
+    }
+  }
+  return y;
+}
+
+// y[t, h] = [a[t, h], b[t, h]].
+static llvm::Expected<Tensor> evalJoinHeads(JoinHeadsOp op, Scope &scope) {
+  if (llvm::Error error = checkSameRows(op, scope, {op.getA(), op.getB()}))
+    return error;
+  Tensor y = Tensor::zerosOf(op.getType(), scope.tensor(op.getA()).shape[0]);
+  int64_t heads = y.shape[1], width = y.shape[2], begin = 0;
+  for (mlir::Value part : {op.getA(), op.getB()}) {
+    const Tensor &x = scope.tensor(part);
+    int64_t own = x.shape[2];
+    for (int64_t head = 0; head < y.shape[0] * heads; ++head)
+      std::copy_n(x.floats.begin() + (x.shape[1] == 1 ? head / heads : head) * own, own,
+                  y.floats.begin() + head * width + begin);
+    begin += own;
+  }
+  return y;
+}
+
 static llvm::Error checkUsable(Operation *op, const CacheVersion &version) {
   if (*version.consumed)
     return opError(op, "uses a cache after an append has consumed it");
@@ -119,6 +152,8 @@ struct Attention {
   double scale;
   std::optional<int64_t> window;
   std::optional<double> softcap;
+  ArrayRef<double> slopes; // per query head, or empty
+  const Tensor *sinks;     // per query head, or null
 
   bool sees(int64_t sequence, int64_t position, int64_t key) const {
     if (causal && key > position)
@@ -143,15 +178,18 @@ struct Attention {
   /// sum_p exp(score_p - max) v_p / sum_p exp(score_p - max) over the keys p that are seen; zero
   /// where none is.
   SmallVector<double> operator()(ArrayRef<float> q, int64_t sequence, int64_t position,
-                                 int64_t group) const {
+                                 int64_t queryHead, int64_t group) const {
     SmallVector<std::pair<int64_t, double>> scores;
     double maximum = -std::numeric_limits<double>::infinity();
     for (int64_t key = 0; key < k.shape[1]; ++key)
       if (sees(sequence, position, key)) {
-        scores.emplace_back(key, score(q, head(k, sequence, key, group)));
+        double bias = slopes.empty() ? 0 : slopes[queryHead] * double(key - position);
+        scores.emplace_back(key, score(q, head(k, sequence, key, group)) + bias);
         maximum = std::max(maximum, scores.back().second);
       }
-    double total = 0;
+    if (sinks)
+      maximum = std::max<double>(maximum, sinks->floats[queryHead]);
+    double total = sinks ? std::exp(sinks->floats[queryHead] - maximum) : 0;
     SmallVector<double> y(v.shape[3], 0.0);
     for (auto [key, value] : scores) {
       double weight = std::exp(value - maximum);
@@ -202,14 +240,16 @@ static llvm::Expected<Tensor> evalAttention(AttentionOp op, Scope &scope) {
       op.getMask() == MaskKind::Causal,
       op.getScale().convertToDouble(),
       op.getWindow(),
-      llvm::transformOptional(op.getSoftcap(), [](APFloat cap) { return cap.convertToDouble(); })};
+      llvm::transformOptional(op.getSoftcap(), [](APFloat cap) { return cap.convertToDouble(); }),
+      op.getAlibi().value_or(ArrayRef<double>()),
+      op.getSinks() ? &scope.tensor(op.getSinks()) : nullptr};
   int64_t heads = q.shape[1], repeats = heads / k.shape[2], headDim = q.shape[2];
   Tensor y = Tensor::zerosOf(op.getType(), q.shape[0]);
   for (int64_t t = 0; t < q.shape[0]; ++t)
     for (int64_t h = 0; h < heads; ++h) {
       ArrayRef<float> query = q.row(t).slice(h * headDim, headDim);
       SmallVector<double> head =
-          attention(query, sequences.ints[t], positions.ints[t], h / repeats);
+          attention(query, sequences.ints[t], positions.ints[t], h, h / repeats);
       for (auto [i, value] : llvm::enumerate(head))
         y.set((t * heads + h) * v.shape[3] + i, value);
     }
@@ -218,6 +258,8 @@ static llvm::Expected<Tensor> evalAttention(AttentionOp op, Scope &scope) {
 
 void addAttentionOps(OpTable &table) {
   table.add(evalRope);
+  table.add(evalSinusoid);
+  table.add(evalJoinHeads);
   table.add(evalKvAppend);
   table.add(evalKvRead);
   table.add(evalRepeatKv);

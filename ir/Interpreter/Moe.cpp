@@ -5,17 +5,19 @@
 #include "ir/Interpreter/OpTable.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
 namespace mica::interp {
 
-/// softmax(x W^T) or sigmoid(x W^T), one score per expert. Rounded to f32 where the kernels round,
-/// because scores that are equal in f32 are ties.
-static SmallVector<float> scoresOf(ArrayRef<float> x, const Tensor &gate, Scoring scoring) {
+/// softmax(x W^T + b) or sigmoid(x W^T + b), one score per expert. Rounded to f32 where the kernels
+/// round, because scores that are equal in f32 are ties.
+static SmallVector<float> scoresOf(ArrayRef<float> x, const Tensor &gate, const Tensor *bias,
+                                   Scoring scoring) {
   SmallVector<float> scores;
   for (int64_t e = 0; e < gate.shape[0]; ++e)
-    scores.push_back(static_cast<float>(dot(x, gate.row(e))));
+    scores.push_back(static_cast<float>(dot(x, gate.row(e)) + (bias ? bias->floats[e] : 0)));
   if (scoring == Scoring::Sigmoid) {
     for (float &score : scores)
       score = static_cast<float>(1 / (1 + std::exp(-double(score))));
@@ -42,14 +44,43 @@ static SmallVector<int64_t> bestOf(ArrayRef<float> scores, int64_t k) {
   return chosen;
 }
 
+/// What experts are chosen by: scores with the correction, those outside of the kept groups far
+/// below all others.
+static SmallVector<float> choicesOf(MoeGateOp op, ArrayRef<float> scores,
+                                    const Tensor *correction) {
+  SmallVector<float> choices(scores);
+  if (correction)
+    for (auto [choice, offset] : llvm::zip_equal(choices, correction->floats))
+      choice += offset;
+  if (!op.getGroups())
+    return choices;
+  int64_t groups = *op.getGroups(), size = static_cast<int64_t>(choices.size()) / groups;
+  SmallVector<float> groupScores;
+  for (int64_t g = 0; g < groups; ++g) {
+    auto members = ArrayRef(choices).slice(g * size, size);
+    SmallVector<int64_t> best = bestOf(members, op.getGroupScoring() == GroupScoring::Best ? 1 : 2);
+    float score = 0;
+    for (int64_t member : best)
+      score += members[member];
+    groupScores.push_back(score);
+  }
+  SmallVector<int64_t> kept = bestOf(groupScores, *op.getKeptGroups());
+  for (auto [e, choice] : llvm::enumerate(choices))
+    if (!llvm::is_contained(kept, static_cast<int64_t>(e) / size))
+      choice = std::numeric_limits<float>::lowest();
+  return choices;
+}
+
 static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &gate = scope.tensor(op.getGate());
+  const Tensor *bias = op.getBias() ? &scope.tensor(op.getBias()) : nullptr;
+  const Tensor *correction = op.getCorrection() ? &scope.tensor(op.getCorrection()) : nullptr;
   int64_t k = op.getK(), rows = x.shape[0];
   Tensor weights = Tensor::zerosOf(op.getWeights().getType(), rows);
   Tensor experts = Tensor::zerosOf(op.getExperts().getType(), rows);
   for (int64_t t = 0; t < rows; ++t) {
-    SmallVector<float> scores = scoresOf(x.row(t), gate, op.getScoring());
-    SmallVector<int64_t> best = bestOf(scores, k);
+    SmallVector<float> scores = scoresOf(x.row(t), gate, bias, op.getScoring());
+    SmallVector<int64_t> best = bestOf(choicesOf(op, scores, correction), k);
     double total = 1e-20;
     for (int64_t expert : best)
       total += scores[expert];

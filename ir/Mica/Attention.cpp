@@ -7,6 +7,39 @@ using namespace mica;
 
 int64_t RopeOp::getRotaryWidth() { return getRotaryDim().value_or(lastDim(getX())); }
 
+LogicalResult mica::requireFactors(Operation *op, Attribute scaling, int64_t width) {
+  auto factors = dyn_cast_or_null<FactorScalingAttr>(scaling);
+  if (!factors || factors.getFactors().size() == width / 2)
+    return success();
+  return op->emitOpError() << "scales " << factors.getFactors().size() << " frequencies, but turns "
+                           << width / 2 << " pairs";
+}
+
+LogicalResult SinusoidOp::verify() {
+  if (failed(requireSameRows(*this, getPositions(), getResult())))
+    return failure();
+  if (int64_t width = lastDim(getResult()); width < 4 || width % 2 != 0)
+    return emitOpError() << "makes as many sines as cosines, two or more, but a row has " << width
+                         << " elements";
+  return success();
+}
+
+LogicalResult JoinHeadsOp::verify() {
+  RankedTensorType result = shapeOf(getResult());
+  for (Value part : {getA(), getB()}) {
+    if (failed(requireSameRows(*this, part, getResult())))
+      return failure();
+    if (shapeOf(part).getElementType() != result.getElementType())
+      return emitOpError("joins heads of its own element type");
+    int64_t heads = shapeOf(part).getDimSize(1);
+    if (heads != 1 && heads != result.getDimSize(1))
+      return emitOpError() << "has a part of " << heads << " heads, but the result has "
+                           << result.getDimSize(1);
+  }
+  return requireSize(*this, "a head of the result", result.getDimSize(2),
+                     lastDim(getA()) + lastDim(getB()), "both parts");
+}
+
 LogicalResult RopeOp::verify() {
   int64_t width = getRotaryWidth(), headDim = lastDim(getX());
   if (width < 0 || width > headDim)
@@ -18,7 +51,7 @@ LogicalResult RopeOp::verify() {
   double theta = getTheta().convertToDouble();
   if (!(theta > 1) || getTheta().isInfinity())
     return emitOpError() << "theta must be above 1 and finite, got " << theta;
-  return success();
+  return requireFactors(*this, getScalingAttr(), width);
 }
 
 // rope over no elements => x.
@@ -92,6 +125,12 @@ LogicalResult AttentionOp::verify() {
     return failure();
   if (getWindow() && static_cast<int64_t>(*getWindow()) < 1)
     return emitOpError() << "window must be at least 1, got " << static_cast<int64_t>(*getWindow());
+  if (getAlibi() && failed(requireSize(*this, "alibi", getAlibi()->size(), q.getDimSize(1),
+                                       "a slope per query head")))
+    return failure();
+  if (getSinks() && failed(requireSize(*this, "sinks", lastDim(getSinks()), q.getDimSize(1),
+                                       "a number per query head")))
+    return failure();
   if (getSoftcap() && failed(requirePositive(*this, "softcap", getSoftcap()->convertToDouble())))
     return failure();
   return requirePositive(*this, "scale", getScale().convertToDouble());

@@ -36,6 +36,46 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
   }];
 }
 
+def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
+  let summary = "sines and cosines of positions, as embeddings";
+  let description = [{
+    With `n = C / 2` and `f[i] = 10000^(-i / (n - 1))`: `y[t, i] = sin((positions[t] + offset) f[i])` and
+    `y[t, n + i] = cos(...)` for i in [0, n). Frequencies and angles are rounded to f32, as for `mica.rope`.
+
+    Example:
+    ```mlir
+    func.func @sinusoid(%positions: tensor<?xi32>) {
+      %y = mica.sinusoid %positions offset(2) : tensor<?xi32> -> tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_RowIndex:$positions, I64Attr:$offset);
+  let results = (outs Mica_Rows32:$result);
+  let assemblyFormat = "$positions `offset` `(` $offset `)` attr-dict `:` type($positions) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Mica_JoinHeadsOp : Mica_PureOp<"join_heads"> {
+  let summary = "heads made of two parts";
+  let description = [{
+    `y[t, h] = [a[t, h], b[t, h]]`: D of the result is the sum of both. A part with a single head is that of all heads,
+    as the turned part of keys that come from a latent.
+
+    Example:
+    ```mlir
+    func.func @join_heads(%a: tensor<?x8x16xf32>, %b: tensor<?x1x4xf32>) {
+      %y = mica.join_heads %a, %b : tensor<?x8x16xf32>, tensor<?x1x4xf32> -> tensor<?x8x20xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_Heads:$a, Mica_Heads:$b);
+  let results = (outs Mica_Heads:$result);
+  let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `,` type($b) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"]>]> {
   let summary = "the cache with the keys or values of new tokens";
   let description = [{
@@ -106,14 +146,16 @@ def Mica_RepeatKvOp : Mica_PureOp<"repeat_kv"> {
   let hasFolder = 1;
 }
 
-def Mica_AttentionOp : Mica_PureOp<"attention"> {
+def Mica_AttentionOp : Mica_PureOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "scaled dot-product attention of new tokens over all cached positions";
   let description = [{
     `y[t, h] = softmax(scale q[t, h] k[s, :, h / R]^T + mask) v[s, :, h / R]` with s = sequences[t] and R = H / G (R = 1
     until repeat_kv is folded), the softmax in f32. With mask `causal` token t sees the positions 0 .. positions[t] of
     its sequence, with `full` all of them; `window` keeps only the last so many, its own included; `key_mask` [B, P]
-    hides the keys where it is 0; `softcap` c replaces a scaled score x by `c tanh(x / c)`, before the mask. A token
-    that sees nothing gets zero. `tiling` says how the work is cut; stage `kernels` adds it.
+    hides the keys where it is 0; `softcap` c replaces a scaled score x by `c tanh(x / c)`, before the mask. With slopes
+    in `alibi`, one per query head, a key at distance d counts `slope d` less (Press et al. 2021, arXiv:2108.12409). A
+    number per query head in `sinks` is one more score, of no key: it takes its share of the softmax and adds no value.
+    A token that sees nothing gets zero. `tiling` says how the work is cut; stage `kernels` adds it.
 
     Example:
     ```mlir
@@ -126,14 +168,16 @@ def Mica_AttentionOp : Mica_PureOp<"attention"> {
     ```
   }];
   let arguments = (ins Mica_Heads:$q, Mica_Keys:$k, Mica_Keys:$v, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
-                       Optional<Mica_KeyMask>:$key_mask, Mica_MaskKindAttr:$mask, F64Attr:$scale,
-                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
+                       Optional<Mica_KeyMask>:$key_mask, Optional<Mica_Vector>:$sinks, Mica_MaskKindAttr:$mask,
+                       F64Attr:$scale, OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
+                       OptionalAttr<DenseF64ArrayAttr>:$alibi,
                        OptionalAttr<Mica_AttentionTilingAttr>:$tiling);
   let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
     $q `,` $k `,` $v `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
-    (`key_mask` `(` $key_mask^ `:` type($key_mask) `)`)? custom<Word>($mask) `scale` `(` $scale `)`
-    (`window` `(` $window^ `)`)? (`softcap` `(` $softcap^ `)`)? (`tiling` `(` $tiling^ `)`)? attr-dict
+    (`key_mask` `(` $key_mask^ `:` type($key_mask) `)`)? (`sinks` `(` $sinks^ `:` type($sinks) `)`)?
+    custom<Word>($mask) `scale` `(` $scale `)` (`window` `(` $window^ `)`)? (`softcap` `(` $softcap^ `)`)?
+    (`alibi` `(` $alibi^ `)`)? (`tiling` `(` $tiling^ `)`)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `->` type($result)
   }];
   let hasVerifier = 1;

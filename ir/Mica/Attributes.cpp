@@ -50,6 +50,14 @@ LogicalResult Llama3ScalingAttr::verify(EmitError emitError, FloatAttr factor, F
   return success();
 }
 
+LogicalResult FactorScalingAttr::verify(EmitError emitError, DenseF64ArrayAttr factors,
+                                        FloatAttr attentionFactor) {
+  for (double factor : factors.asArrayRef())
+    if (!(factor > 0) || !std::isfinite(factor))
+      return emitError() << "factors must be positive numbers, got " << factor;
+  return requirePositive(emitError, attentionFactor, "attention_factor");
+}
+
 LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int64_t depth,
                                        int64_t kBlock) {
   if (columns <= 0 || depth <= 0 || kBlock <= 0)
@@ -175,6 +183,14 @@ static double scaleLlama3(double frequency, Llama3ScalingAttr llama3) {
   return (1 - smooth) * frequency / factor + smooth * frequency;
 }
 
+SmallVector<float> mica::sinusoidFrequencies(int64_t count) {
+  SmallVector<float> result;
+  for (int64_t i = 0; i < count; ++i)
+    result.push_back(
+        static_cast<float>(std::pow(10000.0, -double(i) / static_cast<double>(count - 1))));
+  return result;
+}
+
 SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attribute scaling,
                                          float &amplitude) {
   SmallVector<float> result;
@@ -188,9 +204,13 @@ SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attrib
       frequency = scaleYarn(frequency, i, rotaryDim, theta, yarn);
     else if (auto llama3 = dyn_cast_or_null<Llama3ScalingAttr>(scaling))
       frequency = scaleLlama3(frequency, llama3);
+    else if (auto each = dyn_cast_or_null<FactorScalingAttr>(scaling))
+      frequency /= each.getFactors()[i];
     result.push_back(static_cast<float>(frequency));
   }
   if (auto yarn = dyn_cast_or_null<YarnScalingAttr>(scaling))
     amplitude = static_cast<float>(yarn.getAttentionFactor().getValueAsDouble());
+  if (auto each = dyn_cast_or_null<FactorScalingAttr>(scaling))
+    amplitude = static_cast<float>(each.getAttentionFactor().getValueAsDouble());
   return result;
 }

@@ -27,6 +27,8 @@ LogicalResult RopeTableOp::verify() {
       failed(requireSize(*this, "a row of the result", lastDim(getResult()), width / 2,
                          "half of rotary_dim")))
     return failure();
+  if (failed(requireFactors(*this, getScalingAttr(), width)))
+    return failure();
   return requireSameRows(*this, getPositions(), getResult());
 }
 

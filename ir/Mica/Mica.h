@@ -75,6 +75,9 @@ struct QuantizedMatrix {
 /// Bytes of a weight of that type as a program stores it, packed where its encoding says so.
 int64_t getStoredBytes(mlir::RankedTensorType type);
 
+/// Frequencies of mica.sinusoid: 10000^(-i / (count - 1)).
+llvm::SmallVector<float> sinusoidFrequencies(int64_t count);
+
 /// Frequencies of rope, [rotaryDim / 2], after scaling (a rope scaling attribute or null).
 /// `amplitude` receives the factor of cosine and sine. Formulas: see the ops and attributes in
 /// MicaOps.td.

@@ -39,6 +39,11 @@ def Mica_Scoring : Mica_Enum<"Scoring", "how a gate turns its logits into scores
   I32EnumAttrCase<"Sigmoid", 1, "sigmoid">]>;
 def Mica_ScoringAttr : Mica_EnumAttr<Mica_Scoring, "scoring">;
 
+def Mica_GroupScoring : Mica_Enum<"GroupScoring", "how good a group of experts is", [
+  I32EnumAttrCase<"Best", 0, "best">,
+  I32EnumAttrCase<"BestTwo", 1, "best_two">]>;
+def Mica_GroupScoringAttr : Mica_EnumAttr<Mica_GroupScoring, "group_scoring">;
+
 def Mica_MaskKind : Mica_Enum<"MaskKind", "which positions attention sees", [
   I32EnumAttrCase<"Causal", 0, "causal">,
   I32EnumAttrCase<"Full", 1, "full">]>;
@@ -96,7 +101,17 @@ def Mica_Llama3ScalingAttr : Mica_Attr<"Llama3Scaling", "llama3_scaling"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, Mica_Llama3ScalingAttr],
+def Mica_FactorScalingAttr : Mica_Attr<"FactorScaling", "factor_scaling"> {
+  let summary = "rope scaling with a factor for each pair (LongRoPE, Ding et al. 2024, arXiv:2402.13753)";
+  let description = [{
+    Frequency i is divided by `factors[i]`; cos and sin are multiplied by `attention_factor`.
+  }];
+  let parameters = (ins "::mlir::DenseF64ArrayAttr":$factors, "::mlir::FloatAttr":$attention_factor);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, Mica_Llama3ScalingAttr,
+                                  Mica_FactorScalingAttr],
                                  "a rope scaling">;
 
 def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {

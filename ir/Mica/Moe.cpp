@@ -5,10 +5,37 @@
 using namespace mlir;
 using namespace mica;
 
+/// Groups are of one size and leave enough experts to choose from.
+static LogicalResult verifyGroups(MoeGateOp op, int64_t experts, int64_t k) {
+  if (!op.getGroups() != !op.getKeptGroups() || !op.getGroups() != !op.getGroupScoring())
+    return op.emitOpError(
+        "has groups, how many are kept and how they are scored, or none of these");
+  if (!op.getGroups())
+    return success();
+  int64_t groups = *op.getGroups(), kept = *op.getKeptGroups();
+  if (groups < 1 || experts % groups != 0)
+    return op.emitOpError() << "has " << experts << " experts, which are not " << groups
+                            << " groups of one size";
+  if (kept < 1 || kept > groups)
+    return op.emitOpError() << "keeps " << kept << " of " << groups << " groups";
+  if (k > kept * (experts / groups))
+    return op.emitOpError() << "chooses k = " << k << " of the " << kept * (experts / groups)
+                            << " experts in the groups that are kept";
+  if (op.getGroupScoring() == GroupScoring::BestTwo && experts / groups < 2)
+    return op.emitOpError("scores groups by their two best experts, but they have one");
+  return success();
+}
+
 LogicalResult MoeGateOp::verify() {
   int64_t experts = shapeOf(getGate()).getDimSize(0), k = getK();
   if (k < 1 || k > experts)
     return emitOpError() << "chooses k = " << k << " of " << experts << " experts";
+  for (Value vector : {getBias(), getCorrection()})
+    if (vector && failed(requireSize(*this, vector == getBias() ? "bias" : "correction",
+                                     lastDim(vector), experts, "a number per expert")))
+      return failure();
+  if (failed(verifyGroups(*this, experts, k)))
+    return failure();
   if (failed(requireSize(*this, "a row of x", lastDim(getX()), lastDim(getGate()),
                          "columns of the gate [E, C]")) ||
       failed(requireSize(*this, "a row of the weights", lastDim(getWeights()), k, "k")) ||

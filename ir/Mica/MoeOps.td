@@ -1,11 +1,15 @@
 // Mixtures of experts.
 
-def Mica_MoeGateOp : Mica_PureOp<"moe_gate"> {
+def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments]> {
   let summary = "which experts a token goes to, and how much each counts";
   let description = [{
-    `scores = scoring(x W^T)` over E experts in f32; the `k` best are chosen, ties (scores that are equal in f32) to the
-    lower index; with `normalize` the weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts [T, k],
-    best first.
+    `scores = scoring(x W^T + bias)` over E experts in f32; the `k` best are chosen, ties (scores that are equal in f32)
+    to the lower index; with `normalize` the weights become `w / (sum w + 1e-20)`. Returns weights [T, k] and experts
+    [T, k], best first.
+
+    `correction` [E] is added to the scores where experts are chosen, and not to the weights. With `groups(n keep m by
+    best)` the experts stand in n groups of neighbours, and only those of the m best groups can be chosen: a group is as
+    good as its best expert, or `by best_two` as the sum of its two best ones.
 
     Example:
     ```mlir
@@ -14,12 +18,24 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate"> {
           : tensor<?x64xf32>, tensor<4x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
       return
     }
+    func.func @moe_gate_of_groups(%x: tensor<?x64xf32>, %gate: tensor<8x64xf32>, %c: tensor<8xf32>) {
+      %weights, %experts = mica.moe_gate %x, %gate correction(%c : tensor<8xf32>) sigmoid k(2)
+          groups(4 keep 2 by best_two) normalize
+          : tensor<?x64xf32>, tensor<8x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+      return
+    }
     ```
   }];
-  let arguments = (ins Mica_Rows32:$x, Mica_Matrix:$gate, Mica_ScoringAttr:$scoring, I64Attr:$k, UnitAttr:$normalize);
+  let arguments = (ins Mica_Rows32:$x, Mica_Matrix:$gate, Optional<Mica_Vector>:$bias,
+                       Optional<Mica_Vector>:$correction, Mica_ScoringAttr:$scoring, I64Attr:$k, UnitAttr:$normalize,
+                       OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$kept_groups,
+                       OptionalAttr<Mica_GroupScoringAttr>:$group_scoring);
   let results = (outs Mica_Rows32:$weights, Mica_Picks:$experts);
   let assemblyFormat = [{
-    $x `,` $gate custom<Word>($scoring) `k` `(` $k `)` (`normalize` $normalize^)? attr-dict
+    $x `,` $gate (`bias` `(` $bias^ `:` type($bias) `)`)? (`correction` `(` $correction^ `:` type($correction) `)`)?
+    custom<Word>($scoring) `k` `(` $k `)`
+    (`groups` `(` $groups^ `keep` $kept_groups `by` custom<Word>($group_scoring) `)`)? (`normalize` $normalize^)?
+    attr-dict
     `:` type($x) `,` type($gate) `->` type($weights) `,` type($experts)
   }];
   let hasVerifier = 1;

@@ -13,6 +13,10 @@ inline constexpr llvm::StringLiteral kCrossingAttr = "mica.crossing";
 /// On a function: the most rows it is called for; functions without it take any number.
 inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
 
+/// On a module: the most rows of integers that generated kernels multiply by vectors where the
+/// target has tile registers. Without it: KernelCosts::vectorRows.
+inline constexpr llvm::StringLiteral kVectorRowsAttr = "mica.vector_rows";
+
 } // namespace mica
 
 #endif // MICA_PASSES_KERNELS_PHASES_H

@@ -25,7 +25,12 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
       .Case([&](MoeExpertsOp op) {
         return when(oneOf({op.getGate(), op.getUp(), op.getDown()}), WeightUse::Product);
       })
-      .Case([&](MoeGateOp op) { return when(value == op.getGate(), WeightUse::Router); })
+      .Case([&](MoeGateOp op) {
+        return value == op.getGate()
+                   ? WeightUse::Router
+                   : when(oneOf({op.getBias(), op.getCorrection()}), WeightUse::Vector);
+      })
+      .Case([&](AttentionOp op) { return when(value == op.getSinks(), WeightUse::Vector); })
       .Case([&](RmsNormOp op) { return when(value == op.getWeight(), WeightUse::Vector); })
       .Case([&](LayerNormOp op) {
         return when(oneOf({op.getWeight(), op.getBias()}), WeightUse::Vector);

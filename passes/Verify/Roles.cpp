@@ -78,7 +78,7 @@ private:
   /// Ops work row by row: what they make of rows are rows of the same. Before all operands are
   /// known nothing is.
   static Role resultOf(Operation *op, ArrayRef<const RoleLattice *> operands) {
-    if (isa<EmbeddingOp, RopeTableOp>(op))
+    if (isa<EmbeddingOp, RopeTableOp, SinusoidOp>(op))
       return Role::TokenRows;
     if (isa<SelectRowsOp>(op))
       return Role::OutputRows;
@@ -111,7 +111,8 @@ public:
           return failure(failed(needs(op, rope.getX(), Role::TokenRows)) ||
                          failed(needs(op, rope.getPositions(), Role::Positions)));
         })
-        .Case([&](RopeTableOp table) { return needs(op, table.getPositions(), Role::Positions); })
+        .Case<RopeTableOp, SinusoidOp>(
+            [&](auto made) { return needs(op, made.getPositions(), Role::Positions); })
         .Case([&](KvAppendOp append) { return verifyPlaced(append, append.getX()); })
         .Case([&](QkvAppendOp append) {
           return failure(failed(verifyPlaced(append, append.getQkv())) ||

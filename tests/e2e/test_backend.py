@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -241,3 +242,25 @@ class Memory(Case):
         note(self, ", ".join(f"{n}: {peaks[n] >> 20} MB at the peak for {sizes[n] >> 20} MB of weights" for n in peaks))
         self.assertGreater(sizes["large"], 10 * sizes["small"])
         self.assertLess(peaks["large"] - peaks["small"], 64 << 20)
+
+    def test_running_takes_weights_caches_and_little_more(self):
+        """The peak of all that is resident, the pages of the program's file that were read among it: one prompt in
+        pieces of 512, then single ids."""
+        for weights in ("f32", "bf16", "int4"):
+            compiled = program(harness.BUNDLED / "minimind-moe", "--weights", weights)
+            info = json.loads(compiled.run("info", "--json").stdout)
+            prompt = [i % info["vocab"] for i in range(info["max_seq"] - 20)]
+            requests = [(0, prompt)] + [(len(prompt) + i, [i]) for i in range(20)]
+            with subprocess.Popen([compiled.path, "feed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+                for length, ids in requests:
+                    process.stdin.write(f"{length} {len(ids) - 1} {' '.join(map(str, ids))}\n".encode())
+                    process.stdin.flush()
+                    self.assertEqual(len(process.stdout.read(4 * info["vocab"])), 4 * info["vocab"])
+                with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+                    peak = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
+                process.stdin.close()
+            caches = info["max_seq"] * info["cache_bytes_per_token"]
+            rest = peak - info["manifest"]["weight_bytes"] - caches
+            note(self, f"{weights}: {peak / 1e6:.1f} MB at the peak, {rest / 1e6:.1f} of it neither weights nor caches")
+            self.assertGreater(peak, caches)
+            self.assertLess(rest, 64e6)

@@ -14,9 +14,7 @@ MODELS = {}
 for _name in sorted(os.listdir(GOLDENS / "models")):
     _type = json.loads((GOLDENS / "models" / _name / "config.json").read_text(encoding="utf-8"))["model_type"]
     MODELS.setdefault(_type, _name)
-# Of families, or with scalings of rope, that are not read yet.
-NOT_YET = ("deepseek", "phi3.5-mini-instruct")
-CONFIGS = [n for n in sorted(p.stem for p in (SHARED / "configs").glob("*.json")) if n not in NOT_YET] or ["absent"]
+CONFIGS = sorted(p.stem for p in (SHARED / "configs").glob("*.json")) or ["absent"]
 
 # The largest NMSE of the logits: rows of random weights of 24 or 32 elements lose more than those of real models.
 BOUNDS = {("int8", "bf16"): 0.02, ("int4", "bf16"): 0.6, ("f32", "int8"): 0.02, ("bf16", "int8"): 0.02}

@@ -6,6 +6,8 @@ import dataclasses
 from typing import Callable
 
 import torch
+import transformers
+from transformers.models.deepseek_v2 import modeling_deepseek_v2
 
 
 def softmax_margin(_module, _inputs, output):
@@ -27,6 +29,10 @@ class Case:
     older: Callable | None = None  # the config in older names
     strip_prefix: str = ""  # published files have tensors without it
     margin_of: Callable = softmax_margin
+    compose: Callable | None = None  # where transformers has no class: (model, config.json, tensors of a model)
+    made_of: str = ""  # of which classes
+    without_effect: tuple = ()  # kinds of tensors that cannot show
+    in_f64: bool = True  # whether the class computes in f64, for comparison
 
 
 SMALL = {
@@ -78,6 +84,99 @@ def older_gpt_neox(config):
     config["rotary_pct"] = rope["partial_rotary_factor"]
     config["torch_dtype"] = config.pop("dtype")
     return config
+
+
+def group_margin(module, inputs, _output):
+    """Of DeepSeek's routers: how clear the choice of groups and the choice among their experts are, the less of both."""
+    x = inputs[0].reshape(-1, inputs[0].shape[-1]).float()
+    logits = x @ module.weight.T.float()
+    correction = getattr(module, "e_score_correction_bias", None)
+    scores = logits.softmax(-1) if correction is None else logits.sigmoid() + correction
+    clear = torch.full((len(x),), 1.0)
+    if getattr(module, "topk_method", "") != "greedy":
+        members = scores.view(len(x), module.num_group, -1)
+        best = members.topk(1 if correction is None else 2, -1).values.sum(-1)
+        ordered = best.sort(-1, descending=True).values
+        kept = module.topk_group
+        if kept < module.num_group:
+            clear = ordered[:, kept - 1] - ordered[:, kept]
+        inside = torch.zeros_like(best).scatter_(1, best.topk(kept, -1).indices, 1).bool()
+        scores = members.masked_fill(~inside[..., None], -1e9).view(len(x), -1)
+    ordered = scores.sort(-1, descending=True).values
+    return torch.minimum(clear, ordered[:, module.top_k - 1] - ordered[:, module.top_k])
+
+
+LATENT = {
+    "kv_lora_rank": 12,
+    "q_lora_rank": 10,
+    "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 8,
+    "moe_intermediate_size": 8,
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "first_k_dense_replace": 1,
+    "num_key_value_heads": 3,
+}
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 100.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 16,
+    "beta_fast": 4.0,
+    "beta_slow": 0.5,
+    "mscale": 0.7,
+    "mscale_all_dim": 0.9,
+}
+
+def deepseek():
+    """The first generation: Llama's attention, and the second generation's experts without groups and scaling."""
+    sizes = {k: v for k, v in SMALL.items() if k != "pad_token_id"}
+    llama = transformers.LlamaConfig(**sizes, rms_norm_eps=1e-6, tie_word_embeddings=False)
+    experts = transformers.DeepseekV2Config(
+        **sizes, n_routed_experts=5, n_shared_experts=2, num_experts_per_tok=2, moe_intermediate_size=8
+    )
+    experts._experts_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(
+        llama, dtype=torch.float32, attn_implementation="eager"
+    )
+    for layer in model.model.layers[1:]:
+        layer.mlp = modeling_deepseek_v2.DeepseekV2Moe(experts)
+    written = sizes | {
+        "architectures": ["DeepseekForCausalLM"],
+        "model_type": "deepseek",
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 10000.0,
+        "n_routed_experts": 5,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 8,
+        "first_k_dense_replace": 1,
+        "moe_layer_freq": 1,
+        "norm_topk_prob": False,
+        "scoring_func": "softmax",
+        "tie_word_embeddings": False,
+        "torch_dtype": "float32",
+    }
+
+    def tensors(made):
+        found = {}
+        for name, value in made.state_dict().items():
+            place, _, product = name.rpartition(".experts.")
+            if not place:
+                found[name] = value
+                continue
+            for number, matrix in enumerate(value):
+                if product == "down_proj":
+                    parts = {"down_proj": matrix}
+                else:
+                    parts = dict(zip(("gate_proj", "up_proj"), matrix.chunk(2)))
+                for part, rows in parts.items():
+                    found[f"{place}.experts.{number}.{part}.weight"] = rows
+        return found
+
+    return model, written, tensors
 
 
 GEMMA = SMALL | {"head_dim": 16, "num_key_value_heads": 1, "hidden_size": 24}
@@ -251,5 +350,79 @@ CASES = {
         },
         {"eps": {"layer_norm_epsilon": 1e-2}, "gelu": {"activation_function": "relu"}},
         strip_prefix="transformer.",
+    ),
+    "phi3-longrope": Case(
+        "phi3",
+        SMALL
+        | {
+            "num_hidden_layers": 2,
+            "original_max_position_embeddings": 64,
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 10000.0,
+                "short_factor": [1.0, 1.5, 2.0, 4.0],
+                "long_factor": [2.0, 3.0, 4.0, 8.0],
+                "original_max_position_embeddings": 64,
+            },
+        },
+        {"factors": {"rope_parameters": {"short_factor": [1.0, 1.0, 1.0, 1.0]}},
+         "attention": {"rope_parameters": {"attention_factor": 1.0}}},
+    ),
+    "llama-rope-dynamic": Case(
+        "llama",
+        SMALL | {"num_hidden_layers": 1,
+                 "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}},
+        THETA,
+        older=older,
+    ),
+    "deepseek-v2": Case(
+        "deepseek_v2",
+        SMALL
+        | LATENT
+        | {"n_group": 2, "topk_group": 1, "topk_method": "group_limited_greedy", "n_shared_experts": 2,
+           "routed_scaling_factor": 1.7, "rope_parameters": YARN, "attention_bias": True},
+        {"greedy": {"topk_method": "greedy"}, "scaling": {"routed_scaling_factor": 1.0},
+         "mscale": {"rope_parameters": {"mscale_all_dim": 0.0}}},
+        margin_of=group_margin,
+        older=older,
+    ),
+    "deepseek-v2-lite": Case(
+        "deepseek_v2",
+        SMALL | LATENT | {"q_lora_rank": None, "n_shared_experts": 1, "num_hidden_layers": 2},
+        THETA,
+        margin_of=group_margin,
+    ),
+    "deepseek-v3": Case(
+        "deepseek_v3",
+        SMALL
+        | LATENT
+        | {"n_group": 2, "topk_group": 1, "n_shared_experts": 1, "routed_scaling_factor": 1.7,
+           "rope_parameters": YARN, "num_mtp_layers": 0},
+        {"scaling": {"routed_scaling_factor": 1.0}, "groups": {"topk_group": 2},
+         "normalise": {"norm_topk_prob": False}, "interleave": {"rope_interleave": False}},
+        margin_of=group_margin,
+        older=older,
+    ),
+    "bloom": Case(
+        "bloom",
+        {"hidden_size": 24, "n_layer": 3, "n_head": 3, "vocab_size": 64, "bos_token_id": 1, "eos_token_id": 2},
+        {"eps": {"layer_norm_epsilon": 1e-2}},
+        strip_prefix="transformer.",
+    ),
+    "xglm": Case(
+        "xglm",
+        {"d_model": 24, "num_layers": 3, "attention_heads": 3, "ffn_dim": 40, "vocab_size": 64,
+         "max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None},
+        {"relu": {"activation_function": "relu"}, "scale": {"scale_embedding": False}},
+        in_f64=False,
+        # Without rope it adds the same to all scores of a row.
+        without_effect=("model.layers.*.self_attn.k_proj.bias",),
+    ),
+    "deepseek": Case(
+        "deepseek",
+        {},
+        compose=deepseek,
+        made_of="LlamaForCausalLM with DeepseekV2Moe",
+        margin_of=group_margin,
     ),
 }

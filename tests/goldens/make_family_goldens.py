@@ -41,7 +41,7 @@ def randomise(name, shape, rng, offset):
     return x / np.float32(np.sqrt(fan_in))
 
 
-def load(path, config, double=False):
+def load(path, config):
     model, info = transformers.AutoModelForCausalLM.from_pretrained(
         path, config=config, attn_implementation="eager", experts_implementation="eager",
         dtype=torch.float32, output_loading_info=True
@@ -49,8 +49,7 @@ def load(path, config, double=False):
     wrong = {k: v for k, v in info.items() if v}
     if wrong:
         raise ValueError(f"{path}: {wrong}")
-    model.eval()
-    return model.double() if double else model
+    return model.eval()
 
 
 def run(model, ids):
@@ -100,36 +99,51 @@ def margins(model, ids, margin_of):
     return np.stack([m.numpy().astype("<f4") for m in found]) if found else None
 
 
-def attempt(case, seed, where):
-    """(report, files to keep) of one seed, or why it will not do."""
-    torch.manual_seed(seed)
-    config = transformers.CONFIG_MAPPING[case.model_type](**case.config)
-    model = transformers.AutoModelForCausalLM.from_config(
-        config, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
-    ).eval()
+def fill(model, seed, offset):
+    """Random values for all parameters, and for the corrections of gates."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         tensors = list(model.named_parameters()) + [
             (n, b) for n, b in model.named_buffers() if "correction" in n
         ]
         for name, value in sorted(tensors):
-            value.copy_(torch.from_numpy(randomise(name, tuple(value.shape), rng, case.gain_offset)))
+            value.copy_(torch.from_numpy(randomise(name, tuple(value.shape), rng, offset)))
+
+
+def published(case, seed, where):
+    """(config.json, its model, a function from changes of the config to a model); fills the folder."""
+    if case.compose:
+        model, written, tensors = case.compose()
+        fill(model, seed, case.gain_offset)
+        weights = {n: v.detach().contiguous().numpy() for n, v in tensors(model).items()}
+        safetensors.numpy.save_file(weights, where / "model.safetensors", metadata={"format": "pt"})
+        return written, model.eval(), None
+    config = transformers.CONFIG_MAPPING[case.model_type](**case.config)
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
+    ).eval()
+    fill(model, seed, case.gain_offset)
     model.save_pretrained(where)
     written = json.loads((where / "config.json").read_text())
     config = transformers.AutoConfig.from_pretrained(where)
-    model = load(where, config)
-    prompt = folder.prompt_ids(config.vocab_size, seed)
+    return written, load(where, config), lambda changes: load(where, changed(config, changes))
+
+
+def attempt(case, seed, where):
+    """(report, what to keep) of one seed, or why it will not do."""
+    torch.manual_seed(seed)
+    written, model, with_changes = published(case, seed, where)
+    prompt = folder.prompt_ids(written["vocab_size"], seed)
     logits, ids, margin = folder.greedy(lambda ids: run(model, ids), prompt)
-    report = {
-        "against_f64": folder.difference(logits, run(load(where, config, double=True), prompt)),
-        "mutants": {},
-    }
-    if report["against_f64"] > AGAINST_F64:
-        return f"badly conditioned: {report['against_f64']:.1e}", None
+    report = {"mutants": {}}
+    if case.in_f64:
+        report["against_f64"] = folder.difference(logits, run(copy.deepcopy(model).double(), prompt))
+        if report["against_f64"] > AGAINST_F64:
+            return f"badly conditioned: {report['against_f64']:.1e}", None
     for name, changes in case.mutants.items():
-        mutant = load(where, changed(config, changes))
-        report["mutants"][name] = folder.difference(run(mutant, prompt), logits)
-    for kind in sorted({kind_of(n) for n, _ in model.named_parameters()}):
+        report["mutants"][name] = folder.difference(run(with_changes(changes), prompt), logits)
+    kinds = {kind_of(n) for n, _ in model.named_parameters()}
+    for kind in sorted(kinds - set(case.without_effect)):
         report["mutants"]["no " + kind] = folder.difference(
             run(without(model, kind, case.gain_offset), prompt), logits
         )
@@ -165,7 +179,7 @@ def produce(root, name, case, first_seed):
             (path / "config.other.json").write_text(json.dumps(older, indent=2) + "\n")
             check_older(path, prompt, logits)
         weakest = min(report["mutants"].items(), key=lambda m: m[1])
-        print(f"{name}: seed {seed}, against f64 {report['against_f64']:.1e}, weakest {weakest}", flush=True)
+        print(f"{name}: seed {seed}, against f64 {report.get('against_f64')}, weakest {weakest}", flush=True)
         return {"seed": seed, "tried": len(reasons) + 1} | report
     raise ValueError(f"{name}: no seed will do: {reasons[-5:]}")
 
@@ -197,7 +211,7 @@ def main():
         if options.names and name not in options.names:
             continue
         entries[name] = produce(root / "models", name, case, 9000 + 100 * number)
-        entries[name]["made_by"] = f"transformers {transformers.__version__}, {case.model_type}"
+        entries[name]["made_by"] = f"transformers {transformers.__version__}, {case.made_of or case.model_type}"
     folder.update_manifest(
         root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries
     )

@@ -54,6 +54,38 @@ struct LowerRope : Lowering<RopeOp> {
   }
 };
 
+struct LowerSinusoid : Lowering<SinusoidOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(SinusoidOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    int64_t count = cast<RankedTensorType>(op.getType()).getDimSize(1) / 2;
+    auto values = DenseElementsAttr::get(RankedTensorType::get({count}, rewriter.getF32Type()),
+                                         ArrayRef<float>(sinusoidFrequencies(count)));
+    memref::GlobalOp table = launch.kernels.getOrCreateTable("inv_freq", values, launch.loc);
+    auto offset = static_cast<int64_t>(op.getOffset());
+    Value rows = launch.rowsOf(operands.getPositions());
+    rewriter.replaceOp(op, launch("sinusoid", specOf(table.getSymName(), offset), rows,
+                                  operands.getPositions(), launch.empty(op.getType(), rows),
+                                  [&](KernelBuilder &b, ValueRange args) {
+                                    emitSinusoid(b, args, table, offset);
+                                  }));
+    return success();
+  }
+};
+
+struct LowerJoinHeads : Lowering<JoinHeadsOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(JoinHeadsOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    Value rows = launch.rowsOf(operands.getA());
+    rewriter.replaceOp(op, launch("join_heads", "", rows, operands.getOperands(),
+                                  launch.empty(op.getType(), rows), emitJoinHeads));
+    return success();
+  }
+};
+
 struct LowerKvAppend : Lowering<KvAppendOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(KvAppendOp op, OpAdaptor operands,
@@ -126,6 +158,12 @@ struct LowerAttention : Lowering<AttentionOp> {
     if (failed(checkTiling(op, spec)))
       return failure();
     Launcher launch(rewriter, op.getLoc(), kernels);
+    if (op.getAlibi()) {
+      SmallVector<float> slopes(op.getAlibi()->begin(), op.getAlibi()->end());
+      auto type = RankedTensorType::get({spec.heads}, rewriter.getF32Type());
+      spec.slopes = launch.kernels.getOrCreateTable(
+          "slopes", DenseElementsAttr::get(type, ArrayRef<float>(slopes)), launch.loc);
+    }
     SmallVector<Value> inputs{operands.getQ(),
                               rewriter.getRemappedValue(keys.getCache()),
                               rewriter.getRemappedValue(values.getCache()),
@@ -134,10 +172,13 @@ struct LowerAttention : Lowering<AttentionOp> {
                               operands.getPositions()};
     std::string key =
         specOf(Type(spec.keys), Type(spec.values), spec.scale, spec.window.value_or(0),
-               spec.softcap.value_or(0), Attribute(spec.tiling));
+               spec.softcap.value_or(0), Attribute(spec.tiling),
+               spec.slopes ? spec.slopes.getSymName() : "", spec.sinks);
     Value result = launch.empty(op.getType(), launch.rowsOf(operands.getQ()));
-    rewriter.replaceOp(op, spec.tiling.getSplit() ? launchChunks(launch, spec, key, inputs, result)
-                                                  : launchTiles(launch, spec, key, inputs, result));
+    Value sinks = operands.getSinks();
+    rewriter.replaceOp(op, spec.tiling.getSplit()
+                               ? launchChunks(launch, spec, key, inputs, sinks, result)
+                               : launchTiles(launch, spec, key, inputs, sinks, result));
     return success();
   }
 
@@ -150,6 +191,7 @@ private:
                        {},
                        {},
                        op.getTilingAttr()};
+    spec.sinks = !!op.getSinks();
     if (op.getWindow())
       spec.window = *op.getWindow();
     if (op.getSoftcap())
@@ -178,26 +220,31 @@ private:
 
   /// A task per key/value head and tile of rows.
   static Value launchTiles(Launcher &launch, const AttentionSpec &spec, StringRef key,
-                           ValueRange inputs, Value result) {
+                           ValueRange inputs, Value sinks, Value result) {
     KernelTarget target;
     KernelBuilder b(launch.loc, launch.rewriter, target);
+    SmallVector<Value> all(inputs);
+    if (sinks)
+      all.push_back(sinks);
     int64_t ofTile = spec.tiling.getRows();
     Value tiles = b.div(b.add(launch.rowsOf(inputs.front()), ofTile - 1), ofTile);
     return launch(
-        "attention", key, b.mul(tiles, spec.keys.getHeads()), inputs, result,
+        "attention", key, b.mul(tiles, spec.keys.getHeads()), all, result,
         [&](KernelBuilder &b, ValueRange args) { emitAttention(b, args, spec); }, costOf(spec))[0];
   }
 
   /// A task per key/value head, chunk and row; then, where a row has more than one chunk, a task
   /// per query head and row that combines them.
   static Value launchChunks(Launcher &launch, const AttentionSpec &spec, StringRef key,
-                            ValueRange inputs, Value result) {
+                            ValueRange inputs, Value sinks, Value result) {
     KernelTarget target;
     KernelBuilder b(launch.loc, launch.rewriter, target);
     Value rows = launch.rowsOf(inputs.front()), positions = inputs.back();
     Value most = mostChunks(b, spec, positions, rows);
     SmallVector<Value> all(inputs);
     all.push_back(most);
+    if (sinks)
+      all.push_back(sinks);
     Value tasks = b.mul(arith::MulIOp::create(b, rows, most), spec.keys.getHeads());
     SmallVector<Value> made = launch(
         "attention_chunks", key, tasks, all, {launch.empty(partsType(b, spec), rows), result},
@@ -205,8 +252,11 @@ private:
         costOf(spec));
     Value several = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, most, b.idx(1));
     tasks = arith::SelectOp::create(b, several, b.mul(rows, spec.heads), b.idx(0));
+    SmallVector<Value> combined{positions, made[0]};
+    if (sinks)
+      combined.push_back(sinks);
     return launch(
-        "attention_combine", key, tasks, {positions, made[0]}, made[1],
+        "attention_combine", key, tasks, combined, made[1],
         [&](KernelBuilder &b, ValueRange args) { emitAttentionCombine(b, args, spec); })[0];
   }
 
@@ -240,6 +290,6 @@ private:
 
 void mica::cpu::populateAttentionPatterns(RewritePatternSet &patterns,
                                           const TypeConverter &converter, KernelLibrary &kernels) {
-  patterns.add<LowerRopeTable, LowerRope, LowerKvAppend, LowerQkvAppend, LowerAttention>(
-      converter, patterns.getContext(), kernels);
+  patterns.add<LowerRopeTable, LowerRope, LowerSinusoid, LowerJoinHeads, LowerKvAppend,
+               LowerQkvAppend, LowerAttention>(converter, patterns.getContext(), kernels);
 }

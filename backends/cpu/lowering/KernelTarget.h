@@ -23,6 +23,8 @@ struct KernelTarget {
   bool tiles = false;
   /// Whether memory is read faster by asking for lines of several pages in turn, ahead of a loop.
   bool prefetchPages = false;
+  /// The most rows of integers that vectors multiply where there are tile registers.
+  int64_t vectorRows = 0;
 
   static KernelTarget of(const TargetDescription &target) {
     return {target.avx512Bf16,  target.avx512Vnni, target.vectorBits == 512,

@@ -2,6 +2,8 @@
 
 #include "backends/cpu/lowering/Lowering.h"
 #include "backends/cpu/lowering/Passes.h"
+#include "passes/Kernels/CostModel.h"
+#include "passes/Kernels/Phases.h"
 
 #include "mlir/Dialect/Func/Transforms/FuncConversions.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -170,11 +172,25 @@ private:
     return success();
   }
 
+  FailureOr<int64_t> mostRowsByVectors() {
+    Attribute stated = getOperation()->getAttr(kVectorRowsAttr);
+    if (!stated)
+      return KernelCosts().vectorRows;
+    auto rows = dyn_cast<IntegerAttr>(stated);
+    if (!rows || rows.getInt() < 0)
+      return getOperation().emitOpError()
+             << "has " << kVectorRowsAttr << " = " << stated << ", write a number of rows";
+    return rows.getInt();
+  }
+
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
+    FailureOr<int64_t> vectorRows = mostRowsByVectors();
+    if (failed(vectorRows))
+      return failure();
     KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot,
-                                                       tiles, prefetchPages});
+                                                       tiles, prefetchPages, *vectorRows});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

@@ -18,25 +18,37 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
     if (failed(checkProduct(op, op.getX(), op.getGate())))
       return failure();
     GateSpec spec{op.getScoring(), gate.getDimSize(0), static_cast<int64_t>(op.getK()),
-                  op.getNormalize()};
+                  op.getNormalize(), !!op.getCorrection()};
+    if (op.getGroups()) {
+      spec.groups = static_cast<int64_t>(*op.getGroups());
+      spec.keptGroups = static_cast<int64_t>(*op.getKeptGroups());
+      spec.groupScoring = *op.getGroupScoring();
+    }
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
-    ProductSpec product{weightSpecOf(op.getGate()), /*bias=*/false, /*accumulate=*/false};
+    ProductSpec product{weightSpecOf(op.getGate()), /*bias=*/!!op.getBias(), /*accumulate=*/false};
+    SmallVector<Value> factors{operands.getX(), operands.getGate()};
+    if (op.getBias())
+      factors.push_back(operands.getBias());
     auto logitsType =
         RankedTensorType::get({ShapedType::kDynamic, spec.experts}, rewriter.getF32Type());
     Value logits =
         launch(productName("linear", spec.experts, product.weight.k),
-               specOf(product.weight.element, spec.experts, product.weight.k, false, false),
-               launch.constant(blocksOf(spec.experts)), operands.getOperands(),
-               launch.empty(logitsType, rows),
+               specOf(product.weight.element, spec.experts, product.weight.k, product.bias, false),
+               launch.constant(blocksOf(spec.experts)), factors, launch.empty(logitsType, rows),
                [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, product); },
                {.weightBytes = sizeInBytes(operands.getGate()),
                 .rowFlops = 2 * spec.experts * product.weight.k})[0];
-    rewriter.replaceOp(
-        op, launch("moe_gate", specOf(stringifyScoring(spec.scoring), spec.normalize), rows, logits,
-                   {launch.empty(op.getWeights().getType(), rows),
-                    launch.empty(op.getExperts().getType(), rows)},
-                   [&](KernelBuilder &b, ValueRange args) { emitGate(b, args, spec); }));
+    SmallVector<Value> inputs{logits};
+    if (op.getCorrection())
+      inputs.push_back(operands.getCorrection());
+    std::string key = specOf(stringifyScoring(spec.scoring), spec.normalize, spec.groups,
+                             spec.keptGroups, stringifyGroupScoring(spec.groupScoring));
+    rewriter.replaceOp(op,
+                       launch("moe_gate", key, rows, inputs,
+                              {launch.empty(op.getWeights().getType(), rows),
+                               launch.empty(op.getExperts().getType(), rows)},
+                              [&](KernelBuilder &b, ValueRange args) { emitGate(b, args, spec); }));
     return success();
   }
 };

@@ -15,12 +15,12 @@ static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPar
   size_t element = sizeOf(tensor.type);
   int64_t rows = shape.front(), columns = shape.size() == 1 ? 1 : shape.back();
   int64_t width = tensor.shape.size() == 1 ? 1 : tensor.shape.back();
-  std::vector<uint8_t> bytes(rows * columns * element);
+  size_t rowBytes = tensor.stored().bytesOf(columns);
+  std::vector<uint8_t> bytes(rows * rowBytes);
   for (int64_t i = 0; i < rows; ++i) {
     int64_t row = part.rowOf(i);
     if (!part.transposed) {
-      std::memcpy(&bytes[i * columns * element], tensor.bytes.data() + row * columns * element,
-                  columns * element);
+      std::memcpy(&bytes[i * rowBytes], tensor.bytes.data() + row * rowBytes, rowBytes);
       continue;
     }
     for (int64_t j = 0; j < columns; ++j)
@@ -48,7 +48,8 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
   size_t elements = 1;
   for (int64_t extent : tensor->shape)
     elements *= extent;
-  if (!shape || tensor->bytes.size() != elements * sizeOf(tensor->type))
+  if (!shape || tensor->bytes.size() != size_t(tensor->stored().bytesOf(elements)) ||
+      (part->transposed && tensor->blocks))
     return llvm::createStringError("\"" + name + "\" is no part of its tensor");
   if (part->entry)
     takeEntry(*tensor, *part->entry);

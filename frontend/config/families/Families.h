@@ -7,7 +7,11 @@
 
 /// FAMILY(model_type, the name behind `choose`), sorted by model_type.
 #define MICA_FAMILIES(FAMILY)                                                                      \
+  FAMILY("bloom", Bloom)                                                                           \
   FAMILY("cohere", Cohere)                                                                         \
+  FAMILY("deepseek", DeepSeek)                                                                     \
+  FAMILY("deepseek_v2", DeepSeekV2)                                                                \
+  FAMILY("deepseek_v3", DeepSeekV3)                                                                \
   FAMILY("gemma", Gemma)                                                                           \
   FAMILY("gemma2", Gemma2)                                                                         \
   FAMILY("gemma3_text", Gemma3Text)                                                                \
@@ -26,7 +30,8 @@
   FAMILY("qwen3", Qwen3)                                                                           \
   FAMILY("qwen3_moe", Qwen3Moe)                                                                    \
   FAMILY("stablelm", StableLm)                                                                     \
-  FAMILY("starcoder2", Starcoder2)
+  FAMILY("starcoder2", Starcoder2)                                                                 \
+  FAMILY("xglm", Xglm)
 
 namespace mica {
 

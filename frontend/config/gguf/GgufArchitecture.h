@@ -12,6 +12,7 @@
 #include "ir/Mica/Mica.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/JSON.h"
 
 namespace mica {
 
@@ -28,14 +29,35 @@ struct GgufConstant {
   llvm::StringLiteral config, value, tensor = "";
 };
 
+/// Whose product a module is.
+enum class GgufOwner {
+  Layer,        ///< or the model, of modules that count from nowhere
+  Experts,      ///< one tensor of all experts
+  SharedExpert, ///< the only one
+};
+
+/// A module by llama.cpp's name, counted from the layer where there is one, and the member of a
+/// naming table that it is. `isRow`: a vector here, a matrix of one row there.
+struct GgufModule {
+  llvm::StringLiteral name;
+  llvm::StringLiteral NamingTable::*module;
+  GgufOwner owner = GgufOwner::Layer;
+  bool isRow = false;
+};
+
 struct GgufArchitecture {
-  llvm::StringLiteral name;      ///< general.architecture
-  llvm::StringLiteral modelType; ///< of config.json
-  llvm::ArrayRef<GgufKey> keys;  ///< before those of all architectures
+  llvm::StringLiteral name;          ///< general.architecture
+  llvm::StringLiteral modelType;     ///< of config.json
+  llvm::ArrayRef<GgufKey> keys = {}; ///< before those of all architectures
   llvm::ArrayRef<GgufConstant> constants = {};
-  /// How the rows of q and k lie. For llama the converter reorders them so that neighbours turn
-  /// with each other: read as they are with the interleaved pairing, they compute the same.
+  /// How the rows of q and k lie. For llama and its kin the converter reorders them so that
+  /// neighbours turn with each other: read as they are with the interleaved pairing, they compute
+  /// the same.
   Pairing pairing = Pairing::Half;
+  bool hasExperts = false;   ///< which of two architectures of one name is meant
+  bool addedToGains = false; ///< the converter added what the family's norms add to their gains
+  /// Adds to the config what the architecture's code computes. May be null.
+  void (*derive)(llvm::json::Object &config) = nullptr;
 };
 
 /// All architectures, sorted by name.
@@ -48,13 +70,8 @@ llvm::ArrayRef<GgufKey> ggufCommonKeys();
 /// star stands for anything.
 std::optional<llvm::StringRef> whyGgufKeyIsIrrelevant(llvm::StringRef key);
 
-/// A module by llama.cpp's name, counted from the layer where there is one, and the member of a
-/// naming table that it is. `stacked`: one tensor of all experts.
-struct GgufModule {
-  llvm::StringLiteral name;
-  llvm::StringLiteral NamingTable::*module;
-  bool stacked = false;
-};
+/// The modules of layers and those of the model. Of two with a name the first counts that the
+/// family has: what is joined in some is not in others.
 llvm::ArrayRef<GgufModule> ggufLayerModules();
 llvm::ArrayRef<GgufModule> ggufModules();
 

@@ -66,6 +66,7 @@ private:
   void setTokens();
   llvm::Error readSampling(ModelConfig &config);
   llvm::Error checkHeads(const ModelConfig &config);
+  void applyConversion(ModelConfig &config) const;
   void set(llvm::StringRef name, llvm::json::Value value, llvm::StringRef from);
   void ignore(llvm::StringRef key, llvm::StringRef reason) {
     ignored.push_back({path.str(), key.str(), reason.str()});
@@ -82,11 +83,16 @@ private:
   std::vector<IgnoredKey> ignored;
 };
 
+bool hasFamily(const GgufArchitecture &architecture) {
+  return llvm::any_of(familyEntries(), [&](const FamilyEntry &entry) {
+    return entry.modelType == architecture.modelType;
+  });
+}
+
 std::string knownArchitectures() {
   llvm::SmallVector<llvm::StringRef> names;
   for (const GgufArchitecture &row : ggufArchitectures())
-    if (llvm::any_of(familyEntries(),
-                     [&](const FamilyEntry &entry) { return entry.modelType == row.modelType; }))
+    if (hasFamily(row) && !llvm::is_contained(names, row.name))
       names.push_back(row.name);
   return llvm::join(names, ", ");
 }
@@ -103,15 +109,14 @@ llvm::Error ConfigTranslator::chooseArchitecture() {
   auto name = value ? value->string() : std::nullopt;
   if (!name)
     return inputError(path, "has no key " + inQuotes(key) + " with a name", remedy::fetch);
+  const GgufValue *experts = model.find((*name + ".expert_count").str());
+  bool hasExperts = experts && experts->integer().value_or(0) > 0;
   for (const GgufArchitecture &row : ggufArchitectures())
-    if (row.name == *name)
+    if (row.name == *name && hasFamily(row) && (!architecture || row.hasExperts == hasExperts))
       architecture = &row;
-  std::string known = knownArchitectures();
-  llvm::SmallVector<llvm::StringRef> names;
-  llvm::StringRef(known).split(names, ", ");
-  if (!architecture || !llvm::is_contained(names, *name))
+  if (!architecture)
     return inputError(path, "has the architecture " + inQuotes(*name) + ", which is not known",
-                      "choose a model of one of the architectures " + known);
+                      "choose a model of one of the architectures " + knownArchitectures());
   set("model_type", architecture->modelType, key);
   return llvm::Error::success();
 }
@@ -254,6 +259,19 @@ llvm::Error ConfigTranslator::checkHeads(const ModelConfig &config) {
   return llvm::Error::success();
 }
 
+/// What the converter did to rows of q and k and to gains.
+void ConfigTranslator::applyConversion(ModelConfig &config) const {
+  if (architecture->addedToGains)
+    config.norm.gainOffset = 0;
+  for (LayerKind &kind : config.kinds) {
+    AttentionConfig &attention = kind.attention;
+    if (architecture->pairing != Pairing::Half)
+      attention.rope.pairing = architecture->pairing;
+    if (architecture->addedToGains)
+      attention.norm.gainOffset = 0;
+  }
+}
+
 /// The family speaks of the keys of config.json: puts those of this file in their places.
 llvm::Error ConfigTranslator::inOwnWords(llvm::Error error) const {
   return renameQuoted(std::move(error), [&](llvm::StringRef quoted) {
@@ -279,13 +297,14 @@ llvm::Expected<ModelConfig> ConfigTranslator::translate() {
   setTokens();
   if (llvm::Error error = addGgufRopeScaling(model, architecture->name, config, origins))
     return std::move(error);
+  if (architecture->derive)
+    architecture->derive(config);
   auto result = modelConfigFrom(config, path, nullptr);
   if (!result)
     return inOwnWords(result.takeError());
   if (llvm::Error error = checkHeads(*result))
     return std::move(error);
-  for (LayerKind &kind : result->kinds)
-    kind.attention.rope.pairing = architecture->pairing;
+  applyConversion(*result);
   if (llvm::Error error = readSampling(*result))
     return inOwnWords(std::move(error));
   // Both lists are of this file; that of the family has nothing to say of keys that were set here.

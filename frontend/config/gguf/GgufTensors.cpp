@@ -38,23 +38,30 @@ std::optional<TensorName> parse(llvm::StringRef name) {
   return result;
 }
 
-std::string layerName(const NamingTable &names, int64_t layer, llvm::StringRef module) {
-  return (names.layers + "." + llvm::Twine(layer) + "." + module).str();
-}
-
-/// model.layers.3.mlp.experts.5.up_proj
-std::string expertName(const NamingTable &names, int64_t layer, int64_t expert,
-                       llvm::StringRef module) {
-  auto [before, after] = llvm::StringRef(names.expert).split('*');
-  return layerName(names, layer, (before + llvm::Twine(expert) + after + "." + module).str());
-}
-
-/// The module of a naming table that `name` is; null where it is none.
-const GgufModule *moduleOf(const TensorName &name) {
+/// The module of `names` that `name` is; null where it is none.
+const GgufModule *moduleOf(const TensorName &name, const NamingTable &names) {
   for (const GgufModule &module : name.layer ? ggufLayerModules() : ggufModules())
-    if (module.name == name.module)
+    if (module.name == name.module && !(names.*module.module).empty())
       return &module;
   return nullptr;
+}
+
+/// "mlp.experts.5.up_proj" of the owner "mlp.experts.*".
+std::string productOf(llvm::StringRef owner, int64_t index, llvm::StringRef product) {
+  auto [before, after] = owner.split('*');
+  std::string number = before == owner ? "" : std::to_string(index);
+  return (before + number + after + "." + product).str();
+}
+
+/// The family's name of a module of a layer; `expert` counts for those of experts.
+std::string layerName(const NamingTable &names, int64_t layer, const GgufModule &module,
+                      int64_t expert = 0) {
+  llvm::StringRef own = names.*module.module;
+  std::string name = module.owner == GgufOwner::Experts ? productOf(names.expert, expert, own)
+                     : module.owner == GgufOwner::SharedExpert
+                         ? productOf(names.sharedExpert, 0, own)
+                         : own.str();
+  return (names.layers + "." + llvm::Twine(layer) + "." + name).str();
 }
 
 TensorInfo infoOf(const GgufTensor &tensor) {
@@ -72,12 +79,12 @@ TensorInfo infoOf(const GgufTensor &tensor) {
 }
 
 /// The experts of a tensor [experts, rows, columns], each of its own.
-void splitExperts(const NamingTable &names, int64_t layer, const GgufModule &module,
-                  llvm::StringRef part, const TensorInfo &all, std::vector<TensorInfo> &tensors) {
+void splitExperts(const NamingTable &names, const TensorName &name, const GgufModule &module,
+                  const TensorInfo &all, std::vector<TensorInfo> &tensors) {
   int64_t experts = all.shape.front();
   for (int64_t i = 0; i < experts; ++i) {
     TensorInfo &one = tensors.emplace_back(all);
-    one.name = expertName(names, layer, i, names.*module.module) + part.str();
+    one.name = layerName(names, *name.layer, module, i) + name.part.str();
     one.shape.erase(one.shape.begin());
     one.size = all.size / experts;
     one.offset = all.offset + i * one.size;
@@ -96,12 +103,13 @@ llvm::StringMap<std::string> fileNames(const ModelConfig &config) {
     add(names.*module.module, module.name);
   for (auto [layer, kind] : llvm::enumerate(config.layers))
     for (const GgufModule &module : ggufLayerModules()) {
-      std::string fileName = (layerPrefix + llvm::Twine(layer) + "." + module.name).str();
+      if ((names.*module.module).empty())
+        continue;
       auto *sparse = std::get_if<SparseConfig>(&config.kinds[kind].ffn);
-      if (!module.stacked)
-        add(layerName(names, layer, names.*module.module), fileName);
-      for (int64_t i = 0; module.stacked && sparse && i < sparse->experts; ++i)
-        add(expertName(names, layer, i, names.*module.module), fileName);
+      int64_t count = module.owner != GgufOwner::Experts ? 1 : sparse ? sparse->experts : 0;
+      for (int64_t i = 0; i < count; ++i)
+        add(layerName(names, layer, module, i),
+            layerPrefix + llvm::Twine(layer) + "." + module.name);
     }
   return result;
 }
@@ -114,16 +122,18 @@ std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfi
   for (const GgufTensor &tensor : model.tensors()) {
     TensorInfo info = infoOf(tensor);
     auto name = parse(tensor.name);
-    const GgufModule *module = name ? moduleOf(*name) : nullptr;
-    if (module && module->stacked && info.shape.size() == 3 && info.shape.front() > 0) {
-      splitExperts(names, *name->layer, *module, name->part, info, tensors);
+    const GgufModule *module = name ? moduleOf(*name, names) : nullptr;
+    bool isStacked = module && module->owner == GgufOwner::Experts;
+    if (isStacked && info.shape.size() == 3 && info.shape.front() > 0) {
+      splitExperts(names, *name, *module, info, tensors);
       continue;
     }
-    if (module && !module->stacked) {
-      llvm::StringRef own = names.*module->module;
+    if (module && !isStacked)
       info.name =
-          (name->layer ? layerName(names, *name->layer, own) : own.str()) + name->part.str();
-    }
+          (name->layer ? layerName(names, *name->layer, *module) : (names.*module->module).str()) +
+          name->part.str();
+    if (module && module->isRow && info.shape.size() == 1)
+      info.shape.insert(info.shape.begin(), 1);
     tensors.push_back(std::move(info));
   }
   return tensors;

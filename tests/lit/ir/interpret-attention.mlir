@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 12 of 12 functions stated what to expect and did it
+// CHECK: 15 of 15 functions stated what to expect and did it
 
 // Three tokens of one sequence, one head of two elements.
 func.func private @operands() -> (tensor<3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<1x3x1x2xf32>, tensor<3xi32>, tensor<3xi32>) {
@@ -120,4 +120,35 @@ func.func @shapes() -> tensor<8x512xf32> attributes {mica.expect = [dense<3.0> :
       : tensor<8x8x64xf32>, tensor<2x4x2x64xf32>, tensor<2x4x2x64xf32> -> tensor<8x8x64xf32>
   %z = mica.merge_heads %y : tensor<8x8x64xf32> to tensor<8x512xf32>
   return %z : tensor<8x512xf32>
+}
+
+// Scores of zero, less half of the distance.
+func.func @alibi() -> tensor<1x1x1xf32> attributes {mica.expect = [dense<[[[2.826637059]]]> : tensor<1x1x1xf32>]} {
+  %q = arith.constant dense<0.0> : tensor<1x1x1xf32>
+  %v = arith.constant dense<[[[[1.0]], [[2.0]], [[4.0]]]]> : tensor<1x3x1x1xf32>
+  %s = arith.constant dense<0> : tensor<1xi32>
+  %p = arith.constant dense<2> : tensor<1xi32>
+  %y = mica.attention %q, %v, %v at(%s, %p : tensor<1xi32>, tensor<1xi32>) causal scale(1.0) alibi([0.5])
+      : tensor<1x1x1xf32>, tensor<1x3x1x1xf32>, tensor<1x3x1x1xf32> -> tensor<1x1x1xf32>
+  return %y : tensor<1x1x1xf32>
+}
+
+// Scores of zero beside a sink of 1.5, which adds no value.
+func.func @sinks() -> tensor<1x1x1xf32> attributes {mica.expect = [dense<[[[0.935617604]]]> : tensor<1x1x1xf32>]} {
+  %q = arith.constant dense<0.0> : tensor<1x1x1xf32>
+  %v = arith.constant dense<[[[[1.0]], [[2.0]], [[4.0]]]]> : tensor<1x3x1x1xf32>
+  %s = arith.constant dense<0> : tensor<1xi32>
+  %p = arith.constant dense<2> : tensor<1xi32>
+  %t = arith.constant dense<1.5> : tensor<1xf32>
+  %y = mica.attention %q, %v, %v at(%s, %p : tensor<1xi32>, tensor<1xi32>) sinks(%t : tensor<1xf32>) causal scale(1.0)
+      : tensor<1x1x1xf32>, tensor<1x3x1x1xf32>, tensor<1x3x1x1xf32> -> tensor<1x1x1xf32>
+  return %y : tensor<1x1x1xf32>
+}
+
+// A part with one head is that of all heads.
+func.func @join_heads() -> tensor<1x2x3xf32> attributes {mica.expect = [dense<[[[1.0, 2.0, 5.0], [3.0, 4.0, 5.0]]]> : tensor<1x2x3xf32>]} {
+  %a = arith.constant dense<[[[1.0, 2.0], [3.0, 4.0]]]> : tensor<1x2x2xf32>
+  %b = arith.constant dense<5.0> : tensor<1x1x1xf32>
+  %y = mica.join_heads %a, %b : tensor<1x2x2xf32>, tensor<1x1x1xf32> -> tensor<1x2x3xf32>
+  return %y : tensor<1x2x3xf32>
 }

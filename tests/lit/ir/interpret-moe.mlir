@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t 0.gate=5x4 0.up=5x4 0.down=4x5 1.gate=5x4 1.up=5x4 1.down=4x5 2.gate=5x4:nan 2.up=5x4:nan 2.down=4x5:nan
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 9 of 9 functions stated what to expect and did it
+// CHECK: 12 of 12 functions stated what to expect and did it
 
 // Logits 0.5, -1, 2, 0.
 func.func private @gate_operands() -> (tensor<1x1xf32>, tensor<4x1xf32>) {
@@ -130,4 +130,30 @@ func.func @expert_that_does_not_exist() -> tensor<1x1xf32> attributes {mica.expe
   %y = mica.moe_experts %x, %x, %experts, %one, %one up(%one : tensor<1x1x1xf32>) relu inner(1)
       : tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xi32>, tensor<1x1x1xf32>, tensor<1x1x1xf32> -> tensor<1x1xf32>
   return %y : tensor<1x1xf32>
+}
+
+// The correction chooses experts 1 and 3, whose weights are their scores.
+func.func @correction() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.expect = [dense<[[0.622459331, 0.268941421]]> : tensor<1x2xf32>, dense<[[1, 3]]> : tensor<1x2xi32>]} {
+  %x = arith.constant dense<1.0> : tensor<1x1xf32>
+  %g = arith.constant dense<[[1.0], [0.5], [2.0], [-1.0]]> : tensor<4x1xf32>
+  %c = arith.constant dense<[0.0, 5.0, 0.0, 4.0]> : tensor<4xf32>
+  %w, %e = mica.moe_gate %x, %g correction(%c : tensor<4xf32>) sigmoid k(2) : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
+  return %w, %e : tensor<1x2xf32>, tensor<1x2xi32>
+}
+
+// The best expert stands in a group that is worse by its two best ones.
+func.func @groups() -> (tensor<1x1xi32>, tensor<1x1xi32>) attributes {mica.expect = [dense<2> : tensor<1x1xi32>, dense<0> : tensor<1x1xi32>]} {
+  %x = arith.constant dense<1.0> : tensor<1x1xf32>
+  %g = arith.constant dense<[[2.0], [-9.0], [1.0], [0.9]]> : tensor<4x1xf32>
+  %w, %e = mica.moe_gate %x, %g sigmoid k(1) groups(2 keep 1 by best_two) : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x1xf32>, tensor<1x1xi32>
+  %v, %f = mica.moe_gate %x, %g sigmoid k(1) groups(2 keep 1 by best) : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x1xf32>, tensor<1x1xi32>
+  return %e, %f : tensor<1x1xi32>, tensor<1x1xi32>
+}
+
+func.func @gate_bias() -> tensor<1x1xi32> attributes {mica.expect = [dense<1> : tensor<1x1xi32>]} {
+  %x = arith.constant dense<1.0> : tensor<1x1xf32>
+  %g = arith.constant dense<[[2.0], [1.0]]> : tensor<2x1xf32>
+  %b = arith.constant dense<[0.0, 1.5]> : tensor<2xf32>
+  %w, %e = mica.moe_gate %x, %g bias(%b : tensor<2xf32>) softmax k(1) : tensor<1x1xf32>, tensor<2x1xf32> -> tensor<1x1xf32>, tensor<1x1xi32>
+  return %e : tensor<1x1xi32>
 }

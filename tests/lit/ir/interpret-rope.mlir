@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 8 of 8 functions stated what to expect and did it
+// CHECK: 10 of 10 functions stated what to expect and did it
 
 func.func @half() -> tensor<1x1x4xf32> attributes {mica.expect = [dense<[[[-0.198411, 0.195990, 0.246238, 0.401980]]]> : tensor<1x1x4xf32>], mica.tolerance = 2.0e-06} {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
@@ -85,4 +85,22 @@ func.func @table() -> tensor<2x2x2xf32> attributes {mica.expect = [dense<[[[1.0,
   %p = arith.constant dense<[0, 2]> : tensor<2xi32>
   %y = mica.rope_table %p rotary_dim(4) theta(1.0e+04) : tensor<2xi32> -> tensor<2x2x2xf32>
   return %y : tensor<2x2x2xf32>
+}
+
+// Sines, then cosines, of positions counted from the offset.
+func.func @sinusoid() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.141120008, 0.000300000, -0.989992497, 0.999999955]]> : tensor<1x4xf32>]} {
+  %p = arith.constant dense<1> : tensor<1xi32>
+  %y = mica.sinusoid %p offset(2) : tensor<1xi32> -> tensor<1x4xf32>
+  return %y : tensor<1x4xf32>
+}
+
+// A factor per pair, and an amplitude: twice as much at half the position.
+func.func @factors() -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) attributes {mica.expect_pairs} {
+  %x = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
+  %two = arith.constant dense<2> : tensor<1xi32>
+  %one = arith.constant dense<1> : tensor<1xi32>
+  %y = mica.rope %x, %two half theta(1.0e+04) scaling(#mica.factor_scaling<factors = [2.0, 2.0], attention_factor = 2.0>) : tensor<1x1x4xf32>, tensor<1xi32>
+  %z = mica.rope %x, %one half theta(1.0e+04) : tensor<1x1x4xf32>, tensor<1xi32>
+  %doubled = mica.scale %z by(2.0) : tensor<1x1x4xf32>
+  return %y, %doubled : tensor<1x1x4xf32>, tensor<1x1x4xf32>
 }

@@ -315,3 +315,85 @@ func.func @f(
       : tensor<?x2x4xf32>, tensor<?x?x2x4xf32>, tensor<?x?x2x4xf32> -> tensor<?x2x4xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op scales 3 frequencies, but turns 2 pairs}}
+  %0 = mica.rope %x, %p half theta(1.0e+04) scaling(#mica.factor_scaling<factors = [1.0, 2.0, 3.0], attention_factor = 1.0>) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope_table' op scales 1 frequencies, but turns 2 pairs}}
+  %0 = mica.rope_table %p rotary_dim(4) theta(1.0e+04) scaling(#mica.factor_scaling<factors = [1.0], attention_factor = 1.0>) : tensor<?xi32> -> tensor<?x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.sinusoid' op makes as many sines as cosines, two or more, but a row has 5 elements}}
+  %0 = mica.sinusoid %p offset(2) : tensor<?xi32> -> tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<5xi32>) {
+  // expected-error @+1 {{'mica.sinusoid' op operands and results differ in their number of rows: 'tensor<5xi32>' and 'tensor<?x8xf32>'}}
+  %0 = mica.sinusoid %p offset(2) : tensor<5xi32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<5x4x8xf32>) {
+  // expected-error @+1 {{'mica.join_heads' op operands and results differ in their number of rows: 'tensor<5x4x8xf32>' and 'tensor<?x4x16xf32>'}}
+  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<5x4x8xf32> -> tensor<?x4x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x4x8xbf16>) {
+  // expected-error @+1 {{'mica.join_heads' op joins heads of its own element type}}
+  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x4x8xbf16> -> tensor<?x4x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x2x8xf32>) {
+  // expected-error @+1 {{'mica.join_heads' op has a part of 2 heads, but the result has 4}}
+  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x2x8xf32> -> tensor<?x4x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x1x4xf32>) {
+  // expected-error @+1 {{'mica.join_heads' op a head of the result has size 13, expected 12 (both parts)}}
+  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x13xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<?x4x8xf32>, %k: tensor<?x?x2x8xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op alibi has size 2, expected 4 (a slope per query head)}}
+  %0 = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(1.0) alibi([0.5, 0.25])
+      : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<?x4x8xf32>, %k: tensor<?x?x2x8xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %t: tensor<2xf32>) {
+  // expected-error @+1 {{'mica.attention' op sinks has size 2, expected 4 (a number per query head)}}
+  %0 = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) sinks(%t : tensor<2xf32>) causal scale(1.0)
+      : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+  return
+}

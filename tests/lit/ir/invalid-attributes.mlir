@@ -112,3 +112,13 @@ func.func private @f(!mica.kv_cache<1 x 2 x 4 x f16>)
 
 // expected-error @+1 {{a cache holds f32, bf16 or !mica.int8, got '!mica.int4<group = 32>'}}
 func.func private @f(!mica.kv_cache<1 x 2 x 64 x !mica.int4<group = 32>>)
+
+// -----
+
+// expected-error @+1 {{factors must be positive numbers, got 0}}
+func.func private @f() attributes {a = #mica.factor_scaling<factors = [1.0, 0.0], attention_factor = 1.0>}
+
+// -----
+
+// expected-error @+1 {{attention_factor must be a positive number, got 0}}
+func.func private @f() attributes {a = #mica.factor_scaling<factors = [1.0], attention_factor = 0.0>}

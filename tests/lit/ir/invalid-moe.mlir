@@ -193,3 +193,59 @@ func.func @f(
       : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<5x4xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<5xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op bias has size 5, expected 6 (a number per expert)}}
+  %0, %1 = mica.moe_gate %x, %g bias(%b : tensor<5xf32>) softmax k(2)  : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<5xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op correction has size 5, expected 6 (a number per expert)}}
+  %0, %1 = mica.moe_gate %x, %g correction(%b : tensor<5xf32>) softmax k(2)  : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<6xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op has 6 experts, which are not 4 groups of one size}}
+  %0, %1 = mica.moe_gate %x, %g  softmax k(2) groups(4 keep 2 by best) : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<6xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op keeps 4 of 3 groups}}
+  %0, %1 = mica.moe_gate %x, %g  softmax k(2) groups(3 keep 4 by best) : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<6xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op chooses k = 3 of the 2 experts in the groups that are kept}}
+  %0, %1 = mica.moe_gate %x, %g  softmax k(3) groups(3 keep 1 by best) : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x3xf32>, tensor<?x3xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<6xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op scores groups by their two best experts, but they have one}}
+  %0, %1 = mica.moe_gate %x, %g  softmax k(2) groups(6 keep 2 by best_two) : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op has groups, how many are kept and how they are scored, or none of these}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) {kept_groups = 2 : i64} : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}

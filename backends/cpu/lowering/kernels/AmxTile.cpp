@@ -33,9 +33,9 @@ using namespace mica::cpu;
 namespace {
 
 /// Rows of a tile, and how many are multiplied together.
-constexpr int64_t kRows = 16, kRowTiles = 16;
+constexpr int64_t kRows = RowTiles::kTileRows, kRowTiles = 16;
 /// Groups along K of a panel that one multiplication of tiles takes: a step.
-constexpr int64_t kGroups = 16;
+constexpr int64_t kGroups = kTileGroups;
 /// Steps of all rows that are copied at once, and of a single tile of rows, which has the room of
 /// all.
 constexpr int64_t kSteps = 16, kRoom = kRowTiles * kSteps;
@@ -382,38 +382,11 @@ private:
   }
 
   SmallVector<Value> rowSums(Value row, const PackedPanel &panel) {
-    SmallVector<Value> at = rows.indicesOf(rows.nameOf(row));
-    auto addStep = [&](Value number, int64_t values, ValueRange carried) {
-      SmallVector<Value> products(2 * kVectors, b.splat(0)), next;
-      products = b.carry(b.idx(0), b.idx(values / 2), 1, products, [&](Value pair, ValueRange in) {
-        return addPairs(at, b.add(b.mul(number, kGroups), pair), panel, in);
-      });
-      for (int64_t v = 0; v < kVectors; ++v)
-        next.push_back(b.addf(carried[v], b.addf(products[2 * v], products[2 * v + 1])));
-      return next;
-    };
-    SmallVector<Value> carried(kVectors, b.splat(0));
-    int64_t whole = steps.count - (steps.rest ? 1 : 0);
-    carried = b.carry(b.idx(0), b.idx(whole), 1, carried, [&](Value number, ValueRange inner) {
-      return addStep(number, steps.values, inner);
-    });
-    return steps.rest ? addStep(b.idx(whole), steps.rest, carried) : carried;
-  }
-
-  /// Adds the products of pair `group` of a row: those of the first values and of the second ones
-  /// for each vector.
-  SmallVector<Value> addPairs(ArrayRef<Value> row, Value group, const PackedPanel &panel,
-                              ValueRange carried) {
-    SmallVector<Value> at(row), next;
-    at.push_back(b.mul(group, 2));
-    SmallVector<Value> ofRow = widenPairs(b, broadcastPair(b, b.loadRaw(rows.x, at, 2)));
-    prefetchAhead(b, panel, b.mul(group, 2 * kBlockColumns), 2 * kBlockColumns);
-    for (int64_t v = 0; v < kVectors; ++v) {
-      Value pairs = b.loadRaw(panel.memory, groupAt(panel, group, b.idx(v * kLanes)), 2 * kLanes);
-      for (auto [a, w] : llvm::zip_equal(ofRow, widenPairs(b, pairs)))
-        next.push_back(b.fma(a, w, carried[next.size()]));
-    }
-    return next;
+    ProductTile tile{rows.x,   weight.k, b.idx(weight.k / 2), /*partial=*/false, {panel},
+                     b.idx(0), kVectors};
+    tile.rows.push_back(rows.indicesOf(rows.nameOf(row)));
+    tile.asTiles = true;
+    return tile.emit(b);
   }
 
   KernelBuilder &b;
@@ -430,6 +403,58 @@ private:
 };
 
 } // namespace
+
+void RowTiles::emit(KernelBuilder &b, Value sums, int64_t columns, bool accumulate) const {
+  auto tileType = amx::TileType::get({kTileRows, 2 * kTileGroups}, b.getBF16Type());
+  auto sumType = amx::TileType::get({kTileRows, kLanes}, b.getF32Type());
+  // `rowTiles` tiles from number `tile` on by `vectors` of 16 columns.
+  auto multiply = [&](Value tile, int64_t rowTiles, Value column, int64_t vectors) {
+    auto placeOf = [&](int64_t sum) {
+      Value row = b.mul(b.add(tile, sum / vectors), kTileRows);
+      return SmallVector<Value>{row, b.add(column, sum % vectors * kLanes)};
+    };
+    SmallVector<Value> carried;
+    for (int64_t sum = 0; sum < rowTiles * vectors; ++sum)
+      if (accumulate)
+        carried.push_back(amx::TileLoadOp::create(b, sumType, sums, placeOf(sum)));
+      else
+        carried.push_back(amx::TileZeroOp::create(b, sumType));
+    carried = b.carry(b.idx(0), steps, 1, carried, [&](Value step, ValueRange inner) {
+      SmallVector<Value> ofRows, next(inner);
+      for (int64_t t = 0; t < rowTiles; ++t)
+        ofRows.push_back(amx::TileLoadOp::create(
+            b, tileType, x,
+            ValueRange{b.mul(b.add(tile, t), kTileRows), b.mul(step, 2 * kTileGroups)}));
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value at = b.add(b.mul(b.mul(step, kTileGroups), panel.columns), b.add(column, v * kLanes));
+        Value ofPanel = amx::TileLoadOp::create(b, tileType, panel.memory,
+                                                ValueRange{b.add(panel.offset, b.mul(at, 2))},
+                                                b.idx(2 * panel.columns));
+        for (int64_t t = 0; t < rowTiles; ++t) {
+          Value &sum = next[t * vectors + v];
+          sum = amx::TileMulFOp::create(b, sumType, ofRows[t], ofPanel, sum);
+        }
+      }
+      return next;
+    });
+    for (auto [number, sum] : llvm::enumerate(carried))
+      amx::TileStoreOp::create(b, sums, placeOf(static_cast<int64_t>(number)), sum);
+  };
+  auto eachColumn = [&](int64_t together, auto body) {
+    int64_t step = together * kLanes, whole = columns / step * step;
+    if (whole)
+      b.loop(b.idx(0), b.idx(whole), step, [&](Value column) { body(column, together); });
+    if (whole != columns)
+      body(b.idx(whole), (columns - whole) / kLanes);
+  };
+  Value inPairs = b.mul(b.div(tiles, 2), 2);
+  eachColumn(2, [&](Value column, int64_t vectors) {
+    b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, vectors); });
+  });
+  b.loop(inPairs, tiles, 1, [&](Value tile) {
+    eachColumn(4, [&](Value column, int64_t vectors) { multiply(tile, 1, column, vectors); });
+  });
+}
 
 bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &weight) {
   if (isQuantized(weight.element))

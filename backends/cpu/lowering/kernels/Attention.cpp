@@ -7,6 +7,7 @@
 #include "backends/cpu/program/PagesInTurn.h"
 
 #include <numbers>
+#include <numeric>
 
 using namespace mlir;
 using namespace mica;
@@ -85,17 +86,25 @@ public:
       : b(b), spec(spec), chunks(b, spec), q(args[2]), kCache(args[3]), vCache(args[4]),
         layer(args[5]), sequences(args[6]), positions(args[7]),
         group(spec.heads / spec.keys.getHeads()), block(spec.keys.getLayout().getBlock()),
-        pairs(spec.tiling.getRows() * group), seen(b.stackBuffer({pairs}, b.getI32Type())),
-        states(makeStates()) {
+        inTileOrder(b.target.tiles && fitsTiles()),
+        inTiles(inTileOrder && spec.tiling.getRows() > 1),
+        pairs(inTiles ? roundUp(spec.tiling.getRows() * group, RowTiles::kTileRows)
+                      : spec.tiling.getRows() * group),
+        seen(b.stackBuffer({pairs}, b.getI32Type())), states(makeStates()) {
     int64_t width = roundUp(spec.keys.getHeadDim(), kHeadDimUnit);
     if (meetsBytes(spec.keys))
       queryLimbs.emplace(b, pairs, width, LimbRows::Signs::Both);
     else
-      queries = b.stackBuffer({pairs, width}, factorType(b, spec.keys.getElementType()));
+      queries = b.stackBuffer({pairs, width}, factorType(spec.keys.getElementType()));
+    int64_t together = inTiles ? pairs : kPairs;
     if (meetsBytes(spec.values))
-      weightLimbs.emplace(b, kPairs, block, LimbRows::Signs::None);
+      weightLimbs.emplace(b, together, block, LimbRows::Signs::None);
     else
-      weights = b.stackBuffer({kPairs, block}, factorType(b, spec.values.getElementType()));
+      weights = b.stackBuffer({together, block}, factorType(spec.values.getElementType()));
+    if (inTiles) {
+      scores = b.stackBuffer({pairs, block}, b.getF32Type());
+      corrections = b.stackBuffer({pairs}, b.getF32Type());
+    }
   }
 
   /// States of all pairs of a run, on the stack.
@@ -158,6 +167,8 @@ public:
     begin = arith::MaxUIOp::create(b, begin, chunks.firstSeen(run.firstPosition));
     b.loop(b.div(begin, block), b.div(b.add(end, block - 1), block), 1, [&](Value blockNumber) {
       Block at = blockAt(run, blockNumber);
+      if (inTiles)
+        return emitBlockInTiles(run, at);
       eachPairTile(run, [&](Value pair, int64_t count) {
         at.streams = streamsAt(run, at, pair);
         emitBlock(run, at, pair, count);
@@ -166,11 +177,19 @@ public:
   }
 
 private:
+  /// Whether tile registers could multiply by both caches: pairs of bf16 in whole steps.
+  bool fitsTiles() const {
+    constexpr int64_t step = 2 * kTileGroups;
+    return b.elementOf(q).isBF16() && spec.keys.getElementType().isBF16() &&
+           spec.values.getElementType().isBF16() && block % step == 0 &&
+           roundUp(spec.keys.getHeadDim(), kHeadDimUnit) % step == 0;
+  }
+
   /// What queries and weights of the softmax are stored as, where they meet a cache of `element`:
   /// as the cache's elements, if the target multiplies pairs of those fast, else as f32.
-  static Type factorType(KernelBuilder &b, Type element) {
-    bool pairs = element.isBF16() && b.target.bf16Dot && b.target.fastBf16Dot;
-    return pairs ? element : b.getF32Type();
+  Type factorType(Type element) const {
+    bool fast = inTiles || (b.target.bf16Dot && b.target.fastBf16Dot && !inTileOrder);
+    return element.isBF16() && fast ? element : b.getF32Type();
   }
 
   /// Whether the integers of a cache are multiplied as such; else they become f32.
@@ -227,40 +246,122 @@ private:
   /// Adds a block to the softmaxes of `count` pairs.
   void emitBlock(const Run &run, const Block &at, Value pair, int64_t count) {
     int64_t vectors = block / kLanes;
-    float log2PerScore = std::numbers::log2e_v<float>;
-    SmallVector<Value> scores = multiplyKeys(run, at, pair, count);
-    if (spec.softcap)
-      llvm::transform(scores, scores.begin(), [&](Value score) { return cap(score); });
-    else
-      log2PerScore = static_cast<float>(spec.scale * std::numbers::log2e);
-    Value hidden = b.splat(hiddenScore(log2PerScore));
-    scores = b.changeWhen(at.onBorder, scores, [&] {
-      SmallVector<Value> masked;
-      for (int64_t i = 0; i < count; ++i) {
-        Value position = b.loadIndex(seen, b.add(pair, i));
-        for (int64_t v = 0; v < vectors; ++v)
-          masked.push_back(arith::SelectOp::create(
-              b, seenFrom(position, b.add(at.first, v * kLanes)), scores[i * vectors + v], hidden));
-      }
-      return masked;
-    });
-    PackedPanel values = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
-                                 valuesOf(spec), spec.values.getLayout().getDepth());
-    values.streams = at.streams;
-    SmallVector<Value> corrections;
+    SmallVector<Value> corrections,
+        scores = shaped(run, at, pair, multiplyKeys(run, at, pair, count));
+    scores = b.changeWhen(at.onBorder, scores, [&] { return hide(at, pair, scores); });
+    PackedPanel values = panelOfValues(run, at);
     for (int64_t i = 0; i < count; ++i) {
       ArrayRef<Value> own = ArrayRef(scores).slice(i * vectors, vectors);
-      auto [found, correction] = states.addScores(b.add(pair, i), own, log2PerScore);
-      corrections.push_back(correction);
-      for (auto [v, weight] : llvm::enumerate(found))
-        weight = factorOf(weight, values, v * kLanes);
-      if (weightLimbs)
-        weightLimbs->store(b.idx(i), found);
-      else
-        for (auto [v, weight] : llvm::enumerate(found))
-          b.storeVector(weight, weights, {b.idx(i), b.idx(v * kLanes)});
+      Value drop = states.raiseMaximum(b.add(pair, i), own, log2PerScore());
+      corrections.push_back(emitExp2(b, b.broadcast(drop)));
+      weigh(values, b.add(pair, i), own, corrections.back(), b.idx(i));
     }
     addValues(values, at, pair, corrections);
+  }
+
+  /// Adds a block to the softmaxes of all pairs of a run.
+  void emitBlockInTiles(const Run &run, const Block &at) {
+    int64_t width = roundUp(spec.keys.getHeadDim(), kHeadDimUnit), vectors = block / kLanes;
+    constexpr int64_t rows = RowTiles::kTileRows, groups = kTileGroups;
+    Value count = b.mul(run.rows, group), tiles = b.div(b.add(count, rows - 1), rows);
+    RowTiles{queries, tiles, b.idx(width / (2 * groups)), panelOfKeys(run, at)}.emit(
+        b, scores, block, /*accumulate=*/false);
+    auto load = [&](Value pair) {
+      SmallVector<Value> own;
+      for (int64_t v = 0; v < vectors; ++v)
+        own.push_back(b.loadVector(scores, {pair, b.idx(v * kLanes)}));
+      return own;
+    };
+    auto change = [&](auto function) {
+      b.loop(b.idx(0), count, 1, [&](Value pair) {
+        for (auto [v, score] : llvm::enumerate(function(pair, load(pair))))
+          b.storeVector(score, scores, {pair, b.idx(v * kLanes)});
+      });
+    };
+    if (spec.softcap || spec.slopes)
+      change([&](Value pair, SmallVector<Value> own) { return shaped(run, at, pair, own); });
+    b.when(at.onBorder, [&] {
+      change([&](Value pair, SmallVector<Value> own) { return hide(at, pair, own); });
+    });
+    // Each pass over the pairs leaves them independent of each other for the next one.
+    b.loop(b.idx(0), count, 1, [&](Value pair) {
+      b.store(states.raiseMaximum(pair, load(pair), log2PerScore()), corrections, pair);
+    });
+    b.loop(b.idx(0), count, kLanes, [&](Value pair) {
+      b.storeVector(emitExp2(b, b.loadVector(corrections, pair)), corrections, pair);
+    });
+    PackedPanel values = panelOfValues(run, at);
+    b.loop(b.idx(0), count, 1, [&](Value pair) {
+      Value correction = b.broadcast(b.load(corrections, pair));
+      weigh(values, pair, load(pair), correction, pair);
+      b.loop(b.idx(0), b.idx(valuesOf(spec)), kLanes, [&](Value column) {
+        states.storeSum(b.mulf(states.loadSum(pair, column), correction), pair, column);
+      });
+    });
+    Value steps = b.div(b.add(at.liveGroups, groups - 1), groups);
+    RowTiles{weights, tiles, steps, values}.emit(b, states.memory(), valuesOf(spec),
+                                                 /*accumulate=*/true);
+  }
+
+  /// Of a score behind the soft-cap and the slopes, which are of scaled scores.
+  float log2PerScore() const {
+    bool isScaled = spec.softcap || spec.slopes;
+    return static_cast<float>((isScaled ? 1 : spec.scale) * std::numbers::log2e);
+  }
+
+  /// Scores [pairs][vectors] of the pairs from `pair` on behind the soft-cap and the slopes.
+  SmallVector<Value> shaped(const Run &run, const Block &at, Value pair, ArrayRef<Value> scores) {
+    SmallVector<Value> result(scores);
+    if (spec.softcap)
+      llvm::transform(result, result.begin(), [&](Value score) { return cap(score); });
+    if (!spec.slopes)
+      return result;
+    int64_t vectors = block / kLanes;
+    for (auto [number, score] : llvm::enumerate(result)) {
+      int64_t i = number / vectors, v = number % vectors;
+      score = addDistance(run, score, b.add(pair, i), b.add(at.first, v * kLanes));
+    }
+    return result;
+  }
+
+  /// Scores [pairs][vectors] of the pairs from `pair` on, hidden where they are not seen.
+  SmallVector<Value> hide(const Block &at, Value pair, ArrayRef<Value> scores) {
+    SmallVector<Value> masked;
+    Value hidden = b.splat(hiddenScore(log2PerScore())), position;
+    for (auto [number, score] : llvm::enumerate(scores)) {
+      int64_t vectors = block / kLanes, i = number / vectors, v = number % vectors;
+      if (v == 0)
+        position = b.loadIndex(seen, b.add(pair, i));
+      masked.push_back(arith::SelectOp::create(b, seenFrom(position, b.add(at.first, v * kLanes)),
+                                               score, hidden));
+    }
+    return masked;
+  }
+
+  /// Adds the weights of a pair's scores of a block to its softmax, and stores them, times what the
+  /// values need, in row `row`.
+  void weigh(const PackedPanel &values, Value pair, ArrayRef<Value> scores, Value correction,
+             Value row) {
+    SmallVector<Value> found = states.addWeights(pair, scores, log2PerScore(), correction);
+    for (auto [v, weight] : llvm::enumerate(found))
+      weight = factorOf(weight, values, v * kLanes);
+    if (weightLimbs)
+      return weightLimbs->store(row, found);
+    for (auto [v, weight] : llvm::enumerate(found))
+      b.storeVector(weight, weights, {row, b.idx(v * kLanes)});
+  }
+
+  PackedPanel panelOfKeys(const Run &run, const Block &at) {
+    PackedPanel panel = panelOf(b, kCache, {layer, run.sequence, run.head, at.number}, block,
+                                spec.keys.getLayout().getDepth());
+    panel.streams = at.streams;
+    return panel;
+  }
+  PackedPanel panelOfValues(const Run &run, const Block &at) {
+    PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
+                                valuesOf(spec), spec.values.getLayout().getDepth());
+    panel.streams = at.streams;
+    return panel;
   }
 
   /// What the values of 16 positions from `first` on are multiplied by: weights of the softmax,
@@ -292,6 +393,24 @@ private:
     return arith::AndIOp::create(b, past, arith::XOrIOp::create(b, forgotten, all));
   }
 
+  /// The scaled score of 16 keys from `first` on, less the slope of the pair's head times their
+  /// distance.
+  Value addDistance(const Run &run, Value score, Value pair, Value first) {
+    memref::GlobalOp slopes = spec.slopes;
+    Value table = memref::GetGlobalOp::create(b, slopes.getType(), slopes.getSymName());
+    Value slope = b.load(table, b.add(b.mul(run.head, group), b.rem(pair, group)));
+    Value position = b.loadIndex(seen, pair);
+    Value distance = arith::IndexCastOp::create(b, b.getI32Type(), b.sub(first, position));
+    SmallVector<int32_t> lanes(kLanes);
+    std::iota(lanes.begin(), lanes.end(), 0);
+    Value steps = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(b.vec(b.getI32Type()), ArrayRef<int32_t>(lanes)));
+    Value distances = arith::SIToFPOp::create(b, b.vecF32(), b.add(b.broadcast(distance), steps));
+    if (!spec.softcap)
+      score = b.mulf(score, b.splat(static_cast<float>(spec.scale)));
+    return b.fma(distances, b.broadcast(slope), score);
+  }
+
   Value cap(Value score) {
     Value limit = b.splat(static_cast<float>(*spec.softcap));
     Value share = b.mulf(score, b.splat(static_cast<float>(spec.scale / *spec.softcap)));
@@ -301,18 +420,16 @@ private:
   // The two places where a block of a cache meets the registers.
 
   /// How many vectors `count` rows of a product may have: accumulators leave half of the registers
-  /// for what is multiplied.
+  /// for what is multiplied, or a quarter where the two values of a pair are summed apart.
   int64_t vectorsFor(int64_t count, const std::optional<LimbRows> &limbs) const {
-    int64_t accumulators = limbs ? LimbRows::kLimbs * count : count;
+    int64_t accumulators = limbs ? LimbRows::kLimbs * count : inTileOrder ? 2 * count : count;
     return std::max<int64_t>(1, b.target.registers() / 2 / accumulators);
   }
 
   /// q k^T of `count` pairs with the block: [pairs][vectors of positions].
   SmallVector<Value> multiplyKeys(const Run &run, const Block &at, Value pair, int64_t count) {
     int64_t depth = spec.keys.getLayout().getDepth();
-    PackedPanel panel =
-        panelOf(b, kCache, {layer, run.sequence, run.head, at.number}, block, depth);
-    panel.streams = at.streams;
+    PackedPanel panel = panelOfKeys(run, at);
     int64_t padded = roundUp(spec.keys.getHeadDim(), depth), vectors = block / kLanes;
     SmallVector<Value> scores(count * vectors);
     auto multiply = [&](Value position, int64_t together) {
@@ -322,6 +439,7 @@ private:
       ProductTile tile{queries, padded, groups, /*partial=*/false, {panel}, position, together};
       for (int64_t i = 0; i < count; ++i)
         tile.rows.push_back({b.add(pair, i)});
+      tile.asTiles = inTileOrder;
       return tile.emit(b);
     };
     for (int64_t first = 0; first < vectors;) {
@@ -367,6 +485,7 @@ private:
         for (int64_t i = 0; i < count; ++i)
           tile.rows.push_back({b.idx(i)});
         tile.inits = std::move(sums);
+        tile.asTiles = inTileOrder;
         sums = tile.emit(b);
       }
       for (int64_t i = 0; i < count; ++i)
@@ -387,19 +506,24 @@ private:
   Chunks chunks;
   Value q, kCache, vCache, layer, sequences, positions;
   int64_t group, block;
-  int64_t pairs; ///< the most of a run
+  bool inTileOrder; ///< whether sums are made as tile registers make them
+  bool inTiles;     ///< whether those do
+  int64_t pairs;    ///< the most of a run, with room for whole tiles
   // On the stack.
   Value seen;                                      ///< the last position that a pair sees
   Value queries, weights;                          ///< where they are multiplied as floats
+  Value scores, corrections;                       ///< f32 [pairs, block], [pairs]; with tiles
   std::optional<LimbRows> queryLimbs, weightLimbs; ///< where they meet bytes
 
 public:
   SoftmaxStates states; ///< of the chunk at hand, one per pair
 };
 
-/// y[row, head] = the means of a state.
+/// y[row, head] = the means of a state; `sinks` is null where there are none.
 void storeMeans(KernelBuilder &b, const AttentionSpec &spec, SoftmaxStates &states, ValueRange at,
-                Value y, Value row, Value head) {
+                Value sinks, Value y, Value row, Value head) {
+  if (sinks)
+    states.addScore(at, b.mulf(b.loadF32(sinks, head), b.f32(std::numbers::log2e_v<float>)));
   states.eachMean(at, spec.values.getHeadDim(), [&](Value column, Value live, Value mean) {
     b.storeVector(mean, y, {row, head, column}, live);
   });
@@ -439,6 +563,7 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
   ChunkEmitter chunk(b, args, spec);
   SoftmaxStates whole = chunk.makeStates();
   Value rows = memref::DimOp::create(b, args[2], 0), y = args.back();
+  Value sinks = spec.sinks ? args[8] : Value();
   int64_t ofTile = spec.tiling.getRows();
   Value tiles = b.div(b.add(rows, ofTile - 1), ofTile);
   b.loop(args[0], args[1], 1, [&](Value task) {
@@ -456,7 +581,7 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
                        [&](Value pair, Value, Value) { whole.merge(pair, chunk.states, pair); });
       });
       chunk.eachPair(run, [&](Value pair, Value row, Value queryHead) {
-        storeMeans(b, spec, whole, pair, y, row, queryHead);
+        storeMeans(b, spec, whole, pair, sinks, y, row, queryHead);
       });
     });
   });
@@ -465,7 +590,9 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
 void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
   ChunkEmitter chunk(b, args, spec);
   Chunks chunks(b, spec);
-  Value rows = memref::DimOp::create(b, args[2], 0), most = args[8], parts = args[9], y = args[10];
+  Value rows = memref::DimOp::create(b, args[2], 0), most = args[8], parts = args[args.size() - 2],
+        y = args.back();
+  Value sinks = spec.sinks ? args[9] : Value();
   SoftmaxStates partStates(b, parts, valuesOf(spec));
   b.loop(args[0], args[1], 1, [&](Value task) {
     // Rows are the innermost: those of one sequence read the same chunk one after the other.
@@ -480,14 +607,15 @@ void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const Att
       chunk.eachPair(run, [&](Value pair, Value, Value queryHead) {
         b.either(
             several, [&] { partStates.copyFrom({row, number, queryHead}, chunk.states, pair); },
-            [&] { storeMeans(b, spec, chunk.states, pair, y, row, queryHead); });
+            [&] { storeMeans(b, spec, chunk.states, pair, sinks, y, row, queryHead); });
       });
     });
   });
 }
 
 void mica::cpu::emitAttentionCombine(KernelBuilder &b, ValueRange args, const AttentionSpec &spec) {
-  Value positions = args[2], parts = args[3], y = args[4];
+  Value positions = args[2], parts = args[3], y = args.back();
+  Value sinks = spec.sinks ? args[4] : Value();
   Chunks chunks(b, spec);
   SoftmaxStates partStates(b, parts, valuesOf(spec));
   SoftmaxStates whole(b, b.stackBuffer({spec.stateWidth()}, b.getF32Type()), valuesOf(spec));
@@ -498,7 +626,7 @@ void mica::cpu::emitAttentionCombine(KernelBuilder &b, ValueRange args, const At
       whole.clear({});
       b.loop(b.idx(0), count, 1,
              [&](Value number) { whole.merge({}, partStates, {row, number, head}); });
-      storeMeans(b, spec, whole, {}, y, row, head);
+      storeMeans(b, spec, whole, {}, sinks, y, row, head);
     });
   });
 }

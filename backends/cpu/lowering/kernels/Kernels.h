@@ -92,6 +92,13 @@ void emitRopeTable(KernelBuilder &b, mlir::ValueRange args, mlir::memref::Global
 /// x [T, H, D], table [T, 2, P], y [T, H, D]. A task is a row.
 void emitRope(KernelBuilder &b, mlir::ValueRange args, Pairing pairing);
 
+/// positions, y [T, C]: formula of mica.sinusoid. A task is a row.
+void emitSinusoid(KernelBuilder &b, mlir::ValueRange args, mlir::memref::GlobalOp frequencies,
+                  int64_t offset);
+
+/// a, b, y [T, H, D]: formula of mica.join_heads. A task is a row.
+void emitJoinHeads(KernelBuilder &b, mlir::ValueRange args);
+
 /// x [T, G, D], sequences, positions, layer, cache: formula of mica.kv_append. A task is a row.
 void emitKvAppend(KernelBuilder &b, mlir::ValueRange args, KvCacheType cache);
 
@@ -119,22 +126,24 @@ struct AttentionSpec {
   std::optional<int64_t> window;
   std::optional<double> softcap;
   AttentionTilingAttr tiling;
+  mlir::memref::GlobalOp slopes = {}; ///< of ALiBi [H], or null
+  bool sinks = false;
 
   int64_t mostChunks() const { return kMostChunks + (window ? 1 : 0); }
   /// Numbers of which the softmax over a chunk consists: see SoftmaxStates.
   int64_t stateWidth() const;
 };
 
-/// q [T, H, D], k cache, v cache, layer, sequences, positions, y [T, H, D]. A task is a key/value
-/// head and a tile of rows.
+/// q [T, H, D], k cache, v cache, layer, sequences, positions, (sinks [H]), y [T, H, D]. A task is
+/// a key/value head and a tile of rows.
 void emitAttention(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
 
-/// q, k cache, v cache, layer, sequences, positions, N (the most chunks of a row), parts [T', most
-/// chunks, H, state width], y: rows that see one chunk get y, others parts. A task is a key/value
-/// head, one of N chunks and a row.
+/// q, k cache, v cache, layer, sequences, positions, N (the most chunks of a row), (sinks), parts
+/// [T', most chunks, H, state width], y: rows that see one chunk get y, others parts. A task is a
+/// key/value head, one of N chunks and a row.
 void emitAttentionChunks(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
 
-/// positions, parts, y: the other rows of y. A task is a query head of a row.
+/// positions, parts, (sinks), y: the other rows of y. A task is a query head of a row.
 void emitAttentionCombine(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
 
 /// How many chunks a row at `position` sees.
@@ -142,12 +151,15 @@ mlir::Value emitChunkCount(KernelBuilder &b, mlir::Value position, const Attenti
 
 //===- Mixtures of experts ----------------------------------------------------------===//
 
-/// logits [T, E], weights [T, k], experts i32 [T, k]: scoring, choice and normalisation of
-/// mica.moe_gate. A task is a row.
+/// logits [T, E], (correction [E]), weights [T, k], experts i32 [T, k]: scoring, choice and
+/// normalisation of mica.moe_gate. A task is a row.
 struct GateSpec {
   Scoring scoring;
   int64_t experts, k;
   bool normalize;
+  bool correction = false;
+  int64_t groups = 0, keptGroups = 0; ///< 0: there are none
+  GroupScoring groupScoring = GroupScoring::Best;
 };
 void emitGate(KernelBuilder &b, mlir::ValueRange args, const GateSpec &spec);
 

@@ -39,30 +39,76 @@ static void emitScores(KernelBuilder &b, Value logits, Value row, Value scores,
   });
 }
 
+/// The largest of numbers[begin .. begin + count) and where it stands; of equal ones the first.
+static std::pair<Value, Value> emitBest(KernelBuilder &b, Value numbers, Value begin,
+                                        int64_t count) {
+  Value none = b.f32(-std::numeric_limits<float>::max());
+  SmallVector<Value> best = b.carry(begin, b.add(begin, count), 1, {none, begin},
+                                    [&](Value e, ValueRange found) -> SmallVector<Value> {
+                                      Value number = b.load(numbers, e);
+                                      // Strictly greater: a tie goes to the lower index.
+                                      Value better = arith::CmpFOp::create(
+                                          b, arith::CmpFPredicate::OGT, number, found[0]);
+                                      return {arith::SelectOp::create(b, better, number, found[0]),
+                                              arith::SelectOp::create(b, better, e, found[1])};
+                                    });
+  return {best[0], best[1]};
+}
+
+/// Makes the choices outside of the best groups unable to be chosen.
+static void emitGroups(KernelBuilder &b, Value choices, const GateSpec &spec) {
+  Value none = b.f32(-std::numeric_limits<float>::max());
+  int64_t size = spec.experts / spec.groups;
+  Value scores = b.stackBuffer({spec.groups}, b.getF32Type()),
+        kept = b.stackBuffer({spec.groups}, b.getI32Type());
+  auto flag = [&](int64_t value) { return arith::ConstantIntOp::create(b, b.getI32Type(), value); };
+  b.loop(spec.groups, [&](Value group) {
+    Value begin = b.mul(group, size);
+    auto [score, best] = emitBest(b, choices, begin, size);
+    if (spec.groupScoring == GroupScoring::BestTwo) {
+      b.store(none, choices, best);
+      Value second = emitBest(b, choices, begin, size).first;
+      b.store(score, choices, best);
+      score = b.addf(score, second);
+    }
+    b.store(score, scores, group);
+    b.store(flag(0), kept, group);
+  });
+  b.loop(spec.keptGroups, [&](Value) {
+    Value best = emitBest(b, scores, b.idx(0), spec.groups).second;
+    b.store(flag(1), kept, best);
+    b.store(none, scores, best);
+  });
+  b.loop(spec.experts, [&](Value e) {
+    b.when(b.isEqual(b.load(kept, b.div(e, size)), flag(0)), [&] { b.store(none, choices, e); });
+  });
+}
+
 void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec) {
-  Value logits = args[2], weights = args[3], experts = args[4];
+  Value logits = args[2], weights = args[args.size() - 2], experts = args.back();
   Value scores = b.stackBuffer({roundUp(spec.experts, kLanes)}, b.getF32Type());
+  bool apart = spec.correction || spec.groups != 0;
+  Value choices = apart ? b.stackBuffer({roundUp(spec.experts, kLanes)}, b.getF32Type()) : scores;
   Value none = b.f32(-std::numeric_limits<float>::max());
   b.loop(args[0], args[1], 1, [&](Value row) {
     emitScores(b, logits, row, scores, spec);
-    Value sum = b.carry(
-        b.idx(0), b.idx(spec.k), 1, b.f32(0),
-        [&](Value choice, ValueRange carried) -> SmallVector<Value> {
-          // Strictly greater: a tie goes to the lower index.
-          SmallVector<Value> best =
-              b.carry(b.idx(0), b.idx(spec.experts), 1, {none, b.idx(0)},
-                      [&](Value e, ValueRange found) -> SmallVector<Value> {
-                        Value score = b.load(scores, e);
-                        Value better =
-                            arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, score, found[0]);
-                        return {arith::SelectOp::create(b, better, score, found[0]),
-                                arith::SelectOp::create(b, better, e, found[1])};
-                      });
-          b.store(best[0], weights, {row, choice});
-          b.store(arith::IndexCastOp::create(b, b.getI32Type(), best[1]), experts, {row, choice});
-          b.store(none, scores, best[1]);
-          return {b.addf(carried[0], best[0])};
-        })[0];
+    if (apart)
+      b.loop(spec.experts, [&](Value e) {
+        Value score = b.load(scores, e);
+        b.store(spec.correction ? b.addf(score, b.load(args[3], e)) : score, choices, e);
+      });
+    if (spec.groups != 0)
+      emitGroups(b, choices, spec);
+    Value sum = b.carry(b.idx(0), b.idx(spec.k), 1, b.f32(0),
+                        [&](Value choice, ValueRange carried) -> SmallVector<Value> {
+                          auto [score, best] = emitBest(b, choices, b.idx(0), spec.experts);
+                          Value weight = apart ? b.load(scores, best) : score;
+                          b.store(weight, weights, {row, choice});
+                          b.store(arith::IndexCastOp::create(b, b.getI32Type(), best), experts,
+                                  {row, choice});
+                          b.store(none, choices, best);
+                          return {b.addf(carried[0], weight)};
+                        })[0];
     if (!spec.normalize)
       return;
     Value divisor = b.addf(sum, b.f32(1e-20f));

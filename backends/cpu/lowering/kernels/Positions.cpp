@@ -9,9 +9,12 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
-                              float amplitude) {
-  Value positions = args[2], y = args[3];
+/// Calls `body(row, column, live, cosine, sine)` for the angles (position + offset) * frequency of
+/// the rows [begin, end), 16 frequencies at a time.
+static void eachAngle(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
+                      int64_t offset,
+                      llvm::function_ref<void(Value, Value, Value, Value, Value)> body) {
+  Value positions = args[2];
   int64_t pairs = frequencies.getType().getDimSize(0);
   Value table = memref::GetGlobalOp::create(b, frequencies.getType(), frequencies.getSymName());
   auto wide = b.vec(b.getF64Type());
@@ -19,7 +22,10 @@ void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalO
     return arith::ConstantOp::create(b, DenseElementsAttr::get(wide, value)).getResult();
   };
   b.loop(args[0], args[1], 1, [&](Value row) {
-    Value position = arith::SIToFPOp::create(b, b.getF32Type(), b.load(positions, row));
+    Value number = b.load(positions, row);
+    if (offset != 0)
+      number = b.add(number, arith::ConstantIntOp::create(b, b.getI32Type(), offset));
+    Value position = arith::SIToFPOp::create(b, b.getF32Type(), number);
     b.eachVector(pairs, [&](Value column, Value live) {
       // The angle is rounded to f32, as in the reference implementations; its remainder by 2 pi
       // needs f64.
@@ -30,10 +36,46 @@ void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalO
       Value rest = arith::SubFOp::create(
           b, angle, arith::MulFOp::create(b, turns, f64(2 * std::numbers::pi)));
       Value reduced = arith::TruncFOp::create(b, b.vecF32(), rest);
-      Value cosine = b.mulf(math::CosOp::create(b, reduced), b.splat(amplitude));
-      Value sine = b.mulf(math::SinOp::create(b, reduced), b.splat(amplitude));
-      b.storeVector(cosine, y, {row, b.idx(0), column}, live);
-      b.storeVector(sine, y, {row, b.idx(1), column}, live);
+      body(row, column, live, math::CosOp::create(b, reduced), math::SinOp::create(b, reduced));
+    });
+  });
+}
+
+void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
+                              float amplitude) {
+  Value y = args[3];
+  eachAngle(b, args, frequencies, /*offset=*/0,
+            [&](Value row, Value column, Value live, Value cosine, Value sine) {
+              b.storeVector(b.mulf(cosine, b.splat(amplitude)), y, {row, b.idx(0), column}, live);
+              b.storeVector(b.mulf(sine, b.splat(amplitude)), y, {row, b.idx(1), column}, live);
+            });
+}
+
+void mica::cpu::emitSinusoid(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
+                             int64_t offset) {
+  Value y = args[3];
+  int64_t count = frequencies.getType().getDimSize(0);
+  eachAngle(b, args, frequencies, offset,
+            [&](Value row, Value column, Value live, Value cosine, Value sine) {
+              b.storeVector(sine, y, {row, column}, live);
+              b.storeVector(cosine, y, {row, b.add(column, count)}, live);
+            });
+}
+
+void mica::cpu::emitJoinHeads(KernelBuilder &b, ValueRange args) {
+  Value y = args[4];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    b.loop(cast<MemRefType>(y.getType()).getDimSize(1), [&](Value head) {
+      int64_t begin = 0;
+      for (Value part : {args[2], args[3]}) {
+        auto type = cast<MemRefType>(part.getType());
+        Value from = type.getDimSize(1) == 1 ? b.idx(0) : head;
+        b.eachVector(type.getDimSize(2), [&](Value column, Value live) {
+          b.storeVector(b.loadVector(part, {row, from, column}, live), y,
+                        {row, head, b.add(column, begin)}, live);
+        });
+        begin += type.getDimSize(2);
+      }
     });
   });
 }

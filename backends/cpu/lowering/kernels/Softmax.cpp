@@ -66,15 +66,19 @@ void SoftmaxStates::merge(ValueRange at, const SoftmaxStates &other, ValueRange 
   });
 }
 
-std::pair<SmallVector<Value>, Value> SoftmaxStates::addScores(ValueRange at, ArrayRef<Value> scores,
-                                                              float log2PerScore) {
+Value SoftmaxStates::raiseMaximum(ValueRange at, ArrayRef<Value> scores, float log2PerScore) {
   Value highest = scores.front();
   for (Value score : scores.drop_front())
     highest = b.maxf(highest, score);
   Value before = b.load(buffer, maximumAt(at));
   Value maximum = b.maxf(before, b.mulf(b.reduceMax(highest), b.f32(log2PerScore)));
   b.store(maximum, buffer, maximumAt(at));
-  Value correction = emitExp2(b, b.broadcast(b.subf(before, maximum)));
+  return b.subf(before, maximum);
+}
+
+SmallVector<Value> SoftmaxStates::addWeights(ValueRange at, ArrayRef<Value> scores,
+                                             float log2PerScore, Value correction) {
+  Value maximum = b.load(buffer, maximumAt(at));
   Value shift = b.broadcast(b.subf(b.f32(0), maximum)), factor = b.splat(log2PerScore);
   Value totals = b.mulf(b.loadVector(buffer, totalsAt(at)), correction);
   SmallVector<Value> weights;
@@ -83,7 +87,20 @@ std::pair<SmallVector<Value>, Value> SoftmaxStates::addScores(ValueRange at, Arr
     totals = b.addf(totals, weights.back());
   }
   b.storeVector(totals, buffer, totalsAt(at));
-  return {weights, correction};
+  return weights;
+}
+
+void SoftmaxStates::addScore(ValueRange at, Value log2Score) {
+  Value before = b.load(buffer, maximumAt(at)), maximum = b.maxf(before, log2Score);
+  Value correction = emitExp2(b, b.broadcast(b.subf(before, maximum)));
+  Value weight = emitExp2(b, b.broadcast(b.subf(log2Score, maximum)));
+  b.store(maximum, buffer, maximumAt(at));
+  b.loop(b.idx(0), b.idx(values), kLanes,
+         [&](Value column) { storeSum(b.mulf(loadSum(at, column), correction), at, column); });
+  // One lane of the totals has it.
+  Value totals = b.mulf(b.loadVector(buffer, totalsAt(at)), correction);
+  Value own = arith::SelectOp::create(b, b.maskOf(b.idx(1)), weight, b.splat(0));
+  b.storeVector(b.addf(totals, own), buffer, totalsAt(at));
 }
 
 void SoftmaxStates::eachMean(ValueRange at, int64_t columns,

@@ -20,6 +20,7 @@ public:
   SoftmaxStates(KernelBuilder &b, mlir::Value buffer, int64_t values)
       : b(b), buffer(buffer), values(values) {}
   static int64_t widthFor(int64_t values) { return values + 2 * kLanes; }
+  mlir::Value memory() const { return buffer; }
 
   /// No positions.
   void clear(mlir::ValueRange at);
@@ -27,11 +28,19 @@ public:
   void merge(mlir::ValueRange at, const SoftmaxStates &other, mlir::ValueRange otherAt);
   void copyFrom(mlir::ValueRange at, const SoftmaxStates &other, mlir::ValueRange otherAt);
 
-  /// Raises the maximum to that of `scores`, adds their weights to the totals and returns the
-  /// weights and the factor (in all lanes) by which the sums must be scaled before values are
-  /// added.
-  std::pair<llvm::SmallVector<mlir::Value>, mlir::Value>
-  addScores(mlir::ValueRange at, llvm::ArrayRef<mlir::Value> scores, float log2PerScore);
+  // Adding positions takes three steps: the maximum, the weights, and whoever adds values scales
+  // the sums first.
+
+  /// Raises the maximum to that of `scores` and returns what it was less what it is: 2 to the power
+  /// of that is the correction, by which totals and sums must be scaled.
+  mlir::Value raiseMaximum(mlir::ValueRange at, llvm::ArrayRef<mlir::Value> scores,
+                           float log2PerScore);
+  /// Scales the totals by `correction` (in all lanes), adds the scores' weights and returns those.
+  llvm::SmallVector<mlir::Value> addWeights(mlir::ValueRange at, llvm::ArrayRef<mlir::Value> scores,
+                                            float log2PerScore, mlir::Value correction);
+
+  /// One more score, of no value, in units of log2.
+  void addScore(mlir::ValueRange at, mlir::Value log2Score);
 
   mlir::Value loadSum(mlir::ValueRange at, mlir::Value column) const {
     return b.loadVector(buffer, place(at, column));

@@ -13,15 +13,66 @@ using namespace mica::cpu;
 
 namespace {
 
-/// How one step along K (one group of `depth` values) is multiplied.
+/// How the groups of a tile are multiplied. There may be several sums [panels][rows][vectors] of a
+/// kind beside each other.
 class Step {
 public:
   Step(KernelBuilder &b, const ProductTile &tile)
-      : b(b), x(tile.x), depth(tile.panels.front().depth),
-        dots(depth == 2 && b.target.bf16Dot && b.elementOf(x).isBF16()) {}
+      : b(b), tile(tile), depth(tile.panels.front().depth),
+        pairs(depth == 2 && b.elementOf(tile.x).isBF16()),
+        dots(pairs && b.target.bf16Dot && !tile.asTiles) {}
 
-  /// One group of a row of x as the vectors that multiply the weights. A `partial` group ends
-  /// behind its first value.
+  /// Adds the products of a group. A `partial` one ends behind its first value. Where there are as
+  /// many sums for each result as values in a group, they are summed apart.
+  void addGroup(Value group, bool isPartial, MutableArrayRef<Value> sums) {
+    SmallVector<SmallVector<Value>> values;
+    for (ArrayRef<Value> row : tile.rows)
+      values.push_back(loadRow(row, group, isPartial));
+    auto each = static_cast<int64_t>(sums.size()) / results();
+    for (auto [p, panel] : llvm::enumerate(tile.panels)) {
+      int64_t elements = panel.columns * panel.depth;
+      prefetchAhead(b, panel, b.mul(group, elements), elements);
+      for (int64_t v = 0; v < tile.vectors; ++v) {
+        SmallVector<Value> columns = loadColumns(panel, group, b.add(tile.firstColumn, v * kLanes));
+        for (auto [r, row] : llvm::enumerate(values))
+          multiply(row, columns,
+                   sums.slice(((p * values.size() + r) * tile.vectors + v) * each, each));
+      }
+    }
+  }
+
+  /// Groups [from, to).
+  SmallVector<Value> addGroups(Value from, Value to, SmallVector<Value> sums) {
+    return b.carry(from, to, 1, sums, [&](Value group, ValueRange carried) {
+      SmallVector<Value> next(carried);
+      addGroup(group, /*isPartial=*/false, next);
+      return next;
+    });
+  }
+
+  /// All groups, as tile registers do it (Intel's manual, operation of TDPBF16PS).
+  SmallVector<Value> addInTileOrder(SmallVector<Value> sums) {
+    auto addStep = [&](Value from, Value to, ValueRange carried) {
+      SmallVector<Value> next,
+          apart = addGroups(from, to, SmallVector<Value>(2 * carried.size(), b.splat(0)));
+      for (auto [i, sum] : llvm::enumerate(carried))
+        next.push_back(b.addf(sum, b.addf(apart[2 * i], apart[2 * i + 1])));
+      return next;
+    };
+    Value whole = b.mul(b.div(tile.groups, kTileGroups), kTileGroups);
+    sums = b.carry(b.idx(0), whole, kTileGroups, sums, [&](Value from, ValueRange carried) {
+      return addStep(from, b.add(from, kTileGroups), carried);
+    });
+    Value hasRest = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, whole, tile.groups);
+    return b.changeWhen(hasRest, sums, [&] { return addStep(whole, tile.groups, sums); });
+  }
+
+private:
+  int64_t results() const {
+    return static_cast<int64_t>(tile.panels.size() * tile.rows.size()) * tile.vectors;
+  }
+
+  /// One group of a row of x as the vectors that multiply the weights.
   SmallVector<Value> loadRow(ArrayRef<Value> row, Value group, bool partial) {
     SmallVector<Value> at(row);
     if (depth != 2) {
@@ -29,17 +80,19 @@ public:
       at.push_back({});
       for (int64_t i = 0; i < depth; ++i) {
         at.back() = b.add(b.mul(group, depth), i);
-        values.push_back(b.broadcast(b.loadF32(x, at)));
+        values.push_back(b.broadcast(b.loadF32(tile.x, at)));
       }
       return values;
     }
     at.push_back(b.mul(group, 2));
-    if (dots && !partial)
-      return {broadcastPair(b, b.loadRaw(x, at, 2))};
-    Value first = b.loadF32(x, at), second = b.f32(0);
+    if (pairs && !partial) {
+      Value pair = broadcastPair(b, b.loadRaw(tile.x, at, 2));
+      return dots ? SmallVector<Value>{pair} : widenPairs(b, pair);
+    }
+    Value first = b.loadF32(tile.x, at), second = b.f32(0);
     if (!partial) {
       at.back() = b.add(at.back(), 1);
-      second = b.loadF32(x, at);
+      second = b.loadF32(tile.x, at);
     }
     if (!dots)
       return {b.broadcast(first), b.broadcast(second)};
@@ -62,19 +115,22 @@ public:
     return widenPairs(b, vector);
   }
 
-  Value multiply(ArrayRef<Value> row, ArrayRef<Value> columns, Value sum) {
+  /// Adds to one sum, or to one for each value of the group.
+  void multiply(ArrayRef<Value> row, ArrayRef<Value> columns, MutableArrayRef<Value> sums) {
     if (dots)
-      return x86vector::DotBF16Op::create(b, b.vecF32(), sum, row[0], columns[0]);
-    for (auto [a, w] : llvm::zip_equal(row, columns))
-      sum = b.fma(a, w, sum);
-    return sum;
+      sums[0] = x86vector::DotBF16Op::create(b, b.vecF32(), sums[0], row[0], columns[0]);
+    else
+      for (auto [i, a, w] : llvm::enumerate(row, columns)) {
+        Value &sum = sums[i % sums.size()];
+        sum = b.fma(a, w, sum);
+      }
   }
 
-private:
   KernelBuilder &b;
-  Value x;
+  const ProductTile &tile;
   int64_t depth;
-  bool dots; ///< whether pairs of bf16 are multiplied as such
+  bool pairs; ///< whether x holds pairs of bf16
+  bool dots;  ///< whether they are multiplied as such
 };
 
 /// A contiguous buffer as one row of memory.
@@ -160,31 +216,16 @@ static ProductTile tileOver(KernelBuilder &b, Value x, int64_t k, SmallVector<Pa
 SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
   if (panels.front().quantized)
     return emitIntegerTile(b, *this);
-  Step step(b, *this);
-  auto addGroup = [&](Value group, bool isPartial, ValueRange sums) {
-    SmallVector<SmallVector<Value>> values;
-    for (ArrayRef<Value> row : rows)
-      values.push_back(step.loadRow(row, group, isPartial));
-    SmallVector<Value> next(sums);
-    for (auto [p, panel] : llvm::enumerate(panels)) {
-      int64_t elements = panel.columns * panel.depth;
-      prefetchAhead(b, panel, b.mul(group, elements), elements);
-      for (int64_t v = 0; v < vectors; ++v) {
-        SmallVector<Value> columns = step.loadColumns(panel, group, b.add(firstColumn, v * kLanes));
-        for (size_t r = 0; r < rows.size(); ++r) {
-          Value &sum = next[(p * rows.size() + r) * vectors + v];
-          sum = step.multiply(values[r], columns, sum);
-        }
-      }
-    }
-    return next;
-  };
   SmallVector<Value> sums(inits);
   if (sums.empty())
     sums.assign(panels.size() * rows.size() * vectors, b.splat(0));
-  sums = b.carry(b.idx(0), groups, 1, sums,
-                 [&](Value group, ValueRange carried) { return addGroup(group, false, carried); });
-  return partial ? addGroup(groups, true, sums) : sums;
+  Step step(b, *this);
+  if (asTiles)
+    return step.addInTileOrder(std::move(sums));
+  sums = step.addGroups(b.idx(0), groups, std::move(sums));
+  if (partial)
+    step.addGroup(groups, /*isPartial=*/true, sums);
+  return sums;
 }
 
 Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
@@ -192,10 +233,6 @@ Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
     return {};
   return arith::MaxSIOp::create(b, b.sub(b.idx(columns), column), b.idx(0));
 }
-
-/// Up to so many rows of integers are multiplied by vectors where there are tile registers: more
-/// need more than one pass over the panels, and weights of 4 bits are expanded for each row.
-static constexpr int64_t kFewRowsOfIntegers = 4;
 
 /// Rows of the largest tile of vectors.
 static constexpr int64_t kMostRows = 8;
@@ -282,8 +319,12 @@ void mica::cpu::emitBlockSums(KernelBuilder &b, const ProductRows &rows, const W
   if (!isQuantized(weight.element))
     return emitByTiles(b, rows, weight, blocks, panelsOf, store);
   Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.sub(rows.to, rows.from),
-                                    b.idx(kFewRowsOfIntegers));
+                                    b.idx(b.target.vectorRows));
   b.either(
-      few, [&] { emitByVectors(b, rows, kFewRowsOfIntegers, weight, blocks, panelsOf, store); },
+      few,
+      [&] {
+        emitByVectors(b, rows, std::min(b.target.vectorRows, kMostRows), weight, blocks, panelsOf,
+                      store);
+      },
       [&] { emitByTiles(b, rows, weight, blocks, panelsOf, store); });
 }

@@ -40,6 +40,9 @@ struct WeightSpec {
 PackedPanel weightPanel(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange leading,
                         const WeightSpec &weight);
 
+/// Groups along K of a panel that one multiplication of tile registers takes.
+inline constexpr int64_t kTileGroups = 16;
+
 /// Sums over K for some rows and some columns of one or more panels of the same shape.
 struct ProductTile {
   mlir::Value x;      ///< the last axis is K
@@ -51,6 +54,9 @@ struct ProductTile {
   int64_t vectors;                                             ///< how many vectors of 16 columns
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> rows = {}; ///< leading indices of x of each row
   llvm::SmallVector<mlir::Value> inits = {}; ///< what the sums start from; empty: zero
+  /// Whether pairs are summed as tile registers do it: in each step of kTileGroups groups from
+  /// zero, the first and the second values apart. Then there are three accumulators for each sum.
+  bool asTiles = false;
 
   /// The sums [panels][rows][vectors]. Each adds its products in the order of K, whatever the
   /// tile's shape.
@@ -119,6 +125,20 @@ struct BlockRun {
 /// emitBlockSums by tile registers, for a run.
 void emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                      const BlockRun &run, StoreBlockSums store);
+
+/// Rows in memory that tile registers multiply by columns of a panel of pairs of bf16. There are
+/// whole tiles of kTileRows rows.
+struct RowTiles {
+  static constexpr int64_t kTileRows = 16;
+
+  mlir::Value x;     ///< bf16 [rows, K]
+  mlir::Value tiles; ///< of rows
+  mlir::Value steps; ///< of kTileGroups groups along K
+  PackedPanel panel;
+
+  /// sums[row, column] = the products of [0, columns), a multiple of 16; `accumulate`: += those.
+  void emit(KernelBuilder &b, mlir::Value sums, int64_t columns, bool accumulate) const;
+};
 
 /// ProductTile::emit for quantised panels: sums of integers, exact in any order, and the scales
 /// of both sides at the end. The results are f32.

@@ -66,6 +66,54 @@ TEST(Llama, KnowsItsActivations) {
               HasSubstr("has the activation \"mish\""));
 }
 
+/// llamaText as another family of transformers' names, with further keys.
+llvm::Expected<ModelConfig> asFamily(llvm::StringRef type, llvm::StringRef architecture,
+                                     llvm::StringRef keys) {
+  return configOf(llamaText, ("{\"model_type\": \"" + type + "\", \"architectures\": [\"" +
+                              architecture + "\"]" + (keys.empty() ? "" : ", ") + keys + "}")
+                                 .str());
+}
+
+TEST(Mistral, HasAWindowWhereItsKeyIsAbsent) {
+  auto model = asFamily("mistral", "MistralForCausalLM", "");
+  ASSERT_TRUE(bool(model));
+  EXPECT_EQ(model->kinds[0].attention.window, 4096);
+  EXPECT_EQ(model->kinds[0].name, "dense_sliding");
+  auto none = asFamily("mistral", "MistralForCausalLM", R"("sliding_window": null)");
+  ASSERT_TRUE(bool(none));
+  EXPECT_EQ(none->kinds[0].attention.window, std::nullopt);
+}
+
+TEST(Qwen2, SlidesInItsLaterLayers) {
+  auto model =
+      asFamily("qwen2", "Qwen2ForCausalLM",
+               R"("use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3)");
+  ASSERT_TRUE(bool(model));
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 1, 1}));
+  EXPECT_TRUE(model->kinds[0].attention.qkvBias && !model->kinds[0].attention.outBias);
+  EXPECT_EQ(model->kinds[0].attention.window, std::nullopt);
+  EXPECT_EQ(model->kinds[1].attention.window, 16);
+}
+
+TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
+  auto model = asFamily("gemma3_text", "Gemma3ForCausalLM",
+                        R"("hidden_act": "absent", "rope_theta": "absent", "sliding_window": 16,
+                           "sliding_window_pattern": 2)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
+  EXPECT_EQ(model->kinds[0].attention.rope.theta, 1e4);
+  EXPECT_EQ(model->kinds[1].attention.rope.theta, 1e6);
+  EXPECT_EQ(model->embeddingMultiplier, 8);
+  EXPECT_EQ(model->norm.gainOffset, 1);
+}
+
+TEST(Windows, AreRefusedWhereTheFamilyHasNone) {
+  auto sliding = asFamily("granite", "GraniteForCausalLM",
+                          R"("layer_types": ["sliding_attention", "full_attention",
+                             "full_attention", "full_attention", "full_attention"])");
+  EXPECT_THAT(llvm::toString(sliding.takeError()), HasSubstr("only full_attention is computed"));
+}
+
 TEST(Qwen3, NormsHeadsOfItsOwnSize) {
   auto model = configOf(llamaText, R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"],
                                        "use_sliding_window": false, "sliding_window": null})");

@@ -70,10 +70,28 @@ TEST_F(GgufConfig, SpeaksOfExperts) {
   EXPECT_TRUE(sparse.normalise) << "as the architecture does by itself";
 }
 
+TEST_F(GgufConfig, ExpertsMakeAnotherFamilyOfLlama) {
+  file.u32("llama.expert_count", 4).u32("llama.expert_used_count", 2);
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->family, "mixtral");
+  EXPECT_EQ(config->kinds[0].attention.rope.pairing, Pairing::Interleaved);
+}
+
+TEST_F(GgufConfig, GainsOfGemmaAreWhole) {
+  file = keysOf("gemma2");
+  file.u32("gemma2.attention.key_length", 16).u32("gemma2.attention.sliding_window", 8);
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->norm.gainOffset, 0) << "one was added to them";
+  EXPECT_EQ(config->kinds[0].attention.scale, 0.25) << "of the head, whatever the family's default";
+}
+
 TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
   file = keysOf("mamba");
-  EXPECT_THAT(problem(), HasSubstr("has the architecture \"mamba\", which is not known, choose a "
-                                   "model of one of the architectures llama"));
+  EXPECT_THAT(problem(),
+              HasSubstr("has the architecture \"mamba\", which is not known, choose a "
+                        "model of one of the architectures gemma, gemma2, granite, llama"));
   file = GgufWriter().u32("general.architecture", 1);
   EXPECT_THAT(problem(), HasSubstr("has no key \"general.architecture\" with a name"));
 }
@@ -88,9 +106,10 @@ TEST_F(GgufConfig, RefusesKeysByTheirOwnNames) {
   file.u32("xielu.alpha_n", 1);
   EXPECT_THAT(problem(), HasSubstr("has the key \"xielu.alpha_n\", which is not known, remove it"));
   file = whole;
-  file.u32("llama.expert_count", 8);
-  EXPECT_THAT(problem(), HasSubstr("has \"llama.expert_count\": 8, expected one of [0] (nothing "
-                                   "else is computed)"));
+  file.u32("llama.expert_used_count", 8);
+  EXPECT_THAT(problem(),
+              HasSubstr("has \"llama.expert_used_count\": 8, expected one of [0] (nothing "
+                        "else is computed)"));
   file = whole;
   file.u32("llama.attention.sliding_window", 64);
   EXPECT_THAT(problem(), HasSubstr("has \"llama.attention.sliding_window\": 64, expected one of"));

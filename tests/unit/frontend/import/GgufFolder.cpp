@@ -12,21 +12,44 @@ GgufFolder::GgufFolder(const std::string &folder)
     : weights(llvm::cantFail(WeightFiles::open(folder))),
       config(llvm::cantFail(readModelConfig(folder, &weights))) {}
 
-bool GgufFolder::isSparse() const {
-  return std::holds_alternative<SparseConfig>(config.kinds.front().ffn);
+const SparseConfig *GgufFolder::sparse() const {
+  return std::get_if<SparseConfig>(&config.kinds.front().ffn);
 }
 
 std::string GgufFolder::architecture() const {
+  constexpr std::pair<const char *, const char *> names[] = {
+      {"llama", "llama"}, {"mistral", "llama"},      {"mixtral", "llama"},
+      {"gemma", "gemma"}, {"gemma2", "gemma2"},      {"granite", "granite"},
+      {"olmo2", "olmo2"}, {"phi3", "phi3"},          {"qwen2", "qwen2"},
+      {"qwen3", "qwen3"}, {"qwen2_moe", "qwen2moe"}, {"qwen3_moe", "qwen3moe"}};
   const AttentionConfig &attention = config.kinds.front().attention;
-  bool hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling);
-  bool hasNorms = attention.qkNorm == QkNorm::PerHead;
-  llvm::StringRef family = config.family;
-  if (family != "llama" && !family.starts_with("qwen3") && !family.starts_with("minimind"))
+  auto is = [&](auto test) { return llvm::any_of(config.kinds, test); };
+  bool hasWindow = is([](const LayerKind &kind) { return kind.attention.window.has_value(); }),
+       mixes = is(
+           [&](const LayerKind &kind) { return kind.ffn.index() != config.kinds[0].ffn.index(); }),
+       hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling),
+       hasFactors = std::holds_alternative<FactorScaling>(attention.rope.scaling);
+  // The file says nothing of its scale, which is that of the size of heads but in one model.
+  bool hasOwnScale =
+      config.family == "gemma2" && attention.scale != 1 / std::sqrt(double(attention.headDim));
+  if (mixes || hasFactors || hasOwnScale)
     return "";
-  if (config.kinds.size() != 1 || (isSparse() && !hasNorms) ||
-      (hasYarn && config.family.find("minimind") != std::string::npos))
-    return "";
-  return hasNorms ? (isSparse() ? "qwen3moe" : "qwen3") : "llama";
+  if (llvm::StringRef(config.family).starts_with("minimind")) {
+    bool hasNorms = attention.qkNorm == QkNorm::PerHead;
+    return hasYarn || (sparse() && !hasNorms) ? ""
+           : hasNorms                         ? (sparse() ? "qwen3moe" : "qwen3")
+                                              : "llama";
+  }
+  for (auto [family, name] : names)
+    if (config.family == family)
+      return hasWindow && config.family != "gemma2" && config.family != "phi3" ? "" : name;
+  return "";
+}
+
+/// Whether the converter reorders rows of q and k: for llama and what is converted like it.
+bool GgufFolder::reorders() const {
+  return (architecture() == "llama" || architecture() == "granite") &&
+         config.kinds.front().attention.rope.pairing == Pairing::Half;
 }
 
 void GgufFolder::writeKeys(GgufWriter &file) const {
@@ -42,25 +65,53 @@ void GgufFolder::writeKeys(GgufWriter &file) const {
                      std::vector<int32_t>(config.layers.size(), attention.kvHeads));
   file.u32(own + "attention.key_length", attention.headDim);
   file.u32(own + "attention.value_length", attention.headDim);
-  file.u32(own + "rope.dimension_count", attention.headDim);
+  file.u32(own + "rope.dimension_count", attention.rope.dimensions);
   file.f32(own + "attention.layer_norm_rms_epsilon", config.norm.eps);
   file.u32(own + "vocab_size", config.vocab);
-  if (auto *dense = std::get_if<DenseConfig>(&kind.ffn)) {
-    file.u32(own + "feed_forward_length", dense->inner);
-  } else {
-    auto &sparse = std::get<SparseConfig>(kind.ffn);
-    file.u32(own + "feed_forward_length", sparse.expert.inner);
-    file.u32(own + "expert_feed_forward_length", sparse.expert.inner);
-    file.u32(own + "expert_count", sparse.experts);
-    file.u32(own + "expert_used_count", sparse.expertsPerToken);
-    file.boolean(own + "expert_weights_norm", sparse.normalise);
-  }
+  if (sparse())
+    writeExpertKeys(file);
+  else
+    file.u32(own + "feed_forward_length", std::get<DenseConfig>(kind.ffn).inner);
   if (config.generation.bos)
     file.u32("tokenizer.ggml.bos_token_id", *config.generation.bos);
   for (size_t i = 0; i < std::min<size_t>(2, config.generation.eos.size()); ++i)
     file.u32(i == 0 ? "tokenizer.ggml.eos_token_id" : "tokenizer.ggml.eot_token_id",
              config.generation.eos[i]);
+  writeScales(file);
   writeRope(file);
+}
+
+void GgufFolder::writeExpertKeys(GgufWriter &file) const {
+  std::string own = architecture() + ".";
+  file.u32(own + "feed_forward_length", sparse()->expert.inner);
+  file.u32(own + "expert_count", sparse()->experts);
+  file.u32(own + "expert_used_count", sparse()->expertsPerToken);
+  if (architecture() == "llama")
+    return;
+  file.u32(own + "expert_feed_forward_length", sparse()->expert.inner);
+  file.boolean(own + "expert_weights_norm", sparse()->normalise);
+  if (sparse()->sharedExperts)
+    file.u32(own + "expert_shared_feed_forward_length", sparse()->shared.inner);
+}
+
+/// What single families multiply and cap.
+void GgufFolder::writeScales(GgufWriter &file) const {
+  std::string own = architecture() + ".";
+  const AttentionConfig &attention = config.kinds.front().attention;
+  for (const LayerKind &kind : config.kinds)
+    if (kind.attention.window) {
+      file.u32(own + "attention.sliding_window", *kind.attention.window);
+      break;
+    }
+  if (architecture() == "gemma2") {
+    file.f32(own + "attn_logit_softcapping", attention.softcap.value_or(0));
+    file.f32(own + "final_logit_softcapping", config.logitSoftcap.value_or(0));
+  } else if (architecture() == "granite") {
+    file.f32(own + "attention.scale", attention.scale);
+    file.f32(own + "embedding_scale", config.embeddingMultiplier);
+    file.f32(own + "residual_scale", config.block.residualMultiplier);
+    file.f32(own + "logit_scale", 1 / config.logitMultiplier);
+  }
 }
 
 void GgufFolder::writeRope(GgufWriter &file) const {
@@ -113,7 +164,7 @@ void GgufFolder::put(GgufWriter &file, const std::string &to, const std::string 
 void GgufFolder::writeExperts(GgufWriter &file, const std::string &name, const std::string &prefix,
                               const std::string &product) const {
   auto [before, after] = llvm::StringRef(config.names->expert).split('*');
-  int64_t experts = std::get<SparseConfig>(config.kinds.front().ffn).experts;
+  int64_t experts = sparse()->experts;
   std::string bytes;
   std::vector<int64_t> shape = {experts};
   for (int64_t i = 0; i < experts; ++i) {
@@ -126,30 +177,67 @@ void GgufFolder::writeExperts(GgufWriter &file, const std::string &name, const s
   file.tensor(name + ".weight", shape, bytes);
 }
 
+void GgufFolder::putNorm(GgufWriter &file, const std::string &to, const std::string &from) const {
+  const TensorInfo *tensor = weights.find(from + ".weight");
+  if (!tensor)
+    return;
+  std::vector<float> gains(tensor->shape.front());
+  std::memcpy(gains.data(), weights.bytes(*tensor).data(), tensor->size);
+  for (float &gain : gains)
+    gain += config.norm.gainOffset;
+  file.floats(to + ".weight", {int64_t(gains.size())}, gains);
+}
+
 void GgufFolder::writeLayer(GgufWriter &file, int64_t layer) const {
   const NamingTable &names = *config.names;
   const AttentionConfig &attention = config.kinds.front().attention;
   std::string to = "blk." + std::to_string(layer) + ".",
               from = names.layers.str() + "." + std::to_string(layer) + ".";
-  bool reorders = architecture() == "llama" && attention.rope.pairing == Pairing::Half;
-  put(file, to + "attn_norm", from + names.attentionNorm.str());
-  put(file, to + "attn_q", from + names.query.str(), reorders ? attention.heads : 0);
-  put(file, to + "attn_k", from + names.key.str(), reorders ? attention.kvHeads : 0);
+  bool hasNormsBehind = !names.postAttentionNorm.empty();
+  if (config.block.preNorms) {
+    putNorm(file, to + "attn_norm", from + names.attentionNorm.str());
+    putNorm(file, to + "ffn_norm", from + names.ffnNorm.str());
+  }
+  if (hasNormsBehind) {
+    putNorm(file, to + "post_attention_norm", from + names.postAttentionNorm.str());
+    putNorm(file, to + "post_ffw_norm", from + names.postFfnNorm.str());
+  }
+  if (!names.qkv.empty())
+    put(file, to + "attn_qkv", from + names.qkv.str());
+  put(file, to + "attn_q", from + names.query.str(), reorders() ? attention.heads : 0);
+  put(file, to + "attn_k", from + names.key.str(), reorders() ? attention.kvHeads : 0);
   put(file, to + "attn_v", from + names.value.str());
-  put(file, to + "attn_q_norm", from + names.queryNorm.str());
-  put(file, to + "attn_k_norm", from + names.keyNorm.str());
+  putNorm(file, to + "attn_q_norm", from + names.queryNorm.str());
+  putNorm(file, to + "attn_k_norm", from + names.keyNorm.str());
   put(file, to + "attn_output", from + names.out.str());
-  put(file, to + "ffn_norm", from + names.ffnNorm.str());
-  if (isSparse()) {
-    put(file, to + "ffn_gate_inp", from + names.router.str());
-    writeExperts(file, to + "ffn_gate_exps", from, names.expertGate.str());
-    writeExperts(file, to + "ffn_up_exps", from, names.expertUp.str());
-    writeExperts(file, to + "ffn_down_exps", from, names.expertDown.str());
+  writeNetwork(file, to, from);
+}
+
+void GgufFolder::writeNetwork(GgufWriter &file, const std::string &to,
+                              const std::string &from) const {
+  const NamingTable &names = *config.names;
+  if (!sparse()) {
+    if (!names.gateUp.empty())
+      put(file, to + "ffn_up", from + names.gateUp.str());
+    put(file, to + "ffn_gate", from + names.gate.str());
+    if (names.gateUp.empty())
+      put(file, to + "ffn_up", from + names.up.str());
+    put(file, to + "ffn_down", from + names.down.str());
     return;
   }
-  put(file, to + "ffn_gate", from + names.gate.str());
-  put(file, to + "ffn_up", from + names.up.str());
-  put(file, to + "ffn_down", from + names.down.str());
+  put(file, to + "ffn_gate_inp", from + names.router.str());
+  writeExperts(file, to + "ffn_gate_exps", from, names.expertGate.str());
+  writeExperts(file, to + "ffn_up_exps", from, names.expertUp.str());
+  writeExperts(file, to + "ffn_down_exps", from, names.expertDown.str());
+  if (!sparse()->sharedExperts)
+    return;
+  std::string shared = from + names.sharedExpert.str() + ".";
+  put(file, to + "ffn_gate_shexp", shared + names.expertGate.str());
+  put(file, to + "ffn_up_shexp", shared + names.expertUp.str());
+  put(file, to + "ffn_down_shexp", shared + names.expertDown.str());
+  const TensorInfo *gate = weights.find(from + names.sharedExpertGate.str() + ".weight");
+  file.tensor(to + "ffn_gate_inp_shexp.weight", {config.hidden},
+              llvm::toStringRef(weights.bytes(*gate)).str());
 }
 
 GgufWriter GgufFolder::write() const {
@@ -157,7 +245,7 @@ GgufWriter GgufFolder::write() const {
   const NamingTable &names = *config.names;
   writeKeys(file);
   put(file, "token_embd", names.embedding.str());
-  put(file, "output_norm", names.finalNorm.str());
+  putNorm(file, "output_norm", names.finalNorm.str());
   if (!config.tiedHead)
     put(file, "output", names.head.str());
   for (size_t layer = 0; layer < config.layers.size(); ++layer)

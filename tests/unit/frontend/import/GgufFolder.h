@@ -15,20 +15,26 @@ class GgufFolder {
 public:
   explicit GgufFolder(const std::string &folder);
 
-  /// llama, qwen3 or qwen3moe; empty for models that these are not.
+  /// llama.cpp's, empty for models of which it has none, or that its own keys cannot describe.
   std::string architecture() const;
   GgufWriter write() const;
 
 private:
-  bool isSparse() const;
+  const SparseConfig *sparse() const;
+  bool reorders() const;
   void writeKeys(GgufWriter &file) const;
+  void writeScales(GgufWriter &file) const;
+  void writeExpertKeys(GgufWriter &file) const;
   void writeRope(GgufWriter &file) const;
   void writeLayer(GgufWriter &file, int64_t layer) const;
+  void writeNetwork(GgufWriter &file, const std::string &to, const std::string &from) const;
   void writeExperts(GgufWriter &file, const std::string &name, const std::string &prefix,
                     const std::string &product) const;
   /// The tensor `from` as `to`; where `heads` is not 0, the halves of each head's rows alternate.
   void put(GgufWriter &file, const std::string &to, const std::string &from,
            int64_t heads = 0) const;
+  /// The same of a norm, with what the family adds to its gains.
+  void putNorm(GgufWriter &file, const std::string &to, const std::string &from) const;
 
   WeightFiles weights;
   ModelConfig config;

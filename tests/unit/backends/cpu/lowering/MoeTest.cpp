@@ -40,6 +40,41 @@ TEST_P(KernelTest, MoeGate) {
   check(cases);
 }
 
+TEST_P(KernelTest, MoeGateOfGroups) {
+  struct Options {
+    const char *name, *vectors, *groups;
+    int experts, k;
+  };
+  const char *both = "bias(%b : tensor<{E}xf32>) correction(%c : tensor<{E}xf32>)";
+  std::vector<KernelCase> cases;
+  for (const Options &options :
+       {Options{"bias", "bias(%b : tensor<{E}xf32>)", "", 7, 3},
+        Options{"correction", "correction(%c : tensor<{E}xf32>)", "", 20, 4},
+        Options{"best", "", "groups(4 keep 2 by best)", 20, 4},
+        Options{"best_two", both, "groups(3 keep 2 by best_two)", 6, 2},
+        Options{"all_groups", both, "groups(2 keep 2 by best_two)", 34, 5}})
+    for (const char *scoring : {"softmax", "sigmoid"})
+      cases.push_back(makeCase("gate_{options}_{scoring}", R"(
+  mica.weight @{name}.w : tensor<{E}x33xf32>
+  mica.weight @{name}.b : tensor<{E}xf32>
+  mica.weight @{name}.c : tensor<{E}xf32>
+  func.func @{name}(%x: tensor<?x33xf32>) -> (tensor<?x{k}xf32>, tensor<?x{k}xi32>) {
+    %g = mica.get_weight @{name}.w : tensor<{E}x33xf32>
+    %b = mica.get_weight @{name}.b : tensor<{E}xf32>
+    %c = mica.get_weight @{name}.c : tensor<{E}xf32>
+    %w, %e = mica.moe_gate %x, %g {vectors} {scoring} k({k}) {groups} normalize
+        : tensor<?x33xf32>, tensor<{E}x33xf32> -> tensor<?x{k}xf32>, tensor<?x{k}xi32>
+    return %w, %e : tensor<?x{k}xf32>, tensor<?x{k}xi32>
+  })",
+                               {{"options", options.name},
+                                {"vectors", options.vectors},
+                                {"groups", options.groups},
+                                {"scoring", scoring},
+                                {"E", options.experts},
+                                {"k", options.k}}));
+  check(cases);
+}
+
 struct Experts {
   const char *name, *among; ///< the experts that rows choose: the others are empty
   int k, columns, inner;

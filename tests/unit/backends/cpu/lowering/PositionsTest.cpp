@@ -202,8 +202,64 @@ TEST_P(KernelTest, AttentionOfAllKinds) {
   for (const Precision &precision : kPrecisions)
     for (auto [name, options] : {std::pair("window1", "scale(0.7) window(1)"),
                                  std::pair("window64", "scale(0.7) window(64)"),
-                                 std::pair("window100", "scale(2.0) window(100) softcap(1.5)")})
+                                 std::pair("window100", "scale(2.0) window(100) softcap(1.5)"),
+                                 std::pair("alibi", "scale(0.7) alibi([0.5, 0.25, 0.125, 0.0625, "
+                                                    "0.03, 0.7])"),
+                                 std::pair("alibi_softcap", "scale(2.0) softcap(1.5) alibi([0.5, "
+                                                            "0.25, 0.125, 0.0625, 0.03, 0.7])")})
       cases.push_back(attention(precision, {6, 2, 20}, name, options));
+  check(cases);
+}
+
+/// A case of attention with a sink for each of its six heads.
+KernelCase withSinks(KernelCase made) {
+  auto replace = [&](llvm::StringRef from, const std::string &to) {
+    size_t at = made.text.find(from.str());
+    ASSERT_NE(at, std::string::npos) << from.str();
+    made.text.replace(at, from.size(), to);
+  };
+  std::string weight = "@" + made.name + ".sinks";
+  replace("%layer = arith.constant 1 : index",
+          "%layer = arith.constant 1 : index\n    %t = mica.get_weight " + weight +
+              " : tensor<6xf32>");
+  replace(" causal ", " sinks(%t : tensor<6xf32>) causal ");
+  made.text = "  mica.weight " + weight + " : tensor<6xf32>\n" + made.text;
+  return made;
+}
+
+TEST_P(KernelTest, AttentionWithSinks) {
+  std::vector<KernelCase> cases;
+  for (const Precision &precision : kPrecisions)
+    for (auto [name, options] :
+         {std::pair("sinks", "scale(0.7)"), std::pair("sinks_window", "scale(0.7) window(70)")})
+      cases.push_back(withSinks(attention(precision, {6, 2, 20}, name, options)));
+  check(cases);
+}
+
+TEST_P(KernelTest, Sinusoid) {
+  std::vector<KernelCase> cases;
+  for (int columns : {4, 34, 64, 130})
+    cases.push_back(makeCase("sinusoid_{N}", R"(
+  func.func @{name}(%p: tensor<?xi32> {test.below = 2000 : i64}) -> tensor<?x{N}xf32> {
+    %y = mica.sinusoid %p offset(2) : tensor<?xi32> -> tensor<?x{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+                             {{"N", columns}}, kSineTolerance));
+  check(cases);
+}
+
+TEST_P(KernelTest, JoinHeads) {
+  std::vector<KernelCase> cases;
+  for (auto [heads, plain, turned] :
+       {std::tuple(5, 1, 1), std::tuple(3, 20, 2), std::tuple(2, 64, 33)})
+    for (int own : {1, heads})
+      cases.push_back(makeCase(
+          "join_{H}_{A}_{B}_{G}", R"(
+  func.func @{name}(%a: tensor<?x{H}x{A}xf32>, %b: tensor<?x{G}x{B}xf32>) -> tensor<?x{H}x{D}xf32> {
+    %y = mica.join_heads %a, %b : tensor<?x{H}x{A}xf32>, tensor<?x{G}x{B}xf32> -> tensor<?x{H}x{D}xf32>
+    return %y : tensor<?x{H}x{D}xf32>
+  })",
+          {{"H", heads}, {"A", plain}, {"B", turned}, {"G", own}, {"D", plain + turned}}, 0));
   check(cases);
 }
 

@@ -1,0 +1,79 @@
+#include "frontend/config/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
+  names.embedding = "transformer.word_embeddings";
+  names.embeddingNorm = "transformer.word_embeddings_layernorm";
+  names.layers = "transformer.h";
+  names.finalNorm = "transformer.ln_f";
+  names.qkv = "self_attention.query_key_value";
+  names.qkvOrder = QkvOrder::PerHead;
+  names.query = "self_attention.query";
+  names.key = "self_attention.key";
+  names.value = "self_attention.value";
+  names.out = "self_attention.dense";
+  names.up = "mlp.dense_h_to_4h";
+  names.down = "mlp.dense_4h_to_h";
+});
+
+// The published files were written without the outermost module.
+static constexpr NamingTable namesOfDecoder = changed(names, [](NamingTable &names) {
+  names.embedding = "word_embeddings";
+  names.embeddingNorm = "word_embeddings_layernorm";
+  names.layers = "h";
+  names.finalNorm = "ln_f";
+});
+
+// Distances count by ALiBi, without any table of positions; embeddings are normalised.
+llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
+  static constexpr llvm::StringLiteral architectures[] = {"BloomForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"hidden_size", &H::hidden, ranges::width, int64_t(64)},
+      {"n_embed", &H::hidden, ranges::width, Unset()},
+      {"n_layer", &H::layers, ranges::layers},
+      {"n_head", &H::heads, ranges::heads},
+      {"num_attention_heads", &H::heads, ranges::heads, Unset()},
+      {"seq_length", &H::maxPositions, ranges::positions, int64_t(2048)},
+      {"vocab_size", &H::vocab, ranges::vocab},
+      {"layer_norm_epsilon", &H::eps, ranges::eps, 1e-5},
+      {"tie_word_embeddings", &H::tiedHead, {}, true},
+      optionalKey("dtype", &H::type),
+      optionalKey("torch_dtype", &H::type),
+      optionalKey("bos_token_id", &H::bos, ranges::token),
+      optionalKey("eos_token_id", &H::eos, ranges::token),
+  };
+  static constexpr FixedKey fixed[] = {
+      {"apply_residual_connection_post_layernorm", "[false]"},
+      {"n_inner", "[null]"},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own};
+  static const auto familyWith = [](const NamingTable &table) {
+    return Family{
+        .name = "bloom",
+        .architectures = architectures,
+        .keys = keys,
+        .fixed = fixed,
+        .traits = {.norm = NormKind::Layer,
+                   .normBias = true,
+                   .rope = false,
+                   .alibi = true,
+                   .embeddingNorm = true,
+                   .gated = false,
+                   .activation = Activation::GeluTanh},
+        .names = &table,
+        .derive =
+            [](Hyperparameters &h) {
+              h.attentionBias = h.mlpBias = true;
+              h.inner = 4 * *h.hidden;
+            },
+    };
+  };
+  static const Family model = familyWith(names), decoder = familyWith(namesOfDecoder);
+  bool isDecoder = evidence.hasTensor && evidence.hasTensor("word_embeddings.weight");
+  return isDecoder ? &decoder : &model;
+}
+
+} // namespace mica

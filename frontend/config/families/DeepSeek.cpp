@@ -1,0 +1,135 @@
+#include "frontend/config/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// All three generations: the first layers have no experts, the others experts and some that are
+// always on, which one network computes. The second and the third make keys and values of a latent.
+static constexpr KeyRule expertKeys[] = {
+    {"n_routed_experts", &H::experts, ranges::experts, int64_t(64)},
+    {"n_shared_experts", &H::sharedExperts, {0, 64}, int64_t(2), Null::Allowed},
+    {"num_experts_per_tok", &H::expertsPerToken, ranges::experts},
+    {"moe_intermediate_size", &H::expertInner, ranges::width},
+    {"first_k_dense_replace", &H::firstDense, {0, 4096}, int64_t(0)},
+    {"attention_bias", &H::attentionBias, {}, false},
+};
+static constexpr KeyRule latentKeys[] = {
+    {"kv_lora_rank", &H::latentRank, ranges::width, int64_t(512)},
+    {"q_lora_rank", &H::queryRank, ranges::width, int64_t(1536), Null::Allowed},
+    {"qk_nope_head_dim", &H::plainDim, ranges::headDim, int64_t(128)},
+    {"qk_rope_head_dim", &H::turnedDim, ranges::headDim, int64_t(64)},
+    {"v_head_dim", &H::valueDim, ranges::headDim, int64_t(128)},
+    optionalKey("n_group", &H::groups, ranges::experts),
+    optionalKey("topk_group", &H::keptGroups, ranges::experts),
+};
+
+static constexpr NamingTable namesOfFirst = changed(
+    transformersNames, [](NamingTable &names) { names.sharedExpert = "mlp.shared_experts"; });
+static constexpr NamingTable namesOfLatent = changed(namesOfFirst, [](NamingTable &names) {
+  names.queryDown = "self_attn.q_a_proj";
+  names.queryDownNorm = "self_attn.q_a_layernorm";
+  names.queryUp = "self_attn.q_b_proj";
+  names.latentDown = "self_attn.kv_a_proj_with_mqa";
+  names.latentNorm = "self_attn.kv_a_layernorm";
+  names.latentUp = "self_attn.kv_b_proj";
+  names.correction = "mlp.gate.e_score_correction_bias";
+});
+
+/// One network computes all shared experts.
+static void deriveExperts(Hyperparameters &h) {
+  h.sparse = true;
+  if (int64_t shared = h.sharedExperts.value_or(0))
+    h.sharedInner = shared * *h.expertInner;
+}
+
+static void deriveLatent(Hyperparameters &h) {
+  deriveExperts(h);
+  h.headDim = *h.plainDim + *h.turnedDim;
+  h.kvHeads = h.heads;
+}
+
+llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"DeepseekForCausalLM"};
+  static constexpr KeyRule own[] = {{"norm_topk_prob", &H::normaliseGate, {}, false}};
+  static constexpr FixedKey fixed[] = {
+      {"scoring_func", R"(["softmax"])"}, {"moe_layer_freq", "[1]"}, {"pretraining_tp", "[1]"}};
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, expertKeys, commonKeys()};
+  static const Family family = {
+      .name = "deepseek",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixed,
+      .traits = {},
+      .names = &namesOfFirst,
+      .derive = deriveExperts,
+  };
+  return &family;
+}
+
+llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"DeepseekV2ForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 1.0},
+      {"topk_method", &H::choice, {}, Unset()},
+      // transformers reads it nowhere in this generation: the weights stay as they are.
+      optionalKey("head_dim", &H::turnedDim, ranges::headDim),
+  };
+  static constexpr FixedKey fixed[] = {{"scoring_func", R"(["softmax"])"},
+                                       {"moe_layer_freq", "[1]"},
+                                       {"pretraining_tp", "[1]"},
+                                       {"norm_topk_prob", "[false, null]"},
+                                       {"mlp_bias", "[false]"}};
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, expertKeys, latentKeys, commonKeys()};
+  static const Family family = {
+      .name = "deepseek_v2",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixed,
+      .traits = {.pairing = Pairing::Interleaved, .yarnScalesScores = true},
+      .names = &namesOfLatent,
+      .derive =
+          [](Hyperparameters &h) {
+            deriveLatent(h);
+            if (h.choice != "group_limited_greedy")
+              h.groups.reset();
+          },
+  };
+  return &family;
+}
+
+llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"DeepseekV3ForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"n_routed_experts", &H::experts, ranges::experts, int64_t(256)},
+      {"n_shared_experts", &H::sharedExperts, {0, 64}, int64_t(1), Null::Allowed},
+      {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(8)},
+      {"first_k_dense_replace", &H::firstDense, {0, 4096}, int64_t(3)},
+      {"n_group", &H::groups, ranges::experts, int64_t(8)},
+      {"topk_group", &H::keptGroups, ranges::experts, int64_t(4)},
+      {"norm_topk_prob", &H::normaliseGate, {}, true},
+      {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 2.5},
+      {"rope_interleave", &H::interleaved, {}, true},
+      optionalKey("head_dim", &H::turnedDim, ranges::headDim),
+  };
+  static constexpr FixedKey fixed[] = {{"scoring_func", R"(["sigmoid"])"},
+                                       {"topk_method", R"(["noaux_tc"])"},
+                                       {"moe_layer_freq", "[1]"},
+                                       {"pretraining_tp", "[1]"}};
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, expertKeys, latentKeys, commonKeys()};
+  static const Family family = {
+      .name = "deepseek_v3",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixed,
+      .traits = {.scoring = Scoring::Sigmoid,
+                 .groupScoring = GroupScoring::BestTwo,
+                 .correction = true,
+                 .yarnScalesScores = true},
+      .names = &namesOfLatent,
+      .derive = deriveLatent,
+  };
+  return &family;
+}
+
+} // namespace mica

@@ -1,0 +1,72 @@
+// Tiles of several rows multiply by tile registers where queries and both caches are bf16 and heads are whole steps of 32
+// elements. A single row sums in their order, by vectors; other heads are summed as without tile registers.
+// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true fast-bf16-dot=false tiles=true" --canonicalize | FileCheck %s
+
+!keys = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
+!values = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>
+
+// 12 pairs of a row and a query head have room for 16.
+// CHECK-LABEL: func.func private @attention(
+// CHECK-DAG: %[[QUERIES:.*]] = memref.alloca() {{.*}} : memref<16x64xbf16>
+// CHECK-DAG: %[[WEIGHTS:.*]] = memref.alloca() {{.*}} : memref<16x64xbf16>
+// CHECK-DAG: %[[SCORES:.*]] = memref.alloca() {{.*}} : memref<16x64xf32>
+// CHECK-DAG: %[[CORRECTIONS:.*]] = memref.alloca() {{.*}} : memref<16xf32>
+// Queries times keys, from zero: two steps of 16 pairs, two tiles by two, then what is left of the rows by four.
+// CHECK-COUNT-4: amx.tile_zero
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c2{{.*}} iter_args
+// CHECK-COUNT-4: amx.tile_mulf
+// CHECK-COUNT-4: amx.tile_store %[[SCORES]]
+// CHECK-COUNT-4: amx.tile_zero
+// CHECK-COUNT-4: amx.tile_store %[[SCORES]]
+// The largest score of each pair; corrections of 16 pairs at once; weights.
+// CHECK: vector.reduction
+// CHECK: memref.store %{{.*}}, %[[CORRECTIONS]]
+// CHECK: vector.load %[[CORRECTIONS]]
+// CHECK: vector.store %{{.*}}, %[[CORRECTIONS]]
+// CHECK: vector.store %{{.*}}, %{{.*}} : memref<16x64xbf16>, vector<16xbf16>
+// Weights times values, onto the sums, over the steps that some row sees.
+// CHECK-COUNT-4: amx.tile_load %{{.*}} : memref<16x96xf32> into !amx.tile<16x16xf32>
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %{{[0-9]+}} step {{.*}} iter_args
+// CHECK-COUNT-4: amx.tile_mulf
+// CHECK-COUNT-4: amx.tile_store %{{.*}} : memref<16x96xf32>
+func.func private @several_rows(%q: tensor<?x6x64xbf16>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> tensor<?x6x64xbf16> {
+  %keys = mica.kv_read %k[%layer] : !keys -> tensor<?x?x2x64xbf16>
+  %values = mica.kv_read %v[%layer] : !values -> tensor<?x?x2x64xbf16>
+  %y = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      tiling(<rows = 4, chunk = 512, split = false>) : tensor<?x6x64xbf16>, tensor<?x?x2x64xbf16>, tensor<?x?x2x64xbf16> -> tensor<?x6x64xbf16>
+  return %y : tensor<?x6x64xbf16>
+}
+
+// For 16 pairs the first products and the second ones are summed apart, from zero; then both sums are added.
+// CHECK-LABEL: func.func private @attention_0(
+// CHECK-NOT: amx
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c32{{.*}} step %c16{{.*}} iter_args
+// CHECK: %[[APART:.*]]:12 = scf.for {{.*}} iter_args({{.*}} = %cst{{.*}})
+// CHECK-COUNT-12: vector.fma
+// CHECK: %[[BOTH:.*]] = arith.addf %[[APART]]#0, %[[APART]]#1
+// CHECK: arith.addf %{{.*}}, %[[BOTH]]
+func.func private @one_row(%q: tensor<?x6x64xbf16>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> tensor<?x6x64xbf16> {
+  %keys = mica.kv_read %k[%layer] : !keys -> tensor<?x?x2x64xbf16>
+  %values = mica.kv_read %v[%layer] : !values -> tensor<?x?x2x64xbf16>
+  %y = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      tiling(<rows = 1, chunk = 512, split = false>) : tensor<?x6x64xbf16>, tensor<?x?x2x64xbf16>, tensor<?x?x2x64xbf16> -> tensor<?x6x64xbf16>
+  return %y : tensor<?x6x64xbf16>
+}
+
+!narrowKeys = !mica.kv_cache<2 x 2 x 48 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
+!narrowValues = !mica.kv_cache<2 x 2 x 48 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>
+
+// CHECK-LABEL: func.func private @attention_1(
+// CHECK-NOT: amx
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c24{{.*}} step %c1{{.*}} iter_args
+// CHECK-NOT: amx
+func.func private @narrow_heads(%q: tensor<?x6x48xbf16>, %k: !narrowKeys, %v: !narrowValues, %layer: index, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) -> tensor<?x6x48xbf16> {
+  %keys = mica.kv_read %k[%layer] : !narrowKeys -> tensor<?x?x2x48xbf16>
+  %values = mica.kv_read %v[%layer] : !narrowValues -> tensor<?x?x2x48xbf16>
+  %y = mica.attention %q, %keys, %values at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5)
+      tiling(<rows = 4, chunk = 512, split = false>) : tensor<?x6x48xbf16>, tensor<?x?x2x48xbf16>, tensor<?x?x2x48xbf16> -> tensor<?x6x48xbf16>
+  return %y : tensor<?x6x48xbf16>
+}
