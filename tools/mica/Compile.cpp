@@ -118,6 +118,13 @@ static Error addChat(StringRef folder, cpu::CompileOptions &options) {
   return Error::success();
 }
 
+/// What the makers of the model wanted and the program will not do.
+static void warnOfMissed(const ModelInput &input) {
+  for (const IgnoredKey &key : input.ignoredKeys)
+    if (key.missed)
+      rt::reportNote(formatv("{0}: warning: \"{1}\" {2}", key.file, key.key, key.reason).str());
+}
+
 static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {
   if (input.storage && options.weights)
     errs() << formatv("{0}: most weights are {1} ({2:f2} bits each), the program's are {3}\n",
@@ -151,6 +158,7 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
     listIgnored(*input, options);
   std::vector<std::byte> tokenizer;
   if (program) {
+    warnOfMissed(*input);
     Expected<std::optional<TokenizerTable>> table = readTokenizer(input->folder);
     if (!table)
       return table.takeError();

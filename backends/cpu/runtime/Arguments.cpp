@@ -4,6 +4,7 @@
 #include "backends/cpu/runtime/Report.h"
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 namespace mica::rt {
@@ -26,6 +27,34 @@ void addPrefillChunk(CLI::App &app, int64_t &rows) {
       ->transform(wholeNumber(1, maxCount));
 }
 
+void addPenalties(CLI::App &app, RunArguments &run) {
+  app.add_option("--repetition-penalty", run.repetitionPenalty,
+                 "Divides the logits of tokens seen before; 1: none")
+      ->check(numberBetween(1e-6, 1e6));
+  app.add_option("--presence-penalty", run.presencePenalty,
+                 "Taken from the logits of tokens generated before; 0: none")
+      ->check(numberBetween(-1e4, 1e4));
+  app.add_option("--frequency-penalty", run.frequencyPenalty,
+                 "The same for each time that they were generated; 0: none")
+      ->check(numberBetween(-1e4, 1e4));
+  app.add_option_function<std::vector<std::string>>(
+         "--logit-bias",
+         [&run](const std::vector<std::string> &words) {
+           for (const std::string &word : words) {
+             Result<LogitBias> bias = parseLogitBias(word);
+             if (!bias)
+               throw CLI::ValidationError("--logit-bias", bias.error().message);
+             run.logitBias.push_back(*bias);
+           }
+         },
+         "Add B to the logit of token ID; may repeat")
+      ->type_name("ID=B")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void addSampling(CLI::App &app, RunArguments &run) {
   app.add_option("--temperature", run.temperature, "0 is greedy")->check(numberBetween(0, 1e6));
   app.add_option("--top-k", run.topK, "Sample from the K likeliest tokens; 0: all")
@@ -35,9 +64,11 @@ void addSampling(CLI::App &app, RunArguments &run) {
       ->check(numberBetween(1e-9, 1));
   app.add_option("--min-p", run.minP, "Drop tokens less likely than P times the likeliest")
       ->check(numberBetween(0, 1));
-  app.add_option("--repetition-penalty", run.repetitionPenalty,
-                 "Divides the logits of tokens seen before; 1: none")
-      ->check(numberBetween(1e-6, 1e6));
+  app.add_option("--typical-p", run.typicalP,
+                 "Sample from the tokens nearest to the expected information that make up P of the "
+                 "probability")
+      ->check(numberBetween(1e-9, 1));
+  addPenalties(app, run);
   app.add_option("--seed", run.seed, "Makes sampling repeatable")
       ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
 }
@@ -55,11 +86,24 @@ CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
       ->type_name("TEXT");
 }
 
+void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
+  auto *batch = app.add_option("--batch", run.batch,
+                               "FILE holds requests, one JSON object per line with \"prompt\" or "
+                               "\"tokens\" and, where wished, \"id\", \"n\", \"seed\" and "
+                               "\"max_tokens\": compute B at once, write a JSON object per line");
+  batch->type_name("B")->transform(wholeNumber(1, maxBatch));
+  batch->needs(file);
+  auto *output = app.add_option("-o,--output", run.output,
+                                "Where --batch writes; results that are there are not made again");
+  output->type_name("FILE")->needs(batch);
+}
+
 void addRun(CLI::App &app, RunArguments &run) {
   auto *prompt =
       app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
   auto *file =
       app.add_option("-f,--file", run.file, "A file with the text to continue")->type_name("FILE");
+  addBatch(app, run, file);
   auto *tokens = app.add_option_function<std::vector<std::string>>(
       "--tokens",
       [&run](const std::vector<std::string> &lists) {
@@ -79,6 +123,13 @@ void addRun(CLI::App &app, RunArguments &run) {
       ->capture_default_str()
       ->transform(wholeNumber(0, maxCount));
   addSampling(app, run);
+  app.add_option("--stop", run.stops, "End the text before TEXT; may repeat")
+      ->type_name("TEXT")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string &text) { return std::string(text.empty() ? "is empty" : ""); });
   addPrefillChunk(app, run.prefillChunk);
   addLookup(app, run);
   app.add_flag("--ignore-eos", run.ignoreEos, "Go on after an end token");
@@ -189,6 +240,17 @@ int print(const std::string &text) {
   return written ? 0 : 1;
 }
 
+/// What --batch has no meaning for; empty where there is nothing.
+std::string unusableWithBatch(const RunArguments &run) {
+  if (!run.batch)
+    return {};
+  return run.logits       ? "--logits"
+         : run.json       ? "--json"
+         : run.chat       ? "--chat"
+         : run.lookup > 0 ? "--lookup"
+                          : "";
+}
+
 /// An option of generating text that was given to another command; empty where there is none.
 std::string misplacedOption(const CLI::App &app) {
   for (const CLI::Option *option : app.get_options())
@@ -197,6 +259,20 @@ std::string misplacedOption(const CLI::App &app) {
   return {};
 }
 } // namespace
+
+Result<LogitBias> parseLogitBias(const std::string &text) {
+  size_t equals = text.find('=');
+  const char *begin = text.data(), *end = begin + text.size();
+  const char *middle = begin + std::min(equals, text.size());
+  LogitBias out{};
+  auto id = std::from_chars(begin, middle, out.token);
+  auto bias = std::from_chars(std::min(middle + 1, end), end, out.bias);
+  bool good = id.ec == std::errc() && id.ptr == middle && out.token >= 0 &&
+              bias.ec == std::errc() && bias.ptr == end && std::isfinite(out.bias);
+  if (!good)
+    return Error{"'" + text + "' is not a bias for a token, write ID=B such as 13=-2.5"};
+  return out;
+}
 
 Result<Tokens> parseTokenList(const std::string &list) {
   Tokens tokens;
@@ -243,6 +319,10 @@ Parsed parseArguments(int argc, const char *const *argv) {
                                commands.front()->get_name());
   if (parsed.exit)
     return parsed;
+  if (std::string option = unusableWithBatch(arguments.run); !option.empty()) {
+    parsed.exit = usageError(option + " does not go with --batch");
+    return parsed;
+  }
   if (chat->parsed())
     arguments.command = Arguments::Command::Chat;
   else if (bench->parsed())

@@ -20,10 +20,6 @@ constexpr const char *help =
     "one "
     "turn.\nCtrl-C stops an answer. A turn that begins with a slash is written with two.\n";
 
-const char *finishName(Finish finish) {
-  return finish == Finish::Length ? "length" : finish == Finish::ContextFull ? "context" : "stop";
-}
-
 class Chat {
 public:
   Chat(const ChatArguments &arguments, Conversation &conversation, ChatInput &input,
@@ -127,7 +123,7 @@ private:
   std::string report(const Conversation::Answer &answer) const {
     return toJsonText({{"role", "assistant"},
                        {"content", answer.text},
-                       {"finish", interrupted ? "interrupt" : finishName(answer.finish)},
+                       {"finish", interrupted ? "interrupt" : nameOf(answer.finish)},
                        {"prompt_tokens", answer.promptTokens},
                        {"held_tokens", answer.heldTokens},
                        {"tokens", answer.tokens}}) +
@@ -149,6 +145,8 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   Result<ChatTemplate> chatTemplate = ChatTemplate::load(model.manifest(), text->get());
   if (!chatTemplate)
     return chatTemplate.error();
+  if (Status usable = checkSampling(arguments.run, model.manifest(), text->get()); !usable)
+    return usable;
   GenerateOptions options;
   options.maxTokens = arguments.maxTokens.value_or(model.manifest().maxSeq);
   options.prefillChunk = arguments.run.prefillChunk;

@@ -43,6 +43,7 @@ private:
   };
 
   void observe(Sequence &sequence, int32_t token);
+  void append(Sequence &sequence, int32_t token);
   Status push(int64_t sequence, int32_t token, bool sample, int64_t behind = 0);
   Status run();
   Status choose(const Wanted &row, std::span<const float> logits);
@@ -70,6 +71,12 @@ private:
 
 void Loop::observe(Sequence &sequence, int32_t token) {
   sequence.sampler.observe(token);
+  if (options.lookup > 0)
+    sequence.lookup.observe(token);
+}
+
+void Loop::append(Sequence &sequence, int32_t token) {
+  sequence.sampler.append(token);
   if (options.lookup > 0)
     sequence.lookup.observe(token);
 }
@@ -129,7 +136,7 @@ bool Loop::verify(const Wanted &row) {
     result.accepted += right;
     sequence.draft.clear();
   }
-  observe(sequence, chosen);
+  append(sequence, chosen);
   return goesOn;
 }
 
@@ -227,17 +234,24 @@ Status Loop::decode() {
 }
 
 Status checkPrompts(const Manifest &manifest, const std::vector<Tokens> &prompts) {
-  for (const Tokens &prompt : prompts) {
-    if (prompt.empty())
-      return Error{"the prompt has no tokens, give some with -p, -f or --tokens"};
-    if (static_cast<int64_t>(prompt.size()) > manifest.maxSeq)
-      return Error{"the prompt has " + std::to_string(prompt.size()) + " tokens and the context " +
-                   std::to_string(manifest.maxSeq) +
-                   " positions, shorten it or compile with a larger --max-seq"};
-  }
+  for (const Tokens &prompt : prompts)
+    if (Status fits = checkPrompt(manifest, prompt); !fits)
+      return fits;
   return {};
 }
 } // namespace
+
+Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
+  if (prompt.empty())
+    return Error{"the prompt has no tokens, give some with -p, -f or --tokens"};
+  auto size = static_cast<int64_t>(prompt.size());
+  if (size > manifest.maxSeq)
+    return Error{"the prompt has " + std::to_string(size) + " tokens, " +
+                 std::to_string(size - manifest.maxSeq) + " more than the context of " +
+                 std::to_string(manifest.maxSeq) +
+                 " positions, shorten it or compile with a larger --max-seq"};
+  return {};
+}
 
 Result<GenerateResult> generate(const Model &model, Session &session,
                                 const std::vector<Tokens> &prompts, const GenerateOptions &options,

@@ -52,6 +52,9 @@ public:
   virtual Status logits(int64_t sequence, std::span<const float> row) { return {}; }
 };
 
+/// Why a prompt cannot be read: it is empty, or longer than the context.
+Status checkPrompt(const Manifest &manifest, const Tokens &prompt);
+
 /// Reads the prompts (none may be empty) in chunks, then decodes all sequences together until each
 /// has its end. Errors: tokens outside the vocabulary, a prompt longer than the context, logits
 /// that are not finite, the listener's own, drafts for a program that does not say how many rows it

@@ -83,6 +83,7 @@ Manifest::Generation parseGeneration(const Json &json) {
   g.temperature = number(json, "temperature");
   g.topP = number(json, "top_p");
   g.minP = number(json, "min_p");
+  g.typicalP = number(json, "typical_p");
   g.repetitionPenalty = number(json, "repetition_penalty");
   if (auto k = json.find("top_k"); k != json.end() && !k->is_null())
     g.topK = integer(*k, "top_k", 0, maxToken);

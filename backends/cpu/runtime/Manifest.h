@@ -41,7 +41,7 @@ struct Manifest {
   std::vector<int32_t> eos;
 
   struct Generation {
-    std::optional<double> temperature, topP, minP, repetitionPenalty;
+    std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
     std::optional<int64_t> topK;
     std::optional<bool> doSample;
   } generation;

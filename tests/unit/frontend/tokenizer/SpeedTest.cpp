@@ -2,6 +2,8 @@
 // them by far.
 #include "TokenizerFixture.h"
 
+#include "backends/cpu/runtime/tokenizer/MergeQueue.h"
+
 #include "gtest/gtest.h"
 
 #include <ctime>
@@ -46,6 +48,29 @@ TEST_P(SpeedTest, AMegabyteOfOneThingTakesSeconds) {
     while (text.size() < 1000000)
       text += unit;
     EXPECT_LT(seconds(open->tokenizer, text), allowance) << unit;
+  }
+}
+
+/// Merges are counted, so that the bound holds however busy the machine is.
+TEST_P(SpeedTest, StepsGrowAsTheText) {
+  TemporaryFolder folder;
+  std::string file = GetParam();
+  folder.link(file.ends_with(".json") ? "tokenizer.json" : "tokenizer.model",
+              tokenizerData() / file);
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  auto steps = [&](const std::string &unit, size_t size) {
+    std::string text;
+    while (text.size() < size)
+      text += unit;
+    uint64_t before = rt::tokenizer::mergeSteps;
+    open->tokenizer.encode(text, false);
+    return rt::tokenizer::mergeSteps - before;
+  };
+  for (std::string unit : {"a", "1", " ", "ab", "lo", "\u4f60"}) {
+    uint64_t one = steps(unit, 100000), two = steps(unit, 200000);
+    EXPECT_LE(one, 500000u) << unit;
+    EXPECT_LE(two, 2.5 * static_cast<double>(one) + 100) << unit;
   }
 }
 

@@ -137,7 +137,7 @@ TEST_F(GenerateTest, RefusesPromptsThatDoNotFit) {
   auto tooLong = run({Tokens(21, 1)});
   ASSERT_FALSE(tooLong);
   EXPECT_THAT(tooLong.error().message,
-              HasSubstr("the prompt has 21 tokens and the context 20 positions"));
+              HasSubstr("the prompt has 21 tokens, 1 more than the context of 20 positions"));
   auto empty = run({{}});
   ASSERT_FALSE(empty);
   EXPECT_THAT(empty.error().message, HasSubstr("no tokens"));
