@@ -42,11 +42,14 @@ public:
           status = start(s);
       if (status)
         status = step();
-    } while (status && std::any_of(slots.begin(), slots.end(), [](auto &s) { return !!s; }));
+    } while (status && (next < texts.size() || anyInProgress()));
     return status;
   }
 
 private:
+  bool anyInProgress() const {
+    return std::any_of(slots.begin(), slots.end(), [](const auto &slot) { return !!slot; });
+  }
   Status start(size_t s);
   Status step();
   Status take(size_t s, std::span<const float> logits);
