@@ -57,6 +57,13 @@ class Terminal:
         head, self.screen = self.screen[:self.screen.index(text) + len(text)], self.screen[self.screen.index(text) + len(text):]
         return head
 
+    def prompt(self, mark=b"> "):
+        """What comes up to the prompt; the editor takes the terminal over just behind it."""
+        head, end = self.read_until(mark), time.monotonic() + 20
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON and time.monotonic() < end:
+            time.sleep(0.01)
+        return head
+
     def write(self, text):
         os.write(self.fd, text)
 
@@ -186,18 +193,18 @@ class Chat(Case):
     def test_terminal(self):
         """Editing, history, several lines, Ctrl-C and Ctrl-D."""
         terminal = Terminal([self.built.path, "chat", "--temperature", "0"])
-        terminal.read_until(b"> ")
+        terminal.prompt()
         terminal.write(b"26 + 15\x1b[D\x1b[D\x1b[D\x1b[D\x1b[D\x7f7\r")
         self.assertIn(b" 42\r\n", terminal.read_until(b"42\r\n"))
-        terminal.read_until(b"> ")
+        terminal.prompt()
         terminal.write(b"nonsense\x03")
         terminal.write(b"\x1b[A\r")
         self.assertIn(b" 42\r\n", terminal.read_until(b"42\r\n"))
-        terminal.read_until(b"> ")
+        terminal.prompt()
         terminal.write(b"sort c\\\r")
-        terminal.read_until(b". ")
+        terminal.prompt(b". ")
         terminal.write(b"a b\r")
-        terminal.read_until(b"> ")
+        terminal.prompt()
         terminal.write(b"\x04")
         self.assertEqual(terminal.close(), 0)
 
@@ -205,11 +212,11 @@ class Chat(Case):
         # A model of random weights that does not stop by itself.
         built = program(changed("talker", "{{ messages[-1].content }}", eos_token="<|endoftext|>"))
         terminal = Terminal([built.path, "chat", "--temperature", "5", "--top-p", "1", "--seed", "1"])
-        terminal.read_until(b"> ")
+        terminal.prompt()
         terminal.write(b"a\r")
         time.sleep(0.3)
         terminal.write(b"\x03")
-        terminal.read_until(b"> ")
+        terminal.prompt()
         terminal.write(b"/exit\r")
         self.assertEqual(terminal.close(), 0)
 
