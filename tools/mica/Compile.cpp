@@ -3,6 +3,7 @@
 #include "backends/cpu/runtime/CommandLine.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
+#include "frontend/chat/ReadChat.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
 #include "tools/mica/Commands.h"
@@ -102,6 +103,21 @@ static void noteSurplus(mlir::ModuleOp module, const TokenizerTable &table, Stri
                        .str());
 }
 
+/// Takes over the chat template. One that cannot be run is no reason to refuse the model.
+static Error addChat(StringRef folder, cpu::CompileOptions &options) {
+  Expected<std::optional<ChatDescription>> chat = readChat(folder);
+  if (!chat)
+    return chat.takeError();
+  if (!*chat)
+    return Error::success();
+  options.chatTemplate = std::move((*chat)->chatTemplate);
+  options.specialTokens = std::move((*chat)->specialTokens);
+  if (!(*chat)->unusable.empty())
+    rt::reportNote((*chat)->file + ": the chat template cannot be run (" + (*chat)->unusable +
+                   "): `chat` and --chat of the program will refuse");
+  return Error::success();
+}
+
 /// What the makers of the model wanted and the program will not do.
 static void warnOfMissed(const ModelInput &input) {
   for (const IgnoredKey &key : input.ignoredKeys)
@@ -150,6 +166,8 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
       addTokens(*input->module, **table);
       noteSurplus(*input->module, **table, input->folder);
       tokenizer = (*table)->serialise();
+      if (Error error = addChat(input->folder, options))
+        return std::move(error);
     }
   }
   options.tokenizer = tokenizer;

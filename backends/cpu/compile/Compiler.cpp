@@ -153,6 +153,11 @@ private:
                    llvm::Twine(model->maxPositions) + " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
     manifest["parameters"] = parameters;
+    if (!options.chatTemplate.empty())
+      manifest["chat"] = {
+          {"template", options.chatTemplate},
+          {"special_tokens", nlohmann::json(std::map<std::string, std::string>(
+                                 options.specialTokens.begin(), options.specialTokens.end()))}};
     return llvm::Error::success();
   }
 

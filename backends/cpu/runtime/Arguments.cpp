@@ -73,6 +73,19 @@ void addSampling(CLI::App &app, RunArguments &run) {
       ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
 }
 
+void addLookup(CLI::App &app, RunArguments &run) {
+  app.add_option("--lookup", run.lookup,
+                 "Draft up to N tokens from the text so far and verify them in one pass; the text "
+                 "stays the same and comes faster where it repeats itself")
+      ->type_name("N")
+      ->transform(wholeNumber(0, maxCount));
+}
+
+CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
+  return app.add_option("--system", system, "What the conversation begins with, as its system")
+      ->type_name("TEXT");
+}
+
 void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
   auto *batch = app.add_option("--batch", run.batch,
                                "FILE holds requests, one JSON object per line with \"prompt\" or "
@@ -118,11 +131,7 @@ void addRun(CLI::App &app, RunArguments &run) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check([](const std::string &text) { return std::string(text.empty() ? "is empty" : ""); });
   addPrefillChunk(app, run.prefillChunk);
-  app.add_option("--lookup", run.lookup,
-                 "Draft up to N tokens from the text so far and verify them in one pass; the text "
-                 "stays the same and comes faster where it repeats itself")
-      ->type_name("N")
-      ->transform(wholeNumber(0, maxCount));
+  addLookup(app, run);
   app.add_flag("--ignore-eos", run.ignoreEos, "Go on after an end token");
   app.add_flag("--print-tokens", run.printTokens,
                "Write token ids instead of text, one line per sequence");
@@ -131,12 +140,30 @@ void addRun(CLI::App &app, RunArguments &run) {
       ->type_name("FILE.npy");
   app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
   app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
+  auto *chat = app.add_flag(
+      "--chat", run.chat, "Put the text through the model's chat template, as one turn of a user");
+  chat->excludes(tokens);
+  addSystem(app, run.system)->needs(chat);
 }
 
 void addThreads(CLI::App &app, std::optional<unsigned> &threads) {
   app.add_option("--threads", threads,
                  "Threads to compute with; default: the processors that this process may use")
       ->transform(wholeNumber(1, maxThreads));
+}
+
+CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
+  CLI::App *sub = app.add_subcommand(
+      "chat", "Converse with the model: on a terminal with line editing, else a line per turn");
+  addSystem(*sub, chat.system);
+  sub->add_option("-n", chat.maxTokens, "New tokens at most, per answer; default: what has room")
+      ->transform(wholeNumber(1, maxCount));
+  addSampling(*sub, chat.run);
+  addPrefillChunk(*sub, chat.run.prefillChunk);
+  addLookup(*sub, chat.run);
+  sub->add_flag("--json", chat.json, "Write one JSON object per answer");
+  sub->add_flag("-v,--verbose", chat.run.verbose, "Tokens and seconds of each answer on stderr");
+  return sub;
 }
 
 CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
@@ -220,7 +247,11 @@ int print(const std::string &text) {
 std::string unusableWithBatch(const RunArguments &run) {
   if (!run.batch)
     return {};
-  return run.logits ? "--logits" : run.json ? "--json" : run.lookup > 0 ? "--lookup" : "";
+  return run.logits       ? "--logits"
+         : run.json       ? "--json"
+         : run.chat       ? "--chat"
+         : run.lookup > 0 ? "--lookup"
+                          : "";
 }
 
 /// An option of generating text that was given to another command; empty where there is none.
@@ -272,6 +303,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
   app.set_version_flag("--version", "mica " MICA_VERSION);
   addRun(app, arguments.run);
   addThreads(app, arguments.threads);
+  CLI::App *chat = addChat(app, arguments.chat);
+  addThreads(*chat, arguments.threads);
   CLI::App *bench = addBench(app, arguments.bench);
   addThreads(*bench, arguments.threads);
   CLI::App *info = addInfo(app, arguments.info);
@@ -293,7 +326,9 @@ Parsed parseArguments(int argc, const char *const *argv) {
     parsed.exit = usageError(option + " does not go with --batch");
     return parsed;
   }
-  if (bench->parsed())
+  if (chat->parsed())
+    arguments.command = Arguments::Command::Chat;
+  else if (bench->parsed())
     arguments.command = Arguments::Command::Bench;
   else if (info->parsed())
     arguments.command = Arguments::Command::Info;

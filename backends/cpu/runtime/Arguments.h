@@ -29,6 +29,15 @@ struct RunArguments {
   std::optional<std::string> logits;
   bool json = false;
   bool verbose = false;
+  bool chat = false;                 ///< --chat: the prompt goes through the chat template
+  std::optional<std::string> system; ///< --system, with --chat
+};
+
+struct ChatArguments {
+  RunArguments run; ///< How answers are sampled.
+  std::optional<int64_t> maxTokens;
+  std::optional<std::string> system;
+  bool json = false;
 };
 
 struct BenchArguments {
@@ -53,8 +62,9 @@ struct InfoArguments {
 };
 
 struct Arguments {
-  enum class Command { Run, Bench, Info, Feed } command = Command::Run;
+  enum class Command { Run, Chat, Bench, Info, Feed } command = Command::Run;
   RunArguments run;
+  ChatArguments chat;
   BenchArguments bench;
   InfoArguments info;
   FeedArguments feed;

@@ -98,7 +98,10 @@ Status Loop::choose(const Wanted &row, std::span<const float> logits) {
     return token.error();
   generated.tokens.push_back(*token);
   const std::vector<int32_t> &eos = model.manifest().eos;
-  if (!options.ignoreEos && std::find(eos.begin(), eos.end(), *token) != eos.end()) {
+  auto isIn = [&](const std::vector<int32_t> &ids) {
+    return std::find(ids.begin(), ids.end(), *token) != ids.end();
+  };
+  if (!options.ignoreEos && (isIn(eos) || isIn(options.endTokens))) {
     generated.finish = Finish::EndToken;
     sequence.active = false;
   } else if (static_cast<int64_t>(generated.tokens.size()) >= options.maxTokens) {
@@ -162,8 +165,13 @@ Status Loop::run() {
 Status Loop::prefill() {
   auto start = std::chrono::steady_clock::now();
   for (size_t s = 0; s < prompts.size(); ++s)
-    for (size_t i = 0; i < prompts[s].size(); ++i) {
+    for (auto i = static_cast<size_t>(options.held); i < prompts[s].size(); ++i) {
       bool last = i + 1 == prompts[s].size();
+      if (session.queued() == 0 && !listener.goesOn(static_cast<int64_t>(s))) {
+        result.sequences[s].finish = Finish::StopText;
+        sequences[s].active = false;
+        break;
+      }
       if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], last && sequences[s].active);
           !pushed)
         return pushed;
@@ -253,7 +261,7 @@ Result<GenerateResult> generate(const Model &model, Session &session,
   if (options.lookup > 0 && model.manifest().fewRows < 2)
     return Error{"the program computes one row at a time, leave out --lookup or compile it again"};
   for (int64_t s = 0; s < session.sequences(); ++s)
-    session.truncate(s, 0);
+    session.truncate(s, options.held);
   Loop loop(model, session, prompts, options, listener);
   Status done = loop.prefill();
   if (done)

@@ -21,6 +21,9 @@ struct GenerateOptions {
   /// What the text goes on with instead of what is sampled, from its beginning again at its end;
   /// empty: nothing. For measuring.
   Tokens script;
+  Tokens endTokens; ///< Tokens that end a text besides those of the manifest.
+  /// Positions of each prompt that the session holds already, fewer than it has.
+  int64_t held = 0;
 };
 
 enum class Finish { Length, EndToken, ContextFull, StopText };
@@ -58,7 +61,8 @@ Status checkPrompt(const Manifest &manifest, const Tokens &prompt);
 /// computes alike.
 Result<GenerateResult> generate(const Model &model, const std::vector<Tokens> &prompts,
                                 const GenerateOptions &options, GenerateListener &listener);
-/// The same with a session that has a sequence for each prompt; what it holds is forgotten.
+/// The same with a session that has a sequence for each prompt; what it holds behind
+/// GenerateOptions::held is forgotten. Of prompts that a listener ends, not all may be read.
 Result<GenerateResult> generate(const Model &model, Session &session,
                                 const std::vector<Tokens> &prompts, const GenerateOptions &options,
                                 GenerateListener &listener);

@@ -67,6 +67,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m) {
           {"vocab", m.vocab},
           {"max_seq", m.maxSeq},
           {"tokenizer", tokenizer},
+          {"chat_template", m.chat.has_value()},
           {"sampling", samplingOf(m)},
           {"target", manifest["target"]},
           {"runs_here", bool(checkCpu(m.cpu, m.features))},
@@ -102,6 +103,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
        std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
   line("tokenizer",
        file.layout().find(program::SectionKind::Tokenizer) ? "yes" : "no, use --tokens");
+  line("chat", m.chat ? "yes, see `chat --help`" : "no, the model has no chat template");
   line("sampling", samplingWords(m));
   Status able = checkCpu(m.cpu, m.features);
   line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));

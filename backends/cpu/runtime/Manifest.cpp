@@ -92,6 +92,14 @@ Manifest::Generation parseGeneration(const Json &json) {
   return g;
 }
 
+Manifest::Chat parseChat(const Json &json) {
+  object(json, "chat");
+  Manifest::Chat chat{text(at(json, "template"), "template"), {}};
+  for (const auto &[name, token] : object(at(json, "special_tokens"), "special_tokens").items())
+    chat.specialTokens.emplace_back(name, text(token, "special_tokens"));
+  return chat;
+}
+
 void parseModel(const Json &json, Manifest &m) {
   m.name = text(at(json, "name"), "name");
   m.weights = text(at(json, "weights"), "weights");
@@ -131,6 +139,8 @@ Manifest parse(const Json &json) {
   parseTokens(json, m);
   if (auto generation = json.find("generation"); generation != json.end() && !generation->is_null())
     m.generation = parseGeneration(*generation);
+  if (auto chat = json.find("chat"); chat != json.end())
+    m.chat = parseChat(*chat);
   if (auto cost = json.find("cost"); cost != json.end() && cost->is_object())
     m.cost = {number(*cost, "weight_bytes_per_token").value_or(0),
               number(*cost, "flops_per_token").value_or(0),

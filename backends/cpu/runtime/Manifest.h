@@ -46,6 +46,13 @@ struct Manifest {
     std::optional<bool> doSample;
   } generation;
 
+  /// How a conversation becomes a text (runtime/jinja).
+  struct Chat {
+    std::string chatTemplate;
+    std::vector<std::pair<std::string, std::string>> specialTokens; ///< Variables of the template.
+  };
+  std::optional<Chat> chat;
+
   struct Cost {
     double weightBytesPerToken = 0; ///< Bytes of weights that one decoded token reads.
     /// Multiplications and additions in products with weights, and what logits of a row add.

@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/RunCommand.h"
 #include "backends/cpu/runtime/BatchCommand.h"
+#include "backends/cpu/runtime/ChatTemplate.h"
 #include "backends/cpu/runtime/Npy.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
@@ -44,7 +45,7 @@ namespace {
 
 /// The token sequences that the arguments ask for.
 Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifest &m,
-                                    const Text *text) {
+                                    const Text *text, const ChatTemplate *chatTemplate) {
   if (!arguments.tokens.empty())
     return arguments.tokens;
   if (!arguments.prompt && !arguments.file) {
@@ -58,7 +59,16 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
       arguments.prompt ? Result<std::string>(*arguments.prompt) : readPromptFile(*arguments.file);
   if (!prompt)
     return prompt.error();
-  return std::vector<Tokens>{text->encode(*prompt)};
+  if (!chatTemplate)
+    return std::vector<Tokens>{text->encode(*prompt)};
+  std::vector<Message> messages;
+  if (arguments.system)
+    messages.push_back({"system", *arguments.system});
+  messages.push_back({"user", *prompt});
+  Result<Tokens> ids = chatTemplate->encode(messages, true);
+  if (!ids)
+    return ids.error();
+  return std::vector<Tokens>{*ids};
 }
 
 /// Streams a single sequence; several are written one after the other at the end.
@@ -269,7 +279,15 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
     return usable;
   if (arguments.batch)
     return batchCommand(model, text->get(), arguments);
-  Result<std::vector<Tokens>> sequences = prompts(arguments, model.manifest(), text->get());
+  std::optional<ChatTemplate> chatTemplate;
+  if (arguments.chat) {
+    Result<ChatTemplate> loaded = ChatTemplate::load(model.manifest(), text->get());
+    if (!loaded)
+      return loaded.error();
+    chatTemplate.emplace(*std::move(loaded));
+  }
+  Result<std::vector<Tokens>> sequences =
+      prompts(arguments, model.manifest(), text->get(), chatTemplate ? &*chatTemplate : nullptr);
   if (!sequences)
     return sequences.error();
   std::unique_ptr<NpyWriter> logits;
@@ -285,7 +303,9 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
                           logits != nullptr,
                           samplingOptions(arguments, model.manifest()),
                           arguments.lookup,
-                          {}};
+                          {},
+                          chatTemplate ? chatTemplate->endOfTurn() : Tokens(),
+                          0};
   Writer writer(arguments, text->get(), *sequences, logits.get());
   Result<GenerateResult> result = generate(model, *sequences, options, writer);
   if (!result)

@@ -288,6 +288,51 @@ TEST_F(GenerateTest, NoTokensWantedStillReadsThePrompt) {
   EXPECT_EQ(result->promptTokens, 2);
 }
 
+TEST_F(GenerateTest, FeedsOnlyWhatTheSessionDoesNotHold) {
+  auto session = Session::create(*model, 1);
+  ASSERT_TRUE(session);
+  options.maxTokens = 2;
+  ASSERT_TRUE(generate(*model, **session, {{1, 5, 3}}, options, listener));
+  trace.clear();
+  // The cache goes back to the first two tokens, which both prompts share.
+  options.held = 2;
+  auto result = generate(*model, **session, {{1, 5, 4, 6}}, options, listener);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_THAT(trace[0].rows, ElementsAre(Row{4, 0, 2}, Row{6, 0, 3}));
+  EXPECT_EQ(result->promptTokens, 2);
+  EXPECT_EQ(result->sequences[0].tokens, fakeContinuation({1, 5, 4, 6}, 2));
+}
+
+TEST_F(GenerateTest, FurtherEndTokensEndTheText) {
+  options.maxTokens = 6;
+  options.ignoreEos = false;
+  options.endTokens = {fakeContinuation({1, 5, 3}, 3)[2]};
+  auto result = run({{1, 5, 3}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].finish, Finish::EndToken);
+  EXPECT_LE(result->sequences[0].tokens.size(), 3u);
+}
+
+TEST_F(GenerateTest, AListenerMayEndTheTextOrThePrompt) {
+  struct Ending : GenerateListener {
+    int64_t asked = 0, most = 0;
+    bool goesOn(int64_t) override { return ++asked <= most; }
+  } ending;
+  options.maxTokens = 6;
+  options.prefillChunk = 2;
+  ending.most = 1; // The first piece of the prompt is read, the second is not.
+  auto result = generate(*model, {{1, 5, 3, 4}}, options, ending);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].finish, Finish::StopText);
+  EXPECT_EQ(result->promptTokens, 2);
+  EXPECT_TRUE(result->sequences[0].tokens.empty());
+  ending.asked = 0;
+  ending.most = 3; // Two pieces and a token.
+  result = generate(*model, {{1, 5, 3, 4}}, options, ending);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].tokens.size(), 2u);
+}
+
 TEST_F(GenerateTest, ListenersErrorEndsGeneration) {
   struct Failing : GenerateListener {
     Status token(int64_t, int32_t) override { return Error{"stop here"}; }

@@ -94,6 +94,22 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(parseManifest(std::string(100000, '[')).error().message, HasSubstr("is not JSON"));
 }
 
+TEST(Manifest, CarriesTheChatTemplate) {
+  json manifest = json::parse(fakeManifest());
+  manifest["chat"] = {{"template", "{{ bos_token }}"}, {"special_tokens", {{"bos_token", "<s>"}}}};
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  ASSERT_TRUE(m->chat);
+  EXPECT_EQ(m->chat->chatTemplate, "{{ bos_token }}");
+  EXPECT_THAT(m->chat->specialTokens, ElementsAre(testing::Pair("bos_token", "<s>")));
+  EXPECT_FALSE(parseManifest(fakeManifest())->chat);
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = 1; }), HasSubstr("'chat' is not an object"));
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", 1}}; }),
+              HasSubstr("'template' is not a string"));
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", ""}}; }),
+              HasSubstr("'special_tokens' is missing"));
+}
+
 TEST(Cpu, KnowsWhatEveryX8664Has) {
   for (const char *name : {"sse", "sse2", "cx8", "cmov", "fxsr", "64bit"})
     EXPECT_TRUE(cpuHas(name)) << name;
