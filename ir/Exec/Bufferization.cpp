@@ -78,8 +78,7 @@ struct MatmulBufferization
   }
 };
 
-struct ProbeBufferization
-    : BufferizableOpInterface::ExternalModel<ProbeBufferization, ProbeOp> {
+struct ProbeBufferization : BufferizableOpInterface::ExternalModel<ProbeBufferization, ProbeOp> {
   bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
     return true;
   }

@@ -57,9 +57,8 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
   }
 
   static void insert(func::FuncOp function) {
-    auto index = llvm::find_if(function.getArguments(), [](BlockArgument argument) {
-      return argument.getType().isIndex();
-    });
+    auto index = llvm::find_if(function.getArguments(),
+                               [](BlockArgument argument) { return argument.getType().isIndex(); });
     Value layer = index == function.getArguments().end() ? Value() : Value(*index);
     llvm::StringMap<int> counts;
     SmallVector<Operation *> ops;

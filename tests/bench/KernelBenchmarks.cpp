@@ -29,10 +29,7 @@ constexpr Shape productShapes[] = {{3072, 2048}, {2048, 8192}},
 /// At most; the packed size decides once the weights are there.
 double bytesPerWeight(const Format &format) {
   llvm::StringRef weight = format.weight;
-  return weight == "f32"              ? 4
-         : weight == "bf16"           ? 2
-         : weight.contains("int4")    ? 0.5
-                                      : 1;
+  return weight == "f32" ? 4 : weight == "bf16" ? 2 : weight.contains("int4") ? 0.5 : 1;
 }
 
 int64_t copiesOf(double bytes) {

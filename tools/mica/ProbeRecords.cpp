@@ -51,8 +51,9 @@ Error ProbeRecords::read(StringRef path) {
     return file.takeError();
   StringRef rest(reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size());
   auto broken = [&] {
-    return inputError(path, "is no complete file of probes (byte " +
-                                Twine(file->bytes().size() - rest.size()) + ")",
+    return inputError(path,
+                      "is no complete file of probes (byte " +
+                          Twine(file->bytes().size() - rest.size()) + ")",
                       "run the program again");
   };
   if (!rest.consume_front(rt::probeMagic))

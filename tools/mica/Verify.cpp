@@ -37,15 +37,15 @@ constexpr std::array<size_t, 5> kLastCalls = {5, 1, 1, 1, 1};
 /// op's error has passed through all layers before it, and where an op is wrong it is 1.
 struct Bounds {
   Precision weights;
-  double op;       ///< normalised squared error of an op
-  double logits;   ///< largest difference of a logit relative to the largest one
-  double kl;       ///< mean KL(reference || program) in nats
-  double sameTop;  ///< share of positions
+  double op;      ///< normalised squared error of an op
+  double logits;  ///< largest difference of a logit relative to the largest one
+  double kl;      ///< mean KL(reference || program) in nats
+  double sameTop; ///< share of positions
 };
 constexpr Bounds kBounds[] = {{Precision::F32, 1e-10, 1e-4, 1e-7, 0.99},
                               {Precision::BF16, 1e-3, 0.05, 1e-3, 0.95},
-                              {Precision::Int8, 2e-2, 0.2, 1e-2, 0.85},
-                              {Precision::Int4, 0.2, 1, 0.2, 0.5}};
+                              {Precision::Int8, 5e-3, 0.2, 1e-2, 0.9},
+                              {Precision::Int4, 0.1, 1, 0.2, 0.7}};
 
 /// The program's values and the interpreter's at one probe.
 struct Comparison {
@@ -158,8 +158,9 @@ Error Verification::readIds() {
   Expected<MappedFile> mapped = MappedFile::open(arguments.text);
   if (!mapped)
     return mapped.takeError();
-  ids = (*tokenizer)->encode({reinterpret_cast<const char *>(mapped->bytes().data()),
-                              mapped->bytes().size()});
+  ids = (*tokenizer)
+            ->encode(
+                {reinterpret_cast<const char *>(mapped->bytes().data()), mapped->bytes().size()});
   ids.resize(std::min(ids.size(), most));
   if (ids.size() < 2)
     return inputError(arguments.text, "has fewer than two tokens", "give a longer text");
@@ -190,8 +191,7 @@ Error Verification::runProgram() {
     auto vocab = static_cast<size_t>(manifest.vocab);
     if (Error error = (*fed)->ask(at, 0, ArrayRef(ids).slice(at, rows)))
       return error;
-    if (Error error =
-            (*fed)->read(MutableArrayRef(logits).slice(at * vocab, rows * vocab)))
+    if (Error error = (*fed)->read(MutableArrayRef(logits).slice(at * vocab, rows * vocab)))
       return error;
     at += rows;
   }
@@ -234,7 +234,8 @@ Error Verification::interpretReference() {
   Expected<ModelInput> input = readModel(context, model, WeightsNeeded::Yes);
   if (!input)
     return input.takeError();
-  // The ops of the program, in f32: balanced where its channels are, so that values can be compared.
+  // The ops of the program, in f32: balanced where its channels are, so that values can be
+  // compared.
   StageOptions stages;
   stages.balance = manifest.weights == "int8" || manifest.weights == "int4";
   stages.probes = true;
@@ -257,8 +258,7 @@ Error Verification::interpretReference() {
     bar.show("interpreting", ++done / static_cast<double>(std::max<size_t>(seen.size(), 1)));
   };
   auto weights = [&](StringRef name) { return storedTensor(*input->weights, name, &context); };
-  Expected<SmallVector<interp::Value>> results =
-      interp::interpret(main, *inputs, weights, trace);
+  Expected<SmallVector<interp::Value>> results = interp::interpret(main, *inputs, weights, trace);
   if (!results)
     return results.takeError();
   referenceLogits = results->front().getTensor()->floats;
@@ -271,8 +271,7 @@ Error Verification::compare() {
     for (auto [number, record] : enumerate(occurrences)) {
       const ProbeRecords::Record *other = reference.find(name, number);
       if (!other || other->values.size() != record.values.size())
-        return inputError(model,
-                          "has no op '" + name + "' of the program's shape",
+        return inputError(model, "has no op '" + name + "' of the program's shape",
                           "give a model of the same shape to --against");
       comparisons.push_back(
           {name, record.layer, record.order, Distance(record.values, other->values)});
@@ -280,9 +279,7 @@ Error Verification::compare() {
   if (referenceLogits.size() != logits.size())
     return inputError(model, "has another vocabulary than the program",
                       "give a model of the same shape to --against");
-  sort(comparisons, [](const Comparison &a, const Comparison &b) {
-    return a.order < b.order;
-  });
+  sort(comparisons, [](const Comparison &a, const Comparison &b) { return a.order < b.order; });
   ofLogits = Distance(logits, referenceLogits);
   auto vocab = static_cast<size_t>(manifest.vocab);
   for (size_t row = 0; row < ids.size(); ++row)
@@ -321,21 +318,21 @@ json::Object Verification::toJson() const {
         {"max", comparison.distance.largest},
         {"nmse", comparison.distance.nmse}});
   const Comparison *fault = firstFault();
-  return json::Object{{"model", json::fixUTF8(arguments.model.model)},
-                      {"weights", manifest.weights},
-                      {"kv", manifest.kv},
-                      {"positions", static_cast<int64_t>(ids.size())},
-                      {"ops", std::move(ops)},
-                      {"logits", json::Object{{"max", ofLogits.largest}, {"nmse", ofLogits.nmse}}},
-                      {"kl", quality.divergence().mean()},
-                      {"same_top", quality.sameTop()},
-                      {"bounds", json::Object{{"op_nmse", bounds.op},
-                                              {"logits_max", bounds.logits},
-                                              {"kl", bounds.kl},
-                                              {"same_top", bounds.sameTop}}},
-                      {"fault", fault ? json::Value(json::fixUTF8(placeOf(*fault)))
-                                      : json::Value(nullptr)},
-                      {"passed", passed()}};
+  return json::Object{
+      {"model", json::fixUTF8(arguments.model.model)},
+      {"weights", manifest.weights},
+      {"kv", manifest.kv},
+      {"positions", static_cast<int64_t>(ids.size())},
+      {"ops", std::move(ops)},
+      {"logits", json::Object{{"max", ofLogits.largest}, {"nmse", ofLogits.nmse}}},
+      {"kl", quality.divergence().mean()},
+      {"same_top", quality.sameTop()},
+      {"bounds", json::Object{{"op_nmse", bounds.op},
+                              {"logits_max", bounds.logits},
+                              {"kl", bounds.kl},
+                              {"same_top", bounds.sameTop}}},
+      {"fault", fault ? json::Value(json::fixUTF8(placeOf(*fault))) : json::Value(nullptr)},
+      {"passed", passed()}};
 }
 
 std::string Verification::toText() const {

@@ -96,16 +96,17 @@ static CLI::App *addVerify(CLI::App &app, VerifyArguments &arguments) {
                    "a text whose first tokens are fed (default: random ids)")
       ->type_name("FILE");
   command
-      ->add_option("--against", arguments.against,
-                   "let the interpreter read the model from here, for instance from the folder that "
-                   "a GGUF file was made of")
+      ->add_option(
+          "--against", arguments.against,
+          "let the interpreter read the model from here, for instance from the folder that "
+          "a GGUF file was made of")
       ->type_name("MODEL2");
   command->add_option("--threads", arguments.threads, "threads of the program")
       ->transform(rt::wholeNumber(1));
   command->add_flag("--json", arguments.json, "as one JSON object");
-  command->footer(
-      "The interpreter computes in f64 from weights in f32. Exit status 1 where an op or the logits "
-      "are further off than the precision explains.");
+  command->footer("The interpreter computes in f64 from weights in f32. Exit status 1 where an op "
+                  "or the logits "
+                  "are further off than the precision explains.");
   return command;
 }
 

@@ -183,8 +183,9 @@ template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> valu
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerProbe, LowerSplitHeads,
-               LowerMergeHeads, LowerSplit, LowerSigmoidGate>(converter, context, kernels);
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerProbe,
+               LowerSplitHeads, LowerMergeHeads, LowerSplit, LowerSigmoidGate>(converter, context,
+                                                                               kernels);
   patterns.add<LowerElementwise<ScaleOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v, float factor) {

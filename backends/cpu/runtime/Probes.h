@@ -14,9 +14,9 @@ namespace mica::rt {
 inline constexpr std::string_view probeMagic = "mica probes 1\n";
 
 /// Rows that a probe has seen in one call of the model, or, with no name and no rows, the beginning
-/// of a call. In the file, behind the magic, each begins with these numbers, words of 8 bytes in the
-/// order of the machine; then come the bytes of the probe's name and rows * columns numbers of 32
-/// bits.
+/// of a call. In the file, behind the magic, each begins with these numbers, words of 8 bytes in
+/// the order of the machine; then come the bytes of the probe's name and rows * columns numbers of
+/// 32 bits.
 struct ProbeHead {
   int64_t nameBytes, layer, rows, columns;
 };
