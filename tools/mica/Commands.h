@@ -72,6 +72,10 @@ int runVerify(const VerifyArguments &arguments, const char *argv0);
 /// one nearest to the bits that most of its numbers take.
 void chooseWeights(const ModelInput &input, cpu::CompileOptions &options);
 
+/// What `arguments` ask for, of a program: the launcher stands where this tool says.
+llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
+                                                   const char *argv0);
+
 /// Compiles MODEL to a program at `output`, with a progress bar. Used by `compile` and `run`.
 llvm::Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
                                                 cpu::CompileOptions options, llvm::StringRef output,

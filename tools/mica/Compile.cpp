@@ -58,6 +58,17 @@ Expected<cpu::CompileOptions> ModelArguments::resolve() const {
   return options;
 }
 
+Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments, const char *argv0) {
+  Expected<cpu::CompileOptions> options = arguments.resolve();
+  if (!options)
+    return options;
+  Expected<std::string> launcher = launcherPath(argv0);
+  if (!launcher)
+    return launcher.takeError();
+  options->launcher = *launcher;
+  return options;
+}
+
 void chooseWeights(const ModelInput &input, cpu::CompileOptions &options) {
   if (options.weights || !input.storage)
     return;

@@ -115,13 +115,9 @@ Error Verification::makeProgram() {
     return error;
   if (Error error = temporary(probes, removeProbes))
     return error;
-  Expected<cpu::CompileOptions> options = arguments.model.resolve();
+  Expected<cpu::CompileOptions> options = programOptions(arguments.model, argv0);
   if (!options)
     return options.takeError();
-  Expected<std::string> launcher = launcherPath(argv0);
-  if (!launcher)
-    return launcher.takeError();
-  options->launcher = *launcher;
   options->probes = true;
   return compileModel(arguments.model, std::move(*options), program, /*verbose=*/false).takeError();
 }

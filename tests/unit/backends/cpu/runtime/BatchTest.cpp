@@ -1,8 +1,7 @@
 #include "backends/cpu/runtime/BatchCommand.h"
 #include "backends/cpu/runtime/BatchResults.h"
-#include "backends/cpu/runtime/Exports.h"
 #include "backends/cpu/runtime/RunCommand.h"
-#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
+#include "tests/unit/backends/cpu/runtime/FakeModelFixture.h"
 
 #include <filesystem>
 #include <fstream>
@@ -18,19 +17,10 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 namespace {
-class BatchTest : public testing::Test {
+class BatchTest : public FakeModelFixture {
 protected:
-  static void SetUpTestSuite() {
-    static bool started = (startRuntime(2), true);
-    (void)started;
-  }
   void SetUp() override {
-    writeFakeProgram(folder.file("fake"), "/proc/self/exe", fakeManifest());
-    auto file = program::ProgramFile::open(folder.file("fake"));
-    ASSERT_TRUE(file) << file.error().message;
-    auto loaded = Model::load(*std::move(file));
-    ASSERT_TRUE(loaded) << loaded.error().message;
-    model = *std::move(loaded);
+    FakeModelFixture::SetUp();
     arguments.file = folder.file("requests.jsonl");
     arguments.output = folder.file("results.jsonl");
     arguments.batch = 2;
@@ -80,8 +70,6 @@ protected:
     return result ? result->sequences[0].tokens : Tokens();
   }
 
-  TemporaryFolder folder;
-  std::unique_ptr<Model> model;
   RunArguments arguments;
 };
 

@@ -1,6 +1,5 @@
 #include "backends/cpu/runtime/Generate.h"
-#include "backends/cpu/runtime/Exports.h"
-#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
+#include "tests/unit/backends/cpu/runtime/FakeModelFixture.h"
 
 #include <gmock/gmock.h>
 
@@ -33,19 +32,10 @@ extern "C" void mica_fake_trace(int64_t rows, const int32_t *tokens, const int32
 }
 
 namespace {
-class GenerateTest : public testing::Test {
+class GenerateTest : public FakeModelFixture {
 protected:
-  static void SetUpTestSuite() {
-    static bool started = (startRuntime(2), true);
-    (void)started;
-  }
   void SetUp() override {
-    writeFakeProgram(folder.file("fake"), "/proc/self/exe", fakeManifest());
-    auto file = program::ProgramFile::open(folder.file("fake"));
-    ASSERT_TRUE(file) << file.error().message;
-    auto loaded = Model::load(*std::move(file));
-    ASSERT_TRUE(loaded) << loaded.error().message;
-    model = *std::move(loaded);
+    FakeModelFixture::SetUp();
     options.sampling.temperature = 0;
     options.ignoreEos = true;
     trace.clear();
@@ -55,8 +45,6 @@ protected:
     return generate(*model, prompts, options, listener);
   }
 
-  TemporaryFolder folder;
-  std::unique_ptr<Model> model;
   GenerateOptions options;
   GenerateListener listener;
 };
