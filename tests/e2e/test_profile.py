@@ -45,6 +45,9 @@ class Profile(Case):
         self.assertTrue(cost["weight_bytes_per_token"] < weights < 1.1 * cost["weight_bytes_per_token"], weights)
         counted = cost["flops_per_token"] + cost["flops_per_logits"]
         self.assertTrue(0.9 * counted < flops <= counted, flops)
+        # Of a layer, and the logits: products (2 of the experts, 3 of others), appends and attention, the gate's scores.
+        regions = {"minimind-dense": 3 * 5, "minimind-moe": 4 * 7}[model] + 1
+        self.assertLessEqual(profile["regions_per_token"], regions)
         note(self, f"{profile['regions_per_token']:.1f} parallel regions and {weights / 1e6:.3f} MB per token")
 
     def test_attention_follows_the_depth(self):
