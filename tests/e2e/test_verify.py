@@ -40,8 +40,9 @@ class Verify(Case):
     def test_a_fault_in_one_layer_is_found_there(self):
         """Rows of one matrix of layer 1 were changed on the way: the first op that is wrong is that layer's."""
         def change(weights):
-            down = weights["model.layers.1.mlp.down_proj.weight"]
+            down = weights["model.layers.1.mlp.down_proj.weight"].copy()
             down[: len(down) // 8] = 0
+            weights["model.layers.1.mlp.down_proj.weight"] = down
         model = BUNDLED / "minimind-dense"
         broken = checkpoint.edited(model, os.path.join(harness.folder("broken"), "model"), tensors=change)
         for weights in ("bf16", "int4"):
