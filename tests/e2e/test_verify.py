@@ -45,7 +45,7 @@ class Verify(Case):
             weights["model.layers.1.mlp.down_proj.weight"] = down
         model = BUNDLED / "minimind-dense"
         broken = checkpoint.edited(model, os.path.join(harness.folder("broken"), "model"), tensors=change)
-        for weights in ("bf16", "int4"):
+        for weights in ("bf16", "int8"):
             done = verify(broken, "--against", model, "--weights", weights, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn("first at layer 1, linear down_proj", done.stderr.decode())
