@@ -129,7 +129,7 @@ TEST(WeightFiles, SaysWhyThereAreNoWeights) {
   EXPECT_FALSE(WeightFiles::present(folder.path()));
   folder.write("pytorch_model.bin", "x");
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
-              HasSubstr("is a pickle, which is not read"));
+              HasSubstr("is no whole zip archive (its directory is missing)"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))),
               HasSubstr("is not a folder"));
 }
