@@ -29,6 +29,10 @@ struct NamingTable {
   llvm::StringLiteral queryDown = "", queryDownNorm = "", queryUp = "", latentDown = "",
                       latentNorm = "", latentUp = "";
   llvm::StringLiteral correction = ""; ///< a tensor, not a module
+  /// Where set, `expert` has no star, and these are tensors of all experts, with "_bias" behind for
+  /// biases and `stackedSuffix` for matrices. The first holds the rows of gate and up in turn.
+  llvm::StringLiteral stackedGateUp = "", stackedDown = "", stackedSuffix = "";
+  bool stackedTransposed = false; ///< the matrices stand as [E, K, N]
   QkvOrder qkvOrder = QkvOrder::Consecutive;
   bool transposed = false; ///< matrices of layers stand as [K, N]
 };

@@ -73,6 +73,7 @@ private:
   void dense(const DenseConfig &dense);
   void sparse(const SparseConfig &sparse);
   void expert(const llvm::Twine &prefix, int64_t inner);
+  void stackedExperts(const SparseConfig &sparse);
 
   const ModelConfig &model;
   const NamingTable &names;
@@ -174,13 +175,38 @@ void LayerLister::expert(const llvm::Twine &prefix, int64_t inner) {
   linear(prefix + "." + names.expertDown, hidden, inner, false);
 }
 
+/// Products that are a tensor for all experts, or half of the rows of one.
+void LayerLister::stackedExperts(const SparseConfig &sparse) {
+  int64_t experts = sparse.experts, inner = sparse.expert.inner;
+  auto add = [&](const llvm::Twine &name, llvm::SmallVector<int64_t, 3> shape,
+                 const llvm::Twine &source) {
+    weights.push_back({(names.expert + "." + name).str(), std::move(shape), experts,
+                       (names.expert + "." + source).str()});
+  };
+  auto product = [&](llvm::StringRef name, llvm::StringRef tensor, int64_t rows, int64_t columns,
+                     llvm::StringRef part) {
+    add(name + ".weight", {experts, rows, columns},
+        tensor + names.stackedSuffix + "[*]" + (names.stackedTransposed ? "^T" : "") + part);
+    if (sparse.expert.bias)
+      add(name + ".bias", {experts, rows}, tensor + "_bias[*]" + part);
+  };
+  product(names.expertGate, names.stackedGateUp, inner, hidden, "[0:1 of 2]");
+  product(names.expertUp, names.stackedGateUp, inner, hidden, "[1:2 of 2]");
+  product(names.expertDown, names.stackedDown, hidden, inner, "");
+}
+
 void LayerLister::sparse(const SparseConfig &sparse) {
   linear(names.router, sparse.experts, hidden, sparse.routerBias);
   if (sparse.correction)
     weights.push_back({names.correction.str(), {sparse.experts}});
   size_t first = weights.size();
-  expert(names.expert, sparse.expert.inner);
+  if (!names.stackedGateUp.empty())
+    stackedExperts(sparse);
+  else
+    expert(names.expert, sparse.expert.inner);
   for (LayerWeight &weight : llvm::MutableArrayRef(weights).drop_front(first)) {
+    if (weight.stacked)
+      continue;
     weight.stacked = sparse.experts;
     weight.shape.insert(weight.shape.begin(), sparse.experts);
   }
@@ -201,8 +227,10 @@ PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
   planned.stacked = true;
   auto [before, after] = llvm::StringRef(weight.name).split("*.");
   planned.symbol = (prefix + before + after).str();
+  auto [first, last] =
+      llvm::StringRef(weight.source.empty() ? weight.name : weight.source).split('*');
   for (int64_t i = 0; i < weight.stacked; ++i)
-    planned.sources.push_back((prefix + before + llvm::Twine(i) + "." + after).str());
+    planned.sources.push_back((prefix + first + llvm::Twine(i) + last).str());
   return planned;
 }
 

@@ -21,9 +21,9 @@ namespace mica {
 struct LayerWeight {
   std::string name;
   llvm::SmallVector<int64_t, 3> shape; ///< with E in front where it is stacked
-  int64_t stacked = 0; ///< number of tensors stacked into it, 0 where it is one tensor
-  std::string source =
-      {}; ///< the tensor or the part of one that it is; empty where `name` is its name
+  int64_t stacked = 0;     ///< number of tensors stacked into it, 0 where it is one tensor
+  std::string source = {}; ///< the tensor or the part of one that it is, with a star where the
+                           ///< index of an expert stands; empty where `name` is its name
 };
 
 /// The weights of a kind of layer, in the order of its function's arguments.

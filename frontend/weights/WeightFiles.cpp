@@ -53,6 +53,7 @@ llvm::Expected<WeightFiles> WeightFiles::open(llvm::StringRef folder) {
     if (llvm::Error error = isSingle ? weights.add(single, form.readHeader)
                                      : weights.addShards(indexPath, form.readHeader))
       return std::move(error);
+    weights.joinScales();
     return weights;
   }
   return noWeights(folder);
@@ -66,6 +67,28 @@ llvm::Error WeightFiles::addShards(llvm::StringRef indexPath, HeaderReader *read
     if (llvm::Error error = add(pathIn(folderPath, file), readHeader))
       return error;
   return checkAgainst(*index, indexPath);
+}
+
+/// NAME_blocks of bytes [..., 16] beside NAME_scales of bytes [...]: 32 numbers of MXFP4 each,
+/// along the last axis, of one scale. Such a pair is one tensor of these numbers.
+void WeightFiles::joinScales() {
+  constexpr llvm::StringLiteral blocks = "_blocks", scales = "_scales";
+  constexpr int64_t numbers = 32, bytes = 16;
+  for (TensorInfo &tensor : infos) {
+    llvm::StringRef stem = tensor.name;
+    if (!stem.consume_back(blocks) || tensor.type != StoredType::U8 || tensor.shape.size() < 2 ||
+        tensor.shape.back() != bytes)
+      continue;
+    auto found = byName.find((stem + scales).str());
+    if (found == byName.end() || infos[found->second].type != StoredType::U8 ||
+        infos[found->second].shape != llvm::ArrayRef<int64_t>(tensor.shape).drop_back())
+      continue;
+    tensor.scales = found->second;
+    tensor.type = StoredType::F32;
+    tensor.blocks = &mxfp4Type();
+    tensor.shape.pop_back();
+    tensor.shape.back() *= numbers;
+  }
 }
 
 llvm::Error WeightFiles::add(llvm::StringRef path, HeaderReader *readHeader) {

@@ -34,6 +34,12 @@ public:
   /// All tensors, file by file in the order of their data.
   llvm::ArrayRef<TensorInfo> tensors() const { return infos; }
 
+  /// The tensor with the scales of the blocks of `tensor`, one byte each; null where they stand in
+  /// the blocks.
+  const TensorInfo *scalesOf(const TensorInfo &tensor) const {
+    return tensor.scales ? &infos[*tensor.scales] : nullptr;
+  }
+
   /// The data of `tensor`; valid as long as this object lives.
   llvm::ArrayRef<uint8_t> bytes(const TensorInfo &tensor) const;
 
@@ -54,6 +60,7 @@ private:
 
   llvm::Error add(llvm::StringRef path, HeaderReader *readHeader);
   llvm::Error addShards(llvm::StringRef indexPath, HeaderReader *readHeader);
+  void joinScales();
   llvm::Error addTensor(TensorInfo tensor, llvm::StringRef path);
   llvm::Error checkAgainst(const struct ShardIndex &index, llvm::StringRef indexPath) const;
 

@@ -165,6 +165,27 @@ TEST_F(PackTest, InterleaveAlternatesBlocks) {
       interleaved({source.values("bg"), source.values("bu")}, 1), false);
 }
 
+TEST_F(PackTest, BlocksMeetTheirScales) {
+  source.addApart("e", {3, 4, 64});
+  std::vector<float> e = source.values("e"), expected;
+  for (int64_t expert : {0, 1, 2})
+    for (int64_t row : {1, 3})
+      expected.insert(expected.end(), e.begin() + (expert * 4 + row) * 64,
+                      e.begin() + (expert * 4 + row + 1) * 64);
+  std::vector<float> stack;
+  for (int64_t expert : {0, 1, 2})
+    llvm::append_range(stack, naive(std::vector<float>(expected.begin() + expert * 128,
+                                                       expected.begin() + (expert + 1) * 128),
+                                    2, 64, 1));
+  expectEqual(llvm::cantFail(pack("mica.weight @w from [\"e[0][1:2 of 2]\", \"e[1][1:2 of 2]\", "
+                                  "\"e[2][1:2 of 2]\"] stack at 0 : tensor<3x2x64xf32, "
+                                  "#mica.packed<columns = 64, depth = 1, k_block = 16>>")),
+              stack, false);
+  expectEqual(
+      llvm::cantFail(pack("mica.weight @all from [\"e[1]\"] at 0 : " + packedType(4, 64, false))),
+      naive(std::vector<float>(e.begin() + 256, e.begin() + 512), 4, 64, 1), false);
+}
+
 TEST_F(PackTest, StackPacksEachMatrixAndInterleavesParts) {
   std::vector<float> plain, gated;
   for (const char *expert : {"0", "1", "2"}) {
