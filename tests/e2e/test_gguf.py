@@ -17,11 +17,12 @@ from test_integers import divergence, rows_of
 MODELS = {"minimind-dense": BUNDLED / "minimind-dense"}
 MODELS |= {name: GOLDENS / "models" / name for name in ("llama-gqa", "qwen3-dense", "qwen3-moe")}
 # Families as their architectures can have them, of a golden with changes.
-FAMILIES = {
-    "gemma": {},
+FAMILIES = {name: {} for name in ("gemma", "granite", "olmo2", "phi3")}
+FAMILIES |= {
     "gemma2": {"query_pre_attn_scalar": 16},
-    "granite": {},
     "mixtral": {"sliding_window": None},
+    "qwen2": {"use_sliding_window": False, "layer_types": None},
+    "qwen2-moe": {"num_hidden_layers": 1, "decoder_sparse_step": 1, "mlp_only_layers": [], "layer_types": None},
 }
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 
@@ -48,11 +49,18 @@ def numbers_folder(name, kind):
 
 
 def family(name):
-    """The golden with its changes."""
+    """The golden with its changes; of several layers the second where there is to be one."""
+
+    def only_second(tensors):
+        for other in [t for t in tensors if ".layers." in t and ".layers.1." not in t]:
+            del tensors[other]
+        for second in [t for t in tensors if ".layers.1." in t]:
+            tensors[second.replace(".layers.1.", ".layers.0.")] = tensors.pop(second)
 
     def make():
+        single = "num_hidden_layers" in FAMILIES[name]
         return checkpoint.edited(GOLDENS / "models" / name, os.path.join(harness.folder("family"), name),
-                                 lambda config: config.update(FAMILIES[name]))
+                                 lambda config: config.update(FAMILIES[name]), only_second if single else None)
 
     return harness.once(("family", name), make)
 
