@@ -384,6 +384,30 @@ def FuseCasts : Pass<"mica-fuse-casts", "::mlir::func::FuncOp"> {
   }];
 }
 
+def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
+  let summary = "every op shows its result";
+  let description = [{
+    A `mica.probe` behind every op of f32 or bf16 rows, called by the op and its weight, numbered where an op of that
+    name stands before it in the function; in functions of layers with the layer's number.
+
+    ```mlir
+    func.func private @layer(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32> {
+      %y = mica.add %x, %x : tensor<?x32xf32>
+      return %y : tensor<?x32xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @layer(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32> {
+      %y = mica.add %x, %x : tensor<?x32xf32>
+      %p = mica.probe %y "add" layer(%layer) : tensor<?x32xf32>
+      return %p : tensor<?x32xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mica::MicaDialect"];
+}
+
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {

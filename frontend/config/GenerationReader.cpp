@@ -21,8 +21,51 @@ constexpr NumberKey numberKeys[] = {
     {bounds::temperature, &G::temperature},
     {bounds::topP, &G::topP},
     {bounds::minP, &G::minP},
+    {bounds::typicalP, &G::typicalP},
     {bounds::repetitionPenalty, &G::repetitionPenalty},
 };
+
+/// What transformers and vLLM have beside these, each with a neutral value: 0, 1 or nothing.
+constexpr llvm::StringLiteral otherChoices[] = {
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "diversity_penalty",
+    "dola_layers",
+    "encoder_no_repeat_ngram_size",
+    "encoder_repetition_penalty",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "exponential_decay_length_penalty",
+    "force_words_ids",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "frequency_penalty",
+    "guidance_scale",
+    "logit_bias",
+    "min_length",
+    "min_new_tokens",
+    "no_repeat_ngram_size",
+    "num_beams",
+    "penalty_alpha",
+    "presence_penalty",
+    "sequence_bias",
+    "stop_strings",
+    "suppress_tokens",
+    "top_h",
+    "watermarking_config",
+};
+
+bool choosesTokens(llvm::StringRef key) { return llvm::is_contained(otherChoices, key); }
+
+bool isNeutral(const llvm::json::Value &value) {
+  if (auto number = value.getAsNumber())
+    return *number == 0 || *number == 1;
+  if (auto flag = value.getAsBoolean())
+    return !*flag;
+  const llvm::json::Array *list = value.getAsArray();
+  const llvm::json::Object *object = value.getAsObject();
+  return (list && list->empty()) || (object && object->empty());
+}
 
 constexpr Range rangeOf(const NumberBounds &bounds) { return {bounds.least, bounds.most}; }
 
@@ -67,7 +110,11 @@ llvm::Error readKey(llvm::StringRef path, llvm::StringRef key, const llvm::json:
   if (key == "eos_token_id")
     return readIds(path, key, value, defaults.eos);
   if (key != "do_sample") {
-    ignored.push_back({path.str(), key.str(), "is not a setting that the program samples by"});
+    bool missed = choosesTokens(key) && !isNeutral(value);
+    ignored.push_back({path.str(), key.str(),
+                       missed ? "changes which tokens are chosen, and programs do not know it"
+                              : "is not a setting that the program samples by",
+                       missed});
     return llvm::Error::success();
   }
   auto flag = value.getAsBoolean();

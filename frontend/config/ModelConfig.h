@@ -156,7 +156,7 @@ struct LearnedPositions {
 
 /// What a model proposes for sampling; absent where it proposes nothing.
 struct GenerationDefaults {
-  std::optional<double> temperature, topP, minP, repetitionPenalty;
+  std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
   std::optional<int64_t> topK;
   std::optional<bool> doSample;
   std::optional<int64_t> bos;
@@ -166,6 +166,7 @@ struct GenerationDefaults {
 /// A key that was read and has no influence, and why.
 struct IgnoredKey {
   std::string file, key, reason;
+  bool missed = false; ///< The model's makers wanted something by it that a program does not do.
 };
 
 struct ModelConfig {

@@ -200,6 +200,7 @@ DictionaryAttr ModelImporter::generationAttr() {
   number("temperature", g.temperature);
   number("top_p", g.topP);
   number("min_p", g.minP);
+  number("typical_p", g.typicalP);
   number("repetition_penalty", g.repetitionPenalty);
   if (g.topK)
     entries.push_back(builder.getNamedAttr("top_k", builder.getI64IntegerAttr(*g.topK)));

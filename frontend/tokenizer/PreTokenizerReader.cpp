@@ -1,6 +1,7 @@
 #include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "frontend/tokenizer/JsonComponents.h"
 #include "frontend/tokenizer/RegexTranslation.h"
+#include "frontend/tokenizer/UnicodeTables.h"
 
 #include "frontend/support/InputError.h"
 
@@ -126,7 +127,7 @@ void readPreTokenizer(const JsonNode &node, TokenizerTable &table) {
     node.allowKeys({"type", "individual_digits"});
     bool each = node["individual_digits"].boolean(false);
     table.preTokenizer.push_back(
-        split("\\p{N}", each ? SplitBehavior::Isolated : SplitBehavior::Contiguous));
+        split(builtIn("\\p{N}"), each ? SplitBehavior::Isolated : SplitBehavior::Contiguous));
   } else if (type == "Metaspace") {
     readMetaspace(node, table);
   } else if (type == "Whitespace") {

@@ -1,5 +1,7 @@
 #include "frontend/tokenizer/RegexTranslation.h"
 
+#include "frontend/tokenizer/UnicodeTables.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -72,6 +74,10 @@ private:
   llvm::Error escape() {
     if (rest.size() < 2)
       return refuse("a backslash at the end");
+    if (rest.consume_front("\\p{N}")) {
+      out += (inClass ? "\\p{N}" : "[\\p{N}") + numbersBesidePcre2() + (inClass ? "" : "]");
+      return llvm::Error::success();
+    }
     char letter = rest[1];
     bool known = true;
     switch (letter) {

@@ -1,5 +1,10 @@
 #include "frontend/tokenizer/UnicodeTables.h"
 
+#include "backends/cpu/runtime/tokenizer/Regex.h"
+#include "backends/cpu/runtime/tokenizer/Utf8.h"
+
+#include "llvm/ADT/StringExtras.h"
+
 #include <unicode/uchar.h>
 #include <unicode/unorm2.h>
 #include <unicode/utf16.h>
@@ -26,10 +31,18 @@ std::vector<uint32_t> decomposition(LookUp lookUp, const UNormalizer2 *form, UCh
   return out;
 }
 
+/// Whether `point` is in Unicode 9, by which the tokenizers package normalises: what came later
+/// stays as it is.
+bool isKnown(UChar32 point) {
+  UVersionInfo age;
+  u_charAge(point, age);
+  return age[0] <= 9;
+}
+
 /// Calls `visit` for the code points that decompose or have a combining class: few of very many.
 template <typename Visit> void forEachActive(const UNormalizer2 *decomposing, Visit visit) {
   for (UChar32 point = 0x80; point <= UCHAR_MAX_VALUE; ++point)
-    if (!unorm2_isInert(decomposing, point))
+    if (!unorm2_isInert(decomposing, point) && isKnown(point))
       visit(point);
 }
 
@@ -62,7 +75,41 @@ void addCompositions(const UNormalizer2 *canonical, const UNormalizer2 *decompos
   });
 }
 
+/// What makes a class of numbers complete.
+struct NumberSearch {
+  rt::tokenizer::Regex known;
+  rt::tokenizer::Regex::Searcher searcher{known};
+  std::string missing = {};
+
+  void meet(UChar32 point) {
+    std::string character;
+    rt::tokenizer::appendChar(character, static_cast<uint32_t>(point));
+    if (rt::tokenizer::Regex::Match match; !searcher.find(character, 0, match))
+      missing += "\\x{" + llvm::utohexstr(static_cast<uint32_t>(point)) + "}";
+  }
+};
+
+/// For u_enumCharTypes, which hands over ranges of one category.
+UBool meetRange(const void *context, UChar32 start, UChar32 limit, UCharCategory category) {
+  if (U_MASK(category) & U_GC_N_MASK)
+    for (UChar32 point = start; point < limit; ++point)
+      static_cast<NumberSearch *>(const_cast<void *>(context))->meet(point);
+  return true;
+}
+
 } // namespace
+
+const std::string &numbersBesidePcre2() {
+  static const std::string missing = [] {
+    auto known = rt::tokenizer::Regex::compile("\\p{N}");
+    if (!known)
+      return std::string();
+    NumberSearch search{std::move(*known)};
+    u_enumCharTypes(meetRange, &search);
+    return std::move(search.missing);
+  }();
+  return missing;
+}
 
 TokenizerTable::NormalizerStep unicodeFormStep(UnicodeForm form) {
   TokenizerTable::NormalizerStep step{rt::tokenizer::NormalizerKind::UnicodeForm};

@@ -78,11 +78,34 @@ struct MatmulBufferization
   }
 };
 
+struct ProbeBufferization : BufferizableOpInterface::ExternalModel<ProbeBufferization, ProbeOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
+    return true;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &, const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *, OpOperand &, const AnalysisState &) const {
+    return {};
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
+    auto probe = cast<ProbeOp>(op);
+    FailureOr<SmallVector<Value>> buffer = buffersOf(rewriter, probe.getX(), options, state);
+    if (failed(buffer))
+      return failure();
+    rewriter.replaceOpWithNewOp<ProbeOp>(op, probe.getNameAttr(), probe.getLayer(),
+                                         buffer->front());
+    return success();
+  }
+};
+
 } // namespace
 
 void mica::exec::registerBufferization(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ExecDialect *) {
     LaunchOp::attachInterface<LaunchBufferization>(*context);
     MatmulOp::attachInterface<MatmulBufferization>(*context);
+    ProbeOp::attachInterface<ProbeBufferization>(*context);
   });
 }

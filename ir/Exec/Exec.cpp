@@ -74,6 +74,13 @@ void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effect
   addEffects(*this, effects);
 }
 
+void ProbeOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  if (isa<MemRefType>(getX().getType()))
+    effects.emplace_back(MemoryEffects::Read::get(), &getXMutable());
+  // What it writes is no memory of the program's, but must be written once, in order.
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
   if (!kernel)

@@ -124,4 +124,22 @@ def Exec_MatmulOp : Exec_Op<"matmul", [DestinationStyleOpInterface,
   let hasVerifier = 1;
 }
 
+def Exec_ProbeOp : Exec_Op<"probe", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "shows rows to who asks";
+  let description = [{
+    Hands the rows of x [T, ...], of f32 or bf16, to the runtime, with the probe's name and the layer that it stands
+    in, -1 where it stands in none. The runtime writes them down where `feed --probes` asks for that.
+
+    Example:
+    ```mlir
+    func.func @probe(%x: memref<?x64xf32>, %layer: index) {
+      exec.probe "linear o_proj" layer(%layer) ins(%x : memref<?x64xf32>)
+      return
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Index:$layer, AnyShaped:$x);
+  let assemblyFormat = "$name `layer` `(` $layer `)` `ins` `(` $x `:` type($x) `)` attr-dict";
+}
+
 #endif // MICA_EXEC_OPS

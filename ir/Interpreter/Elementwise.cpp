@@ -90,6 +90,8 @@ static llvm::Expected<Tensor> evalMergeHeads(MergeHeadsOp op, Scope &scope) {
 }
 
 // y[i] = x[rows[i]].
+static llvm::Expected<Value> evalProbe(ProbeOp op, Scope &scope) { return scope.get(op.getX()); }
+
 static llvm::Expected<Tensor> evalSelectRows(SelectRowsOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &rows = scope.tensor(op.getRows());
   Tensor y = Tensor::zerosOf(op.getType(), rows.shape);
@@ -114,6 +116,7 @@ void addElementwiseOps(OpTable &table) {
   table.add(evalCast);
   table.add(evalSplitHeads);
   table.add(evalMergeHeads);
+  table.add(evalProbe);
   table.add(evalSelectRows);
 }
 

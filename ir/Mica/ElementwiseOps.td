@@ -221,6 +221,26 @@ def Mica_MergeHeadsOp : Mica_PureOp<"merge_heads"> {
   let hasFolder = 1;
 }
 
+def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
+  let summary = "its operand, which a running program shows to who asks";
+  let description = [{
+    `y = x`. A program with probes writes what they see, in the order in which it computes, to the file of
+    `PROGRAM feed --probes FILE`; `mica verify` compares that with what the interpreter has at the same probes. `layer`
+    is the number of the layer that the probe stands in.
+
+    Example:
+    ```mlir
+    func.func @probe(%x: tensor<?x64xf32>, %layer: index) {
+      %y = mica.probe %x "linear o_proj" layer(%layer) : tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_RowsOrHeads:$x, StrAttr:$name, Optional<Index>:$layer);
+  let results = (outs Mica_RowsOrHeads:$result);
+  let assemblyFormat = "$x $name (`layer` `(` $layer^ `)`)? attr-dict `:` type($x)";
+}
+
 def Mica_SelectRowsOp : Mica_PureOp<"select_rows"> {
   let summary = "the rows whose numbers are given";
   let description = [{

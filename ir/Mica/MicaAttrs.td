@@ -143,8 +143,9 @@ def Mica_Int8Type : TypeDef<Mica_Dialect, "Int8"> {
     In `tensor<?x64x!mica.int8>` the rows along the last axis are `x[i] = scale * q[i]` with integers q in [-127, 127]
     and `scale = max_i |x[i]| / 127` in f32; q is rounded to nearest, ties to even. A row of zeros has the scale 0; one
     that holds an infinity or NaN has such a scale and integers 0, so that all of it reads as NaN. Weights are quantised
-    when they are packed, rows of activations by the op that produces them, keys and values by the append: a row is one
-    head at one position.
+    when they are packed, keys and values by the append: a row is one head at one position. Rows of activations are
+    quantised by norms as they are made; elsewhere by a cast behind the op, because the scale is known only when the
+    whole row is, and ops such as attention and gated products make a row in pieces, on several threads.
   }];
 }
 
@@ -155,8 +156,8 @@ def Mica_Int4Type : TypeDef<Mica_Dialect, "Int4"> {
     In `tensor<64x128x!mica.int4<group = 32>>` the rows along the last axis are
     `x[i] = scale * multiplier[i / group] * (q[i] - 8)` with q in [0, 15], integer multipliers in [-15, 15] and one
     scale in f32 per row. `multiplier * (q - 8)` fits 8 bits, so that a product with rows of `!mica.int8` is a sum of
-    integers, the same in whatever order it is taken. Scale, multipliers and integers are chosen for the least squared
-    error.
+    integers, the same in whatever order it is taken. Scale, multipliers and integers are chosen for the least sum of
+    squared errors, each weighed by the square of the number itself: errors of large weights count more.
   }];
   let parameters = (ins "int64_t":$group);
   let assemblyFormat = "`<` struct(params) `>`";

@@ -63,6 +63,7 @@ private:
             numberEntry(bounds::temperature, into.temperature),
             numberEntry(bounds::topP, into.topP),
             numberEntry(bounds::minP, into.minP),
+            numberEntry(bounds::typicalP, into.typicalP),
             numberEntry(bounds::repetitionPenalty, into.repetitionPenalty),
             {bounds::topK.name,
              [&](Attribute value) { return integer(value, bounds::topK, into.topK.emplace()); }},

@@ -27,13 +27,14 @@ inline constexpr NumberBounds maxPositions{"max_positions", 1, 1 << 28};
 inline constexpr NumberBounds temperature{"temperature", 0, 1e3};
 inline constexpr NumberBounds topP{"top_p", 0, 1};
 inline constexpr NumberBounds minP{"min_p", 0, 1};
+inline constexpr NumberBounds typicalP{"typical_p", 0, 1};
 inline constexpr NumberBounds repetitionPenalty{"repetition_penalty", 1e-3, 1e3};
 inline constexpr NumberBounds topK{"top_k", 0, 1 << 24};
 } // namespace bounds
 
 /// What a model proposes for sampling.
 struct SamplingDefaults {
-  std::optional<double> temperature, topP, minP, repetitionPenalty;
+  std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
   std::optional<int64_t> topK;
   std::optional<bool> doSample;
 };

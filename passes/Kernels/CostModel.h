@@ -24,10 +24,6 @@ struct KernelCosts {
   /// int8, 128 1/1.4, 512 1/1.2 in int8 and bf16, 1/1.4 in int4 (`bench --prompt N`); 1024 in int8
   /// as long per row as 512.
   bool tiles = false;
-  /// Generated kernels on targets with tile registers: the most rows of integers that vectors
-  /// multiply. More of them need more than one pass over the panels, and weights of 4 bits are
-  /// expanded for each row anew. Of a row of bf16 vectors are always faster.
-  int64_t vectorRows = 4;
   /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
   /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN
   /// reaches 500: 5 us * 2 / (1/100 - 1/500) per GFLOP/s is 0.6 MFLOP, hence a quarter of a million
@@ -38,6 +34,10 @@ struct KernelCosts {
   bool onednnBf16 = true;
   /// Products of integers: without VNNI, oneDNN's are slower than its own f32 ones.
   bool onednnInt8 = true;
+  /// Generated kernels on targets with tile registers: the most rows of integers that vectors
+  /// multiply. More of them need more than one pass over the panels, and weights of 4 bits are
+  /// expanded for each row anew. Of a row of bf16 vectors are always faster.
+  int64_t vectorRows = 4;
 };
 
 /// Who computes a product.

@@ -23,10 +23,14 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   KernelKind choose(RankedTensorType weight) {
     ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1),
                        precisionOf(weight.getElementType())};
-    KernelCosts costs{crossing(), tiles, minWork, onednnF32, onednnBf16, onednnInt8};
+    KernelCosts costs;
     // A function for any number of rows is called for more than others take.
-    if (!mostRows())
-      costs.crossing = 0;
+    costs.crossing = mostRows() ? crossing() : 0;
+    costs.tiles = tiles;
+    costs.minWork = minWork;
+    costs.onednnF32 = onednnF32;
+    costs.onednnBf16 = onednnBf16;
+    costs.onednnInt8 = onednnInt8;
     return chooseKernel(shape, costs);
   }
 

@@ -34,7 +34,7 @@ std::optional<Stage> mica::parseStage(StringRef name) {
 // Alive afterwards: mica, func, arith.
 void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyModel());
-  if (options.weights == Precision::Int8 || options.weights == Precision::Int4)
+  if (options.balance || options.weights == Precision::Int8 || options.weights == Precision::Int4)
     pm.addPass(createBalanceChannels());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
@@ -45,6 +45,8 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addNestedPass<func::FuncOp>(createFuseQkvAppend());
   pm.addPass(createHoistRopeTables());
   pm.addNestedPass<func::FuncOp>(createFuseCasts());
+  if (options.probes)
+    pm.addPass(createInsertProbes());
   pm.addPass(createVerifyFused());
 }
 

@@ -47,6 +47,10 @@ struct StageOptions {
   bool onednnF32 = true;
   bool onednnBf16 = true;
   bool onednnInt8 = true;
+  /// Whether channels are balanced whatever the precision, as they are for integers.
+  bool balance = false;
+  /// Whether every op shows its result.
+  bool probes = false;
 };
 
 /// Adds to a pipeline over a module what leads from the stage before to a stage.

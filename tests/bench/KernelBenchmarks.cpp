@@ -13,7 +13,7 @@ namespace mica::bench {
 
 namespace {
 /// What all functions of a benchmark read together: several times the largest last-level caches.
-constexpr double farAboveCaches = 384 << 20;
+constexpr double farAboveCaches = 512 << 20;
 
 /// Rows of generated products, and of oneDNN's.
 const std::vector<int64_t> generatedRows = {1, 2, 4, 8, 16, 32, 64, 128, 512},
@@ -28,7 +28,8 @@ constexpr Shape productShapes[] = {{3072, 2048}, {2048, 8192}},
 
 /// At most; the packed size decides once the weights are there.
 double bytesPerWeight(const Format &format) {
-  return llvm::StringRef(format.weight) == "f32" ? 4 : 2;
+  llvm::StringRef weight = format.weight;
+  return weight == "f32" ? 4 : weight == "bf16" ? 2 : weight.contains("int4") ? 0.5 : 1;
 }
 
 int64_t copiesOf(double bytes) {

@@ -133,6 +133,10 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(report.pairwise({1: 4.0, 2: 9.0, 3: 1.0}, {1: 2.0, 2: 3.0})["values"], [2.0, 3.0])
         self.assertIsNone(report.pairwise({1: 4.0}, {}))
 
+    def test_the_better_peer_is_that_of_each_round(self):
+        self.assertEqual(report.best_of([{1: 2.0, 2: 5.0, 3: 1.0}, {1: 3.0, 2: 4.0}]), {1: 3.0, 2: 5.0})
+        self.assertEqual(report.best_of([]), {})
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -14,6 +14,12 @@ def pairwise(ours, theirs):
     return spread(ours[r] / theirs[r] for r in sorted(ours) if theirs.get(r))
 
 
+def best_of(peers):
+    """The better peer of each round in which all were measured."""
+    rounds = set.intersection(*(set(by_round) for by_round in peers)) if peers else set()
+    return {r: max(by_round[r] for by_round in peers) for r in rounds}
+
+
 def summary(row):
     """Adds medians, ratios and the share of bandwidth to what a compare.Row recorded."""
     speeds = {name: {r: s.tokens_per_s for r, s in samples.items()} for name, samples in row.samples.items()}
@@ -25,6 +31,7 @@ def summary(row):
         "tokens_per_s": {name: spread(by_round.values()) for name, by_round in speeds.items()},
         "runs": {name: [s.runs for s in samples.values()] for name, samples in row.samples.items()},
         "ratios": {name: pairwise(speeds["Mica"], by_round) for name, by_round in speeds.items() if name != "Mica"},
+        "better": pairwise(speeds["Mica"], best_of([by_round for name, by_round in speeds.items() if name != "Mica"])),
         "gb_per_s": spread(read.values()),
         "memory_gb_per_s": spread(row.bandwidth.values()),
         "share_of_bandwidth": pairwise(read, row.bandwidth),
@@ -51,13 +58,14 @@ def cell(row, name):
 
 
 def table(rows, peers):
-    head = ["tokens/s", "Mica"] + [h for name in peers for h in (name, "ratio")] + ["memory GB/s", "share"]
+    head = ["tokens/s", "Mica"] + [h for name in peers for h in (name, "ratio")] + ["better", "memory GB/s", "share"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for row in rows:
         cells = [row["title"], cell(row, "Mica")]
         for name in peers:
             cells += [cell(row, name), figure(row["ratios"].get(name), 2, "x")]
-        cells += [figure(row["memory_gb_per_s"], 1), figure(row["share_of_bandwidth"], 2)]
+        cells += [figure(row["better"], 2, "x"), figure(row["memory_gb_per_s"], 1),
+                  figure(row["share_of_bandwidth"], 2)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -78,7 +86,8 @@ def case_markdown(case, peers):
 def markdown(report):
     machine, settings = report["machine"], report["settings"]
     lines = [f"{machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
-             f"{settings['pairs']} rounds in alternation (least - most); a ratio is the median of the rounds' ratios.", ""]
+             f"{settings['pairs']} rounds in alternation (least - most); a ratio is the median of the rounds' ratios, "
+             "`better` that to the better peer of each round.", ""]
     for case in report["cases"]:
         lines += case_markdown(case, list(settings["peers"]))
     return "\n".join(lines)

@@ -17,7 +17,8 @@ for _name in sorted(os.listdir(GOLDENS / "models")):
 CONFIGS = sorted(p.stem for p in (SHARED / "configs").glob("*.json")) or ["absent"]
 
 # The largest NMSE of the logits: rows of random weights of 24 or 32 elements lose more than those of real models.
-BOUNDS = {("int8", "bf16"): 0.02, ("int4", "bf16"): 0.6, ("f32", "int8"): 0.02, ("bf16", "int8"): 0.02}
+# test_goldens has f32 and bf16.
+BOUNDS = {("int8", "int8"): 0.04, ("int4", "bf16"): 0.6}
 
 
 @harness.for_each(sorted(MODELS), "precisions")

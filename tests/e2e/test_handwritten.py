@@ -138,6 +138,18 @@ class Handwritten(Case):
             lines = [re.sub(r" : [^()]*", "", line).strip() for line in printed.splitlines()]
             self.assertIn(f"\n{excerpt}", "\n".join(lines), f"stage {stage}, with the types left out")
 
+    def test_the_recorded_conversation_is_what_is_printed(self):
+        """In the README and in docs/terminal.txt, whose recording needs a terminal of tmux."""
+        recorded = (harness.ROOT / "docs/terminal.txt").read_text(encoding="utf-8")
+        conversation = recorded[recorded.index("$ build/release/demo/minimind-dense chat"):]
+        self.assertIn(f"```text\n{conversation.rstrip()}\n```", (harness.ROOT / "README.md").read_text(encoding="utf-8"))
+        turns = re.findall(r"^> (.*)\n((?:(?!> ).*\n?)*)", conversation, re.MULTILINE)
+        self.assertEqual(turns.pop()[0], "/exit")
+        self.assertGreater(len(turns), 2)
+        said = "".join(line + "\n" for line, _ in turns).encode()
+        answers = program(harness.BUNDLED / "minimind-dense").run("chat", "--temperature", 0, stdin=said).stdout.decode()
+        self.assertEqual(answers.split(), "".join(answer for _, answer in turns).split())
+
     def test_the_readme_s_transcript_is_what_is_printed(self):
         text = (harness.ROOT / "README.md").read_text(encoding="utf-8")
         transcript = next(block for _, block in FENCED.findall(text) if "$ tools/quickstart.sh" in block)

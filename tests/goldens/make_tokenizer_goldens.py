@@ -167,6 +167,9 @@ def sentencepiece_model(**options):
     return model.getvalue()
 
 
+SENTENCEPIECE = ("sp_bpe", "sp_unigram", "sp_unigram_bytes", "sp_bpe_suffix")
+
+
 def train(data):
     data.mkdir(parents=True, exist_ok=True)
     made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "llama3_kin": llama3_kin(), "digits_kin": digits_kin(),
@@ -190,8 +193,13 @@ def train(data):
     for name, options in models_made.items():
         (data / f"{name}.model").write_bytes(sentencepiece_model(**options))
     rules.unlink()
-    return {**{name: {"tokenizer.json": f"data:{name}.json"} for name in made},
-            **{name: {"tokenizer.model": f"data:{name}.model"} for name in models_made}}
+
+
+def all_files():
+    """Name of a tokenizer -> its files, of those trained here and the published ones."""
+    trained = sorted(path.stem for path in DATA.glob("*.json"))
+    return {**{name: {"tokenizer.json": f"data:{name}.json"} for name in trained},
+            **{name: {"tokenizer.model": f"data:{name}.model"} for name in SENTENCEPIECE}, **PUBLISHED}
 
 
 PUBLISHED = {
@@ -289,7 +297,8 @@ def main():
     OUT.mkdir(exist_ok=True)
     write(OUT / "texts.json", {"tokenizers": tokenizers.__version__, "sentencepiece": sentencepiece.__version__,
                                "texts": TEXTS})
-    for name, files in {**train(DATA), **PUBLISHED}.items():
+    train(DATA)
+    for name, files in all_files().items():
         paths = {key: roots[value.split(":")[0]] / value.split(":")[1] for key, value in files.items()}
         if all(path.exists() for path in paths.values()):
             write(OUT / f"{name}.json", golden(name, files, paths))

@@ -305,9 +305,9 @@ def config_theta_null(folder):
     folder.config["rope_theta"] = None
 
 
-@variant("dynamic")
+@variant("spiral")
 def config_unknown_scaling(folder):
-    folder.config["rope_scaling"] = {"type": "dynamic", "factor": 2.0}
+    folder.config["rope_scaling"] = {"type": "spiral", "factor": 2.0}
 
 
 @variant("nests deeper")

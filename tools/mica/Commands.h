@@ -54,15 +54,27 @@ struct EvalArguments {
   bool json = false;
 };
 
+struct VerifyArguments {
+  ModelArguments model;
+  std::string text, against;
+  int64_t threads = 0; ///< 0: not given
+  bool json = false;
+};
+
 /// Each prints its own errors and returns the exit status.
 int runCompile(const CompileArguments &arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(const InspectArguments &arguments);
 int runEval(const EvalArguments &arguments);
+int runVerify(const VerifyArguments &arguments, const char *argv0);
 
 /// Chooses the precision of weights where none was asked for and the model came as a GGUF file: the
 /// one nearest to the bits that most of its numbers take.
 void chooseWeights(const ModelInput &input, cpu::CompileOptions &options);
+
+/// What `arguments` ask for, of a program: the launcher stands where this tool says.
+llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
+                                                   const char *argv0);
 
 /// Compiles MODEL to a program at `output`, with a progress bar. Used by `compile` and `run`.
 llvm::Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,

@@ -3,6 +3,7 @@
 #include "backends/cpu/runtime/CommandLine.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
+#include "frontend/chat/ReadChat.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
 #include "tools/mica/Commands.h"
@@ -57,6 +58,17 @@ Expected<cpu::CompileOptions> ModelArguments::resolve() const {
   return options;
 }
 
+Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments, const char *argv0) {
+  Expected<cpu::CompileOptions> options = arguments.resolve();
+  if (!options)
+    return options;
+  Expected<std::string> launcher = launcherPath(argv0);
+  if (!launcher)
+    return launcher.takeError();
+  options->launcher = *launcher;
+  return options;
+}
+
 void chooseWeights(const ModelInput &input, cpu::CompileOptions &options) {
   if (options.weights || !input.storage)
     return;
@@ -102,6 +114,28 @@ static void noteSurplus(mlir::ModuleOp module, const TokenizerTable &table, Stri
                        .str());
 }
 
+/// Takes over the chat template. One that cannot be run is no reason to refuse the model.
+static Error addChat(StringRef folder, cpu::CompileOptions &options) {
+  Expected<std::optional<ChatDescription>> chat = readChat(folder);
+  if (!chat)
+    return chat.takeError();
+  if (!*chat)
+    return Error::success();
+  options.chatTemplate = std::move((*chat)->chatTemplate);
+  options.specialTokens = std::move((*chat)->specialTokens);
+  if (!(*chat)->unusable.empty())
+    rt::reportNote((*chat)->file + ": the chat template cannot be run (" + (*chat)->unusable +
+                   "): `chat` and --chat of the program will refuse");
+  return Error::success();
+}
+
+/// What the makers of the model wanted and the program will not do.
+static void warnOfMissed(const ModelInput &input) {
+  for (const IgnoredKey &key : input.ignoredKeys)
+    if (key.missed)
+      rt::reportNote(formatv("{0}: warning: \"{1}\" {2}", key.file, key.key, key.reason).str());
+}
+
 static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {
   if (input.storage && options.weights)
     errs() << formatv("{0}: most weights are {1} ({2:f2} bits each), the program's are {3}\n",
@@ -135,6 +169,7 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
     listIgnored(*input, options);
   std::vector<std::byte> tokenizer;
   if (program) {
+    warnOfMissed(*input);
     Expected<std::optional<TokenizerTable>> table = readTokenizer(input->folder);
     if (!table)
       return table.takeError();
@@ -142,6 +177,8 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
       addTokens(*input->module, **table);
       noteSurplus(*input->module, **table, input->folder);
       tokenizer = (*table)->serialise();
+      if (Error error = addChat(input->folder, options))
+        return std::move(error);
     }
   }
   options.tokenizer = tokenizer;

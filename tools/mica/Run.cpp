@@ -37,15 +37,12 @@ static std::string nameOf(StringRef model) {
 }
 
 static Expected<std::string> findProgram(const RunArguments &arguments, const char *argv0) {
-  Expected<cpu::CompileOptions> options = arguments.model.resolve();
+  Expected<cpu::CompileOptions> options = programOptions(arguments.model, argv0);
   if (!options)
     return options.takeError();
-  Expected<std::string> launcher = launcherPath(argv0);
-  if (!launcher)
-    return launcher.takeError();
-  options->launcher = *launcher;
-  Expected<std::string> key = cacheKey(
-      arguments.model.model, optionsText(arguments.model, *options), {toolPath(argv0), *launcher});
+  Expected<std::string> key =
+      cacheKey(arguments.model.model, optionsText(arguments.model, *options),
+               {toolPath(argv0), options->launcher});
   if (!key)
     return key.takeError();
   Expected<ProgramCache> cache = ProgramCache::open();

@@ -87,6 +87,29 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
   return command;
 }
 
+static CLI::App *addVerify(CLI::App &app, VerifyArguments &arguments) {
+  CLI::App *command = app.add_subcommand(
+      "verify", "compare what a program computes, op by op, with the reference interpreter");
+  arguments.model.addTo(*command, "a folder with config.json, a GGUF file or a .mlir file");
+  command
+      ->add_option("--text", arguments.text,
+                   "a text whose first tokens are fed (default: random ids)")
+      ->type_name("FILE");
+  command
+      ->add_option(
+          "--against", arguments.against,
+          "let the interpreter read the model from here, for instance from the folder that "
+          "a GGUF file was made of")
+      ->type_name("MODEL2");
+  command->add_option("--threads", arguments.threads, "threads of the program")
+      ->transform(rt::wholeNumber(1));
+  command->add_flag("--json", arguments.json, "as one JSON object");
+  command->footer("The interpreter computes in f64 from weights in f32. Exit status 1 where an op "
+                  "or the logits "
+                  "are further off than the precision explains.");
+  return command;
+}
+
 /// `mica run MODEL ...`: takes MODEL and the options of the compiler out of the arguments; the rest
 /// is the program's.
 static std::vector<std::string> splitRunArguments(std::vector<std::string> given,
@@ -129,6 +152,8 @@ int main(int argc, char **argv) {
   EvalArguments eval;
   addInspect(app, inspect);
   CLI::App *evalCommand = addEval(app, eval);
+  VerifyArguments verify;
+  CLI::App *verifyCommand = addVerify(app, verify);
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (std::string wrong = wrongCommand(app, words); !wrong.empty())
@@ -148,5 +173,7 @@ int main(int argc, char **argv) {
     return runCompile(compile, argv[0]);
   if (evalCommand->parsed())
     return runEval(eval);
+  if (verifyCommand->parsed())
+    return runVerify(verify, argv[0]);
   return runCommand->parsed() ? runRun(run, argv[0]) : runInspect(inspect);
 }

@@ -11,8 +11,8 @@ namespace mica::cpu {
 #include "backends/cpu/codegen/Passes.h.inc"
 
 ArrayRef<StringRef> runtimeSymbols() {
-  static constexpr StringRef symbols[] = {"mica_rt_parallel_for", "mica_rt_matmul", "memcpy",
-                                          "memset", "memmove"};
+  static constexpr StringRef symbols[] = {
+      "mica_rt_parallel_for", "mica_rt_matmul", "mica_rt_probe", "memcpy", "memset", "memmove"};
   return symbols;
 }
 } // namespace mica::cpu

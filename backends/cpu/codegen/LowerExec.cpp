@@ -24,8 +24,10 @@ namespace {
 using namespace mica;
 using mica::exec::LaunchOp;
 using mica::exec::MatmulOp;
+using mica::exec::ProbeOp;
 
-constexpr StringLiteral kParallelFor = "mica_rt_parallel_for", kMatmul = "mica_rt_matmul";
+constexpr StringLiteral kParallelFor = "mica_rt_parallel_for", kMatmul = "mica_rt_matmul",
+                        kProbe = "mica_rt_probe";
 /// What `bench --profile` reads: the task functions, ended by null; their names, each ended by a
 /// zero byte; of each the word of its context that holds the rows (-1: none) and its cost.
 constexpr StringLiteral kKernelTasks = "mica_kernel_tasks", kKernelNames = "mica_kernel_names",
@@ -156,6 +158,11 @@ public:
     for (MatmulOp product : products)
       if (failed(lower(product)))
         return failure();
+    SmallVector<ProbeOp> probes;
+    module.walk([&](ProbeOp probe) { probes.push_back(probe); });
+    for (ProbeOp probe : probes)
+      if (failed(lower(probe)))
+        return failure();
     if (!order.empty())
       makeTables();
     return success();
@@ -170,6 +177,7 @@ private:
   DenseMap<Operation *, Value> makeContexts(ArrayRef<LaunchOp> launches);
   LogicalResult lower(LaunchOp launch, const DenseMap<Operation *, Value> &contexts);
   LogicalResult lower(MatmulOp product);
+  LogicalResult lower(ProbeOp probe);
   FailureOr<LLVM::LLVMFuncOp> declare(OpBuilder &builder, StringRef name, ArrayRef<Type> types);
   Value constant(OpBuilder &builder, Location loc, Type type, int64_t value) {
     return LLVM::ConstantOp::create(builder, loc, type, builder.getIntegerAttr(type, value));
@@ -180,6 +188,7 @@ private:
   Type pointer, i64;
   llvm::StringMap<Kernel> kernels;
   SmallVector<StringRef> order; ///< names of the kernels
+  int64_t probeCount = 0;
 };
 
 LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
@@ -435,6 +444,42 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
                                   constant(builder, loc, i32, product.getAccumulate())};
   LLVM::CallOp::create(builder, loc, *matmul, arguments);
   product.erase();
+  return success();
+}
+
+/// exec.probe => mica_rt_probe(name, its length, layer, x, rows, numbers of a row, stride of rows,
+/// whether they are bf16)
+LogicalResult ExecLowering::lower(ProbeOp probe) {
+  OpBuilder builder(probe);
+  Location loc = probe.getLoc();
+  auto type = dyn_cast<MemRefType>(probe.getX().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset, ofRow = 1;
+  bool contiguous = type && succeeded(type.getStridesAndOffset(strides, offset));
+  for (int64_t axis = contiguous ? type.getRank() - 1 : 0; axis > 0; --axis) {
+    contiguous &= strides[axis] == ofRow;
+    ofRow *= type.getDimSize(axis);
+  }
+  if (!contiguous)
+    return probe.emitError() << "shows " << probe.getX().getType()
+                             << ", whose rows are not contiguous in memory";
+  MemRefDescriptor x(Parameter::castTo(builder, loc, probe.getX(), converter.convertType(type)));
+  Type i32 = builder.getI32Type();
+  FailureOr<LLVM::LLVMFuncOp> show =
+      declare(builder, kProbe, {pointer, i64, i64, pointer, i64, i64, i64, i32});
+  if (failed(show))
+    return failure();
+  StringRef name = probe.getName();
+  std::string symbol = ("probe." + Twine(probeCount++)).str();
+  Value text = LLVM::createGlobalString(loc, builder, symbol, name, LLVM::Linkage::Internal);
+  LLVM::CallOp::create(
+      builder, loc, *show,
+      ValueRange{text, constant(builder, loc, i64, static_cast<int64_t>(name.size())),
+                 Parameter::castTo(builder, loc, probe.getLayer(), i64),
+                 x.bufferPtr(builder, loc, converter, type), x.size(builder, loc, 0),
+                 constant(builder, loc, i64, ofRow), x.stride(builder, loc, 0),
+                 constant(builder, loc, i32, type.getElementType().isBF16())});
+  probe.erase();
   return success();
 }
 

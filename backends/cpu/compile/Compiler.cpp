@@ -153,6 +153,11 @@ private:
                    llvm::Twine(model->maxPositions) + " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
     manifest["parameters"] = parameters;
+    if (!options.chatTemplate.empty())
+      manifest["chat"] = {
+          {"template", options.chatTemplate},
+          {"special_tokens", nlohmann::json(std::map<std::string, std::string>(
+                                 options.specialTokens.begin(), options.specialTokens.end()))}};
     return llvm::Error::success();
   }
 
@@ -326,6 +331,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   if (options.crossing)
     stage.crossing = *options.crossing;
   stage.tiles = options.target.tiles;
+  stage.probes = options.probes;
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
   stage.onednnF32 = options.target.vectorBits == 512;
   stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;

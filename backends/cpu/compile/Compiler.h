@@ -32,6 +32,8 @@ struct CompileOptions {
   std::optional<int64_t> maxSeq;
   /// The largest number of rows for which generated kernels compute all products.
   std::optional<int64_t> crossing;
+  /// Whether every op of the program shows its result (`mica-insert-probes`).
+  bool probes = false;
   /// The last stage to reach.
   Stage emit = Stage::Exe;
   /// Where not empty, a folder for the text of every stage.
@@ -40,6 +42,10 @@ struct CompileOptions {
   std::string launcher;
   /// The tokenizer's table; may be empty.
   llvm::ArrayRef<std::byte> tokenizer;
+  /// What the program puts conversations into words with: a template and the special tokens that it
+  /// names (runtime/Manifest.h); may be empty.
+  std::string chatTemplate;
+  std::vector<std::pair<std::string, std::string>> specialTokens;
   /// Hears what is going on: a stage's name and how much of it is done, in [0, 1].
   std::function<void(llvm::StringRef, double)> progress;
 };

@@ -4,8 +4,10 @@
 
 #include "backends/cpu/lowering/Passes.h"
 #include "passes/Kernels/Phases.h"
+#include "passes/Support/Weights.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mica;
@@ -78,13 +80,37 @@ static double expertShare(ModuleOp module) {
   return share;
 }
 
+/// Weights of which rows are gathered and nothing else.
+static llvm::StringSet<> tablesOf(ModuleOp module) {
+  llvm::StringSet<> tables, others;
+  module.walk([&](GetWeightOp get) {
+    for (OpOperand &use : get->getUses())
+      (classifyWeightUse(use) == WeightUse::Table ? tables : others).insert(get.getWeight());
+  });
+  for (const auto &other : others)
+    tables.erase(other.getKey());
+  return tables;
+}
+
+/// Multiplications and additions of the logits of one row.
+static double logitsFlops(ModuleOp module) {
+  double flops = 0;
+  module.walk([&](LmHeadOp head) {
+    flops = 2 * static_cast<double>(
+                    cast<RankedTensorType>(head.getWeight().getType()).getNumElements());
+  });
+  return flops;
+}
+
 /// What decoding one token costs: packed matrices are read and multiplied whole, stacks of experts
-/// in part.
+/// in part, rows of tables not counted. Prompts need logits of their last row only.
 static json describeCost(ModuleOp module, const json &caches) {
-  double bytes = 0, flops = 0, share = expertShare(module);
+  double bytes = 0, ofLogits = logitsFlops(module), flops = -ofLogits, share = expertShare(module);
+  llvm::StringSet<> tables = tablesOf(module);
   for (auto weight : module.getOps<WeightOp>()) {
     RankedTensorType type = weight.getTensorType();
-    if (!isa_and_nonnull<PackedLayoutAttr>(type.getEncoding()))
+    if (!isa_and_nonnull<PackedLayoutAttr>(type.getEncoding()) ||
+        tables.contains(weight.getSymName()))
       continue;
     double part = type.getRank() == 3 ? share : 1;
     bytes += static_cast<double>(getStoredBytes(type)) * part;
@@ -95,6 +121,7 @@ static json describeCost(ModuleOp module, const json &caches) {
     kvBytes += cache["bytes_per_token"].get<int64_t>();
   return {{"weight_bytes_per_token", static_cast<int64_t>(bytes)},
           {"flops_per_token", static_cast<int64_t>(flops)},
+          {"flops_per_logits", static_cast<int64_t>(ofLogits)},
           {"kv_bytes_per_position", kvBytes}};
 }
 

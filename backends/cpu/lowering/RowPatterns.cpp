@@ -101,6 +101,19 @@ struct LowerQuantize : Lowering<CastOp> {
   }
 };
 
+struct LowerProbe : Lowering<ProbeOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(ProbeOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Value layer = op.getLayer();
+    if (!layer)
+      layer = arith::ConstantIndexOp::create(rewriter, op.getLoc(), -1);
+    exec::ProbeOp::create(rewriter, op.getLoc(), op.getNameAttr(), layer, operands.getX());
+    rewriter.replaceOp(op, operands.getX());
+    return success();
+  }
+};
+
 struct LowerSelectRows : Lowering<SelectRowsOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(SelectRowsOp op, OpAdaptor operands,
@@ -170,8 +183,9 @@ template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> valu
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerSplitHeads,
-               LowerMergeHeads, LowerSplit, LowerSigmoidGate>(converter, context, kernels);
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerProbe,
+               LowerSplitHeads, LowerMergeHeads, LowerSplit, LowerSigmoidGate>(converter, context,
+                                                                               kernels);
   patterns.add<LowerElementwise<ScaleOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v, float factor) {

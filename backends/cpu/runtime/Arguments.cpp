@@ -4,6 +4,7 @@
 #include "backends/cpu/runtime/Report.h"
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 namespace mica::rt {
@@ -26,11 +27,83 @@ void addPrefillChunk(CLI::App &app, int64_t &rows) {
       ->transform(wholeNumber(1, maxCount));
 }
 
+void addPenalties(CLI::App &app, RunArguments &run) {
+  app.add_option("--repetition-penalty", run.repetitionPenalty,
+                 "Divides the logits of tokens seen before; 1: none")
+      ->check(numberBetween(1e-6, 1e6));
+  app.add_option("--presence-penalty", run.presencePenalty,
+                 "Taken from the logits of tokens generated before; 0: none")
+      ->check(numberBetween(-1e4, 1e4));
+  app.add_option("--frequency-penalty", run.frequencyPenalty,
+                 "The same for each time that they were generated; 0: none")
+      ->check(numberBetween(-1e4, 1e4));
+  app.add_option_function<std::vector<std::string>>(
+         "--logit-bias",
+         [&run](const std::vector<std::string> &words) {
+           for (const std::string &word : words) {
+             Result<LogitBias> bias = parseLogitBias(word);
+             if (!bias)
+               throw CLI::ValidationError("--logit-bias", bias.error().message);
+             run.logitBias.push_back(*bias);
+           }
+         },
+         "Add B to the logit of token ID; may repeat")
+      ->type_name("ID=B")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void addSampling(CLI::App &app, RunArguments &run) {
+  app.add_option("--temperature", run.temperature, "0 is greedy")->check(numberBetween(0, 1e6));
+  app.add_option("--top-k", run.topK, "Sample from the K likeliest tokens; 0: all")
+      ->transform(wholeNumber(0, maxCount));
+  app.add_option("--top-p", run.topP,
+                 "Sample from the likeliest tokens that make up P of the probability")
+      ->check(numberBetween(1e-9, 1));
+  app.add_option("--min-p", run.minP, "Drop tokens less likely than P times the likeliest")
+      ->check(numberBetween(0, 1));
+  app.add_option("--typical-p", run.typicalP,
+                 "Sample from the tokens nearest to the expected information that make up P of the "
+                 "probability")
+      ->check(numberBetween(1e-9, 1));
+  addPenalties(app, run);
+  app.add_option("--seed", run.seed, "Makes sampling repeatable")
+      ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
+}
+
+void addLookup(CLI::App &app, RunArguments &run) {
+  app.add_option("--lookup", run.lookup,
+                 "Draft up to N tokens from the text so far and verify them in one pass; the text "
+                 "stays the same and comes faster where it repeats itself")
+      ->type_name("N")
+      ->transform(wholeNumber(0, maxCount));
+}
+
+CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
+  return app.add_option("--system", system, "What the conversation begins with, as its system")
+      ->type_name("TEXT");
+}
+
+void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
+  auto *batch = app.add_option("--batch", run.batch,
+                               "FILE holds requests, one JSON object per line with \"prompt\" or "
+                               "\"tokens\" and, where wished, \"id\", \"n\", \"seed\" and "
+                               "\"max_tokens\": compute B at once, write a JSON object per line");
+  batch->type_name("B")->transform(wholeNumber(1, maxBatch));
+  batch->needs(file);
+  auto *output = app.add_option("-o,--output", run.output,
+                                "Where --batch writes; results that are there are not made again");
+  output->type_name("FILE")->needs(batch);
+}
+
 void addRun(CLI::App &app, RunArguments &run) {
   auto *prompt =
       app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
   auto *file =
       app.add_option("-f,--file", run.file, "A file with the text to continue")->type_name("FILE");
+  addBatch(app, run, file);
   auto *tokens = app.add_option_function<std::vector<std::string>>(
       "--tokens",
       [&run](const std::vector<std::string> &lists) {
@@ -49,25 +122,16 @@ void addRun(CLI::App &app, RunArguments &run) {
   app.add_option("-n", run.maxTokens, "New tokens at most, per sequence")
       ->capture_default_str()
       ->transform(wholeNumber(0, maxCount));
-  app.add_option("--temperature", run.temperature, "0 is greedy")->check(numberBetween(0, 1e6));
-  app.add_option("--top-k", run.topK, "Sample from the K likeliest tokens; 0: all")
-      ->transform(wholeNumber(0, maxCount));
-  app.add_option("--top-p", run.topP,
-                 "Sample from the likeliest tokens that make up P of the probability")
-      ->check(numberBetween(1e-9, 1));
-  app.add_option("--min-p", run.minP, "Drop tokens less likely than P times the likeliest")
-      ->check(numberBetween(0, 1));
-  app.add_option("--repetition-penalty", run.repetitionPenalty,
-                 "Divides the logits of tokens seen before; 1: none")
-      ->check(numberBetween(1e-6, 1e6));
-  app.add_option("--seed", run.seed, "Makes sampling repeatable")
-      ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
+  addSampling(app, run);
+  app.add_option("--stop", run.stops, "End the text before TEXT; may repeat")
+      ->type_name("TEXT")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string &text) { return std::string(text.empty() ? "is empty" : ""); });
   addPrefillChunk(app, run.prefillChunk);
-  app.add_option("--lookup", run.lookup,
-                 "Draft up to N tokens from the text so far and verify them in one pass; the text "
-                 "stays the same and comes faster where it repeats itself")
-      ->type_name("N")
-      ->transform(wholeNumber(0, maxCount));
+  addLookup(app, run);
   app.add_flag("--ignore-eos", run.ignoreEos, "Go on after an end token");
   app.add_flag("--print-tokens", run.printTokens,
                "Write token ids instead of text, one line per sequence");
@@ -76,12 +140,30 @@ void addRun(CLI::App &app, RunArguments &run) {
       ->type_name("FILE.npy");
   app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
   app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
+  auto *chat = app.add_flag(
+      "--chat", run.chat, "Put the text through the model's chat template, as one turn of a user");
+  chat->excludes(tokens);
+  addSystem(app, run.system)->needs(chat);
 }
 
 void addThreads(CLI::App &app, std::optional<unsigned> &threads) {
   app.add_option("--threads", threads,
                  "Threads to compute with; default: the processors that this process may use")
       ->transform(wholeNumber(1, maxThreads));
+}
+
+CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
+  CLI::App *sub = app.add_subcommand(
+      "chat", "Converse with the model: on a terminal with line editing, else a line per turn");
+  addSystem(*sub, chat.system);
+  sub->add_option("-n", chat.maxTokens, "New tokens at most, per answer; default: what has room")
+      ->transform(wholeNumber(1, maxCount));
+  addSampling(*sub, chat.run);
+  addPrefillChunk(*sub, chat.run.prefillChunk);
+  addLookup(*sub, chat.run);
+  sub->add_flag("--json", chat.json, "Write one JSON object per answer");
+  sub->add_flag("-v,--verbose", chat.run.verbose, "Tokens and seconds of each answer on stderr");
+  return sub;
 }
 
 CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
@@ -142,6 +224,9 @@ CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
               "feeds the ids behind the first LENGTH positions and writes the logits from "
               "ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, feed.prefillChunk);
+  sub->add_option("--probes", feed.probes,
+                  "Write what the program's probes see; only programs of `mica verify` have some")
+      ->type_name("FILE");
   return sub;
 }
 
@@ -158,6 +243,17 @@ int print(const std::string &text) {
   return written ? 0 : 1;
 }
 
+/// What --batch has no meaning for; empty where there is nothing.
+std::string unusableWithBatch(const RunArguments &run) {
+  if (!run.batch)
+    return {};
+  return run.logits       ? "--logits"
+         : run.json       ? "--json"
+         : run.chat       ? "--chat"
+         : run.lookup > 0 ? "--lookup"
+                          : "";
+}
+
 /// An option of generating text that was given to another command; empty where there is none.
 std::string misplacedOption(const CLI::App &app) {
   for (const CLI::Option *option : app.get_options())
@@ -166,6 +262,20 @@ std::string misplacedOption(const CLI::App &app) {
   return {};
 }
 } // namespace
+
+Result<LogitBias> parseLogitBias(const std::string &text) {
+  size_t equals = text.find('=');
+  const char *begin = text.data(), *end = begin + text.size();
+  const char *middle = begin + std::min(equals, text.size());
+  LogitBias out{};
+  auto id = std::from_chars(begin, middle, out.token);
+  auto bias = std::from_chars(std::min(middle + 1, end), end, out.bias);
+  bool good = id.ec == std::errc() && id.ptr == middle && out.token >= 0 &&
+              bias.ec == std::errc() && bias.ptr == end && std::isfinite(out.bias);
+  if (!good)
+    return Error{"'" + text + "' is not a bias for a token, write ID=B such as 13=-2.5"};
+  return out;
+}
 
 Result<Tokens> parseTokenList(const std::string &list) {
   Tokens tokens;
@@ -193,6 +303,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
   app.set_version_flag("--version", "mica " MICA_VERSION);
   addRun(app, arguments.run);
   addThreads(app, arguments.threads);
+  CLI::App *chat = addChat(app, arguments.chat);
+  addThreads(*chat, arguments.threads);
   CLI::App *bench = addBench(app, arguments.bench);
   addThreads(*bench, arguments.threads);
   CLI::App *info = addInfo(app, arguments.info);
@@ -210,7 +322,13 @@ Parsed parseArguments(int argc, const char *const *argv) {
                                commands.front()->get_name());
   if (parsed.exit)
     return parsed;
-  if (bench->parsed())
+  if (std::string option = unusableWithBatch(arguments.run); !option.empty()) {
+    parsed.exit = usageError(option + " does not go with --batch");
+    return parsed;
+  }
+  if (chat->parsed())
+    arguments.command = Arguments::Command::Chat;
+  else if (bench->parsed())
     arguments.command = Arguments::Command::Bench;
   else if (info->parsed())
     arguments.command = Arguments::Command::Info;

@@ -14,16 +14,30 @@ struct RunArguments {
   std::optional<std::string> prompt, file; ///< -p, -f
   std::vector<Tokens> tokens;              ///< --tokens, one per sequence
   int64_t maxTokens = 256;
-  std::optional<double> temperature, topP, minP, repetitionPenalty;
+  std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
+  double presencePenalty = 0, frequencyPenalty = 0;
+  std::vector<LogitBias> logitBias;
+  std::vector<std::string> stops;
   std::optional<int64_t> topK;
   std::optional<uint64_t> seed;
   int64_t prefillChunk = 512;
   int64_t lookup = 0;
+  std::optional<int64_t> batch;      ///< --batch: `file` holds requests, so many at once
+  std::optional<std::string> output; ///< -o, with --batch
   bool ignoreEos = false;
   bool printTokens = false;
   std::optional<std::string> logits;
   bool json = false;
   bool verbose = false;
+  bool chat = false;                 ///< --chat: the prompt goes through the chat template
+  std::optional<std::string> system; ///< --system, with --chat
+};
+
+struct ChatArguments {
+  RunArguments run; ///< How answers are sampled.
+  std::optional<int64_t> maxTokens;
+  std::optional<std::string> system;
+  bool json = false;
 };
 
 struct BenchArguments {
@@ -40,6 +54,7 @@ struct BenchArguments {
 
 struct FeedArguments {
   int64_t prefillChunk = 512;
+  std::optional<std::string> probes; ///< a file for what probes see
 };
 
 struct InfoArguments {
@@ -47,8 +62,9 @@ struct InfoArguments {
 };
 
 struct Arguments {
-  enum class Command { Run, Bench, Info, Feed } command = Command::Run;
+  enum class Command { Run, Chat, Bench, Info, Feed } command = Command::Run;
   RunArguments run;
+  ChatArguments chat;
   BenchArguments bench;
   InfoArguments info;
   FeedArguments feed;
@@ -63,6 +79,9 @@ struct Parsed {
 };
 
 Parsed parseArguments(int argc, const char *const *argv);
+
+/// "ID=B" of --logit-bias. Errors say what is expected.
+Result<LogitBias> parseLogitBias(const std::string &text);
 
 /// "1,2,3" as tokens; spaces around numbers are allowed. Errors name the entry.
 Result<Tokens> parseTokenList(const std::string &list);

@@ -112,6 +112,13 @@ double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t calls) {
          (cost.weightBytesPerToken + sequencesPerCall * seen * cost.kvBytesPerPosition);
 }
 
+/// In products with weights. Of a prompt, the last row alone has logits.
+double flopsOf(const BenchTest &t, const Manifest::Cost &cost) {
+  double rows = static_cast<double>(t.tokens * t.batch),
+         withLogits = t.generate ? rows : static_cast<double>(t.batch);
+  return rows * cost.flopsPerToken + withLogits * cost.flopsPerLogits;
+}
+
 void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, const Manifest &m) {
   bool defaults = arguments.prompts.empty() && arguments.gens.empty();
   int64_t room = std::max<int64_t>(0, m.maxSeq - arguments.depth);
@@ -200,7 +207,7 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   result.tokensPerSecond = median(result.runs);
   double seconds = static_cast<double>(test.tokens * test.batch) / result.tokensPerSecond;
   result.gbPerSecond = bytesOf(test, m.cost, result.calls) / seconds * 1e-9;
-  result.gflopPerSecond = m.cost.flopsPerToken * result.tokensPerSecond * 1e-9;
+  result.gflopPerSecond = flopsOf(test, m.cost) / seconds * 1e-9;
   return result;
 }
 

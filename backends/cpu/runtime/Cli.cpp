@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Cli.h"
 #include "backends/cpu/runtime/Bench.h"
+#include "backends/cpu/runtime/ChatCommand.h"
 #include "backends/cpu/runtime/Exports.h"
 #include "backends/cpu/runtime/Feed.h"
 #include "backends/cpu/runtime/Info.h"
@@ -43,6 +44,8 @@ Status dispatch(const char *program, const Arguments &arguments) {
   startRuntime(arguments.threads ? *arguments.threads : defaultThreads());
   if (arguments.command == Arguments::Command::Bench)
     return benchCommand(**model, arguments.bench);
+  if (arguments.command == Arguments::Command::Chat)
+    return chatCommand(**model, arguments.chat);
   if (arguments.command == Arguments::Command::Feed)
     return feedCommand(**model, arguments.feed);
   return runCommand(**model, arguments.run);

@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Exports.h"
 #include "backends/cpu/runtime/Matmul.h"
+#include "backends/cpu/runtime/Probes.h"
 #include "backends/cpu/runtime/Profile.h"
 #include "backends/cpu/runtime/Report.h"
 
@@ -38,4 +39,12 @@ mica_rt_matmul(const void *a, const void *w, void *c, int64_t m, int64_t n, int6
       profile ? profile->product(matmul, shape, a, w, c) : matmul.run(shape, a, w, c);
   if (!done)
     mica::rt::reportFatal(done.error().message);
+}
+
+extern "C" __attribute__((visibility("default"))) void
+mica_rt_probe(const char *name, int64_t nameBytes, int64_t layer, const void *x, int64_t rows,
+              int64_t columns, int64_t stride, int32_t bf16) {
+  if (mica::rt::ProbeFile *probes = mica::rt::activeProbes())
+    probes->add({name, static_cast<size_t>(nameBytes)}, {nameBytes, layer, rows, columns}, x,
+                stride, bf16 != 0);
 }

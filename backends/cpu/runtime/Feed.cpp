@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Feed.h"
 #include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/Probes.h"
 #include "backends/cpu/runtime/Report.h"
 
 #include <algorithm>
@@ -83,6 +84,8 @@ public:
 private:
   Status run() {
     rows = 0;
+    if (ProbeFile *probes = activeProbes())
+      probes->beginCall();
     Result<std::span<const float>> logits = session.run();
     if (!logits)
       return logits.error();
@@ -130,6 +133,14 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
   Result<std::unique_ptr<Session>> session = Session::create(model, 1);
   if (!session)
     return session.error();
+  std::unique_ptr<ProbeFile> probes;
+  if (arguments.probes) {
+    auto created = ProbeFile::create(*arguments.probes);
+    if (!created)
+      return created.error();
+    probes = *std::move(created);
+    probes->start();
+  }
   Feeder feeder(**session, model.manifest(), arguments.prefillChunk, out);
   LineReader lines;
   for (;;) {
@@ -137,7 +148,7 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
     if (!line)
       return line.error();
     if (!*line)
-      return {};
+      return probes ? probes->commit() : Status();
     Result<FeedRequest> request = parseFeedRequest(**line);
     if (!request)
       return request.error();

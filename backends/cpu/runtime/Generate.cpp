@@ -43,6 +43,7 @@ private:
   };
 
   void observe(Sequence &sequence, int32_t token);
+  void append(Sequence &sequence, int32_t token);
   Status push(int64_t sequence, int32_t token, bool sample, int64_t behind = 0);
   Status run();
   Status choose(const Wanted &row, std::span<const float> logits);
@@ -74,6 +75,12 @@ void Loop::observe(Sequence &sequence, int32_t token) {
     sequence.lookup.observe(token);
 }
 
+void Loop::append(Sequence &sequence, int32_t token) {
+  sequence.sampler.append(token);
+  if (options.lookup > 0)
+    sequence.lookup.observe(token);
+}
+
 Status Loop::push(int64_t sequence, int32_t token, bool sample, int64_t behind) {
   bool want = sample || options.allLogits;
   if (want)
@@ -91,7 +98,10 @@ Status Loop::choose(const Wanted &row, std::span<const float> logits) {
     return token.error();
   generated.tokens.push_back(*token);
   const std::vector<int32_t> &eos = model.manifest().eos;
-  if (!options.ignoreEos && std::find(eos.begin(), eos.end(), *token) != eos.end()) {
+  auto isIn = [&](const std::vector<int32_t> &ids) {
+    return std::find(ids.begin(), ids.end(), *token) != ids.end();
+  };
+  if (!options.ignoreEos && (isIn(eos) || isIn(options.endTokens))) {
     generated.finish = Finish::EndToken;
     sequence.active = false;
   } else if (static_cast<int64_t>(generated.tokens.size()) >= options.maxTokens) {
@@ -100,7 +110,13 @@ Status Loop::choose(const Wanted &row, std::span<const float> logits) {
     generated.finish = Finish::ContextFull;
     sequence.active = false;
   }
-  return listener.token(row.sequence, *token);
+  if (Status heard = listener.token(row.sequence, *token); !heard)
+    return heard;
+  if (generated.finish != Finish::EndToken && !listener.goesOn(row.sequence)) {
+    generated.finish = Finish::StopText;
+    sequence.active = false;
+  }
+  return {};
 }
 
 /// Whether the row behind `row` holds the token that was chosen. If not, that row and all behind it
@@ -120,7 +136,7 @@ bool Loop::verify(const Wanted &row) {
     result.accepted += right;
     sequence.draft.clear();
   }
-  observe(sequence, chosen);
+  append(sequence, chosen);
   return goesOn;
 }
 
@@ -149,8 +165,13 @@ Status Loop::run() {
 Status Loop::prefill() {
   auto start = std::chrono::steady_clock::now();
   for (size_t s = 0; s < prompts.size(); ++s)
-    for (size_t i = 0; i < prompts[s].size(); ++i) {
+    for (auto i = static_cast<size_t>(options.held); i < prompts[s].size(); ++i) {
       bool last = i + 1 == prompts[s].size();
+      if (session.queued() == 0 && !listener.goesOn(static_cast<int64_t>(s))) {
+        result.sequences[s].finish = Finish::StopText;
+        sequences[s].active = false;
+        break;
+      }
       if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], last && sequences[s].active);
           !pushed)
         return pushed;
@@ -213,17 +234,24 @@ Status Loop::decode() {
 }
 
 Status checkPrompts(const Manifest &manifest, const std::vector<Tokens> &prompts) {
-  for (const Tokens &prompt : prompts) {
-    if (prompt.empty())
-      return Error{"the prompt has no tokens, give some with -p, -f or --tokens"};
-    if (static_cast<int64_t>(prompt.size()) > manifest.maxSeq)
-      return Error{"the prompt has " + std::to_string(prompt.size()) + " tokens and the context " +
-                   std::to_string(manifest.maxSeq) +
-                   " positions, shorten it or compile with a larger --max-seq"};
-  }
+  for (const Tokens &prompt : prompts)
+    if (Status fits = checkPrompt(manifest, prompt); !fits)
+      return fits;
   return {};
 }
 } // namespace
+
+Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
+  if (prompt.empty())
+    return Error{"the prompt has no tokens, give some with -p, -f or --tokens"};
+  auto size = static_cast<int64_t>(prompt.size());
+  if (size > manifest.maxSeq)
+    return Error{"the prompt has " + std::to_string(size) + " tokens, " +
+                 std::to_string(size - manifest.maxSeq) + " more than the context of " +
+                 std::to_string(manifest.maxSeq) +
+                 " positions, shorten it or compile with a larger --max-seq"};
+  return {};
+}
 
 Result<GenerateResult> generate(const Model &model, Session &session,
                                 const std::vector<Tokens> &prompts, const GenerateOptions &options,
@@ -233,7 +261,7 @@ Result<GenerateResult> generate(const Model &model, Session &session,
   if (options.lookup > 0 && model.manifest().fewRows < 2)
     return Error{"the program computes one row at a time, leave out --lookup or compile it again"};
   for (int64_t s = 0; s < session.sequences(); ++s)
-    session.truncate(s, 0);
+    session.truncate(s, options.held);
   Loop loop(model, session, prompts, options, listener);
   Status done = loop.prefill();
   if (done)

@@ -21,9 +21,12 @@ struct GenerateOptions {
   /// What the text goes on with instead of what is sampled, from its beginning again at its end;
   /// empty: nothing. For measuring.
   Tokens script;
+  Tokens endTokens; ///< Tokens that end a text besides those of the manifest.
+  /// Positions of each prompt that the session holds already, fewer than it has.
+  int64_t held = 0;
 };
 
-enum class Finish { Length, EndToken, ContextFull };
+enum class Finish { Length, EndToken, ContextFull, StopText };
 
 struct Generated {
   Tokens tokens; ///< New ones, an end token included.
@@ -43,9 +46,14 @@ class GenerateListener {
 public:
   virtual ~GenerateListener() = default;
   virtual Status token(int64_t sequence, int32_t token) { return {}; }
+  /// Whether a sequence shall go on behind its newest token.
+  virtual bool goesOn(int64_t sequence) { return true; }
   /// The logits of a sequence's next fed position; only with GenerateOptions::allLogits.
   virtual Status logits(int64_t sequence, std::span<const float> row) { return {}; }
 };
+
+/// Why a prompt cannot be read: it is empty, or longer than the context.
+Status checkPrompt(const Manifest &manifest, const Tokens &prompt);
 
 /// Reads the prompts (none may be empty) in chunks, then decodes all sequences together until each
 /// has its end. Errors: tokens outside the vocabulary, a prompt longer than the context, logits
@@ -53,7 +61,8 @@ public:
 /// computes alike.
 Result<GenerateResult> generate(const Model &model, const std::vector<Tokens> &prompts,
                                 const GenerateOptions &options, GenerateListener &listener);
-/// The same with a session that has a sequence for each prompt; what it holds is forgotten.
+/// The same with a session that has a sequence for each prompt; what it holds behind
+/// GenerateOptions::held is forgotten. Of prompts that a listener ends, not all may be read.
 Result<GenerateResult> generate(const Model &model, Session &session,
                                 const std::vector<Tokens> &prompts, const GenerateOptions &options,
                                 GenerateListener &listener);

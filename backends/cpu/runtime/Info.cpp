@@ -1,6 +1,7 @@
 #include "backends/cpu/runtime/Info.h"
 #include "backends/cpu/runtime/Cpu.h"
 #include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/RunCommand.h"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,36 @@ Json sectionsOf(const program::ProgramFile &file) {
   return sections;
 }
 
+/// What tokens are drawn by unless told otherwise.
+SamplingOptions defaultSampling(const Manifest &m) {
+  RunArguments none;
+  none.seed = 0;
+  return samplingOptions(none, m);
+}
+
+Json samplingOf(const Manifest &m) {
+  Json json;
+  for (const auto &[name, value] : describeSampling(defaultSampling(m)))
+    json[name] = value;
+  return json;
+}
+
+std::string samplingWords(const Manifest &m) {
+  SamplingOptions options = defaultSampling(m);
+  if (options.temperature == 0 && options.repetitionPenalty == 1)
+    return "greedy";
+  std::string text;
+  for (const auto &[name, value] : describeSampling(options)) {
+    bool off = value == (name.starts_with("top_k") || name.starts_with("min_p") ? 0 : 1);
+    if (off && name != "temperature")
+      continue;
+    char number[32];
+    std::snprintf(number, sizeof number, "%g", value);
+    text += (text.empty() ? "" : ", ") + name + " " + number;
+  }
+  return text;
+}
+
 Json describe(const program::ProgramFile &file, const Manifest &m) {
   Json manifest = Json::parse(m.json);
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
@@ -36,6 +67,8 @@ Json describe(const program::ProgramFile &file, const Manifest &m) {
           {"vocab", m.vocab},
           {"max_seq", m.maxSeq},
           {"tokenizer", tokenizer},
+          {"chat_template", m.chat.has_value()},
+          {"sampling", samplingOf(m)},
           {"target", manifest["target"]},
           {"runs_here", bool(checkCpu(m.cpu, m.features))},
           {"cache_bytes_per_token", cacheBytesPerToken(m)},
@@ -70,6 +103,8 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
        std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
   line("tokenizer",
        file.layout().find(program::SectionKind::Tokenizer) ? "yes" : "no, use --tokens");
+  line("chat", m.chat ? "yes, see `chat --help`" : "no, the model has no chat template");
+  line("sampling", samplingWords(m));
   Status able = checkCpu(m.cpu, m.features);
   line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));
   line("file", size(file.layout().fileSize) + ", written by mica " MICA_VERSION);

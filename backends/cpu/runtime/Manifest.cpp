@@ -83,12 +83,21 @@ Manifest::Generation parseGeneration(const Json &json) {
   g.temperature = number(json, "temperature");
   g.topP = number(json, "top_p");
   g.minP = number(json, "min_p");
+  g.typicalP = number(json, "typical_p");
   g.repetitionPenalty = number(json, "repetition_penalty");
   if (auto k = json.find("top_k"); k != json.end() && !k->is_null())
     g.topK = integer(*k, "top_k", 0, maxToken);
   if (auto s = json.find("do_sample"); s != json.end() && s->is_boolean())
     g.doSample = s->get<bool>();
   return g;
+}
+
+Manifest::Chat parseChat(const Json &json) {
+  object(json, "chat");
+  Manifest::Chat chat{text(at(json, "template"), "template"), {}};
+  for (const auto &[name, token] : object(at(json, "special_tokens"), "special_tokens").items())
+    chat.specialTokens.emplace_back(name, text(token, "special_tokens"));
+  return chat;
 }
 
 void parseModel(const Json &json, Manifest &m) {
@@ -130,9 +139,12 @@ Manifest parse(const Json &json) {
   parseTokens(json, m);
   if (auto generation = json.find("generation"); generation != json.end() && !generation->is_null())
     m.generation = parseGeneration(*generation);
+  if (auto chat = json.find("chat"); chat != json.end())
+    m.chat = parseChat(*chat);
   if (auto cost = json.find("cost"); cost != json.end() && cost->is_object())
     m.cost = {number(*cost, "weight_bytes_per_token").value_or(0),
               number(*cost, "flops_per_token").value_or(0),
+              number(*cost, "flops_per_logits").value_or(0),
               number(*cost, "kv_bytes_per_position").value_or(0)};
   return m;
 }

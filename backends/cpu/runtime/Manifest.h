@@ -41,14 +41,22 @@ struct Manifest {
   std::vector<int32_t> eos;
 
   struct Generation {
-    std::optional<double> temperature, topP, minP, repetitionPenalty;
+    std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
     std::optional<int64_t> topK;
     std::optional<bool> doSample;
   } generation;
 
+  /// How a conversation becomes a text (runtime/jinja).
+  struct Chat {
+    std::string chatTemplate;
+    std::vector<std::pair<std::string, std::string>> specialTokens; ///< Variables of the template.
+  };
+  std::optional<Chat> chat;
+
   struct Cost {
     double weightBytesPerToken = 0; ///< Bytes of weights that one decoded token reads.
-    double flopsPerToken = 0;       ///< Multiplications and additions in products with weights.
+    /// Multiplications and additions in products with weights, and what logits of a row add.
+    double flopsPerToken = 0, flopsPerLogits = 0;
     double kvBytesPerPosition =
         0; ///< Bytes of cache that one decoded token reads per position before it.
   } cost;

@@ -12,6 +12,9 @@ void setProgramName(std::string name);
 /// `text` on one line and without effect on a terminal: control characters become \n, \t or \xNN.
 std::string printable(std::string_view text);
 
+/// `text` without effect on a terminal but its line ends and tabs; well-formed UTF-8.
+std::string harmless(std::string_view text);
+
 /// Writes `mica: error: PROGRAM: MESSAGE`.
 void reportError(std::string_view message);
 /// Writes `mica: note: MESSAGE`.

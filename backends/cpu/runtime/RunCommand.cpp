@@ -1,8 +1,10 @@
 #include "backends/cpu/runtime/RunCommand.h"
+#include "backends/cpu/runtime/BatchCommand.h"
+#include "backends/cpu/runtime/ChatTemplate.h"
 #include "backends/cpu/runtime/Npy.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
-#include "backends/cpu/runtime/Text.h"
+#include "backends/cpu/runtime/StopText.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -17,8 +19,9 @@ namespace mica::rt {
 namespace {
 /// Longer prompts exceed every context.
 constexpr size_t maxPromptBytes = size_t(1) << 30;
+} // namespace
 
-Result<std::string> readText(const std::string &path) {
+Result<std::string> readPromptFile(const std::string &path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   std::string text, piece(1 << 16, '\0');
   ssize_t got = fd < 0 ? -1 : 1;
@@ -38,9 +41,11 @@ Result<std::string> readText(const std::string &path) {
   return text;
 }
 
+namespace {
+
 /// The token sequences that the arguments ask for.
 Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifest &m,
-                                    const Text *text) {
+                                    const Text *text, const ChatTemplate *chatTemplate) {
   if (!arguments.tokens.empty())
     return arguments.tokens;
   if (!arguments.prompt && !arguments.file) {
@@ -51,10 +56,19 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
   if (!text)
     return Error{"the program has no tokenizer, give ids with --tokens"};
   Result<std::string> prompt =
-      arguments.prompt ? Result<std::string>(*arguments.prompt) : readText(*arguments.file);
+      arguments.prompt ? Result<std::string>(*arguments.prompt) : readPromptFile(*arguments.file);
   if (!prompt)
     return prompt.error();
-  return std::vector<Tokens>{text->encode(*prompt)};
+  if (!chatTemplate)
+    return std::vector<Tokens>{text->encode(*prompt)};
+  std::vector<Message> messages;
+  if (arguments.system)
+    messages.push_back({"system", *arguments.system});
+  messages.push_back({"user", *prompt});
+  Result<Tokens> ids = chatTemplate->encode(messages, true);
+  if (!ids)
+    return ids.error();
+  return std::vector<Tokens>{*ids};
 }
 
 /// Streams a single sequence; several are written one after the other at the end.
@@ -63,23 +77,26 @@ public:
   Writer(const RunArguments &arguments, const Text *text, const std::vector<Tokens> &prompts,
          NpyWriter *logitsFile)
       : streaming(prompts.size() == 1 && !arguments.json), ids(arguments.printTokens || !text),
-        logitsFile(logitsFile) {
-    for (const Tokens &prompt : prompts)
+        terminal(streaming && isatty(STDOUT_FILENO)), logitsFile(logitsFile) {
+    for (const Tokens &prompt : prompts) {
       if (text)
         decoders.push_back(text->decoderAfter(prompt));
+      stops.emplace_back(arguments.stops);
+    }
     texts.resize(prompts.size());
   }
 
   Status token(int64_t sequence, int32_t token) override {
     std::string &text = texts[sequence];
-    std::string piece;
+    std::string piece =
+        decoders.empty() ? "" : stops[sequence].push(decoders[sequence].push(token));
     if (ids)
       piece = (text.empty() ? "" : " ") + std::to_string(token);
-    else
-      piece = decoders[sequence].push(token);
     text += piece;
-    return streaming ? writeOut(piece) : Status();
+    return streaming ? writeOut(shown(piece)) : Status();
   }
+
+  bool goesOn(int64_t sequence) override { return !stops[sequence].stopped(); }
 
   Status logits(int64_t sequence, std::span<const float> row) override {
     return logitsFile->append(sequence, row);
@@ -88,12 +105,14 @@ public:
   /// Ends the texts; writes what has not been streamed.
   Status finish(bool write) {
     for (size_t s = 0; s < texts.size(); ++s) {
-      std::string rest = ids ? "" : decoders[s].finish();
+      std::string rest;
+      if (!ids)
+        rest = stops[s].push(decoders[s].finish()) + stops[s].finish();
       texts[s] += rest;
       if (!write)
         continue;
       bool endLine = ids || !texts[s].ends_with('\n');
-      if (Status done = writeOut((streaming ? rest : texts[s]) + (endLine ? "\n" : "")); !done)
+      if (Status done = writeOut(shown(streaming ? rest : texts[s]) + (endLine ? "\n" : "")); !done)
         return done;
     }
     return {};
@@ -103,11 +122,17 @@ public:
   std::string text(size_t sequence) const { return ids ? "" : texts[sequence]; }
 
 private:
-  bool streaming, ids;
+  /// What a model writes may not move the cursor or set a terminal's colours and title.
+  std::string shown(std::string text) const { return terminal ? harmless(text) : text; }
+
+  bool streaming, ids, terminal;
   NpyWriter *logitsFile;
-  std::vector<Tokenizer::Decoder> decoders;
+  std::vector<Tokenizer::Decoder> decoders; ///< None without a tokenizer.
+  std::vector<StopText> stops;
   std::vector<std::string> texts;
 };
+
+} // namespace
 
 const char *nameOf(Finish finish) {
   switch (finish) {
@@ -117,9 +142,13 @@ const char *nameOf(Finish finish) {
     return "stop";
   case Finish::ContextFull:
     return "context";
+  case Finish::StopText:
+    return "stop_text";
   }
   return "";
 }
+
+namespace {
 
 double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -208,6 +237,10 @@ SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &m
   options.topK = arguments.topK.value_or(g.topK.value_or(options.topK));
   options.topP = arguments.topP.value_or(g.topP.value_or(options.topP));
   options.minP = arguments.minP.value_or(g.minP.value_or(options.minP));
+  options.typicalP = arguments.typicalP.value_or(g.typicalP.value_or(options.typicalP));
+  options.presencePenalty = arguments.presencePenalty;
+  options.frequencyPenalty = arguments.frequencyPenalty;
+  options.logitBias = arguments.logitBias;
   options.repetitionPenalty =
       arguments.repetitionPenalty.value_or(g.repetitionPenalty.value_or(options.repetitionPenalty));
   uint64_t drawn = 0;
@@ -218,11 +251,43 @@ SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &m
   return options;
 }
 
+Status checkSampling(const RunArguments &arguments, const Manifest &manifest, const Text *text) {
+  for (LogitBias bias : arguments.logitBias)
+    if (bias.token >= manifest.vocab)
+      return Error{"--logit-bias: token " + std::to_string(bias.token) +
+                   " is not in the model's vocabulary (0 to " + std::to_string(manifest.vocab - 1) +
+                   "), give another"};
+  if (!arguments.stops.empty() && !text)
+    return Error{"the program has no tokenizer to find a stop string with, leave out --stop"};
+  return {};
+}
+
+std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options) {
+  return {{"temperature", options.temperature},
+          {"top_k", static_cast<double>(options.topK)},
+          {"top_p", options.topP},
+          {"min_p", options.minP},
+          {"typical_p", options.typicalP},
+          {"repetition_penalty", options.repetitionPenalty}};
+}
+
 Status runCommand(const Model &model, const RunArguments &arguments) {
   Result<std::unique_ptr<Text>> text = Text::load(model.file());
   if (!text)
     return text.error();
-  Result<std::vector<Tokens>> sequences = prompts(arguments, model.manifest(), text->get());
+  if (Status usable = checkSampling(arguments, model.manifest(), text->get()); !usable)
+    return usable;
+  if (arguments.batch)
+    return batchCommand(model, text->get(), arguments);
+  std::optional<ChatTemplate> chatTemplate;
+  if (arguments.chat) {
+    Result<ChatTemplate> loaded = ChatTemplate::load(model.manifest(), text->get());
+    if (!loaded)
+      return loaded.error();
+    chatTemplate.emplace(*std::move(loaded));
+  }
+  Result<std::vector<Tokens>> sequences =
+      prompts(arguments, model.manifest(), text->get(), chatTemplate ? &*chatTemplate : nullptr);
   if (!sequences)
     return sequences.error();
   std::unique_ptr<NpyWriter> logits;
@@ -238,7 +303,9 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
                           logits != nullptr,
                           samplingOptions(arguments, model.manifest()),
                           arguments.lookup,
-                          {}};
+                          {},
+                          chatTemplate ? chatTemplate->endOfTurn() : Tokens(),
+                          0};
   Writer writer(arguments, text->get(), *sequences, logits.get());
   Result<GenerateResult> result = generate(model, *sequences, options, writer);
   if (!result)

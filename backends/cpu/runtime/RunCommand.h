@@ -2,12 +2,26 @@
 #pragma once
 
 #include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/Text.h"
 
 namespace mica::rt {
 
 /// The options of the command line, where absent those of the manifest's generation defaults, else
 /// temperature 0.8 and top-p 0.95. `do_sample: false` means greedy. Without --seed, one is drawn.
 SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &manifest);
+
+/// Why the options cannot be used with this model: a bias for a token that it lacks, a stop string
+/// without a tokenizer.
+Status checkSampling(const RunArguments &arguments, const Manifest &manifest, const Text *text);
+
+/// The prompt's text in a file, which may not be larger than anything that a context holds.
+Result<std::string> readPromptFile(const std::string &path);
+
+/// How a sequence ended, in JSON.
+const char *nameOf(Finish finish);
+
+/// What JSON and people are told of the options: the names of the command line with their values.
+std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
 
 /// Text, token ids or JSON to stdout; everything else to stderr.
 Status runCommand(const Model &model, const RunArguments &arguments);

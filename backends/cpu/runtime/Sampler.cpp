@@ -24,6 +24,11 @@ void Sampler::observe(int32_t token) {
   seenTokens.push_back(token);
 }
 
+void Sampler::append(int32_t token) {
+  observe(token);
+  ++generated[token];
+}
+
 Result<int32_t> argmax(std::span<const float> logits) {
   float best = -std::numeric_limits<float>::infinity();
   size_t index = logits.size();
@@ -43,12 +48,28 @@ Result<int32_t> argmax(std::span<const float> logits) {
 }
 
 std::span<const float> Sampler::penalised(std::span<const float> logits) {
-  if (options.repetitionPenalty == 1 || seenTokens.empty())
+  bool repetition = options.repetitionPenalty != 1 && !seenTokens.empty();
+  bool counts =
+      (options.presencePenalty != 0 || options.frequencyPenalty != 0) && !generated.empty();
+  if (!repetition && !counts && options.logitBias.empty())
     return logits;
   scratch.assign(logits.begin(), logits.end());
+  auto at = [&](int32_t token) -> float * {
+    return static_cast<size_t>(token) < scratch.size() ? &scratch[token] : nullptr;
+  };
+  for (auto [token, bias] : options.logitBias)
+    if (float *logit = at(token))
+      *logit += bias;
   auto penalty = static_cast<float>(options.repetitionPenalty);
-  for (int32_t token : seenTokens)
-    scratch[token] = scratch[token] < 0 ? scratch[token] * penalty : scratch[token] / penalty;
+  if (repetition)
+    for (int32_t token : seenTokens)
+      if (float *logit = at(token))
+        *logit = *logit < 0 ? *logit * penalty : *logit / penalty;
+  if (counts)
+    for (auto [token, count] : generated)
+      if (float *logit = at(token))
+        *logit -= static_cast<float>(options.frequencyPenalty * static_cast<double>(count) +
+                                     options.presencePenalty);
   return scratch;
 }
 
@@ -89,6 +110,36 @@ static Candidates keepLikely(Candidates all, double topP, double minP) {
   return kept;
 }
 
+/// Those whose information is nearest to the entropy of them all, until their mass reaches `mass`;
+/// ties with the last stay, and so does the order.
+static Candidates keepTypical(Candidates all, double mass) {
+  double total = 0, entropy = 0;
+  for (const Sampler::Candidate &candidate : all)
+    total += candidate.weight;
+  auto information = [&](const Sampler::Candidate &candidate) {
+    return -std::log(candidate.weight / total);
+  };
+  for (const Sampler::Candidate &candidate : all)
+    if (candidate.weight > 0)
+      entropy += candidate.weight / total * information(candidate);
+  std::vector<std::pair<double, double>> distances; // and weights
+  for (const Sampler::Candidate &candidate : all)
+    distances.emplace_back(std::abs(information(candidate) - entropy), candidate.weight);
+  std::vector<std::pair<double, double>> sorted = distances;
+  std::sort(sorted.begin(), sorted.end());
+  double reached = 0;
+  size_t last = 0;
+  for (; last + 1 < sorted.size(); ++last)
+    if ((reached += sorted[last].second) >= mass * total)
+      break;
+  size_t kept = 0;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (distances[i].first <= sorted[last].first)
+      all[kept++] = all[i];
+  all.resize(kept);
+  return all;
+}
+
 Result<Candidates> Sampler::candidates(std::span<const float> given) {
   std::span<const float> logits = penalised(given);
   Result<int32_t> best = argmax(logits);
@@ -106,9 +157,9 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
   all.reserve(scores.size());
   for (auto [logit, token] : scores)
     all.push_back({token, std::exp((double(logit) - double(top)) / options.temperature)});
-  if (options.topP >= 1 && options.minP <= 0)
-    return all;
-  return keepLikely(std::move(all), options.topP, options.minP);
+  if (options.topP < 1 || options.minP > 0)
+    all = keepLikely(std::move(all), options.topP, options.minP);
+  return options.typicalP < 1 ? keepTypical(std::move(all), options.typicalP) : std::move(all);
 }
 
 Result<int32_t> Sampler::sample(std::span<const float> logits) {

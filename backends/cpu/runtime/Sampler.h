@@ -4,13 +4,21 @@
 #include "backends/cpu/runtime/Result.h"
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
 namespace mica::rt {
 
-/// The steps, in the order of transformers' logits processors: repetition penalty, temperature,
-/// top-k, top-p, min-p.
+/// What is added to a token's logit.
+struct LogitBias {
+  int32_t token;
+  float bias;
+};
+
+/// The steps, in this order, which is that of transformers' logits processors: logit bias,
+/// repetition penalty, frequency and presence penalty (which transformers lacks; meaning and place
+/// are vLLM's, the meaning is that of OpenAI's API), temperature, top-k, top-p, min-p, typical.
 struct SamplingOptions {
   double temperature = 0.8; ///< 0: greedy, the lowest index of the largest logit.
   int64_t topK = 0;         ///< Keep logits not below the k-th largest; 0: all.
@@ -19,6 +27,12 @@ struct SamplingOptions {
   double repetitionPenalty =
       1; ///< Tokens seen before: logit / r where positive, logit * r where not.
   uint64_t seed = 0;
+  /// Keep the tokens whose information is nearest to the expected one until their mass reaches this
+  /// (Meister et al. 2022); 1: all.
+  double typicalP = 1;
+  double presencePenalty = 0;  ///< Taken from the logits of tokens that were generated before.
+  double frequencyPenalty = 0; ///< The same, times how often each was generated.
+  std::vector<LogitBias> logitBias = {};
 };
 
 /// SplitMix64 (Steele, Lea, Flood 2014): the same numbers everywhere, whatever the C++ library
@@ -46,8 +60,10 @@ public:
   /// `stream` tells sequences with the same seed apart.
   Sampler(const SamplingOptions &options, int64_t vocab, uint64_t stream = 0);
 
-  /// Tells of a token of the sequence, the prompt's or a chosen one.
+  /// Tells of a token of the prompt.
   void observe(int32_t token);
+  /// Tells of a token that the text goes on with.
+  void append(int32_t token);
   /// The next token. Errors: a logit is NaN or +inf, or all are -inf.
   Result<int32_t> sample(std::span<const float> logits);
   /// The tokens that may be drawn: the likeliest first, or in the order of their numbers where
@@ -61,6 +77,7 @@ private:
   Random random;
   std::vector<bool> seen;
   std::vector<int32_t> seenTokens;
+  std::map<int32_t, int64_t> generated; ///< How often each token was.
   std::vector<float> scratch;
 };
 

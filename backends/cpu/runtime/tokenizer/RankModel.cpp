@@ -1,11 +1,10 @@
 // BPE as the tokenizers package defines it: pairs of ids merge, the lowest rank first, then the
 // leftmost.
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
+#include "backends/cpu/runtime/tokenizer/MergeQueue.h"
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
-
-#include <queue>
 
 namespace mica::rt::tokenizer {
 namespace {
@@ -41,11 +40,7 @@ private:
     int32_t id, previous, next; // id -1: merged into its left neighbour; positions -1: none
   };
   struct Candidate {
-    uint32_t rank;
     int32_t at, left, right, merged; // valid while the ids at `at` and after it are still these
-    bool operator<(const Candidate &other) const { // the queue yields the largest
-      return rank != other.rank ? rank > other.rank : at > other.at;
-    }
   };
 
   /// What an unknown symbol becomes: pushed late, so that neighbours can fuse.
@@ -130,23 +125,20 @@ private:
   void mergeLong(std::vector<int32_t> &ids, size_t first) const {
     auto count = static_cast<int32_t>(ids.size() - first);
     std::vector<Symbol> symbols(count);
-    std::vector<Candidate> queued;
+    MergeQueue<Candidate> queue;
     for (int32_t i = 0; i < count; ++i)
       symbols[i] = {ids[first + i], i - 1, i + 1 < count ? i + 1 : -1};
-    auto candidate = [&](int32_t at, auto push) {
+    auto consider = [&](int32_t at) {
       int32_t next = at == -1 ? -1 : symbols[at].next;
       if (next == -1)
         return;
       PairIndex::Found found = pairs.find(symbols[at].id, symbols[next].id);
       if (found.merged != -1)
-        push(Candidate{found.rank, at, symbols[at].id, symbols[next].id, found.merged});
+        queue.push(found.rank, {at, symbols[at].id, symbols[next].id, found.merged});
     };
     for (int32_t i = 0; i < count; ++i)
-      candidate(i, [&](Candidate c) { queued.push_back(c); });
-    std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(queued));
-    while (!queue.empty()) {
-      Candidate best = queue.top();
-      queue.pop();
+      consider(i);
+    for (Candidate best{}; queue.pop(best);) {
       Symbol &left = symbols[best.at];
       if (left.id != best.left || left.next == -1 || symbols[left.next].id != best.right)
         continue;
@@ -156,8 +148,8 @@ private:
       right.id = -1;
       if (left.next != -1)
         symbols[left.next].previous = best.at;
-      candidate(left.previous, [&](Candidate c) { queue.push(c); });
-      candidate(best.at, [&](Candidate c) { queue.push(c); });
+      consider(left.previous);
+      consider(best.at);
     }
     ids.resize(first);
     for (int32_t i = 0; i != -1; i = symbols[i].next)

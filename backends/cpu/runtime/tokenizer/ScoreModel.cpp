@@ -2,12 +2,13 @@
 // first, then the leftmost. Pieces marked unused may be merged through and are split again at the
 // end.
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
+#include "backends/cpu/runtime/tokenizer/MergeQueue.h"
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <algorithm>
-#include <queue>
+#include <bit>
 #include <unordered_map>
 
 namespace mica::rt::tokenizer {
@@ -22,13 +23,15 @@ struct Symbol {
 };
 
 struct Candidate {
-  float score;
-  int32_t left, right;
+  int32_t at, right;
   size_t length; // of the joined text: valid while the two symbols still have it
-  bool operator<(const Candidate &other) const { // the queue yields the largest
-    return score != other.score ? score < other.score : left > other.left;
-  }
 };
+
+/// A number that is the lower, the higher the score.
+uint32_t keyOf(float score) {
+  auto bits = std::bit_cast<uint32_t>(score + 0.0f); // -0 is 0
+  return bits >> 31 ? bits : ~(bits | 1u << 31);
+}
 
 class ScoreModel final : public Model {
 public:
@@ -65,10 +68,8 @@ private:
     }
 
     void run(std::vector<int32_t> &ids) {
-      while (!queue.empty()) {
-        Candidate best = queue.top();
-        queue.pop();
-        Symbol &left = symbols[best.left], &right = symbols[best.right];
+      for (Candidate best{}; queue.pop(best);) {
+        Symbol &left = symbols[best.at], &right = symbols[best.right];
         if (left.text.empty() || right.text.empty() ||
             left.text.size() + right.text.size() != best.length)
           continue;
@@ -76,9 +77,9 @@ private:
         left.next = right.next;
         right.text = {};
         if (left.next != -1)
-          symbols[left.next].previous = best.left;
-        consider(left.previous, best.left);
-        consider(best.left, left.next);
+          symbols[left.next].previous = best.at;
+        consider(left.previous, best.at);
+        consider(best.at, left.next);
       }
       bool afterUnknown = false;
       for (int32_t i = 0; i != -1; i = symbols[i].next)
@@ -97,7 +98,7 @@ private:
       int32_t id = model.pieces.find(text);
       if (id == -1)
         return;
-      queue.push({model.table.scores[id], left, right, text.size()});
+      queue.push(keyOf(model.table.scores[id]), {left, right, text.size()});
       if (model.table.pieceFlags[id] & PieceFlags::unused)
         halves[text] = {symbols[left].text, symbols[right].text};
     }
@@ -127,7 +128,7 @@ private:
 
     const ScoreModel &model;
     std::vector<Symbol> symbols;
-    std::priority_queue<Candidate> queue;
+    MergeQueue<Candidate> queue;
     std::unordered_map<Text, std::pair<Text, Text>> halves; // of unused pieces
   };
 

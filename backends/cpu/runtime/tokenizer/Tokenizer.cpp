@@ -44,11 +44,17 @@ private:
 
 class Encoding final : public PreTokenizer::Sink {
 public:
-  Encoding(const Model &model, bool cached, std::vector<int32_t> &ids) : model(model), ids(ids) {
+  Encoding(const Model &model, const Seams &seams, bool cached, std::vector<int32_t> &ids)
+      : model(model), seams(seams), ids(ids) {
     if (cached)
       cache.emplace();
   }
   void word(std::string_view text) override {
+    seams.forEach(text, [this](std::string_view part) { encode(part); });
+  }
+
+private:
+  void encode(std::string_view text) {
     if (!cache || text.size() > WordCache::mostBytes)
       return model.encode(text, ids);
     uint64_t hash = hashBytes(text);
@@ -59,8 +65,8 @@ public:
     cache->remember(text, hash, std::span<const int32_t>(ids).subspan(first));
   }
 
-private:
   const Model &model;
+  const Seams &seams;
   std::vector<int32_t> &ids;
   std::optional<WordCache> cache;
 };
@@ -101,8 +107,9 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool addSpecial) c
   std::vector<int32_t> ids;
   if (addSpecial)
     ids = parts->table.prefixIds;
-  bool cached = !parts->table.preTokenizer.empty() && text.size() >= worthCaching;
-  Encoding encoding(*parts->model, cached, ids);
+  bool words = !parts->table.preTokenizer.empty() || parts->seams.any();
+  bool cached = words && text.size() >= worthCaching;
+  Encoding encoding(*parts->model, parts->seams, cached, ids);
   PreTokenizer::Scratch scratch = parts->preTokenizer.makeScratch();
   for (const AddedTokens::Part &raw : parts->addedTokens.split(text, /*normalized=*/false)) {
     if (raw.id != -1) {

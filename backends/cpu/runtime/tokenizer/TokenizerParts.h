@@ -5,6 +5,7 @@
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Normalizer.h"
 #include "backends/cpu/runtime/tokenizer/PreTokenizer.h"
+#include "backends/cpu/runtime/tokenizer/Seams.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
 #include "backends/cpu/runtime/tokenizer/Tokenizer.h"
 
@@ -15,11 +16,12 @@ namespace mica::rt {
 struct Tokenizer::Parts {
   explicit Parts(tokenizer::Table opened)
       : table(std::move(opened)), normalizer(table), model(tokenizer::makeModel(table)),
-        special(table.pieces(), false) {}
+        seams(table), special(table.pieces(), false) {}
 
   tokenizer::Table table;
   tokenizer::Normalizer normalizer;
   std::unique_ptr<tokenizer::Model> model;
+  tokenizer::Seams seams;
   tokenizer::AddedTokens addedTokens;
   tokenizer::PreTokenizer preTokenizer;
   std::vector<bool> special; // per id

@@ -1,6 +1,5 @@
 // Unigram as sentencepiece computes it: the best path over all pieces, by dynamic programming. Sums
-// are f64: of the versions in use that is the newest (f32 ones differ in ties such as - -- against
-// -- -).
+// are f32, as its are: which of two equal paths wins depends on how they round.
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
@@ -55,18 +54,18 @@ private:
 
   struct Node {
     int32_t id = unreached;
-    double score = 0;
+    float score = 0;
     size_t start = 0;
   };
 
   /// Carries the best path that ends at `at` over every piece that starts there.
   void extend(std::string_view word, size_t at, std::vector<Node> &nodes) const {
     size_t charBytes = charLength(word[at]);
-    double here = nodes[at].score;
+    float here = nodes[at].score;
     bool coversChar = false;
-    auto offer = [&](size_t length, int32_t id, double score) {
+    auto offer = [&](size_t length, int32_t id, float score) {
       Node &target = nodes[at + length];
-      double candidate = score + here;
+      float candidate = score + here;
       if (target.id == unreached || candidate > target.score)
         target = {id, candidate, at};
     };
@@ -76,7 +75,7 @@ private:
         return;
       // A user-defined piece gets a bonus that nothing can beat.
       bool always = (flags & PieceFlags::userDefined) != 0;
-      offer(length, id, always ? length * highest - 0.1 : table.scores[id]);
+      offer(length, id, always ? static_cast<float>(length * highest - 0.1) : table.scores[id]);
       coversChar |= length == charBytes;
     });
     if (!coversChar)

@@ -301,7 +301,7 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
-// expected-error @+1 {{has a mica.model with an entry max_length, which nothing reads: there are temperature, top_p, min_p, repetition_penalty, top_k, do_sample}}
+// expected-error @+1 {{has a mica.model with an entry max_length, which nothing reads: there are temperature, top_p, min_p, typical_p, repetition_penalty, top_k, do_sample}}
 module attributes {mica.model = {max_positions = 64 : i64, generation = {max_length = 20 : i64}}} {
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>

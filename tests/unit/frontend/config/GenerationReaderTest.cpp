@@ -44,6 +44,23 @@ TEST(GenerationReader, ReadsWhatTheProgramSamplesBy) {
   EXPECT_EQ(ignored[0].key, "max_length");
 }
 
+TEST(GenerationReader, MissesWhatChangesTheChoice) {
+  GenerationDefaults g;
+  std::vector<IgnoredKey> ignored;
+  EXPECT_EQ(read(R"({"penalty_alpha": 0.6, "num_beams": 1, "epsilon_cutoff": 0.0, "top_h": null,
+                     "suppress_tokens": [], "sequence_bias": {}, "no_repeat_ngram_size": 3,
+                     "bad_words_ids": [[1]], "max_length": 9, "typical_p": 0.9})",
+                 g, ignored),
+            "");
+  EXPECT_EQ(g.typicalP, 0.9);
+  std::vector<std::string> missed;
+  for (const IgnoredKey &key : ignored)
+    if (key.missed)
+      missed.push_back(key.key);
+  EXPECT_THAT(missed,
+              testing::ElementsAre("bad_words_ids", "no_repeat_ngram_size", "penalty_alpha"));
+}
+
 TEST(GenerationReader, KeepsWhatItDoesNotName) {
   GenerationDefaults g;
   std::vector<IgnoredKey> ignored;

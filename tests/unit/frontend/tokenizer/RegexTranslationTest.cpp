@@ -31,6 +31,13 @@ TEST(RegexTranslation, WhiteSpaceIsUnicodes) {
   EXPECT_EQ(matchLength(R"(\S+)", "\u180ea b"), 4);
 }
 
+TEST(RegexTranslation, NumbersAreAllThatIcuKnows) {
+  std::string numbers = *translateRegex("\\p{N}"), inside = *translateRegex("[^\\p{N}a]");
+  EXPECT_TRUE(llvm::StringRef(numbers).starts_with("[\\p{N}")) << numbers;
+  EXPECT_TRUE(llvm::StringRef(numbers).ends_with("]")) << numbers;
+  EXPECT_EQ(inside, "[^" + numbers.substr(1, numbers.size() - 2) + "a]");
+}
+
 TEST(RegexTranslation, WordCharactersIncludeMarks) {
   EXPECT_EQ(matchLength(R"(\w+)", "e\u0301_1x y"), 6);
   EXPECT_EQ(matchLength(R"(\W)", "\u0301"), -1);
@@ -44,9 +51,9 @@ TEST(RegexTranslation, LinesEndAtEveryNewline) {
 
 TEST(RegexTranslation, KeepsWhatMeansTheSame) {
   auto same =
-      translateRegex(R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
+      translateRegex(R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{Nd}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
   ASSERT_TRUE(static_cast<bool>(same)) << llvm::toString(same.takeError());
-  EXPECT_EQ(*same, R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
+  EXPECT_EQ(*same, R"((?i:'s|'t)|[^\r\n\p{L}]?\p{L}+|\p{Nd}{1,3}|[\]\[]|[]a]|a++(?!b)\x{41})");
 }
 
 TEST(RegexTranslation, RefusesWhatItCannotKeep) {

@@ -2,6 +2,8 @@
 // them by far.
 #include "TokenizerFixture.h"
 
+#include "backends/cpu/runtime/tokenizer/MergeQueue.h"
+
 #include "gtest/gtest.h"
 
 #include <ctime>
@@ -32,20 +34,47 @@ constexpr double allowance = 4;
 constexpr double allowance = 4;
 #endif
 
-class SpeedTest : public testing::TestWithParam<const char *> {};
+std::string repeated(const std::string &unit, size_t size) {
+  std::string text;
+  while (text.size() < size)
+    text += unit;
+  return text;
+}
+
+/// The tokenizer that the parameter names.
+class SpeedTest : public testing::TestWithParam<const char *> {
+protected:
+  void SetUp() override {
+    std::string file = GetParam();
+    folder.link(file.ends_with(".json") ? "tokenizer.json" : "tokenizer.model",
+                tokenizerData() / file);
+    auto opened = openFolder(folder.path());
+    ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
+    open.emplace(std::move(*opened));
+  }
+
+  TemporaryFolder folder;
+  std::optional<OpenTokenizer> open;
+};
 
 TEST_P(SpeedTest, AMegabyteOfOneThingTakesSeconds) {
-  TemporaryFolder folder;
-  std::string file = GetParam();
-  folder.link(file.ends_with(".json") ? "tokenizer.json" : "tokenizer.model",
-              tokenizerData() / file);
-  auto open = openFolder(folder.path());
-  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
   for (std::string unit : {"a", "1", "!", "\n", " x", "\u0301", "\u4f60", "\xFF"}) {
-    std::string text;
-    while (text.size() < 1000000)
-      text += unit;
-    EXPECT_LT(seconds(open->tokenizer, text), allowance) << unit;
+    EXPECT_LT(seconds(open->tokenizer, repeated(unit, 1000000)), allowance) << unit;
+  }
+}
+
+/// Merges are counted, so that the bound holds however busy the machine is.
+TEST_P(SpeedTest, StepsGrowAsTheText) {
+  auto steps = [&](const std::string &unit, size_t size) {
+    std::string text = repeated(unit, size);
+    uint64_t before = rt::tokenizer::mergeSteps;
+    open->tokenizer.encode(text, false);
+    return rt::tokenizer::mergeSteps - before;
+  };
+  for (std::string unit : {"a", "1", " ", "ab", "lo", "\u4f60"}) {
+    uint64_t one = steps(unit, 100000), two = steps(unit, 200000);
+    EXPECT_LE(one, 500000u) << unit;
+    EXPECT_LE(two, 2.5 * static_cast<double>(one) + 100) << unit;
   }
 }
 

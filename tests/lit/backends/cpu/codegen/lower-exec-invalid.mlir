@@ -58,3 +58,11 @@ func.func @main(%x: memref<?x64xf32>, %w: memref<1x64x64x1xf32, strided<[8192, 6
   exec.matmul k(64) n(64) ins(%x, %w : memref<?x64xf32>, memref<1x64x64x1xf32, strided<[8192, 64, 1, 1]>>) outs(%y : memref<?x64xf32>)
   return
 }
+
+// -----
+
+func.func @main(%layer: index, %x: memref<?x4x8xf32, strided<[64, 16, 1]>>) {
+  // expected-error @+1 {{shows 'memref<?x4x8xf32, strided<[64, 16, 1]>>', whose rows are not contiguous in memory}}
+  exec.probe "padded" layer(%layer) ins(%x : memref<?x4x8xf32, strided<[64, 16, 1]>>)
+  return
+}

@@ -1,4 +1,5 @@
 // RUN: mica-opt --cpu-lower-exec %s | FileCheck %s
+// RUN: mica-opt --cpu-lower-exec %s | FileCheck %s --check-prefix=PROBES
 
 // A kernel keeps of each memref what its type leaves open: here one pointer and the rows, and the pointer, offset and stride.
 // CHECK-LABEL: llvm.func internal @scale(
@@ -56,6 +57,19 @@ func.func @launches(%n: index, %x: memref<?x64xf32>, %y: memref<4x64xf32, stride
 func.func @products(%x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memref<2x32x64x2xbf16>, %y: memref<?x100xf32>) {
   exec.matmul accumulate k(40) n(100) ins(%x, %w : memref<?x40xbf16, strided<[80, 1], offset: ?>>, memref<2x32x64x2xbf16>)
       outs(%y : memref<?x100xf32>)
+  return
+}
+
+// PROBES: llvm.mlir.global internal constant @probe.0("linear o_proj")
+// CHECK-LABEL: func.func @probes
+// CHECK: llvm.mlir.addressof @probe.0
+// CHECK: llvm.call @mica_rt_probe(%{{.*}}) : (!llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64, i32) -> ()
+// CHECK: llvm.mlir.addressof @probe.1
+// CHECK: llvm.call @mica_rt_probe
+// CHECK-NOT: exec.probe
+func.func @probes(%layer: index, %x: memref<?x64xf32, strided<[80, 1], offset: ?>>, %y: memref<?x2x32xbf16>) {
+  exec.probe "linear o_proj" layer(%layer) ins(%x : memref<?x64xf32, strided<[80, 1], offset: ?>>)
+  exec.probe "attention" layer(%layer) ins(%y : memref<?x2x32xbf16>)
   return
 }
 

@@ -1,6 +1,5 @@
 #include "backends/cpu/runtime/Generate.h"
-#include "backends/cpu/runtime/Exports.h"
-#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
+#include "tests/unit/backends/cpu/runtime/FakeModelFixture.h"
 
 #include <gmock/gmock.h>
 
@@ -33,19 +32,10 @@ extern "C" void mica_fake_trace(int64_t rows, const int32_t *tokens, const int32
 }
 
 namespace {
-class GenerateTest : public testing::Test {
+class GenerateTest : public FakeModelFixture {
 protected:
-  static void SetUpTestSuite() {
-    static bool started = (startRuntime(2), true);
-    (void)started;
-  }
   void SetUp() override {
-    writeFakeProgram(folder.file("fake"), "/proc/self/exe", fakeManifest());
-    auto file = program::ProgramFile::open(folder.file("fake"));
-    ASSERT_TRUE(file) << file.error().message;
-    auto loaded = Model::load(*std::move(file));
-    ASSERT_TRUE(loaded) << loaded.error().message;
-    model = *std::move(loaded);
+    FakeModelFixture::SetUp();
     options.sampling.temperature = 0;
     options.ignoreEos = true;
     trace.clear();
@@ -55,8 +45,6 @@ protected:
     return generate(*model, prompts, options, listener);
   }
 
-  TemporaryFolder folder;
-  std::unique_ptr<Model> model;
   GenerateOptions options;
   GenerateListener listener;
 };
@@ -137,7 +125,7 @@ TEST_F(GenerateTest, RefusesPromptsThatDoNotFit) {
   auto tooLong = run({Tokens(21, 1)});
   ASSERT_FALSE(tooLong);
   EXPECT_THAT(tooLong.error().message,
-              HasSubstr("the prompt has 21 tokens and the context 20 positions"));
+              HasSubstr("the prompt has 21 tokens, 1 more than the context of 20 positions"));
   auto empty = run({{}});
   ASSERT_FALSE(empty);
   EXPECT_THAT(empty.error().message, HasSubstr("no tokens"));
@@ -286,6 +274,51 @@ TEST_F(GenerateTest, NoTokensWantedStillReadsThePrompt) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(result->sequences[0].tokens.empty());
   EXPECT_EQ(result->promptTokens, 2);
+}
+
+TEST_F(GenerateTest, FeedsOnlyWhatTheSessionDoesNotHold) {
+  auto session = Session::create(*model, 1);
+  ASSERT_TRUE(session);
+  options.maxTokens = 2;
+  ASSERT_TRUE(generate(*model, **session, {{1, 5, 3}}, options, listener));
+  trace.clear();
+  // The cache goes back to the first two tokens, which both prompts share.
+  options.held = 2;
+  auto result = generate(*model, **session, {{1, 5, 4, 6}}, options, listener);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_THAT(trace[0].rows, ElementsAre(Row{4, 0, 2}, Row{6, 0, 3}));
+  EXPECT_EQ(result->promptTokens, 2);
+  EXPECT_EQ(result->sequences[0].tokens, fakeContinuation({1, 5, 4, 6}, 2));
+}
+
+TEST_F(GenerateTest, FurtherEndTokensEndTheText) {
+  options.maxTokens = 6;
+  options.ignoreEos = false;
+  options.endTokens = {fakeContinuation({1, 5, 3}, 3)[2]};
+  auto result = run({{1, 5, 3}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].finish, Finish::EndToken);
+  EXPECT_LE(result->sequences[0].tokens.size(), 3u);
+}
+
+TEST_F(GenerateTest, AListenerMayEndTheTextOrThePrompt) {
+  struct Ending : GenerateListener {
+    int64_t asked = 0, most = 0;
+    bool goesOn(int64_t) override { return ++asked <= most; }
+  } ending;
+  options.maxTokens = 6;
+  options.prefillChunk = 2;
+  ending.most = 1; // The first piece of the prompt is read, the second is not.
+  auto result = generate(*model, {{1, 5, 3, 4}}, options, ending);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].finish, Finish::StopText);
+  EXPECT_EQ(result->promptTokens, 2);
+  EXPECT_TRUE(result->sequences[0].tokens.empty());
+  ending.asked = 0;
+  ending.most = 3; // Two pieces and a token.
+  result = generate(*model, {{1, 5, 3, 4}}, options, ending);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->sequences[0].tokens.size(), 2u);
 }
 
 TEST_F(GenerateTest, ListenersErrorEndsGeneration) {

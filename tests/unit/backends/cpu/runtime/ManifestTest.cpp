@@ -44,6 +44,7 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->generation.topK, 7);
   EXPECT_EQ(m->generation.topP, std::nullopt);
   EXPECT_EQ(m->cost.flopsPerToken, 2000);
+  EXPECT_EQ(m->cost.flopsPerLogits, 500);
 }
 
 TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
@@ -91,6 +92,22 @@ TEST(Manifest, ErrorsNameTheKey) {
               HasSubstr("'manifest' is not an object"));
   EXPECT_THAT(parseManifest("{").error().message, HasSubstr("is not JSON"));
   EXPECT_THAT(parseManifest(std::string(100000, '[')).error().message, HasSubstr("is not JSON"));
+}
+
+TEST(Manifest, CarriesTheChatTemplate) {
+  json manifest = json::parse(fakeManifest());
+  manifest["chat"] = {{"template", "{{ bos_token }}"}, {"special_tokens", {{"bos_token", "<s>"}}}};
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  ASSERT_TRUE(m->chat);
+  EXPECT_EQ(m->chat->chatTemplate, "{{ bos_token }}");
+  EXPECT_THAT(m->chat->specialTokens, ElementsAre(testing::Pair("bos_token", "<s>")));
+  EXPECT_FALSE(parseManifest(fakeManifest())->chat);
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = 1; }), HasSubstr("'chat' is not an object"));
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", 1}}; }),
+              HasSubstr("'template' is not a string"));
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", ""}}; }),
+              HasSubstr("'special_tokens' is missing"));
 }
 
 TEST(Cpu, KnowsWhatEveryX8664Has) {

@@ -2,9 +2,11 @@
 #include "backends/cpu/runtime/RunCommand.h"
 
 #include <cmath>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 
 using namespace mica::rt;
 using testing::ElementsAre;
@@ -17,10 +19,13 @@ SamplingOptions plain(double temperature = 1) { return {temperature, 0, 1, 0, 1,
 
 /// Token -> probability among the candidates.
 std::map<int32_t, double> distribution(const SamplingOptions &options, std::vector<float> logits,
-                                       std::vector<int32_t> seen = {}) {
+                                       std::vector<int32_t> seen = {},
+                                       std::vector<int32_t> generated = {}) {
   Sampler sampler(options, static_cast<int64_t>(logits.size()));
   for (int32_t token : seen)
     sampler.observe(token);
+  for (int32_t token : generated)
+    sampler.append(token);
   auto candidates = sampler.candidates(logits);
   EXPECT_TRUE(candidates) << candidates.error().message;
   double total = 0;
@@ -118,6 +123,36 @@ TEST(Sampler, RepetitionPenaltyHoldsForGreedyToo) {
   EXPECT_EQ(*sampler.sample(std::vector<float>{2, 1, 0}), 1);
 }
 
+/// Cases of tests/goldens/make_sampling_goldens.py, by transformers.
+TEST(Sampler, ChancesAreThoseOfTheReference) {
+  std::ifstream file(std::string(MICA_SOURCE_DIR) + "/tests/goldens/sampling.json");
+  auto golden = nlohmann::json::parse(file);
+  ASSERT_GT(golden["cases"].size(), 50u);
+  for (const auto &entry : golden["cases"]) {
+    const auto &given = entry["options"];
+    auto number = [&](const char *key, double off) { return given.value(key, off); };
+    SamplingOptions options = plain(number("temperature", 1));
+    options.topK = static_cast<int64_t>(number("top_k", 0));
+    options.topP = number("top_p", 1);
+    options.minP = number("min_p", 0);
+    options.typicalP = number("typical_p", 1);
+    options.repetitionPenalty = number("repetition_penalty", 1);
+    options.presencePenalty = number("presence_penalty", 0);
+    options.frequencyPenalty = number("frequency_penalty", 0);
+    if (given.contains("logit_bias"))
+      for (const auto &bias : given["logit_bias"])
+        options.logitBias.push_back({bias[0].get<int32_t>(), bias[1].get<float>()});
+    std::map<int32_t, double> expected;
+    for (const auto &[token, chance] : entry["chances"].items())
+      expected[std::stoi(token)] = chance.get<double>();
+    SCOPED_TRACE(given.dump());
+    expectDistribution(distribution(options, entry["logits"].get<std::vector<float>>(),
+                                    entry["prompt"].get<std::vector<int32_t>>(),
+                                    entry["generated"].get<std::vector<int32_t>>()),
+                       expected);
+  }
+}
+
 TEST(Sampler, GreedyTakesTheLowestIndexOfTheMaximum) {
   EXPECT_EQ(*argmax(std::vector<float>{1, 3, 3, 2}), 1);
   EXPECT_EQ(*argmax(std::vector<float>{-inf, -5, -inf}), 1);
@@ -185,9 +220,11 @@ TEST(SamplingOptions, CommandLineThenManifestThenDefaults) {
   EXPECT_EQ(options.repetitionPenalty, 1);
   manifest.generation.temperature = 0.6;
   manifest.generation.topK = 20;
+  manifest.generation.typicalP = 0.9;
   options = samplingOptions(arguments, manifest);
   EXPECT_EQ(options.temperature, 0.6);
   EXPECT_EQ(options.topK, 20);
+  EXPECT_EQ(options.typicalP, 0.9);
   EXPECT_EQ(options.topP, 0.95);
   manifest.generation.doSample = false;
   EXPECT_EQ(samplingOptions(arguments, manifest).temperature, 0);

@@ -1,0 +1,213 @@
+#include "backends/cpu/runtime/BatchCommand.h"
+#include "backends/cpu/runtime/BatchResults.h"
+#include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/RunCommand.h"
+#include "backends/cpu/runtime/StopText.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+/// A sequence of the session, and the text that is made in it.
+struct Slot {
+  size_t index; ///< of the text
+  uint64_t seed;
+  int64_t maxTokens;
+  Sampler sampler;
+  StopText stop;
+  std::optional<Tokenizer::Decoder> decoder = {};
+  Tokens tokens = {};
+  std::string text = {};
+  Finish finish = Finish::Length;
+};
+
+/// Fills each sequence with the next text when the one before is done.
+class Batch {
+public:
+  Batch(const Model &model, Session &session, const Text *text, const RunArguments &arguments,
+        const std::vector<BatchText> &texts, BatchResults &results)
+      : model(model), session(session), text(text), arguments(arguments),
+        options(samplingOptions(arguments, model.manifest())), texts(texts), results(results),
+        next(results.done()), slots(static_cast<size_t>(session.sequences())) {}
+
+  Status run() {
+    Status status;
+    do {
+      for (size_t s = 0; s < slots.size() && status; ++s)
+        while (!slots[s] && next < texts.size() && status)
+          status = start(s);
+      if (status)
+        status = step();
+    } while (status && (next < texts.size() || anyInProgress()));
+    return status;
+  }
+
+private:
+  bool anyInProgress() const {
+    return std::any_of(slots.begin(), slots.end(), [](const auto &slot) { return !!slot; });
+  }
+  Status start(size_t s);
+  Status step();
+  Status take(size_t s, std::span<const float> logits);
+  Status finish(size_t s);
+  uint64_t seedOf(const BatchRequest &request) const;
+  std::string describe(const Slot &slot) const;
+  void showProgress() const;
+
+  const Model &model;
+  Session &session;
+  const Text *text;
+  const RunArguments &arguments;
+  SamplingOptions options;
+  const std::vector<BatchText> &texts;
+  BatchResults &results;
+  size_t next;
+  std::vector<std::optional<Slot>> slots; ///< None: the sequence is free.
+};
+
+/// 32 bits, which every reader of JSON takes as they are.
+uint64_t Batch::seedOf(const BatchRequest &request) const {
+  uint64_t own = Random(static_cast<uint64_t>(request.line)).next();
+  return request.seed.value_or(Random(options.seed ^ own).next() >> 32);
+}
+
+/// Reads the next text's prompt as if it were alone, so that its text does not depend on others.
+Status Batch::start(size_t s) {
+  size_t index = next++;
+  const BatchRequest &request = *texts[index].request;
+  SamplingOptions own = options;
+  own.seed = seedOf(request);
+  slots[s].emplace(
+      Slot{index, own.seed, request.maxTokens.value_or(arguments.maxTokens),
+           Sampler(own, model.manifest().vocab, static_cast<uint64_t>(texts[index].sample)),
+           StopText(arguments.stops)});
+  if (text)
+    slots[s]->decoder = text->decoderAfter(request.prompt);
+  for (int32_t token : request.prompt)
+    slots[s]->sampler.observe(token);
+  if (slots[s]->maxTokens == 0)
+    return finish(s);
+  auto sequence = static_cast<int64_t>(s);
+  session.truncate(sequence, 0);
+  for (size_t i = 0; i < request.prompt.size(); ++i) {
+    bool last = i + 1 == request.prompt.size();
+    if (Status pushed = session.push(sequence, request.prompt[i], last); !pushed)
+      return pushed;
+    if (!last && session.queued() < arguments.prefillChunk)
+      continue;
+    Result<std::span<const float>> logits = session.run();
+    if (!logits)
+      return logits.error();
+    if (last)
+      return take(s, *logits);
+  }
+  return {};
+}
+
+/// One token for every text in progress.
+Status Batch::step() {
+  std::vector<size_t> rows;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (!slots[s])
+      continue;
+    if (Status pushed = session.push(static_cast<int64_t>(s), slots[s]->tokens.back(), true);
+        !pushed)
+      return pushed;
+    rows.push_back(s);
+  }
+  if (rows.empty())
+    return {};
+  Result<std::span<const float>> logits = session.run();
+  if (!logits)
+    return logits.error();
+  auto vocab = static_cast<size_t>(model.manifest().vocab);
+  for (size_t row = 0; row < rows.size(); ++row)
+    if (Status taken = take(rows[row], logits->subspan(row * vocab, vocab)); !taken)
+      return taken;
+  return {};
+}
+
+Status Batch::take(size_t s, std::span<const float> logits) {
+  Slot &slot = *slots[s];
+  Result<int32_t> token = slot.sampler.sample(logits);
+  if (!token)
+    return token.error();
+  slot.sampler.append(*token);
+  slot.tokens.push_back(*token);
+  if (slot.decoder)
+    slot.text += slot.stop.push(slot.decoder->push(*token));
+  const std::vector<int32_t> &eos = model.manifest().eos;
+  bool ended = !arguments.ignoreEos && std::find(eos.begin(), eos.end(), *token) != eos.end();
+  bool full = session.room(static_cast<int64_t>(s)) == 0;
+  bool enough = static_cast<int64_t>(slot.tokens.size()) >= slot.maxTokens;
+  if (!ended && !slot.stop.stopped() && !full && !enough)
+    return {};
+  slot.finish = ended                 ? Finish::EndToken
+                : slot.stop.stopped() ? Finish::StopText
+                : enough              ? Finish::Length
+                                      : Finish::ContextFull;
+  return finish(s);
+}
+
+Status Batch::finish(size_t s) {
+  Slot &slot = *slots[s];
+  if (slot.decoder)
+    slot.text += slot.stop.push(slot.decoder->finish()) + slot.stop.finish();
+  Status written = results.add(slot.index, describe(slot));
+  slots[s].reset();
+  showProgress();
+  return written;
+}
+
+std::string Batch::describe(const Slot &slot) const {
+  const BatchText &wanted = texts[slot.index];
+  nlohmann::ordered_json json = {{"line", wanted.request->line}, {"sample", wanted.sample}};
+  if (!wanted.request->id.empty())
+    json["id"] = nlohmann::ordered_json::parse(wanted.request->id);
+  if (text && !arguments.printTokens)
+    json["text"] = slot.text;
+  else
+    json["tokens"] = slot.tokens;
+  json["finish"] = nameOf(slot.finish);
+  json["seed"] = slot.seed;
+  json["prompt_tokens"] = wanted.request->prompt.size();
+  json["new_tokens"] = slot.tokens.size();
+  return toJsonText(json);
+}
+
+void Batch::showProgress() const {
+  if (arguments.output && isatty(STDERR_FILENO))
+    std::fprintf(stderr, "\r%zu of %zu texts%s", results.done(), texts.size(),
+                 results.done() == texts.size() ? "\n" : "");
+}
+} // namespace
+
+Status batchCommand(const Model &model, const Text *text, const RunArguments &arguments) {
+  Result<std::string> file = readPromptFile(*arguments.file);
+  if (!file)
+    return file.error();
+  Result<std::vector<BatchRequest>> requests = parseBatchRequests(*file, text, model.manifest());
+  if (!requests)
+    return requests.error();
+  std::vector<BatchText> texts;
+  for (const BatchRequest &request : *requests)
+    for (int64_t sample = 0; sample < request.count; ++sample)
+      texts.push_back({&request, sample});
+  Result<std::unique_ptr<BatchResults>> results = BatchResults::open(arguments.output, texts);
+  if (!results)
+    return results.error();
+  auto left = static_cast<int64_t>(texts.size() - (*results)->done());
+  if (left == 0)
+    return {};
+  Result<std::unique_ptr<Session>> session =
+      Session::create(model, std::min(*arguments.batch, left));
+  if (!session)
+    return session.error();
+  return Batch(model, **session, text, arguments, texts, **results).run();
+}
+
+} // namespace mica::rt

@@ -1,0 +1,13 @@
+// Generating the texts of many requests, several at once: -f FILE --batch B.
+#pragma once
+
+#include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/Text.h"
+
+namespace mica::rt {
+
+/// Each text is what the program makes of its prompt alone with the seed that the result states; a
+/// request without a seed gets one that follows from --seed and its line. `text` may be null.
+Status batchCommand(const Model &model, const Text *text, const RunArguments &arguments);
+
+} // namespace mica::rt

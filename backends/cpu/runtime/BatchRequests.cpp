@@ -1,0 +1,97 @@
+#include "backends/cpu/runtime/BatchRequests.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace mica::rt {
+
+namespace {
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t maxTexts = 1'000'000;
+
+/// Thrown on the way out of parse; caught in parseBatchRequests.
+struct Bad {
+  std::string message;
+};
+
+int64_t wholeNumber(const Json &value, const std::string &key, int64_t least, int64_t most) {
+  bool fits = value.is_number_integer() &&
+              !(value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(most));
+  if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
+    throw Bad{"\"" + key + "\" is not a whole number from " + std::to_string(least) + " to " +
+              std::to_string(most)};
+  return value.get<int64_t>();
+}
+
+uint64_t seedOf(const Json &value) {
+  if (!value.is_number_unsigned())
+    throw Bad{"\"seed\" is not a whole number from 0 to 18446744073709551615"};
+  return value.get<uint64_t>();
+}
+
+Tokens promptOf(const Json &json, const Text *tokenizer, const Manifest &manifest) {
+  auto text = json.find("prompt"), ids = json.find("tokens");
+  if ((text != json.end()) == (ids != json.end()))
+    throw Bad{"one of \"prompt\" and \"tokens\" is expected"};
+  if (ids != json.end()) {
+    Tokens tokens;
+    if (!ids->is_array())
+      throw Bad{"\"tokens\" is not an array of ids"};
+    for (const Json &id : *ids)
+      tokens.push_back(static_cast<int32_t>(wholeNumber(id, "tokens", 0, manifest.vocab - 1)));
+    return tokens;
+  }
+  if (!text->is_string())
+    throw Bad{"\"prompt\" is not a string"};
+  if (!tokenizer)
+    throw Bad{"the program has no tokenizer, give ids as \"tokens\""};
+  return tokenizer->encode(text->get<std::string>());
+}
+
+BatchRequest parse(const Json &json, const Text *tokenizer, const Manifest &manifest) {
+  if (!json.is_object())
+    throw Bad{"a JSON object is expected"};
+  BatchRequest request;
+  for (const auto &[key, value] : json.items()) {
+    if (key == "id")
+      request.id = value.dump();
+    else if (key == "n")
+      request.count = wholeNumber(value, key, 1, maxTexts);
+    else if (key == "seed")
+      request.seed = seedOf(value);
+    else if (key == "max_tokens")
+      request.maxTokens = wholeNumber(value, key, 0, std::numeric_limits<int32_t>::max());
+    else if (key != "prompt" && key != "tokens")
+      throw Bad{"the key \"" + key +
+                "\" is not known, write prompt, tokens, id, n, seed or max_tokens"};
+  }
+  request.prompt = promptOf(json, tokenizer, manifest);
+  if (Status fits = checkPrompt(manifest, request.prompt); !fits)
+    throw Bad{fits.error().message};
+  return request;
+}
+} // namespace
+
+Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, const Text *tokenizer,
+                                                     const Manifest &manifest) {
+  std::vector<BatchRequest> requests;
+  for (int64_t line = 1; !text.empty(); ++line) {
+    std::string_view row = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(row.size() + 1, text.size()));
+    if (row.find_first_not_of(" \t\r") == row.npos)
+      continue;
+    std::string where = "line " + std::to_string(line) + " of the requests: ";
+    try {
+      requests.push_back(parse(Json::parse(row), tokenizer, manifest));
+      requests.back().line = line;
+    } catch (const Bad &bad) {
+      return Error{where + bad.message};
+    } catch (const Json::exception &) {
+      return Error{where + "not JSON, write an object such as {\"prompt\": \"Once\"}"};
+    }
+  }
+  return requests;
+}
+
+} // namespace mica::rt

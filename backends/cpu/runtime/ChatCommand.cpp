@@ -1,0 +1,160 @@
+#include "backends/cpu/runtime/ChatCommand.h"
+#include "backends/cpu/runtime/ChatInput.h"
+#include "backends/cpu/runtime/Conversation.h"
+#include "backends/cpu/runtime/Output.h"
+#include "backends/cpu/runtime/Report.h"
+#include "backends/cpu/runtime/RunCommand.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+constexpr const char *help =
+    "/help   this list\n"
+    "/reset  forget the conversation and begin anew\n"
+    "/exit   leave, as Ctrl-D does\n"
+    "A line that ends with a backslash goes on with the next; lines between \"\"\" and \"\"\" are "
+    "one "
+    "turn.\nCtrl-C stops an answer. A turn that begins with a slash is written with two.\n";
+
+class Chat {
+public:
+  Chat(const ChatArguments &arguments, Conversation &conversation, ChatInput &input,
+       int64_t positions)
+      : arguments(arguments), conversation(conversation), input(input), positions(positions),
+        terminal(isatty(STDOUT_FILENO)) {}
+
+  Status run() {
+    if (input.interactive())
+      reportNote("Ctrl-C stops an answer, /help lists what else there is");
+    for (;;) {
+      Result<std::optional<std::string>> turn = input.read();
+      if (!turn)
+        return turn.error();
+      if (!*turn)
+        return {};
+      bool leaves = false;
+      if (Status done = take(**turn, leaves); !done)
+        return done;
+      if (leaves)
+        return {};
+    }
+  }
+
+private:
+  /// A command or something said.
+  Status take(const std::string &turn, bool &leaves) {
+    if (turn.find_first_not_of(" \t\r\n") == turn.npos)
+      return {};
+    if (turn.starts_with("//"))
+      return say(turn.substr(1));
+    if (!turn.starts_with("/"))
+      return say(turn);
+    leaves = turn == "/exit";
+    if (turn == "/help")
+      return writeTo(STDERR_FILENO, help);
+    if (turn == "/reset")
+      conversation.reset();
+    else if (!leaves)
+      reportNote("there is no command '" + turn.substr(0, turn.find(' ')) +
+                 "': /help, /reset and /exit are known, and // begins a turn with a slash");
+    return {};
+  }
+
+  Status say(const std::string &turn) {
+    takeInterrupt();
+    interrupted = false;
+    bool newline = true;
+    auto listener = [&](const std::string &piece) -> Result<bool> {
+      interrupted |= takeInterrupt();
+      if (!piece.empty()) {
+        newline = piece.ends_with('\n');
+        if (!arguments.json)
+          if (Status done = writeOut(terminal ? harmless(piece) : piece); !done)
+            return done.error();
+      }
+      return !interrupted;
+    };
+    Result<Conversation::Answer> answer = conversation.ask(turn, listener);
+    if (!answer)
+      return refuse(answer.error());
+    if (arguments.json)
+      return writeOut(report(*answer));
+    if (!newline || answer->text.empty())
+      if (Status done = writeOut("\n"); !done)
+        return done;
+    note(*answer);
+    return {};
+  }
+
+  /// What has gone wrong with one turn does not end a conversation in which somebody can say
+  /// something else.
+  Status refuse(const Error &error) {
+    if (!input.interactive())
+      return error;
+    reportNote(error.message + (conversation.length() > 0 ? "; /reset begins anew" : ""));
+    return {};
+  }
+
+  void note(const Conversation::Answer &answer) const {
+    if (interrupted)
+      reportNote("stopped");
+    else if (answer.finish == Finish::Length)
+      reportNote("the answer was ended after " + std::to_string(answer.tokens) +
+                 " tokens, -n allows more");
+    else if (answer.finish == Finish::ContextFull)
+      reportNote("the context of " + std::to_string(positions) +
+                 " positions is full, /reset begins anew");
+    if (!arguments.run.verbose)
+      return;
+    char line[160];
+    std::snprintf(
+        line, sizeof line,
+        "%lld tokens of the conversation, %lld of them from the cache, in %.2f s; answer: "
+        "%lld tokens in %.2f s",
+        static_cast<long long>(answer.promptTokens), static_cast<long long>(answer.heldTokens),
+        answer.promptSeconds, static_cast<long long>(answer.tokens), answer.decodeSeconds);
+    reportNote(line);
+  }
+
+  std::string report(const Conversation::Answer &answer) const {
+    return toJsonText({{"role", "assistant"},
+                       {"content", answer.text},
+                       {"finish", interrupted ? "interrupt" : nameOf(answer.finish)},
+                       {"prompt_tokens", answer.promptTokens},
+                       {"held_tokens", answer.heldTokens},
+                       {"tokens", answer.tokens}}) +
+           "\n";
+  }
+
+  const ChatArguments &arguments;
+  Conversation &conversation;
+  ChatInput &input;
+  int64_t positions;
+  bool terminal, interrupted = false;
+};
+} // namespace
+
+Status chatCommand(const Model &model, const ChatArguments &arguments) {
+  Result<std::unique_ptr<Text>> text = Text::load(model.file());
+  if (!text)
+    return text.error();
+  Result<ChatTemplate> chatTemplate = ChatTemplate::load(model.manifest(), text->get());
+  if (!chatTemplate)
+    return chatTemplate.error();
+  if (Status usable = checkSampling(arguments.run, model.manifest(), text->get()); !usable)
+    return usable;
+  GenerateOptions options;
+  options.maxTokens = arguments.maxTokens.value_or(model.manifest().maxSeq);
+  options.prefillChunk = arguments.run.prefillChunk;
+  options.lookup = arguments.run.lookup;
+  options.sampling = samplingOptions(arguments.run, model.manifest());
+  Conversation conversation(model, **text, *chatTemplate, options, arguments.system);
+  std::unique_ptr<ChatInput> input = openChatInput();
+  return Chat(arguments, conversation, *input, model.manifest().maxSeq).run();
+}
+
+} // namespace mica::rt

@@ -1,0 +1,13 @@
+// `PROGRAM chat`.
+#pragma once
+
+#include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/Model.h"
+
+namespace mica::rt {
+
+/// A conversation: with line editing on a terminal, else one line of stdin per turn. Answers go to
+/// stdout, everything else to stderr.
+Status chatCommand(const Model &model, const ChatArguments &arguments);
+
+} // namespace mica::rt

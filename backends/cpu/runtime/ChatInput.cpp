@@ -1,0 +1,80 @@
+#include "backends/cpu/runtime/ChatInput.h"
+#include "backends/cpu/runtime/LineEditor.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+/// Longer turns exceed every context.
+constexpr size_t maxTurnBytes = size_t(1) << 28;
+
+class PipeInput final : public ChatInput {
+public:
+  Result<std::optional<std::string>> read() override {
+    for (;;) {
+      size_t end = buffer.find('\n', searched);
+      if (end != buffer.npos)
+        return take(end, 1);
+      searched = buffer.size();
+      if (ended)
+        return buffer.empty() ? Result<std::optional<std::string>>(std::nullopt)
+                              : take(buffer.size(), 0);
+      if (Status more = fill(); !more)
+        return more.error();
+    }
+  }
+  bool interactive() const override { return false; }
+
+private:
+  std::optional<std::string> take(size_t size, size_t mark) {
+    std::string line = buffer.substr(0, size);
+    buffer.erase(0, size + mark);
+    searched = 0;
+    if (line.ends_with('\r'))
+      line.pop_back();
+    return line;
+  }
+
+  Status fill() {
+    char piece[1 << 14];
+    ssize_t got = ::read(STDIN_FILENO, piece, sizeof piece);
+    if (got < 0 && errno == EINTR)
+      return {};
+    if (got < 0)
+      return Error{std::string("cannot read the conversation from the standard input: ") +
+                   std::strerror(errno)};
+    ended = got == 0;
+    buffer.append(piece, static_cast<size_t>(got));
+    if (buffer.size() > maxTurnBytes)
+      return Error{"a line of the conversation is larger than 256 MiB, give shorter ones"};
+    return {};
+  }
+
+  std::string buffer;
+  size_t searched = 0;
+  bool ended = false;
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+} // namespace
+
+bool takeInterrupt() {
+  bool was = interrupted;
+  interrupted = 0;
+  return was;
+}
+
+std::unique_ptr<ChatInput> openChatInput() {
+  if (!isatty(STDIN_FILENO))
+    return std::make_unique<PipeInput>();
+  struct sigaction action{};
+  action.sa_handler = [](int) { interrupted = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  return openLineEditor();
+}
+
+} // namespace mica::rt

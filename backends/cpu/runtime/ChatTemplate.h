@@ -1,0 +1,36 @@
+// The program's chat template: from a conversation to the text that the model reads.
+#pragma once
+
+#include "backends/cpu/runtime/Manifest.h"
+#include "backends/cpu/runtime/Text.h"
+#include "backends/cpu/runtime/jinja/Template.h"
+
+namespace mica::rt {
+
+struct Message {
+  std::string role; ///< "system", "user" or "assistant"
+  std::string content;
+};
+
+class ChatTemplate {
+public:
+  /// Errors: the program has no template or no tokenizer, or the template cannot be run.
+  static Result<ChatTemplate> load(const Manifest &manifest, const Text *text);
+
+  /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
+  /// refuses it.
+  Result<Tokens> encode(const std::vector<Message> &messages, bool answer) const;
+  /// The special token that the template puts behind an answer; empty: none.
+  Tokens endOfTurn() const;
+
+private:
+  ChatTemplate(const Manifest::Chat &chat, const Text &text, jinja::Template program)
+      : chat(chat), text(text), program(std::move(program)) {}
+  Result<std::string> render(const std::vector<Message> &messages, bool answer) const;
+
+  const Manifest::Chat &chat;
+  const Text &text;
+  jinja::Template program;
+};
+
+} // namespace mica::rt

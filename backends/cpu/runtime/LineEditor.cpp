@@ -1,0 +1,114 @@
+#include "backends/cpu/runtime/LineEditor.h"
+
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+#include <histedit.h>
+#include <langinfo.h>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+constexpr int maxHistory = 1000;
+constexpr std::string_view fence = "\"\"\"";
+
+class TerminalInput final : public ChatInput {
+public:
+  TerminalInput() {
+    // libedit counts columns of characters; nothing else of the locale is wanted.
+    std::setlocale(LC_CTYPE, "");
+    if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+      std::setlocale(LC_CTYPE, "C.UTF-8");
+    editor = el_init("mica", stdin, isatty(STDOUT_FILENO) ? stdout : stderr, stderr);
+    history = history_init();
+    HistEvent event;
+    if (history)
+      ::history(history, &event, H_SETSIZE, maxHistory);
+    if (!editor)
+      return;
+    el_set(editor, EL_CLIENTDATA, this);
+    el_set(editor, EL_PROMPT, prompt);
+    el_set(editor, EL_EDITOR, "emacs");
+    el_set(editor, EL_HIST, ::history, history);
+    // Ctrl-C clears the line that is being written; while an answer is, it is a signal.
+    el_set(editor, EL_SETTY, "-d", "intr=", nullptr);
+    el_set(editor, EL_BIND, "^C", "em-kill-line", nullptr);
+    el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+    el_source(editor, nullptr);
+  }
+
+  ~TerminalInput() override {
+    if (history)
+      history_end(history);
+    if (editor)
+      el_end(editor);
+  }
+
+  Result<std::optional<std::string>> read() override {
+    continued = false;
+    std::optional<std::string> line = readLine();
+    if (!line)
+      return line;
+    std::string turn;
+    bool fenced = line->starts_with(fence);
+    if (fenced)
+      line->erase(0, fence.size());
+    continued = true;
+    for (;;) {
+      bool ends = fenced ? line->ends_with(fence) : !line->ends_with('\\');
+      if (fenced && ends)
+        line->resize(line->size() - fence.size());
+      else if (!fenced && !ends)
+        line->pop_back();
+      turn += *line;
+      if (ends)
+        break;
+      // An opening fence alone on its line is no line of the turn.
+      if (!(fenced && turn.empty()))
+        turn += '\n';
+      line = readLine();
+      if (!line)
+        break;
+    }
+    remember(turn);
+    return std::optional(turn);
+  }
+
+  bool interactive() const override { return true; }
+
+private:
+  static char *prompt(EditLine *editor) {
+    static char first[] = "> ", more[] = ". ";
+    void *self = nullptr;
+    el_get(editor, EL_CLIENTDATA, &self);
+    return self && static_cast<TerminalInput *>(self)->continued ? more : first;
+  }
+
+  /// Without its newline; nothing at the end.
+  std::optional<std::string> readLine() {
+    int size = 0;
+    const char *text = editor ? el_gets(editor, &size) : nullptr;
+    if (!text || size <= 0)
+      return std::nullopt;
+    std::string line(text, static_cast<size_t>(size));
+    while (line.ends_with('\n') || line.ends_with('\r'))
+      line.pop_back();
+    return line;
+  }
+
+  void remember(const std::string &turn) {
+    HistEvent event;
+    if (history && turn.find_first_not_of(" \n") != turn.npos)
+      ::history(history, &event, H_ENTER, turn.c_str());
+  }
+
+  EditLine *editor = nullptr;
+  History *history = nullptr;
+  bool continued = false;
+};
+} // namespace
+
+std::unique_ptr<ChatInput> openLineEditor() { return std::make_unique<TerminalInput>(); }
+
+} // namespace mica::rt

@@ -1,0 +1,142 @@
+#include "backends/cpu/runtime/jinja/Characters.h"
+#include "backends/cpu/runtime/jinja/Value.h"
+#include "backends/cpu/runtime/tokenizer/Regex.h"
+#include "backends/cpu/runtime/tokenizer/Utf8.h"
+
+#include <algorithm>
+
+namespace mica::rt::jinja {
+
+using tokenizer::charLength;
+using tokenizer::decodeChar;
+
+namespace {
+/// A class of characters as PCRE2 knows it.
+class CharClass {
+public:
+  explicit CharClass(std::string_view pattern) : regex(tokenizer::Regex::compile(pattern)) {}
+  bool contains(std::string_view character) const {
+    tokenizer::Regex::Match match;
+    return regex && tokenizer::Regex::Searcher(*regex).find(character, 0, match);
+  }
+
+private:
+  Result<tokenizer::Regex> regex;
+};
+
+bool isAscii(std::string_view character) { return static_cast<uint8_t>(character[0]) < 0x80; }
+bool isAsciiDigit(char c) { return c >= '0' && c <= '9'; }
+bool isAsciiLetter(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
+} // namespace
+
+std::vector<std::string_view> charsOf(std::string_view text) {
+  std::vector<std::string_view> chars;
+  for (size_t i = 0; i < text.size(); i += chars.back().size())
+    chars.push_back(text.substr(i, charLength(text[i])));
+  return chars;
+}
+
+int64_t countChars(std::string_view text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
+}
+
+size_t offsetOf(std::string_view text, int64_t index) {
+  size_t offset = 0;
+  for (; index > 0 && offset < text.size(); --index)
+    offset += charLength(text[offset]);
+  return std::min(offset, text.size());
+}
+
+bool isSpace(std::string_view character) {
+  uint32_t c = decodeChar(character);
+  return (c >= 9 && c <= 13) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+bool isPrintable(std::string_view character) {
+  static const CharClass hidden("[\\p{C}\\p{Z}]");
+  if (isAscii(character))
+    return character[0] >= 0x20 && character[0] < 0x7F;
+  return !hidden.contains(character);
+}
+
+bool isLetter(std::string_view character) {
+  static const CharClass letters("\\p{L}");
+  return isAscii(character) ? isAsciiLetter(character[0]) : letters.contains(character);
+}
+
+bool isDecimal(std::string_view character) {
+  static const CharClass decimals("\\p{Nd}");
+  return isAscii(character) ? isAsciiDigit(character[0]) : decimals.contains(character);
+}
+
+bool isOtherNumber(std::string_view character) {
+  static const CharClass others("[\\p{No}\\p{Nl}]");
+  return !isAscii(character) && others.contains(character);
+}
+
+std::string_view stripped(std::string_view text, const std::string *set, bool left, bool right) {
+  std::vector<std::string_view> chars = charsOf(text);
+  auto drops = [&](std::string_view character) {
+    return set ? set->find(character) != std::string::npos : isSpace(character);
+  };
+  size_t begin = 0, end = chars.size();
+  while (left && begin < end && drops(chars[begin]))
+    text.remove_prefix(chars[begin++].size());
+  while (right && end > begin && drops(chars[end - 1]))
+    text.remove_suffix(chars[--end].size());
+  return text;
+}
+
+static bool endsLine(std::string_view character) {
+  uint32_t c = decodeChar(character);
+  return (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+         c == 0x2029;
+}
+
+std::vector<std::string_view> linesOf(std::string_view text, bool keepEnds) {
+  std::vector<std::string_view> lines;
+  size_t begin = 0;
+  for (size_t i = 0; i < text.size();) {
+    std::string_view character = text.substr(i, charLength(text[i]));
+    i += character.size();
+    if (!endsLine(character))
+      continue;
+    size_t end = i - character.size();
+    i += character == "\r" && text.substr(i).starts_with("\n");
+    lines.push_back(text.substr(begin, (keepEnds ? i : end) - begin));
+    begin = i;
+  }
+  if (begin < text.size())
+    lines.push_back(text.substr(begin));
+  return lines;
+}
+
+void requirePlainCase(std::string_view text) {
+  static const CharClass cased(
+      "[\\p{Lu}\\p{Ll}\\p{Lt}\\x{345}\\x{2160}-\\x{217F}\\x{24B6}-\\x{24E9}]");
+  for (std::string_view character : charsOf(text))
+    if (!isAscii(character) && cased.contains(character))
+      fail("the case of '" + std::string(character) +
+           "' is asked for, and only ASCII letters have one here");
+}
+
+std::string toUpper(std::string_view text) {
+  requirePlainCase(text);
+  std::string result(text);
+  for (char &c : result)
+    c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return result;
+}
+
+std::string toLower(std::string_view text) {
+  requirePlainCase(text);
+  std::string result(text);
+  for (char &c : result)
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return result;
+}
+
+} // namespace mica::rt::jinja

@@ -1,0 +1,121 @@
+// The functions of the environment.
+#include "backends/cpu/runtime/jinja/Interpreter.h"
+
+#include <algorithm>
+
+namespace mica::rt::jinja {
+
+namespace {
+using Run = Value (*)(Interpreter &, Arguments &);
+
+/// The sandbox's bound on ranges.
+constexpr int64_t maxRange = 100'000;
+
+class Function final : public Object {
+public:
+  Function(Run run) : run(run) {}
+  std::string_view typeName() const override { return "function"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter &interpreter, Arguments &arguments) override {
+    return run(interpreter, arguments);
+  }
+
+private:
+  Run run;
+};
+
+Value range(Interpreter &interpreter, Arguments &arguments) {
+  Parameters given("range", arguments, {"start", "stop", "step"}, 1);
+  for (size_t i = 0; i < 3; ++i)
+    if (given[i])
+      requireDefined(*given[i]);
+  int64_t from = given[1] ? given.integer(0, 0) : 0;
+  int64_t to = given[1] ? given.integer(1, 0) : given.integer(0, 0), step = given.integer(2, 1);
+  if (step == 0 || !arguments.named.empty())
+    fail("range takes numbers without names, and a step that is not 0");
+  Values items;
+  for (__int128 i = from; step > 0 ? i < to : i > to; i += step) {
+    if (static_cast<int64_t>(items.size()) == maxRange)
+      fail("a range of more than " + std::to_string(maxRange) + " numbers is refused");
+    items.emplace_back(static_cast<int64_t>(i));
+  }
+  interpreter.spend(items.size());
+  return makeSequence(std::move(items), Sequence::Range);
+}
+
+/// dict(mapping or pairs, name=value...)
+Value dict(Interpreter &interpreter, Arguments &arguments) {
+  std::vector<std::pair<Value, Value>> entries;
+  if (arguments.positional.size() > 1)
+    fail("dict takes at most one value without a name");
+  for (const Value &value : arguments.positional) {
+    requireDefined(value);
+    if (const Mapping *mapping = value.mapping())
+      entries = mapping->entries;
+    else
+      for (const Value &pair : interpreter.items(value)) {
+        Values parts = interpreter.items(pair);
+        if (parts.size() != 2)
+          fail("dict takes pairs");
+        entries.emplace_back(parts[0], parts[1]);
+      }
+  }
+  for (auto &[name, value] : arguments.named)
+    entries.emplace_back(Value(name), std::move(value));
+  interpreter.spend(entries.size() * entries.size() / 8);
+  return makeMapping(std::move(entries));
+}
+
+Value makeNamespace(Interpreter &interpreter, Arguments &arguments) {
+  auto scope = std::make_shared<Scope>();
+  Value attributes = dict(interpreter, arguments);
+  for (const auto &[name, value] : attributes.mapping()->entries) {
+    if (!name.text())
+      fail("the attributes of a namespace have names");
+    scope->set(*name.text(), value);
+  }
+  interpreter.keep(scope);
+  return std::shared_ptr<Object>(std::make_shared<Namespace>(std::move(scope)));
+}
+
+Value raiseException(Interpreter &, Arguments &arguments) {
+  Parameters given("raise_exception", arguments, {"message"}, 1);
+  fail("the template refuses this conversation: " + toText(*given[0]));
+}
+
+Value strftimeNow(Interpreter &interpreter, Arguments &arguments) {
+  Parameters given("strftime_now", arguments, {"format"}, 1);
+  std::string format = given.text(0, "");
+  if (format.find("%f") != format.npos || format.size() > 200)
+    fail("strftime_now does not know microseconds, and formats have at most 200 bytes");
+  // Python's local time has no zone.
+  for (const char *zone : {"%z", "%Z"})
+    for (size_t at = format.find(zone); at != format.npos; at = format.find(zone))
+      format.erase(at, 2);
+  return interpreter.text(interpreter.now(format));
+}
+
+Value unsupported(Interpreter &, Arguments &) {
+  fail("cycler, joiner and lipsum are not supported");
+}
+
+constexpr std::pair<std::string_view, Run> functions[] = {
+    {"range", range},
+    {"dict", dict},
+    {"namespace", makeNamespace},
+    {"raise_exception", raiseException},
+    {"strftime_now", strftimeNow},
+    {"cycler", unsupported},
+    {"joiner", unsupported},
+    {"lipsum", unsupported},
+};
+} // namespace
+
+Value findGlobal(std::string_view name) {
+  for (const auto &[known, run] : functions)
+    if (known == name)
+      return std::shared_ptr<Object>(std::make_shared<Function>(run));
+  return {};
+}
+
+} // namespace mica::rt::jinja

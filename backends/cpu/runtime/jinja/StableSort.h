@@ -1,0 +1,25 @@
+// Sorting by an order that may fail, or be none where NaN is compared.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+namespace mica::rt::jinja {
+
+/// Merges ever longer runs; whatever `less` says, every item stays.
+template <typename T, typename Less> void stableSort(std::vector<T> &items, Less less) {
+  std::vector<T> merged(items.size());
+  for (size_t width = 1; width < items.size(); width *= 2) {
+    for (size_t begin = 0; begin < items.size(); begin += 2 * width) {
+      size_t middle = std::min(begin + width, items.size());
+      size_t end = std::min(begin + 2 * width, items.size());
+      for (size_t left = begin, right = middle, at = begin; at < end; ++at) {
+        bool second = left == middle || (right < end && less(items[right], items[left]));
+        merged[at] = std::move(items[second ? right++ : left++]);
+      }
+    }
+    items.swap(merged);
+  }
+}
+
+} // namespace mica::rt::jinja

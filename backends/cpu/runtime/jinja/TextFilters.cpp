@@ -1,0 +1,335 @@
+// Filters that make text, numbers or JSON.
+#include "backends/cpu/runtime/jinja/Characters.h"
+#include "backends/cpu/runtime/jinja/FilterTables.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace mica::rt::jinja {
+
+std::string replaced(Interpreter &interpreter, std::string_view text, const std::string &before,
+                     const std::string &after, int64_t count) {
+  std::string result;
+  size_t at = 0;
+  for (; count != 0; --count) {
+    size_t found = text.find(before, at);
+    if (found == text.npos)
+      break;
+    // An empty text stands before each character and at the end.
+    size_t next = before.empty() && found < text.size()
+                      ? found + charsOf(text.substr(found, 4))[0].size()
+                      : found + before.size();
+    interpreter.reserve(after.size() + 1);
+    result += text.substr(at, found - at);
+    result += after;
+    if (before.empty())
+      result += text.substr(found, next - found);
+    at = next;
+    if (before.empty() && found == text.size())
+      return result;
+  }
+  return result + std::string(text.substr(std::min(at, text.size())));
+}
+
+namespace {
+Value upper(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("upper", arguments, {});
+  return interpreter.text(toUpper(toText(value)));
+}
+
+Value lower(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("lower", arguments, {});
+  return interpreter.text(toLower(toText(value)));
+}
+
+Value capitalize(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("capitalize", arguments, {});
+  std::string text = toLower(toText(value));
+  if (!text.empty())
+    text[0] = toUpper(std::string_view(text).substr(0, 1))[0];
+  return interpreter.text(std::move(text));
+}
+
+/// Words begin behind white space, `-`, and opening brackets.
+Value title(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("title", arguments, {});
+  std::string text = toText(value), result;
+  bool begins = true;
+  requirePlainCase(text);
+  for (std::string_view character : charsOf(text)) {
+    result += begins ? toUpper(character) : toLower(character);
+    begins = isSpace(character) || std::string_view("-({[<").find(character) != std::string::npos;
+  }
+  return interpreter.text(std::move(result));
+}
+
+Value trim(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters given("trim", arguments, {"chars"});
+  const std::string *set = given[0] ? given[0]->text() : nullptr;
+  if (given[0] && !set && !given[0]->isNone())
+    fail("trim takes a string");
+  std::string text = toText(value);
+  interpreter.spend(text.size() / 8);
+  return interpreter.text(std::string(stripped(text, set, true, true)));
+}
+
+Value string(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("string", arguments, {});
+  return interpreter.text(toText(value));
+}
+
+Value replace(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters given("replace", arguments, {"old", "new", "count"}, 2);
+  bool all = !given[2] || given[2]->isNone();
+  return interpreter.text(replaced(interpreter, toText(value), toText(*given[0]), toText(*given[1]),
+                                   all ? -1 : given.integer(2, -1)));
+}
+
+std::string blanks(Interpreter &interpreter, int64_t count) {
+  interpreter.reserve(static_cast<uint64_t>(std::max<int64_t>(count, 0)));
+  return std::string(static_cast<size_t>(std::max<int64_t>(count, 0)), ' ');
+}
+
+Value center(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  int64_t width = Parameters("center", arguments, {"width"}).integer(0, 80);
+  std::string text = toText(value);
+  int64_t missing = std::max<int64_t>(width - countChars(text), 0);
+  int64_t left = missing / 2 + (missing & width & 1);
+  return interpreter.text(blanks(interpreter, left) + text + blanks(interpreter, missing - left));
+}
+
+Value indent(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters given("indent", arguments, {"width", "first", "blank"});
+  requireDefined(value);
+  if (!value.text())
+    fail("indent takes a string, not " + typeName(value));
+  bool worded = given[0] && given[0]->text();
+  std::string margin = worded ? *given[0]->text() : blanks(interpreter, given.integer(0, 4));
+  std::string source = *value.text() + "\n", text;
+  bool first = true, empty = given.flag(2, false);
+  for (std::string_view line : linesOf(source, false)) {
+    interpreter.reserve(margin.size());
+    bool indented = first ? given.flag(1, false) : empty || !line.empty();
+    text += (first ? "" : "\n") + (indented ? margin : "") + std::string(line);
+    first = false;
+  }
+  return interpreter.text(std::move(text));
+}
+
+Value truncate(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters given("truncate", arguments, {"length", "killwords", "end", "leeway"});
+  int64_t length = given.integer(0, 255), leeway = given.integer(3, 5);
+  std::string end = given.text(2, "..."), text = toText(value);
+  int64_t ending = countChars(end);
+  if (length < ending || leeway < 0)
+    fail("truncate takes a length of at least its end's, and no negative leeway");
+  const Sequence *sequence = value.sequence();
+  const Mapping *mapping = value.mapping();
+  bool counted = mapping || (sequence && sequence->kind != Sequence::Generator);
+  size_t count = mapping ? mapping->entries.size() : counted ? sequence->items.size() : 0;
+  if (counted && static_cast<int64_t>(count) <= length + leeway)
+    return value;
+  if (!value.text())
+    fail("truncate takes a string, not " + typeName(value));
+  if (countChars(text) <= length + leeway)
+    return value;
+  text.resize(offsetOf(text, length - ending));
+  if (size_t space = text.rfind(' '); !given.flag(1, false) && space != text.npos)
+    text.resize(space);
+  return interpreter.text(text + end);
+}
+
+Value wordcount(Interpreter &, const Value &value, const Arguments &arguments) {
+  Parameters("wordcount", arguments, {});
+  int64_t count = 0;
+  bool within = false;
+  std::string text = toText(value);
+  for (std::string_view character : charsOf(text)) {
+    bool word =
+        character == "_" || isLetter(character) || isDecimal(character) || isOtherNumber(character);
+    count += word && !within;
+    within = word;
+  }
+  return count;
+}
+
+Value format(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  if (!arguments.named.empty() && !arguments.positional.empty())
+    fail("format takes values with names or without, not both");
+  Value values = makeTuple(arguments.positional);
+  if (!arguments.named.empty()) {
+    std::vector<std::pair<Value, Value>> entries;
+    for (const auto &[name, argument] : arguments.named)
+      entries.emplace_back(Value(name), argument);
+    values = makeMapping(std::move(entries));
+  }
+  return interpreter.text(formatPercent(interpreter, toText(value), values));
+}
+
+Value tojson(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters given("tojson", arguments, {"ensure_ascii", "indent", "separators", "sort_keys"});
+  JsonStyle style;
+  style.ascii = given.flag(0, false);
+  style.sortKeys = given.flag(3, false);
+  if (given[1] && !given[1]->isNone()) {
+    style.itemSeparator = ",";
+    style.indent = given[1]->text() ? *given[1]->text() : blanks(interpreter, given.integer(1, 0));
+    if (style.indent->size() > 64)
+      fail("tojson indents by at most 64 characters");
+  }
+  if (given[2] && !given[2]->isNone()) {
+    Values parts = interpreter.items(*given[2]);
+    if (parts.size() != 2 || !parts[0].text() || !parts[1].text())
+      fail("the separators of tojson are two strings");
+    style.itemSeparator = *parts[0].text();
+    style.keySeparator = *parts[1].text();
+  }
+  return interpreter.text(toJson(value, style));
+}
+
+Value absolute(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("abs", arguments, {});
+  requireDefined(value);
+  if (auto integer = value.integer())
+    return *integer < 0 ? combine(interpreter, "-", Value(int64_t(0)), Value(*integer))
+                        : Value(*integer);
+  if (auto *real = value.real())
+    return std::fabs(*real);
+  fail("abs takes a number, not " + typeName(value));
+}
+
+/// Python's float(text).
+std::optional<double> parseFloat(std::string_view text) {
+  std::string digits(stripped(text, nullptr, true, true));
+  for (size_t i = digits.find('_'); i != digits.npos; i = digits.find('_', i)) {
+    auto digitAt = [&](size_t at) {
+      return at < digits.size() && digits[at] >= '0' && digits[at] <= '9';
+    };
+    if (i == 0 || !digitAt(i - 1) || !digitAt(i + 1))
+      return std::nullopt;
+    digits.erase(i, 1);
+  }
+  std::string lower = digits;
+  for (char &c : lower)
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  if (lower.empty() || lower.find_first_not_of("0123456789.+-einfaty") != lower.npos)
+    return std::nullopt;
+  char *end = nullptr;
+  double value = std::strtod(lower.c_str(), &end);
+  if (*end != '\0')
+    return std::nullopt;
+  return value;
+}
+
+/// Python's int(text, base).
+std::optional<int64_t> parseInteger(std::string_view text, int64_t base) {
+  text = stripped(text, nullptr, true, true);
+  bool negative = text.starts_with("-");
+  if (negative || text.starts_with("+"))
+    text.remove_prefix(1);
+  if (base != 10 && text.size() > 2 && text[0] == '0')
+    if (int64_t radix = (text[1] | 32) == 'x'   ? 16
+                        : (text[1] | 32) == 'o' ? 8
+                        : (text[1] | 32) == 'b' ? 2
+                                                : 0;
+        radix != 0 && (radix == base || base == 0)) {
+      base = radix;
+      text.remove_prefix(text[2] == '_' ? 3 : 2);
+    }
+  if (base < 2 || base > 36)
+    fail("int takes a base from 2 to 36");
+  std::string digits = negative ? "-" : "";
+  bool mark = true;
+  for (char c : text) {
+    if (c == '_' && mark)
+      return std::nullopt;
+    mark = c == '_';
+    if (!mark)
+      digits += c;
+  }
+  int64_t value = 0;
+  auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, static_cast<int>(base));
+  if (mark || end != digits.data() + digits.size() || text.starts_with("-"))
+    return std::nullopt;
+  if (error == std::errc::result_out_of_range)
+    fail("a whole number is beyond 64 bits");
+  return error == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+Value wholeOf(double real, const Value &fallback, bool first) {
+  if (std::isnan(real) || (std::isinf(real) && !first))
+    return fallback;
+  if (!(std::fabs(real) < 0x1p63))
+    fail("a whole number is beyond 64 bits");
+  return static_cast<int64_t>(real);
+}
+
+Value toInteger(Interpreter &, const Value &value, const Arguments &arguments) {
+  Parameters given("int", arguments, {"default", "base"});
+  requireDefined(value);
+  Value fallback = given[0] ? *given[0] : Value(int64_t(0));
+  if (auto integer = value.integer())
+    return *integer;
+  if (auto *real = value.real())
+    return wholeOf(*real, fallback, true);
+  if (!value.text())
+    return fallback;
+  if (auto integer = parseInteger(*value.text(), given.integer(1, 10)))
+    return *integer;
+  auto real = parseFloat(*value.text());
+  return real ? wholeOf(*real, fallback, false) : fallback;
+}
+
+Value toFloat(Interpreter &, const Value &value, const Arguments &arguments) {
+  Parameters given("float", arguments, {"default"});
+  requireDefined(value);
+  if (auto number = value.number())
+    return *number;
+  auto real = value.text() ? parseFloat(*value.text()) : std::nullopt;
+  return real ? Value(*real) : given[0] ? *given[0] : Value(0.0);
+}
+
+Value round(Interpreter &, const Value &value, const Arguments &arguments) {
+  Parameters given("round", arguments, {"precision", "method"});
+  std::string method = given.text(1, "common");
+  int64_t precision = given.integer(0, 0);
+  requireDefined(value);
+  if (!value.number() || std::abs(precision) > 300 ||
+      (method != "common" && method != "ceil" && method != "floor"))
+    fail("round takes a number, at most 300 digits, and the methods common, ceil and floor");
+  double number = *value.number();
+  if (method != "common") {
+    double factor = std::pow(10.0, static_cast<double>(precision));
+    double scaled = number * factor;
+    if (!std::isfinite(scaled))
+      fail("round takes finite numbers");
+    return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / factor;
+  }
+  if (precision < 0)
+    fail("round to less than whole numbers is not supported");
+  if (value.integer())
+    return *value.integer();
+  if (!std::isfinite(number))
+    return number;
+  char text[700];
+  std::snprintf(text, sizeof text, "%.*f", static_cast<int>(precision), number);
+  return std::strtod(text, nullptr);
+}
+} // namespace
+
+const FilterRow *findTextFilter(std::string_view name) {
+  static constexpr FilterRow rows[] = {
+      {"upper", upper},   {"lower", lower},       {"capitalize", capitalize}, {"title", title},
+      {"trim", trim},     {"string", string},     {"replace", replace},       {"center", center},
+      {"indent", indent}, {"truncate", truncate}, {"wordcount", wordcount},   {"format", format},
+      {"tojson", tojson}, {"abs", absolute},      {"int", toInteger},         {"float", toFloat},
+      {"round", round},
+  };
+  return findRow(rows, name);
+}
+
+} // namespace mica::rt::jinja

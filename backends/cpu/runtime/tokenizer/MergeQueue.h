@@ -1,0 +1,85 @@
+// The order in which merges happen: the lowest key first, then the leftmost.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <queue>
+#include <unordered_map>
+#include <vector>
+
+namespace mica::rt::tokenizer {
+
+/// How many candidates this thread has queued so far: what the time of merging follows, for tests.
+inline thread_local uint64_t mergeSteps = 0;
+
+/// A priority queue for `Candidate`s (with a position `at`), of which most with one key arrive from
+/// left to right: a list per key is read and written in order, where one heap of all would be
+/// walked across memory. A megabyte of one letter is a few keys with some hundred thousand
+/// candidates each.
+template <typename Candidate> class MergeQueue {
+public:
+  void push(uint32_t key, const Candidate &candidate) {
+    Bucket &bucket = bucketOf(key);
+    if (bucket.inOrder.empty() || bucket.inOrder.back().at <= candidate.at)
+      bucket.inOrder.push_back(candidate);
+    else
+      bucket.late.push(candidate);
+    if (!bucket.waiting) {
+      bucket.waiting = true;
+      keys.push(key);
+    }
+    ++mergeSteps;
+  }
+
+  /// False: the queue is empty.
+  bool pop(Candidate &candidate) {
+    if (keys.empty())
+      return false;
+    uint32_t key = keys.top();
+    Bucket &bucket = bucketOf(key);
+    bool inOrder = bucket.next < bucket.inOrder.size();
+    if (inOrder && !bucket.late.empty() && bucket.late.top().at < bucket.inOrder[bucket.next].at)
+      inOrder = false;
+    if (inOrder) {
+      candidate = bucket.inOrder[bucket.next++];
+    } else {
+      candidate = bucket.late.top();
+      bucket.late.pop();
+    }
+    if (bucket.next == bucket.inOrder.size()) {
+      bucket.inOrder.clear();
+      bucket.next = 0;
+      if (bucket.late.empty()) {
+        bucket.waiting = false;
+        keys.pop();
+      }
+    }
+    return true;
+  }
+
+private:
+  struct Later {
+    bool operator()(const Candidate &a, const Candidate &b) const { return a.at > b.at; }
+  };
+  struct Bucket {
+    std::vector<Candidate> inOrder;
+    size_t next = 0;
+    std::priority_queue<Candidate, std::vector<Candidate>, Later> late;
+    bool waiting = false; // its key is in `keys`
+  };
+
+  Bucket &bucketOf(uint32_t key) {
+    if (key != newestKey || !newest) {
+      newest = &buckets[key]; // an unordered_map keeps its elements where they are
+      newestKey = key;
+    }
+    return *newest;
+  }
+
+  std::unordered_map<uint32_t, Bucket> buckets;
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> keys;
+  Bucket *newest = nullptr;
+  uint32_t newestKey = 0;
+};
+
+} // namespace mica::rt::tokenizer

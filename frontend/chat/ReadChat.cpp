@@ -1,0 +1,160 @@
+#include "frontend/chat/ReadChat.h"
+
+#include "backends/cpu/runtime/jinja/Template.h"
+#include "frontend/gguf/GgufModel.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
+#include "frontend/support/MappedFile.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+namespace mica {
+namespace {
+
+/// tokenizer_config.json lists every added token.
+constexpr JsonLimits limits{size_t(64) << 20, size_t(1) << 23, 32};
+
+constexpr llvm::StringLiteral tokenKeys[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                             "pad_token", "cls_token", "mask_token"};
+
+std::string in(llvm::StringRef folder, llvm::StringRef name) {
+  llvm::SmallString<256> path(folder);
+  llvm::sys::path::append(path, name);
+  return path.str().str();
+}
+
+/// The object in a file; empty where there is no such file.
+llvm::Expected<llvm::json::Object> readOptional(llvm::StringRef path) {
+  if (!llvm::sys::fs::exists(path))
+    return llvm::json::Object();
+  return readJsonObject(path, limits);
+}
+
+/// Special tokens that are not known yet: a string, or an object with `content`.
+void addTokens(const llvm::json::Object &object, ChatDescription &chat) {
+  for (llvm::StringRef key : tokenKeys) {
+    auto same = [&](const auto &token) { return token.first == key; };
+    if (llvm::any_of(chat.specialTokens, same))
+      continue;
+    std::optional<llvm::StringRef> text = object.getString(key);
+    if (const llvm::json::Object *token = object.getObject(key))
+      text = token->getString("content");
+    if (text)
+      chat.specialTokens.emplace_back(key.str(), text->str());
+  }
+}
+
+/// `chat_template`: a text, or a list of objects with name and template.
+llvm::Error takeTemplate(const llvm::json::Object &config, llvm::StringRef path,
+                         ChatDescription &chat) {
+  const llvm::json::Value *value = config.get("chat_template");
+  if (!value || value->kind() == llvm::json::Value::Null)
+    return llvm::Error::success();
+  chat.file = path.str();
+  if (auto text = value->getAsString()) {
+    chat.chatTemplate = text->str();
+    return llvm::Error::success();
+  }
+  const llvm::json::Array *list = value->getAsArray();
+  auto wrong = [&](const llvm::Twine &what) {
+    return inputError(path, "\"chat_template\" " + what, remedy::correct);
+  };
+  if (!list)
+    return wrong("is neither a text nor a list of named texts");
+  for (const llvm::json::Value &item : *list) {
+    const llvm::json::Object *named = item.getAsObject();
+    auto name = named ? named->getString("name") : std::nullopt;
+    auto text = named ? named->getString("template") : std::nullopt;
+    if (!name || !text)
+      return wrong("lists something else than objects with \"name\" and \"template\"");
+    if (*name == "default")
+      chat.chatTemplate = text->str();
+  }
+  if (chat.chatTemplate.empty() && !list->empty())
+    chat.unusable = "it lists templates, but none that is called \"default\"";
+  return llvm::Error::success();
+}
+
+llvm::Error takeFile(llvm::StringRef path, ChatDescription &chat) {
+  auto file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  llvm::StringRef text = llvm::toStringRef(file->bytes());
+  const auto *begin = file->bytes().begin();
+  if (!llvm::isLegalUTF8String(&begin, file->bytes().end()))
+    return inputError(path, "is not UTF-8", remedy::fetch);
+  chat.chatTemplate = text.str();
+  chat.file = path.str();
+  return llvm::Error::success();
+}
+
+llvm::Error readFolder(llvm::StringRef folder, ChatDescription &chat) {
+  std::string path = in(folder, "tokenizer_config.json"), own = in(folder, "chat_template.jinja");
+  auto config = readOptional(path);
+  if (!config)
+    return config.takeError();
+  if (llvm::Error error =
+          llvm::sys::fs::exists(own) ? takeFile(own, chat) : takeTemplate(*config, path, chat))
+    return error;
+  addTokens(*config, chat);
+  auto map = readOptional(in(folder, "special_tokens_map.json"));
+  if (!map)
+    return map.takeError();
+  addTokens(*map, chat);
+  return llvm::Error::success();
+}
+
+llvm::Error readGguf(llvm::StringRef path, ChatDescription &chat) {
+  auto model = GgufModel::open(path);
+  if (!model)
+    return model.takeError();
+  const GgufValue *value = model->find("tokenizer.chat_template");
+  if (!value)
+    return llvm::Error::success();
+  std::optional<llvm::StringRef> text = value->string();
+  if (!text)
+    return inputError(path, "\"tokenizer.chat_template\" is no text", remedy::fetch);
+  const auto *begin = text->bytes_begin();
+  if (!llvm::isLegalUTF8String(&begin, text->bytes_end()))
+    return inputError(path, "\"tokenizer.chat_template\" is not UTF-8", remedy::fetch);
+  chat.chatTemplate = text->str();
+  chat.file = path.str();
+  const GgufValue *list = model->find("tokenizer.ggml.tokens");
+  auto tokens = list ? list->strings() : std::nullopt;
+  static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> ids[] = {
+      {"bos_token", "tokenizer.ggml.bos_token_id"},
+      {"eos_token", "tokenizer.ggml.eos_token_id"},
+      {"unk_token", "tokenizer.ggml.unknown_token_id"},
+      {"pad_token", "tokenizer.ggml.padding_token_id"}};
+  for (const auto &[name, key] : ids) {
+    const GgufValue *number = model->find(key);
+    std::optional<int64_t> id = number ? number->integer() : std::nullopt;
+    if (tokens && id && *id >= 0 && *id < int64_t(tokens->size()))
+      chat.specialTokens.emplace_back(name.str(), (*tokens)[*id].str());
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<std::optional<ChatDescription>> readChat(llvm::StringRef model) {
+  ChatDescription chat;
+  if (llvm::Error error = isGguf(model) ? readGguf(model, chat) : readFolder(model, chat))
+    return std::move(error);
+  if (chat.file.empty())
+    return std::nullopt;
+  // Tokens of a byte-level vocabulary may be no text; variables of the template have to be.
+  llvm::erase_if(chat.specialTokens, [](const auto &token) {
+    const auto *begin = reinterpret_cast<const llvm::UTF8 *>(token.second.data());
+    return !llvm::isLegalUTF8String(&begin, begin + token.second.size());
+  });
+  if (chat.unusable.empty())
+    if (auto parsed = rt::jinja::Template::parse(chat.chatTemplate); !parsed)
+      chat.unusable = parsed.error().message;
+  return std::move(chat);
+}
+
+} // namespace mica

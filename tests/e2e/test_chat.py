@@ -1,0 +1,226 @@
+"""`PROGRAM chat` and --chat: templates, the cache over turns, terminals."""
+
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import select
+import shutil
+import subprocess
+import termios
+import time
+
+import harness
+from harness import BUNDLED, Case, execute, program
+
+MODEL = BUNDLED / "minimind-dense"
+
+
+def changed(name, template=None, **config):
+    """A copy of the bundled model with another template, without one (None), or with other keys of its tokenizer's config."""
+    path = pathlib.Path(harness.folder(name)) / name
+    shutil.copytree(MODEL, path)
+    (path / "chat_template.jinja").unlink()
+    if template is not None:
+        (path / "chat_template.jinja").write_text(template)
+    file = path / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | config))
+    return path
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, command):
+        self.screen = b""
+        self.fd, child = pty.openpty()
+        self.process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                                        env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+        os.close(child)
+
+    def read_until(self, text, seconds=20):
+        """What is written up to `text`, with it."""
+        end = time.monotonic() + seconds
+        while text not in self.screen:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+                raise AssertionError(f"{text!r} does not come, but {self.screen!r}")
+            try:
+                piece = os.read(self.fd, 4096)
+            except OSError:
+                piece = b""
+            if not piece:
+                raise AssertionError(f"the program ended before {text!r}: {self.screen!r}")
+            self.screen += piece
+        head, self.screen = self.screen[:self.screen.index(text) + len(text)], self.screen[self.screen.index(text) + len(text):]
+        return head
+
+    def prompt(self, mark=b"> "):
+        """What comes up to the prompt; the editor takes the terminal over just behind it."""
+        head, end = self.read_until(mark), time.monotonic() + 20
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON and time.monotonic() < end:
+            time.sleep(0.01)
+        return head
+
+    def write(self, text):
+        os.write(self.fd, text)
+
+    def close(self):
+        status = self.process.wait(timeout=20)
+        os.close(self.fd)
+        return status
+
+
+class Chat(Case):
+    def setUp(self):
+        self.built = program(MODEL)
+
+    def chat(self, text, *options, built=None, check=True):
+        return execute([(built or self.built).path, "chat", "--temperature", "0", *options], stdin=text.encode(), check=check)
+
+    def answers(self, text, *options, built=None):
+        return [json.loads(line) for line in self.chat(text, "--json", *options, built=built).stdout.splitlines()]
+
+    def test_a_line_per_turn(self):
+        done = self.chat("27 + 15\nsort d b a c\n\ncount from 7 to 12:\n")
+        self.assertEqual(done.stdout.decode(), " 42\n a b c d\n 7 8 9 10 11 12\n")
+        self.assertEqual(done.stderr, b"")
+
+    def test_prompt_goes_through_the_template(self):
+        self.assertEqual(self.built.run("--chat", "-p", "27 + 15 = ?", "--temperature", 0).stdout, b" 42\n")
+        path = pathlib.Path(harness.folder("prompt")) / "sum"
+        path.write_text("27 + 15")
+        self.assertEqual(self.built.run("--chat", "-f", path, "--temperature", 0).stdout, b" 42\n")
+
+    def test_the_cache_is_reused_and_nothing_else_changes(self):
+        """Each turn feeds what is new; the answers are those to the whole conversation fed at once."""
+        turns = self.answers("27 + 15\n1 + 2\nsort c a b\n")
+        for before, after in zip(turns, turns[1:]):
+            # All that the turn before had fed: its prompt and its answer but the end token.
+            self.assertEqual(after["held_tokens"], before["prompt_tokens"] + before["tokens"] - 1)
+            self.assertGreater(after["prompt_tokens"], after["held_tokens"])
+        self.assertEqual(turns[0]["held_tokens"], 0)
+        whole = "Q: 27 + 15 = ?\nA: 42\n<|im_end|>Q: 1 + 2 = ?\nA: 3\n<|im_end|>sort: c a b\n->"
+        fresh = json.loads(self.built.run("-p", whole, "--temperature", 0, "--json").stdout)["sequences"][0]
+        self.assertEqual((fresh["text"], len(fresh["prompt_tokens"])), (turns[2]["content"], turns[2]["prompt_tokens"]))
+
+    def test_a_template_that_rewrites_the_past_goes_back(self):
+        built = program(changed("forgetful", "{{ bos_token }}{{ messages | length }}: {{ messages[-1].content }}"))
+        turns = self.answers("1 + 1\n2 + 2\n/reset\n1 + 1\n", "-n", "4", built=built)
+        self.assertEqual(turns[1]["held_tokens"], 1)
+        self.assertEqual(turns[0]["content"], turns[2]["content"])
+
+    def test_reset(self):
+        turns = self.answers("27 + 15\n/reset\n27 + 15\n")
+        self.assertEqual(turns[0]["content"], turns[1]["content"])
+        # Only the last position of the same prompt has to be fed for its logits.
+        self.assertEqual(turns[1]["held_tokens"], turns[1]["prompt_tokens"] - 1)
+
+    def test_commands(self):
+        done = self.chat("/help\n/frobnicate now\n//1 + 1\n/exit\n1 + 1\n", "-n", "1")
+        self.assertIn(b"/reset", done.stderr)
+        self.assertIn(b"there is no command '/frobnicate'", done.stderr)
+        self.assertEqual(len(done.stdout.splitlines()), 1)
+
+    def test_the_template_names_the_end_of_a_turn(self):
+        """An end token that generation_config.json does not know."""
+        path = changed("ends", (MODEL / "chat_template.jinja").read_text())
+        file = path / "generation_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token_id": 0}))
+        self.assertEqual(self.answers("27 + 15\n", built=program(path))[0]["finish"], "stop")
+
+    def test_system(self):
+        template = "{% for m in messages %}{{ m.content }};{% endfor %}"
+        built = program(changed("system", template))
+        ids = [json.loads(built.run("-n", 0, "--json", *words).stdout)["sequences"][0]["prompt_tokens"]
+               for words in (("--chat", "--system", "a b", "-p", "c"), ("-p", "a b;c;"))]
+        self.assertEqual(ids[0], ids[1])
+        longer, shorter = (self.answers("c\n", "-n", "1", *words, built=built)[0]["prompt_tokens"]
+                           for words in (("--system", "a b"), ()))
+        self.assertGreater(longer, shorter)
+
+    def refused(self, status, arguments, words, built=None, stdin=b""):
+        done = execute([(built or self.built).path, *arguments], stdin=stdin, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count(b"\n")), (status, b"", 1), done.stderr)
+        self.assertIn(words, done.stderr.decode())
+
+    def test_refusals(self):
+        self.refused(1, ["chat", "--system", "s"], "this model knows users and assistants only", stdin=b"hi\n")
+        self.refused(2, ["--system", "s", "-p", "t"], "--chat")
+        self.refused(2, ["--chat", "--tokens", "1"], "--tokens")
+        self.refused(2, ["-n", "1", "chat"], "-n goes with generating text, not with chat")
+        none = program(changed("none"))
+        self.refused(1, ["chat"], "the model has no chat template, continue a text with -p instead", built=none)
+        self.refused(1, ["--chat", "-p", "x"], "the model has no chat template", built=none)
+        empty = program(changed("empty", "{{ '' }}"))
+        self.refused(1, ["chat"], "the chat template makes no text of this conversation", built=empty, stdin=b"hi\n")
+
+    def test_an_unknown_construct_refuses_chat_but_not_the_model(self):
+        path = changed("unknown", "\n{% include 'x' %}")
+        output = pathlib.Path(harness.folder("unknown-out")) / "program"
+        done = execute([harness.mica, "compile", path, "-o", output])
+        self.assertRegex(done.stderr.decode(),
+                         r"^mica: note: .*chat_template\.jinja: the chat template cannot be run \(line 2: the tag 'include' is "
+                         r"not supported here\): `chat` and --chat of the program will refuse\n$")
+        self.assertEqual(execute([output, "-p", "Q: 27 + 15 = ?\nA:", "--temperature", "0"]).stdout, b" 42\n")
+        done = execute([output, "chat"], check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"the chat template cannot be run (line 2: the tag 'include' is not supported here)", done.stderr)
+
+    def test_full_context(self):
+        built = program(MODEL, "--max-seq", "32")
+        done = self.chat("27 + 15\n27 + 15 27 + 15 27 + 15 27 + 15 27 + 15\n", built=built, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, b" 42\n"))
+        self.assertIn("32 positions", done.stderr.decode())
+        done = self.chat("abc\n", "-n", "1000", built=program(changed("endless", "{{ messages[0].content }}"), "--max-seq", "8"))
+        self.assertRegex(done.stderr.decode(), r"^mica: note: the context of 8 positions is full, /reset begins anew\n$")
+
+    def test_limit_of_an_answer(self):
+        self.assertEqual(self.chat("count from 7 to 12\n", "-n", "2").stderr,
+                         b"mica: note: the answer was ended after 2 tokens, -n allows more\n")
+
+    def test_info(self):
+        self.assertTrue(json.loads(self.built.run("info", "--json").stdout)["chat_template"])
+        self.assertRegex(self.built.run("info").stdout.decode(), r"(?m)^chat +yes")
+
+    def test_run(self):
+        env = {"XDG_CACHE_HOME": harness.folder("cache")}
+        done = execute([harness.mica, "run", MODEL, "chat", "--temperature", "0"], env=env, stdin=b"27 + 15\n")
+        self.assertEqual(done.stdout, b" 42\n")
+
+    def test_terminal(self):
+        """Editing, history, several lines, Ctrl-C and Ctrl-D."""
+        terminal = Terminal([self.built.path, "chat", "--temperature", "0"])
+        terminal.prompt()
+        terminal.write(b"26 + 15\x1b[D\x1b[D\x1b[D\x1b[D\x1b[D\x7f7\r")
+        self.assertIn(b" 42\r\n", terminal.read_until(b"42\r\n"))
+        terminal.prompt()
+        terminal.write(b"nonsense\x03")
+        terminal.write(b"\x1b[A\r")
+        self.assertIn(b" 42\r\n", terminal.read_until(b"42\r\n"))
+        terminal.prompt()
+        terminal.write(b"sort c\\\r")
+        terminal.prompt(b". ")
+        terminal.write(b"a b\r")
+        terminal.prompt()
+        terminal.write(b"\x04")
+        self.assertEqual(terminal.close(), 0)
+
+    def test_interrupt_stops_the_answer_only(self):
+        # A model of random weights that does not stop by itself.
+        built = program(changed("talker", "{{ messages[-1].content }}", eos_token="<|endoftext|>"))
+        terminal = Terminal([built.path, "chat", "--temperature", "5", "--top-p", "1", "--seed", "1"])
+        terminal.prompt()
+        terminal.write(b"a\r")
+        time.sleep(0.3)
+        terminal.write(b"\x03")
+        terminal.prompt()
+        terminal.write(b"/exit\r")
+        self.assertEqual(terminal.close(), 0)
+
+    def test_control_characters_stay_off_the_terminal(self):
+        template = "{{ raise_exception('\\x1b]0;title\\x07 \\x9b31m') }}"
+        built = program(changed("hostile", template))
+        self.refused(1, ["chat"], "\\x1b]0;title\\x07 \\x9b31m", built=built, stdin=b"hi\n")

@@ -1,0 +1,124 @@
+"""How a program chooses tokens, ends its texts and works off a file of requests."""
+
+import json
+import os
+import pathlib
+import pty
+import shutil
+
+import harness
+from harness import BUNDLED, Case, GOLDENS, execute, program
+
+PROMPT = ("--tokens", "5,6,7")
+GREEDY = ("--temperature", 0, "--ignore-eos")
+
+
+class Sampling(Case):
+    def setUp(self):
+        self.built = program(BUNDLED / "minimind-dense", "--weights", "f32")
+
+    def text(self, *arguments):
+        return self.built.run("-p", "Once", "-n", 24, *GREEDY, *arguments).stdout.decode()
+
+    def ids(self, *arguments):
+        return [int(i) for i in self.built.run(*PROMPT, "-n", 12, *GREEDY, "--print-tokens", *arguments).stdout.split()]
+
+    def refused(self, status, arguments, *words, built=None):
+        done = execute([(built or self.built).path, *arguments], check=False)
+        self.assertEqual((done.returncode, done.stdout), (status, b""))
+        for word in words:
+            self.assertIn(word, done.stderr.decode())
+        self.assertEqual(done.stderr.count(b"\n"), 1)
+
+    def test_stop(self):
+        whole = self.text().rstrip("\n")
+        for begin, size in ((3, 1), (7, 4), (11, 9), (0, 2), (20, 15)):
+            stop = whole[begin:begin + size]
+            self.assertEqual(self.text("--stop", stop).rstrip("\n"), whole[:whole.find(stop)].rstrip("\n"), stop)
+        self.assertEqual(self.text("--stop", "no such text", "--stop", "\x01").rstrip("\n"), whole)
+        done = json.loads(self.text("--stop", whole[7:11], "--json"))["sequences"][0]
+        self.assertEqual((done["finish"], done["text"]), ("stop_text", whole[:whole.find(whole[7:11])]))
+
+    def test_penalties_and_bias(self):
+        self.assertEqual(self.ids("--logit-bias", "9=1000"), [9] * 12)
+        self.assertEqual(len(set(self.ids("--logit-bias", "9=1000", "--presence-penalty", 9999))), 12)
+        alternating = self.ids("--logit-bias", "9=1000", "--logit-bias", "10=1000", "--frequency-penalty", 100)
+        self.assertEqual((alternating.count(9), alternating.count(10)), (6, 6))
+        # The least likely of what top-k leaves is nearer to the expected information than the likeliest with a tiny mass.
+        self.assertEqual(self.ids("--typical-p", 1e-9), self.ids())
+
+    def test_what_cannot_be_followed_is_refused(self):
+        self.refused(1, ["-p", "a", "--logit-bias", "512=1"], "token 512 is not in the model's vocabulary (0 to 511)")
+        self.refused(2, ["-p", "a", "--logit-bias", "x"], "'x' is not a bias for a token, write ID=B")
+        self.refused(2, ["-p", "a", "--stop", ""], "--stop")
+        self.refused(2, ["-p", "a", "--batch", 2], "--batch")
+        self.refused(2, ["-f", "a", "-o", "b"], "--output")
+        for option in (["--json"], ["--lookup", 2], ["--logits", "x.npy"]):
+            self.refused(2, ["-f", "a", "--batch", 2, *option], f"{option[0]} does not go with --batch")
+        self.refused(1, [*PROMPT, "--stop", "a"], "no tokenizer to find a stop string with", built=program(GOLDENS / "models/llama-gqa"))
+        room = json.loads(self.built.run("info", "--json").stdout)["max_seq"]
+        self.refused(1, ["--tokens", ",".join(["5"] * (room + 3))], f"{room + 3} tokens, 3 more than the context of {room} positions")
+
+    def test_defaults_are_shown(self):
+        info = json.loads(self.built.run("info", "--json").stdout)["sampling"]
+        self.assertEqual(set(info), {"temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty"})
+        self.assertRegex(self.built.run("info").stdout.decode(), r"(?m)^sampling +(greedy|temperature )")
+
+    def test_what_the_makers_wanted_and_programs_lack_is_named(self):
+        model = pathlib.Path(harness.folder("missed"), "model")
+        shutil.copytree(GOLDENS / "models/llama-gqa", model)
+        (model / "generation_config.json").write_text('{"penalty_alpha": 0.6, "typical_p": 0.5, "num_beams": 1}', encoding="utf-8")
+        done = execute([harness.mica, "compile", model, "-o", f"{model}.program"])
+        self.assertEqual(done.stderr.decode(), f'mica: note: {model}/generation_config.json: warning: "penalty_alpha" changes which '
+                                               "tokens are chosen, and programs do not know it\n")
+        info = json.loads(execute([f"{model}.program", "info", "--json"]).stdout)
+        self.assertEqual(info["sampling"]["typical_p"], 0.5)
+
+    def test_a_terminal_is_not_harmed(self):
+        """What a model writes reaches a pipe as it is, and a terminal without its control characters."""
+        vocabulary = json.loads((BUNDLED / "minimind-dense/tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+        command = [self.built.path, "-p", "\x1b[2Jx", "-n", "2", "--temperature", "0", "--logit-bias", f"{vocabulary[chr(0x11b)]}=1000"]
+        self.assertEqual(execute(command).stdout, b"\x1b\x1b\n")
+        ours, theirs = pty.openpty()
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(theirs, 1)
+            os.execv(command[0], command)
+        os.close(theirs)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertEqual(os.read(ours, 100), b"\\x1b\\x1b\r\n")
+        os.close(ours)
+
+
+class Batch(Case):
+    def setUp(self):
+        self.built = program(BUNDLED / "minimind-dense", "--weights", "f32")
+        self.place = pathlib.Path(harness.folder("batch"))
+        self.requests = self.place / "requests.jsonl"
+        self.requests.write_text('{"prompt": "Once upon"}\n{"prompt": "A", "id": 7, "n": 2}\n\n{"prompt": "x\\u00e9", "max_tokens": 3}\n',
+                                 encoding="utf-8")
+
+    def run_batch(self, *arguments):
+        return self.built.run("-f", self.requests, "--batch", 3, "-n", 8, "--temperature", 1, "--seed", 5, *arguments).stdout.decode()
+
+    def test_each_text_is_that_of_its_prompt_alone(self):
+        rows = [json.loads(line) for line in self.run_batch().splitlines()]
+        self.assertEqual([(row["line"], row["sample"], row.get("id")) for row in rows], [(1, 0, None), (2, 0, 7), (2, 1, 7), (4, 0, None)])
+        for row, prompt, n in ((rows[0], "Once upon", 8), (rows[1], "A", 8), (rows[3], "xé", 3)):
+            alone = self.built.run("-p", prompt, "-n", n, "--temperature", 1, "--seed", row["seed"], "--json").stdout
+            self.assertEqual(row["text"], json.loads(alone)["sequences"][0]["text"])
+        self.assertEqual(self.run_batch("--threads", 1), self.run_batch())
+
+    def test_resumes(self):
+        results = self.place / "results.jsonl"
+        self.assertEqual(self.run_batch("-o", results), "")
+        whole = results.read_bytes()
+        self.assertEqual(whole.decode(), self.run_batch())
+        results.write_bytes(whole[:len(whole) * 2 // 3])
+        self.run_batch("-o", results)
+        self.assertEqual(results.read_bytes(), whole)
+
+    def test_without_batch_the_file_is_the_prompt(self):
+        text = self.requests.read_text(encoding="utf-8")
+        self.assertEqual(self.built.run("-f", self.requests, "-n", 4, *GREEDY).stdout,
+                         self.built.run("-p", text, "-n", 4, *GREEDY).stdout)

@@ -1,0 +1,90 @@
+"""Runs templates through Mica's engine and through Jinja2 and says where they differ.
+
+    compare.py RUNNER templates FOLDER     the families' templates with every conversation of FOLDER/conversations.json
+    compare.py RUNNER snippets FILE        one template per line `%%`-separated, with the context of FILE.json
+    compare.py RUNNER fuzz SEED COUNT      templates from a grammar
+
+RUNNER is mica-jinja-run. Both sides must write the same text, or both must refuse. What Mica refuses because it is not
+supported or bounded is listed under `refused`, and fails but for fuzzing, where the number is printed.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import warnings
+
+import fuzz
+import reference
+
+
+warnings.simplefilter("ignore")
+
+
+class Runner:
+    def __init__(self, path):
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def render(self, template, context):
+        task = json.dumps({"template": template, "context": context}, ensure_ascii=False)
+        self.process.stdin.write(task.encode() + b"\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"the runner died on {task}")
+        answer = json.loads(line)
+        return answer.get("text"), answer.get("error")
+
+
+def differs(runner, name, template, context):
+    """A description of the difference; None where both agree; False where Mica alone refuses knowingly."""
+    text, error = runner.render(template, context)
+    expected = reference.render(template, context)
+    if text == expected:
+        return None
+    if text is None and any(word in error for word in ("not supported", "have one here", "beyond 64 bits", "has no text here",
+                                                       "levels deep", "is not known here", "more than", "cannot be sliced")):
+        return False
+    return f"{name}: Jinja2 {'refuses' if expected is None else repr(expected)}, Mica {error if text is None else repr(text)}"
+
+
+def families(folder):
+    conversations = json.loads((folder / "conversations.json").read_text(encoding="utf-8"))
+    for path in sorted(folder.glob("*.jinja")):
+        for name, context in conversations.items():
+            yield f"{path.name} with {name}", path.read_text(encoding="utf-8"), context
+
+
+def snippets(path):
+    context = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    for number, template in enumerate(path.read_text(encoding="utf-8").split("\n%%\n"), 1):
+        yield f"{path.name} part {number}: {template!r}", template, context
+
+
+def main():
+    runner, kind, rest = Runner(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    fuzzing = kind == "fuzz"
+    if kind == "templates":
+        cases = families(pathlib.Path(rest[0]))
+    elif kind == "snippets":
+        cases = snippets(pathlib.Path(rest[0]))
+    else:
+        cases = fuzz.cases(int(rest[0]), int(rest[1]))
+    count = refused = different = rendered = 0
+    for name, template, context in cases:
+        count += 1
+        difference = differs(runner, name, template, context)
+        rendered += difference is None and reference.render(template, context) is not None
+        refused += difference is False
+        if difference or (difference is False and not fuzzing):
+            different += 1
+            print(difference or f"{name}: refused by Mica: {runner.render(template, context)[1]}")
+            if different == 20:
+                break
+    print(f"{count} templates: {rendered} rendered alike, {refused} refused by Mica alone, {different} differ")
+    sys.exit(1 if different else 0)
+
+
+if __name__ == "__main__":
+    main()

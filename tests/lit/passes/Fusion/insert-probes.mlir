@@ -1,0 +1,36 @@
+// RUN: mica-opt %s --mica-insert-probes | FileCheck %s
+
+mica.weight @model.norm.weight : tensor<32xf32>
+
+// In a function of a layer, with its number; ops of one name are numbered, those that show nothing as well. Products are
+// called by their matrix. Casts, tables and other forms of what is shown stay without.
+// CHECK-LABEL: func.func private @layer(
+// CHECK-SAME: %[[X:.*]]: tensor<?x32xf32>, %[[LAYER:.*]]: index
+// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int8>
+// CHECK-NEXT: %[[PRODUCT:.*]] = mica.linear
+// CHECK-NEXT: %[[SHOWN:.*]] = mica.probe %[[PRODUCT]] "linear o_proj" layer(%[[LAYER]]) : tensor<?x32xf32>
+// CHECK-NEXT: %[[SUM:.*]] = mica.add %[[SHOWN]], %[[X]]
+// CHECK-NEXT: %[[SHOWNSUM:.*]] = mica.probe %[[SUM]] "add" layer(%[[LAYER]])
+// CHECK-NEXT: mica.rmsnorm %[[SHOWNSUM]]
+// CHECK-NEXT: mica.probe %{{.*}} "rmsnorm norm (2)" layer(%[[LAYER]])
+// CHECK-NEXT: %[[CAST:.*]] = mica.cast
+// CHECK-NEXT: return %[[CAST]]
+func.func private @layer(%x: tensor<?x32xf32>, %layer: index, %norm: tensor<32xf32> loc("model.norm.weight"),
+    %o: tensor<32x32x!mica.int8> loc("model.layers.*.o_proj.weight")) -> tensor<?x32xbf16> {
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32x!mica.int8>
+  %p = mica.linear %n, %o : tensor<?x32x!mica.int8>, tensor<32x32x!mica.int8> -> tensor<?x32xf32>
+  %s = mica.add %p, %x : tensor<?x32xf32>
+  %m = mica.rmsnorm %s, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+  %b = mica.cast %m : tensor<?x32xf32> to tensor<?x32xbf16>
+  return %b : tensor<?x32xbf16>
+}
+
+// CHECK-LABEL: func.func @main(
+// CHECK: mica.rmsnorm
+// CHECK-NEXT: %[[LAST:.*]] = mica.probe %{{.*}} "rmsnorm norm" : tensor<?x32xf32>
+// CHECK-NEXT: return %[[LAST]]
+func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  %norm = mica.get_weight @model.norm.weight : tensor<32xf32>
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+  return %n : tensor<?x32xf32>
+}

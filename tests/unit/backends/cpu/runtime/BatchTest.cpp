@@ -1,0 +1,170 @@
+#include "backends/cpu/runtime/BatchCommand.h"
+#include "backends/cpu/runtime/BatchResults.h"
+#include "backends/cpu/runtime/RunCommand.h"
+#include "tests/unit/backends/cpu/runtime/FakeModelFixture.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+using namespace mica;
+using namespace mica::rt;
+using namespace mica::test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+class BatchTest : public FakeModelFixture {
+protected:
+  void SetUp() override {
+    FakeModelFixture::SetUp();
+    arguments.file = folder.file("requests.jsonl");
+    arguments.output = folder.file("results.jsonl");
+    arguments.batch = 2;
+    arguments.seed = 7;
+    arguments.maxTokens = 5;
+    arguments.temperature = 0;
+    arguments.ignoreEos = true;
+  }
+
+  void write(const std::string &path, const std::string &content) {
+    std::ofstream(path, std::ios::binary) << content;
+  }
+  std::string read(const std::string &path) {
+    std::ostringstream all;
+    all << std::ifstream(path, std::ios::binary).rdbuf();
+    return all.str();
+  }
+
+  /// The results of `requests`; an error ends the test.
+  std::string run(const std::string &requests) {
+    write(*arguments.file, requests);
+    Status done = batchCommand(*model, nullptr, arguments);
+    EXPECT_TRUE(done) << done.error().message;
+    return read(*arguments.output);
+  }
+  std::string refusal(const std::string &requests) {
+    write(*arguments.file, requests);
+    Status done = batchCommand(*model, nullptr, arguments);
+    EXPECT_FALSE(done);
+    return done ? "" : done.error().message;
+  }
+  std::vector<nlohmann::json> rows(const std::string &text) {
+    std::vector<nlohmann::json> all;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      all.push_back(nlohmann::json::parse(line));
+    return all;
+  }
+  Tokens alone(const Tokens &prompt, uint64_t seed, int64_t count) {
+    GenerateOptions options;
+    options.maxTokens = count;
+    options.ignoreEos = true;
+    options.sampling = samplingOptions(arguments, model->manifest());
+    options.sampling.seed = seed;
+    GenerateListener listener;
+    auto result = generate(*model, {prompt}, options, listener);
+    return result ? result->sequences[0].tokens : Tokens();
+  }
+
+  RunArguments arguments;
+};
+
+const std::string requests = "{\"tokens\": [1, 5, 3], \"id\": \"a\"}\n"
+                             "{\"tokens\": [2], \"max_tokens\": 1}\n"
+                             "  \n"
+                             "{\"tokens\": [4, 4], \"n\": 3, \"seed\": 11, \"id\": {\"k\": 1}}\n"
+                             "{\"tokens\": [1, 2, 3, 4, 5, 6, 7]}";
+
+TEST_F(BatchTest, EachTextIsWhatThePromptAloneGives) {
+  arguments.temperature = 1;
+  for (int64_t batch : {1, 2, 3, 100}) {
+    arguments.batch = batch;
+    std::filesystem::remove(*arguments.output);
+    auto results = rows(run(requests));
+    ASSERT_EQ(results.size(), 6u);
+    std::vector<int64_t> lines;
+    for (const auto &row : results)
+      lines.push_back(row["line"]);
+    EXPECT_THAT(lines, ElementsAre(1, 2, 4, 4, 4, 5));
+    EXPECT_EQ(results[0]["id"], "a");
+    EXPECT_EQ(results[1]["new_tokens"], 1);
+    EXPECT_EQ(results[4]["sample"], 2);
+    EXPECT_EQ(results[4]["id"], nlohmann::json::parse("{\"k\": 1}"));
+    EXPECT_EQ(results[2]["seed"], 11);
+    for (auto [index, prompt] :
+         {std::pair(0, Tokens{1, 5, 3}), {2, Tokens{4, 4}}, {5, Tokens{1, 2, 3, 4, 5, 6, 7}}})
+      EXPECT_EQ(results[index]["tokens"].get<Tokens>(),
+                alone(prompt, results[index]["seed"].get<uint64_t>(), 5))
+          << batch << " " << index;
+    EXPECT_NE(results[2]["tokens"], results[3]["tokens"]);
+  }
+}
+
+TEST_F(BatchTest, ResultsThatAreThereAreKept) {
+  std::string whole = run(requests);
+  EXPECT_EQ(run(requests), whole);
+  // Cut at every byte: what is left of the last line is made again.
+  for (size_t size = 0; size < whole.size(); size += 7) {
+    write(*arguments.output, whole.substr(0, size));
+    EXPECT_EQ(run(requests), whole) << size;
+  }
+}
+
+TEST_F(BatchTest, OtherFilesAreRefusedAndLeftAlone) {
+  std::string whole = run(requests);
+  auto refused = [&](const std::string &there, const std::string &wanted) {
+    write(*arguments.output, there);
+    EXPECT_THAT(refusal(wanted), HasSubstr("results.jsonl' ")) << there;
+    EXPECT_EQ(read(*arguments.output), there);
+  };
+  refused("some notes", requests);
+  refused("some notes\n", requests);
+  refused(whole, "{\"tokens\": [1, 5, 3], \"id\": \"b\"}");
+  refused(whole, "{\"tokens\": [1, 5, 3], \"id\": \"a\"}");
+  refused(whole, "{\"tokens\": [1, 5], \"id\": \"a\"}");
+  EXPECT_THAT(refusal("{\"tokens\": [1, 5], \"id\": \"a\"}"),
+              HasSubstr("is not the result of line 1 of the requests"));
+  EXPECT_THAT(refusal("{\"tokens\": [1, 5, 3], \"id\": \"a\"}"), HasSubstr("line 2 of '"));
+  write(*arguments.output, "some notes");
+  EXPECT_THAT(refusal(requests), HasSubstr("is no result of a batch"));
+  arguments.output = folder.file("missing/results.jsonl");
+  EXPECT_THAT(refusal(requests), HasSubstr("cannot write the results to"));
+}
+
+TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
+  auto why = [&](const std::string &line) { return refusal("{\"tokens\": [1]}\n" + line); };
+  EXPECT_THAT(why("prompt"), StartsWith("line 2 of the requests: not JSON"));
+  EXPECT_THAT(why("[1]"), HasSubstr("a JSON object is expected"));
+  EXPECT_THAT(why("{\"id\": 1}"), HasSubstr("one of \"prompt\" and \"tokens\" is expected"));
+  EXPECT_THAT(why("{\"prompt\": 1}"), HasSubstr("\"prompt\" is not a string"));
+  EXPECT_THAT(why("{\"prompt\": \"x\"}"), HasSubstr("has no tokenizer, give ids as \"tokens\""));
+  EXPECT_THAT(why("{\"tokens\": 3}"), HasSubstr("\"tokens\" is not an array of ids"));
+  EXPECT_THAT(why("{\"tokens\": [-1]}"), HasSubstr("\"tokens\" is not a whole number from 0 to"));
+  EXPECT_THAT(why("{\"tokens\": []}"), HasSubstr("the prompt has no tokens"));
+  EXPECT_THAT(why("{\"tokens\": [1], \"n\": 0}"), HasSubstr("\"n\" is not a whole number from 1"));
+  EXPECT_THAT(why("{\"tokens\": [1], \"seed\": -1}"), HasSubstr("\"seed\" is not a whole number"));
+  EXPECT_THAT(why("{\"tokens\": [1], \"max_tokens\": 1.5}"), HasSubstr("\"max_tokens\" is not a"));
+  EXPECT_THAT(why("{\"tokens\": [1], \"stream\": true}"),
+              HasSubstr("the key \"stream\" is not known"));
+  std::string ids = "1";
+  for (int i = 1; i < 23; ++i)
+    ids += ",1";
+  EXPECT_THAT(why("{\"tokens\": [" + ids + "]}"),
+              HasSubstr("has 23 tokens, 3 more than the context of 20 positions"));
+}
+
+TEST(LogitBias, ParsesIdsAndNumbers) {
+  auto bias = parseLogitBias("13=-2.5");
+  ASSERT_TRUE(bias);
+  EXPECT_EQ(bias->token, 13);
+  EXPECT_EQ(bias->bias, -2.5f);
+  for (const char *bad :
+       {"", "=", "1", "1=", "=1", "-1=2", "1=x", "1=inf", "1=nan", "1.5=2", "1=2 "})
+    EXPECT_FALSE(parseLogitBias(bad)) << bad;
+}
+
+} // namespace
