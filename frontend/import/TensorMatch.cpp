@@ -33,7 +33,7 @@ private:
 llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
   for (auto [index, source] : llvm::enumerate(weight.sources)) {
     auto tensor = findSource(weights, source, weight.sourceShape(),
-                             weight.stacked ? std::optional(weight.shape.front()) : std::nullopt);
+                             static_cast<int64_t>(weight.sources.size()));
     if (!tensor)
       return tensor.takeError();
     if (index == 0)

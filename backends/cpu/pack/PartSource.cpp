@@ -47,6 +47,19 @@ static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPar
   return bytes;
 }
 
+/// The numbers of blocks, which stand along rows, so that they can be read along columns.
+static std::vector<uint8_t> decodeAll(const SourceTensor &tensor) {
+  size_t blocks = tensor.bytes.size() / tensor.blocks.bytes;
+  std::vector<uint8_t> bytes(blocks * tensor.blocks.elements * sizeof(float));
+  std::vector<float> values(tensor.blocks.elements);
+  size_t size = values.size() * sizeof(float);
+  for (size_t i = 0; i < blocks; ++i) {
+    tensor.blocks.decode(tensor.bytes.data() + i * tensor.blocks.bytes, values.data());
+    std::memcpy(&bytes[i * size], values.data(), size);
+  }
+  return bytes;
+}
+
 /// Entry `index` of the first axis.
 static void takeEntry(SourceTensor &tensor, int64_t index) {
   for (llvm::ArrayRef<uint8_t> *data : {&tensor.bytes, &tensor.scales}) {
@@ -67,7 +80,7 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
     elements *= extent;
   size_t size = tensor->bytes.size() + tensor->scales.size();
   if (!shape || size != size_t(tensor->stored().bytesOf(elements)) ||
-      (part->transposed && tensor->blocks))
+      (part->transposed && !tensor->scales.empty()))
     return llvm::createStringError("\"" + name + "\" is no part of its tensor");
   if (part->entry)
     takeEntry(*tensor, *part->entry);
@@ -78,6 +91,13 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
       copy = make(*tensor, *part, *shape);
     tensor->bytes = copy;
   };
+  std::vector<uint8_t> decoded;
+  if (part->transposed && tensor->blocks) {
+    decoded = decodeAll(*tensor);
+    tensor->bytes = decoded;
+    tensor->type = WeightType::F32;
+    tensor->blocks = {};
+  }
   if (!tensor->scales.empty()) {
     takeCopy(joinPart);
     tensor->scales = {};

@@ -113,6 +113,19 @@ TEST_F(PackTest, PartsOfTensors) {
               naive(std::vector<float>(e.begin() + 35, e.begin() + 70), 7, 5, 1), false);
 }
 
+/// What stands in blocks along its rows, read along its columns.
+TEST_F(PackTest, TransposedEntriesInBlocks) {
+  source.addBlocks("k", {2, 5, 32});
+  std::vector<float> k = source.values("k"), joined;
+  for (int64_t entry = 0; entry < 2; ++entry)
+    for (int64_t column = 0; column < 32; ++column)
+      for (int64_t row = 0; row < 5; ++row)
+        joined.push_back(k[(entry * 5 + row) * 32 + column]);
+  expectEqual(llvm::cantFail(pack(R"(mica.weight @w from ["k[0]^T", "k[1]^T"] concat at 0 : )" +
+                                  packedType(64, 5, false))),
+              naive(joined, 64, 5, 1), false);
+}
+
 TEST_F(PackTest, PlainMatricesAndVectorsKeepTheirOrder) {
   source.add("m", WeightType::F16, {300, 1100});
   source.add("v", WeightType::BF16, {77});
