@@ -317,7 +317,7 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: 
 func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
              %d: tensor<4x4x8xf32>, %a: tensor<4x8xf32>) {
   // expected-error @+1 {{'mica.moe_experts' op has biases of gate, up and down, or none of these}}
-  %0 = "mica.moe_experts"(%x, %w, %e, %g, %d, %u, %a) <{activation = #mica.activation<silu>, inner = 8 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}>
+  %0 = "mica.moe_experts"(%x, %w, %e, %g, %d, %u, %a) <{activation = #mica<activation silu>, inner = 8 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}>
       : (tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32>, tensor<4x8x4xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
   return
 }
