@@ -117,6 +117,7 @@ struct FamilyTraits {
   YarnRules yarn = YarnRules::Transformers;
   bool normalisesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
   bool sharedGate = false;
+  bool expertBias = false;
   bool gated = true;
   Activation activation = Activation::Silu;           ///< where no key names one
   bool scalesEmbedding = false;                       ///< by the root of the hidden size

@@ -23,6 +23,7 @@ struct Hyperparameters {
   std::optional<int64_t> queryRank, latentRank, plainDim, turnedDim, valueDim;
   std::optional<int64_t> firstDense; ///< how many layers at the beginning have no experts
   std::optional<int64_t> groups, keptGroups;
+  std::optional<int64_t> furtherLayers; ///< behind the last one, and not computed
   std::optional<double> routedMultiplier;
   std::optional<std::string> choice;        ///< how experts are chosen
   std::optional<int64_t> originalPositions; ///< before longrope
@@ -36,6 +37,7 @@ struct Hyperparameters {
   std::optional<double> embeddingMultiplier, residualMultiplier;
   std::optional<double> logitMultiplier, logitDivisor;
   std::optional<double> scoreSoftcap, logitSoftcap;
+  std::optional<double> gateAlpha, gateLimit; ///< of experts with limits
   std::optional<bool> tiedHead, attentionBias, mlpBias, sparse, normaliseGate, yarnFlag;
   std::optional<bool> outBias; ///< where it differs from attentionBias
   std::optional<bool> useWindow, qkNorm, parallelResidual, interleaved, scalesEmbedding;
@@ -46,6 +48,7 @@ struct Hyperparameters {
   const llvm::json::Object *ropeScaling = nullptr;    ///< transformers 4's name
   const llvm::json::Object *ropeParameters = nullptr; ///< transformers 5's name
   const llvm::json::Array *layerTypes = nullptr;
+  const llvm::json::Object *quantization = nullptr; ///< how weights are stored
 };
 
 } // namespace mica

@@ -15,7 +15,6 @@ constexpr llvm::StringLiteral generation = "is about generating text, see genera
 constexpr llvm::StringLiteral implementation =
     "selects among implementations of the same arithmetic";
 constexpr llvm::StringLiteral otherShapes = "belongs to encoder-decoder models";
-constexpr llvm::StringLiteral window = "is read only with use_sliding_window, which is refused";
 constexpr llvm::StringLiteral browser = "configures a browser's runtime";
 
 /// The one table of keys that are known and read by nobody.
@@ -55,6 +54,7 @@ constexpr KeyRow keyRows[] = {
     {"embedding_dropout", training},
     {"encoder_no_repeat_ngram_size", generation},
     {"exponential_decay_length_penalty", generation},
+    {"experts_per_token", "is num_experts_per_tok again, which counts", "gpt_oss"},
     {"finetuning_task", bookkeeping},
     {"flash_attn", implementation, "minimind"},
     {"forced_bos_token_id", generation},
@@ -63,6 +63,7 @@ constexpr KeyRow keyRows[] = {
     {"hidden_dropout", training},
     {"id2label", classification},
     {"initializer_range", training},
+    {"initial_context_length", "stands in rope's scaling again, which counts", "gpt_oss"},
     {"init_std", training},
     {"is_decoder", otherShapes},
     {"is_llama_config", bookkeeping, "llama"},
@@ -72,7 +73,6 @@ constexpr KeyRow keyRows[] = {
     {"masked_softmax_fusion", implementation, "bloom"},
     {"mask_value", "hidden keys have no weight at all here, however a mask would be written"},
     {"max_length", generation},
-    {"max_window_layers", window, "qwen3,qwen3_moe"},
     {"min_length", generation},
     {"model_type", "chose the family"},
     {"n_ctx", "is the number of positions again", "gpt2"},
@@ -81,8 +81,6 @@ constexpr KeyRow keyRows[] = {
     {"num_beam_groups", generation},
     {"num_beams", generation},
     {"num_labels", classification},
-    {"num_mtp_layers", "predicts further tokens, beside the logits", "deepseek_v3"},
-    {"num_nextn_predict_layers", "predicts further tokens, beside the logits", "deepseek_v3"},
     {"num_return_sequences", generation},
     {"offset_alibi", "moves all scores of a row alike", "bloom"},
     {"output_attentions", outputs},
@@ -104,7 +102,6 @@ constexpr KeyRow keyRows[] = {
     {"router_jitter_noise", training},
     {"sep_token_id", tokenizer},
     {"seq_aux", training},
-    {"sliding_window", window, "qwen3,qwen3_moe"},
     {"summary_activation", classification},
     {"summary_first_dropout", classification},
     {"summary_proj_to_labels", classification},

@@ -157,7 +157,6 @@ public:
 
 private:
   const KeyRule *findRule(llvm::StringRef key) const;
-  const FixedKey *findFixed(llvm::StringRef key) const;
   llvm::StringRef findTwin(const KeyRule &rule) const;
   llvm::Error readPresent(llvm::StringRef key, const llvm::json::Value &value,
                           std::vector<IgnoredKey> &ignored);
@@ -178,12 +177,9 @@ const KeyRule *KeyReader::findRule(llvm::StringRef key) const {
   return nullptr;
 }
 
-const FixedKey *KeyReader::findFixed(llvm::StringRef key) const {
-  for (llvm::ArrayRef<FixedKey> keys : {family.fixed, commonFixedKeys()})
-    for (const FixedKey &fixed : keys)
-      if (fixed.name == key)
-        return &fixed;
-  return nullptr;
+static const FixedKey *findFixed(llvm::ArrayRef<FixedKey> keys, llvm::StringRef key) {
+  auto found = llvm::find_if(keys, [&](const FixedKey &fixed) { return fixed.name == key; });
+  return found == keys.end() ? nullptr : found;
 }
 
 /// Another key that fills the slot of `rule` and that the config has, as dtype for torch_dtype.
@@ -206,8 +202,8 @@ llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
 
 llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value &value,
                                    std::vector<IgnoredKey> &ignored) {
-  // Fixed keys first: a family may fix what is read for others.
-  if (const FixedKey *fixed = findFixed(key))
+  // A family may fix what is read for others, and read what is fixed for others.
+  if (const FixedKey *fixed = findFixed(family.fixed, key))
     return checkFixed(path, *fixed, value);
   if (const KeyRule *rule = findRule(key)) {
     bool isNull = value.kind() == llvm::json::Value::Null;
@@ -215,6 +211,8 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
       return llvm::Error::success();
     return std::visit(Store(h, path, *rule, value, findTwin(*rule)), rule->slot);
   }
+  if (const FixedKey *fixed = findFixed(commonFixedKeys(), key))
+    return checkFixed(path, *fixed, value);
   if (auto reason = whyIrrelevant(key, modelType)) {
     ignored.push_back({path.str(), key.str(), reason->str()});
     return llvm::Error::success();

@@ -24,6 +24,7 @@ private:
   llvm::Error deriveSizes();
   llvm::Error readLayerTypes();
   llvm::Error readType(ModelConfig &model) const;
+  llvm::Error checkQuantization() const;
   NormConfig norm() const;
   BlockConfig block() const;
   double scoreScale() const;
@@ -128,6 +129,15 @@ llvm::Error ModelBuilder::readType(ModelConfig &model) const {
   return llvm::Error::success();
 }
 
+llvm::Error ModelBuilder::checkQuantization() const {
+  const llvm::json::Value *method = h.quantization ? h.quantization->get("quant_method") : nullptr;
+  if (!h.quantization || (method && *method == llvm::json::Value("mxfp4")))
+    return llvm::Error::success();
+  return wrong("has the method " + (method ? shown(*method) : "of no name") +
+                   " in \"quantization_config\", only \"mxfp4\" is read",
+               remedy::otherModel);
+}
+
 NormConfig ModelBuilder::norm() const {
   const FamilyTraits &traits = family.traits;
   return {traits.norm, *h.eps, traits.normRounding, traits.gainOffset, traits.normBias};
@@ -209,7 +219,9 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   sparse.expertsPerToken = *h.expertsPerToken;
   sparse.normalise = h.normaliseGate.value_or(false) &&
                      (sparse.expertsPerToken > 1 || family.traits.normalisesSingleExpert);
-  sparse.expert = dense(*h.expertInner, false);
+  sparse.expert = dense(*h.expertInner, family.traits.expertBias);
+  if (h.gateLimit)
+    sparse.expert.clamp = {*h.gateAlpha, *h.gateLimit};
   sparse.sharedExperts = h.sharedExperts.value_or(0);
   sparse.shared = dense(*h.expertInner, false);
   if (h.sharedInner) {
@@ -271,6 +283,8 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
     return std::move(error);
   if (llvm::Error error = readLayerTypes())
     return std::move(error);
+  if (llvm::Error error = checkQuantization())
+    return std::move(error);
   ModelConfig model;
   model.family = family.name;
   model.path = path.str();
@@ -289,6 +303,7 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
     model.positions = LearnedPositions{*h.maxPositions};
   model.sinusoidOffset = family.traits.sinusoidOffset;
   model.embeddingNorm = family.traits.embeddingNorm;
+  model.furtherLayers = h.furtherLayers.value_or(0);
   model.generation.bos = h.bos;
   model.generation.eos = h.eos;
   model.names = family.names;

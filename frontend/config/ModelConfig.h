@@ -112,12 +112,18 @@ struct AttentionConfig {
   std::optional<LatentConfig> latent;
 };
 
+/// Bounds of what passes a gate, see mica.moe_experts.
+struct ClampConfig {
+  double alpha, limit;
+};
+
 /// down(activation(gate(x)) * up(x)), or down(activation(up(x))) where it is not gated.
 struct DenseConfig {
   int64_t inner = 0; ///< I
   Activation activation = Activation::Silu;
   bool bias = false;
   bool gated = true;
+  std::optional<ClampConfig> clamp = std::nullopt; ///< of experts only
 };
 
 struct SparseConfig {
@@ -130,7 +136,7 @@ struct SparseConfig {
   double multiplier = 1;     ///< of the chosen weights
   bool normalise = false;    ///< divide the chosen weights by their sum; already false where the
                              ///< family skips it at k = 1
-  DenseConfig expert;        ///< each routed expert, no biases
+  DenseConfig expert;        ///< each routed expert
   int64_t sharedExperts = 0; ///< always on
   bool sharedGate = false;   ///< whether a sigmoid gate weights the shared expert
   DenseConfig shared;        ///< each shared expert
@@ -180,6 +186,7 @@ struct ModelConfig {
   BlockConfig block;
   std::vector<LayerKind> kinds; ///< in the order of their first layer
   std::vector<unsigned> layers; ///< per layer, its kind
+  int64_t furtherLayers = 0;    ///< that the files have behind these, and that are not computed
   std::optional<StoredType>
       type; ///< what the file calls its weights' type; the weights themselves decide
   GenerationDefaults generation;

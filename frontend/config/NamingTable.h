@@ -28,7 +28,14 @@ struct NamingTable {
   /// queries' latent, where there is one; else `query` makes heads of the stream.
   llvm::StringLiteral queryDown = "", queryDownNorm = "", queryUp = "", latentDown = "",
                       latentNorm = "", latentUp = "";
+  /// Where set, what `latentUp` makes comes of two tensors of all heads, the keys' [H, rank,
+  /// plain], each head's transposed, and the values' [H, D, rank].
+  llvm::StringLiteral latentUpKeys = "", latentUpValues = "";
   llvm::StringLiteral correction = ""; ///< a tensor, not a module
+  /// Where set, `expert` has no star, and these are tensors of all experts, with "_bias" behind for
+  /// biases and `stackedSuffix` for matrices. The first holds the rows of gate and up in turn.
+  llvm::StringLiteral stackedGateUp = "", stackedDown = "", stackedSuffix = "";
+  bool stackedTransposed = false; ///< the matrices stand as [E, K, N]
   QkvOrder qkvOrder = QkvOrder::Consecutive;
   bool transposed = false; ///< matrices of layers stand as [K, N]
 };

@@ -252,6 +252,15 @@ const TensorType *tensorTypeNumbered(uint32_t number) {
   return nullptr;
 }
 
+const TensorType &mxfp4Type() { return *tensorTypeNumbered(39); }
+
+void joinMxfp4(const uint8_t *pairs, uint8_t scale, uint8_t *block) {
+  auto number = [&](int i) { return pairs[i / 2] >> 4 * (i % 2) & 15; };
+  block[0] = scale;
+  for (int i = 0; i < 16; ++i)
+    block[1 + i] = static_cast<uint8_t>(number(i) | number(i + 16) << 4);
+}
+
 std::string readableTypeNames() {
   std::string names = "F32, F16, BF16";
   for (const TensorType &type : types)

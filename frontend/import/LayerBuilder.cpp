@@ -299,10 +299,17 @@ Value LayerBuilder::sparse(Value x, const SparseConfig &config) {
   auto stacked = [&](llvm::StringRef product) {
     return weight(names.expert + "." + product + ".weight");
   };
+  auto biases = [&](llvm::StringRef product) {
+    return weight(names.expert + "." + product + ".bias");
+  };
+  const std::optional<ClampConfig> &clamp = config.expert.clamp;
+  auto limit = [&](double number) { return builder.getF64FloatAttr(number); };
   Value sum = MoeExpertsOp::create(
       builder, at(names.expert), x.getType(), x, gate.getWeights(), gate.getExperts(),
       stacked(names.expertGate), stacked(names.expertDown), stacked(names.expertUp),
+      biases(names.expertGate), biases(names.expertUp), biases(names.expertDown),
       /*residual=*/Value(), ActivationAttr::get(builder.getContext(), config.expert.activation),
+      clamp ? limit(clamp->alpha) : FloatAttr(), clamp ? limit(clamp->limit) : FloatAttr(),
       builder.getI64IntegerAttr(config.expert.inner));
   // What the weights would be multiplied with.
   sum = buildScale(builder, at(names.expert), sum, config.multiplier);

@@ -213,8 +213,12 @@ llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module,
   for (WeightOp weight : module.getOps<WeightOp>()) {
     if (llvm::Error error = matchWeight(weight, weights))
       return std::move(error);
-    for (llvm::StringRef source : weight.getSourceNames())
+    for (llvm::StringRef source : weight.getSourceNames()) {
       used.insert(tensorOf(source));
+      const TensorInfo *tensor = weights.find(tensorOf(source));
+      if (const TensorInfo *scales = tensor ? weights.scalesOf(*tensor) : nullptr)
+        used.insert(scales->name);
+    }
   }
   std::vector<IgnoredTensor> ignored;
   for (const TensorInfo &tensor : weights.tensors())

@@ -61,8 +61,9 @@ KvCacheType ModelImporter::cacheType(bool ofValues) {
 void ModelImporter::declare(const PlannedWeight &weight) {
   ArrayAttr sources;
   ComposeAttr compose;
-  if (weight.stacked)
-    compose = ComposeAttr::get(builder.getContext(), Compose::Stack);
+  if (weight.stacked || weight.sources.size() > 1)
+    compose =
+        ComposeAttr::get(builder.getContext(), weight.stacked ? Compose::Stack : Compose::Concat);
   if (weight.stacked || weight.sources.front() != weight.symbol) {
     llvm::SmallVector<llvm::StringRef> names(weight.sources.begin(), weight.sources.end());
     sources = builder.getStrArrayAttr(names);

@@ -21,6 +21,7 @@ private:
   llvm::Error matchWeight(PlannedWeight &weight);
   llvm::Error matchAll();
   llvm::Error checkTiedHead(const TensorInfo &head) const;
+  bool isOfFurtherLayer(llvm::StringRef name) const;
   llvm::Expected<IgnoredTensor> judgeSurplus(const TensorInfo &tensor) const;
 
   const WeightFiles &weights;
@@ -31,7 +32,8 @@ private:
 
 llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
   for (auto [index, source] : llvm::enumerate(weight.sources)) {
-    auto tensor = findSource(weights, source, weight.sourceShape());
+    auto tensor = findSource(weights, source, weight.sourceShape(),
+                             static_cast<int64_t>(weight.sources.size()));
     if (!tensor)
       return tensor.takeError();
     if (index == 0)
@@ -43,6 +45,8 @@ llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
                             nameOf(weight.type),
                         "convert the experts to one type");
     needed.insert(tensorOf(source));
+    if (const TensorInfo *scales = weights.scalesOf(**tensor))
+      needed.insert(scales->name);
   }
   return llvm::Error::success();
 }
@@ -69,12 +73,23 @@ llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
                     "set \"tie_word_embeddings\" to false if they are not");
 }
 
+/// Whether the tensor stands in a layer behind those that are computed.
+bool Matcher::isOfFurtherLayer(llvm::StringRef name) const {
+  int64_t layer, layers = static_cast<int64_t>(model.layers.size());
+  if (!name.consume_front(model.names->layers) || !name.consume_front("."))
+    return false;
+  return !name.consumeInteger(10, layer) && name.starts_with(".") && layer >= layers &&
+         layer < layers + model.furtherLayers;
+}
+
 llvm::Expected<IgnoredTensor> Matcher::judgeSurplus(const TensorInfo &tensor) const {
   if (model.tiedHead && tensor.name == (model.names->head + ".weight").str()) {
     if (llvm::Error error = checkTiedHead(tensor))
       return std::move(error);
     return IgnoredTensor{tensor.name, "is the embedding, byte for byte"};
   }
+  if (isOfFurtherLayer(tensor.name))
+    return IgnoredTensor{tensor.name, "predicts further tokens, beside the logits"};
   if (auto reason = whyIrrelevantTensor(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};
   return inputError(weights.pathOf(tensor),
@@ -104,11 +119,15 @@ llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
 } // namespace
 
 llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::StringRef source,
-                                              llvm::ArrayRef<int64_t> shape, int64_t entries) {
+                                              llvm::ArrayRef<int64_t> shape,
+                                              std::optional<int64_t> entries) {
   std::optional<TensorPart> part = parseTensorPart(source);
   if (!part)
     return findTensor(weights, source, shape);
-  return findTensor(weights, part->tensor, part->shapeAround(shape, entries));
+  const TensorInfo *tensor = weights.find(part->tensor);
+  int64_t has = tensor && !tensor->shape.empty() ? tensor->shape.front() : 0,
+          count = std::max(entries.value_or(has), part->entry.value_or(-1) + 1);
+  return findTensor(weights, part->tensor, part->shapeAround(shape, count));
 }
 
 llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,

@@ -23,10 +23,11 @@ struct IgnoredTensor {
 llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,
                                               llvm::ArrayRef<int64_t> shape);
 
-/// The tensor whose part `source` (ir/Mica/TensorPart.h) has `shape`; its first axis has `entries`
-/// where the part is one of them.
+/// The tensor whose part `source` (ir/Mica/TensorPart.h) has `shape`. Where the part is one of its
+/// entries, there are `entries` of them, or as many as it has.
 llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::StringRef source,
-                                              llvm::ArrayRef<int64_t> shape, int64_t entries = 0);
+                                              llvm::ArrayRef<int64_t> shape,
+                                              std::optional<int64_t> entries = std::nullopt);
 
 /// Checks `weights` against `plan` and sets the types of the plan. Every tensor of the plan must be
 /// there with its shape and a type of f32, bf16 or f16, the same for all that are stacked. No other

@@ -70,9 +70,12 @@ private:
   void projections();
   void qkNorms();
   void latent();
+  void joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::StringRef module,
+                   llvm::StringRef part);
   void dense(const DenseConfig &dense);
   void sparse(const SparseConfig &sparse);
-  void expert(const llvm::Twine &prefix, int64_t inner);
+  void expert(const llvm::Twine &prefix, const DenseConfig &config);
+  void stackedExperts(const SparseConfig &sparse);
 
   const ModelConfig &model;
   const NamingTable &names;
@@ -135,10 +138,25 @@ void LayerLister::latent() {
   linear(names.latentDown + "_turned", l.turnedDim, hidden, l.bias,
          Rows{names.latentDown, l.rank, all, all});
   norm(names.latentNorm, l.rank, a.norm);
+  if (!names.latentUpKeys.empty()) {
+    joinedHeads("_keys", l.plainDim, names.latentUpKeys, "^T");
+    joinedHeads("_values", a.valueDim, names.latentUpValues, "");
+    return;
+  }
   linear(names.latentUp + "_keys", a.heads * l.plainDim, l.rank, false,
          Rows{names.latentUp, 0, l.plainDim, up});
   linear(names.latentUp + "_values", a.heads * a.valueDim, l.rank, false,
          Rows{names.latentUp, l.plainDim, up, up});
+}
+
+/// What makes `rows` of every head out of the latent; of each head an entry of one tensor.
+void LayerLister::joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::StringRef module,
+                              llvm::StringRef part) {
+  const AttentionConfig &a = kind.attention;
+  weights.push_back({.name = (names.latentUp + suffix + ".weight").str(),
+                     .shape = {a.heads * rows, a.latent->rank},
+                     .source = (module + ".weight[*]" + part).str(),
+                     .joined = a.heads});
 }
 
 void LayerLister::attention() {
@@ -168,10 +186,30 @@ void LayerLister::dense(const DenseConfig &dense) {
   linear(names.down, hidden, dense.inner, dense.bias);
 }
 
-void LayerLister::expert(const llvm::Twine &prefix, int64_t inner) {
-  linear(prefix + "." + names.expertGate, inner, hidden, false);
-  linear(prefix + "." + names.expertUp, inner, hidden, false);
-  linear(prefix + "." + names.expertDown, hidden, inner, false);
+void LayerLister::expert(const llvm::Twine &prefix, const DenseConfig &config) {
+  linear(prefix + "." + names.expertGate, config.inner, hidden, config.bias);
+  linear(prefix + "." + names.expertUp, config.inner, hidden, config.bias);
+  linear(prefix + "." + names.expertDown, hidden, config.inner, config.bias);
+}
+
+/// Products that are a tensor for all experts, or half of the rows of one.
+void LayerLister::stackedExperts(const SparseConfig &sparse) {
+  int64_t experts = sparse.experts, inner = sparse.expert.inner;
+  auto add = [&](const llvm::Twine &name, llvm::SmallVector<int64_t, 3> shape,
+                 const llvm::Twine &source) {
+    weights.push_back({(names.expert + "." + name).str(), std::move(shape), experts,
+                       (names.expert + "." + source).str()});
+  };
+  auto product = [&](llvm::StringRef name, llvm::StringRef tensor, int64_t rows, int64_t columns,
+                     llvm::StringRef part) {
+    add(name + ".weight", {experts, rows, columns},
+        tensor + names.stackedSuffix + "[*]" + (names.stackedTransposed ? "^T" : "") + part);
+    if (sparse.expert.bias)
+      add(name + ".bias", {experts, rows}, tensor + "_bias[*]" + part);
+  };
+  product(names.expertGate, names.stackedGateUp, inner, hidden, "[0:1 of 2]");
+  product(names.expertUp, names.stackedGateUp, inner, hidden, "[1:2 of 2]");
+  product(names.expertDown, names.stackedDown, hidden, inner, "");
 }
 
 void LayerLister::sparse(const SparseConfig &sparse) {
@@ -179,13 +217,18 @@ void LayerLister::sparse(const SparseConfig &sparse) {
   if (sparse.correction)
     weights.push_back({names.correction.str(), {sparse.experts}});
   size_t first = weights.size();
-  expert(names.expert, sparse.expert.inner);
+  if (!names.stackedGateUp.empty())
+    stackedExperts(sparse);
+  else
+    expert(names.expert, sparse.expert);
   for (LayerWeight &weight : llvm::MutableArrayRef(weights).drop_front(first)) {
+    if (weight.stacked)
+      continue;
     weight.stacked = sparse.experts;
     weight.shape.insert(weight.shape.begin(), sparse.experts);
   }
   for (int64_t i = 0; i < sparse.sharedExperts; ++i)
-    expert(sharedExpertName(names, i), sparse.shared.inner);
+    expert(sharedExpertName(names, i), sparse.shared);
   if (sparse.sharedGate)
     linear(names.sharedExpertGate, 1, hidden, false);
 }
@@ -193,16 +236,18 @@ void LayerLister::sparse(const SparseConfig &sparse) {
 PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
   PlannedWeight planned;
   planned.shape.assign(weight.shape);
-  if (weight.stacked == 0) {
-    planned.symbol = (prefix + weight.name).str();
+  auto [before, after] = llvm::StringRef(weight.name).split("*.");
+  planned.symbol = (prefix + before + after).str();
+  planned.stacked = weight.stacked != 0;
+  int64_t count = std::max(weight.stacked, weight.joined);
+  if (count == 0) {
     planned.sources = {weight.source.empty() ? planned.symbol : (prefix + weight.source).str()};
     return planned;
   }
-  planned.stacked = true;
-  auto [before, after] = llvm::StringRef(weight.name).split("*.");
-  planned.symbol = (prefix + before + after).str();
-  for (int64_t i = 0; i < weight.stacked; ++i)
-    planned.sources.push_back((prefix + before + llvm::Twine(i) + "." + after).str());
+  auto [first, last] =
+      llvm::StringRef(weight.source.empty() ? weight.name : weight.source).split('*');
+  for (int64_t i = 0; i < count; ++i)
+    planned.sources.push_back((prefix + first + llvm::Twine(i) + last).str());
   return planned;
 }
 

@@ -21,9 +21,11 @@ namespace mica {
 struct LayerWeight {
   std::string name;
   llvm::SmallVector<int64_t, 3> shape; ///< with E in front where it is stacked
-  int64_t stacked = 0; ///< number of tensors stacked into it, 0 where it is one tensor
-  std::string source =
-      {}; ///< the tensor or the part of one that it is; empty where `name` is its name
+  int64_t stacked = 0;     ///< number of tensors stacked into it, 0 where it is one tensor
+  std::string source = {}; ///< the tensor or the part of one that it is, with a star where the
+                           ///< index of an expert, or of what is joined, stands; empty where
+                           ///< `name` is its name
+  int64_t joined = 0;      ///< number of sources whose rows follow each other, 0 where it is one
 };
 
 /// The weights of a kind of layer, in the order of its function's arguments.
@@ -34,7 +36,8 @@ std::string sharedExpertName(const NamingTable &names, int64_t index);
 
 /// A weight symbol to be: its name, its shape and the tensors of the checkpoint, or the parts of
 /// tensors (ir/Mica/TensorPart.h), that it is made of. Those of experts are stacked along a new
-/// leading axis, even where there is one expert. `type` is known once the tensors were matched.
+/// leading axis, even where there is one expert; the rows of others follow each other. `type` is
+/// known once the tensors were matched.
 struct PlannedWeight {
   std::string symbol;
   llvm::SmallVector<std::string, 1> sources;
@@ -43,8 +46,12 @@ struct PlannedWeight {
   StoredType type = StoredType::F32;
 
   /// The shape that each source must have.
-  llvm::ArrayRef<int64_t> sourceShape() const {
-    return llvm::ArrayRef<int64_t>(shape).drop_front(stacked ? 1 : 0);
+  llvm::SmallVector<int64_t, 3> sourceShape() const {
+    if (stacked)
+      return llvm::SmallVector<int64_t, 3>(llvm::drop_begin(shape));
+    llvm::SmallVector<int64_t, 3> part(shape);
+    part.front() /= static_cast<int64_t>(sources.size());
+    return part;
   }
 };
 

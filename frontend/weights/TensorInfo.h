@@ -56,6 +56,9 @@ struct TensorInfo {
   uint64_t offset = 0;
   uint64_t size = 0;
   unsigned file = 0; ///< index among the files of a WeightFiles
+  /// Of blocks whose scales are a tensor of their own: its index among the tensors of a
+  /// WeightFiles.
+  std::optional<unsigned> scales = std::nullopt;
 };
 
 /// The name of what the file holds: the type, or that of the blocks.

@@ -3,14 +3,21 @@
 #include "frontend/support/InputError.h"
 #include "frontend/weights/Safetensors.h"
 #include "frontend/weights/ShardIndex.h"
+#include "frontend/weights/TorchFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 namespace mica {
 
-constexpr llvm::StringLiteral singleName = "model.safetensors";
-constexpr llvm::StringLiteral indexName = "model.safetensors.index.json";
+/// What a folder's weights may be, the first that is there: one file, or an index of shards.
+struct FolderForm {
+  llvm::StringLiteral single, index;
+  decltype(&readSafetensorsHeader) readHeader;
+};
+constexpr FolderForm forms[] = {
+    {"model.safetensors", "model.safetensors.index.json", readSafetensorsHeader},
+    {"pytorch_model.bin", "pytorch_model.bin.index.json", readTorchFile}};
 
 static std::string pathIn(llvm::StringRef folder, llvm::StringRef name) {
   llvm::SmallString<128> path(folder);
@@ -24,46 +31,71 @@ static llvm::Error noWeights(llvm::StringRef folder) {
     return inputError(folder, "does not exist", "name a model folder");
   if (!llvm::sys::fs::is_directory(folder))
     return inputError(folder, "is not a folder", "name a model folder");
-  for (llvm::StringRef other : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
-    if (llvm::sys::fs::exists(pathIn(folder, other)))
-      return inputError(pathIn(folder, other), "is a pickle, which is not read",
-                        "convert the model to safetensors");
-  return inputError(folder, "holds neither " + singleName + " nor " + indexName,
+  return inputError(folder, "holds neither " + forms[0].single + " nor " + forms[0].index,
                     "fetch the weights");
 }
 
 bool WeightFiles::present(llvm::StringRef folder) {
-  return llvm::sys::fs::exists(pathIn(folder, singleName)) ||
-         llvm::sys::fs::exists(pathIn(folder, indexName));
+  return llvm::any_of(forms, [&](const FolderForm &form) {
+    return llvm::sys::fs::exists(pathIn(folder, form.single)) ||
+           llvm::sys::fs::exists(pathIn(folder, form.index));
+  });
 }
 
 llvm::Expected<WeightFiles> WeightFiles::open(llvm::StringRef folder) {
   WeightFiles weights;
   weights.folderPath = folder.str();
-  std::string single = pathIn(folder, singleName), indexPath = pathIn(folder, indexName);
-  if (llvm::sys::fs::exists(single)) {
-    if (llvm::Error error = weights.add(single))
+  for (const FolderForm &form : forms) {
+    std::string single = pathIn(folder, form.single), indexPath = pathIn(folder, form.index);
+    bool isSingle = llvm::sys::fs::exists(single);
+    if (!isSingle && !llvm::sys::fs::exists(indexPath))
+      continue;
+    if (llvm::Error error = isSingle ? weights.add(single, form.readHeader)
+                                     : weights.addShards(indexPath, form.readHeader))
       return std::move(error);
+    weights.joinScales();
     return weights;
   }
-  if (!llvm::sys::fs::exists(indexPath))
-    return noWeights(folder);
+  return noWeights(folder);
+}
+
+llvm::Error WeightFiles::addShards(llvm::StringRef indexPath, HeaderReader *readHeader) {
   auto index = readShardIndex(indexPath);
   if (!index)
     return index.takeError();
   for (const std::string &file : index->files)
-    if (llvm::Error error = weights.add(pathIn(folder, file)))
-      return std::move(error);
-  if (llvm::Error error = weights.checkAgainst(*index, indexPath))
-    return std::move(error);
-  return weights;
+    if (llvm::Error error = add(pathIn(folderPath, file), readHeader))
+      return error;
+  return checkAgainst(*index, indexPath);
 }
 
-llvm::Error WeightFiles::add(llvm::StringRef path) {
+/// NAME_blocks of bytes [..., 16] beside NAME_scales of bytes [...]: 32 numbers of MXFP4 each,
+/// along the last axis, of one scale. Such a pair is one tensor of these numbers.
+void WeightFiles::joinScales() {
+  constexpr llvm::StringLiteral blocks = "_blocks", scales = "_scales";
+  constexpr int64_t numbers = 32, bytes = 16;
+  for (TensorInfo &tensor : infos) {
+    llvm::StringRef stem = tensor.name;
+    if (!stem.consume_back(blocks) || tensor.type != StoredType::U8 || tensor.shape.size() < 2 ||
+        tensor.shape.back() != bytes)
+      continue;
+    auto found = byName.find((stem + scales).str());
+    if (found == byName.end() || infos[found->second].type != StoredType::U8 ||
+        infos[found->second].shape != llvm::ArrayRef<int64_t>(tensor.shape).drop_back())
+      continue;
+    tensor.scales = found->second;
+    tensor.type = StoredType::F32;
+    tensor.blocks = &mxfp4Type();
+    tensor.shape.pop_back();
+    tensor.shape.back() *= numbers;
+  }
+}
+
+llvm::Error WeightFiles::add(llvm::StringRef path, HeaderReader *readHeader) {
   auto file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  auto header = readSafetensorsHeader(file->bytes(), path);
+  auto header = readHeader(file->bytes(), path);
   if (!header)
     return header.takeError();
   for (TensorInfo &tensor : *header) {

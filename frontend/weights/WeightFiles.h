@@ -18,8 +18,8 @@ namespace mica {
 class WeightFiles {
 public:
   /// Opens `folder`/model.safetensors or, where that is absent, the shards of
-  /// model.safetensors.index.json, which must hold exactly the tensors that the index names. Errors
-  /// name the file, and the tensor where there is one.
+  /// model.safetensors.index.json, which must hold exactly the tensors that the index names; else
+  /// the same of pytorch_model.bin. Errors name the file, and the tensor where there is one.
   static llvm::Expected<WeightFiles> open(llvm::StringRef folder);
 
   /// `tensors` that lie in `files`, already checked to do so; `source` is what was opened.
@@ -33,6 +33,12 @@ public:
 
   /// All tensors, file by file in the order of their data.
   llvm::ArrayRef<TensorInfo> tensors() const { return infos; }
+
+  /// The tensor with the scales of the blocks of `tensor`, one byte each; null where they stand in
+  /// the blocks.
+  const TensorInfo *scalesOf(const TensorInfo &tensor) const {
+    return tensor.scales ? &infos[*tensor.scales] : nullptr;
+  }
 
   /// The data of `tensor`; valid as long as this object lives.
   llvm::ArrayRef<uint8_t> bytes(const TensorInfo &tensor) const;
@@ -48,7 +54,13 @@ public:
   llvm::StringRef pathOf(const TensorInfo &tensor) const { return files[tensor.file].path(); }
 
 private:
-  llvm::Error add(llvm::StringRef path);
+  /// Gives the tensors of a file.
+  using HeaderReader = llvm::Expected<std::vector<TensorInfo>>(llvm::ArrayRef<uint8_t> bytes,
+                                                               llvm::StringRef path);
+
+  llvm::Error add(llvm::StringRef path, HeaderReader *readHeader);
+  llvm::Error addShards(llvm::StringRef indexPath, HeaderReader *readHeader);
+  void joinScales();
   llvm::Error addTensor(TensorInfo tensor, llvm::StringRef path);
   llvm::Error checkAgainst(const struct ShardIndex &index, llvm::StringRef indexPath) const;
 

@@ -92,7 +92,21 @@ static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope
   return SmallVector<Value>{Value(std::move(weights)), Value(std::move(experts))};
 }
 
-/// The inner activations of expert e: activation(gate x) * (up x), rounded to the type of x.
+/// activation(gate) * up, or what is made of them between limits.
+static double gated(MoeExpertsOp op, double gate, double up) {
+  if (!op.getLimit())
+    return activate(op.getActivation(), gate) * up;
+  double limit = op.getLimit()->convertToDouble(), alpha = op.getAlpha()->convertToDouble();
+  gate = std::min(gate, limit);
+  return gate / (1 + std::exp(-alpha * gate)) * (std::clamp(up, -limit, limit) + 1);
+}
+
+/// Element `index` of the bias of expert e; 0 without one.
+static double biasOf(const Scope &scope, mlir::Value bias, int64_t e, int64_t index) {
+  return bias ? scope.tensor(bias).row(e)[index] : 0;
+}
+
+/// The inner activations of expert e, rounded to the type of x.
 static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<float> x,
                                   int64_t e) {
   const Tensor &gate = scope.tensor(op.getGate());
@@ -103,16 +117,17 @@ static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<
   SmallVector<float> inner;
   for (int64_t i = 0; i < static_cast<int64_t>(op.getInner()); ++i) {
     int64_t gateRow = op.getUp() ? i : gateIndex(i), upRow = op.getUp() ? i : upIndex(i);
-    double g = dot(x, gateRows.slice(gateRow * width, width));
-    double u = dot(x, upRows.slice(upRow * width, width));
-    inner.push_back(roundTo(type, activate(op.getActivation(), g) * u));
+    double g =
+        dot(x, gateRows.slice(gateRow * width, width)) + biasOf(scope, op.getGateBias(), e, i);
+    double u = dot(x, upRows.slice(upRow * width, width)) + biasOf(scope, op.getUpBias(), e, i);
+    inner.push_back(roundTo(type, gated(op, g, u)));
   }
   roundRow(type, inner);
   return inner;
 }
 
-// y[t] = sum_j weights[t, j] * down_e(activation(gate_e x[t]) * (up_e x[t])) + residual[t], e =
-// experts[t, j].
+// y[t] = sum_j weights[t, j] * down_e(gated(gate_e x[t], up_e x[t])) + residual[t], e = experts[t,
+// j].
 static llvm::Expected<Tensor> evalMoeExperts(MoeExpertsOp op, Scope &scope) {
   SmallVector<mlir::Value> rowOperands{op.getX(), op.getWeights(), op.getExperts()};
   if (op.getResidual())
@@ -132,7 +147,8 @@ static llvm::Expected<Tensor> evalMoeExperts(MoeExpertsOp op, Scope &scope) {
         return error;
       SmallVector<float> h = innerOf(op, scope, x.row(t), e);
       for (int64_t n = 0; n < columns; ++n)
-        sums[n] += weights.floats[t * k + j] * dot(h, down.row(e).slice(n * inner, inner));
+        sums[n] += weights.floats[t * k + j] * (dot(h, down.row(e).slice(n * inner, inner)) +
+                                                biasOf(scope, op.getDownBias(), e, n));
     }
     for (int64_t n = 0; n < columns; ++n)
       y.set(t * columns + n, sums[n] + (residual ? residual->floats[t * columns + n] : 0));

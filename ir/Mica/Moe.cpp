@@ -46,6 +46,38 @@ LogicalResult MoeGateOp::verify() {
   return requireSameRows(*this, getX(), getExperts());
 }
 
+/// Biases stand beside all three products or beside none, with a row for each expert.
+static LogicalResult verifyBiases(MoeExpertsOp op) {
+  if (!op.getGateBias() != !op.getUpBias() || !op.getGateBias() != !op.getDownBias())
+    return op.emitOpError("has biases of gate, up and down, or none of these");
+  if (!op.getGateBias())
+    return success();
+  int64_t experts = shapeOf(op.getDown()).getDimSize(0), inner = op.getInner(),
+          columns = lastDim(op.getResult());
+  for (auto [bias, size] : {std::pair(op.getGateBias(), inner), std::pair(op.getUpBias(), inner),
+                            std::pair(op.getDownBias(), columns)})
+    if (failed(requireSize(op, "a stack of biases", shapeOf(bias).getDimSize(0), experts,
+                           "experts of down")) ||
+        failed(requireSize(op, "a row of biases", lastDim(bias), size, "a row of their product")))
+      return failure();
+  return success();
+}
+
+static LogicalResult verifyClamp(MoeExpertsOp op) {
+  if (!op.getAlpha() != !op.getLimit())
+    return op.emitOpError("has alpha and limit, or none of these");
+  if (!op.getLimit())
+    return success();
+  if (op.getActivation() != Activation::Silu)
+    return op.emitOpError() << "is clamped with " << stringifyActivation(op.getActivation())
+                            << ", but only silu is";
+  if (!(op.getLimit()->convertToDouble() > 0) || !op.getLimit()->isFinite())
+    return op.emitOpError("has a limit that is no positive number");
+  if (!op.getAlpha()->isFinite())
+    return op.emitOpError("has an alpha that is no finite number");
+  return success();
+}
+
 LogicalResult MoeExpertsOp::verify() {
   RankedTensorType gate = shapeOf(getGate()), down = shapeOf(getDown());
   int64_t inner = getInner(), hidden = lastDim(getX());
@@ -63,6 +95,8 @@ LogicalResult MoeExpertsOp::verify() {
     return failure();
   if (getUp() && getUp().getType() != getGate().getType())
     return emitOpError() << "up has type " << getUp().getType() << ", expected that of gate";
+  if (failed(verifyBiases(*this)) || failed(verifyClamp(*this)))
+    return failure();
   if (getResidual() && getResidual().getType() != getResult().getType())
     return emitOpError() << "residual has type " << getResidual().getType()
                          << ", expected that of the result";

@@ -48,6 +48,10 @@ def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
     An expert that no token chose costs nothing. The inner activations are rounded to the type of x where they enter the
     second product. After fusion `gate` holds gate and up in alternating blocks of 64 rows and `up` is absent.
 
+    With `biases(gate, up, down)` [E, I], [E, I] and [E, C] each product of expert e has row e of its bias added. With
+    `clamped(alpha a limit l)` the inner activations are `g sigmoid(a g) (u + 1)` instead, of `g = min(gate_e x, l)` and
+    `u = clamp(up_e x, -l, l)`.
+
     Example:
     ```mlir
     func.func @moe_experts(%x: tensor<?x64xf32>, %weights: tensor<?x2xf32>,
@@ -58,15 +62,30 @@ def Mica_MoeExpertsOp : Mica_PureOp<"moe_experts", [AttrSizedOperandSegments]> {
           -> tensor<?x64xf32>
       return
     }
+    func.func @clamped_experts(%x: tensor<?x64xf32>, %weights: tensor<?x2xf32>,
+        %experts: tensor<?x2xi32>, %gate: tensor<4x128x64xf32>, %down: tensor<4x64x128xf32>,
+        %up: tensor<4x128x64xf32>, %gate_bias: tensor<4x128xf32>, %up_bias: tensor<4x128xf32>,
+        %down_bias: tensor<4x64xf32>) {
+      %y = mica.moe_experts %x, %weights, %experts, %gate, %down up(%up : tensor<4x128x64xf32>)
+          biases(%gate_bias, %up_bias, %down_bias : tensor<4x128xf32>, tensor<4x128xf32>, tensor<4x64xf32>)
+          silu clamped(alpha 1.702000e+00 limit 7.000000e+00) inner(128)
+          : tensor<?x64xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x64xf32>, tensor<4x64x128xf32>
+          -> tensor<?x64xf32>
+      return
+    }
     ```
   }];
   let arguments = (ins Mica_Rows:$x, Mica_Rows32:$weights, Mica_Picks:$experts, Mica_Matrices:$gate,
-                       Mica_Matrices:$down, Optional<Mica_Matrices>:$up, Optional<Mica_Rows32>:$residual,
-                       Mica_ActivationAttr:$activation, I64Attr:$inner);
+                       Mica_Matrices:$down, Optional<Mica_Matrices>:$up, Optional<Mica_Vectors>:$gate_bias,
+                       Optional<Mica_Vectors>:$up_bias, Optional<Mica_Vectors>:$down_bias,
+                       Optional<Mica_Rows32>:$residual, Mica_ActivationAttr:$activation,
+                       OptionalAttr<F64Attr>:$alpha, OptionalAttr<F64Attr>:$limit, I64Attr:$inner);
   let results = (outs Mica_Rows32:$result);
   let assemblyFormat = [{
     $x `,` $weights `,` $experts `,` $gate `,` $down (`up` `(` $up^ `:` type($up) `)`)?
-    (`residual` `(` $residual^ `:` type($residual) `)`)? custom<Word>($activation) `inner` `(` $inner `)` attr-dict
+    (`biases` `(` $gate_bias^ `,` $up_bias `,` $down_bias `:` type($gate_bias) `,` type($up_bias) `,`
+    type($down_bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)? custom<Word>($activation)
+    (`clamped` `(` `alpha` $alpha^ `limit` $limit `)`)? `inner` `(` $inner `)` attr-dict
     `:` type($x) `,` type($weights) `,` type($experts) `,` type($gate) `,` type($down) `->` type($result)
   }];
   let hasVerifier = 1;

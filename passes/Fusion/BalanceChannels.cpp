@@ -88,7 +88,8 @@ static SmallVector<Meeting> findMeetings(func::FuncOp function) {
             })
             .Case([](MulOp product) { return findMeeting(product); })
             .Case([](MoeExpertsOp experts) {
-              return experts.getUp()
+              // What is limited does not scale, and a bias of up would have to scale with it.
+              return experts.getUp() && !experts.getLimit() && !experts.getUpBias()
                          ? std::optional(Meeting{{experts.getUp()}, {experts.getDown()}, true})
                          : std::nullopt;
             })

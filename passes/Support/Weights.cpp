@@ -23,7 +23,10 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
       .Case<LmHeadOp, GatedLinearOp>(
           [&](auto op) { return when(value == op.getWeight(), WeightUse::Product); })
       .Case([&](MoeExpertsOp op) {
-        return when(oneOf({op.getGate(), op.getUp(), op.getDown()}), WeightUse::Product);
+        return oneOf({op.getGate(), op.getUp(), op.getDown()})
+                   ? WeightUse::Product
+                   : when(oneOf({op.getGateBias(), op.getUpBias(), op.getDownBias()}),
+                          WeightUse::Vector);
       })
       .Case([&](MoeGateOp op) {
         return value == op.getGate()

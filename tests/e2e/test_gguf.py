@@ -8,20 +8,34 @@ import struct
 import numpy as np
 
 import checkpoint
+import gguf_families
 import gguf_file
 import harness
 from harness import BUNDLED, GOLDENS, Case, note, program
 from test_bundled import golden
+from test_goldens import Golden
 from test_integers import divergence, rows_of
 
 MODELS = {"minimind-dense": BUNDLED / "minimind-dense"}
 MODELS |= {name: GOLDENS / "models" / name for name in ("llama-gqa", "qwen3-dense", "qwen3-moe")}
 # Families as their architectures can have them, of a golden with changes.
-FAMILIES = {
-    "gemma": {},
+FAMILIES = {name: {} for name in ("gemma", "granite", "olmo2", "phi3")}
+FAMILIES |= {
     "gemma2": {"query_pre_attn_scalar": 16},
-    "granite": {},
     "mixtral": {"sliding_window": None},
+    "qwen2": {"use_sliding_window": False, "layer_types": None},
+    "qwen2-moe": {"num_hidden_layers": 1, "decoder_sparse_step": 1, "mlp_only_layers": [], "layer_types": None},
+}
+# The same of architectures that lay tensors differently; without changes the golden's own logits are wanted.
+LAID = {name: {} for name in ("bloom", "cohere", "glm4", "gpt2", "stablelm")}
+YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 16,
+        "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 0.9, "mscale_all_dim": 0.9}
+LAID |= {
+    "deepseek-v2": {"rope_parameters": YARN},
+    "deepseek-v3": {"rope_parameters": YARN},
+    "gemma3-text": {"layer_types": None, "sliding_window_pattern": 3, "query_pre_attn_scalar": 16},
+    "gpt-oss": {"swiglu_limit": 7.0},
+    "starcoder2": {"sliding_window": None},
 }
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 
@@ -48,11 +62,18 @@ def numbers_folder(name, kind):
 
 
 def family(name):
-    """The golden with its changes."""
+    """The golden with its changes; of several layers the second where there is to be one."""
+
+    def only_second(tensors):
+        for other in [t for t in tensors if ".layers." in t and ".layers.1." not in t]:
+            del tensors[other]
+        for second in [t for t in tensors if ".layers.1." in t]:
+            tensors[second.replace(".layers.1.", ".layers.0.")] = tensors.pop(second)
 
     def make():
+        single = "num_hidden_layers" in FAMILIES[name]
         return checkpoint.edited(GOLDENS / "models" / name, os.path.join(harness.folder("family"), name),
-                                 lambda config: config.update(FAMILIES[name]))
+                                 lambda config: config.update(FAMILIES[name]), only_second if single else None)
 
     return harness.once(("family", name), make)
 
@@ -66,6 +87,7 @@ def logits(built):
 @harness.for_each(("minimind-dense", "qwen3-dense", "qwen3-moe"), "q4_0")
 @harness.for_each(("qwen3-dense", "qwen3-moe"), "f16")
 @harness.for_each(FAMILIES, "families")
+@harness.for_each(LAID, "laid")
 @harness.for_each(("int8", "int4", "bf16"), "packed")
 class Gguf(Case):
     def same(self, name, kind, reference):
@@ -84,6 +106,17 @@ class Gguf(Case):
         folder = family(name)
         path = gguf_file.Converter(folder, "F32").convert().write(os.path.join(folder, "converted.gguf"))
         got, wanted = (logits(program(p, "--weights", "f32")) for p in (path, folder))
+        self.close(got, wanted, 1e-5, f"logits of {name}")
+
+    def laid(self, name):
+        golden = Golden(name)
+        folder = golden.folder
+        if LAID[name]:
+            folder = checkpoint.edited(folder, os.path.join(harness.folder("laid"), name),
+                                       lambda config: config.update(LAID[name]))
+        path = gguf_families.convert(folder).write(os.path.join(harness.folder("laid"), f"{name}.gguf"))
+        _, (got,) = program(path).generate([golden.prompt], 1)
+        wanted = program(folder).generate([golden.prompt], 1)[1][0] if LAID[name] else golden.logits
         self.close(got, wanted, 1e-5, f"logits of {name}")
 
     def f16(self, name):

@@ -69,7 +69,7 @@ class Sampling(Case):
         shutil.copytree(GOLDENS / "models/llama-gqa", model)
         (model / "generation_config.json").write_text('{"penalty_alpha": 0.6, "typical_p": 0.5, "num_beams": 1}', encoding="utf-8")
         done = execute([harness.mica, "compile", model, "-o", f"{model}.program"])
-        self.assertEqual(done.stderr.decode(), f'mica: note: {model}/generation_config.json: warning: "penalty_alpha" changes which '
+        self.assertEqual(done.stderr.decode(), f'mica: warning: {model}/generation_config.json: "penalty_alpha" changes which '
                                                "tokens are chosen, and programs do not know it\n")
         info = json.loads(execute([f"{model}.program", "info", "--json"]).stdout)
         self.assertEqual(info["sampling"]["typical_p"], 0.5)

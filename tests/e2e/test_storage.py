@@ -109,6 +109,16 @@ class Storage(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"lm_head.weight", done.stderr)
 
+    def test_a_length_beyond_the_scaling(self):
+        """YaRN says how long texts may be. Beyond it a program is made, with a warning."""
+        folder = checkpoint.edited(harness.GOLDENS / "models/llama-rope-yarn", os.path.join(harness.folder("yarn"), "yarn"),
+                                   lambda c: c.update(max_position_embeddings=256))
+        compiled = [harness.mica, "compile", folder, "--emit", "kernels", "-o", os.path.join(folder, "out")]
+        self.assertEqual(harness.execute(compiled).stderr.decode(),
+                         f"mica: warning: {folder}: the program takes 256 positions, but the model's scaling of rope was "
+                         "made for 128, choose --max-seq 128\n")
+        self.assertEqual(harness.execute([*compiled, "--max-seq", 128]).stderr, b"")
+
     def test_what_has_no_influence_is_listed(self):
         """-v names keys and tensors that are known to be irrelevant, each with the reason; without it all is quiet."""
         freqs = "model.layers.0.self_attn.rotary_emb.inv_freq"
@@ -121,5 +131,11 @@ class Storage(Case):
                      f'{folder}: tensor "{freqs}" is left out: is a table of rope, computed from the config here'):
             self.assertEqual(lines.count(line), 1, lines)
         self.assertNotIn("q_proj", "".join(lines))
-        self.assertEqual(harness.execute(compiled).stderr, b"")
+        self.assertRegex("\n".join(lines), r"\nmemory of a conversation: [\d.]+ \w+ per token, [\d.]+ \w+ for all \d+\n")
+        quiet = harness.execute([*compiled, "--json"])
+        self.assertEqual(quiet.stderr, b"")
+        said = json.loads(quiet.stdout)
+        self.assertEqual(said["left_out"],
+                         [{"tensor": freqs, "reason": "is a table of rope, computed from the config here"}])
+        self.assertEqual(said["cache_bytes"], said["cache_bytes_per_token"] * said["max_seq"])
         self.assertTrue(np.array_equal(self.rows(folder), self.rows(self.golden.folder)))

@@ -179,6 +179,63 @@ def deepseek():
     return model, written, tensors
 
 
+GPT_OSS = SMALL | WINDOW | {
+    "head_dim": 10,
+    "num_local_experts": 5,
+    "num_experts_per_tok": 2,
+    "intermediate_size": 20,
+    "swiglu_limit": 0.8,
+    "rope_parameters": {
+        "rope_type": "yarn",
+        "rope_theta": 100.0,
+        "factor": 4.0,
+        "original_max_position_embeddings": 32,
+        "beta_fast": 4.0,
+        "beta_slow": 0.5,
+        "truncate": False,
+    },
+}
+
+
+def older_gpt_oss(config):
+    config["rope_theta"] = config["rope_parameters"].pop("rope_theta")
+    config["rope_scaling"] = config.pop("rope_parameters")
+    config["initial_context_length"] = config["rope_scaling"]["original_max_position_embeddings"]
+    config["experts_per_token"] = config["num_experts_per_tok"]
+    return config
+
+
+def gpt_oss_in_blocks():
+    """As published: the experts in blocks of 32 4-bit numbers with a common power of two."""
+    sizes = GPT_OSS | {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2}
+    config = transformers.GptOssConfig(**{k: v for k, v in sizes.items() if k != "pad_token_id"})
+    config._experts_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    written = config.to_diff_dict() | {
+        "architectures": ["GptOssForCausalLM"],
+        "dtype": "bfloat16",
+        "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]},
+    }
+    numbers = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+    def tensors(made):
+        """Rounds the experts of `made` to what it gives of them."""
+        found = {}
+        for name, value in made.state_dict().items():
+            if not name.endswith(("gate_up_proj", "down_proj")) or ".experts." not in name:
+                found[name] = value
+                continue
+            blocks = value.transpose(1, 2).unflatten(-1, (-1, 32))
+            exponents = blocks.abs().amax(-1).log2().floor() - 2
+            nearest = (blocks / exponents.exp2()[..., None]).unsqueeze(-1).sub(numbers).abs().argmin(-1)
+            value.copy_((numbers[nearest] * exponents.exp2()[..., None]).flatten(-2).transpose(1, 2))
+            found[name + "_blocks"] = (nearest[..., 0::2] | nearest[..., 1::2] << 4).to(torch.uint8)
+            found[name + "_scales"] = (exponents + 127).to(torch.uint8)
+        return found
+
+    return model, written, tensors
+
+
 GEMMA = SMALL | {"head_dim": 16, "num_key_value_heads": 1, "hidden_size": 24}
 
 CASES = {
@@ -417,6 +474,24 @@ CASES = {
         in_f64=False,
         # Without rope it adds the same to all scores of a row.
         without_effect=("model.layers.*.self_attn.k_proj.bias",),
+    ),
+    "gpt-oss": Case(
+        "gpt_oss",
+        GPT_OSS,
+        {"limit": {"swiglu_limit": 7.0}, "alpha": {"swiglu_alpha": 1.0},
+         "truncate": {"rope_parameters": {"truncate": True}},
+         "full": {"layer_types": ["full_attention"] * 3}}
+        | THETA
+        | EPS,
+        older=older_gpt_oss,
+    ),
+    "gpt-oss-mxfp4": Case("gpt_oss", {}, compose=gpt_oss_in_blocks, made_of="GptOssForCausalLM, rounded experts"),
+    "qwen3-window": Case(
+        "qwen3",
+        SMALL | WINDOW | {"head_dim": 10, "use_sliding_window": True, "max_window_layers": 1, "num_hidden_layers": 2,
+                          "tie_word_embeddings": True},
+        {"full": {"layer_types": ["full_attention"] * 2}},
+        older=older,
     ),
     "deepseek": Case(
         "deepseek",

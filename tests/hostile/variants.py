@@ -119,7 +119,7 @@ def weights_missing(folder):
     folder.extra["model.safetensors"] = None
 
 
-@variant("is a pickle")
+@variant("is no whole zip archive")
 def weights_pickled(folder):
     folder.extra["model.safetensors"] = None
     folder.extra["pytorch_model.bin"] = b"\x80\x02."

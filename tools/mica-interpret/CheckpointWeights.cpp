@@ -28,6 +28,14 @@ static std::string plainBytes(const WeightFiles &files, const TensorInfo &info) 
   llvm::ArrayRef<uint8_t> bytes = files.bytes(info);
   if (!info.blocks || !info.blocks->decode)
     return llvm::toStringRef(bytes).str();
+  std::vector<uint8_t> joined;
+  if (const TensorInfo *scales = files.scalesOf(info)) {
+    llvm::ArrayRef<uint8_t> each = files.bytes(*scales);
+    joined.resize(each.size() * info.blocks->bytes);
+    for (size_t i = 0; i < each.size(); ++i)
+      joinMxfp4(&bytes[i * (info.blocks->bytes - 1)], each[i], &joined[i * info.blocks->bytes]);
+    bytes = joined;
+  }
   uint64_t count = bytes.size() / info.blocks->bytes;
   std::vector<float> values(count * info.blocks->elements);
   decodeBlocks(*info.blocks, bytes.data(), count, values.data());

@@ -76,10 +76,16 @@ void chooseWeights(const ModelInput &input, cpu::CompileOptions &options);
 llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
                                                    const char *argv0);
 
+/// What compiling has found, and the tensors that have no influence.
+struct CompileResult {
+  cpu::CompileReport report;
+  std::vector<IgnoredTensor> ignored;
+};
+
 /// Compiles MODEL to a program at `output`, with a progress bar. Used by `compile` and `run`.
-llvm::Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
-                                                cpu::CompileOptions options, llvm::StringRef output,
-                                                bool verbose);
+llvm::Expected<CompileResult> compileModel(const ModelArguments &arguments,
+                                           cpu::CompileOptions options, llvm::StringRef output,
+                                           bool verbose);
 
 } // namespace mica::tool
 

@@ -133,7 +133,16 @@ static Error addChat(StringRef folder, cpu::CompileOptions &options) {
 static void warnOfMissed(const ModelInput &input) {
   for (const IgnoredKey &key : input.ignoredKeys)
     if (key.missed)
-      rt::reportNote(formatv("{0}: warning: \"{1}\" {2}", key.file, key.key, key.reason).str());
+      rt::reportWarning(formatv("{0}: \"{1}\" {2}", key.file, key.key, key.reason).str());
+}
+
+/// Frequencies are right, and attention was trained, up to some length only.
+static void warnOfLength(StringRef model, const cpu::CompileReport &report) {
+  if (report.scaledFor && report.maxSeq > *report.scaledFor)
+    rt::reportWarning(formatv("{0}: the program takes {1} positions, but the model's scaling of "
+                              "rope was made for {2}, choose --max-seq {2}",
+                              model, report.maxSeq, *report.scaledFor)
+                          .str());
 }
 
 static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {
@@ -148,9 +157,8 @@ static void listIgnored(const ModelInput &input, const cpu::CompileOptions &opti
            << "\n";
 }
 
-Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
-                                          cpu::CompileOptions options, StringRef output,
-                                          bool verbose) {
+Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::CompileOptions options,
+                                     StringRef output, bool verbose) {
   for (const cpu::OutputFile &file : cpu::outputsOf(options, output))
     if (Error error = protectModel(arguments.model, file.path, file.option))
       return error;
@@ -186,30 +194,52 @@ Expected<cpu::CompileReport> compileModel(const ModelArguments &arguments,
   std::optional<FileWeights> weights;
   if (input->weights)
     weights.emplace(*input->weights);
-  return cpu::compile(*input->module, weights ? &*weights : nullptr, options, output);
+  Expected<cpu::CompileReport> report =
+      cpu::compile(*input->module, weights ? &*weights : nullptr, options, output);
+  if (!report)
+    return report.takeError();
+  bar.hide();
+  warnOfLength(arguments.model, *report);
+  return CompileResult{std::move(*report), std::move(input->ignoredTensors)};
 }
 
-static int printReport(const cpu::CompileReport &result, StringRef output, uint64_t peak) {
-  json::Array stages;
-  for (const cpu::StageReport &stage : result.stages)
+static int printReport(const CompileResult &result, StringRef output, uint64_t peak) {
+  const cpu::CompileReport &report = result.report;
+  json::Array stages, ignored;
+  for (const cpu::StageReport &stage : report.stages)
     stages.push_back(json::Object{{"stage", getStageInfo(stage.stage).name},
                                   {"seconds", stage.seconds},
                                   {"bytes", static_cast<int64_t>(stage.bytes)}});
-  json::Value written(json::Object{{"output", json::fixUTF8(output)},
-                                   {"stages", std::move(stages)},
-                                   {"weight_bytes", static_cast<int64_t>(result.weightBytes)},
-                                   {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
-                                   {"version", MICA_VERSION}});
-  rt::Status status = rt::writeOut(formatv("{0}\n", written).str());
+  for (const IgnoredTensor &tensor : result.ignored)
+    ignored.push_back(
+        json::Object{{"tensor", json::fixUTF8(tensor.name)}, {"reason", tensor.reason}});
+  json::Object written{{"output", json::fixUTF8(output)},
+                       {"stages", std::move(stages)},
+                       {"left_out", std::move(ignored)},
+                       {"weight_bytes", static_cast<int64_t>(report.weightBytes)},
+                       {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
+                       {"version", MICA_VERSION}};
+  if (report.maxSeq > 0) {
+    written["max_seq"] = report.maxSeq;
+    written["cache_bytes_per_token"] = report.cacheBytesPerToken;
+    written["cache_bytes"] = report.cacheBytesPerToken * report.maxSeq;
+  }
+  rt::Status status = rt::writeOut(formatv("{0}\n", json::Value(std::move(written))).str());
   return status ? kDone
-                : report(output, createStringError("is written, but not its report: " +
-                                                   status.error().message));
+                : tool::report(output, createStringError("is written, but not its report: " +
+                                                         status.error().message));
 }
 
 static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   for (const cpu::StageReport &stage : result.stages)
     errs() << formatv("{0,-8} {1,8:f3} s {2,12} bytes\n", getStageInfo(stage.stage).name,
                       stage.seconds, stage.bytes);
+  if (result.maxSeq > 0)
+    errs() << formatv("memory of a conversation: {0} per token, {1} for all {2}\n",
+                      bytesText(static_cast<double>(result.cacheBytesPerToken)),
+                      bytesText(static_cast<double>(result.cacheBytesPerToken) *
+                                static_cast<double>(result.maxSeq)),
+                      result.maxSeq);
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 
@@ -235,12 +265,12 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
       return report(launcher.takeError());
     options->launcher = *launcher;
   }
-  Expected<cpu::CompileReport> result =
+  Expected<CompileResult> result =
       compileModel(arguments.model, std::move(*options), output, arguments.verbose);
   if (!result)
     return report(arguments.model.model, result.takeError(), {output, arguments.dumpFolder});
   if (arguments.verbose)
-    printStages(*result, peak.bytes());
+    printStages(result->report, peak.bytes());
   return arguments.json ? printReport(*result, output, peak.bytes()) : kDone;
 }
 

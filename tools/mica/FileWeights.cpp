@@ -36,6 +36,10 @@ Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
   cpu::SourceTensor tensor{*type, info->shape, files.bytes(*info)};
   if (const TensorType *blocks = info->blocks)
     tensor.blocks = {blocks->elements, blocks->bytes, blocks->decode};
+  if (const TensorInfo *scales = files.scalesOf(*info)) {
+    tensor.blocks.join = joinMxfp4;
+    tensor.scales = files.bytes(*scales);
+  }
   return tensor;
 }
 
@@ -45,8 +49,12 @@ std::string FileWeights::fileOf(StringRef name) const {
 }
 
 void FileWeights::release(StringRef name) const {
-  if (const TensorInfo *info = files.find(name))
-    files.release(*info);
+  const TensorInfo *info = files.find(name);
+  if (!info)
+    return;
+  files.release(*info);
+  if (const TensorInfo *scales = files.scalesOf(*info))
+    files.release(*scales);
 }
 
 } // namespace mica::tool

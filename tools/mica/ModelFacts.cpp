@@ -6,6 +6,7 @@
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/Mica.h"
+#include "tools/mica/Support.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -140,15 +141,6 @@ llvm::json::Object toJson(const ModelFacts &facts) {
   if (!facts.stored.empty())
     object["stored"] = facts.stored;
   return object;
-}
-
-/// "3.21 MiB".
-static std::string bytesText(double bytes) {
-  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
-    bytes /= 1024;
-  return llvm::formatv(unit == 0 ? "{0:f0} {1}" : "{0:f2} {1}", bytes, units[unit]);
 }
 
 static std::string countsText(const std::map<std::string, int64_t> &counts) {

@@ -48,6 +48,14 @@ int print(StringRef text) {
   return written ? kDone : report(createStringError(written.error().message));
 }
 
+std::string bytesText(double bytes) {
+  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
+    bytes /= 1024;
+  return llvm::formatv(unit == 0 ? "{0:f0} {1}" : "{0:f2} {1}", bytes, units[unit]);
+}
+
 std::string toolPath(const char *argv0) {
   return sys::fs::getMainExecutable(argv0, reinterpret_cast<void *>(&toolPath));
 }
@@ -63,9 +71,12 @@ Expected<std::string> launcherPath(const char *argv0) {
 
 ProgressBar::ProgressBar() : terminal(isatty(STDERR_FILENO)) {}
 
-ProgressBar::~ProgressBar() {
+ProgressBar::~ProgressBar() { hide(); }
+
+void ProgressBar::hide() {
   if (shown)
     errs() << "\r\x1b[K";
+  shown = false;
 }
 
 void ProgressBar::show(StringRef what, double share) {

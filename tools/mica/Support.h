@@ -27,6 +27,9 @@ int usage(const llvm::Twine &message, llvm::StringRef command = "mica");
 /// Writes to stdout, on which nothing else writes. Returns kDone, or reports why it cannot.
 int print(llvm::StringRef text);
 
+/// "3.21 MiB".
+std::string bytesText(double bytes);
+
 /// This tool's own file.
 std::string toolPath(const char *argv0);
 
@@ -40,6 +43,8 @@ public:
   ~ProgressBar();
   /// `what` is going on and `share` of it, in [0, 1], is done.
   void show(llvm::StringRef what, double share);
+  /// Until something is shown again.
+  void hide();
 
 private:
   bool terminal, shown = false;

@@ -38,6 +38,21 @@ static Precision kvPrecision(const CompileOptions &options, Precision weights) {
   return options.kv.value_or(std::min(weights, Precision::BF16));
 }
 
+/// The least context that YaRN stretches to the length of a text; no other scaling says how far it
+/// reaches.
+static std::optional<int64_t> lengthScaledFor(ModuleOp module) {
+  std::optional<int64_t> least;
+  module.walk([&](RopeOp rope) {
+    auto yarn = dyn_cast_or_null<YarnScalingAttr>(rope.getScalingAttr());
+    if (!yarn)
+      return;
+    auto length = static_cast<int64_t>(static_cast<double>(yarn.getOriginalContext()) *
+                                       yarn.getFactor().getValueAsDouble());
+    least = std::min(least.value_or(length), length);
+  });
+  return least;
+}
+
 /// The file of a stage's text among those of --dump-stages.
 static std::string dumpPath(StringRef folder, Stage stage) {
   StringRef name = getStageInfo(stage).name;
@@ -94,6 +109,7 @@ private:
     tell(getStageInfo(stage).name, 0);
     switch (stage) {
     case Stage::Model:
+      report.scaledFor = lengthScaledFor(module);
       return llvm::Error::success();
     case Stage::Fused:
     case Stage::Llvm:
@@ -153,6 +169,8 @@ private:
                    llvm::Twine(model->maxPositions) + " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
     manifest["parameters"] = parameters;
+    report.maxSeq = maxSeq;
+    report.cacheBytesPerToken = manifest["cost"]["kv_bytes_per_position"].get<int64_t>();
     if (!options.chatTemplate.empty())
       manifest["chat"] = {
           {"template", options.chatTemplate},

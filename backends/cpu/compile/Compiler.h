@@ -57,6 +57,11 @@ struct StageReport {
 struct CompileReport {
   std::vector<StageReport> stages;
   uint64_t weightBytes = 0;
+  /// Positions that the program reserves, and bytes of its caches for each: from stage `kernels`
+  /// on.
+  int64_t maxSeq = 0, cacheBytesPerToken = 0;
+  /// How long texts may be that the scaling of rope was made for, where one says so.
+  std::optional<int64_t> scaledFor;
 };
 
 /// A file that compiling writes, and the option that has named it.

@@ -74,6 +74,11 @@ public:
     mlir::Value more = mlir::arith::CmpFOp::create(*this, mlir::arith::CmpFPredicate::OGT, a, b);
     return mlir::arith::SelectOp::create(*this, more, a, b);
   }
+  /// The smaller one; b where one of them is NaN.
+  mlir::Value minf(mlir::Value a, mlir::Value b) {
+    mlir::Value less = mlir::arith::CmpFOp::create(*this, mlir::arith::CmpFPredicate::OLT, a, b);
+    return mlir::arith::SelectOp::create(*this, less, a, b);
+  }
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c) {
     return mlir::vector::FMAOp::create(*this, a, b, c);
   }

@@ -88,20 +88,30 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
     // The inner rows are quantised behind the kernel: it makes them 64 columns at a time.
     Type xElement = cast<RankedTensorType>(op.getX().getType()).getElementType();
     Type innerElement = isQuantized(xElement) ? Type(rewriter.getF32Type()) : xElement;
+    bool biased = !!op.getGateBias();
+    Gating gating{op.getActivation()};
+    if (op.getLimit())
+      gating.clamp = {op.getAlpha()->convertToDouble(), op.getLimit()->convertToDouble()};
+    SmallVector<Value> upFactors{operands.getX(), routes[0], routes[1], operands.getGate()},
+        downFactors{routes[0], routes[1], operands.getDown()};
+    if (biased) {
+      llvm::append_values(upFactors, operands.getGateBias(), operands.getUpBias());
+      downFactors.push_back(operands.getDownBias());
+    }
+    Gating::Clamp clamp = gating.clamp.value_or(Gating::Clamp{0, 0});
     Value h = launch(
         productName("experts_up", inner, gate.k),
-        specOf(gate.element, inner, gate.k, stringifyActivation(op.getActivation())), tasks(inner),
-        {operands.getX(), routes[0], routes[1], operands.getGate()}, perChoice(inner, innerElement),
-        [&](KernelBuilder &b, ValueRange args) {
-          emitExpertsUp(b, args, gate, inner, op.getActivation());
-        },
+        specOf(gate.element, inner, gate.k, stringifyActivation(gating.activation), biased,
+               clamp.alpha, clamp.limit),
+        tasks(inner), upFactors, perChoice(inner, innerElement),
+        [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, gate, inner, gating); },
         cost(operands.getGate(), 4 * inner * gate.k))[0];
     if (isQuantized(xElement))
       h = launch("quantize", specOf(inner), rows, h, perChoice(inner, xElement), emitQuantize)[0];
+    downFactors.insert(downFactors.begin(), h);
     Value parts = launch(
-        productName("experts_down", down.n, inner), specOf(down.element, down.n, inner),
-        tasks(down.n), {h, routes[0], routes[1], operands.getDown()},
-        perChoice(down.n, rewriter.getF32Type()),
+        productName("experts_down", down.n, inner), specOf(down.element, down.n, inner, biased),
+        tasks(down.n), downFactors, perChoice(down.n, rewriter.getF32Type()),
         [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, down); },
         cost(operands.getDown(), 2 * down.n * inner))[0];
     bool accumulate = !!op.getResidual();

@@ -30,41 +30,85 @@ static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPar
   return bytes;
 }
 
+/// The same of blocks whose scales stand apart: whole ones.
+static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPart &part,
+                                     llvm::ArrayRef<int64_t> shape) {
+  int64_t inRow = shape.back() / tensor.blocks.elements, size = tensor.blocks.bytes,
+          rows = int64_t(tensor.scales.size()) / inRow;
+  if (part.period != 0)
+    rows = rows / part.period * (part.last - part.first);
+  std::vector<uint8_t> bytes(rows * inRow * size);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < inRow; ++j) {
+      int64_t block = part.rowOf(i) * inRow + j;
+      tensor.blocks.join(tensor.bytes.data() + block * (size - 1), tensor.scales[block],
+                         &bytes[(i * inRow + j) * size]);
+    }
+  return bytes;
+}
+
+/// The numbers of blocks, which stand along rows, so that they can be read along columns.
+static std::vector<uint8_t> decodeAll(const SourceTensor &tensor) {
+  size_t blocks = tensor.bytes.size() / tensor.blocks.bytes;
+  std::vector<uint8_t> bytes(blocks * tensor.blocks.elements * sizeof(float));
+  std::vector<float> values(tensor.blocks.elements);
+  size_t size = values.size() * sizeof(float);
+  for (size_t i = 0; i < blocks; ++i) {
+    tensor.blocks.decode(tensor.bytes.data() + i * tensor.blocks.bytes, values.data());
+    std::memcpy(&bytes[i * size], values.data(), size);
+  }
+  return bytes;
+}
+
 /// Entry `index` of the first axis.
 static void takeEntry(SourceTensor &tensor, int64_t index) {
-  size_t size = tensor.bytes.size() / tensor.shape.front();
-  tensor.bytes = tensor.bytes.slice(index * size, size);
+  for (llvm::ArrayRef<uint8_t> *data : {&tensor.bytes, &tensor.scales}) {
+    size_t size = data->size() / tensor.shape.front();
+    *data = data->slice(index * size, size);
+  }
   tensor.shape.erase(tensor.shape.begin());
 }
 
 llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
   std::optional<TensorPart> part = parseTensorPart(name);
-  if (!part || part->isWhole())
-    return whole.find(name);
-  llvm::Expected<SourceTensor> tensor = whole.find(part->tensor);
-  if (!tensor)
+  llvm::Expected<SourceTensor> tensor = whole.find(part ? part->tensor : name);
+  if (!tensor || !part || (part->isWhole() && tensor->scales.empty()))
     return tensor;
   std::optional<llvm::SmallVector<int64_t>> shape = part->shapeIn(tensor->shape);
   size_t elements = 1;
   for (int64_t extent : tensor->shape)
     elements *= extent;
-  if (!shape || tensor->bytes.size() != size_t(tensor->stored().bytesOf(elements)) ||
-      (part->transposed && tensor->blocks))
+  size_t size = tensor->bytes.size() + tensor->scales.size();
+  if (!shape || size != size_t(tensor->stored().bytesOf(elements)) ||
+      (part->transposed && !tensor->scales.empty()))
     return llvm::createStringError("\"" + name + "\" is no part of its tensor");
   if (part->entry)
     takeEntry(*tensor, *part->entry);
   bool together = !part->transposed && (part->period == 0 || part->period == tensor->shape.front());
-  if (together) {
+  auto takeCopy = [&](auto make) {
+    std::vector<uint8_t> &copy = copies[name];
+    if (copy.empty())
+      copy = make(*tensor, *part, *shape);
+    tensor->bytes = copy;
+  };
+  std::vector<uint8_t> decoded;
+  if (part->transposed && tensor->blocks) {
+    decoded = decodeAll(*tensor);
+    tensor->bytes = decoded;
+    tensor->type = WeightType::F32;
+    tensor->blocks = {};
+  }
+  if (!tensor->scales.empty()) {
+    takeCopy(joinPart);
+    tensor->scales = {};
+  } else if (together) {
     size_t row = tensor->bytes.size() / tensor->shape.front();
     if (part->period != 0)
       tensor->bytes = tensor->bytes.slice(part->first * row, (part->last - part->first) * row);
   } else {
     if (tensor->shape.size() > 2)
       return llvm::createStringError("\"" + name + "\" is a part of more than a matrix");
-    std::vector<uint8_t> &copy = copies[name];
-    if (copy.empty())
-      copy = copyPart(*tensor, *part, *shape);
-    tensor->bytes = copy;
+    takeCopy(copyPart);
   }
   tensor->shape.assign(shape->begin(), shape->end());
   return tensor;

@@ -22,6 +22,8 @@ inline size_t sizeOf(WeightType type) { return type == WeightType::F32 ? 4 : 2; 
 struct BlockCoding {
   int64_t elements = 1, bytes = 0;
   void (*decode)(const uint8_t *block, float *values) = nullptr;
+  /// Makes a block of the numbers without their scale and of that; where scales stand apart.
+  void (*join)(const uint8_t *numbers, uint8_t scale, uint8_t *block) = nullptr;
 
   explicit operator bool() const { return decode != nullptr; }
 };
@@ -45,6 +47,8 @@ struct SourceTensor {
   BlockCoding blocks = {};
   /// What entries of the first and of the last axis are multiplied with; empty for 1.
   llvm::ArrayRef<float> rowFactors = {}, columnFactors = {};
+  /// A byte for each block, where `bytes` holds these without their scales; else empty.
+  llvm::ArrayRef<uint8_t> scales = {};
 
   StoredAs stored() const { return {type, blocks}; }
 };

@@ -61,6 +61,10 @@ void reportError(std::string_view message) {
 
 void reportNote(std::string_view message) { writeLine("mica: note: " + printable(message) + "\n"); }
 
+void reportWarning(std::string_view message) {
+  writeLine("mica: warning: " + printable(message) + "\n");
+}
+
 void reportFatal(std::string_view message) {
   reportError(message);
   _exit(1);

@@ -19,6 +19,8 @@ std::string harmless(std::string_view text);
 void reportError(std::string_view message);
 /// Writes `mica: note: MESSAGE`.
 void reportNote(std::string_view message);
+/// Writes `mica: warning: MESSAGE`.
+void reportWarning(std::string_view message);
 /// reportError, then ends the process with status 1 without running destructors: for errors inside
 /// generated code.
 [[noreturn]] void reportFatal(std::string_view message);

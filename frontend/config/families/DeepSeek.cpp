@@ -4,8 +4,7 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// All three generations: the first layers have no experts, the others experts and some that are
-// always on, which one network computes. The second and the third make keys and values of a latent.
+// What the three generations have in common.
 static constexpr KeyRule expertKeys[] = {
     {"n_routed_experts", &H::experts, ranges::experts, int64_t(64)},
     {"n_shared_experts", &H::sharedExperts, {0, 64}, int64_t(2), Null::Allowed},
@@ -49,6 +48,8 @@ static void deriveLatent(Hyperparameters &h) {
   h.kvHeads = h.heads;
 }
 
+// The first layers have no experts, the others many small ones, and some that are always on, which
+// one network computes.
 llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekForCausalLM"};
   static constexpr KeyRule own[] = {{"norm_topk_prob", &H::normaliseGate, {}, false}};
@@ -67,6 +68,8 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   return &family;
 }
 
+// Keys and values, and mostly queries, are made of latents; experts are chosen within the best
+// groups.
 llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV2ForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -98,6 +101,7 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   return &family;
 }
 
+// Experts are scored one by one, and chosen by their scores with a correction.
 llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV3ForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -110,6 +114,9 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
       {"norm_topk_prob", &H::normaliseGate, {}, true},
       {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 2.5},
       {"rope_interleave", &H::interleaved, {}, true},
+      // Layers behind the last one, which predict further tokens and no logits.
+      optionalKey("num_nextn_predict_layers", &H::furtherLayers, {0, 64}),
+      optionalKey("num_mtp_layers", &H::furtherLayers, {0, 64}),
       optionalKey("head_dim", &H::turnedDim, ranges::headDim),
   };
   static constexpr FixedKey fixed[] = {{"scoring_func", R"(["sigmoid"])"},

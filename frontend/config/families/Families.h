@@ -18,6 +18,7 @@
   FAMILY("glm4", Glm4)                                                                             \
   FAMILY("gpt2", Gpt2)                                                                             \
   FAMILY("gpt_neox", GptNeoX)                                                                      \
+  FAMILY("gpt_oss", GptOss)                                                                        \
   FAMILY("granite", Granite)                                                                       \
   FAMILY("llama", Llama)                                                                           \
   FAMILY("minimind", MiniMind)                                                                     \

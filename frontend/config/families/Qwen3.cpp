@@ -9,13 +9,13 @@ using H = Hyperparameters;
 static constexpr KeyRule attentionKeys[] = {
     {"attention_bias", &H::attentionBias, {}, false},
     {"head_dim", &H::headDim, ranges::headDim, int64_t(128)},
+    {"use_sliding_window", &H::useWindow, {}, false, Null::Allowed},
+    {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
+    {"max_window_layers", &H::windowLayers, {0, 4096}, int64_t(28)},
 };
-static constexpr FixedKey fixedKeys[] = {
-    {"use_sliding_window", "[false, null]"},
-    {"partial_rotary_factor", "[1, null]"},
-};
+static constexpr FixedKey fixedKeys[] = {{"partial_rotary_factor", "[1, null]"}};
 
-// Norms of queries and keys, head by head.
+// Norms of queries and keys, head by head; the later layers may have a window.
 llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3ForCausalLM"};
   static const llvm::ArrayRef<KeyRule> keys[] = {attentionKeys, commonKeys()};
@@ -24,12 +24,15 @@ llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixedKeys,
-      .traits = {.qkNorm = QkNorm::PerHead},
+      .traits = {.qkNorm = QkNorm::PerHead,
+                 .slides = [](const Hyperparameters &h,
+                              int64_t layer) { return layer >= *h.windowLayers; }},
+      .derive = [](Hyperparameters &h) { h.useWindow = h.useWindow.value_or(false); },
   };
   return &qwen3;
 }
 
-// Qwen3 with experts in every so many layers.
+// Qwen3 with experts in every so many layers; a window is in all of them.
 llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3MoeForCausalLM"};
   static constexpr KeyRule expertKeys[] = {
@@ -47,10 +50,11 @@ llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixedKeys,
-      .traits = {.qkNorm = QkNorm::PerHead},
+      .traits = {.qkNorm = QkNorm::PerHead, .slides = everyLayerSlides},
       .derive =
           [](Hyperparameters &h) {
             h.sparse = true;
+            h.useWindow = h.useWindow.value_or(false);
             h.experts = h.experts.value_or(128);
           },
   };

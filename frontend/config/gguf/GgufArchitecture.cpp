@@ -22,6 +22,8 @@ constexpr GgufKey commonKeys[] = {
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
     {"attention.sliding_window", "sliding_window"},
     {"rope.freq_base", "rope_theta"},
+    {.name = "attention.value_length"},
+    {.name = "rope.dimension_count"},
     {.name = "attention.causal", .values = "[true]"},
     {.name = "use_parallel_residual", .values = "[false]"},
     {.name = "vocab_size", .reason = "the rows of the embedding are counted"},
@@ -48,6 +50,64 @@ constexpr GgufKey mixtralKeys[] = {
     {"expert_used_count", "num_experts_per_tok"},
 };
 
+constexpr GgufKey bloomKeys[] = {
+    {"context_length", "seq_length"},    {"block_count", "n_layer"},
+    {"attention.head_count", "n_head"},  {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+    {.name = "attention.head_count_kv"}, {.name = "feed_forward_length"},
+};
+
+constexpr GgufKey gpt2Keys[] = {
+    {"context_length", "n_positions"},   {"embedding_length", "n_embd"},
+    {"block_count", "n_layer"},          {"feed_forward_length", "n_inner"},
+    {"attention.head_count", "n_head"},  {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+    {.name = "attention.head_count_kv"},
+};
+
+constexpr GgufKey commandRKeys[] = {
+    {"attention.layer_norm_epsilon", "layer_norm_eps"},
+    {"logit_scale", "logit_scale"},
+};
+
+constexpr GgufKey stableLmKeys[] = {
+    {"attention.layer_norm_epsilon", "layer_norm_eps"},
+    {"use_parallel_residual", "use_parallel_residual"},
+};
+
+constexpr GgufKey starcoder2Keys[] = {{"attention.layer_norm_epsilon", "norm_epsilon"}};
+
+constexpr GgufKey gemma3Keys[] = {
+    {"final_logit_softcapping", "final_logit_softcapping"},
+    {"attention.sliding_window_pattern", "sliding_window_pattern"},
+    {"rope.freq_base_swa", "rope_local_base_freq"},
+};
+
+constexpr GgufKey gptOssKeys[] = {
+    {"expert_count", "num_local_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_feed_forward_length", "intermediate_size"},
+    // Scores of the chosen experts alone.
+    {.name = "expert_gating_func", .values = "[3]"},
+};
+
+constexpr GgufKey deepSeekKeys[] = {
+    {"attention.q_lora_rank", "q_lora_rank"},
+    {"attention.kv_lora_rank", "kv_lora_rank"},
+    {"leading_dense_block_count", "first_k_dense_replace"},
+    {"expert_count", "n_routed_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_shared_count", "n_shared_experts"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_group_count", "n_group"},
+    {"expert_group_used_count", "topk_group"},
+    {"expert_weights_scale", "routed_scaling_factor"},
+    {"expert_weights_norm", "norm_topk_prob"},
+    {.name = "expert_gating_func", .values = "[0, 1, 2]"}, // which chose the family
+    {.name = "attention.key_length"},
+    {.name = "attention.key_length_mla"},
+    {.name = "attention.value_length_mla"},
+    {.name = "rope.scaling.yarn_log_multiplier"},
+};
+
 constexpr GgufKey graniteScales[] = {
     {"attention.scale", "attention_multiplier"},
     {"embedding_scale", "embedding_multiplier"},
@@ -70,22 +130,138 @@ constexpr GgufConstant qwen3MoeConstants[] = {attentionBias, {"norm_topk_prob", 
 constexpr GgufConstant qwen2MoeConstants[] = {{"qkv_bias", "", "blk.0.attn_q.bias"},
                                               {"norm_topk_prob", "false"}};
 
-/// Scores are divided by the root of the head's size, and in the model of 27 billion by that of the
+constexpr GgufConstant commandRConstants[] = {attentionBias,
+                                              {"use_qk_norm", "", "blk.0.attn_q_norm.weight"}};
+constexpr GgufConstant stableLmConstants[] = {{"use_qkv_bias", "", "blk.0.attn_q.bias"},
+                                              {"qk_layernorm", "", "blk.0.attn_q_norm.weight"}};
+constexpr GgufConstant starcoder2Constants[] = {{"use_bias", "", "blk.0.attn_q.bias"}};
+
+// What converters lay differently than the family has it; the names of transformers otherwise.
+constexpr NamingTable joinedNames = changed(transformersNames, [](NamingTable &names) {
+  names.positions = "model.position_embeddings";
+  names.embeddingNorm = "model.embed_layernorm";
+  names.qkv = "self_attn.qkv_proj";
+});
+constexpr NamingTable gptOssNames = changed(transformersNames, [](NamingTable &names) {
+  names.sinks = "self_attn.sinks";
+  names.router = "mlp.router";
+});
+constexpr NamingTable deepSeekNames = changed(transformersNames, [](NamingTable &names) {
+  names.sharedExpert = "mlp.shared_experts";
+  names.queryDown = "self_attn.q_a_proj";
+  names.queryDownNorm = "self_attn.q_a_layernorm";
+  names.queryUp = "self_attn.q_b_proj";
+  names.latentDown = "self_attn.kv_a_proj_with_mqa";
+  names.latentNorm = "self_attn.kv_a_layernorm";
+  names.latentUp = "self_attn.kv_b_proj";
+  names.correction = "mlp.gate.e_score_correction_bias";
+});
+constexpr NamingTable deepSeekHeadNames = changed(deepSeekNames, [](NamingTable &names) {
+  names.latentUpKeys = "self_attn.k_b_proj";
+  names.latentUpValues = "self_attn.v_b_proj";
+});
+
+/// A key of the file; 0 where it is no number.
+double numberOf(const GgufModel &model, llvm::StringRef key) {
+  const GgufValue *value = model.find(key);
+  return value ? value->number().value_or(0) : 0;
+}
+
+/// Scores are divided by the root of the head's size, and in the largest model by that of the
 /// hidden size's share of a head.
-void deriveGemma2(llvm::json::Object &config) {
+void deriveGemma(llvm::json::Object &config, int64_t layersOfLargest) {
   auto number = [&](llvm::StringRef key) { return config.getInteger(key).value_or(0); };
   int64_t heads = number("num_attention_heads");
-  bool isLargest = number("num_hidden_layers") == 46 && heads > 0;
+  bool isLargest = number("num_hidden_layers") == layersOfLargest && heads > 0;
   config["query_pre_attn_scalar"] = isLargest ? number("hidden_size") / heads : number("head_dim");
 }
 
+/// The scaling of rope as it is so far; null where there is none.
+llvm::json::Object *scalingOf(llvm::json::Object &config) {
+  return config.getObject("rope_scaling");
+}
+
+/// The ends of yarn's ramp are not rounded. Without a key for a scaling there is none.
+void deriveGptOss(const GgufModel &, llvm::json::Object &config) {
+  if (llvm::json::Object *scaling = scalingOf(config))
+    (*scaling)["truncate"] = false;
+  else
+    config["rope_scaling"] = llvm::json::Object{{"rope_type", "default"}};
+}
+
+/// The parts of heads, groups of experts, and what yarn multiplies scores with.
+void deriveDeepSeek(const GgufModel &model, llvm::json::Object &config) {
+  auto size = [&](llvm::StringRef name, llvm::StringRef older) {
+    double own = numberOf(model, ("deepseek2." + name).str());
+    return static_cast<int64_t>(own > 0 ? own : numberOf(model, ("deepseek2." + older).str()));
+  };
+  auto turned = static_cast<int64_t>(numberOf(model, "deepseek2.rope.dimension_count"));
+  config["qk_rope_head_dim"] = turned;
+  config["qk_nope_head_dim"] = size("attention.key_length_mla", "attention.key_length") - turned;
+  config["v_head_dim"] = size("attention.value_length_mla", "attention.value_length");
+  if (!config.get("q_lora_rank"))
+    config["q_lora_rank"] = nullptr;
+  config["attention_bias"] = model.findTensor("blk.0.attn_kv_a_mqa.bias") != nullptr;
+  // A tenth of it is stored, and it counts twice so that it cancels in rope.
+  double multiplier = 10 * numberOf(model, "deepseek2.rope.scaling.yarn_log_multiplier");
+  if (llvm::json::Object *scaling = scalingOf(config); scaling && multiplier != 0)
+    (*scaling)["mscale"] = (*scaling)["mscale_all_dim"] = multiplier;
+}
+
+bool scoresBySigmoid(const GgufModel &model) {
+  return numberOf(model, "deepseek2.expert_gating_func") == 2;
+}
+
+const NamingTable *namesOfDeepSeek(const GgufModel &model) {
+  return model.findTensor("blk.0.attn_k_b.weight") && !model.findTensor("blk.0.attn_kv_b.weight")
+             ? &deepSeekHeadNames
+             : &deepSeekNames;
+}
+
+const NamingTable *joined(const GgufModel &) { return &joinedNames; }
+const NamingTable *usual(const GgufModel &) { return &transformersNames; }
+
 constexpr GgufArchitecture architectures[] = {
+    {.name = "bloom", .modelType = "bloom", .keys = bloomKeys, .names = joined},
+    {.name = "command-r",
+     .modelType = "cohere",
+     .keys = commandRKeys,
+     .constants = commandRConstants},
+    {.name = "deepseek2",
+     .modelType = "deepseek_v2",
+     .keys = deepSeekKeys,
+     .names = namesOfDeepSeek,
+     .derive =
+         [](const GgufModel &model, llvm::json::Object &config) {
+           deriveDeepSeek(model, config);
+           bool isGrouped = config.getInteger("n_group").value_or(1) > 1;
+           config["topk_method"] = isGrouped ? "group_limited_greedy" : "greedy";
+         }},
+    {.name = "deepseek2",
+     .modelType = "deepseek_v3",
+     .keys = deepSeekKeys,
+     .isMeant = scoresBySigmoid,
+     .names = namesOfDeepSeek,
+     .derive = deriveDeepSeek},
     {.name = "gemma", .modelType = "gemma", .addedToGains = true},
     {.name = "gemma2",
      .modelType = "gemma2",
      .keys = softcaps,
      .addedToGains = true,
-     .derive = deriveGemma2},
+     .derive = [](const GgufModel &, llvm::json::Object &config) { deriveGemma(config, 46); }},
+    {.name = "gemma3",
+     .modelType = "gemma3_text",
+     .keys = gemma3Keys,
+     .addedToGains = true,
+     .derive = [](const GgufModel &, llvm::json::Object &config) { deriveGemma(config, 62); }},
+    {.name = "glm4", .modelType = "glm4", .constants = attentionConstants},
+    {.name = "gpt-oss",
+     .modelType = "gpt_oss",
+     .keys = gptOssKeys,
+     .constants = attentionConstants,
+     .names = [](const GgufModel &) { return &gptOssNames; },
+     .derive = deriveGptOss},
+    {.name = "gpt2", .modelType = "gpt2", .keys = gpt2Keys, .names = joined},
     {.name = "granite",
      .modelType = "granite",
      .keys = graniteScales,
@@ -99,7 +275,7 @@ constexpr GgufArchitecture architectures[] = {
      .modelType = "mixtral",
      .keys = mixtralKeys,
      .pairing = Pairing::Interleaved,
-     .hasExperts = true},
+     .isMeant = [](const GgufModel &model) { return numberOf(model, "llama.expert_count") > 0; }},
     {.name = "olmo2", .modelType = "olmo2", .constants = attentionConstants},
     {.name = "phi3", .modelType = "phi3"},
     {.name = "qwen2", .modelType = "qwen2"},
@@ -112,6 +288,15 @@ constexpr GgufArchitecture architectures[] = {
      .modelType = "qwen3_moe",
      .keys = expertKeys,
      .constants = qwen3MoeConstants},
+    {.name = "stablelm",
+     .modelType = "stablelm",
+     .keys = stableLmKeys,
+     .constants = stableLmConstants,
+     .names = usual},
+    {.name = "starcoder2",
+     .modelType = "starcoder2",
+     .keys = starcoder2Keys,
+     .constants = starcoder2Constants},
 };
 
 struct IrrelevantKey {
@@ -130,6 +315,8 @@ constexpr IrrelevantKey irrelevantKeys[] = {
 
 constexpr GgufModule modules[] = {
     {"token_embd", &N::embedding},
+    {"token_embd_norm", &N::embeddingNorm},
+    {"position_embd", &N::positions},
     {"output_norm", &N::finalNorm},
     {"output", &N::head},
 };
@@ -141,9 +328,19 @@ constexpr GgufModule layerModules[] = {
     {"attn_k", &N::key},
     {"attn_v", &N::value},
     {"attn_output", &N::out},
+    {.name = "attn_sinks", .module = &N::sinks, .part = ".weight"},
+    {"attn_q_a", &N::queryDown},
+    {"attn_q_a_norm", &N::queryDownNorm},
+    {"attn_q_b", &N::queryUp},
+    {"attn_kv_a_mqa", &N::latentDown},
+    {"attn_kv_a_norm", &N::latentNorm},
+    {"attn_kv_b", &N::latentUp},
+    {"attn_k_b", &N::latentUpKeys},
+    {"attn_v_b", &N::latentUpValues},
     {"attn_q_norm", &N::queryNorm},
     {"attn_k_norm", &N::keyNorm},
     {"post_attention_norm", &N::postAttentionNorm},
+    {.name = "post_attention_norm", .module = &N::ffnNorm, .only = &gptOssNames},
     {"ffn_norm", &N::ffnNorm},
     {"post_ffw_norm", &N::postFfnNorm},
     {"ffn_gate", &N::gate},
@@ -151,6 +348,7 @@ constexpr GgufModule layerModules[] = {
     {"ffn_up", &N::up},
     {"ffn_down", &N::down},
     {"ffn_gate_inp", &N::router},
+    {.name = "exp_probs_b", .module = &N::correction, .part = ".bias"},
     {"ffn_gate_exps", &N::expertGate, GgufOwner::Experts},
     {"ffn_up_exps", &N::expertUp, GgufOwner::Experts},
     {"ffn_down_exps", &N::expertDown, GgufOwner::Experts},

@@ -9,6 +9,7 @@
 #define MICA_FRONTEND_CONFIG_GGUF_GGUFARCHITECTURE_H
 
 #include "frontend/config/NamingTable.h"
+#include "frontend/gguf/GgufModel.h"
 #include "ir/Mica/Mica.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -18,7 +19,8 @@ namespace mica {
 
 /// A key behind the architecture's name and a dot, and the key of config.json that it stands for.
 /// Where `values`, a JSON array, is not empty the key must have one of these and stands for none.
-/// Where `reason` is not empty it has no influence.
+/// Where `reason` is not empty it has no influence. A name alone is a key that `derive` reads, or
+/// that the shape must agree with.
 struct GgufKey {
   llvm::StringLiteral name, config = "", values = "", reason = "";
 };
@@ -37,12 +39,20 @@ enum class GgufOwner {
 };
 
 /// A module by llama.cpp's name, counted from the layer where there is one, and the member of a
-/// naming table that it is. `isRow`: a vector here, a matrix of one row there.
+/// naming table that it is. `isRow`: a vector here, a matrix of one row there. Where `part` is not
+/// empty the member names a tensor, which has that part of the module's name behind it here.
+/// `only`: of the one table whose module it is; of all where it is null.
 struct GgufModule {
   llvm::StringLiteral name;
   llvm::StringLiteral NamingTable::*module;
   GgufOwner owner = GgufOwner::Layer;
   bool isRow = false;
+  llvm::StringLiteral part = "";
+  const NamingTable *only = nullptr;
+
+  bool isOf(const NamingTable &names) const {
+    return !(names.*module).empty() && (!only || only == &names);
+  }
 };
 
 struct GgufArchitecture {
@@ -54,10 +64,13 @@ struct GgufArchitecture {
   /// neighbours turn with each other: read as they are with the interleaved pairing, they compute
   /// the same.
   Pairing pairing = Pairing::Half;
-  bool hasExperts = false;   ///< which of two architectures of one name is meant
   bool addedToGains = false; ///< the converter added what the family's norms add to their gains
+  /// Of several architectures of one name the last that is meant, or the first.
+  bool (*isMeant)(const GgufModel &model) = nullptr;
+  /// The table in place of the family's, where the converter laid tensors differently. May be null.
+  const NamingTable *(*names)(const GgufModel &model) = nullptr;
   /// Adds to the config what the architecture's code computes. May be null.
-  void (*derive)(llvm::json::Object &config) = nullptr;
+  void (*derive)(const GgufModel &model, llvm::json::Object &config) = nullptr;
 };
 
 /// All architectures, sorted by name.

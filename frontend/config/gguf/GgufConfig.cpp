@@ -65,7 +65,7 @@ private:
   llvm::Error setShape();
   void setTokens();
   llvm::Error readSampling(ModelConfig &config);
-  llvm::Error checkHeads(const ModelConfig &config);
+  llvm::Error checkShape(const ModelConfig &config);
   void applyConversion(ModelConfig &config) const;
   void set(llvm::StringRef name, llvm::json::Value value, llvm::StringRef from);
   void ignore(llvm::StringRef key, llvm::StringRef reason) {
@@ -109,10 +109,9 @@ llvm::Error ConfigTranslator::chooseArchitecture() {
   auto name = value ? value->string() : std::nullopt;
   if (!name)
     return inputError(path, "has no key " + inQuotes(key) + " with a name", remedy::fetch);
-  const GgufValue *experts = model.find((*name + ".expert_count").str());
-  bool hasExperts = experts && experts->integer().value_or(0) > 0;
   for (const GgufArchitecture &row : ggufArchitectures())
-    if (row.name == *name && hasFamily(row) && (!architecture || row.hasExperts == hasExperts))
+    if (row.name == *name && hasFamily(row) &&
+        (!architecture || (row.isMeant && row.isMeant(model))))
       architecture = &row;
   if (!architecture)
     return inputError(path, "has the architecture " + inQuotes(*name) + ", which is not known",
@@ -139,16 +138,13 @@ llvm::Error ConfigTranslator::translateOwn(llvm::StringRef key, llvm::StringRef 
         ignore(key, row.reason);
       } else if (!row.config.empty()) {
         set(row.config, toJson(value), key);
-      } else {
+      } else if (!row.values.empty()) {
         llvm::json::Value allowed = llvm::cantFail(llvm::json::parse(row.values));
         if (!llvm::is_contained(*allowed.getAsArray(), toJson(value)))
           return refuse(key, value, "one of " + shown(allowed) + " (nothing else is computed)");
       }
       return llvm::Error::success();
     }
-  // What the shape of heads must agree with is looked at when they are known.
-  if (name == "attention.value_length" || name == "rope.dimension_count")
-    return llvm::Error::success();
   return inputError(path,
                     "has the key " + inQuotes(key) + ", which is not known for " +
                         architecture->name + " and could change what the model computes",
@@ -214,6 +210,9 @@ llvm::Error ConfigTranslator::setShape() {
     return inputError(path, "has no matrix " + inQuotes(tokenEmbedding), remedy::fetch);
   set("vocab_size", embedding->shape.front(), tokenEmbedding);
   set("tie_word_embeddings", model.findTensor("output.weight") == nullptr, "output.weight");
+  // Heads of latents say themselves what of them turns.
+  if (find("attention.kv_lora_rank"))
+    return llvm::Error::success();
   // A part of a head that turns is what the family calls a factor.
   const GgufValue *turning = find("rope.dimension_count"), *head = find("attention.key_length"),
                   *hidden = find("embedding_length"), *heads = find("attention.head_count");
@@ -248,19 +247,37 @@ llvm::Error ConfigTranslator::readSampling(ModelConfig &model) {
   return readGeneration(sampling, path, model.generation, model.ignored);
 }
 
-llvm::Error ConfigTranslator::checkHeads(const ModelConfig &config) {
-  const AttentionConfig &attention = config.kinds.front().attention;
-  std::pair<llvm::StringLiteral, int64_t> wanted[] = {
-      {"attention.value_length", attention.headDim},
-      {"rope.dimension_count", attention.rope.dimensions}};
-  for (auto [name, size] : wanted)
-    if (const GgufValue *value = find(name); value && value->integer() != size)
-      return refuse(own(name), *value, llvm::Twine(size) + " (nothing else is computed)");
+/// Numbers that follow from others. Of latents, newer files say how large heads are that read them
+/// without making keys and values of them.
+llvm::Error ConfigTranslator::checkShape(const ModelConfig &config) {
+  using Sizes = llvm::SmallVector<int64_t, 2>;
+  const LayerKind &kind = config.kinds.front();
+  const AttentionConfig &attention = kind.attention;
+  Sizes keys = {attention.headDim}, values = {attention.valueDim}, heads = {attention.kvHeads};
+  if (const std::optional<LatentConfig> &latent = attention.latent) {
+    keys.push_back(latent->rank + latent->turnedDim);
+    values.push_back(latent->rank);
+    heads.push_back(1);
+  }
+  llvm::SmallVector<std::pair<llvm::StringLiteral, Sizes>> wanted = {
+      {"attention.key_length", keys},
+      {"attention.value_length", values},
+      {"attention.head_count_kv", heads},
+      {"rope.dimension_count", {attention.rope.dimensions}}};
+  if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
+    wanted.push_back({"feed_forward_length", {dense->inner}});
+  for (const auto &[name, sizes] : wanted)
+    if (const GgufValue *value = find(name); value && llvm::none_of(sizes, [&](int64_t size) {
+                                               return toJson(*value) == llvm::json::Value(size);
+                                             }))
+      return refuse(own(name), *value, llvm::Twine(sizes.front()) + " (nothing else is computed)");
   return llvm::Error::success();
 }
 
 /// What the converter did to rows of q and k and to gains.
 void ConfigTranslator::applyConversion(ModelConfig &config) const {
+  if (architecture->names)
+    config.names = architecture->names(model);
   if (architecture->addedToGains)
     config.norm.gainOffset = 0;
   for (LayerKind &kind : config.kinds) {
@@ -298,11 +315,11 @@ llvm::Expected<ModelConfig> ConfigTranslator::translate() {
   if (llvm::Error error = addGgufRopeScaling(model, architecture->name, config, origins))
     return std::move(error);
   if (architecture->derive)
-    architecture->derive(config);
+    architecture->derive(model, config);
   auto result = modelConfigFrom(config, path, nullptr);
   if (!result)
     return inOwnWords(result.takeError());
-  if (llvm::Error error = checkHeads(*result))
+  if (llvm::Error error = checkShape(*result))
     return std::move(error);
   applyConversion(*result);
   if (llvm::Error error = readSampling(*result))

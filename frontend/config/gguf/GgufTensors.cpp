@@ -41,7 +41,8 @@ std::optional<TensorName> parse(llvm::StringRef name) {
 /// The module of `names` that `name` is; null where it is none.
 const GgufModule *moduleOf(const TensorName &name, const NamingTable &names) {
   for (const GgufModule &module : name.layer ? ggufLayerModules() : ggufModules())
-    if (module.name == name.module && !(names.*module.module).empty())
+    if (module.name == name.module && module.isOf(names) &&
+        (module.part.empty() || module.part == name.part))
       return &module;
   return nullptr;
 }
@@ -78,7 +79,8 @@ TensorInfo infoOf(const GgufTensor &tensor) {
   return info;
 }
 
-/// The experts of a tensor [experts, rows, columns], each of its own.
+/// The experts of a tensor [experts, rows, columns] or, of biases, [experts, rows], each of its
+/// own.
 void splitExperts(const NamingTable &names, const TensorName &name, const GgufModule &module,
                   const TensorInfo &all, std::vector<TensorInfo> &tensors) {
   int64_t experts = all.shape.front();
@@ -95,21 +97,24 @@ void splitExperts(const NamingTable &names, const TensorName &name, const GgufMo
 llvm::StringMap<std::string> fileNames(const ModelConfig &config) {
   const NamingTable &names = *config.names;
   llvm::StringMap<std::string> result;
-  auto add = [&](const llvm::Twine &name, const llvm::Twine &fileName) {
+  auto add = [&](const llvm::Twine &name, const GgufModule &module, const llvm::Twine &place) {
+    std::string fileName = (place + module.name).str();
+    if (!module.part.empty())
+      result[name.str()] = fileName + module.part.str();
     for (llvm::StringRef part : {"", ".weight", ".bias"})
-      result[(name + part).str()] = (fileName + part).str();
+      result.try_emplace((name + part).str(), fileName + part.str());
   };
   for (const GgufModule &module : ggufModules())
-    add(names.*module.module, module.name);
+    if (module.isOf(names))
+      add(names.*module.module, module, "");
   for (auto [layer, kind] : llvm::enumerate(config.layers))
     for (const GgufModule &module : ggufLayerModules()) {
-      if ((names.*module.module).empty())
+      if (!module.isOf(names))
         continue;
       auto *sparse = std::get_if<SparseConfig>(&config.kinds[kind].ffn);
       int64_t count = module.owner != GgufOwner::Experts ? 1 : sparse ? sparse->experts : 0;
       for (int64_t i = 0; i < count; ++i)
-        add(layerName(names, layer, module, i),
-            layerPrefix + llvm::Twine(layer) + "." + module.name);
+        add(layerName(names, layer, module, i), module, layerPrefix + llvm::Twine(layer) + ".");
     }
   return result;
 }
@@ -124,14 +129,15 @@ std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfi
     auto name = parse(tensor.name);
     const GgufModule *module = name ? moduleOf(*name, names) : nullptr;
     bool isStacked = module && module->owner == GgufOwner::Experts;
-    if (isStacked && info.shape.size() == 3 && info.shape.front() > 0) {
+    size_t rank = name && name->part == ".bias" ? 2 : 3;
+    if (isStacked && info.shape.size() == rank && info.shape.front() > 0) {
       splitExperts(names, *name, *module, info, tensors);
       continue;
     }
     if (module && !isStacked)
       info.name =
           (name->layer ? layerName(names, *name->layer, *module) : (names.*module->module).str()) +
-          name->part.str();
+          (module->part.empty() ? name->part.str() : "");
     if (module && module->isRow && info.shape.size() == 1)
       info.shape.insert(info.shape.begin(), 1);
     tensors.push_back(std::move(info));

@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t 0.gate=5x4 0.up=5x4 0.down=4x5 1.gate=5x4 1.up=5x4 1.down=4x5 2.gate=5x4:nan 2.up=5x4:nan 2.down=4x5:nan
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 12 of 12 functions stated what to expect and did it
+// CHECK: 13 of 13 functions stated what to expect and did it
 
 // Logits 0.5, -1, 2, 0.
 func.func private @gate_operands() -> (tensor<1x1xf32>, tensor<4x1xf32>) {
@@ -156,4 +156,25 @@ func.func @gate_bias() -> tensor<1x1xi32> attributes {mica.expect = [dense<1> : 
   %b = arith.constant dense<[0.0, 1.5]> : tensor<2xf32>
   %w, %e = mica.moe_gate %x, %g bias(%b : tensor<2xf32>) softmax k(1) : tensor<1x1xf32>, tensor<2x1xf32> -> tensor<1x1xf32>, tensor<1x1xi32>
   return %e : tensor<1x1xi32>
+}
+
+// Expert 0 meets the limits, expert 1 does not; the second result has no limits.
+func.func @biases_and_limits() -> (tensor<1x1xf32>, tensor<1x1xf32>) attributes {mica.expect = [dense<-3.92395524> : tensor<1x1xf32>, dense<-22.18026560> : tensor<1x1xf32>]} {
+  %x = arith.constant dense<1.0> : tensor<1x1xf32>
+  %weights = arith.constant dense<[[0.75, 0.25]]> : tensor<1x2xf32>
+  %experts = arith.constant dense<[[0, 1]]> : tensor<1x2xi32>
+  %gate = arith.constant dense<[[[2.0]], [[-1.0]]]> : tensor<2x1x1xf32>
+  %up = arith.constant dense<[[[-4.0]], [[0.5]]]> : tensor<2x1x1xf32>
+  %down = arith.constant dense<[[[3.0]], [[-1.0]]]> : tensor<2x1x1xf32>
+  %gate_bias = arith.constant dense<[[1.0], [0.5]]> : tensor<2x1xf32>
+  %up_bias = arith.constant dense<[[0.5], [-0.25]]> : tensor<2x1xf32>
+  %down_bias = arith.constant dense<[[0.25], [0.5]]> : tensor<2x1xf32>
+  %y = mica.moe_experts %x, %weights, %experts, %gate, %down up(%up : tensor<2x1x1xf32>)
+      biases(%gate_bias, %up_bias, %down_bias : tensor<2x1xf32>, tensor<2x1xf32>, tensor<2x1xf32>)
+      silu clamped(alpha 1.5 limit 2.0) inner(1)
+      : tensor<1x1xf32>, tensor<1x2xf32>, tensor<1x2xi32>, tensor<2x1x1xf32>, tensor<2x1x1xf32> -> tensor<1x1xf32>
+  %z = mica.moe_experts %x, %weights, %experts, %gate, %down up(%up : tensor<2x1x1xf32>)
+      biases(%gate_bias, %up_bias, %down_bias : tensor<2x1xf32>, tensor<2x1xf32>, tensor<2x1xf32>) silu inner(1)
+      : tensor<1x1xf32>, tensor<1x2xf32>, tensor<1x2xi32>, tensor<2x1x1xf32>, tensor<2x1x1xf32> -> tensor<1x1xf32>
+  return %y, %z : tensor<1x1xf32>, tensor<1x1xf32>
 }

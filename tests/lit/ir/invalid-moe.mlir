@@ -249,3 +249,75 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>) {
   %0, %1 = mica.moe_gate %x, %g softmax k(2) {kept_groups = 2 : i64} : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
+             %d: tensor<4x4x8xf32>,
+             %a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %c: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op a stack of biases has size 3, expected 4 (experts of down)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) biases(%a, %b, %c : tensor<4x8xf32>, tensor<3x8xf32>, tensor<4x4xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
+             %d: tensor<4x4x8xf32>,
+             %a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %c: tensor<4x8xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op a row of biases has size 8, expected 4 (a row of their product)}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) biases(%a, %b, %c : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) silu inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
+             %d: tensor<4x4x8xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op is clamped with gelu, but only silu is}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) gelu clamped(alpha 1.0 limit 2.0) inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
+             %d: tensor<4x4x8xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op has a limit that is no positive number}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu clamped(alpha 1.0 limit 0.0) inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
+             %d: tensor<4x4x8xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op has an alpha that is no finite number}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu clamped(alpha 0x7FF0000000000000 limit 1.0) inner(8)
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
+             %d: tensor<4x4x8xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op has alpha and limit, or none of these}}
+  %0 = mica.moe_experts %x, %w, %e, %g, %d up(%u : tensor<4x8x4xf32>) silu inner(8) {limit = 1.0 : f64}
+      : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32> -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>, %g: tensor<4x8x4xf32>, %u: tensor<4x8x4xf32>,
+             %d: tensor<4x4x8xf32>, %a: tensor<4x8xf32>) {
+  // expected-error @+1 {{'mica.moe_experts' op has biases of gate, up and down, or none of these}}
+  %0 = "mica.moe_experts"(%x, %w, %e, %g, %d, %u, %a) <{activation = #mica<activation silu>, inner = 8 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}>
+      : (tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x8x4xf32>, tensor<4x4x8xf32>, tensor<4x8x4xf32>, tensor<4x8xf32>) -> tensor<?x4xf32>
+  return
+}

@@ -44,6 +44,17 @@ void emitEmbedding(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &ta
 /// The nonlinearity on a vector of f32.
 mlir::Value emitActivation(KernelBuilder &b, mlir::Value x, Activation activation);
 
+/// What becomes of a gate and of what it lets through: activation(gate) * up, or, between limits,
+/// what mica.moe_experts says of `clamped`.
+struct Gating {
+  struct Clamp {
+    double alpha, limit;
+  };
+  Activation activation;
+  std::optional<Clamp> clamp = std::nullopt;
+};
+mlir::Value emitGated(KernelBuilder &b, mlir::Value gate, mlir::Value up, const Gating &gating);
+
 //===- Products ---------------------------------------------------------------===//
 
 /// x [T, K], packed weight, (bias [N]), y [T, N]: y = x W^T + bias, or y += ... with `accumulate`.
@@ -59,10 +70,10 @@ void emitProduct(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spe
 void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
                       int64_t inner, Activation activation);
 
-/// The end of a gated product: activation(gate) * up of `sums`, 16 columns from `column` of block
+/// The end of a gated product: of `sums`, the gate's and up's, 16 columns from `column` of block
 /// `block` on, into the row of y [..., inner] with the leading indices `at`.
 void storeGated(KernelBuilder &b, llvm::ArrayRef<mlir::Value> sums, mlir::Value block,
-                mlir::Value column, Activation activation, int64_t inner, mlir::Value y,
+                mlir::Value column, const Gating &gating, int64_t inner, mlir::Value y,
                 llvm::SmallVector<mlir::Value> at);
 
 /// sums [T, columns] by oneDNN of the columns from `first` on, first, (quantised x [T, K], packed
@@ -168,13 +179,13 @@ void emitGate(KernelBuilder &b, mlir::ValueRange args, const GateSpec &spec);
 /// 1]). One task.
 void emitRoute(KernelBuilder &b, mlir::ValueRange args, int64_t experts, int64_t k);
 
-/// x [T, K], order, starts, packed gate and up [E, ...], h [T, k, inner]. A task is an expert and a
-/// block of 64 columns of h.
+/// x [T, K], order, starts, packed gate and up [E, ...], (biases of gate and up [E, inner]), h [T,
+/// k, inner]. A task is an expert and a block of 64 columns of h.
 void emitExpertsUp(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight, int64_t inner,
-                   Activation activation);
+                   const Gating &gating);
 
-/// h [T, k, inner], order, starts, packed down [E, ...], parts [T, k, C]. A task is an expert and a
-/// block of 64 columns.
+/// h [T, k, inner], order, starts, packed down [E, ...], (bias [E, C]), parts [T, k, C]. A task is
+/// an expert and a block of 64 columns.
 void emitExpertsDown(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
 /// parts [T, k, C], weights [T, k], y [T, C]: y = sum_j weights_j parts_j, or y += with

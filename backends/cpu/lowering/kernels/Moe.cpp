@@ -178,9 +178,20 @@ static void eachExpert(KernelBuilder &b, ValueRange args, Value order, Value sta
   });
 }
 
+/// `sums`, 16 columns of `columns` from `at` on, with what the `biases` [E, columns] have there for
+/// an expert, where there are any.
+static SmallVector<Value> withBiases(KernelBuilder &b, ArrayRef<Value> sums, ValueRange biases,
+                                     Value expert, Value at, int64_t columns) {
+  SmallVector<Value> result(sums);
+  for (auto [sum, bias] : llvm::zip(result, biases))
+    sum = b.addf(sum, b.loadVector(bias, {expert, at}, liveColumns(b, at, columns)));
+  return result;
+}
+
 void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
-                              int64_t inner, Activation activation) {
-  Value order = args[3], starts = args[4], packed = args[5], h = args[6];
+                              int64_t inner, const Gating &gating) {
+  Value order = args[3], starts = args[4], packed = args[5], h = args.back();
+  ValueRange biases = args.drop_front(6).drop_back();
   int64_t choices = choicesOf(order);
   eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
     blocks.panels = 2;
@@ -192,14 +203,16 @@ void mica::cpu::emitExpertsUp(KernelBuilder &b, ValueRange args, const WeightSpe
     };
     emitBlockSums(b, rows, weight, blocks, panelsOf,
                   [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
-                    storeGated(b, sums, block, column, activation, inner, h,
-                               {b.div(pair, choices), b.rem(pair, choices)});
+                    Value at = b.add(b.mul(block, kBlockColumns), column);
+                    storeGated(b, withBiases(b, sums, biases, expert, at, inner), block, column,
+                               gating, inner, h, {b.div(pair, choices), b.rem(pair, choices)});
                   });
   });
 }
 
 void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
-  Value order = args[3], starts = args[4], packed = args[5], parts = args[6];
+  Value order = args[3], starts = args[4], packed = args[5], parts = args.back();
+  ValueRange biases = args.drop_front(6).drop_back();
   int64_t choices = choicesOf(order);
   eachExpert(b, args, order, starts, [&](Value expert, BlockSpan blocks, ProductRows rows) {
     rows.at = [&](Value pair) {
@@ -212,7 +225,8 @@ void mica::cpu::emitExpertsDown(KernelBuilder &b, ValueRange args, const WeightS
                   [&](Value block, Value pair, Value column, ArrayRef<Value> sums) {
                     SmallVector<Value> at = rows.at(pair);
                     at.push_back(b.add(b.mul(block, kBlockColumns), column));
-                    b.storeVector(sums[0], parts, at, liveColumns(b, at.back(), weight.n));
+                    Value sum = withBiases(b, sums, biases, expert, at.back(), weight.n)[0];
+                    b.storeVector(sum, parts, at, liveColumns(b, at.back(), weight.n));
                   });
   });
 }

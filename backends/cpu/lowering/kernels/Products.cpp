@@ -33,10 +33,9 @@ void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec
 }
 
 void mica::cpu::storeGated(KernelBuilder &b, ArrayRef<Value> sums, Value block, Value column,
-                           Activation activation, int64_t inner, Value y, SmallVector<Value> at) {
+                           const Gating &gating, int64_t inner, Value y, SmallVector<Value> at) {
   at.push_back(b.add(b.mul(block, kBlockColumns), column));
-  b.storeVector(b.mulf(emitActivation(b, sums[0], activation), sums[1]), y, at,
-                liveColumns(b, at.back(), inner));
+  b.storeVector(emitGated(b, sums[0], sums[1], gating), y, at, liveColumns(b, at.back(), inner));
 }
 
 void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
@@ -49,7 +48,7 @@ void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const Weight
   };
   emitBlocks(b, args, weight, 2, panelsOf,
              [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
-               storeGated(b, sums, block, column, activation, inner, y, {row});
+               storeGated(b, sums, block, column, {activation}, inner, y, {row});
              });
 }
 

@@ -229,3 +229,15 @@ Value mica::cpu::emitActivation(KernelBuilder &b, Value x, Activation activation
   }
   llvm_unreachable("all activations are handled above");
 }
+
+Value mica::cpu::emitGated(KernelBuilder &b, Value gate, Value up, const Gating &gating) {
+  if (!gating.clamp)
+    return b.mulf(emitActivation(b, gate, gating.activation), up);
+  auto [alpha, limit] = *gating.clamp;
+  Value most = b.splat(static_cast<float>(limit)), least = b.splat(static_cast<float>(-limit)),
+        one = b.splat(1);
+  gate = b.minf(gate, most);
+  Value turned = b.mulf(gate, b.splat(static_cast<float>(-alpha)));
+  Value open = b.divf(gate, b.addf(one, b.exp(turned)));
+  return b.mulf(open, b.addf(b.maxf(b.minf(up, most), least), one));
+}

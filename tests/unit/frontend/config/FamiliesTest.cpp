@@ -107,11 +107,47 @@ TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
   EXPECT_EQ(model->norm.gainOffset, 1);
 }
 
+TEST(GptOss, HasItsDefaults) {
+  auto model = asFamily("gpt_oss", "GptOssForCausalLM",
+                        R"("rope_theta": "absent", "num_local_experts": 8, "head_dim": 16,
+                           "quantization_config": {"quant_method": "mxfp4"})");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
+  const AttentionConfig &attention = model->kinds[0].attention;
+  EXPECT_EQ(attention.window, 128);
+  EXPECT_TRUE(attention.sinks && attention.qkvBias && attention.outBias);
+  EXPECT_EQ(attention.rope.theta, 150000);
+  EXPECT_FALSE(std::get<YarnScaling>(attention.rope.scaling).truncate);
+  const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[0].ffn);
+  EXPECT_EQ(sparse.expert.clamp->limit, 7);
+  EXPECT_TRUE(sparse.expert.bias && sparse.routerBias && sparse.normalise);
+  EXPECT_EQ(model->names->stackedSuffix, "_blocks");
+  auto other =
+      asFamily("gpt_oss", "GptOssForCausalLM",
+               R"("num_local_experts": 8, "quantization_config": {"quant_method": "fp8"})");
+  EXPECT_THAT(
+      llvm::toString(other.takeError()),
+      HasSubstr("has the method \"fp8\" in \"quantization_config\", only \"mxfp4\" is read"));
+}
+
 TEST(Windows, AreRefusedWhereTheFamilyHasNone) {
   auto sliding = asFamily("granite", "GraniteForCausalLM",
                           R"("layer_types": ["sliding_attention", "full_attention",
                              "full_attention", "full_attention", "full_attention"])");
   EXPECT_THAT(llvm::toString(sliding.takeError()), HasSubstr("only full_attention is computed"));
+}
+
+TEST(Qwen3, MayHaveAWindow) {
+  constexpr llvm::StringLiteral window =
+      R"("use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3)";
+  auto model = asFamily("qwen3", "Qwen3ForCausalLM", window);
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 1, 1}));
+  EXPECT_EQ(model->kinds[1].attention.window, 16);
+  auto experts = configOf(qwen3MoeText, ("{" + window + "}").str());
+  ASSERT_TRUE(bool(experts)) << llvm::toString(experts.takeError());
+  EXPECT_EQ(experts->kinds.size(), 1u);
+  EXPECT_EQ(experts->kinds[0].attention.window, 16);
 }
 
 TEST(Qwen3, NormsHeadsOfItsOwnSize) {

@@ -10,13 +10,13 @@ using testing::HasSubstr;
 namespace {
 
 /// The keys of a small model.
-GgufWriter keysOf(const std::string &architecture) {
+GgufWriter keysOf(const std::string &architecture, uint32_t kvHeads = 2) {
   GgufWriter file;
   std::string own = architecture + ".";
   file.string("general.architecture", architecture).string("general.name", "small");
   file.u32(own + "context_length", 128).u32(own + "embedding_length", 32);
   file.u32(own + "block_count", 2).u32(own + "feed_forward_length", 64);
-  file.u32(own + "attention.head_count", 4).u32(own + "attention.head_count_kv", 2);
+  file.u32(own + "attention.head_count", 4).u32(own + "attention.head_count_kv", kvHeads);
   file.f32(own + "attention.layer_norm_rms_epsilon", 1e-5f).f32(own + "rope.freq_base", 1e4f);
   if (architecture == "qwen3moe")
     file.u32(own + "expert_count", 4).u32(own + "expert_used_count", 2);
@@ -87,11 +87,86 @@ TEST_F(GgufConfig, GainsOfGemmaAreWhole) {
   EXPECT_EQ(config->kinds[0].attention.scale, 0.25) << "of the head, whatever the family's default";
 }
 
+/// A small model of the architecture of DeepSeek's second and third generation.
+GgufWriter latentKeys() {
+  GgufWriter file = keysOf("deepseek2", 4);
+  file.u32("deepseek2.expert_count", 4).u32("deepseek2.expert_used_count", 2);
+  file.u32("deepseek2.expert_shared_count", 1).u32("deepseek2.expert_feed_forward_length", 16);
+  file.u32("deepseek2.leading_dense_block_count", 1).u32("deepseek2.attention.kv_lora_rank", 12);
+  file.u32("deepseek2.rope.dimension_count", 4).f32("deepseek2.expert_weights_scale", 2);
+  return file;
+}
+
+TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
+  file = latentKeys();
+  GgufWriter common = file;
+  file.u32("deepseek2.attention.key_length", 10).u32("deepseek2.attention.value_length", 6);
+  auto made = read();
+  ASSERT_TRUE(bool(made)) << messageOf(std::move(made));
+  EXPECT_EQ(made->family, "deepseek_v2");
+  EXPECT_EQ(made->kinds[0].attention.latent->plainDim, 6);
+  EXPECT_EQ(made->kinds[0].attention.latent->queryRank, 0);
+  EXPECT_EQ(made->kinds[0].attention.valueDim, 6);
+  EXPECT_EQ(std::get<SparseConfig>(made->kinds[1].ffn).groups, 0);
+  EXPECT_TRUE(made->names->latentUpKeys.empty());
+
+  file = common;
+  file.u32("deepseek2.attention.key_length", 16).u32("deepseek2.attention.key_length_mla", 10);
+  file.u32("deepseek2.attention.value_length", 12).u32("deepseek2.attention.value_length_mla", 6);
+  file.u32("deepseek2.expert_group_count", 2).u32("deepseek2.expert_group_used_count", 1);
+  file.u32("deepseek2.expert_gating_func", 2).u32("deepseek2.attention.q_lora_rank", 8);
+  file.floats("blk.0.attn_k_b.weight", {4, 12, 6}, std::vector<float>(4 * 12 * 6));
+  GgufWriter kept = file;
+  auto later = read();
+  ASSERT_TRUE(bool(later)) << messageOf(std::move(later));
+  EXPECT_EQ(later->family, "deepseek_v3") << "experts are scored by sigmoids";
+  EXPECT_EQ(later->kinds[0].attention.latent->plainDim, 6);
+  EXPECT_EQ(later->kinds[0].attention.latent->queryRank, 8);
+  EXPECT_EQ(std::get<SparseConfig>(later->kinds[1].ffn).groups, 2);
+  EXPECT_EQ(std::get<SparseConfig>(later->kinds[1].ffn).multiplier, 2);
+  EXPECT_EQ(later->names->latentUpKeys, "self_attn.k_b_proj");
+
+  file = common;
+  file.u32("deepseek2.attention.key_length", 15).u32("deepseek2.attention.key_length_mla", 10);
+  file.u32("deepseek2.attention.value_length", 6);
+  EXPECT_THAT(problem(), HasSubstr("has \"deepseek2.attention.key_length\": 15, expected 10"));
+}
+
+TEST_F(GgufConfig, RowsOfTheNetworkFollowFromTheHiddenSize) {
+  file = GgufWriter();
+  file.string("general.architecture", "bloom").u32("bloom.context_length", 64);
+  file.u32("bloom.embedding_length", 32).u32("bloom.block_count", 1);
+  file.u32("bloom.attention.head_count", 4).u32("bloom.feed_forward_length", 96);
+  file.f32("bloom.attention.layer_norm_epsilon", 1e-5f);
+  file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+  EXPECT_THAT(problem(), HasSubstr("has \"bloom.feed_forward_length\": 96, expected 128"));
+}
+
+TEST_F(GgufConfig, YarnOfGptOssIsNotRounded) {
+  file = keysOf("gpt-oss");
+  file.u32("gpt-oss.expert_count", 4).u32("gpt-oss.expert_used_count", 2);
+  file.u32("gpt-oss.attention.key_length", 8).u32("gpt-oss.attention.sliding_window", 16);
+  GgufWriter plain = file;
+  file.string("gpt-oss.rope.scaling.type", "yarn").f32("gpt-oss.rope.scaling.factor", 4);
+  file.u32("gpt-oss.rope.scaling.original_context_length", 32);
+  auto scaled = read();
+  ASSERT_TRUE(bool(scaled)) << messageOf(std::move(scaled));
+  auto scaling = scaled->kinds[0].attention.rope.scaling;
+  EXPECT_FALSE(std::get<YarnScaling>(scaling).truncate);
+  file = plain;
+  auto unscaled = read();
+  ASSERT_TRUE(bool(unscaled)) << messageOf(std::move(unscaled));
+  scaling = unscaled->kinds[0].attention.rope.scaling;
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(scaling)) << "as the file says";
+  EXPECT_TRUE(unscaled->kinds[0].attention.window) << "in every other layer";
+  EXPECT_FALSE(unscaled->kinds[1].attention.window);
+}
+
 TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
   file = keysOf("mamba");
   EXPECT_THAT(problem(),
               HasSubstr("has the architecture \"mamba\", which is not known, choose a "
-                        "model of one of the architectures gemma, gemma2, granite, llama"));
+                        "model of one of the architectures bloom, command-r, deepseek2, gemma"));
   file = GgufWriter().u32("general.architecture", 1);
   EXPECT_THAT(problem(), HasSubstr("has no key \"general.architecture\" with a name"));
 }

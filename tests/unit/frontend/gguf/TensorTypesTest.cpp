@@ -46,6 +46,18 @@ INSTANTIATE_TEST_SUITE_P(Goldens, TensorTypes,
                                          "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"),
                          [](const auto &info) { return info.param; });
 
+TEST(Mxfp4, OfPairsIsTheSameNumbers) {
+  uint8_t pairs[16], block[17];
+  for (int i = 0; i < 16; ++i)
+    pairs[i] = static_cast<uint8_t>(2 * i % 16 | (2 * i + 1) % 16 << 4);
+  joinMxfp4(pairs, 128, block);
+  float values[32];
+  decodeBlocks(mxfp4Type(), block, 1, values);
+  constexpr float magnitudes[] = {0, 1, 2, 3, 4, 6, 8, 12};
+  for (int i = 0; i < 32; ++i)
+    EXPECT_EQ(values[i], i % 16 < 8 ? magnitudes[i % 8] : -magnitudes[i % 8]) << i;
+}
+
 TEST(TensorTypeTable, KnowsItsNumbers) {
   EXPECT_EQ(tensorTypeNumbered(4), nullptr) << "a type that is gone";
   EXPECT_EQ(tensorTypeNumbered(1000), nullptr);

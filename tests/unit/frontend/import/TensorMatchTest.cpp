@@ -1,7 +1,9 @@
 #include "frontend/import/ModelInput.h"
+#include "frontend/support/Json.h"
 #include "tests/unit/frontend/import/ModelFolder.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mica;
 using namespace mica::test;
@@ -64,6 +66,30 @@ TEST(TensorMatch, ListsIrrelevantTensorsOfAnyType) {
   ASSERT_EQ(input->ignoredTensors.size(), 1u);
   EXPECT_EQ(input->ignoredTensors[0].name, "model.layers.0.self_attn.rotary_emb.inv_freq");
   EXPECT_THAT(input->ignoredTensors[0].reason, HasSubstr("table of rope"));
+}
+
+/// A model whose last layer is one that predicts further tokens.
+TEST(TensorMatch, LeavesOutLayersThatPredictFurtherTokens) {
+  std::string golden = MICA_SOURCE_DIR "/tests/goldens/models/deepseek-v3/";
+  TestFolder folder;
+  std::filesystem::copy(golden + "model.safetensors", folder.path("model.safetensors"));
+  auto config = llvm::cantFail(readJsonObject(golden + "config.json"));
+  int64_t layers = *config.getInteger("num_hidden_layers");
+  auto ignoredWith = [&](int64_t further) -> llvm::Expected<size_t> {
+    config["num_hidden_layers"] = layers - 1;
+    config["num_nextn_predict_layers"] = further;
+    folder.write("config.json",
+                 llvm::formatv("{0}", llvm::json::Value(llvm::json::Object(config))));
+    mlir::MLIRContext context;
+    auto input = readModel(context, folder.path());
+    if (!input)
+      return input.takeError();
+    return input->ignoredTensors.size();
+  };
+  auto ignored = ignoredWith(1);
+  ASSERT_TRUE(bool(ignored)) << messageOf(std::move(ignored));
+  EXPECT_GT(*ignored, 10u);
+  EXPECT_THAT(messageOf(ignoredWith(0)), HasSubstr("has no place in deepseek_v3"));
 }
 
 TEST(TensorMatch, TiedHeadMustBeTheEmbedding) {

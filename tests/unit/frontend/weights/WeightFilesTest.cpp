@@ -59,6 +59,26 @@ TEST(WeightFiles, OpensShards) {
   EXPECT_EQ(weights->pathOf(*weights->find("b")), sharded.folder.path(shard2));
 }
 
+TEST(WeightFiles, JoinsBlocksWithTheirScales) {
+  TestFolder folder;
+  std::string blocks(2 * 3 * 16, 'b'), scales = "abcdef";
+  folder.write("model.safetensors",
+               safetensors({{"x_blocks", {2, 3, 16}, "U8", blocks},
+                            {"x_scales", {2, 3}, "U8", scales},
+                            {"y_blocks", {2, 3, 16}, "U8", blocks},
+                            {"y_scales", {3, 2}, "U8", scales},
+                            {"z_blocks", {1, 16}, "U8", blocks.substr(0, 16)}}));
+  auto weights = WeightFiles::open(folder.path());
+  ASSERT_TRUE(bool(weights));
+  const TensorInfo &x = *weights->find("x_blocks");
+  EXPECT_EQ(shown(x.shape), "[2, 96]");
+  EXPECT_EQ(storedNameOf(x), "MXFP4");
+  ASSERT_TRUE(weights->scalesOf(x));
+  EXPECT_EQ(llvm::toStringRef(weights->bytes(*weights->scalesOf(x))), scales);
+  for (const char *other : {"y_blocks", "z_blocks"})
+    EXPECT_EQ(weights->scalesOf(*weights->find(other)), nullptr) << "whose scales are not its own";
+}
+
 TEST(WeightFiles, SurvivesAMove) {
   TestFolder folder;
   folder.write("model.safetensors", safetensors({{"a", {2}, "U8", "xy"}}));
@@ -129,7 +149,7 @@ TEST(WeightFiles, SaysWhyThereAreNoWeights) {
   EXPECT_FALSE(WeightFiles::present(folder.path()));
   folder.write("pytorch_model.bin", "x");
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
-              HasSubstr("is a pickle, which is not read"));
+              HasSubstr("is no whole zip archive (its directory is missing)"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))),
               HasSubstr("is not a folder"));
 }

@@ -78,14 +78,19 @@ TEST_P(KernelTest, MoeGateOfGroups) {
 struct Experts {
   const char *name, *among; ///< the experts that rows choose: the others are empty
   int k, columns, inner;
-  const char *activation, *residual;
+  const char *activation, *residual, *biases = "";
 };
 constexpr const char *kResidual = "residual(%r : tensor<?x{K}xf32>)";
-constexpr Experts kExperts[] = {{"two_of_four", "[0, 1, 2, 3]", 2, 33, 65, "silu", ""},
-                                {"residual", "[0, 1, 2, 3]", 2, 33, 65, "silu", kResidual},
-                                {"an_empty_one", "[3, 0, 2]", 2, 33, 65, "silu", ""},
-                                {"all_on_one", "[2]", 1, 130, 17, "relu", kResidual},
-                                {"all_of_them", "[1, 3, 0, 2]", 4, 1, 1, "relu", ""}};
+constexpr const char *kBiases =
+    "biases(%gb, %ub, %db : tensor<4x{inner}xf32>, tensor<4x{inner}xf32>, tensor<4x{K}xf32>)";
+constexpr Experts kExperts[] = {
+    {"two_of_four", "[0, 1, 2, 3]", 2, 33, 65, "silu", ""},
+    {"residual", "[0, 1, 2, 3]", 2, 33, 65, "silu", kResidual},
+    {"an_empty_one", "[3, 0, 2]", 2, 33, 65, "silu", ""},
+    {"all_on_one", "[2]", 1, 130, 17, "relu", kResidual},
+    {"all_of_them", "[1, 3, 0, 2]", 4, 1, 1, "relu", ""},
+    {"biased", "[3, 0, 2]", 2, 33, 65, "silu", kResidual, kBiases},
+    {"clamped", "[0, 1, 2, 3]", 2, 33, 65, "silu clamped(alpha 1.7 limit 0.5)", "", kBiases}};
 
 KernelCase moeExperts(const Format &format, const Experts &experts) {
   Words words = {{"experts", experts.name},
@@ -94,19 +99,26 @@ KernelCase moeExperts(const Format &format, const Experts &experts) {
                  {"inner", experts.inner},
                  {"both", 2 * roundUp(experts.inner, kBlockColumns)},
                  {"activation", experts.activation},
-                 {"residual", experts.residual}};
+                 {"residual", experts.residual},
+                 {"biases", experts.biases}};
   llvm::append_range(words, wordsOf(format));
   words.emplace_back("K", experts.columns);
   return makeCase("experts_{format}_{experts}", R"(
   mica.weight @{name}.up from ["{name}.g0", "{name}.u0", "{name}.g1", "{name}.u1", "{name}.g2", "{name}.u2", "{name}.g3", "{name}.u3"]
       stack parts(2) {test.rows = {inner} : i64} : tensor<4x{both}x{K}x{weight}>
   mica.weight @{name}.down from ["{name}.d0", "{name}.d1", "{name}.d2", "{name}.d3"] stack : tensor<4x{K}x{inner}x{weight}>
+  mica.weight @{name}.gb : tensor<4x{inner}xf32>
+  mica.weight @{name}.ub : tensor<4x{inner}xf32>
+  mica.weight @{name}.db : tensor<4x{K}xf32>
   func.func @{name}({take}, %w: tensor<?x{k}xf32>, %e: tensor<?x{k}xi32> {test.among = {among}}, %r: tensor<?x{K}xf32>)
       -> tensor<?x{K}xf32> {
     {cast}
     %up = mica.get_weight @{name}.up : tensor<4x{both}x{K}x{weight}>
     %down = mica.get_weight @{name}.down : tensor<4x{K}x{inner}x{weight}>
-    %y = mica.moe_experts %x, %w, %e, %up, %down {residual} {activation} inner({inner}) : tensor<?x{K}x{rows}>, tensor<?x{k}xf32>,
+    %gb = mica.get_weight @{name}.gb : tensor<4x{inner}xf32>
+    %ub = mica.get_weight @{name}.ub : tensor<4x{inner}xf32>
+    %db = mica.get_weight @{name}.db : tensor<4x{K}xf32>
+    %y = mica.moe_experts %x, %w, %e, %up, %down {biases} {residual} {activation} inner({inner}) : tensor<?x{K}x{rows}>, tensor<?x{k}xf32>,
         tensor<?x{k}xi32>, tensor<4x{both}x{K}x{weight}>, tensor<4x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
     return %y : tensor<?x{K}xf32>
   })",

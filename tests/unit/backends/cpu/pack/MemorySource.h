@@ -44,6 +44,15 @@ public:
     }
     entry.blocks.resize(entry.blocks.size() - missing);
   }
+  /// The same with the bytes of scales apart.
+  void addApart(llvm::StringRef name, llvm::ArrayRef<int64_t> shape) {
+    addBlocks(name, shape);
+    Entry &entry = entries[name];
+    std::vector<uint8_t> numbers = {0};
+    for (size_t i = 1; i < entry.blocks.size(); ++i)
+      (i % 33 == 1 ? entry.scales : numbers).push_back(entry.blocks[i]);
+    entry.blocks = numbers;
+  }
   /// Divides the numbers of a block by zero.
   void spoilBlock(llvm::StringRef name, size_t index) { entries[name].blocks[1 + 33 * index] = 0; }
   /// Serves what blocks stand for, and blocks again.
@@ -64,11 +73,14 @@ public:
     if (entry == entries.end())
       return llvm::createStringError("no tensor \"" + name + "\"");
     const Entry &found = entry->second;
-    if (!found.blocks.empty() && servesBlocks)
-      return SourceTensor{found.type,
+    if (!found.blocks.empty() && servesBlocks) {
+      SourceTensor tensor{found.type,
                           found.shape,
                           llvm::ArrayRef(found.blocks).drop_front(),
-                          {.elements = 32, .bytes = 33, .decode = decode}};
+                          {.elements = 32, .bytes = 33, .decode = decode, .join = join}};
+      tensor.scales = found.scales;
+      return tensor;
+    }
     return SourceTensor{found.type, found.shape, llvm::ArrayRef(found.bytes).drop_front()};
   }
   void release(llvm::StringRef name) const override { released.push_back(name.str()); }
@@ -82,9 +94,13 @@ private:
   struct Entry {
     WeightType type;
     llvm::SmallVector<int64_t, 4> shape;
-    std::vector<uint8_t> bytes, blocks;
+    std::vector<uint8_t> bytes, blocks, scales;
     std::vector<float> values;
   };
+  static void join(const uint8_t *numbers, uint8_t scale, uint8_t *block) {
+    block[0] = scale;
+    std::memcpy(block + 1, numbers, 32);
+  }
   static void decode(const uint8_t *block, float *values) {
     for (int i = 0; i < 32; ++i)
       values[i] = float(static_cast<int8_t>(block[1 + i])) / float(block[0]);

@@ -113,6 +113,19 @@ TEST_F(PackTest, PartsOfTensors) {
               naive(std::vector<float>(e.begin() + 35, e.begin() + 70), 7, 5, 1), false);
 }
 
+/// What stands in blocks along its rows, read along its columns.
+TEST_F(PackTest, TransposedEntriesInBlocks) {
+  source.addBlocks("k", {2, 5, 32});
+  std::vector<float> k = source.values("k"), joined;
+  for (int64_t entry = 0; entry < 2; ++entry)
+    for (int64_t column = 0; column < 32; ++column)
+      for (int64_t row = 0; row < 5; ++row)
+        joined.push_back(k[(entry * 5 + row) * 32 + column]);
+  expectEqual(llvm::cantFail(pack(R"(mica.weight @w from ["k[0]^T", "k[1]^T"] concat at 0 : )" +
+                                  packedType(64, 5, false))),
+              naive(joined, 64, 5, 1), false);
+}
+
 TEST_F(PackTest, PlainMatricesAndVectorsKeepTheirOrder) {
   source.add("m", WeightType::F16, {300, 1100});
   source.add("v", WeightType::BF16, {77});
@@ -163,6 +176,27 @@ TEST_F(PackTest, InterleaveAlternatesBlocks) {
   expectEqual(
       llvm::cantFail(pack(R"(mica.weight @b from ["bg", "bu"] interleave at 0 : tensor<256xf32>)")),
       interleaved({source.values("bg"), source.values("bu")}, 1), false);
+}
+
+TEST_F(PackTest, BlocksMeetTheirScales) {
+  source.addApart("e", {3, 4, 64});
+  std::vector<float> e = source.values("e"), expected;
+  for (int64_t expert : {0, 1, 2})
+    for (int64_t row : {1, 3})
+      expected.insert(expected.end(), e.begin() + (expert * 4 + row) * 64,
+                      e.begin() + (expert * 4 + row + 1) * 64);
+  std::vector<float> stack;
+  for (int64_t expert : {0, 1, 2})
+    llvm::append_range(stack, naive(std::vector<float>(expected.begin() + expert * 128,
+                                                       expected.begin() + (expert + 1) * 128),
+                                    2, 64, 1));
+  expectEqual(llvm::cantFail(pack("mica.weight @w from [\"e[0][1:2 of 2]\", \"e[1][1:2 of 2]\", "
+                                  "\"e[2][1:2 of 2]\"] stack at 0 : tensor<3x2x64xf32, "
+                                  "#mica.packed<columns = 64, depth = 1, k_block = 16>>")),
+              stack, false);
+  expectEqual(
+      llvm::cantFail(pack("mica.weight @all from [\"e[1]\"] at 0 : " + packedType(4, 64, false))),
+      naive(std::vector<float>(e.begin() + 256, e.begin() + 512), 4, 64, 1), false);
 }
 
 TEST_F(PackTest, StackPacksEachMatrixAndInterleavesParts) {

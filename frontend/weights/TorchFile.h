@@ -1,0 +1,22 @@
+//===- TorchFile.h - a checkpoint as torch.save writes it
+//---------------------------------------===//
+#ifndef MICA_FRONTEND_WEIGHTS_TORCHFILE_H
+#define MICA_FRONTEND_WEIGHTS_TORCHFILE_H
+
+#include "frontend/weights/TensorInfo.h"
+
+#include "llvm/Support/Error.h"
+
+#include <vector>
+
+namespace mica {
+
+/// The tensors of the file `bytes` of torch 1.6 or newer: a zip archive with a pickle that
+/// describes them (TorchPickle) and a file for each storage. Nothing of the pickle is run. All
+/// tensors lie in the file; several may share their bytes.
+llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> bytes,
+                                                      llvm::StringRef path);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_WEIGHTS_TORCHFILE_H

@@ -1,0 +1,36 @@
+//===- TorchPickle.h - the tensors that a pickle of torch describes
+//------------------------------===//
+//
+// A checkpoint of torch is a pickle: a program for a machine with a stack, which may call anything
+// in Python. This is that machine without Python: it knows the few instructions and the few names
+// that a dictionary of tensors needs, and refuses all others by name.
+//
+//===----------------------------------------------------------------------------------------------===//
+#ifndef MICA_FRONTEND_WEIGHTS_TORCHPICKLE_H
+#define MICA_FRONTEND_WEIGHTS_TORCHPICKLE_H
+
+#include "frontend/weights/TensorInfo.h"
+
+#include "llvm/Support/Error.h"
+
+#include <vector>
+
+namespace mica {
+
+/// A tensor as a pickle describes it: `shape` of the elements of a storage, from element `first`
+/// on, row-major.
+struct TorchTensor {
+  std::string name, storage;
+  StoredType type = StoredType::F32;
+  llvm::SmallVector<int64_t, 4> shape;
+  uint64_t first = 0;
+};
+
+/// The tensors of the dictionary that `pickle` makes, in its order; entries of other kinds are
+/// refused. `path` names the file in errors.
+llvm::Expected<std::vector<TorchTensor>> readTorchPickle(llvm::ArrayRef<uint8_t> pickle,
+                                                         llvm::StringRef path);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_WEIGHTS_TORCHPICKLE_H

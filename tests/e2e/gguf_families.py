@@ -1,0 +1,178 @@
+"""Folders of families whose tensors lie differently in GGUF files, or that have keys of their own, as llama.cpp's
+converter would write them: names by table, what is laid differently by a function per family. All in f32."""
+
+import re
+
+import numpy as np
+
+import checkpoint
+import gguf_file
+from gguf_file import BOOL, F32, STRING, U32
+
+# Keys behind the architecture's name, and the config's; or a function of the config.
+SIZES = {"context_length": "max_position_embeddings", "embedding_length": "hidden_size",
+         "block_count": "num_hidden_layers", "feed_forward_length": "intermediate_size",
+         "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_key_value_heads"}
+RMS = {"attention.layer_norm_rms_epsilon": "rms_norm_eps"}
+GPT2 = {"context_length": "n_positions", "embedding_length": "n_embd", "block_count": "n_layer",
+        "feed_forward_length": lambda c: 4 * c["n_embd"], "attention.head_count": "n_head",
+        "attention.layer_norm_epsilon": "layer_norm_epsilon"}
+BLOOM = {"context_length": lambda c: 2048, "embedding_length": "hidden_size", "block_count": "n_layer",
+         "feed_forward_length": lambda c: 4 * c["hidden_size"], "attention.head_count": "n_head",
+         "attention.head_count_kv": "n_head", "attention.layer_norm_epsilon": "layer_norm_epsilon"}
+HEADS = {"attention.key_length": "head_dim", "attention.value_length": "head_dim"}
+
+
+def rope(c, kind="full_attention"):
+    parameters = c["rope_parameters"]
+    return parameters.get(kind, parameters)
+
+
+def turned(c):
+    size = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
+    return int(size * rope(c)["partial_rotary_factor"])
+
+
+THETA = {"rope.freq_base": lambda c: float(rope(c)["rope_theta"])}
+FACTOR = {"rope.scaling.type": lambda c: rope(c)["rope_type"], "rope.scaling.factor": lambda c: rope(c)["factor"]}
+YARN = FACTOR | {"rope.scaling.original_context_length": lambda c: rope(c)["original_max_position_embeddings"],
+                 "rope.scaling.yarn_beta_fast": lambda c: rope(c)["beta_fast"],
+                 "rope.scaling.yarn_beta_slow": lambda c: rope(c)["beta_slow"]}
+DEEPSEEK = SIZES | RMS | THETA | YARN | {
+    "rope.scaling.yarn_log_multiplier": lambda c: 0.1 * rope(c)["mscale_all_dim"],
+    "rope.dimension_count": "qk_rope_head_dim", "leading_dense_block_count": "first_k_dense_replace",
+    "attention.q_lora_rank": "q_lora_rank", "attention.kv_lora_rank": "kv_lora_rank", "vocab_size": "vocab_size",
+    "expert_count": "n_routed_experts", "expert_used_count": "num_experts_per_tok",
+    "expert_shared_count": "n_shared_experts", "expert_feed_forward_length": "moe_intermediate_size",
+    "expert_group_count": "n_group", "expert_group_used_count": "topk_group",
+    "expert_weights_scale": "routed_scaling_factor", "expert_weights_norm": "norm_topk_prob"}
+# Older files have keys and values as they are made, newer ones as they are kept.
+HEADS_OF_V2 = {"attention.key_length": lambda c: c["qk_nope_head_dim"] + c["qk_rope_head_dim"],
+               "attention.value_length": "v_head_dim"}
+HEADS_OF_V3 = {"attention.key_length_mla": HEADS_OF_V2["attention.key_length"],
+               "attention.value_length_mla": "v_head_dim", "attention.value_length": "kv_lora_rank",
+               "attention.key_length": lambda c: c["kv_lora_rank"] + c["qk_rope_head_dim"],
+               "attention.head_count_kv": lambda c: 1, "expert_gating_func": lambda c: 2}
+
+ARCHITECTURES = {
+    "bloom": ("bloom", BLOOM),
+    "cohere": ("command-r", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
+                                             "logit_scale": "logit_scale", "rope.scaling.type": lambda c: "none"}),
+    "deepseek_v2": ("deepseek2", DEEPSEEK | HEADS_OF_V2),
+    "deepseek_v3": ("deepseek2", DEEPSEEK | HEADS_OF_V3),
+    "gemma3_text": ("gemma3", SIZES | HEADS | RMS | THETA | FACTOR | {
+        "attention.sliding_window": "sliding_window", "attention.sliding_window_pattern": "sliding_window_pattern",
+        "rope.freq_base_swa": lambda c: float(rope(c, "sliding_attention")["rope_theta"]),
+        "final_logit_softcapping": "final_logit_softcapping"}),
+    "glm4": ("glm4", SIZES | HEADS | RMS | THETA | {"rope.dimension_count": turned}),
+    "gpt2": ("gpt2", GPT2),
+    "gpt_oss": ("gpt-oss", SIZES | HEADS | RMS | THETA | YARN | {
+        "attention.sliding_window": "sliding_window", "expert_count": "num_local_experts",
+        "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "intermediate_size"}),
+    "stablelm": ("stablelm", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
+                                              "use_parallel_residual": "use_parallel_residual",
+                                              "rope.dimension_count": turned}),
+    "starcoder2": ("starcoder2", SIZES | THETA | {"attention.layer_norm_epsilon": "norm_epsilon"}),
+}
+
+TOP = gguf_file.TOP | {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm",
+                       "word_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm"}
+LAYER = gguf_file.LAYER | {
+    "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
+    "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down", "self_attention.query_key_value": "attn_qkv",
+    "self_attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down",
+    "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
+    "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
+    "self_attn.kv_b_proj": "attn_kv_b", "mlp.shared_experts.gate_proj": "ffn_gate_shexp",
+    "mlp.shared_experts.up_proj": "ffn_up_shexp", "mlp.shared_experts.down_proj": "ffn_down_shexp",
+    "mlp.router": "ffn_gate_inp", "post_self_attn_layernorm": "post_attention_norm",
+    "post_mlp_layernorm": "post_ffw_norm",
+}
+BEHIND = {"post_attention_layernorm": "post_attention_norm"}
+OWN = {"gemma3_text": BEHIND, "gpt_oss": BEHIND}  # the latter stands in front of the network all the same
+# Tensors whose names have no part behind the module, at the end of a layer's name.
+TENSORS = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias"}
+
+STACKED = {("mlp.experts", f"{name}_proj.weight"): f"ffn_{name}_exps" for name in ("gate", "up", "down")}
+STACKED |= {(f"self_attn.{name}_layernorm.norms", "weight"): f"attn_{name}_norm" for name in "qk"}
+
+
+def stacked(tensors):
+    """Experts, and norms of heads, as one tensor each."""
+    groups = {}
+    for name in list(tensors):
+        found = re.fullmatch(r"model\.layers\.(\d+)\.(.*)\.(\d+)\.(.*)", name)
+        if found:
+            layer, module, number, part = found.groups()
+            groups.setdefault((layer, module, part), {})[int(number)] = tensors.pop(name)
+    for (layer, module, part), parts in groups.items():
+        values = np.stack([parts[i] for i in range(len(parts))])
+        yield f"blk.{layer}.{STACKED[module, part]}.weight", values
+
+
+def of_gpt_oss(tensors):
+    """Rows of gate and up alternate, in matrices that stand transposed."""
+    for name in [n for n in tensors if ".experts." in n]:
+        values, layer = tensors.pop(name), name.split(".")[2]
+        part = "bias" if name.endswith("_bias") else "weight"
+        values = values if part == "bias" else values.swapaxes(1, 2)
+        if "gate_up" in name:
+            yield f"blk.{layer}.ffn_gate_exps.{part}", values[:, ::2]
+            yield f"blk.{layer}.ffn_up_exps.{part}", values[:, 1::2]
+        else:
+            yield f"blk.{layer}.ffn_down_exps.{part}", values
+
+
+def of_deepseek_v3(tensors, c):
+    heads, plain = c["num_attention_heads"], c["qk_nope_head_dim"]
+    for name in [n for n in tensors if "kv_b_proj" in n]:
+        values = tensors.pop(name).reshape(heads, plain + c["v_head_dim"], -1)
+        layer = name.split(".")[2]
+        yield f"blk.{layer}.attn_k_b.weight", values[:, :plain].swapaxes(1, 2)
+        yield f"blk.{layer}.attn_v_b.weight", values[:, plain:]
+
+
+def relaid(name, values, c):
+    """A tensor that keeps its place, as the converter lays it."""
+    if c["model_type"] == "gpt2" and values.ndim == 2 and name.startswith("h."):
+        return values.T
+    if "query_key_value" in name:  # head by head
+        head = values.shape[0] // c["n_head"] // 3
+        return values.reshape(c["n_head"], 3, head, *values.shape[1:]).swapaxes(0, 1).reshape(values.shape)
+    if c["model_type"] == "gemma3_text" and values.ndim == 1:
+        return values + np.float32(1)
+    return values
+
+
+def name_of(name, family):
+    for end, to in TENSORS.items():
+        if name.endswith(end):
+            return f"blk.{name.split('.')[2]}.{to}"
+    module, _, part = name.rpartition(".")
+    if module in TOP:
+        return f"{TOP[module]}.{part}"
+    layer, _, module = module.removeprefix("model.layers.").removeprefix("h.").partition(".")
+    return f"blk.{layer}.{(LAYER | OWN.get(family, {}))[module]}.{part}"
+
+
+def convert(folder):
+    """The file of a folder, in f32."""
+    c = checkpoint.config_of(folder)
+    family = c["model_type"]
+    architecture, keys = ARCHITECTURES[family]
+    file = gguf_file.File()
+    file.key("general.architecture", STRING, architecture)
+    for key, source in keys.items():
+        value = source(c) if callable(source) else c[source]
+        kind = {str: STRING, bool: BOOL, int: U32, float: F32}[type(value)]
+        file.key(f"{architecture}.{key}", kind, value)
+    tensors = {name: gguf_file.to_f32(array) for name, array in checkpoint.read(folder).items()}
+    changed = list(stacked(tensors))
+    if family == "gpt_oss":
+        changed += of_gpt_oss(tensors)
+    if family == "deepseek_v3":
+        changed += of_deepseek_v3(tensors, c)
+    changed += [(name_of(name, family), relaid(name, values, c)) for name, values in sorted(tensors.items())]
+    for name, values in changed:
+        file.tensor(name, values.shape, "F32", np.ascontiguousarray(values).tobytes())
+    return file

@@ -1,0 +1,81 @@
+#include "frontend/weights/TorchFile.h"
+
+#include "frontend/support/MappedFile.h"
+#include "tests/unit/frontend/TestFolder.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mica;
+using namespace mica::test;
+using testing::HasSubstr;
+
+namespace {
+
+/// A file that torch.save wrote; the corpus of the fuzzer has them.
+struct Saved {
+  explicit Saved(const std::string &name)
+      : file(llvm::cantFail(
+            MappedFile::open(MICA_SOURCE_DIR "/tests/fuzz/corpus/torch-file/" + name + ".bin"))),
+        tensors(readTorchFile(file.bytes(), "m.bin")) {}
+
+  /// The tensor as "name type shape: its numbers in f32 where they are".
+  std::string shownAt(size_t index) {
+    const TensorInfo &tensor = (*tensors)[index];
+    std::string text = tensor.name + " " + nameOf(tensor.type).str() + " " + shown(tensor.shape);
+    for (uint64_t i = 0; tensor.type == StoredType::F32 && i < tensor.size; i += 4) {
+      float value;
+      std::memcpy(&value, file.bytes().data() + tensor.offset + i, 4);
+      text += " " + std::to_string(int(value));
+    }
+    return text;
+  }
+  std::string problem() { return messageOf(std::move(tensors)); }
+
+  MappedFile file;
+  llvm::Expected<std::vector<TensorInfo>> tensors;
+};
+
+TEST(TorchFile, HasTensorsOfAllTypes) {
+  Saved plain("plain");
+  ASSERT_TRUE(bool(plain.tensors)) << plain.problem();
+  ASSERT_EQ(plain.tensors->size(), 4u);
+  EXPECT_EQ(plain.shownAt(0), "a F32 [2, 3] 0 1 2 3 4 5");
+  EXPECT_EQ(plain.shownAt(1), "b BF16 [4]");
+  EXPECT_EQ(plain.shownAt(2), "half F16 [5]");
+  EXPECT_EQ(plain.shownAt(3), "n I64 []");
+}
+
+TEST(TorchFile, TensorsMayShareAStorage) {
+  Saved shared("shared");
+  ASSERT_TRUE(bool(shared.tensors)) << shared.problem();
+  ASSERT_EQ(shared.tensors->size(), 4u);
+  EXPECT_EQ(shared.shownAt(0), "rows F32 [3, 2] 4 5 6 7 8 9");
+  EXPECT_EQ(shared.shownAt(1), "all F32 [12] 0 1 2 3 4 5 6 7 8 9 10 11");
+  EXPECT_EQ(shared.shownAt(2), "again F32 [12] 0 1 2 3 4 5 6 7 8 9 10 11");
+  EXPECT_EQ(shared.shownAt(3), "p F32 [2] 1 1");
+}
+
+TEST(TorchFile, KnowsTheDictionariesOfModules) {
+  Saved module("module");
+  ASSERT_TRUE(bool(module.tensors)) << module.problem();
+  EXPECT_EQ(module.tensors->size(), 2u);
+}
+
+TEST(TorchFile, RefusesWhatIsNoDictionaryOfTensors) {
+  EXPECT_THAT(
+      Saved("evil").problem(),
+      HasSubstr("m.bin: has a pickle that uses \"posix.system\", which is no part of a tensor"));
+  EXPECT_THAT(Saved("transposed").problem(),
+              HasSubstr("whose rows do not lie one behind the other"));
+  EXPECT_THAT(Saved("nested").problem(), HasSubstr("has the entry \"state\", which is no tensor"));
+}
+
+TEST(TorchFile, RefusesAFileThatIsCutAnywhere) {
+  Saved plain("plain");
+  llvm::ArrayRef<uint8_t> bytes = plain.file.bytes();
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_THAT(messageOf(readTorchFile(bytes.take_front(size), "m.bin")), HasSubstr("m.bin: "))
+        << size;
+}
+
+} // namespace
