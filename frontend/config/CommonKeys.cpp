@@ -22,6 +22,12 @@ llvm::ArrayRef<KeyRule> commonKeys() {
       optionalKey("rope_parameters", &H::ropeParameters),
       {"hidden_act", &H::activation, {}, Unset()},
       optionalKey("layer_types", &H::layerTypes),
+  };
+  return keys;
+}
+
+llvm::ArrayRef<KeyRule> everyKeys() {
+  static constexpr KeyRule keys[] = {
       optionalKey("dtype", &H::type),
       optionalKey("torch_dtype", &H::type),
       optionalKey("bos_token_id", &H::bos, ranges::token),

@@ -157,8 +157,11 @@ struct FamilyEntry {
 /// All families that are known, sorted by model_type.
 llvm::ArrayRef<FamilyEntry> familyEntries();
 
-/// The keys that most families share: sizes, norm, rope, ends of text.
+/// The keys that most families share: sizes, norm, rope.
 llvm::ArrayRef<KeyRule> commonKeys();
+
+/// The keys that every family has, behind its own: types, ends of text.
+llvm::ArrayRef<KeyRule> everyKeys();
 
 /// Keys that say the same of every decoder and have one meaning that is computed.
 llvm::ArrayRef<FixedKey> commonFixedKeys();

@@ -149,7 +149,9 @@ class KeyReader {
 public:
   KeyReader(const llvm::json::Object &config, llvm::StringRef path, llvm::StringRef modelType,
             const Family &family)
-      : config(config), path(path), modelType(modelType), family(family) {}
+      : config(config), path(path), modelType(modelType), family(family), lists(family.keys) {
+    lists.push_back(everyKeys());
+  }
 
   llvm::Expected<Hyperparameters> read(std::vector<IgnoredKey> &ignored);
 
@@ -164,12 +166,13 @@ private:
   const llvm::json::Object &config;
   llvm::StringRef path, modelType;
   const Family &family;
+  llvm::SmallVector<llvm::ArrayRef<KeyRule>> lists; ///< the family's keys, then those of all
   Hyperparameters h;
 };
 
 const KeyRule *KeyReader::findRule(llvm::StringRef key) const {
-  for (llvm::ArrayRef<KeyRule> rules : family.keys)
-    for (const KeyRule &rule : rules)
+  for (llvm::ArrayRef<KeyRule> list : lists)
+    for (const KeyRule &rule : list)
       if (rule.name == key)
         return &rule;
   return nullptr;
@@ -185,8 +188,8 @@ const FixedKey *KeyReader::findFixed(llvm::StringRef key) const {
 
 /// Another key that fills the slot of `rule` and that the config has, as dtype for torch_dtype.
 llvm::StringRef KeyReader::findTwin(const KeyRule &rule) const {
-  for (llvm::ArrayRef<KeyRule> rules : family.keys)
-    for (const KeyRule &other : rules)
+  for (llvm::ArrayRef<KeyRule> list : lists)
+    for (const KeyRule &other : list)
       if (other.name != rule.name && other.slot == rule.slot && config.get(other.name))
         return other.name;
   return "";
@@ -224,8 +227,8 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
 
 llvm::Error KeyReader::fillAbsent() {
   llvm::SmallVector<llvm::StringRef> done;
-  for (llvm::ArrayRef<KeyRule> rules : family.keys)
-    for (const KeyRule &rule : rules) {
+  for (llvm::ArrayRef<KeyRule> list : lists)
+    for (const KeyRule &rule : list) {
       if (config.get(rule.name) || llvm::is_contained(done, rule.name))
         continue;
       done.push_back(rule.name);

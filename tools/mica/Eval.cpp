@@ -1,9 +1,8 @@
 //===- Eval.cpp - mica eval ------------------------------------------------===//
 
-#include "backends/cpu/runtime/Model.h"
-#include "backends/cpu/runtime/Text.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
+#include "tools/mica/Candidate.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/FedProgram.h"
 #include "tools/mica/Quality.h"
@@ -25,47 +24,6 @@ namespace {
 constexpr int64_t kDefaultContext = 512;
 /// Logits that are asked for at once.
 constexpr size_t kPieceBytes = 16 << 20;
-
-/// What a program says about itself.
-struct Candidate {
-  std::string path;
-  rt::Manifest manifest;
-  std::unique_ptr<rt::Text> text; ///< null without tokenizer
-  uint64_t weightBytes = 0;
-
-  static Expected<Candidate> open(StringRef path);
-  Error error(const Twine &what, const Twine &remedy) const {
-    return inputError(path, what, remedy);
-  }
-  /// What the runtime says of the program, its remedy included.
-  Error error(const rt::Error &told) const {
-    return createStringError(Twine(path) + ": " + told.message);
-  }
-  /// Bits that a parameter takes in the program; 0 where it does not say how many it has.
-  double bits() const {
-    return manifest.parameters == 0
-               ? 0
-               : 8.0 * static_cast<double>(weightBytes) / static_cast<double>(manifest.parameters);
-  }
-};
-
-Expected<Candidate> Candidate::open(StringRef path) {
-  Candidate candidate;
-  candidate.path = path.str();
-  auto file = program::ProgramFile::open(candidate.path);
-  if (!file)
-    return candidate.error(file.error());
-  auto manifest = rt::readManifest(*file);
-  if (!manifest)
-    return candidate.error(manifest.error());
-  auto text = rt::Text::load(*file);
-  if (!text)
-    return candidate.error(text.error());
-  candidate.manifest = *std::move(manifest);
-  candidate.text = *std::move(text);
-  candidate.weightBytes = file->layout().find(program::SectionKind::Weights)->size;
-  return candidate;
-}
 
 /// Ids of a file, separated by spaces, lines or commas.
 Expected<rt::Tokens> readIds(StringRef path, int64_t vocab) {

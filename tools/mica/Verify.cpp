@@ -1,11 +1,10 @@
 //===- Verify.cpp - mica verify ---------------------------------------------===//
 
-#include "backends/cpu/runtime/Model.h"
-#include "backends/cpu/runtime/Text.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 #include "ir/Mica/Diagnostics.h"
 #include "tools/mica-interpret/CheckpointWeights.h"
+#include "tools/mica/Candidate.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/FedProgram.h"
 #include "tools/mica/ProbeRecords.h"
@@ -74,13 +73,16 @@ private:
   Error interpretReference();
   Error compare();
   Expected<std::vector<interp::Value>> makeInputs(mlir::func::FuncOp main) const;
+  /// What the interpreter runs.
+  const std::string &referenceModel() const {
+    return arguments.against.empty() ? arguments.model.model : arguments.against;
+  }
 
   const VerifyArguments &arguments;
   const char *argv0;
-  SmallString<128> folder, program, probes;
+  SmallString<128> program, probes;
   std::optional<FileRemover> removeProgram, removeProbes;
   rt::Manifest manifest;
-  std::unique_ptr<rt::Text> text; ///< null without tokenizer
   rt::Tokens ids;
   std::vector<float> logits, referenceLogits;
   ProbeRecords seen, reference;
@@ -123,16 +125,10 @@ Error Verification::makeProgram() {
 }
 
 Error Verification::readIds() {
-  auto told = [&](const rt::Error &error) {
-    return createStringError(Twine(program) + ": " + error.message);
-  };
-  auto file = program::ProgramFile::open(program.str().str());
-  if (!file)
-    return told(file.error());
-  auto read = rt::readManifest(*file);
-  if (!read)
-    return told(read.error());
-  manifest = *std::move(read);
+  Expected<Candidate> opened = Candidate::open(program);
+  if (!opened)
+    return opened.takeError();
+  manifest = std::move(opened->manifest);
   for (const Bounds &row : kBounds)
     if (manifest.weights == nameOf(row.weights))
       bounds = row;
@@ -145,18 +141,14 @@ Error Verification::readIds() {
       ids.front() = *manifest.bos;
     return Error::success();
   }
-  auto tokenizer = rt::Text::load(*file);
-  if (!tokenizer)
-    return told(tokenizer.error());
-  if (!*tokenizer)
+  if (!opened->text)
     return inputError(arguments.model.model, "has no tokenizer, which --text needs",
                       "leave --text out");
   Expected<MappedFile> mapped = MappedFile::open(arguments.text);
   if (!mapped)
     return mapped.takeError();
-  ids = (*tokenizer)
-            ->encode(
-                {reinterpret_cast<const char *>(mapped->bytes().data()), mapped->bytes().size()});
+  ids = opened->text->encode(
+      {reinterpret_cast<const char *>(mapped->bytes().data()), mapped->bytes().size()});
   ids.resize(std::min(ids.size(), most));
   if (ids.size() < 2)
     return inputError(arguments.text, "has fewer than two tokens", "give a longer text");
@@ -222,7 +214,7 @@ Expected<std::vector<interp::Value>> Verification::makeInputs(mlir::func::FuncOp
 }
 
 Error Verification::interpretReference() {
-  const std::string &model = arguments.against.empty() ? arguments.model.model : arguments.against;
+  const std::string &model = referenceModel();
   mlir::DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
   mlir::MLIRContext context(registry);
@@ -262,7 +254,7 @@ Error Verification::interpretReference() {
 }
 
 Error Verification::compare() {
-  const std::string &model = arguments.against.empty() ? arguments.model.model : arguments.against;
+  const std::string &model = referenceModel();
   for (const auto &[name, occurrences] : seen)
     for (auto [number, record] : enumerate(occurrences)) {
       const ProbeRecords::Record *other = reference.find(name, number);

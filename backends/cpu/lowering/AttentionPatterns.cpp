@@ -12,12 +12,10 @@ static Value launchRopeTable(Launcher &launch, Value positions, int64_t width, d
                              Attribute scaling) {
   float amplitude;
   SmallVector<float> frequencies = ropeFrequencies(width, theta, scaling, amplitude);
-  OpBuilder &builder = launch.rewriter;
-  int64_t pairs = frequencies.size();
-  auto values = DenseElementsAttr::get(RankedTensorType::get({pairs}, builder.getF32Type()),
-                                       ArrayRef<float>(frequencies));
-  memref::GlobalOp table = launch.kernels.getOrCreateTable("inv_freq", values, launch.loc);
-  auto type = RankedTensorType::get({ShapedType::kDynamic, 2, pairs}, builder.getF32Type());
+  memref::GlobalOp table =
+      launch.kernels.getOrCreateTable("inv_freq", ArrayRef(frequencies), launch.loc);
+  auto pairs = static_cast<int64_t>(frequencies.size());
+  auto type = RankedTensorType::get({ShapedType::kDynamic, 2, pairs}, launch.rewriter.getF32Type());
   Value rows = launch.rowsOf(positions);
   return launch("rope_table", specOf(table.getSymName(), amplitude), rows, positions,
                 launch.empty(type, rows), [&](KernelBuilder &b, ValueRange args) {
@@ -60,9 +58,9 @@ struct LowerSinusoid : Lowering<SinusoidOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     int64_t count = cast<RankedTensorType>(op.getType()).getDimSize(1) / 2;
-    auto values = DenseElementsAttr::get(RankedTensorType::get({count}, rewriter.getF32Type()),
-                                         ArrayRef<float>(sinusoidFrequencies(count)));
-    memref::GlobalOp table = launch.kernels.getOrCreateTable("inv_freq", values, launch.loc);
+    auto frequencies = sinusoidFrequencies(count);
+    memref::GlobalOp table =
+        kernels.getOrCreateTable("inv_freq", ArrayRef(frequencies), launch.loc);
     auto offset = static_cast<int64_t>(op.getOffset());
     Value rows = launch.rowsOf(operands.getPositions());
     rewriter.replaceOp(op, launch("sinusoid", specOf(table.getSymName(), offset), rows,
@@ -70,18 +68,6 @@ struct LowerSinusoid : Lowering<SinusoidOp> {
                                   [&](KernelBuilder &b, ValueRange args) {
                                     emitSinusoid(b, args, table, offset);
                                   }));
-    return success();
-  }
-};
-
-struct LowerJoinHeads : Lowering<JoinHeadsOp> {
-  using Lowering::Lowering;
-  LogicalResult matchAndRewrite(JoinHeadsOp op, OpAdaptor operands,
-                                ConversionPatternRewriter &rewriter) const override {
-    Launcher launch(rewriter, op.getLoc(), kernels);
-    Value rows = launch.rowsOf(operands.getA());
-    rewriter.replaceOp(op, launch("join_heads", "", rows, operands.getOperands(),
-                                  launch.empty(op.getType(), rows), emitJoinHeads));
     return success();
   }
 };
@@ -164,9 +150,7 @@ struct LowerAttention : Lowering<AttentionOp> {
     Launcher launch(rewriter, op.getLoc(), kernels);
     if (op.getAlibi()) {
       SmallVector<float> slopes(op.getAlibi()->begin(), op.getAlibi()->end());
-      auto type = RankedTensorType::get({spec.heads}, rewriter.getF32Type());
-      spec.slopes = launch.kernels.getOrCreateTable(
-          "slopes", DenseElementsAttr::get(type, ArrayRef<float>(slopes)), launch.loc);
+      spec.slopes = kernels.getOrCreateTable("slopes", ArrayRef(slopes), launch.loc);
     }
     SmallVector<Value> inputs{operands.getQ(),
                               rewriter.getRemappedValue(keys.getCache()),
@@ -317,6 +301,7 @@ private:
 
 void mica::cpu::populateAttentionPatterns(RewritePatternSet &patterns,
                                           const TypeConverter &converter, KernelLibrary &kernels) {
-  patterns.add<LowerRopeTable, LowerRope, LowerSinusoid, LowerJoinHeads, LowerKvAppend,
-               LowerQkvAppend, LowerAttention>(converter, patterns.getContext(), kernels);
+  patterns
+      .add<LowerRopeTable, LowerRope, LowerSinusoid, LowerKvAppend, LowerQkvAppend, LowerAttention>(
+          converter, patterns.getContext(), kernels);
 }

@@ -193,11 +193,21 @@ public:
                                  llvm::ArrayRef<mlir::Type> types, mlir::Location loc, Build build,
                                  exec::CostAttr cost);
 
-  /// A constant table, made once per content.
+  /// A constant table of numbers, made once per content.
+  template <typename Number>
+  mlir::memref::GlobalOp getOrCreateTable(llvm::StringRef base, llvm::ArrayRef<Number> values,
+                                          mlir::Location loc) {
+    mlir::Builder builder(module.getContext());
+    mlir::Type type =
+        std::is_same_v<Number, float> ? mlir::Type(builder.getF32Type()) : builder.getI64Type();
+    auto extents = mlir::RankedTensorType::get({static_cast<int64_t>(values.size())}, type);
+    return getOrCreateTable(base, mlir::DenseElementsAttr::get(extents, values), loc);
+  }
+
+private:
   mlir::memref::GlobalOp getOrCreateTable(llvm::StringRef base, mlir::DenseElementsAttr values,
                                           mlir::Location loc);
 
-private:
   mlir::ModuleOp module;
   KernelTarget target;
   mlir::SymbolTable symbols;

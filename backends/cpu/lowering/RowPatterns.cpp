@@ -44,18 +44,6 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
   }
 };
 
-struct LowerSigmoidGate : Lowering<SigmoidGateOp> {
-  using Lowering::Lowering;
-  LogicalResult matchAndRewrite(SigmoidGateOp op, OpAdaptor operands,
-                                ConversionPatternRewriter &rewriter) const override {
-    Launcher launch(rewriter, op.getLoc(), kernels);
-    Value rows = launch.rowsOf(operands.getX());
-    rewriter.replaceOp(op, launch("sigmoid_gate", "", rows, operands.getOperands(),
-                                  launch.empty(op.getType(), rows), emitSigmoidGate));
-    return success();
-  }
-};
-
 /// An op that computes each element of the result from the same elements of its operands, and from
 /// a number of its own where it has one.
 template <typename Op> struct LowerElementwise : Lowering<Op> {
@@ -114,16 +102,21 @@ struct LowerProbe : Lowering<ProbeOp> {
   }
 };
 
-struct LowerSelectRows : Lowering<SelectRowsOp> {
-  using Lowering::Lowering;
-  LogicalResult matchAndRewrite(SelectRowsOp op, OpAdaptor operands,
+/// An op whose kernel its types describe in full: a task per row of the last operand.
+template <typename Op> struct LowerRows : Lowering<Op> {
+  using Emit = void (*)(KernelBuilder &, ValueRange);
+  LowerRows(const TypeConverter &converter, MLIRContext *context, KernelLibrary &kernels, Emit emit)
+      : Lowering<Op>(converter, context, kernels), emit(emit) {}
+  LogicalResult matchAndRewrite(Op op, typename Op::Adaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
-    Launcher launch(rewriter, op.getLoc(), kernels);
-    Value rows = launch.rowsOf(operands.getRows());
-    rewriter.replaceOp(op, launch("select_rows", "", rows, operands.getOperands(),
-                                  launch.empty(op.getType(), rows), emitSelectRows));
+    Launcher launch(rewriter, op.getLoc(), this->kernels);
+    Value rows = launch.rowsOf(operands.getOperands().back());
+    StringRef name = Op::getOperationName().drop_front(strlen("mica."));
+    rewriter.replaceOp(
+        op, launch(name, "", rows, operands.getOperands(), launch.empty(op.getType(), rows), emit));
     return success();
   }
+  Emit emit;
 };
 
 // split_heads => expand_shape
@@ -183,9 +176,11 @@ template <Activation kind> Value activate(KernelBuilder &b, ArrayRef<Value> valu
 void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                     KernelLibrary &kernels) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerSelectRows, LowerProbe,
-               LowerSplitHeads, LowerMergeHeads, LowerSplit, LowerSigmoidGate>(converter, context,
-                                                                               kernels);
+  patterns.add<LowerRmsNorm, LowerLayerNorm, LowerQuantize, LowerProbe, LowerSplitHeads,
+               LowerMergeHeads, LowerSplit>(converter, context, kernels);
+  patterns.add<LowerRows<SelectRowsOp>>(converter, context, kernels, emitSelectRows);
+  patterns.add<LowerRows<SigmoidGateOp>>(converter, context, kernels, emitSigmoidGate);
+  patterns.add<LowerRows<JoinHeadsOp>>(converter, context, kernels, emitJoinHeads);
   patterns.add<LowerElementwise<ScaleOp>>(
       converter, context, kernels,
       [](KernelBuilder &b, ArrayRef<Value> v, float factor) {

@@ -66,10 +66,7 @@ struct LowerSelectWeight : Lowering<SelectWeightOp> {
     if (failed(weights))
       return failure();
     Location loc = op.getLoc();
-    auto values = DenseElementsAttr::get(
-        RankedTensorType::get({static_cast<int64_t>(offsets.size())}, rewriter.getI64Type()),
-        ArrayRef<int64_t>(offsets));
-    memref::GlobalOp table = kernels.getOrCreateTable("weight_offsets", values, loc);
+    memref::GlobalOp table = kernels.getOrCreateTable("weight_offsets", ArrayRef(offsets), loc);
     Value buffer = memref::GetGlobalOp::create(rewriter, loc, table.getType(), table.getSymName());
     Value entry = memref::LoadOp::create(rewriter, loc, buffer, operands.getIndex());
     Value offset = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), entry);

@@ -31,8 +31,12 @@ public:
     el_set(editor, EL_PROMPT, prompt);
     el_set(editor, EL_EDITOR, "emacs");
     el_set(editor, EL_HIST, ::history, history);
-    // Ctrl-C clears the line that is being written; while an answer is, it is a signal.
+    // Ctrl-C clears the line that is being written; while an answer is, it is a signal. The first
+    // time that libedit takes the terminal over it adopts the terminal's own characters, so what is
+    // set before that is lost.
+    el_set(editor, EL_PREP_TERM, 1);
     el_set(editor, EL_SETTY, "-d", "intr=", nullptr);
+    el_set(editor, EL_PREP_TERM, 0);
     el_set(editor, EL_BIND, "^C", "em-kill-line", nullptr);
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(editor, nullptr);
@@ -85,10 +89,15 @@ private:
     return self && static_cast<TerminalInput *>(self)->continued ? more : first;
   }
 
-  /// Without its newline; nothing at the end.
+  /// Without its newline; nothing at the end. A signal from elsewhere clears the line as Ctrl-C
+  /// does.
   std::optional<std::string> readLine() {
     int size = 0;
-    const char *text = editor ? el_gets(editor, &size) : nullptr;
+    const char *text = nullptr;
+    do {
+      takeInterrupt();
+      text = editor ? el_gets(editor, &size) : nullptr;
+    } while (!(text && size > 0 && text[size - 1] == '\n') && takeInterrupt());
     if (!text || size <= 0)
       return std::nullopt;
     std::string line(text, static_cast<size_t>(size));

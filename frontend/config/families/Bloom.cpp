@@ -40,10 +40,6 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
       {"vocab_size", &H::vocab, ranges::vocab},
       {"layer_norm_epsilon", &H::eps, ranges::eps, 1e-5},
       {"tie_word_embeddings", &H::tiedHead, {}, true},
-      optionalKey("dtype", &H::type),
-      optionalKey("torch_dtype", &H::type),
-      optionalKey("bos_token_id", &H::bos, ranges::token),
-      optionalKey("eos_token_id", &H::eos, ranges::token),
   };
   static constexpr FixedKey fixed[] = {
       {"apply_residual_connection_post_layernorm", "[false]"},

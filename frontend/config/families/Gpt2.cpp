@@ -42,10 +42,6 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &evidence) {
       {"layer_norm_epsilon", &H::eps, ranges::eps, 1e-5},
       {"activation_function", &H::activation, {}, Unset()},
       {"tie_word_embeddings", &H::tiedHead, {}, true},
-      optionalKey("dtype", &H::type),
-      optionalKey("torch_dtype", &H::type),
-      optionalKey("bos_token_id", &H::bos, ranges::token),
-      optionalKey("eos_token_id", &H::eos, ranges::token),
   };
   static constexpr FixedKey fixed[] = {
       {"scale_attn_weights", "[true]"},

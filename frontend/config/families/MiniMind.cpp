@@ -36,10 +36,6 @@ constexpr KeyRule keysOf1[] = {
     // The code of 2024 had no such key and 1e4 in its place; the code of 2025 always writes it.
     {"rope_theta", &H::theta, ranges::theta, 1e4},
     {"n_shared_experts", NotNull{&H::sharedExperts}, {}, int64_t(1)},
-    optionalKey("dtype", &H::type),
-    optionalKey("torch_dtype", &H::type),
-    optionalKey("bos_token_id", &H::bos, ranges::token),
-    optionalKey("eos_token_id", &H::eos, ranges::token),
 };
 
 /// Sizes and norms of generations 2 and 3 where they differ from the common keys.

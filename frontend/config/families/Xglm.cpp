@@ -25,10 +25,6 @@ llvm::Expected<const Family *> chooseXglm(const FamilyEvidence &) {
       {"activation_function", &H::activation, {}, Unset()},
       {"scale_embedding", &H::scalesEmbedding, {}, true},
       {"tie_word_embeddings", &H::tiedHead, {}, true},
-      optionalKey("dtype", &H::type),
-      optionalKey("torch_dtype", &H::type),
-      optionalKey("bos_token_id", &H::bos, ranges::token),
-      optionalKey("eos_token_id", &H::eos, ranges::token),
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own};
   static const Family family = {

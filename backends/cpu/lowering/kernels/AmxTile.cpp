@@ -68,6 +68,82 @@ struct Steps {
   int64_t ahead;    ///< how many are the distance of prefetchAhead
 };
 
+/// Sums that have registers at the same time: `tiles` of 16 rows by `vectors` of 16 columns.
+struct SumTiles {
+  int64_t tiles, vectors;
+  Value sums; ///< their memory
+  /// Where the sums of tile `t` and vector `v` stand.
+  llvm::function_ref<SmallVector<Value>(int64_t t, int64_t v)> sumsAt;
+  /// What a step multiplies: rows of tile `t`, and columns of vector `v`.
+  llvm::function_ref<Value(Value step, int64_t t)> loadRows;
+  llvm::function_ref<Value(Value step, int64_t v)> loadColumns;
+
+  /// Sums of f32 for pairs of bf16, of i32 for bytes. From zero, or, with `accumulate`, from what
+  /// stands in the memory.
+  void multiply(KernelBuilder &b, Value steps, bool accumulate) const {
+    auto type = amx::TileType::get({kRows, kLanes}, b.elementOf(sums));
+    SmallVector<Value> carried;
+    each([&](int64_t t, int64_t v) {
+      if (accumulate)
+        carried.push_back(amx::TileLoadOp::create(b, type, sums, sumsAt(t, v)));
+      else
+        carried.push_back(amx::TileZeroOp::create(b, type));
+    });
+    carried = b.carry(b.idx(0), steps, 1, carried, [&](Value step, ValueRange inner) {
+      SmallVector<Value> rows, next(inner);
+      for (int64_t t = 0; t < tiles; ++t)
+        rows.push_back(loadRows(step, t));
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value columns = loadColumns(step, v);
+        for (int64_t t = 0; t < tiles; ++t)
+          addProduct(b, type, rows[t], columns, next[t * vectors + v]);
+      }
+      return next;
+    });
+    each([&](int64_t t, int64_t v) {
+      amx::TileStoreOp::create(b, sums, sumsAt(t, v), carried[t * vectors + v]);
+    });
+  }
+
+private:
+  void each(llvm::function_ref<void(int64_t, int64_t)> body) const {
+    for (int64_t t = 0; t < tiles; ++t)
+      for (int64_t v = 0; v < vectors; ++v)
+        body(t, v);
+  }
+
+  static void addProduct(KernelBuilder &b, amx::TileType type, Value rows, Value columns,
+                         Value &sum) {
+    if (!type.getElementType().isInteger())
+      sum = amx::TileMulFOp::create(b, type, rows, columns, sum);
+    else // Rows have 128 added, weights their signs.
+      sum = amx::TileMulIOp::create(b, type, rows, columns, sum, /*isZextLhs=*/true,
+                                    /*isZextRhs=*/false);
+  }
+};
+
+/// Covers `tiles` tiles of rows by `columns` columns, a multiple of 16: two tiles and two vectors
+/// at a time, then what is left of the rows by four. Calls `body(tile, tiles, column, vectors)`.
+void eachSumTiles(KernelBuilder &b, Value tiles, int64_t columns,
+                  llvm::function_ref<void(Value, int64_t, Value, int64_t)> body) {
+  auto eachColumn = [&](int64_t vectors, llvm::function_ref<void(Value, int64_t)> ofColumn) {
+    int64_t step = vectors * kLanes, whole = columns / step * step;
+    if (whole == step)
+      ofColumn(b.idx(0), vectors);
+    else if (whole)
+      b.loop(b.idx(0), b.idx(whole), step, [&](Value column) { ofColumn(column, vectors); });
+    if (whole != columns)
+      ofColumn(b.idx(whole), (columns - whole) / kLanes);
+  };
+  Value inPairs = b.mul(b.div(tiles, 2), 2);
+  eachColumn(2, [&](Value column, int64_t vectors) {
+    b.loop(b.idx(0), inPairs, 2, [&](Value tile) { body(tile, 2, column, vectors); });
+  });
+  b.loop(inPairs, tiles, 1, [&](Value tile) {
+    eachColumn(4, [&](Value column, int64_t vectors) { body(tile, 1, column, vectors); });
+  });
+}
+
 /// Up to 256 rows times the 64 columns of each panel of some blocks. Panels are numbered through
 /// all blocks.
 class Tiles {
@@ -80,7 +156,6 @@ public:
     Type element = b.elementOf(first.front().memory);
     Type sum = integers ? Type(b.getI32Type()) : Type(b.getF32Type());
     tileType = amx::TileType::get({kRows, steps.values}, element);
-    sumType = amx::TileType::get({kRows, kLanes}, sum);
     x = b.stackBuffer({kRoom, kRows, steps.values}, element);
     sums = b.stackBuffer({run.most * perBlock, kRowTiles * kRows, kBlockColumns}, sum);
     if (expands)
@@ -223,18 +298,15 @@ private:
 
   void multiplyPart(Value tiles, const Place &place, const Piece &piece, const Part &part,
                     PackedPanel panel) {
-    Value streams = panel.streams, inPairs = b.mul(b.div(tiles, 2), 2);
-    auto multiply = [&](Value tile, int64_t tilesTogether, Value column, int64_t vectors) {
-      // Who comes first finds the panel in memory.
-      if (streams)
-        panel.streams = arith::AndIOp::create(
-            b, streams, b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0)));
-      multiplyBlock({place, tile, column, tilesTogether, vectors}, piece, part, panel);
-    };
-    b.loop(b.idx(0), b.idx(kBlockColumns), 2 * kLanes, [&](Value column) {
-      b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, 2); });
-    });
-    b.loop(inPairs, tiles, 1, [&](Value tile) { multiply(tile, 1, b.idx(0), kVectors); });
+    Value streams = panel.streams;
+    eachSumTiles(b, tiles, kBlockColumns,
+                 [&](Value tile, int64_t count, Value column, int64_t vectors) {
+                   // Who comes first finds the panel in memory.
+                   if (streams)
+                     panel.streams = arith::AndIOp::create(
+                         b, streams, b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0)));
+                   multiplyBlock({place, tile, column, count, vectors}, piece, part, panel);
+                 });
   }
 
   /// A part of a panel of 4 bits as a panel of bytes, which stands in the cache.
@@ -300,69 +372,34 @@ private:
     });
   }
 
-  /// Sums that have registers at the same time: `tiles` of rows from number `tile` on, `vectors` of
-  /// columns from `column` on of a panel.
+  /// Which tiles of rows and columns of a panel are multiplied together.
   struct Block {
     Place place;
     Value tile, column;
     int64_t tiles, vectors;
-
-    template <typename Function> void each(Function function) const {
-      for (int64_t t = 0; t < tiles; ++t)
-        for (int64_t v = 0; v < vectors; ++v)
-          function(t, v);
-    }
   };
-
-  SmallVector<Value> sumsAt(const Block &block, int64_t t, int64_t v) {
-    return {block.place.number, b.mul(b.add(block.tile, t), kRows),
-            b.add(block.column, v * kLanes)};
-  }
 
   void multiplyBlock(const Block &block, const Piece &piece, const Part &part,
                      const PackedPanel &panel) {
-    SmallVector<Value> carried;
-    block.each([&](int64_t t, int64_t v) {
-      carried.push_back(amx::TileLoadOp::create(b, sumType, sums, sumsAt(block, t, v)));
-    });
-    carried = b.carry(b.idx(0), part.count, 1, carried, [&](Value step, ValueRange inner) {
-      return addTiles(block, piece, b.add(part.from, step), panel, inner);
-    });
-    block.each([&](int64_t t, int64_t v) {
-      amx::TileStoreOp::create(b, sums, sumsAt(block, t, v), carried[t * block.vectors + v]);
-    });
-  }
-
-  /// Adds the products of step `number`.
-  SmallVector<Value> addTiles(const Block &block, const Piece &piece, Value number,
-                              const PackedPanel &panel, ValueRange carried) {
-    SmallVector<Value> ofRows, next(carried);
-    for (int64_t t = 0; t < block.tiles; ++t)
-      ofRows.push_back(amx::TileLoadOp::create(
-          b, tileType, x,
-          ValueRange{placeOf(b.add(block.tile, t), piece, number), b.idx(0), b.idx(0)}));
-    Value group = b.mul(number, kGroups);
-    for (int64_t v = 0; v < block.vectors; ++v) {
+    auto sumsAt = [&](int64_t t, int64_t v) -> SmallVector<Value> {
+      return {block.place.number, b.mul(b.add(block.tile, t), kRows),
+              b.add(block.column, v * kLanes)};
+    };
+    auto loadRows = [&](Value step, int64_t t) -> Value {
+      Value place = placeOf(b.add(block.tile, t), piece, b.add(part.from, step));
+      return amx::TileLoadOp::create(b, tileType, x, ValueRange{place, b.idx(0), b.idx(0)});
+    };
+    auto loadColumns = [&](Value step, int64_t v) -> Value {
+      Value number = b.add(part.from, step);
       // Between the tiles: lines that are asked for all at once would keep them waiting.
       if (panel.streams)
         prefetch(panel, piece, number, block.place.jump, v, block.vectors);
-      Value at = groupAt(panel, group, b.add(block.column, v * kLanes));
-      Value weights = amx::TileLoadOp::create(b, tileType, panel.memory, ValueRange{at},
-                                              b.idx(steps.depth * kBlockColumns));
-      for (int64_t t = 0; t < block.tiles; ++t) {
-        Value &sum = next[t * block.vectors + v];
-        sum = multiply(ofRows[t], weights, sum);
-      }
-    }
-    return next;
-  }
-
-  Value multiply(Value ofRows, Value weights, Value sum) {
-    if (!integers)
-      return amx::TileMulFOp::create(b, sumType, ofRows, weights, sum);
-    // Rows have 128 added, weights their signs.
-    return amx::TileMulIOp::create(b, sumType, ofRows, weights, sum, /*isZextLhs=*/true,
-                                   /*isZextRhs=*/false);
+      Value at = groupAt(panel, b.mul(number, kGroups), b.add(block.column, v * kLanes));
+      return amx::TileLoadOp::create(b, tileType, panel.memory, ValueRange{at},
+                                     b.idx(steps.depth * kBlockColumns));
+    };
+    SumTiles{block.tiles, block.vectors, sums, sumsAt, loadRows, loadColumns}.multiply(
+        b, part.count, /*accumulate=*/true);
   }
 
   /// Where a group of the panel stands, from `column` on.
@@ -398,61 +435,30 @@ private:
   Steps steps;
   int64_t perBlock; ///< panels
   Value panelCount;
-  amx::TileType tileType, sumType;
+  amx::TileType tileType;  ///< of rows and of panels
   Value x, sums, expanded; ///< on the stack
 };
 
 } // namespace
 
 void RowTiles::emit(KernelBuilder &b, Value sums, int64_t columns, bool accumulate) const {
-  auto tileType = amx::TileType::get({kTileRows, 2 * kTileGroups}, b.getBF16Type());
-  auto sumType = amx::TileType::get({kTileRows, kLanes}, b.getF32Type());
-  // `rowTiles` tiles from number `tile` on by `vectors` of 16 columns.
-  auto multiply = [&](Value tile, int64_t rowTiles, Value column, int64_t vectors) {
-    auto placeOf = [&](int64_t sum) {
-      Value row = b.mul(b.add(tile, sum / vectors), kTileRows);
-      return SmallVector<Value>{row, b.add(column, sum % vectors * kLanes)};
+  auto type = amx::TileType::get({kTileRows, 2 * kTileGroups}, b.getBF16Type());
+  eachSumTiles(b, tiles, columns, [&](Value tile, int64_t count, Value column, int64_t vectors) {
+    auto rowOf = [&](int64_t t) { return b.mul(b.add(tile, t), kTileRows); };
+    auto sumsAt = [&](int64_t t, int64_t v) -> SmallVector<Value> {
+      return {rowOf(t), b.add(column, v * kLanes)};
     };
-    SmallVector<Value> carried;
-    for (int64_t sum = 0; sum < rowTiles * vectors; ++sum)
-      if (accumulate)
-        carried.push_back(amx::TileLoadOp::create(b, sumType, sums, placeOf(sum)));
-      else
-        carried.push_back(amx::TileZeroOp::create(b, sumType));
-    carried = b.carry(b.idx(0), steps, 1, carried, [&](Value step, ValueRange inner) {
-      SmallVector<Value> ofRows, next(inner);
-      for (int64_t t = 0; t < rowTiles; ++t)
-        ofRows.push_back(amx::TileLoadOp::create(
-            b, tileType, x,
-            ValueRange{b.mul(b.add(tile, t), kTileRows), b.mul(step, 2 * kTileGroups)}));
-      for (int64_t v = 0; v < vectors; ++v) {
-        Value at = b.add(b.mul(b.mul(step, kTileGroups), panel.columns), b.add(column, v * kLanes));
-        Value ofPanel = amx::TileLoadOp::create(b, tileType, panel.memory,
-                                                ValueRange{b.add(panel.offset, b.mul(at, 2))},
-                                                b.idx(2 * panel.columns));
-        for (int64_t t = 0; t < rowTiles; ++t) {
-          Value &sum = next[t * vectors + v];
-          sum = amx::TileMulFOp::create(b, sumType, ofRows[t], ofPanel, sum);
-        }
-      }
-      return next;
-    });
-    for (auto [number, sum] : llvm::enumerate(carried))
-      amx::TileStoreOp::create(b, sums, placeOf(static_cast<int64_t>(number)), sum);
-  };
-  auto eachColumn = [&](int64_t together, auto body) {
-    int64_t step = together * kLanes, whole = columns / step * step;
-    if (whole)
-      b.loop(b.idx(0), b.idx(whole), step, [&](Value column) { body(column, together); });
-    if (whole != columns)
-      body(b.idx(whole), (columns - whole) / kLanes);
-  };
-  Value inPairs = b.mul(b.div(tiles, 2), 2);
-  eachColumn(2, [&](Value column, int64_t vectors) {
-    b.loop(b.idx(0), inPairs, 2, [&](Value tile) { multiply(tile, 2, column, vectors); });
-  });
-  b.loop(inPairs, tiles, 1, [&](Value tile) {
-    eachColumn(4, [&](Value column, int64_t vectors) { multiply(tile, 1, column, vectors); });
+    auto loadRows = [&](Value step, int64_t t) -> Value {
+      return amx::TileLoadOp::create(b, type, x,
+                                     ValueRange{rowOf(t), b.mul(step, 2 * kTileGroups)});
+    };
+    auto loadColumns = [&](Value step, int64_t v) -> Value {
+      Value at = b.add(b.mul(b.mul(step, kTileGroups), panel.columns), b.add(column, v * kLanes));
+      return amx::TileLoadOp::create(b, type, panel.memory,
+                                     ValueRange{b.add(panel.offset, b.mul(at, 2))},
+                                     b.idx(2 * panel.columns));
+    };
+    SumTiles{count, vectors, sums, sumsAt, loadRows, loadColumns}.multiply(b, steps, accumulate);
   });
 }
 
