@@ -119,17 +119,19 @@ static llvm::Expected<Value> evalKvAppend(KvAppendOp op, Scope &scope) {
   return Value(next);
 }
 
-// y = cache[layer], [B, P, G, D].
+// y = cache[layer, ..., 0 .. D - 1], [B, P, G, D].
 static llvm::Expected<Tensor> evalKvRead(KvReadOp op, Scope &scope) {
   const CacheVersion &version = scope.cache(op.getCache());
   const Cache &cache = *version.cache;
   int64_t layer = scope.scalar(op.getLayer());
   if (llvm::Error error = checkSlots(op, version, {layer, {}, {}}))
     return error;
-  Tensor y =
-      Tensor::zeros(cache.type.getElementType(),
-                    {cache.batch, cache.positions, cache.type.getHeads(), cache.type.getHeadDim()});
-  std::copy_n(cache.data.begin() + cache.offset(layer, 0, 0), y.getNumElements(), y.floats.begin());
+  int64_t headDim = cache.type.getHeadDim(), width = op.getType().getDimSize(3);
+  Tensor y = Tensor::zeros(cache.type.getElementType(),
+                           {cache.batch, cache.positions, cache.type.getHeads(), width});
+  auto from = cache.data.begin() + cache.offset(layer, 0, 0);
+  for (int64_t head = 0; head < y.getNumElements() / width; ++head)
+    std::copy_n(from + head * headDim, width, y.floats.begin() + head * width);
   return y;
 }
 

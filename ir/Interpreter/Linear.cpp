@@ -43,6 +43,18 @@ static llvm::Expected<Tensor> evalLinear(LinearOp op, Scope &scope) {
                  optional(op.getBias()), optional(op.getResidual()));
 }
 
+// y[t, h] = x[t, h] W[h]^T.
+static llvm::Expected<Tensor> evalHeadLinear(HeadLinearOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
+  Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
+  int64_t heads = w.shape[0], rows = w.shape[1], width = w.shape[2];
+  for (int64_t head = 0; head < x.shape[0] * heads; ++head)
+    for (int64_t n = 0; n < rows; ++n)
+      y.set(head * rows + n, dot(ArrayRef(x.floats).slice(head * width, width),
+                                 w.row(head % heads).slice(n * width, width)));
+  return y;
+}
+
 // logits = x W^T.
 static llvm::Expected<Tensor> evalLmHead(LmHeadOp op, Scope &scope) {
   return product(op.getType(), scope.tensor(op.getX()), scope.tensor(op.getWeight()), nullptr,
@@ -52,6 +64,7 @@ static llvm::Expected<Tensor> evalLmHead(LmHeadOp op, Scope &scope) {
 void addLinearOps(OpTable &table) {
   table.add(evalEmbedding);
   table.add(evalLinear);
+  table.add(evalHeadLinear);
   table.add(evalLmHead);
 }
 

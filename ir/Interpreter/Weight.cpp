@@ -83,11 +83,14 @@ static llvm::Expected<Tensor> partOf(const Tensor &whole, StringRef source) {
     return llvm::createStringError("'" + source + "' is no part of the tensor");
   Tensor result = Tensor::zeros(whole.elementType, *shape);
   int64_t rows = shape->front(), width = result.rowSize();
+  if (part->turned)
+    std::swap(rows, width);
   int64_t begin = part->entry ? *part->entry * whole.rowSize() : 0;
   int64_t down = part->transposed ? 1 : width, right = part->transposed ? whole.shape.back() : 1;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < width; ++j)
-      result.floats[i * width + j] = whole.floats[begin + part->rowOf(i) * down + j * right];
+      result.floats[part->turned ? j * rows + i : i * width + j] =
+          whole.floats[begin + part->rowOf(i) * down + j * right];
   return result;
 }
 

@@ -85,8 +85,10 @@ LogicalResult KvReadOp::verify() {
   if (failed(requireSize(*this, "the result", result.getDimSize(2), cache.getHeads(),
                          "heads of the cache")))
     return failure();
-  return requireSize(*this, "a head of the result", result.getDimSize(3), cache.getHeadDim(),
-                     "head_dim of the cache");
+  if (result.getDimSize(3) > cache.getHeadDim())
+    return emitOpError() << "reads " << result.getDimSize(3) << " elements of heads of "
+                         << cache.getHeadDim();
+  return success();
 }
 
 LogicalResult RepeatKvOp::verify() {
@@ -131,6 +133,11 @@ LogicalResult AttentionOp::verify() {
   if (getSinks() && failed(requireSize(*this, "sinks", lastDim(getSinks()), q.getDimSize(1),
                                        "a number per query head")))
     return failure();
+  int64_t shared = q.getDimSize(1) / k.getDimSize(2),
+          together = getTiling() ? getTiling()->getHeads() : 0;
+  if (together > 0 && shared % together != 0)
+    return emitOpError() << "is cut into tasks of " << together << " query heads, but " << shared
+                         << " share a key head";
   if (getSoftcap() && failed(requirePositive(*this, "softcap", getSoftcap()->convertToDouble())))
     return failure();
   return requirePositive(*this, "scale", getScale().convertToDouble());

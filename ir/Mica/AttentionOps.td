@@ -107,14 +107,16 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
 def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
   let summary = "the cached keys or values of one layer";
   let description = [{
-    A view [B, P, G, D] of layer `layer` of the cache; never a copy. P is the extent of the cache, not the number of
-    tokens seen so far: positions that were never appended hold zeros. Integers stay what they are, rows of
-    `!mica.int8`: attention reads them with their scales.
+    A view [B, P, G, D] of the first D elements of each head of layer `layer` of the cache; never a copy. P is the
+    extent of the cache, not the number of tokens seen so far: positions that were never appended hold zeros. Integers
+    stay what they are, rows of `!mica.int8`: attention reads them with their scales. D is the cache's head_dim, or less
+    where the values of attention are a part of its keys: latents then stand in one cache (see `mica-absorb-latent`).
 
     Example:
     ```mlir
     func.func @kv_read(%cache: !mica.kv_cache<5 x 4 x 8 x f32>, %layer: index) {
       %keys = mica.kv_read %cache[%layer] : !mica.kv_cache<5 x 4 x 8 x f32> -> tensor<?x?x4x8xf32>
+      %values = mica.kv_read %cache[%layer] : !mica.kv_cache<5 x 4 x 8 x f32> -> tensor<?x?x4x6xf32>
       return
     }
     ```

@@ -110,9 +110,11 @@ LogicalResult KvLayoutAttr::verify(EmitError emitError, KvKind, int64_t block, i
 }
 
 LogicalResult AttentionTilingAttr::verify(EmitError emitError, int64_t rows, int64_t chunk,
-                                          bool split) {
+                                          bool split, int64_t heads) {
   if (rows <= 0 || chunk <= 0)
     return emitError() << "rows and chunk must be positive";
+  if (heads < 0)
+    return emitError() << "heads must not be negative, got " << heads;
   if (split && rows != 1)
     return emitError() << "only tiles of one row are split, got " << rows << " rows";
   return success();

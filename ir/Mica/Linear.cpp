@@ -31,4 +31,19 @@ LogicalResult LinearOp::verify() {
   return verifyProduct(*this, getX(), getWeight(), getResult());
 }
 
+LogicalResult HeadLinearOp::verify() {
+  RankedTensorType x = shapeOf(getX()), weight = shapeOf(getWeight()),
+                   result = shapeOf(getResult());
+  if (failed(requireSameRows(*this, getX(), getResult())) ||
+      failed(requireSize(*this, "x", x.getDimSize(1), weight.getDimSize(0),
+                         "matrices of the weight [H, N, K]")) ||
+      failed(requireSize(*this, "the result", result.getDimSize(1), weight.getDimSize(0),
+                         "matrices of the weight [H, N, K]")) ||
+      failed(requireSize(*this, "a head of x", x.getDimSize(2), weight.getDimSize(2),
+                         "columns of the weight [H, N, K]")))
+    return failure();
+  return requireSize(*this, "a head of the result", result.getDimSize(2), weight.getDimSize(1),
+                     "rows of the weight [H, N, K]");
+}
+
 LogicalResult LmHeadOp::verify() { return verifyProduct(*this, getX(), getWeight(), getResult()); }

@@ -46,6 +46,27 @@ def Mica_LinearOp : Mica_PureOp<"linear", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def Mica_HeadLinearOp : Mica_PureOp<"head_linear"> {
+  let summary = "a product with a weight matrix for each head";
+  let description = [{
+    `y[t, h] = x[t, h] W[h]^T`, W of shape [H, N, K], accumulated in f32. Attention over latents meets the heads' own
+    matrices with it, which otherwise would make keys and values of every cached position (see `mica-absorb-latent`).
+    Rows of `!mica.int8` have a scale for each head.
+
+    Example:
+    ```mlir
+    func.func @head_linear(%x: tensor<?x8x16xf32>, %w: tensor<8x64x16xf32>) {
+      %y = mica.head_linear %x, %w : tensor<?x8x16xf32>, tensor<8x64x16xf32> -> tensor<?x8x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_HeadRows:$x, Mica_Matrices:$weight);
+  let results = (outs Mica_Heads:$result);
+  let assemblyFormat = "$x `,` $weight attr-dict `:` type($x) `,` type($weight) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Mica_LmHeadOp : Mica_PureOp<"lm_head"> {
   let summary = "logits of the next token";
   let description = [{

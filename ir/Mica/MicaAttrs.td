@@ -171,6 +171,8 @@ def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {
     depth][block][depth], so that a vector holds the same elements of neighbouring positions; a block of values stands
     as [block / depth][D'][depth], so that a vector holds the elements of one position. `depth` values stand beside each
     other, because a dot-product instruction consumes them together (1 for f32, 2 for bf16, 4 for integers of 8 bits).
+    A cache of keys whose first elements are the values as well stands as keys; attention turns its blocks as it reads
+    them.
     Behind the integers of a block stand the scales of its positions, [block] in f32.
 
     ```
@@ -187,7 +189,7 @@ def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> 
   let summary = "how attention is cut into tasks";
   let description = [{
     A task is a key/value head and a tile of up to `rows` consecutive rows; rows of one sequence read its keys and
-    values together. The positions that a row sees are cut into chunks of `chunk` positions (or of the least multiple
+    values together. Where many query heads share a key/value head, `heads` of them make a task; without it all. The positions that a row sees are cut into chunks of `chunk` positions (or of the least multiple
     that makes 16 chunks or fewer), each with a softmax of its own; chunks are combined in their order, whatever the
     tile. With `split`, for tiles of one row, chunks are tasks of their own.
 
@@ -196,7 +198,7 @@ def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> 
             split:  three tasks per head, then one that combines them;  else: one task takes them in order
     ```
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$chunk, "bool":$split);
+  let parameters = (ins "int64_t":$rows, "int64_t":$chunk, "bool":$split, DefaultValuedParameter<"int64_t", "0">:$heads);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -20,6 +20,8 @@ def Mica_Int4 : Type<CPred<"::llvm::isa<::mica::Int4Type>($_self)">, "!mica.int4
 def Mica_Rows : RankedTensorOf<[Mica_Compute, Mica_Int8], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Rows32 : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Heads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, D]">;
+def Mica_HeadRows : RankedTensorOf<[Mica_Compute, Mica_Int8],
+    [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, K]">;
 def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute, Mica_Int8],
     [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C] or heads [T, H, D]">;
 def Mica_RowIndex : RankedTensorOf<[I32], [HasAnyRankOfPred<[1]>], "one number per row [T]">;

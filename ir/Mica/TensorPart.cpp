@@ -28,13 +28,14 @@ static bool parseRows(llvm::StringRef text, TensorPart &part) {
 std::optional<TensorPart> parseTensorPart(llvm::StringRef source) {
   TensorPart part;
   llvm::StringRef rest = source;
+  part.turned = rest.consume_back("^T");
   std::optional<llvm::StringRef> text = takeBrackets(rest);
   if (text && text->contains(':')) {
     if (!parseRows(*text, part))
       return std::nullopt;
-    text.reset();
   } else {
     rest = source;
+    part.turned = false;
   }
   part.transposed = rest.consume_back("^T");
   if (auto index = takeBrackets(rest)) {
@@ -47,6 +48,18 @@ std::optional<TensorPart> parseTensorPart(llvm::StringRef source) {
   if (rest.empty() || rest.find_first_of("[]^") != llvm::StringRef::npos)
     return std::nullopt;
   return part;
+}
+
+std::string TensorPart::text() const {
+  std::string result = tensor.str();
+  if (entry)
+    result += "[" + std::to_string(*entry) + "]";
+  if (transposed)
+    result += "^T";
+  if (period != 0)
+    result += "[" + std::to_string(first) + ":" + std::to_string(last) + " of " +
+              std::to_string(period) + "]";
+  return turned ? result + "^T" : result;
 }
 
 llvm::StringRef tensorOf(llvm::StringRef source) {
@@ -66,15 +79,19 @@ std::optional<llvm::SmallVector<int64_t>> TensorPart::shapeIn(llvm::ArrayRef<int
     std::swap(result[0], result[1]);
   if (period == 0)
     return result;
-  if (result.front() % period != 0)
+  if (result.front() % period != 0 || (turned && result.size() != 2))
     return std::nullopt;
   result.front() = result.front() / period * (last - first);
+  if (turned)
+    std::swap(result[0], result[1]);
   return result;
 }
 
 llvm::SmallVector<int64_t> TensorPart::shapeAround(llvm::ArrayRef<int64_t> shape,
                                                    int64_t entries) const {
   llvm::SmallVector<int64_t> result(shape);
+  if (turned)
+    std::swap(result[0], result[1]);
   if (period != 0)
     result.front() = result.front() / (last - first) * period;
   if (transposed)

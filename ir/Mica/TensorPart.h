@@ -7,6 +7,7 @@
 //   NAME[e]                    entry e of its first axis
 //   NAME^T                     a matrix [K, N] read as [N, K]
 //   NAME[first:last of period] rows [first, last) of every `period` rows
+//   NAME[first:last of period]^T   a matrix of such rows [K, N] read as [N, K]
 //
 // in this order where several apply: "experts.gate_up_proj[3]^T[0:1 of 2]".
 //
@@ -30,6 +31,8 @@ struct TensorPart {
   bool transposed = false;
   /// Rows [first, last) of every `period`; all where the period is 0.
   int64_t first = 0, last = 0, period = 0;
+  /// Whether those rows become the columns.
+  bool turned = false;
 
   bool isWhole() const { return !entry && !transposed && period == 0; }
   /// The shape of the part of a tensor of `shape`; nothing where it has no such part.
@@ -37,7 +40,9 @@ struct TensorPart {
   /// The shape of the tensor whose part has `shape`: with `entries` on the first axis, where one of
   /// them is meant.
   llvm::SmallVector<int64_t> shapeAround(llvm::ArrayRef<int64_t> shape, int64_t entries = 0) const;
-  /// The row of the (transposed) matrix that is row `row` of the part.
+  /// The part as it is written.
+  std::string text() const;
+  /// The row of the (transposed) matrix that is row `row` of the part, before that is turned.
   int64_t rowOf(int64_t row) const {
     return period == 0 ? row : row / (last - first) * period + first + row % (last - first);
   }

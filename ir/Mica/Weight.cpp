@@ -34,8 +34,10 @@ LogicalResult WeightOp::verify() {
     return emitOpError("has an empty list of sources");
   for (StringRef source : getSourceNames())
     if (getSources() && !parseTensorPart(source))
-      return emitOpError() << "has the source '" << source
-                           << "', expected NAME, NAME[entry], NAME^T or NAME[first:last of period]";
+      return emitOpError()
+             << "has the source '" << source
+             << "', expected NAME, NAME[entry], NAME^T, NAME[first:last of period] or "
+                "NAME[first:last of period]^T";
   if (count > 1 && !getCompose())
     return emitOpError(
         "has several sources and must say how they are composed: concat, stack or interleave");

@@ -13,9 +13,9 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     `offset` and `bytes` say where the program stores it.
 
     A source is a tensor or a part of one: `NAME[e]` is entry e of its first axis, `NAME^T` a matrix read transposed,
-    `NAME[first:last of period]` rows first .. last - 1 of every `period` rows. So a fused tensor of queries, keys and
-    values becomes three weights, whether it holds them one after the other or head by head; several suffixes stand in
-    this order.
+    `NAME[first:last of period]` rows first .. last - 1 of every `period` rows, `NAME[first:last of period]^T` such rows
+    as columns. So a fused tensor of queries, keys and values becomes three weights, whether it holds them one after the
+    other or head by head; several suffixes stand in this order.
 
     Example:
     ```mlir

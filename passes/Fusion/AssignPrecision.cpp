@@ -85,7 +85,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     SharedCasts casts;
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
-          .Case<LinearOp, LmHeadOp, GatedLinearOp>(
+          .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>(
               [&](auto product) { casts.narrow(product.getXMutable(), product.getWeight()); })
           .Case(
               [&](MoeExpertsOp experts) { casts.narrow(experts.getXMutable(), experts.getGate()); })

@@ -27,7 +27,8 @@ static bool canRound(Value value, Type element) {
     return isa_and_nonnull<RmsNormOp, LayerNormOp>(producer);
   if (auto append = dyn_cast_or_null<QkvAppendOp>(producer))
     return value == append.getQ();
-  return isa_and_nonnull<RmsNormOp, LayerNormOp, AttentionOp, GatedLinearOp>(producer);
+  return isa_and_nonnull<RmsNormOp, LayerNormOp, AttentionOp, GatedLinearOp, HeadLinearOp>(
+      producer);
 }
 
 namespace {

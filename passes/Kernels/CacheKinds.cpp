@@ -23,6 +23,9 @@ LogicalResult CacheKinds::infer(ModuleOp module) {
     if (auto attention = dyn_cast<AttentionOp>(op)) {
       keys = findCache(attention.getK());
       values = findCache(attention.getV());
+      // Values that stand in the keys stand as those.
+      if (values == keys)
+        values = {};
     } else if (auto append = dyn_cast<QkvAppendOp>(op)) {
       keys = append.getKCache();
       values = append.getVCache();

@@ -20,7 +20,7 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
         return value == op.getWeight() ? WeightUse::Product
                                        : when(value == op.getBias(), WeightUse::Vector);
       })
-      .Case<LmHeadOp, GatedLinearOp>(
+      .Case<LmHeadOp, GatedLinearOp, HeadLinearOp>(
           [&](auto op) { return when(value == op.getWeight(), WeightUse::Product); })
       .Case([&](MoeExpertsOp op) {
         return oneOf({op.getGate(), op.getUp(), op.getDown()})

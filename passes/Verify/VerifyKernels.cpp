@@ -10,10 +10,16 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kernel,
-                                   RankedTensorType weight) {
+static LogicalResult verifyPacked(Operation *op, RankedTensorType weight) {
   if (!isa_and_nonnull<PackedLayoutAttr>(weight.getEncoding()))
     return op->emitOpError("has a weight without layout: run mica-assign-layouts");
+  return success();
+}
+
+static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kernel,
+                                   RankedTensorType weight) {
+  if (failed(verifyPacked(op, weight)))
+    return failure();
   if (!kernel)
     return op->emitOpError("has no kernel: run mica-select-kernels");
   return success();
@@ -50,6 +56,9 @@ static LogicalResult verifyImplementations(ModuleOp module) {
         TypeSwitch<Operation *, LogicalResult>(op)
             .Case<LinearOp, LmHeadOp, GatedLinearOp>([](auto product) {
               return verifyProduct(product, product.getKernel(), product.getWeight().getType());
+            })
+            .Case([](HeadLinearOp product) {
+              return verifyPacked(product, product.getWeight().getType());
             })
             .Case([](AttentionOp attention) { return verifyAttention(attention); })
             .Case([](WeightOp weight) { return verifyWeight(weight); })

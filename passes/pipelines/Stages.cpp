@@ -34,6 +34,8 @@ std::optional<Stage> mica::parseStage(StringRef name) {
 // Alive afterwards: mica, func, arith.
 void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyModel());
+  // First: weights keep one form from here on, whatever their precision.
+  pm.addPass(createAbsorbLatent());
   if (options.balance || options.weights == Precision::Int8 || options.weights == Precision::Int4)
     pm.addPass(createBalanceChannels());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));

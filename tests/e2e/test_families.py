@@ -42,3 +42,26 @@ class Families(Case):
         text = harness.emit(folder, "kernels")
         self.assertIn("mica.attention", text)
         self.assertIn("kernel(", text)
+
+    def test_a_latent_is_cached_once(self):
+        """Of a position the latent and the part of the keys that all heads share, in any precision."""
+        for name in ("deepseek-v2", "deepseek-v2-lite", "deepseek-v3"):
+            folder = GOLDENS / "models" / name
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            width = config["kv_lora_rank"] + config["qk_rope_head_dim"]
+            for kv, size in (("f32", 4 * width), ("bf16", 2 * width), ("int8", width + 4)):
+                out = harness.execute([harness.mica, "inspect", folder, "--kv", kv, "--json"]).stdout
+                self.assertEqual(json.loads(out)["cache_bytes_per_token"], config["num_hidden_layers"] * size, (name, kv))
+
+    def test_latents_of_the_published_size(self):
+        """The attention of DeepSeek-V3: a cached head of 576 elements, of 128 query heads 16 at a time."""
+        config = json.loads((GOLDENS / "models" / "deepseek-v3" / "config.json").read_text(encoding="utf-8"))
+        config |= {"hidden_size": 7168, "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,
+                   "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "qk_head_dim": 192,
+                   "v_head_dim": 128, "head_dim": 64}
+        folder = pathlib.Path(harness.folder("config")) / "published"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        text = harness.emit(folder, "kernels")
+        self.assertIn("!mica.kv_cache<3 x 1 x 576 x f32", text)
+        self.assertIn("split = true, heads = 16>", text)

@@ -55,7 +55,8 @@ std::string moduleOf(Operation *op) {
 
 NodeClass classOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, NodeClass>(op)
-      .Case<LinearOp, LmHeadOp, GatedLinearOp, EmbeddingOp>([](auto) { return NodeClass::Product; })
+      .Case<LinearOp, HeadLinearOp, LmHeadOp, GatedLinearOp, EmbeddingOp>(
+          [](auto) { return NodeClass::Product; })
       .Case<RmsNormOp, LayerNormOp>([](auto) { return NodeClass::Norm; })
       .Case<AttentionOp, RopeOp, RepeatKvOp>([](auto) { return NodeClass::Attention; })
       .Case<KvAppendOp, KvReadOp, QkvAppendOp>([](auto) { return NodeClass::Cache; })

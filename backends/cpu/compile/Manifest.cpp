@@ -55,12 +55,13 @@ static json cacheShape(KvCacheType cache) {
 
 static json describeCaches(func::FuncOp entry) {
   json caches = json::array();
+  std::map<KvKind, int64_t> counts;
   for (Type type : entry.getArgumentTypes()) {
     auto cache = dyn_cast<KvCacheType>(type);
     if (!cache)
       continue;
-    std::string name =
-        stringifyKvKind(cache.getLayout().getKind()).str() + std::to_string(caches.size() / 2);
+    KvKind kind = cache.getLayout().getKind();
+    std::string name = stringifyKvKind(kind).str() + std::to_string(counts[kind]++);
     caches.push_back({{"name", name},
                       {"element", nameOf(precisionOf(cache.getElementType())).str()},
                       {"shape", cacheShape(cache)},
@@ -78,6 +79,18 @@ static double expertShare(ModuleOp module) {
     share = static_cast<double>(picks.getDimSize(1)) / static_cast<double>(experts.getDimSize(0));
   });
   return share;
+}
+
+/// The types of weights that hold a matrix for each expert.
+static DenseSet<Type> typesOfExperts(ModuleOp module) {
+  DenseSet<Type> types;
+  module.walk([&](MoeExpertsOp op) {
+    for (Value weight : {op.getGate(), op.getDown()})
+      types.insert(weight.getType());
+    if (op.getUp())
+      types.insert(op.getUp().getType());
+  });
+  return types;
 }
 
 /// Weights of which rows are gathered and nothing else.
@@ -107,12 +120,13 @@ static double logitsFlops(ModuleOp module) {
 static json describeCost(ModuleOp module, const json &caches) {
   double bytes = 0, ofLogits = logitsFlops(module), flops = -ofLogits, share = expertShare(module);
   llvm::StringSet<> tables = tablesOf(module);
+  DenseSet<Type> ofExperts = typesOfExperts(module);
   for (auto weight : module.getOps<WeightOp>()) {
     RankedTensorType type = weight.getTensorType();
     if (!isa_and_nonnull<PackedLayoutAttr>(type.getEncoding()) ||
         tables.contains(weight.getSymName()))
       continue;
-    double part = type.getRank() == 3 ? share : 1;
+    double part = ofExperts.contains(type) ? share : 1;
     bytes += static_cast<double>(getStoredBytes(type)) * part;
     flops += 2 * static_cast<double>(type.getNumElements()) * part;
   }

@@ -125,8 +125,9 @@ struct LowerAttention : Lowering<AttentionOp> {
 
   /// A score and a weighted sum per head and position.
   static LaunchCost costOf(const AttentionSpec &spec) {
-    return {.positionCacheBytes = bytesPerPosition(spec.keys) + bytesPerPosition(spec.values),
-            .pairFlops = 4 * spec.heads * spec.keys.getHeadDim(),
+    int64_t ofValues = spec.valuesInKeys ? 0 : bytesPerPosition(spec.values);
+    return {.positionCacheBytes = bytesPerPosition(spec.keys) + ofValues,
+            .pairFlops = 2 * spec.heads * (spec.keys.getHeadDim() + spec.values.getHeadDim()),
             .window = spec.window.value_or(0)};
   }
 
@@ -141,8 +142,11 @@ struct LowerAttention : Lowering<AttentionOp> {
     if (op.getMask() != MaskKind::Causal)
       return op.emitOpError("has mask full: programs decode causally");
     AttentionSpec spec = specOfOp(op, keys.getCache().getType(), values.getCache().getType());
-    if (failed(checkTiling(op, spec)))
+    spec.valuesInKeys = keys.getCache() == values.getCache();
+    if (failed(checkParts(op, spec)) || failed(checkTiling(op, spec)))
       return failure();
+    if (spec.valuesInKeys)
+      spec.values = turnedValues(op, spec.keys);
     Launcher launch(rewriter, op.getLoc(), kernels);
     if (op.getAlibi()) {
       SmallVector<float> slopes(op.getAlibi()->begin(), op.getAlibi()->end());
@@ -157,7 +161,7 @@ struct LowerAttention : Lowering<AttentionOp> {
     std::string key =
         specOf(Type(spec.keys), Type(spec.values), spec.scale, spec.window.value_or(0),
                spec.softcap.value_or(0), Attribute(spec.tiling),
-               spec.slopes ? spec.slopes.getSymName() : "", spec.sinks);
+               spec.slopes ? spec.slopes.getSymName() : "", spec.sinks, spec.valuesInKeys);
     Value result = launch.empty(op.getType(), launch.rowsOf(operands.getQ()));
     Value sinks = operands.getSinks();
     rewriter.replaceOp(op, spec.tiling.getSplit()
@@ -183,6 +187,29 @@ private:
     return spec;
   }
 
+  /// Values may be the first elements of the keys; otherwise all of both caches is read.
+  static LogicalResult checkParts(AttentionOp op, const AttentionSpec &spec) {
+    auto width = [](Value read) { return cast<ShapedType>(read.getType()).getDimSize(3); };
+    if (width(op.getK()) != spec.keys.getHeadDim())
+      return op.emitOpError("attends to parts of its keys");
+    if (!spec.valuesInKeys && width(op.getV()) != spec.values.getHeadDim())
+      return op.emitOpError("attends to parts of values: only those in the cache of the keys may "
+                            "be a part of what it holds");
+    if (spec.valuesInKeys && spec.keys.getLayout() &&
+        spec.keys.getLayout().getKind() != KvKind::Keys)
+      return op.emitOpError("reads keys from a cache that stands as values");
+    return success();
+  }
+
+  /// The cache that values would have beside the keys that they stand in.
+  static KvCacheType turnedValues(AttentionOp op, KvCacheType keys) {
+    KvLayoutAttr layout = keys.getLayout();
+    return KvCacheType::get(
+        op.getContext(), keys.getLayers(), keys.getHeads(),
+        cast<ShapedType>(op.getV().getType()).getDimSize(3), keys.getElementType(),
+        KvLayoutAttr::get(op.getContext(), KvKind::Values, layout.getBlock(), layout.getDepth()));
+  }
+
   static LogicalResult checkTiling(AttentionOp op, const AttentionSpec &spec) {
     if (!spec.tiling)
       return op.emitOpError("has no tiling chosen");
@@ -202,7 +229,7 @@ private:
     return success();
   }
 
-  /// A task per key/value head and tile of rows.
+  /// A task per part of the query heads and tile of rows.
   static Value launchTiles(Launcher &launch, const AttentionSpec &spec, StringRef key,
                            ValueRange inputs, Value sinks, Value result) {
     KernelTarget target;
@@ -213,12 +240,12 @@ private:
     int64_t ofTile = spec.tiling.getRows();
     Value tiles = b.div(b.add(launch.rowsOf(inputs.front()), ofTile - 1), ofTile);
     return launch(
-        "attention", key, b.mul(tiles, spec.keys.getHeads()), all, result,
+        "attention", key, b.mul(tiles, spec.headTasks()), all, result,
         [&](KernelBuilder &b, ValueRange args) { emitAttention(b, args, spec); }, costOf(spec))[0];
   }
 
-  /// A task per key/value head, chunk and row; then, where a row has more than one chunk, a task
-  /// per query head and row that combines them.
+  /// A task per part of the query heads, chunk and row; then, where a row has more than one chunk,
+  /// a task per query head and row that combines them.
   static Value launchChunks(Launcher &launch, const AttentionSpec &spec, StringRef key,
                             ValueRange inputs, Value sinks, Value result) {
     KernelTarget target;
@@ -229,7 +256,7 @@ private:
     all.push_back(most);
     if (sinks)
       all.push_back(sinks);
-    Value tasks = b.mul(arith::MulIOp::create(b, rows, most), spec.keys.getHeads());
+    Value tasks = b.mul(arith::MulIOp::create(b, rows, most), spec.headTasks());
     SmallVector<Value> made = launch(
         "attention_chunks", key, tasks, all, {launch.empty(partsType(b, spec), rows), result},
         [&](KernelBuilder &b, ValueRange args) { emitAttentionChunks(b, args, spec); },

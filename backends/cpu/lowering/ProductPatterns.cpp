@@ -229,6 +229,28 @@ template <typename Op> struct LowerProduct : Lowering<Op> {
   }
 };
 
+/// Generated at any number of rows, as experts are: the matrices of heads are small.
+struct LowerHeadLinear : Lowering<HeadLinearOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(HeadLinearOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (failed(checkProduct(op, op.getX(), op.getWeight())))
+      return failure();
+    WeightSpec weight = weightSpecOf(op.getWeight());
+    Launcher launch(rewriter, op.getLoc(), kernels);
+    int64_t heads = op.getType().getDimSize(1);
+    rewriter.replaceOp(
+        op, launch(productName("head_linear", weight.n, weight.k),
+                   specOf(weight.element, heads, weight.n, weight.k),
+                   launch.constant(heads * blocksOf(weight.n)), operands.getOperands(),
+                   launch.empty(op.getType(), launch.rowsOf(operands.getX())),
+                   [&](KernelBuilder &b, ValueRange args) { emitHeadProduct(b, args, weight); },
+                   {.weightBytes = sizeInBytes(operands.getWeight()),
+                    .rowFlops = 2 * heads * weight.n * weight.k}));
+    return success();
+  }
+};
+
 struct LowerGatedLinear : Lowering<GatedLinearOp> {
   using Lowering::Lowering;
   LogicalResult matchAndRewrite(GatedLinearOp op, OpAdaptor operands,
@@ -268,6 +290,6 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
 
 void mica::cpu::populateProductPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                         KernelLibrary &kernels) {
-  patterns.add<LowerEmbedding, LowerProduct<LinearOp>, LowerProduct<LmHeadOp>, LowerGatedLinear>(
-      converter, patterns.getContext(), kernels);
+  patterns.add<LowerEmbedding, LowerProduct<LinearOp>, LowerProduct<LmHeadOp>, LowerHeadLinear,
+               LowerGatedLinear>(converter, patterns.getContext(), kernels);
 }

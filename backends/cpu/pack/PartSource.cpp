@@ -14,18 +14,23 @@ static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPar
                                      llvm::ArrayRef<int64_t> shape) {
   size_t element = sizeOf(tensor.type);
   int64_t rows = shape.front(), columns = shape.size() == 1 ? 1 : shape.back();
+  if (part.turned)
+    std::swap(rows, columns);
   int64_t width = tensor.shape.size() == 1 ? 1 : tensor.shape.back();
   size_t rowBytes = tensor.stored().bytesOf(columns);
   std::vector<uint8_t> bytes(rows * rowBytes);
+  bool whole = !part.transposed && !part.turned;
   for (int64_t i = 0; i < rows; ++i) {
     int64_t row = part.rowOf(i);
-    if (!part.transposed) {
+    if (whole) {
       std::memcpy(&bytes[i * rowBytes], tensor.bytes.data() + row * rowBytes, rowBytes);
       continue;
     }
-    for (int64_t j = 0; j < columns; ++j)
-      std::memcpy(&bytes[(i * columns + j) * element],
-                  tensor.bytes.data() + (j * width + row) * element, element);
+    for (int64_t j = 0; j < columns; ++j) {
+      int64_t from = part.transposed ? j * width + row : row * width + j;
+      int64_t to = part.turned ? j * rows + i : i * columns + j;
+      std::memcpy(&bytes[to * element], tensor.bytes.data() + from * element, element);
+    }
   }
   return bytes;
 }
@@ -78,13 +83,14 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
   size_t elements = 1;
   for (int64_t extent : tensor->shape)
     elements *= extent;
+  bool acrossRows = part->transposed || part->turned;
   size_t size = tensor->bytes.size() + tensor->scales.size();
   if (!shape || size != size_t(tensor->stored().bytesOf(elements)) ||
-      (part->transposed && !tensor->scales.empty()))
+      (acrossRows && !tensor->scales.empty()))
     return llvm::createStringError("\"" + name + "\" is no part of its tensor");
   if (part->entry)
     takeEntry(*tensor, *part->entry);
-  bool together = !part->transposed && (part->period == 0 || part->period == tensor->shape.front());
+  bool together = !acrossRows && (part->period == 0 || part->period == tensor->shape.front());
   auto takeCopy = [&](auto make) {
     std::vector<uint8_t> &copy = copies[name];
     if (copy.empty())
@@ -92,7 +98,7 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
     tensor->bytes = copy;
   };
   std::vector<uint8_t> decoded;
-  if (part->transposed && tensor->blocks) {
+  if (acrossRows && tensor->blocks) {
     decoded = decodeAll(*tensor);
     tensor->bytes = decoded;
     tensor->type = WeightType::F32;

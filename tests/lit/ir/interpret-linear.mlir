@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 6 of 6 functions stated what to expect and did it
+// CHECK: 7 of 7 functions stated what to expect and did it
 
 func.func @embedding() -> tensor<3x2xf32> attributes {mica.expect = [dense<[[5.0, 6.0], [1.0, 2.0], [5.0, 6.0]]> : tensor<3x2xf32>]} {
   %tokens = arith.constant dense<[2, 0, 2]> : tensor<3xi32>
@@ -45,4 +45,12 @@ func.func @lm_head() -> tensor<1x3xf32> attributes {mica.expect = [dense<[[1.0, 
   %w = arith.constant dense<[[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]> : tensor<3x2xf32>
   %y = mica.lm_head %x, %w : tensor<1x2xf32>, tensor<3x2xf32> -> tensor<1x3xf32>
   return %y : tensor<1x3xf32>
+}
+
+// y[t, h] = W[h] x[t, h].
+func.func @head_linear() -> tensor<2x2x1xf32> attributes {mica.expect = [dense<[[[3.0], [-1.0]], [[11.0], [-1.0]]]> : tensor<2x2x1xf32>]} {
+  %x = arith.constant dense<[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]> : tensor<2x2x2xf32>
+  %w = arith.constant dense<[[[1.0, 1.0]], [[1.0, -1.0]]]> : tensor<2x1x2xf32>
+  %y = mica.head_linear %x, %w : tensor<2x2x2xf32>, tensor<2x1x2xf32> -> tensor<2x2x1xf32>
+  return %y : tensor<2x2x1xf32>
 }

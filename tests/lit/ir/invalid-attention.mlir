@@ -147,7 +147,7 @@ func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
 // -----
 
 func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
-  // expected-error @+1 {{'mica.kv_read' op a head of the result has size 8, expected 4 (head_dim of the cache)}}
+  // expected-error @+1 {{'mica.kv_read' op reads 8 elements of heads of 4}}
   %0 = mica.kv_read %c[%l] : !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x?x2x8xf32>
   return
 }
@@ -395,5 +395,13 @@ func.func @f(%q: tensor<?x4x8xf32>, %k: tensor<?x?x2x8xf32>, %s: tensor<?xi32>, 
   // expected-error @+1 {{'mica.attention' op sinks has size 2, expected 4 (a number per query head)}}
   %0 = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) sinks(%t : tensor<2xf32>) causal scale(1.0)
       : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<?x8x4xf32>, %k: tensor<?x?x1x4xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.attention' op is cut into tasks of 3 query heads, but 8 share a key head}}
+  %0 = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 64, split = true, heads = 3>) : tensor<?x8x4xf32>, tensor<?x?x1x4xf32>, tensor<?x?x1x4xf32> -> tensor<?x8x4xf32>
   return
 }

@@ -90,6 +90,11 @@ func.func private @f() attributes {a = #mica.attention_tiling<rows = 1, chunk = 
 
 // -----
 
+// expected-error @+1 {{heads must not be negative, got -1}}
+func.func private @f() attributes {a = #mica.attention_tiling<rows = 1, chunk = 64, split = true, heads = -1>}
+
+// -----
+
 // expected-error @+1 {{only tiles of one row are split, got 2 rows}}
 func.func private @f() attributes {a = #mica.attention_tiling<rows = 2, chunk = 512, split = true>}
 

@@ -77,3 +77,43 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<6x4xf32>) {
   %0 = mica.linear %x, %w : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x6xbf16>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x3x4xf32>, %w: tensor<3x6x4xf32>) {
+  // expected-error @+1 {{'mica.head_linear' op operands and results differ in their number of rows: 'tensor<?x3x4xf32>' and 'tensor<5x3x6xf32>'}}
+  %0 = mica.head_linear %x, %w : tensor<?x3x4xf32>, tensor<3x6x4xf32> -> tensor<5x3x6xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %w: tensor<3x6x4xf32>) {
+  // expected-error @+1 {{'mica.head_linear' op x has size 2, expected 3 (matrices of the weight [H, N, K])}}
+  %0 = mica.head_linear %x, %w : tensor<?x2x4xf32>, tensor<3x6x4xf32> -> tensor<?x3x6xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x3x4xf32>, %w: tensor<3x6x4xf32>) {
+  // expected-error @+1 {{'mica.head_linear' op the result has size 1, expected 3 (matrices of the weight [H, N, K])}}
+  %0 = mica.head_linear %x, %w : tensor<?x3x4xf32>, tensor<3x6x4xf32> -> tensor<?x1x6xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x3x5xf32>, %w: tensor<3x6x4xf32>) {
+  // expected-error @+1 {{'mica.head_linear' op a head of x has size 5, expected 4 (columns of the weight [H, N, K])}}
+  %0 = mica.head_linear %x, %w : tensor<?x3x5xf32>, tensor<3x6x4xf32> -> tensor<?x3x6xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x3x4xf32>, %w: tensor<3x6x4xf32>) {
+  // expected-error @+1 {{'mica.head_linear' op a head of the result has size 4, expected 6 (rows of the weight [H, N, K])}}
+  %0 = mica.head_linear %x, %w : tensor<?x3x4xf32>, tensor<3x6x4xf32> -> tensor<?x3x4xf32>
+  return
+}

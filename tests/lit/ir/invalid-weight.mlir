@@ -106,7 +106,7 @@ mica.weight @w : tensor<4x64x!mica.int4<group = 16>>
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op has the source 'qkv[4:2 of 8]', expected NAME, NAME[entry], NAME^T or NAME[first:last of period]}}
+// expected-error @+1 {{'mica.weight' op has the source 'qkv[4:2 of 8]', expected NAME, NAME[entry], NAME^T, NAME[first:last of period] or NAME[first:last of period]^T}}
 mica.weight @q from ["qkv[4:2 of 8]"] : tensor<2x4xf32>
 
 // -----

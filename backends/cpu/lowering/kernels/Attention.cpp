@@ -58,9 +58,10 @@ private:
 };
 
 /// Consecutive rows of one sequence, none at a lower position than the one before it, with chunks
-/// of one size, and a key/value head.
+/// of one size, and query heads that share a key/value head.
 struct Run {
-  Value head;
+  Value part; ///< number of these query heads
+  Value head; ///< of keys and values
   Value first, rows;
   Value sequence;
   Value firstPosition, lastPosition;
@@ -76,6 +77,34 @@ struct Block {
   Value streams = {}; ///< whether its keys and values come from memory, with more behind them
 };
 
+/// 16 vectors of 16 words, as a matrix transposed: halves trade places, then their halves.
+SmallVector<Value> transposed(KernelBuilder &b, SmallVector<Value> rows) {
+  for (int64_t half = kLanes / 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < kLanes; ++i) {
+      if (i & half)
+        continue;
+      SmallVector<int64_t> upper, lower;
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        upper.push_back(lane & half ? kLanes + lane - half : lane);
+        lower.push_back(lane & half ? kLanes + lane : lane + half);
+      }
+      Value first = rows[i], second = rows[i + half];
+      rows[i] = vector::ShuffleOp::create(b, first, second, upper);
+      rows[i + half] = vector::ShuffleOp::create(b, first, second, lower);
+    }
+  return rows;
+}
+
+/// The first elements of all vectors, then the second ones, and so on; 1, 2 or 4 vectors.
+Value interleaved(KernelBuilder &b, ArrayRef<Value> vectors) {
+  if (vectors.size() == 1)
+    return vectors.front();
+  SmallVector<Value> even, odd;
+  for (auto [i, vector] : llvm::enumerate(vectors))
+    (i % 2 == 0 ? even : odd).push_back(vector);
+  return vector::InterleaveOp::create(b, interleaved(b, even), interleaved(b, odd));
+}
+
 /// Emits the softmax of one chunk for all pairs of a row and a query head of a run. A pair's
 /// numbers are added in an order that is the same in any run: all its operations are its own, and
 /// blocks that only other rows see do not change them, because hidden scores have weights of
@@ -84,9 +113,8 @@ class ChunkEmitter {
 public:
   ChunkEmitter(KernelBuilder &b, ValueRange args, const AttentionSpec &spec)
       : b(b), spec(spec), chunks(b, spec), q(args[2]), kCache(args[3]), vCache(args[4]),
-        layer(args[5]), sequences(args[6]), positions(args[7]),
-        group(spec.heads / spec.keys.getHeads()), block(spec.keys.getLayout().getBlock()),
-        inTileOrder(b.target.tiles && fitsTiles()),
+        layer(args[5]), sequences(args[6]), positions(args[7]), group(spec.headsOfTask()),
+        block(spec.keys.getLayout().getBlock()), inTileOrder(b.target.tiles && fitsTiles()),
         inTiles(inTileOrder && spec.tiling.getRows() > 1),
         pairs(inTiles ? roundUp(spec.tiling.getRows() * group, RowTiles::kTileRows)
                       : spec.tiling.getRows() * group),
@@ -101,6 +129,8 @@ public:
       weightLimbs.emplace(b, together, block, LimbRows::Signs::None);
     else
       weights = b.stackBuffer({together, block}, factorType(spec.values.getElementType()));
+    if (spec.valuesInKeys)
+      turned = b.stackBuffer({block * valuesOf(spec)}, b.elementOf(kCache));
     if (inTiles) {
       scores = b.stackBuffer({pairs, block}, b.getF32Type());
       corrections = b.stackBuffer({pairs}, b.getF32Type());
@@ -114,9 +144,16 @@ public:
 
   Value positionOf(Value row) { return b.loadIndex(positions, row); }
 
-  /// Begins with the rows [first, first + rows): loads their queries.
-  Run begin(Value head, Value first, Value rows) {
-    Run run{head, first, rows, b.loadIndex(sequences, first), positionOf(first), {}, {}};
+  /// Begins with the rows [first, first + rows): loads their queries of part `part` of all heads.
+  Run begin(Value part, Value first, Value rows) {
+    Run run{part,
+            spec.parts() == 1 ? part : b.div(part, spec.parts()),
+            first,
+            rows,
+            b.loadIndex(sequences, first),
+            positionOf(first),
+            {},
+            {}};
     run.lastPosition = positionOf(b.sub(b.add(first, rows), b.idx(1)));
     run.chunkSize = chunks.size(run.firstPosition);
     eachPair(run, [&](Value pair, Value row, Value queryHead) {
@@ -142,7 +179,7 @@ public:
   void eachPair(const Run &run, llvm::function_ref<void(Value, Value, Value)> body) {
     b.loop(b.idx(0), run.rows, 1, [&](Value r) {
       b.loop(group, [&](Value h) {
-        body(b.add(b.mul(r, group), h), b.add(run.first, r), b.add(b.mul(run.head, group), h));
+        body(b.add(b.mul(r, group), h), b.add(run.first, r), b.add(b.mul(run.part, group), h));
       });
     });
   }
@@ -167,6 +204,8 @@ public:
     begin = arith::MaxUIOp::create(b, begin, chunks.firstSeen(run.firstPosition));
     b.loop(b.div(begin, block), b.div(b.add(end, block - 1), block), 1, [&](Value blockNumber) {
       Block at = blockAt(run, blockNumber);
+      if (spec.valuesInKeys)
+        turnValues(run, at);
       if (inTiles)
         return emitBlockInTiles(run, at);
       eachPairTile(run, [&](Value pair, int64_t count) {
@@ -249,12 +288,12 @@ private:
     SmallVector<Value> corrections,
         scores = shaped(run, at, pair, multiplyKeys(run, at, pair, count));
     scores = b.changeWhen(at.onBorder, scores, [&] { return hide(at, pair, scores); });
-    PackedPanel values = panelOfValues(run, at);
+    PackedPanel values = panelOfValues(run, at), scaled = panelOfScales(run, at);
     for (int64_t i = 0; i < count; ++i) {
       ArrayRef<Value> own = ArrayRef(scores).slice(i * vectors, vectors);
       Value drop = states.raiseMaximum(b.add(pair, i), own, log2PerScore());
       corrections.push_back(emitExp2(b, b.broadcast(drop)));
-      weigh(values, b.add(pair, i), own, corrections.back(), b.idx(i));
+      weigh(scaled, b.add(pair, i), own, corrections.back(), b.idx(i));
     }
     addValues(values, at, pair, corrections);
   }
@@ -290,10 +329,10 @@ private:
     b.loop(b.idx(0), count, kLanes, [&](Value pair) {
       b.storeVector(emitExp2(b, b.loadVector(corrections, pair)), corrections, pair);
     });
-    PackedPanel values = panelOfValues(run, at);
+    PackedPanel values = panelOfValues(run, at), scaled = panelOfScales(run, at);
     b.loop(b.idx(0), count, 1, [&](Value pair) {
       Value correction = b.broadcast(b.load(corrections, pair));
-      weigh(values, pair, load(pair), correction, pair);
+      weigh(scaled, pair, load(pair), correction, pair);
       b.loop(b.idx(0), b.idx(valuesOf(spec)), kLanes, [&](Value column) {
         states.storeSum(b.mulf(states.loadSum(pair, column), correction), pair, column);
       });
@@ -339,12 +378,12 @@ private:
   }
 
   /// Adds the weights of a pair's scores of a block to its softmax, and stores them, times what the
-  /// values need, in row `row`.
-  void weigh(const PackedPanel &values, Value pair, ArrayRef<Value> scores, Value correction,
+  /// values need, in row `row`. The scales of integers stand in `scaled`.
+  void weigh(const PackedPanel &scaled, Value pair, ArrayRef<Value> scores, Value correction,
              Value row) {
     SmallVector<Value> found = states.addWeights(pair, scores, log2PerScore(), correction);
     for (auto [v, weight] : llvm::enumerate(found))
-      weight = factorOf(weight, values, v * kLanes);
+      weight = factorOf(weight, scaled, v * kLanes);
     if (weightLimbs)
       return weightLimbs->store(row, found);
     for (auto [v, weight] : llvm::enumerate(found))
@@ -358,18 +397,67 @@ private:
     return panel;
   }
   PackedPanel panelOfValues(const Run &run, const Block &at) {
+    if (spec.valuesInKeys)
+      return {turned, b.idx(0), valuesOf(spec), spec.values.getLayout().getDepth()};
     PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.number},
                                 valuesOf(spec), spec.values.getLayout().getDepth());
     panel.streams = at.streams;
     return panel;
   }
 
+  /// [elements / depth][positions][depth], a block of keys, becomes [positions / depth][elements]
+  /// [depth], one of values: as far as rows see it, in whole steps of tile registers.
+  void turnValues(const Run &run, const Block &at) {
+    PackedPanel keys = panelOfKeys(run, at);
+    keys.streams = {};
+    int64_t depth = keys.depth, values = valuesOf(spec), step = 2 * kLanes;
+    Value groups = b.add(at.liveGroups, step / depth - 1);
+    Value live = b.mul(b.div(groups, step / depth), step);
+    int64_t square = kLanes * depth, whole = values / square * square;
+    b.loop(b.idx(0), live, kLanes, [&](Value position) {
+      b.loop(b.idx(0), b.idx(whole), square,
+             [&](Value element) { turnSquare(keys, position, element, square); });
+      if (whole != values)
+        turnSquare(keys, position, b.idx(whole), values - whole);
+    });
+  }
+
+  /// 16 positions times `count` elements, up to 16 groups of them: a group is a word of 32 bits.
+  void turnSquare(const PackedPanel &keys, Value position, Value element, int64_t count) {
+    int64_t depth = keys.depth, values = valuesOf(spec);
+    Type part = b.getIntegerType(32 / static_cast<unsigned>(depth));
+    SmallVector<Value> words(kLanes, b.splatInt(0, b.getI32Type()));
+    for (int64_t group = 0; group < count / depth; ++group) {
+      Value row = b.mul(b.add(b.div(element, depth), group), block);
+      Value at = b.add(keys.offset, b.mul(b.add(row, position), depth));
+      words[group] = b.bitcast(b.loadRaw(keys.memory, at, kLanes * depth), b.getI32Type());
+    }
+    words = transposed(b, std::move(words));
+    for (int64_t first = 0; first < kLanes; first += depth) {
+      SmallVector<Value> together;
+      for (int64_t i = 0; i < depth; ++i)
+        together.push_back(b.bitcast(words[first + i], part));
+      Value group = b.add(b.div(position, depth), first / depth);
+      Value at = b.mul(b.add(b.mul(group, values), element), depth);
+      Value row = b.bitcast(interleaved(b, together), b.elementOf(turned));
+      if (count != kLanes * depth)
+        row = vector::ExtractStridedSliceOp::create(b, row, ArrayRef<int64_t>{0}, count * depth,
+                                                    ArrayRef<int64_t>{1});
+      vector::StoreOp::create(b, row, turned, at);
+    }
+  }
+
+  /// Where the scales of a block of values stand.
+  PackedPanel panelOfScales(const Run &run, const Block &at) {
+    return spec.valuesInKeys ? panelOfKeys(run, at) : panelOfValues(run, at);
+  }
+
   /// What the values of 16 positions from `first` on are multiplied by: weights of the softmax,
   /// times the scales of integers.
-  Value factorOf(Value weight, const PackedPanel &values, int64_t first) {
+  Value factorOf(Value weight, const PackedPanel &scaled, int64_t first) {
     Type element = spec.values.getElementType();
     if (isQuantized(element))
-      return b.mulf(weight, loadScales(values, spec.values, first));
+      return b.mulf(weight, loadScales(scaled, spec.valuesInKeys ? spec.keys : spec.values, first));
     // Rounded to what they meet, however they are stored: targets differ in the order of sums
     // alone.
     return b.toF32(b.fromF32(weight, element));
@@ -398,7 +486,7 @@ private:
   Value addDistance(const Run &run, Value score, Value pair, Value first) {
     memref::GlobalOp slopes = spec.slopes;
     Value table = memref::GetGlobalOp::create(b, slopes.getType(), slopes.getSymName());
-    Value slope = b.load(table, b.add(b.mul(run.head, group), b.rem(pair, group)));
+    Value slope = b.load(table, b.add(b.mul(run.part, group), b.rem(pair, group)));
     Value position = b.loadIndex(seen, pair);
     Value distance = arith::IndexCastOp::create(b, b.getI32Type(), b.sub(first, position));
     SmallVector<int32_t> lanes(kLanes);
@@ -466,7 +554,7 @@ private:
   void addValues(PackedPanel panel, const Block &at, Value pair, ArrayRef<Value> corrections) {
     auto count = static_cast<int64_t>(corrections.size());
     auto addColumns = [&](Value column, int64_t vectors) {
-      if (at.streams)
+      if (panel.streams)
         panel.streams = arith::AndIOp::create(b, at.streams, b.isEqual(column, b.idx(0)));
       SmallVector<Value> sums;
       for (int64_t i = 0; i < count; ++i)
@@ -513,6 +601,7 @@ private:
   Value seen;                                      ///< the last position that a pair sees
   Value queries, weights;                          ///< where they are multiplied as floats
   Value scores, corrections;                       ///< f32 [pairs, block], [pairs]; with tiles
+  Value turned;                                    ///< a block of values that stand in the keys
   std::optional<LimbRows> queryLimbs, weightLimbs; ///< where they meet bytes
 
 public:
@@ -567,12 +656,12 @@ void mica::cpu::emitAttention(KernelBuilder &b, ValueRange args, const Attention
   int64_t ofTile = spec.tiling.getRows();
   Value tiles = b.div(b.add(rows, ofTile - 1), ofTile);
   b.loop(args[0], args[1], 1, [&](Value task) {
-    Value head = arith::DivUIOp::create(b, task, tiles);
+    Value part = arith::DivUIOp::create(b, task, tiles);
     Value tile = tileOfTask(b, arith::RemUIOp::create(b, task, tiles), tiles);
     Value from = b.mul(tile, ofTile);
     Value to = arith::MinUIOp::create(b, b.add(from, ofTile), rows);
     eachRun(b, chunk, from, to, [&](Value first, Value count) {
-      Run run = chunk.begin(head, first, count);
+      Run run = chunk.begin(part, first, count);
       chunk.eachPair(run, [&](Value pair, Value, Value) { whole.clear(pair); });
       Chunks chunks(b, spec);
       b.loop(chunks.first(run.firstPosition), chunks.end(run.lastPosition), 1, [&](Value number) {
@@ -598,10 +687,10 @@ void mica::cpu::emitAttentionChunks(KernelBuilder &b, ValueRange args, const Att
     // Rows are the innermost: those of one sequence read the same chunk one after the other.
     Value row = arith::RemUIOp::create(b, task, rows), rest = arith::DivUIOp::create(b, task, rows);
     Value number = arith::RemUIOp::create(b, rest, most);
-    Value head = arith::DivUIOp::create(b, rest, most);
+    Value part = arith::DivUIOp::create(b, rest, most);
     Value position = chunk.positionOf(row), count = chunks.count(position);
     b.when(isLess(b, number, count), [&] {
-      Run run = chunk.begin(head, row, b.idx(1));
+      Run run = chunk.begin(part, row, b.idx(1));
       chunk.emit(run, b.add(chunks.first(position), number));
       Value several = isLess(b, b.idx(1), count);
       chunk.eachPair(run, [&](Value pair, Value, Value queryHead) {

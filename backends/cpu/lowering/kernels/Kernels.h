@@ -70,6 +70,10 @@ void emitProduct(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spe
 void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
                       int64_t inner, Activation activation);
 
+/// x [T, H, K], packed weight [H, ...], y [T, H, N]: formula of mica.head_linear. A task is a head
+/// and a block of 64 columns; those of a head are neighbours.
+void emitHeadProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
+
 /// The end of a gated product: of `sums`, the gate's and up's, 16 columns from `column` of block
 /// `block` on, into the row of y [..., inner] with the leading indices `at`.
 void storeGated(KernelBuilder &b, llvm::ArrayRef<mlir::Value> sums, mlir::Value block,
@@ -139,6 +143,19 @@ struct AttentionSpec {
   AttentionTilingAttr tiling;
   mlir::memref::GlobalOp slopes = {}; ///< of ALiBi [H], or null
   bool sinks = false;
+  /// Whether values are the first elements of the keys, which alone are cached. `values` then says
+  /// how they stand in a block once that has been turned.
+  bool valuesInKeys = false;
+
+  /// Query heads of a task, which share a key/value head, and into how many tasks those that share
+  /// one are cut.
+  int64_t headsOfTask() const {
+    int64_t shared = heads / keys.getHeads();
+    return tiling.getHeads() == 0 ? shared : std::min(tiling.getHeads(), shared);
+  }
+  int64_t parts() const { return heads / keys.getHeads() / headsOfTask(); }
+  /// Tasks of a tile or a chunk.
+  int64_t headTasks() const { return keys.getHeads() * parts(); }
 
   int64_t mostChunks() const { return kMostChunks + (window ? 1 : 0); }
   /// Numbers of which the softmax over a chunk consists: see SoftmaxStates.
@@ -146,12 +163,12 @@ struct AttentionSpec {
 };
 
 /// q [T, H, D], k cache, v cache, layer, sequences, positions, (sinks [H]), y [T, H, D]. A task is
-/// a key/value head and a tile of rows.
+/// some query heads of a key/value head and a tile of rows.
 void emitAttention(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
 
 /// q, k cache, v cache, layer, sequences, positions, N (the most chunks of a row), (sinks), parts
-/// [T', most chunks, H, state width], y: rows that see one chunk get y, others parts. A task is a
-/// key/value head, one of N chunks and a row.
+/// [T', most chunks, H, state width], y: rows that see one chunk get y, others parts. A task is
+/// some query heads of a key/value head, one of N chunks and a row.
 void emitAttentionChunks(KernelBuilder &b, mlir::ValueRange args, const AttentionSpec &spec);
 
 /// positions, parts, (sinks), y: the other rows of y. A task is a query head of a row.

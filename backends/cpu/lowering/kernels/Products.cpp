@@ -32,6 +32,27 @@ void mica::cpu::emitProduct(KernelBuilder &b, ValueRange args, const ProductSpec
              });
 }
 
+void mica::cpu::emitHeadProduct(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
+  Value x = args[2], packed = args[3], y = args[4], rows = memref::DimOp::create(b, x, 0);
+  int64_t blocks = roundUp(weight.n, kBlockColumns) / kBlockColumns;
+  b.loop(b.div(args[0], blocks), b.div(b.add(args[1], blocks - 1), blocks), 1, [&](Value head) {
+    Value first = b.mul(head, blocks);
+    Value from = arith::MaxSIOp::create(b, b.sub(args[0], first), b.idx(0));
+    Value to = arith::MinSIOp::create(b, b.sub(args[1], first), b.idx(blocks));
+    ProductRows ofHead{x, b.idx(0), rows};
+    ofHead.at = [&](Value row) { return SmallVector<Value>{row, head}; };
+    auto panelsOf = [&](Value block) {
+      return SmallVector<PackedPanel>{weightPanel(b, packed, {head, block}, weight)};
+    };
+    emitBlockSums(b, ofHead, weight, {from, to}, panelsOf,
+                  [&](Value block, Value row, Value column, ArrayRef<Value> sums) {
+                    Value target = b.add(b.mul(block, kBlockColumns), column);
+                    b.storeVector(sums[0], y, {row, head, target},
+                                  liveColumns(b, target, weight.n));
+                  });
+  });
+}
+
 void mica::cpu::storeGated(KernelBuilder &b, ArrayRef<Value> sums, Value block, Value column,
                            const Gating &gating, int64_t inner, Value y, SmallVector<Value> at) {
   at.push_back(b.add(b.mul(block, kBlockColumns), column));

@@ -115,3 +115,11 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %chosen : tensor<?x16xf32>
 }
+
+// -----
+
+func.func private @layer(%x: tensor<?x2x16xf32>, %w: tensor<2x16x16xf32>) -> tensor<?x2x16xf32> {
+  // expected-error @+1 {{'mica.head_linear' op has a weight without layout: run mica-assign-layouts}}
+  %y = mica.head_linear %x, %w : tensor<?x2x16xf32>, tensor<2x16x16xf32> -> tensor<?x2x16xf32>
+  return %y : tensor<?x2x16xf32>
+}

@@ -79,6 +79,16 @@ TEST_F(AttentionTiling, TilesHoldAboutAsManyHeadsWhateverTheGroup) {
   EXPECT_EQ(choose(false, 64).getRows(), 4);
 }
 
+TEST_F(AttentionTiling, TasksTakeAPartOfManyHeads) {
+  for (bool fewRows : {true, false}) {
+    for (int64_t group : {1, 7, 16, 34, 71})
+      EXPECT_EQ(choose(fewRows, group).getHeads(), 0) << group;
+    EXPECT_EQ(choose(fewRows, 64).getHeads(), 16);
+    EXPECT_EQ(choose(fewRows, 40).getHeads(), 10);
+    EXPECT_EQ(choose(fewRows, 20).getHeads(), 10);
+  }
+}
+
 TEST_F(AttentionTiling, ChunksDoNotDependOnThePhase) {
   for (int64_t group : {1, 7, 64})
     EXPECT_EQ(choose(true, group).getChunk(), choose(false, group).getChunk());

@@ -241,3 +241,52 @@ func.func private @table_of_four_bits(%t: tensor<?xi32>, %w: tensor<64x32x!mica.
 func.func @main(%tokens: memref<?xi32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
   return
 }
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+func.func private @attention_to_parts_of_keys(%q: tensor<?x2x6xf32>, %c: !keys, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x6xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x6xf32>
+  // expected-error @+2 {{attends to parts of its keys}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 64, split = true>)
+      : tensor<?x2x6xf32>, tensor<?x?x2x6xf32>, tensor<?x?x2x6xf32> -> tensor<?x2x6xf32>
+  return %y : tensor<?x2x6xf32>
+}
+
+// -----
+
+!keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
+!values = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<values, block = 64, depth = 1>>
+func.func private @attention_to_parts_of_values(%q: tensor<?x2x8xf32>, %c: !keys, %d: !values, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
+    -> tensor<?x2x6xf32> {
+  %k = mica.kv_read %c[%l] : !keys -> tensor<?x?x2x8xf32>
+  %v = mica.kv_read %d[%l] : !values -> tensor<?x?x2x6xf32>
+  // expected-error @+2 {{attends to parts of values: only those in the cache of the keys may be a part of what it holds}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 64, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x6xf32> -> tensor<?x2x6xf32>
+  return %y : tensor<?x2x6xf32>
+}
+
+// -----
+
+!values = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<values, block = 64, depth = 1>>
+func.func private @attention_to_keys_among_values(%q: tensor<?x2x8xf32>, %d: !values, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x2x6xf32> {
+  %k = mica.kv_read %d[%l] : !values -> tensor<?x?x2x8xf32>
+  %v = mica.kv_read %d[%l] : !values -> tensor<?x?x2x6xf32>
+  // expected-error @+2 {{reads keys from a cache that stands as values}}
+  // expected-error @+1 {{failed to legalize operation 'mica.attention'}}
+  %y = mica.attention %q, %k, %v at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.5) tiling(<rows = 1, chunk = 64, split = true>)
+      : tensor<?x2x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x6xf32> -> tensor<?x2x6xf32>
+  return %y : tensor<?x2x6xf32>
+}
+
+// -----
+
+func.func private @head_linear_without_layout(%x: tensor<?x2x8xf32>, %w: tensor<2x16x8xf32>) -> tensor<?x2x16xf32> {
+  // expected-error @+2 {{'mica.head_linear' op multiplies by a weight without a packed layout}}
+  // expected-error @+1 {{failed to legalize operation 'mica.head_linear'}}
+  %y = mica.head_linear %x, %w : tensor<?x2x8xf32>, tensor<2x16x8xf32> -> tensor<?x2x16xf32>
+  return %y : tensor<?x2x16xf32>
+}

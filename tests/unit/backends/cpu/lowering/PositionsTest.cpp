@@ -109,6 +109,32 @@ TEST_P(KernelTest, AppendAndAttend) {
   check(cases);
 }
 
+/// The values are the first elements of the keys; 20 query heads are two tasks.
+TEST_P(KernelTest, AppendAndAttendToLatents) {
+  std::vector<KernelCase> cases;
+  for (const Precision &precision : kPrecisions)
+    for (auto [size, part] : {std::pair(40, 34), std::pair(20, 16)})
+      cases.push_back(makeCase("latents_{cached}_{D}_{V}", R"(
+  func.func @{name}(%q: tensor<?x20x{D}x{type}>, %k: tensor<?x1x{D}xf32>, %s: tensor<?xi32> {test.sequences},
+      %p: tensor<?xi32> {test.positions}, %kc: {cache}) -> (tensor<?x20x{V}xf32>, {cache}) {
+    %layer = arith.constant 1 : index
+    %k1 = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x1x{D}xf32>, {cache}
+    %kr = mica.kv_read %k1[%layer] : {cache} -> tensor<?x?x1x{D}x{element}>
+    %vr = mica.kv_read %k1[%layer] : {cache} -> tensor<?x?x1x{V}x{element}>
+    %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+        : tensor<?x20x{D}x{type}>, tensor<?x?x1x{D}x{element}>, tensor<?x?x1x{V}x{element}> -> tensor<?x20x{V}xf32>
+    return %y, %k1 : tensor<?x20x{V}xf32>, {cache}
+  })",
+                               {{"cache", "!mica.kv_cache<2 x 1 x {D} x {element}>"},
+                                {"cached", precision.name},
+                                {"element", precision.cache},
+                                {"type", precision.queries},
+                                {"D", size},
+                                {"V", part}},
+                               precision.tolerance));
+  check(cases);
+}
+
 TEST_P(KernelTest, QkvAppend) {
   struct Variant {
     const char *name, *pairing, *norms;

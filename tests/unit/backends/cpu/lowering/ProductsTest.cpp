@@ -54,6 +54,30 @@ KernelCase linear(const Format &format, const Epilogue &epilogue, int n, int k,
                   words, toleranceOfProduct(k));
 }
 
+TEST_P(KernelTest, HeadLinear) {
+  struct Heads {
+    int count, n, k;
+  };
+  constexpr Heads kHeads[] = {{3, 24, 7}, {5, 65, 33}, {2, 192, 64}};
+  std::vector<KernelCase> cases;
+  for (const Format &format : kFormats)
+    for (Heads heads : some<Heads>(kHeads, format, 2)) {
+      Words words = wordsOf(format);
+      words.insert(words.end(), {{"K", "{H}x{D}"}, {"H", heads.count}, {"D", heads.k}});
+      words.emplace_back("N", heads.n);
+      cases.push_back(makeCase("head_linear_{format}_{H}_{N}x{D}", R"(
+  mica.weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
+  func.func @{name}({take}) -> tensor<?x{H}x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
+    %y = mica.head_linear %x, %w : tensor<?x{K}x{rows}>, tensor<{H}x{N}x{D}x{weight}> -> tensor<?x{H}x{N}xf32>
+    return %y : tensor<?x{H}x{N}xf32>
+  })",
+                               words, toleranceOfProduct(heads.k)));
+    }
+  check(cases);
+}
+
 TEST_P(KernelTest, LinearOfAllShapes) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)

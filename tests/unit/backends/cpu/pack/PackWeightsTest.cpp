@@ -97,6 +97,16 @@ TEST_F(PackTest, PartsOfTensors) {
     for (int64_t column = 0; column < 31; ++column)
       transposed.push_back(t[column * 10 + row]);
   expectEqual(packed("\"t^T[2:4 of 5]\"", 4, 31), naive(transposed, 4, 31, 1), false);
+  // Rows as columns, of a tensor as it is and of its transposed one.
+  std::vector<float> turned, twice;
+  for (int64_t column = 0; column < 33; ++column)
+    for (int64_t row : {1, 2, 7, 8})
+      turned.push_back(qkv[row * 33 + column]);
+  for (int64_t column = 0; column < 31; ++column)
+    for (int64_t row : {2, 3, 7, 8})
+      twice.push_back(t[column * 10 + row]);
+  expectEqual(packed("\"qkv[1:3 of 6]^T\"", 33, 4), naive(turned, 33, 4, 1), false);
+  expectEqual(packed("\"t^T[2:4 of 5]^T\"", 31, 4), naive(twice, 31, 4, 1), false);
   EXPECT_THAT(llvm::toString(
                   pack("mica.weight @w from [\"qkv[1:3 of 5]\"] at 0 : " + packedType(4, 33, false))
                       .takeError()),

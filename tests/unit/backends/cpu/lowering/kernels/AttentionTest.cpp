@@ -28,18 +28,23 @@ struct Shape {
   int64_t group, headDim;
   Stored stored;
   const char *options = "";
-  int64_t chunk = 64; ///< 16 of them are 1024 positions, behind which chunks grow
+  int64_t chunk = 64;   ///< 16 of them are 1024 positions, behind which chunks grow
+  int64_t prefix = 0;   ///< values are so many of the first elements of keys; 0: they are cached
+  int64_t together = 0; ///< query heads of a task; 0: all that share a head
 
   bool bf16() const { return stored == Stored::BF16; }
   const char *queries() const { return bf16() ? "bf16" : "f32"; }
   const char *element() const { return stored == Stored::Int8 ? "!mica.int8" : queries(); }
   int64_t heads() const { return kHeads * group; }
+  int64_t valueDim() const { return prefix ? prefix : headDim; }
   int64_t depth() const { return bf16() ? 2 : stored == Stored::Int8 ? 4 : 1; }
 };
 
 void PrintTo(const Shape &shape, std::ostream *os) {
   *os << shape.group << " heads of " << shape.headDim << " in " << shape.element() << ' '
       << shape.options << " chunks of " << shape.chunk;
+  if (shape.prefix)
+    *os << ", " << shape.prefix << " of them values, " << shape.together << " heads together";
 }
 
 /// Rows of a batch: `count` neighbours of a sequence from position `first` on.
@@ -87,17 +92,20 @@ std::string modelOf(const Shape &shape, int64_t rows, bool split) {
 !keys = !mica.kv_cache<2 x $G x $D x $T, #mica.kv_layout<keys, block = 64, depth = $depth>>
 !values = !mica.kv_cache<2 x $G x $D x $T, #mica.kv_layout<values, block = 64, depth = $depth>>
 func.func @main(%p: tensor<?xi32>, %s: tensor<?xi32>, %q: tensor<?x$Hx$Dx$Q>, %k: !keys, %v: !values)
-    -> (tensor<?x$Hx$Dxf32>, !keys, !values) {
+    -> (tensor<?x$Hx$Wxf32>, !keys, !values) {
   %layer = arith.constant 1 : index
   %kr = mica.kv_read %k[%layer] : !keys -> tensor<?x?x$Gx$Dx$T>
-  %vr = mica.kv_read %v[%layer] : !values -> tensor<?x?x$Gx$Dx$T>
+  %vr = mica.kv_read $cached -> tensor<?x?x$Gx$Wx$T>
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35) $options
-      tiling(<rows = $rows, chunk = $chunk, split = $split>)
-      : tensor<?x$Hx$Dx$Q>, tensor<?x?x$Gx$Dx$T>, tensor<?x?x$Gx$Dx$T> -> tensor<?x$Hx$Dxf32>
-  return %y, %k, %v : tensor<?x$Hx$Dxf32>, !keys, !values
+      tiling(<rows = $rows, chunk = $chunk, split = $split, heads = $together>)
+      : tensor<?x$Hx$Dx$Q>, tensor<?x?x$Gx$Dx$T>, tensor<?x?x$Gx$Wx$T> -> tensor<?x$Hx$Wxf32>
+  return %y, %k, %v : tensor<?x$Hx$Wxf32>, !keys, !values
 })",
       {{"$G", text(kHeads)},
        {"$D", text(shape.headDim)},
+       {"$W", text(shape.valueDim())},
+       {"$cached", shape.prefix ? "%k[%layer] : !keys" : "%v[%layer] : !values"},
+       {"$together", text(shape.together)},
        {"$T", shape.element()},
        {"$Q", shape.queries()},
        {"$depth", text(shape.depth())},
@@ -171,9 +179,9 @@ public:
 
   /// The results of the rows [from, to) of the batch, at these positions.
   std::vector<float> run(int64_t from, int64_t to, const Rows &batch = kBatch) {
-    int64_t count = to - from, heads = shape.heads(), dim = shape.headDim;
+    int64_t count = to - from, heads = shape.heads(), dim = shape.headDim, width = shape.valueDim();
     std::vector<int32_t> positions = batch.positions, sequences = batch.sequences;
-    std::vector<float> y(count * heads * dim, NAN);
+    std::vector<float> y(count * heads * width, NAN);
     int64_t queryBytes = heads * dim * (shape.bf16() ? 2 : 4),
             scratchBytes = loops.scratchFixed + count * loops.scratchPerRow;
     std::vector<char> memory(scratchBytes + 64, -1);
@@ -181,7 +189,7 @@ public:
     Descriptor<1> p(positions.data() + from, {count}), s(sequences.data() + from, {count}),
         weights(nullptr, {0}), scratch(reinterpret_cast<void *>(scratchAt), {scratchBytes});
     Descriptor<3> q(queries.data() + from * queryBytes, {count, heads, dim}),
-        out(y.data(), {count, heads, dim});
+        out(y.data(), {count, heads, width});
     std::array<int64_t, 5> sizes;
     llvm::copy(extents, sizes.begin());
     Descriptor<5> k(keys.data(), sizes), v(values.data(), sizes);
@@ -296,6 +304,9 @@ std::vector<Shape> shapes() {
     all.push_back({3, 20, stored, "window(70)"});
     all.push_back({2, 32, stored, "window(1100) softcap(1.5)"});
     all.push_back({1, 64, stored, "softcap(20.0)", 128});
+    all.push_back({6, 40, stored, "", 64, 24, 3});
+    all.push_back({5, 20, stored, "window(70)", 64, 3});
+    all.push_back({4, 160, stored, "", 128, 136, 2});
   }
   return all;
 }

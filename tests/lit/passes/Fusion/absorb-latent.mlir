@@ -1,0 +1,135 @@
+// RUN: mica-opt %s --mica-absorb-latent --split-input-file | FileCheck %s
+
+// Two calls pass weights of their own; a program keeps no cache of values.
+// CHECK-LABEL: module
+// CHECK: mica.weight @"0.keys" from ["0.kv_b[0:8 of 32]^T", "0.kv_b[16:24 of 32]^T"] stack : tensor<2x16x8xf32>
+// CHECK: mica.weight @"0.values" from ["0.kv_b[8:16 of 32]", "0.kv_b[24:32 of 32]"] stack : tensor<2x8x16xf32>
+// CHECK: mica.weight @"1.keys" from ["1.keys[0:8 of 16]^T", "1.keys[8:16 of 16]^T"] stack : tensor<2x16x8xf32>
+// CHECK: func.func private @layer(%[[C:.*]]: tensor<?x16xf32>, %[[QA:.*]]: tensor<?x2x8xf32>, %[[QB:.*]]: tensor<?x2x4xf32>,
+// CHECK-SAME: %[[T:[a-z0-9]*]]: tensor<?x1x4xf32>, %[[CACHE:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32>, %{{[a-z0-9]*}}: index
+// CHECK-SAME: %[[WK:[a-z0-9]*]]: tensor<2x16x8xf32>, %[[WV:[a-z0-9]*]]: tensor<2x8x16xf32>) -> (tensor<?x2x8xf32>, !mica.kv_cache<2 x 1 x 20 x f32>)
+// CHECK: %[[L:.*]] = mica.split_heads %[[C]] : tensor<?x16xf32> to tensor<?x1x16xf32>
+// CHECK: %[[K:.*]] = mica.join_heads %[[L]], %[[T]]
+// CHECK: %[[NEXT:.*]] = mica.kv_append %[[K]], %[[CACHE]]
+// CHECK: %[[KEYS:.*]] = mica.kv_read %[[NEXT]]{{.*}} -> tensor<?x?x1x20xf32>
+// CHECK: %[[VALUES:.*]] = mica.kv_read %[[NEXT]]{{.*}} -> tensor<?x?x1x16xf32>
+// CHECK: %[[QL:.*]] = mica.head_linear %[[QA]], %[[WK]]
+// CHECK: %[[Q:.*]] = mica.join_heads %[[QL]], %[[QB]]
+// CHECK: %[[A:.*]] = mica.attention %[[Q]], %[[KEYS]], %[[VALUES]] {{.*}} causal scale(3.000000e-01) window(7) : {{.*}} -> tensor<?x2x16xf32>
+// CHECK: %[[Y:.*]] = mica.head_linear %[[A]], %[[WV]]
+// CHECK: return %[[Y]], %[[NEXT]]
+// CHECK: func.func @main({{.*}}, %[[MAIN:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32>) -> (tensor<?x2x8xf32>, !mica.kv_cache<2 x 1 x 20 x f32>)
+// CHECK: %[[ONE:.*]]:2 = call @layer({{.*}}, %[[MAIN]], {{.*}}) :
+// CHECK: %[[TWO:.*]]:2 = call @layer({{.*}}, %[[ONE]]#1, {{.*}}) :
+// CHECK: return %[[TWO]]#0, %[[TWO]]#1
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+module {
+  mica.weight @"0.keys" from ["0.kv_b[0:8 of 16]"] : tensor<16x16xf32>
+  mica.weight @"0.values" from ["0.kv_b[8:16 of 16]"] : tensor<16x16xf32>
+  mica.weight @"1.keys" : tensor<16x16xf32>
+  mica.weight @"1.values" : tensor<16x16xf32>
+  func.func private @layer(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+      %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+    %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+    %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+    %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+    %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+    %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+    %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+    %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+    %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+    %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+    %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+    %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3) window(7)
+        : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+    return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+  }
+  func.func @main(%c: tensor<?x16xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %kc: !k, %vc: !v)
+      -> (tensor<?x2x8xf32>, !k, !v) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %qa = mica.split_heads %c : tensor<?x16xf32> to tensor<?x2x8xf32>
+    %wk0 = mica.get_weight @"0.keys" : tensor<16x16xf32>
+    %wv0 = mica.get_weight @"0.values" : tensor<16x16xf32>
+    %a:3 = call @layer(%c, %qa, %qb, %t, %kc, %vc, %zero, %s, %p, %wk0, %wv0) : (tensor<?x16xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>,
+        tensor<?x1x4xf32>, !k, !v, index, tensor<?xi32>, tensor<?xi32>, tensor<16x16xf32>, tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v)
+    %wk1 = mica.get_weight @"1.keys" : tensor<16x16xf32>
+    %wv1 = mica.get_weight @"1.values" : tensor<16x16xf32>
+    %b:3 = call @layer(%c, %a#0, %qb, %t, %a#1, %a#2, %one, %s, %p, %wk1, %wv1) : (tensor<?x16xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>,
+        tensor<?x1x4xf32>, !k, !v, index, tensor<?xi32>, tensor<?xi32>, tensor<16x16xf32>, tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v)
+    return %b#0, %b#1, %b#2 : tensor<?x2x8xf32>, !k, !v
+  }
+}
+
+// -----
+
+// A latent of 40 numbers and 4 beside it are more than two heads of 12 and of 8.
+// CHECK-LABEL: func.func private @no_larger_latent
+// CHECK-NOT: mica.head_linear
+// CHECK: return %{{.*}}, %{{.*}}, %{{.*}} :
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_larger_latent(%c: tensor<?x40xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x40xf32>, %wv: tensor<16x40xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+  %0 = mica.linear %c, %wk : tensor<?x40xf32>, tensor<16x40xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x40xf32>, tensor<16x40xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
+
+// -----
+
+// Each head has a part of its own behind the keys.
+// CHECK-LABEL: func.func private @no_part_of_each_head
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_part_of_each_head(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x2x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
+
+// -----
+
+// Keys and values of different rows have no latent in common.
+// CHECK-LABEL: func.func private @no_two_latents
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_two_latents(%c: tensor<?x16xf32>, %d: tensor<?x16xf32>, %q: tensor<?x2x12xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %d, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
