@@ -38,22 +38,6 @@ Step split(std::string pattern, SplitBehavior behavior, bool invert = false) {
   return step;
 }
 
-/// The pattern at `node` as the run time takes it; refused here, where its place is known, if the
-/// run time would refuse it.
-std::string readRegex(const JsonNode &node) {
-  auto refuse = [&](const llvm::Twine &why) {
-    node.refuse("a regular expression that cannot be used: " + why, "correct the expression");
-    return std::string();
-  };
-  llvm::Expected<std::string> translated = translateRegex(node.string());
-  if (!translated)
-    return refuse(llvm::toString(translated.takeError()));
-  if (translated->size() > maxPatternBytes)
-    return refuse("it is longer than " + llvm::Twine(maxPatternBytes) + " bytes");
-  auto compiled = Regex::compile(*translated);
-  return compiled ? std::move(*translated) : refuse(compiled.error().message);
-}
-
 void readSplit(const JsonNode &node, TokenizerTable &table) {
   node.allowKeys({"type", "pattern", "behavior", "invert"});
   JsonNode pattern = node["pattern"];
@@ -96,6 +80,20 @@ void readMetaspace(const JsonNode &node, TokenizerTable &table) {
 }
 
 } // namespace
+
+std::string readRegex(const JsonNode &node) {
+  auto refuse = [&](const llvm::Twine &why) {
+    node.refuse("a regular expression that cannot be used: " + why, "correct the expression");
+    return std::string();
+  };
+  llvm::Expected<std::string> translated = translateRegex(node.string());
+  if (!translated)
+    return refuse(llvm::toString(translated.takeError()));
+  if (translated->size() > maxPatternBytes)
+    return refuse("it is longer than " + llvm::Twine(maxPatternBytes) + " bytes");
+  auto compiled = Regex::compile(*translated);
+  return compiled ? std::move(*translated) : refuse(compiled.error().message);
+}
 
 std::string gpt2Pattern() {
   return builtIn(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");

@@ -158,6 +158,26 @@ def byte_fallback(metaspace):
     return tokenizer
 
 
+def unigram_kin(byte_fallback):
+    """Unigram as the tokenizers package has it, behind the normalisers of old encoders."""
+    tokenizer = Tokenizer(models.Unigram())
+    # Lower case is left to the one without bytes: the package knows letters of a later Unicode than ICU does.
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Strip(left=not byte_fallback), normalizers.NFKD() if byte_fallback else normalizers.NFKC()]
+        + ([] if byte_fallback else [normalizers.Lowercase()]) + [normalizers.Replace(Regex(" {2,}|\\.{3,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always" if byte_fallback else "first")
+    pieces = [f"<0x{b:02X}>" for b in range(256)] if byte_fallback else []
+    tokenizer.train_from_iterator(corpus(), trainers.UnigramTrainer(vocab_size=400, show_progress=False, unk_token="<unk>",
+                                                                    special_tokens=["<unk>", "<s>"]))
+    state = json.loads(tokenizer.to_str())
+    state["model"]["vocab"] += [[piece, 0.0] for piece in pieces]
+    state["model"]["byte_fallback"] = byte_fallback
+    tokenizer = Tokenizer.from_str(json.dumps(state))
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           decoders.Strip(" ", 1, 0)]) if byte_fallback else decoders.Metaspace()
+    return tokenizer
+
+
 def sentencepiece_model(**options):
     """Bytes of a tokenizer.model. Single-threaded: training must give the same bytes again."""
     model = io.BytesIO()
@@ -173,7 +193,8 @@ SENTENCEPIECE = ("sp_bpe", "sp_unigram", "sp_unigram_bytes", "sp_bpe_suffix")
 def train(data):
     data.mkdir(parents=True, exist_ok=True)
     made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "llama3_kin": llama3_kin(), "digits_kin": digits_kin(),
-            "llama2_kin": byte_fallback(metaspace=False), "metaspace_kin": byte_fallback(metaspace=True)}
+            "llama2_kin": byte_fallback(metaspace=False), "metaspace_kin": byte_fallback(metaspace=True),
+            "unigram_kin": unigram_kin(byte_fallback=False), "unigram_bytes_kin": unigram_kin(byte_fallback=True)}
     for name, tokenizer in made.items():
         # Indented, as published files are, but with each merge on one line.
         (data / f"{name}.json").write_text(tokenizer.to_str(pretty=False))

@@ -113,7 +113,8 @@ TEST_P(GoldenTest, StreamedPiecesAreWholeCharactersAndLoseNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Small, GoldenTest,
                          testing::Values("gpt2_kin", "qwen2_kin", "llama3_kin", "digits_kin",
-                                         "llama2_kin", "metaspace_kin", "sp_bpe", "sp_unigram",
+                                         "llama2_kin", "metaspace_kin", "unigram_kin",
+                                         "unigram_bytes_kin", "sp_bpe", "sp_unigram",
                                          "sp_unigram_bytes", "sp_bpe_suffix"),
                          [](const auto &info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(Published, GoldenTest,

@@ -140,10 +140,59 @@ const Change changes[] = {
     {"NotAnObject", R"("model": {"type": "BPE")", R"("model": 5, "version": {"type": "BPE")",
      "twice"},
     {"NumberBeyondDouble", R"("b": 1)", R"("b": 1e999)", "number"},
+    {"StripKey", R"("normalizer": null)",
+     R"("normalizer": {"type": "Strip", "strip_middle": true})", "(normalizer.strip_middle)"},
+    {"ReplaceBadRegex", R"("normalizer": null)",
+     R"("normalizer": {"type": "Replace", "pattern": {"Regex": "(a"}, "content": ""})",
+     "(normalizer.pattern.Regex)"},
+    {"ReplaceGrows", R"("normalizer": null)",
+     R"("normalizer": {"type": "Replace", "pattern": {"Regex": "b*"}, "content": "0123456789012345678901234567890123456789012345678901234567890123"})",
+     "grow without measure"},
+    {"LowercaseAgain", R"("normalizer": null)",
+     R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "Lowercase"}, {"type": "Lowercase"}, {"type": "Lowercase"}]})",
+     "repeats itself"},
+    {"UnigramOfBytes", R"("type": "BPE", "dropout": null,)", R"("type": "Unigram",)",
+     "a Unigram model of bytes is not supported"},
     {"UnknownRootKey", R"("padding": null)", R"("paddings": null)", "(paddings)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Changes, HostileJson, testing::ValuesIn(changes),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+/// A tokenizer.json with a Unigram model that is right.
+const std::string unigram =
+    R"({"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Metaspace"}, "decoder": {"type": "Metaspace"},
+ "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["\u2581", -2.5], ["a", -3], ["\u2581ab", -4.5]]}})";
+
+class HostileUnigram : public testing::TestWithParam<Change> {};
+
+TEST(TokenizerJson, TheUnigramModelThatTheOthersBreakIsGood) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", unigram);
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_THAT(open->tokenizer.encode("AB A\u4f60\u4f60", false), testing::ElementsAre(3, 1, 2, 0));
+}
+
+TEST_P(HostileUnigram, IsOneClearLine) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", replaced(unigram, GetParam().from, GetParam().to));
+  EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("tokenizer.json: "), HasSubstr(GetParam().message),
+                                     Not(HasSubstr("\n"))));
+}
+
+const Change unigramChanges[] = {
+    {"ScoreMissing", R"(["a", -3])", R"(["a"])", "(model.vocab[2])"},
+    {"ScoreIsText", R"(["a", -3])", R"(["a", "-3"])", "a piece and its score are expected"},
+    {"PieceIsANumber", R"(["a", -3])", "[3, -3]", "(model.vocab[2])"},
+    {"PieceTwice", R"(["a", -3])", R"(["<unk>", -3])", "occurs twice"},
+    {"NoPieces", R"([["<unk>", 0], ["\u2581", -2.5], ["a", -3], ["\u2581ab", -4.5]])", "[]",
+     "a vocabulary of 0 pieces"},
+    {"UnknownOutOfRange", R"("unk_id": 0)", R"("unk_id": 4)", "(model.unk_id)"},
+    {"UnknownKey", R"("unk_id": 0)", R"("unk_id": 0, "alphabet": 1)", "(model.alphabet)"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Changes, HostileUnigram, testing::ValuesIn(unigramChanges),
                          [](const auto &info) { return std::string(info.param.name); });
 
 TEST(HostileTokenizer, EveryTruncationOfAJsonIsAnError) {
