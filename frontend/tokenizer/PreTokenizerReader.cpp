@@ -1,6 +1,7 @@
 #include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "frontend/tokenizer/JsonComponents.h"
 #include "frontend/tokenizer/RegexTranslation.h"
+#include "frontend/tokenizer/SplitPatterns.h"
 #include "frontend/tokenizer/UnicodeTables.h"
 
 #include "frontend/support/InputError.h"
@@ -95,14 +96,9 @@ std::string readRegex(const JsonNode &node) {
   return compiled ? std::move(*translated) : refuse(compiled.error().message);
 }
 
-std::string gpt2Pattern() {
-  return builtIn(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
-}
+std::string gpt2Pattern() { return builtIn(split_patterns::gpt2[0]); }
 
-std::string qwen2Pattern() {
-  return builtIn(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
-                 R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
-}
+std::string qwen2Pattern() { return builtIn(split_patterns::qwen2[0]); }
 
 Step isolate(std::string pattern) { return split(std::move(pattern), SplitBehavior::Isolated); }
 

@@ -2,6 +2,8 @@
 // never a crash.
 #include "TokenizerFixture.h"
 
+#include "llvm/Support/Base64.h"
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -279,6 +281,41 @@ TEST(HostileTokenizer, MergesThatDoNotFitTheVocabularyNameTheLine) {
   folder.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
   folder.write("merges.txt", "#version: 0.2\na b\na c\n");
   EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("merges.txt: "), HasSubstr("(merges[2])")));
+}
+
+/// A rank file of all bytes, and a line more.
+std::string ranks(const std::string &line) {
+  std::string text;
+  for (int byte = 0; byte < 256; ++byte)
+    text += llvm::encodeBase64(std::string(1, static_cast<char>(byte))) + " " +
+            std::to_string(byte) + "\n";
+  return text + line;
+}
+
+TEST(HostileTokenizer, BrokenRankFilesNameTheLine) {
+  for (auto [line, message] :
+       {std::pair("YWI=\n", "(ranks[256])"),
+        std::pair("YW=I 256\n", "a piece in base64, a space and its rank"),
+        std::pair("YWI= -1\n", "(ranks[256])"), std::pair("YWI= 7\n", "is used twice"),
+        std::pair("YQ== 256\n", "occurs twice"), std::pair("YWI= 4000000\n", "out of range")}) {
+    TemporaryFolder folder;
+    folder.write("cl100k_base.tiktoken", ranks(line));
+    EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("cl100k_base.tiktoken: "), HasSubstr(message)));
+  }
+  TemporaryFolder folder;
+  folder.write("cl100k_base.tiktoken", "YWI= 0\n");
+  EXPECT_THAT(errorOf(folder), HasSubstr("the byte 0 has no rank"));
+}
+
+TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
+  TemporaryFolder folder;
+  folder.write("some.tiktoken", ranks("YWI= 256\n"));
+  EXPECT_THAT(errorOf(folder),
+              HasSubstr("how text is split before this rank file is used is not known"));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "OddTokenizer"})");
+  EXPECT_THAT(errorOf(folder), HasSubstr("not known of the class \"OddTokenizer\""));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "QWenTokenizer"})");
+  EXPECT_TRUE(static_cast<bool>(openFolder(folder.path())));
 }
 
 TEST(HostileTokenizer, AClassWithoutItsJsonIsRefusedByName) {
