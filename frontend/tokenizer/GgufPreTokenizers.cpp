@@ -2,6 +2,7 @@
 
 #include "frontend/tokenizer/JsonComponents.h"
 #include "frontend/tokenizer/RegexTranslation.h"
+#include "frontend/tokenizer/SplitPatterns.h"
 #include "frontend/tokenizer/UnicodeTables.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -10,33 +11,19 @@
 namespace mica {
 namespace {
 
-using llvm::StringLiteral;
-
-constexpr StringLiteral gpt2[] = {
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"};
-constexpr StringLiteral digitsAndGpt2[] = {R"(\p{N})", gpt2[0]};
-constexpr StringLiteral qwen2[] = {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
-                                   R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-constexpr StringLiteral llama3[] = {
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
-    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-constexpr StringLiteral tekken[] = {
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
-    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-constexpr StringLiteral gpt4o[] = {
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+using namespace split_patterns;
 
 constexpr GgufPreTokenizer preTokenizers[] = {
+    {"bloom", bloom},
     {"codeshell", digitsAndGpt2},
+    {.name = "command-r", .patterns = digitsAndGpt2, .composes = true},
+    {"deepseek-coder", deepseekCoder},
     {.name = "deepseek-r1-qwen", .patterns = qwen2, .composes = true},
+    {"deepseek-v3", deepseekV3},
     {"gpt-2", gpt2},
     {"gpt-4o", gpt4o},
     {.name = "llama-bpe", .patterns = llama3, .takesPieces = true, .beginsPrompt = true},
+    {"llama4", gpt4o},
     {.name = "llama-v3", .patterns = llama3, .takesPieces = true, .beginsPrompt = true},
     {.name = "llama3", .patterns = llama3, .takesPieces = true, .beginsPrompt = true},
     {"phi-2", gpt2},

@@ -18,6 +18,10 @@ void readPostProcessor(const JsonNode &node, TokenizerTable &table);
 /// Needs the table's flags. `bytePieces` tells whether pieces spelt <0xAB> print as bytes.
 void readDecoder(const JsonNode &node, TokenizerTable &table, bool &bytePieces);
 
+/// The pattern at `node` as the run time takes it; refused here, where its place is known, if the
+/// run time would refuse it.
+std::string readRegex(const JsonNode &node);
+
 /// GPT-2's pre-tokenizer pattern, which ByteLevel stands for, as PCRE2 reads it.
 std::string gpt2Pattern();
 /// Qwen2's and Llama-3's kin: the pattern that the class Qwen2Tokenizer has built in.

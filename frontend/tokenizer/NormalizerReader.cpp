@@ -10,8 +10,12 @@ using rt::tokenizer::NormalizerKind;
 static void readReplace(const JsonNode &node, TokenizerTable &table) {
   node.allowKeys({"type", "pattern", "content"});
   JsonNode pattern = node["pattern"];
-  if (pattern.isObject() && !pattern["Regex"].absent())
-    return pattern["Regex"].refuseUnsupported("a Replace normalizer with a regular expression");
+  if (pattern.isObject() && !pattern["Regex"].absent()) {
+    TokenizerTable::NormalizerStep step{NormalizerKind::ReplacePattern};
+    step.text = readRegex(pattern["Regex"]);
+    step.replacement = node["content"].string();
+    return table.normalizer.push_back(std::move(step));
+  }
   TokenizerTable::NormalizerStep step{NormalizerKind::Replace};
   step.text = pattern["String"].string();
   step.replacement = node["content"].string();
@@ -46,6 +50,15 @@ void readNormalizer(const JsonNode &node, TokenizerTable &table) {
     node.allowKeys({"type", "prepend"});
     TokenizerTable::NormalizerStep step{NormalizerKind::Prepend};
     step.text = node["prepend"].string();
+    table.normalizer.push_back(std::move(step));
+  } else if (type == "Lowercase") {
+    node.allowKeys({"type"});
+    table.normalizer.push_back(lowercaseStep());
+  } else if (type == "Strip") {
+    node.allowKeys({"type", "strip_left", "strip_right"});
+    TokenizerTable::NormalizerStep step{NormalizerKind::Strip};
+    step.left = node["strip_left"].boolean(true);
+    step.right = node["strip_right"].boolean(true);
     table.normalizer.push_back(std::move(step));
   } else if (type == "Replace") {
     readReplace(node, table);

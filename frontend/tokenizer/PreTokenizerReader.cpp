@@ -1,6 +1,7 @@
 #include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "frontend/tokenizer/JsonComponents.h"
 #include "frontend/tokenizer/RegexTranslation.h"
+#include "frontend/tokenizer/SplitPatterns.h"
 #include "frontend/tokenizer/UnicodeTables.h"
 
 #include "frontend/support/InputError.h"
@@ -36,22 +37,6 @@ Step split(std::string pattern, SplitBehavior behavior, bool invert = false) {
   step.behavior = behavior;
   step.invert = invert;
   return step;
-}
-
-/// The pattern at `node` as the run time takes it; refused here, where its place is known, if the
-/// run time would refuse it.
-std::string readRegex(const JsonNode &node) {
-  auto refuse = [&](const llvm::Twine &why) {
-    node.refuse("a regular expression that cannot be used: " + why, "correct the expression");
-    return std::string();
-  };
-  llvm::Expected<std::string> translated = translateRegex(node.string());
-  if (!translated)
-    return refuse(llvm::toString(translated.takeError()));
-  if (translated->size() > maxPatternBytes)
-    return refuse("it is longer than " + llvm::Twine(maxPatternBytes) + " bytes");
-  auto compiled = Regex::compile(*translated);
-  return compiled ? std::move(*translated) : refuse(compiled.error().message);
 }
 
 void readSplit(const JsonNode &node, TokenizerTable &table) {
@@ -97,14 +82,23 @@ void readMetaspace(const JsonNode &node, TokenizerTable &table) {
 
 } // namespace
 
-std::string gpt2Pattern() {
-  return builtIn(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
+std::string readRegex(const JsonNode &node) {
+  auto refuse = [&](const llvm::Twine &why) {
+    node.refuse("a regular expression that cannot be used: " + why, "correct the expression");
+    return std::string();
+  };
+  llvm::Expected<std::string> translated = translateRegex(node.string());
+  if (!translated)
+    return refuse(llvm::toString(translated.takeError()));
+  if (translated->size() > maxPatternBytes)
+    return refuse("it is longer than " + llvm::Twine(maxPatternBytes) + " bytes");
+  auto compiled = Regex::compile(*translated);
+  return compiled ? std::move(*translated) : refuse(compiled.error().message);
 }
 
-std::string qwen2Pattern() {
-  return builtIn(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
-                 R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
-}
+std::string gpt2Pattern() { return builtIn(split_patterns::gpt2[0]); }
+
+std::string qwen2Pattern() { return builtIn(split_patterns::qwen2[0]); }
 
 Step isolate(std::string pattern) { return split(std::move(pattern), SplitBehavior::Isolated); }
 

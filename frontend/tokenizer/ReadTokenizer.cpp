@@ -5,6 +5,7 @@
 #include "frontend/support/Json.h"
 #include "frontend/support/MappedFile.h"
 #include "frontend/tokenizer/GgufTokenizer.h"
+#include "frontend/tokenizer/RankFile.h"
 #include "frontend/tokenizer/SentencePieceModel.h"
 #include "frontend/tokenizer/TokenizerConfig.h"
 #include "frontend/tokenizer/TokenizerJson.h"
@@ -52,6 +53,32 @@ llvm::Expected<TokenizerBuilder> readPair(llvm::StringRef vocabPath, llvm::Strin
   return readVocabAndMerges(*vocab, vocabPath, llvm::toStringRef(merges->bytes()), mergesPath);
 }
 
+llvm::Expected<TokenizerBuilder> readRanks(llvm::StringRef path, llvm::StringRef configPath) {
+  std::optional<llvm::json::Value> config;
+  if (llvm::sys::fs::exists(configPath)) {
+    auto root = readJson(configPath);
+    if (!root)
+      return root.takeError();
+    config = std::move(*root);
+  }
+  auto file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  return readRankFile(llvm::toStringRef(file->bytes()), path, config ? &*config : nullptr);
+}
+
+/// The rank file in `folder`, the first by name; empty where there is none.
+std::string rankFileIn(llvm::StringRef folder) {
+  std::string found;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (llvm::StringRef(entry->path()).ends_with(".tiktoken") &&
+        (found.empty() || entry->path() < found))
+      found = entry->path();
+  return found;
+}
+
 llvm::Error applyConfig(llvm::StringRef path, TokenizerSource source, TokenizerBuilder &builder) {
   if (!llvm::sys::fs::exists(path))
     return applyTokenizerConfig(nullptr, path, source, builder);
@@ -92,11 +119,12 @@ llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef fold
   std::string json = in(folder, "tokenizer.json"), model = in(folder, "tokenizer.model");
   std::string vocab = in(folder, "vocab.json"), merges = in(folder, "merges.txt");
   using llvm::sys::fs::exists;
+  std::string config = in(folder, "tokenizer_config.json");
   auto finish = [&](llvm::Expected<TokenizerBuilder> builder, llvm::StringRef path,
                     TokenizerSource source) -> llvm::Expected<std::optional<TokenizerTable>> {
     if (!builder)
       return builder.takeError();
-    if (auto error = applyConfig(in(folder, "tokenizer_config.json"), source, *builder))
+    if (auto error = applyConfig(config, source, *builder))
       return std::move(error);
     if (auto error = check(builder->table, path))
       return std::move(error);
@@ -108,6 +136,8 @@ llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef fold
     return finish(readPieces(model), model, TokenizerSource::SentencePiece);
   if (exists(vocab) && exists(merges))
     return finish(readPair(vocab, merges), vocab, TokenizerSource::VocabAndMerges);
+  if (std::string ranks = rankFileIn(folder); !ranks.empty())
+    return finish(readRanks(ranks, config), ranks, TokenizerSource::Ranks);
   return std::nullopt;
 }
 

@@ -10,7 +10,7 @@
 namespace mica {
 
 /// Where the vocabulary came from: what the config's class adds by itself depends on it.
-enum class TokenizerSource { TokenizerJson, SentencePiece, VocabAndMerges };
+enum class TokenizerSource { TokenizerJson, SentencePiece, VocabAndMerges, Ranks };
 
 /// Applies tokenizer_config.json (`root` null: there is none): added tokens, bosId and eosId, which
 /// of them stand around a prompt, and for VocabAndMerges the normaliser and pre-tokenizer of the

@@ -84,8 +84,41 @@ void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   }
 }
 
+/// Pieces with scores, in the order of ids.
+void readScoredVocab(const JsonNode &node, TokenizerBuilder &builder) {
+  const llvm::json::Array &list = node.array();
+  if (list.empty() || list.size() > maxPieces)
+    return node.refuse("a vocabulary of " + llvm::Twine(list.size()) + " pieces", remedy::fetch);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const llvm::json::Array *pair = list[i].getAsArray();
+    auto spelling = pair && pair->size() == 2 ? (*pair)[0].getAsString() : std::nullopt;
+    auto score = pair && pair->size() == 2 ? (*pair)[1].getAsNumber() : std::nullopt;
+    if (!spelling || !score)
+      return node.refuseAt(i, "a piece and its score are expected", remedy::fetch);
+    builder.addPiece(*spelling, static_cast<int64_t>(i), node);
+    if (i >= builder.table.pieces.size())
+      return; // refused
+    builder.table.pieces[i].score = *score;
+  }
+}
+
+void readUnigram(const JsonNode &node, TokenizerBuilder &builder) {
+  if (builder.table.flags & ModelFlags::byteLevel)
+    return node.refuseUnsupported("a Unigram model of bytes");
+  node.allowKeys({"type", "unk_id", "vocab", "byte_fallback"});
+  builder.table.kind = ModelKind::ExactUnigram;
+  builder.table.flags |= node["byte_fallback"].boolean(false) ? ModelFlags::byteFallback : 0;
+  readScoredVocab(node["vocab"], builder);
+  setByteIds(builder);
+  if (!node["unk_id"].absent())
+    builder.table.unknownId = static_cast<int32_t>(
+        node["unk_id"].integer(0, static_cast<int64_t>(builder.table.pieces.size()) - 1));
+}
+
 void readModel(const JsonNode &node, TokenizerBuilder &builder) {
   std::string type = node["type"].string("BPE"); // old files leave it out
+  if (type == "Unigram")
+    return readUnigram(node, builder);
   if (type != "BPE")
     return node.refuseType(type, "model");
   node.allowKeys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",

@@ -52,17 +52,23 @@ void writeModel(Writer &writer, const TokenizerTable &table) {
   std::vector<uint32_t> ends;
   std::vector<uint8_t> flags;
   std::vector<float> scores;
+  std::vector<double> exact;
   for (const TokenizerTable::Piece &piece : table.pieces) {
     bytes += piece.bytes;
     ends.push_back(static_cast<uint32_t>(bytes.size()));
     flags.push_back(piece.flags);
-    if (table.kind != ModelKind::MergesByRank)
-      scores.push_back(piece.score);
+    if (table.kind == ModelKind::ExactUnigram)
+      exact.push_back(piece.score);
+    else if (table.kind != ModelKind::MergesByRank)
+      scores.push_back(static_cast<float>(piece.score));
   }
   writer.list(ends);
   writer.string(bytes);
   writer.list(flags);
-  writer.list(scores);
+  if (table.kind == ModelKind::ExactUnigram)
+    writer.list(exact);
+  else
+    writer.list(scores);
   static_assert(sizeof(TokenizerTable::Merge) == 12);
   writer.list(table.merges);
 }
@@ -89,6 +95,17 @@ void writeNormalizer(Writer &writer, const TokenizerTable &table) {
       writer.number(step.rules);
       writer.string(step.trie);
       writer.string(step.replacements);
+      break;
+    case NormalizerKind::CharacterMap:
+      writer.list(step.characters);
+      break;
+    case NormalizerKind::Strip:
+      writer.choice(step.left);
+      writer.choice(step.right);
+      break;
+    case NormalizerKind::ReplacePattern:
+      writer.string(step.text);
+      writer.string(step.replacement);
       break;
     }
   }

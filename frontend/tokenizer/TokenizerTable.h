@@ -21,7 +21,7 @@ struct TokenizerTable {
   struct Piece {
     std::string bytes;
     uint8_t flags = rt::tokenizer::PieceFlags::normal;
-    float score = 0;
+    double score = 0; // f32 in all but ExactUnigram
   };
   struct Merge {
     uint32_t left, right, merged;
@@ -31,6 +31,8 @@ struct TokenizerTable {
     std::string text = {}, replacement = {};
     bool compose = false;
     std::vector<uint32_t> classes = {}, decompositions = {}, compositions = {};
+    std::vector<uint32_t> characters = {};
+    bool left = false, right = false;
     uint8_t rules = 0;
     std::string trie = {}, replacements = {};
   };

@@ -7,6 +7,7 @@
 
 #include <unicode/uchar.h>
 #include <unicode/unorm2.h>
+#include <unicode/ustring.h>
 #include <unicode/utf16.h>
 
 namespace mica {
@@ -98,6 +99,29 @@ UBool meetRange(const void *context, UChar32 start, UChar32 limit, UCharCategory
 }
 
 } // namespace
+
+TokenizerTable::NormalizerStep lowercaseStep() {
+  TokenizerTable::NormalizerStep step{rt::tokenizer::NormalizerKind::CharacterMap};
+  for (UChar32 point = 0; point <= UCHAR_MAX_VALUE; ++point) {
+    if (!u_hasBinaryProperty(point, UCHAR_CHANGES_WHEN_LOWERCASED))
+      continue;
+    UChar from[2], to[16];
+    int32_t length = 0, at = 0;
+    U16_APPEND_UNSAFE(from, length, point);
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t size = u_strToLower(to, 16, from, length, "", &status);
+    std::vector<uint32_t> parts;
+    while (at < size) {
+      UChar32 part;
+      U16_NEXT(to, at, size, part);
+      parts.push_back(static_cast<uint32_t>(part));
+    }
+    step.characters.push_back(static_cast<uint32_t>(point));
+    step.characters.push_back(static_cast<uint32_t>(parts.size()));
+    step.characters.insert(step.characters.end(), parts.begin(), parts.end());
+  }
+  return step;
+}
 
 const std::string &numbersBesidePcre2() {
   static const std::string missing = [] {

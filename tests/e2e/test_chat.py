@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import harness
 from harness import BUNDLED, Case, execute, program
 
 MODEL = BUNDLED / "minimind-dense"
+LONG = 60000
 
 
 def changed(name, template=None, **config):
@@ -63,6 +65,10 @@ class Terminal:
         while termios.tcgetattr(self.fd)[3] & termios.ICANON and time.monotonic() < end:
             time.sleep(0.01)
         return head
+
+    def some(self):
+        """Waits for anything at all."""
+        assert self.screen or select.select([self.fd], [], [], 20)[0], "nothing comes"
 
     def write(self, text):
         os.write(self.fd, text)
@@ -209,15 +215,79 @@ class Chat(Case):
         self.assertEqual(terminal.close(), 0)
 
     def test_interrupt_stops_the_answer_only(self):
-        # A model of random weights that does not stop by itself.
-        built = program(changed("talker", "{{ messages[-1].content }}", eos_token="<|endoftext|>"))
-        terminal = Terminal([built.path, "chat", "--temperature", "5", "--top-p", "1", "--seed", "1"])
+        """A model that does not stop by itself, and would go on for minutes, ends at once and hears what comes next."""
+        path = changed("talker", "{{ messages[-1].content }}", eos_token="<|endoftext|>")
+        for name, words in (("config.json", {"max_position_embeddings": LONG}), ("generation_config.json", {"eos_token_id": 0})):
+            file = path / name
+            file.write_text(json.dumps(json.loads(file.read_text()) | words))
+        built = program(path, "--max-seq", str(LONG))
+        terminal = Terminal([built.path, "chat", "--temperature", "5", "--top-p", "1", "--seed", "1", "-v"])
+        terminal.prompt()
+        for _ in range(2):
+            terminal.write(b"a\r")
+            terminal.read_until(b"a\r\n")
+            terminal.some()  # of the answer
+            terminal.write(b"\x03")
+            terminal.read_until(b"mica: note: stopped\r\n")
+            tokens = re.search(rb"answer: (\d+) tokens", terminal.read_until(b" s\r\n"))
+            self.assertGreater(int(tokens[1]), 0)
+            self.assertLess(int(tokens[1]), LONG - 100)
+            terminal.prompt()
+        terminal.write(b"/exit\r")
+        self.assertEqual(terminal.close(), 0)
+
+    def test_stop_strings(self):
+        turns = self.answers("count from 7 to 12:\n27 + 15\n", "--stop", " 10", "--stop", "nothing of this")
+        self.assertEqual([(turn["content"].rstrip("\n"), turn["finish"]) for turn in turns], [(" 7 8 9", "stop_text"), (" 42", "stop")])
+        self.assertEqual(self.chat("count from 7 to 12:\n", "--stop", "8").stdout, b" 7 \n")
+        self.refused(2, ["chat", "--stop", ""], "is empty")
+
+    def test_history(self):
+        path = pathlib.Path(harness.folder("history")) / "turns"
+        command = [self.built.path, "chat", "--temperature", "0", "--history", path]
+        terminal = Terminal(command)
+        terminal.prompt()
+        terminal.write(b"sort c\\\r")
+        terminal.prompt(b". ")
+        terminal.write(b"a b\r")
+        terminal.prompt()
+        terminal.write(b"27 + 15\r")
+        terminal.read_until(b"42\r\n")
+        terminal.prompt()
+        terminal.write(b"\x04")
+        self.assertEqual(terminal.close(), 0)
+        self.assertEqual(path.read_text(), "sort c\\na b\n27 + 15\n")
+        terminal = Terminal(command)
+        terminal.prompt()
+        terminal.write(b"\x1b[A\r")
+        self.assertIn(b" 42\r\n", terminal.read_until(b"42\r\n"))
+        terminal.prompt()
+        terminal.write(b"\x04")
+        self.assertEqual(terminal.close(), 0)
+        terminal = Terminal([*command[:-1], path.parent])
+        terminal.read_until(b"it is a folder, what is said here is not kept")
+        terminal.prompt()
+        terminal.write(b"27 + 15\r")
+        terminal.read_until(b" 42\r\n")
+        terminal.prompt()
+        terminal.write(b"\x04")
+        self.assertEqual(terminal.close(), 0)
+
+    def test_what_a_model_answers_does_not_move_the_cursor(self):
+        vocabulary = json.loads((MODEL / "tokenizer.json").read_text())["model"]["vocab"]
+        escape = vocabulary["\u011b"]  # how byte-level vocabularies spell that character
+        always = f"--logit-bias={escape}=1e9"
+        for words in (["-p", "a", "-n", "3"], ["--chat", "-p", "a", "-n", "3"]):
+            terminal = Terminal([self.built.path, *words, always])
+            self.assertNotIn(b"\x1b", terminal.read_until(b"\\x1b\\x1b\\x1b"))
+            self.assertEqual(terminal.close(), 0)
+        terminal = Terminal([self.built.path, "chat", "-n", "3", always])
         terminal.prompt()
         terminal.write(b"a\r")
-        time.sleep(0.3)
-        terminal.write(b"\x03")
+        terminal.read_until(b"a\r\n")  # what the editor writes
+        self.assertNotIn(b"\x1b", terminal.read_until(b"\\x1b\\x1b\\x1b"))
         terminal.prompt()
-        terminal.write(b"/exit\r")
+        terminal.write(b"\x04")
         self.assertEqual(terminal.close(), 0)
 
     def test_control_characters_stay_off_the_terminal(self):

@@ -29,6 +29,9 @@ def records(engine, texts):
     if isinstance(engine, goldens.HuggingFace):
         rows = [encoding.ids for encoding in engine.tokenizer.encode_batch(texts, add_special_tokens=False)]
         decoded = engine.tokenizer.decode_batch(rows)
+    elif isinstance(engine, goldens.Tiktoken):
+        rows = [engine.encode(text) for text in texts]
+        decoded = [engine.decode(row) for row in rows]
     else:
         rows = engine.processor.encode(texts)
         decoded = [engine.decode(row) for row in rows]

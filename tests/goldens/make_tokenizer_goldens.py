@@ -8,17 +8,23 @@ tests/goldens/tokenizers/NAME.json for them and, where DIR (default ../shared be
 them, for published ones: `files` (name in a model folder -> file; `shared:` stands for DIR, `data:`
 for tests/data/tokenizers), `ids` of each of TEXTS without special tokens, `decoded` of those ids,
 `prompt` (the ids of the first text with special tokens), and `random` (ids drawn at random and what
-they decode to). References: the packages `tokenizers` and `sentencepiece` of requirements.txt.
+they decode to). References: the packages `tokenizers`, `sentencepiece` and `tiktoken` of requirements.txt.
 """
 
 import argparse
+import base64
+import hashlib
 import io
 import json
 import pathlib
 import random
+import struct
+import unittest.mock
 
 import sentencepiece
+import tiktoken
 import tokenizers
+from tiktoken_ext import openai_public
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import AddedToken, Regex, Tokenizer
 
@@ -158,6 +164,26 @@ def byte_fallback(metaspace):
     return tokenizer
 
 
+def unigram_kin(byte_fallback):
+    """Unigram as the tokenizers package has it, behind the normalisers of old encoders."""
+    tokenizer = Tokenizer(models.Unigram())
+    # Lower case is left to the one without bytes: the package knows letters of a later Unicode than ICU does.
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Strip(left=not byte_fallback), normalizers.NFKD() if byte_fallback else normalizers.NFKC()]
+        + ([] if byte_fallback else [normalizers.Lowercase()]) + [normalizers.Replace(Regex(" {2,}|\\.{3,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always" if byte_fallback else "first")
+    pieces = [f"<0x{b:02X}>" for b in range(256)] if byte_fallback else []
+    tokenizer.train_from_iterator(corpus(), trainers.UnigramTrainer(vocab_size=400, show_progress=False, unk_token="<unk>",
+                                                                    special_tokens=["<unk>", "<s>"]))
+    state = json.loads(tokenizer.to_str())
+    state["model"]["vocab"] += [[piece, 0.0] for piece in pieces]
+    state["model"]["byte_fallback"] = byte_fallback
+    tokenizer = Tokenizer.from_str(json.dumps(state))
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           decoders.Strip(" ", 1, 0)]) if byte_fallback else decoders.Metaspace()
+    return tokenizer
+
+
 def sentencepiece_model(**options):
     """Bytes of a tokenizer.model. Single-threaded: training must give the same bytes again."""
     model = io.BytesIO()
@@ -167,16 +193,112 @@ def sentencepiece_model(**options):
     return model.getvalue()
 
 
+def rank_file():
+    """A rank file of the tiktoken package: the pieces of qwen2_kin, which were learnt in the order of their ids."""
+    alphabet = bytes_of_alphabet()
+    vocab = sorted(qwen2_kin().get_vocab(with_added_tokens=False).items(), key=lambda item: item[1])
+    pieces = [bytes(alphabet[c] for c in piece) for piece, _ in vocab if not piece.startswith("<|")]
+    return b"".join(base64.b64encode(piece) + b" %d\n" % rank for rank, piece in enumerate(pieces))
+
+
+def bytes_of_alphabet():
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+# What stands for code of tiktoken's users: class or file -> pattern, special tokens by their distance from the last rank.
+TIKTOKEN = {
+    "qwen.tiktoken": (QWEN2, {"<|endoftext|>": 1, "<|im_start|>": 2, "<|im_end|>": 3, **{f"<|extra_{i}|>": 4 + i for i in range(205)}}),
+    "cl100k_base.tiktoken": (openai_public.cl100k_base, {"<|endoftext|>": 2, "<|fim_prefix|>": 3, "<|fim_middle|>": 4,
+                                                         "<|fim_suffix|>": 5, "<|endofprompt|>": 21}),
+    "o200k_base.tiktoken": (openai_public.o200k_base, {"<|endoftext|>": 2, "<|endofprompt|>": 21})}
+
+
+class Tiktoken:
+    """Qwen's code composes by Python's Unicode, whatever that is; here it is the one of the package tokenizers."""
+
+    byte_fallback = False
+
+    def __init__(self, name, path):
+        pattern, special = TIKTOKEN[name]
+        ranks = {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in path.read_bytes().splitlines()}
+        if callable(pattern):
+            with unittest.mock.patch.object(openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks):
+                pattern = pattern()["pat_str"]
+        self.engine = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks,
+                                        special_tokens={token: len(ranks) - 1 + offset for token, offset in special.items()})
+        self.special, self.size, self.composes = set(self.engine._special_tokens.values()), len(ranks), name == "qwen.tiktoken"
+
+    def encode(self, text):
+        return self.engine.encode(normalizers.NFC().normalize_str(text) if self.composes else text, allowed_special="all")
+
+    prompt = encode
+
+    def decode(self, ids):
+        return self.engine.decode([i for i in ids if i not in self.special])
+
+
 SENTENCEPIECE = ("sp_bpe", "sp_unigram", "sp_unigram_bytes", "sp_bpe_suffix")
+
+
+def isolated(*patterns):
+    return [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in patterns]
+
+
+DIGITS = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+LETTERS = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]%s[\p{Ll}\p{Lm}\p{Lo}\p{M}]%s"
+ENDINGS = r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+# What tokenizer.ggml.pre says by a name alone, as the tokenizer.json of those models has it.
+GGUF_NAMES = {
+    "bloom": [*isolated(" ?[^(\\s|[.,!?…。，、।۔،])]+"), BYTES],
+    "codeshell": DIGITS, "command-r": DIGITS, "refact": DIGITS, "smollm": DIGITS, "starcoder": DIGITS,
+    "deepseek-coder": [*isolated("[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", "[一-龥ࠀ-一가-퟿]+"), pre_tokenizers.Digits(individual_digits=True), BYTES],
+    "deepseek-v3": [*isolated("\\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?"
+                              "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"), BYTES],
+    "gpt-2": [pre_tokenizers.ByteLevel(add_prefix_space=False)], "phi-2": [pre_tokenizers.ByteLevel(add_prefix_space=False)],
+    "qwen2": [*isolated(QWEN2), BYTES], "deepseek-r1-qwen": [*isolated(QWEN2), BYTES],
+    "llama-bpe": [*isolated(LLAMA3), BYTES], "llama3": [*isolated(LLAMA3), BYTES], "llama-v3": [*isolated(LLAMA3), BYTES],
+    "tekken": [*isolated(LETTERS % ("*", "+") + "|" + LETTERS % ("+", "*") + r"|\p{N}|" + ENDINGS), BYTES]}
+for NAME in ("gpt-4o", "llama4"):
+    GGUF_NAMES[NAME] = [*isolated("|".join(LETTERS % marks + "(?i:'s|'t|'re|'ve|'m|'ll|'d)?" for marks in (("*", "+"), ("+", "*")))
+                                  + r"|\p{N}{1,3}|" + ENDINGS), BYTES]
+
+
+def whole():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer, tokenizer.decoder = BYTES, decoders.ByteLevel()
+    tokenizer.train_from_iterator(TEXTS * 8, trainers.BpeTrainer(vocab_size=1100, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+                                                                 max_token_length=12, show_progress=False))
+    return tokenizer
+
+
+def gguf_names():
+    """Name -> MD5 of the ids of all TEXTS (i32, little-endian) by whole.json, whose pieces do not care for words."""
+    digests = {}
+    for name, steps in sorted(GGUF_NAMES.items()):
+        state = json.loads((DATA / "whole.json").read_text())
+        state["model"]["ignore_merges"] = name in ("llama-bpe", "llama3", "llama-v3", "tekken")
+        tokenizer = Tokenizer.from_str(json.dumps(state))
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
+        if name in ("qwen2", "deepseek-r1-qwen", "command-r"):
+            tokenizer.normalizer = normalizers.NFC()
+        ids = [i for text in TEXTS for i in tokenizer.encode(text, add_special_tokens=False).ids]
+        digests[name] = hashlib.md5(struct.pack(f"<{len(ids)}i", *ids)).hexdigest()
+    return digests
 
 
 def train(data):
     data.mkdir(parents=True, exist_ok=True)
     made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "llama3_kin": llama3_kin(), "digits_kin": digits_kin(),
-            "llama2_kin": byte_fallback(metaspace=False), "metaspace_kin": byte_fallback(metaspace=True)}
+            "llama2_kin": byte_fallback(metaspace=False), "metaspace_kin": byte_fallback(metaspace=True),
+            "unigram_kin": unigram_kin(byte_fallback=False), "unigram_bytes_kin": unigram_kin(byte_fallback=True)}
     for name, tokenizer in made.items():
         # Indented, as published files are, but with each merge on one line.
         (data / f"{name}.json").write_text(tokenizer.to_str(pretty=False))
+    (data / "whole.json").write_text(whole().to_str())
+    (data / "rank_kin.tiktoken").write_bytes(rank_file())
     rules = data / "charsmap.tsv"  # a few rows of NFKC and one of our own: capital letters of two kinds
     rows = {"ﬁ": "fi", "½": "1⁄2", "①": "1", "Ａ": "A", "ｂ": "b", "e\u0301": "é", "\u00a0": " ", "\u3000": " ", "\u200b": ""}
     rules.write_text("".join(" ".join(f"{ord(c):04X}" for c in key) + "\t" + " ".join(f"{ord(c):04X}" for c in value) + "\n"
@@ -197,9 +319,10 @@ def train(data):
 
 def all_files():
     """Name of a tokenizer -> its files, of those trained here and the published ones."""
-    trained = sorted(path.stem for path in DATA.glob("*.json"))
+    trained = sorted(path.stem for path in DATA.glob("*_kin.json"))
     return {**{name: {"tokenizer.json": f"data:{name}.json"} for name in trained},
-            **{name: {"tokenizer.model": f"data:{name}.model"} for name in SENTENCEPIECE}, **PUBLISHED}
+            **{name: {"tokenizer.model": f"data:{name}.model"} for name in SENTENCEPIECE},
+            **{name.replace(".", "_"): {name: "data:rank_kin.tiktoken"} for name in TIKTOKEN}, **PUBLISHED}
 
 
 PUBLISHED = {
@@ -263,6 +386,9 @@ def qwen2(vocab, merges, config):
 
 
 def reference(files):
+    for name in TIKTOKEN:
+        if name in files:
+            return Tiktoken(name, files[name])
     if "tokenizer.model" in files:
         return SentencePiece(files["tokenizer.model"])
     if "tokenizer.json" in files:
@@ -298,6 +424,7 @@ def main():
     write(OUT / "texts.json", {"tokenizers": tokenizers.__version__, "sentencepiece": sentencepiece.__version__,
                                "texts": TEXTS})
     train(DATA)
+    write(OUT / "gguf_names.json", gguf_names())
     for name, files in all_files().items():
         paths = {key: roots[value.split(":")[0]] / value.split(":")[1] for key, value in files.items()}
         if all(path.exists() for path in paths.values()):

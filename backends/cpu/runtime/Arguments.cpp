@@ -81,6 +81,16 @@ void addLookup(CLI::App &app, RunArguments &run) {
       ->transform(wholeNumber(0, maxCount));
 }
 
+void addStops(CLI::App &app, RunArguments &run) {
+  app.add_option("--stop", run.stops, "End the text before TEXT; may repeat")
+      ->type_name("TEXT")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string &text) { return std::string(text.empty() ? "is empty" : ""); });
+}
+
 CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
   return app.add_option("--system", system, "What the conversation begins with, as its system")
       ->type_name("TEXT");
@@ -123,13 +133,7 @@ void addRun(CLI::App &app, RunArguments &run) {
       ->capture_default_str()
       ->transform(wholeNumber(0, maxCount));
   addSampling(app, run);
-  app.add_option("--stop", run.stops, "End the text before TEXT; may repeat")
-      ->type_name("TEXT")
-      ->type_size(1)
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check([](const std::string &text) { return std::string(text.empty() ? "is empty" : ""); });
+  addStops(app, run);
   addPrefillChunk(app, run.prefillChunk);
   addLookup(app, run);
   app.add_flag("--ignore-eos", run.ignoreEos, "Go on after an end token");
@@ -158,7 +162,11 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   addSystem(*sub, chat.system);
   sub->add_option("-n", chat.maxTokens, "New tokens at most, per answer; default: what has room")
       ->transform(wholeNumber(1, maxCount));
+  sub->add_option("--history", chat.history,
+                  "What is said on a terminal is kept in FILE, for later conversations to recall")
+      ->type_name("FILE");
   addSampling(*sub, chat.run);
+  addStops(*sub, chat.run);
   addPrefillChunk(*sub, chat.run.prefillChunk);
   addLookup(*sub, chat.run);
   sub->add_flag("--json", chat.json, "Write one JSON object per answer");

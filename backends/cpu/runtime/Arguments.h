@@ -37,6 +37,7 @@ struct ChatArguments {
   RunArguments run; ///< How answers are sampled.
   std::optional<int64_t> maxTokens;
   std::optional<std::string> system;
+  std::optional<std::string> history; ///< --history: a file
   bool json = false;
 };
 

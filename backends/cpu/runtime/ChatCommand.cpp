@@ -152,8 +152,9 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   options.prefillChunk = arguments.run.prefillChunk;
   options.lookup = arguments.run.lookup;
   options.sampling = samplingOptions(arguments.run, model.manifest());
-  Conversation conversation(model, **text, *chatTemplate, options, arguments.system);
-  std::unique_ptr<ChatInput> input = openChatInput();
+  Conversation conversation(model, **text, *chatTemplate, options, arguments.system,
+                            arguments.run.stops);
+  std::unique_ptr<ChatInput> input = openChatInput(arguments.history);
   return Chat(arguments, conversation, *input, model.manifest().maxSeq).run();
 }
 

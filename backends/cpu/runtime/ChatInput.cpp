@@ -68,13 +68,13 @@ bool takeInterrupt() {
   return was;
 }
 
-std::unique_ptr<ChatInput> openChatInput() {
+std::unique_ptr<ChatInput> openChatInput(const std::optional<std::string> &history) {
   if (!isatty(STDIN_FILENO))
     return std::make_unique<PipeInput>();
   struct sigaction action{};
   action.sa_handler = [](int) { interrupted = 1; };
   sigaction(SIGINT, &action, nullptr);
-  return openLineEditor();
+  return openLineEditor(history);
 }
 
 } // namespace mica::rt

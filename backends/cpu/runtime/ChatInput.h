@@ -18,8 +18,9 @@ public:
   virtual bool interactive() const = 0;
 };
 
-/// With line editing and history where stdin is a terminal, else line by line.
-std::unique_ptr<ChatInput> openChatInput();
+/// With line editing and history where stdin is a terminal, else line by line. `history`: the file
+/// that keeps what is said on a terminal.
+std::unique_ptr<ChatInput> openChatInput(const std::optional<std::string> &history);
 
 /// Interrupts by Ctrl-C since the last call; from the first call on they no longer end the program.
 bool takeInterrupt();

@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/Conversation.h"
+#include "backends/cpu/runtime/StopText.h"
 
 #include <algorithm>
 
@@ -7,18 +8,22 @@ namespace mica::rt {
 namespace {
 class Decoding final : public GenerateListener {
 public:
-  Decoding(Tokenizer::Decoder decoder, const Conversation::Listener &listener)
-      : decoder(std::move(decoder)), listener(listener) {}
+  Decoding(Tokenizer::Decoder decoder, const std::vector<std::string> &stops,
+           const Conversation::Listener &listener)
+      : decoder(std::move(decoder)), stop(stops), listener(listener) {}
 
-  Status token(int64_t, int32_t token) override { return hear(decoder.push(token)); }
+  Status token(int64_t, int32_t token) override { return hear(stop.push(decoder.push(token))); }
   bool goesOn(int64_t) override {
     // Also asked while the prompt is read, when there is nothing to hear.
     if (wanted)
       if (Status heard = hear(""); !heard)
         wanted = false;
-    return wanted;
+    return wanted && !stop.stopped();
   }
-  Status finish() { return hear(decoder.finish()); }
+  Status finish() {
+    std::string rest = stop.push(decoder.finish());
+    return hear(rest + stop.finish());
+  }
 
   std::string text;
 
@@ -33,15 +38,17 @@ private:
   }
 
   Tokenizer::Decoder decoder;
+  StopText stop;
   const Conversation::Listener &listener;
   bool wanted = true;
 };
 } // namespace
 
 Conversation::Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-                           GenerateOptions options, std::optional<std::string> system)
+                           GenerateOptions options, std::optional<std::string> system,
+                           std::vector<std::string> stops)
     : model(model), text(text), chatTemplate(chatTemplate), options(std::move(options)),
-      system(std::move(system)) {
+      system(std::move(system)), stops(std::move(stops)) {
   this->options.endTokens = chatTemplate.endOfTurn();
   reset();
 }
@@ -68,7 +75,7 @@ Result<Conversation::Answer> Conversation::answer(const Tokens &prompt, const Li
   // The logits of the last position are wanted: it is fed in any case.
   auto same = std::mismatch(prompt.begin(), prompt.end() - 1, held.begin(), held.end());
   options.held = same.first - prompt.begin();
-  Decoding decoding(text.decoderAfter(prompt), listener);
+  Decoding decoding(text.decoderAfter(prompt), stops, listener);
   Result<GenerateResult> result = generate(model, *session, {prompt}, options, decoding);
   // Whatever has happened, the cache holds this much of both.
   held = prompt;

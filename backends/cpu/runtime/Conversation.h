@@ -22,9 +22,11 @@ public:
   /// Hears pieces of the answer, whole characters; false ends it.
   using Listener = std::function<Result<bool>(const std::string &piece)>;
 
-  /// All must outlive the conversation. `system`: what it begins with.
+  /// All must outlive the conversation. `system`: what it begins with; `stops`: what ends an answer
+  /// and is no part of it.
   Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-               GenerateOptions options, std::optional<std::string> system);
+               GenerateOptions options, std::optional<std::string> system,
+               std::vector<std::string> stops);
 
   /// Says `content` and hears the answer, which is kept even where the listener has ended it.
   /// Errors: the template refuses, the context is too short; nothing is kept then.
@@ -43,6 +45,7 @@ private:
   const ChatTemplate &chatTemplate;
   GenerateOptions options;
   std::optional<std::string> system;
+  std::vector<std::string> stops;
   std::vector<Message> messages;
   std::unique_ptr<Session> session;
   Tokens held; ///< The ids in the cache.

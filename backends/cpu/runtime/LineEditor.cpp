@@ -1,4 +1,6 @@
 #include "backends/cpu/runtime/LineEditor.h"
+#include "backends/cpu/runtime/Report.h"
+#include "backends/cpu/runtime/TurnHistory.h"
 
 #include <clocale>
 #include <cstdio>
@@ -15,7 +17,7 @@ constexpr std::string_view fence = "\"\"\"";
 
 class TerminalInput final : public ChatInput {
 public:
-  TerminalInput() {
+  explicit TerminalInput(const std::optional<std::string> &file) {
     // libedit counts columns of characters; nothing else of the locale is wanted.
     std::setlocale(LC_CTYPE, "");
     if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
@@ -40,6 +42,8 @@ public:
     el_set(editor, EL_BIND, "^C", "em-kill-line", nullptr);
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(editor, nullptr);
+    if (file)
+      recall(*file);
   }
 
   ~TerminalInput() override {
@@ -106,18 +110,44 @@ private:
     return line;
   }
 
-  void remember(const std::string &turn) {
+  void enter(const std::string &turn) {
     HistEvent event;
-    if (history && turn.find_first_not_of(" \n") != turn.npos)
+    if (history)
       ::history(history, &event, H_ENTER, turn.c_str());
+  }
+
+  void recall(const std::string &file) {
+    kept.emplace(file);
+    Result<std::vector<std::string>> turns = kept->read(maxHistory);
+    if (!turns)
+      return forget(turns.error());
+    for (const std::string &turn : *turns)
+      enter(turn);
+  }
+
+  void remember(const std::string &turn) {
+    if (turn.find_first_not_of(" \n") == turn.npos)
+      return;
+    enter(turn);
+    if (kept)
+      if (Status written = kept->append(turn); !written)
+        forget(written.error());
+  }
+
+  void forget(const Error &error) {
+    kept.reset();
+    reportNote(error.message + ", what is said here is not kept");
   }
 
   EditLine *editor = nullptr;
   History *history = nullptr;
+  std::optional<TurnHistory> kept;
   bool continued = false;
 };
 } // namespace
 
-std::unique_ptr<ChatInput> openLineEditor() { return std::make_unique<TerminalInput>(); }
+std::unique_ptr<ChatInput> openLineEditor(const std::optional<std::string> &history) {
+  return std::make_unique<TerminalInput>(history);
+}
 
 } // namespace mica::rt

@@ -8,7 +8,7 @@ namespace {
 class PrependStage final : public NormalizerStage {
 public:
   explicit PrependStage(std::string_view prefix) : prefix(prefix) {}
-  std::string apply(std::string text) const override {
+  std::string apply(std::string text, bool &) const override {
     if (!text.empty())
       text.insert(0, prefix);
     return text;
@@ -21,8 +21,9 @@ private:
 class ReplaceStage final : public NormalizerStage {
 public:
   ReplaceStage(std::string_view from, std::string_view to) : from(from), to(to) {}
-  std::string apply(std::string text) const override {
+  std::string apply(std::string text, bool &moved) const override {
     size_t at = text.find(from);
+    moved |= at == 0 && replacedMovesStart(from, to);
     if (at == std::string::npos)
       return text;
     std::string out;
@@ -45,6 +46,12 @@ std::unique_ptr<NormalizerStage> makeStage(const NormalizerStep &step, const Tab
     return std::make_unique<PrependStage>(step.text);
   case NormalizerKind::Replace:
     return std::make_unique<ReplaceStage>(step.text, step.replacement);
+  case NormalizerKind::CharacterMap:
+    return makeCharacterMap(step);
+  case NormalizerKind::Strip:
+    return makeStrip(step);
+  case NormalizerKind::ReplacePattern:
+    return makeReplacePattern(step);
   case NormalizerKind::UnicodeForm:
     return makeUnicodeForm(step);
   case NormalizerKind::SentencePiece:
@@ -55,6 +62,10 @@ std::unique_ptr<NormalizerStage> makeStage(const NormalizerStep &step, const Tab
 
 } // namespace
 
+bool replacedMovesStart(std::string_view from, std::string_view to) {
+  return !from.empty() && (to.empty() || from.size() > charLength(from[0]));
+}
+
 Normalizer::Normalizer(const Table &table) {
   for (const NormalizerStep &step : table.normalizer)
     stages.push_back(makeStage(step, table));
@@ -62,10 +73,10 @@ Normalizer::Normalizer(const Table &table) {
 
 Normalizer::~Normalizer() = default;
 
-std::string Normalizer::apply(std::string_view text) const {
+std::string Normalizer::apply(std::string_view text, bool &moved) const {
   std::string out(text);
   for (const auto &stage : stages)
-    out = stage->apply(std::move(out));
+    out = stage->apply(std::move(out), moved);
   return out;
 }
 

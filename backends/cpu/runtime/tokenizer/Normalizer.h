@@ -19,7 +19,12 @@ public:
 
   bool identity() const { return stages.empty(); }
   /// Well-formed text in, well-formed text out.
-  std::string apply(std::string_view text) const;
+  std::string apply(std::string_view text) const {
+    bool moved = false;
+    return apply(text, moved);
+  }
+  /// `moved` becomes true where what is now the first character comes from one that was not.
+  std::string apply(std::string_view text, bool &moved) const;
 
 private:
   std::vector<std::unique_ptr<NormalizerStage>> stages;
@@ -29,10 +34,17 @@ private:
 class NormalizerStage {
 public:
   virtual ~NormalizerStage() = default;
-  virtual std::string apply(std::string text) const = 0;
+  virtual std::string apply(std::string text, bool &moved) const = 0;
 };
 
+/// Whether what begins the text has moved when `to` replaces `from` there: the tokenizers package
+/// counts a replacement as coming from the last character that it replaces.
+bool replacedMovesStart(std::string_view from, std::string_view to);
+
 struct NormalizerStep;
+std::unique_ptr<NormalizerStage> makeCharacterMap(const NormalizerStep &step);
+std::unique_ptr<NormalizerStage> makeStrip(const NormalizerStep &step);
+std::unique_ptr<NormalizerStage> makeReplacePattern(const NormalizerStep &step);
 std::unique_ptr<NormalizerStage> makeUnicodeForm(const NormalizerStep &step);
 std::unique_ptr<NormalizerStage> makeSentencePieceRules(const NormalizerStep &step,
                                                         const Table &table);

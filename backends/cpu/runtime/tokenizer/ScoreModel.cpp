@@ -44,6 +44,10 @@ public:
   }
 
   void encode(Text word, std::vector<int32_t> &ids) const override {
+    if (int32_t whole = table.has(ModelFlags::ignoreMerges) ? pieces.find(word) : -1; whole != -1) {
+      ids.push_back(whole);
+      return;
+    }
     Merging merging(*this, word);
     merging.run(ids);
   }
@@ -57,6 +61,8 @@ private:
         auto found = model.kept.longest(word);
         // A user-defined piece that ends inside a character leaves its rest to be met here.
         size_t rest = std::min<size_t>(charLength(word[0]), word.size());
+        if (model.table.has(ModelFlags::byteLevel))
+          rest = 1;
         size_t length = found.length ? found.length : rest;
         auto at = static_cast<int32_t>(symbols.size());
         symbols.push_back({word.substr(0, length), at - 1, at + 1, found.length != 0});

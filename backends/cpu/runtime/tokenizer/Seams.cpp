@@ -46,7 +46,8 @@ bool anyCrosses(const Table &table) {
 } // namespace
 
 Seams::Seams(const Table &table) {
-  bool whole = table.kind == ModelKind::Unigram || // sums of scores round by the whole text
+  bool whole = table.kind == ModelKind::Unigram ||
+               table.kind == ModelKind::ExactUnigram || // sums of scores round by the whole text
                table.has(ModelFlags::byteLevel) || table.has(ModelFlags::ignoreMerges);
   present = !whole && hasKnownSpace(table) && !anyCrosses(table);
 }

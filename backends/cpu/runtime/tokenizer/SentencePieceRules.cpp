@@ -59,7 +59,7 @@ public:
     kept = PrefixSearch(std::move(userDefined));
   }
 
-  std::string apply(std::string text) const override {
+  std::string apply(std::string text, bool &) const override {
     std::string_view rest = text;
     bool removeExtra = rules & SentencePieceRules::removeExtraSpaces;
     while (removeExtra && !rest.empty()) {

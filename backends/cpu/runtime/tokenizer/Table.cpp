@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/tokenizer/Table.h"
+#include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <cmath>
@@ -111,7 +112,11 @@ void readPieces(Reader &reader, Table &table) {
   table.pieceEnds = reader.list<uint32_t>("pieces", maxPieces);
   table.pieceBytes = reader.string("pieces' bytes", ~0u);
   table.pieceFlags = reader.list<uint8_t>("pieces' flags", maxPieces);
-  table.scores = reader.list<float>("scores", maxPieces);
+  bool exact = table.kind == ModelKind::ExactUnigram;
+  if (exact)
+    table.exactScores = reader.list<double>("scores", maxPieces);
+  else
+    table.scores = reader.list<float>("scores", maxPieces);
   table.merges = reader.list<Merge>("merges", maxMerges);
   uint32_t previous = 0;
   for (size_t i = 0; i < table.pieceEnds.size(); ++i) {
@@ -122,9 +127,13 @@ void readPieces(Reader &reader, Table &table) {
   }
   if (previous != table.pieceBytes.size() || table.pieceFlags.size() != table.pieces())
     return reader.fail("pieces that disagree with their bytes");
-  bool wantsScores = table.kind != ModelKind::MergesByRank;
-  if (table.scores.size() != (wantsScores ? table.pieces() : 0))
+  bool wantsScores = table.kind != ModelKind::MergesByRank && !exact;
+  if (table.scores.size() != (wantsScores ? table.pieces() : 0) ||
+      table.exactScores.size() != (exact ? table.pieces() : 0))
     return reader.fail("scores that disagree with the pieces");
+  for (size_t i = 0; i < table.exactScores.size(); ++i)
+    if (!std::isfinite(table.exactScores[i]))
+      return reader.fail("a score that is not finite");
   for (size_t i = 0; i < table.scores.size(); ++i)
     if (!std::isfinite(table.scores[i]))
       return reader.fail("a score that is not finite");
@@ -184,6 +193,20 @@ NormalizerStep readNormalizerStep(Reader &reader) {
     if (!step.replacements.empty() && step.replacements.back() != '\0')
       reader.fail("a broken sentencepiece normaliser");
     break;
+  case NormalizerKind::CharacterMap:
+    step.characters = reader.list<uint32_t>("character map", 1u << 16);
+    checkDecompositions(reader, step.characters);
+    break;
+  case NormalizerKind::Strip:
+    step.left = reader.choice<uint8_t>("normaliser", 0, 1) != 0;
+    step.right = reader.choice<uint8_t>("normaliser", 0, 1) != 0;
+    break;
+  case NormalizerKind::ReplacePattern:
+    step.text = reader.utf8("normaliser", maxPatternBytes);
+    step.replacement = reader.utf8("normaliser", maxPatternBytes);
+    if (!reader.failed() && !Regex::compile(step.text))
+      reader.fail("a pattern in the normaliser that PCRE2 refuses");
+    break;
   }
   return step;
 }
@@ -202,7 +225,9 @@ void checkGrowth(Reader &reader, const Table &table) {
   for (const NormalizerStep &step : table.normalizer) {
     if (step.kind == NormalizerKind::Replace)
       grow(growth, step.text, step.replacement);
-    forms += step.kind == NormalizerKind::UnicodeForm;
+    if (step.kind == NormalizerKind::ReplacePattern) // which may match nothing at all
+      grow(growth, " ", step.replacement);
+    forms += step.kind == NormalizerKind::UnicodeForm || step.kind == NormalizerKind::CharacterMap;
     sentencePiece += step.kind == NormalizerKind::SentencePiece;
     size_t run = 0; // the length of one zero-terminated replacement
     for (char byte : step.replacements) {
@@ -213,7 +238,7 @@ void checkGrowth(Reader &reader, const Table &table) {
   }
   for (const Replacement &entry : table.replacements)
     grow(decoderGrowth, entry.from, entry.to);
-  if (forms > 2 || sentencePiece > 1)
+  if (forms > 3 || sentencePiece > 1)
     reader.fail("a normaliser that repeats itself");
 }
 

@@ -40,10 +40,12 @@ struct Merge {
 /// One step of the normaliser; which fields count depends on `kind` (TableFormat.h).
 struct NormalizerStep {
   NormalizerKind kind = NormalizerKind::Prepend;
-  std::string_view text, replacement; // Prepend, Replace
+  std::string_view text, replacement; // Prepend, Replace, ReplacePattern
   bool compose = false;               // UnicodeForm
   Array<uint32_t> classes, decompositions, compositions;
-  uint8_t rules = 0; // SentencePiece
+  Array<uint32_t> characters;       // CharacterMap
+  bool left = false, right = false; // Strip
+  uint8_t rules = 0;                // SentencePiece
   std::string_view trie, replacements;
 };
 
@@ -74,6 +76,7 @@ struct Table {
   std::string_view pieceBytes;
   Array<uint8_t> pieceFlags;
   Array<float> scores;
+  Array<double> exactScores; // ExactUnigram
   Array<Merge> merges;
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> preTokenizer;

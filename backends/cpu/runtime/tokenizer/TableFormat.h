@@ -36,8 +36,10 @@ enum class ModelKind : uint8_t {
   MergesByRank = 1,  ///< BPE; pairs of ids are merged, lowest rank first (Hugging Face)
   MergesByScore = 2, ///< BPE; neighbours are merged when their text is a piece, highest score first
   Unigram = 3,       ///< the segmentation with the highest sum of scores (Viterbi)
+  ExactUnigram = 4, ///< the same as the tokenizers package computes it: scores are list<f64>, every
+                    ///< piece may be matched, those of bytes by their spelling <0xNN>
 };
-constexpr uint8_t lastModelKind = 3;
+constexpr uint8_t lastModelKind = 4;
 
 namespace ModelFlags {
 constexpr uint32_t byteLevel =
@@ -66,8 +68,12 @@ enum class NormalizerKind : uint8_t {
                    ///< != 0), list<u32> decompositions {code point, count, code points...}, full
                    ///< and ordered, list<u32> compositions {first, second, composed}
   SentencePiece = 4, ///< u8 SentencePieceRules, str darts trie, str zero-terminated replacements
+  CharacterMap =
+      5,     ///< list<u32> {code point, count, code points...}: what single characters become
+  Strip = 6, ///< u8 left, u8 right: white space at the ends is removed
+  ReplacePattern = 7, ///< str PCRE2 pattern, str replacement
 };
-constexpr uint8_t lastNormalizerKind = 4;
+constexpr uint8_t lastNormalizerKind = 7;
 
 namespace SentencePieceRules {
 constexpr uint8_t dummyPrefix = 1;

@@ -118,10 +118,11 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool addSpecial) c
     }
     std::string_view segment = text.substr(raw.begin, raw.end - raw.begin);
     std::string normalized;
+    bool moved = false;
     if (!parts->normalizer.identity())
-      segment = normalized = parts->normalizer.apply(segment);
+      segment = normalized = parts->normalizer.apply(segment, moved);
     for (const AddedTokens::Part &part : parts->addedTokens.split(segment, /*normalized=*/true)) {
-      bool atStart = raw.begin == 0 && part.begin == 0;
+      bool atStart = raw.begin == 0 && part.begin == 0 && !moved;
       if (part.id != -1)
         ids.push_back(part.id);
       else

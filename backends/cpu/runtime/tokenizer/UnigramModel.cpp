@@ -1,33 +1,24 @@
-// Unigram as sentencepiece computes it: the best path over all pieces, by dynamic programming. Sums
-// are f32, as its are: which of two equal paths wins depends on how they round.
+// Unigram: the best path over all pieces, by dynamic programming, as two packages compute it. Which
+// of two equal paths wins depends on how their sums round: sentencepiece's are f32, the tokenizers
+// package's f64.
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
 #include "backends/cpu/runtime/tokenizer/Model.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <string>
 
 namespace mica::rt::tokenizer {
 namespace {
 
 class UnigramModel final : public Model {
 public:
-  explicit UnigramModel(const Table &table) : table(table) {
-    constexpr uint8_t outside =
-        PieceFlags::unknown | PieceFlags::control | PieceFlags::byte | PieceFlags::unmatched;
-    std::vector<std::pair<std::string_view, int32_t>> entries;
-    float lowest = std::numeric_limits<float>::max();
-    for (uint32_t id = 0; id < table.pieces(); ++id) {
-      if (table.pieceFlags[id] == PieceFlags::normal) {
-        lowest = std::min(lowest, table.scores[id]);
-        highest = std::max(highest, table.scores[id]);
-      }
-      if (!(table.pieceFlags[id] & outside))
-        entries.emplace_back(table.piece(id), static_cast<int32_t>(id));
-    }
-    search = PrefixSearch(std::move(entries));
-    unknownScore = lowest - 10.0f; // sentencepiece's penalty
+  explicit UnigramModel(const Table &table)
+      : table(table), exact(table.kind == ModelKind::ExactUnigram) {
+    search = PrefixSearch(exact ? exactEntries() : entries());
   }
 
   void encode(std::string_view word, std::vector<int32_t> &ids) const override {
@@ -38,10 +29,15 @@ public:
     for (size_t at = word.size(); at > 0; at = nodes[at].start)
       ends.push_back(at);
     bool afterUnknown = false;
+    size_t run = 0; // where the unknown text that ends here began
     for (size_t i = ends.size(); i-- > 0;) {
       const Node &node = nodes[ends[i]];
-      if (node.id == unknown) {
-        encodeUnknown(table, word.substr(node.start, ends[i] - node.start), afterUnknown, ids);
+      if (isUnknown(node.id)) {
+        run = exact && afterUnknown ? run : node.start;
+        bool goesOn = exact && i > 0 && isUnknown(nodes[ends[i - 1]].id);
+        if (!goesOn)
+          encodeRun(word.substr(run, ends[i] - run), afterUnknown, ids);
+        afterUnknown = true;
         continue;
       }
       ids.push_back(node.id);
@@ -51,21 +47,77 @@ public:
 
 private:
   static constexpr int32_t unreached = -2, unknown = -1;
+  using Entries = std::vector<std::pair<std::string_view, int32_t>>;
 
   struct Node {
     int32_t id = unreached;
-    float score = 0;
+    double score = 0; // a float in all but ExactUnigram
     size_t start = 0;
   };
+
+  Entries entries() {
+    constexpr uint8_t outside =
+        PieceFlags::unknown | PieceFlags::control | PieceFlags::byte | PieceFlags::unmatched;
+    Entries out;
+    float lowest = std::numeric_limits<float>::max();
+    for (uint32_t id = 0; id < table.pieces(); ++id) {
+      if (table.pieceFlags[id] == PieceFlags::normal)
+        lowest = std::min(lowest, table.scores[id]);
+      if (!(table.pieceFlags[id] & outside))
+        out.emplace_back(table.piece(id), static_cast<int32_t>(id));
+    }
+    unknownScore = lowest - 10.0f; // sentencepiece's penalty, in its precision
+    return out;
+  }
+
+  /// The tokenizers package matches every piece, those of bytes by their spelling.
+  Entries exactEntries() {
+    Entries out;
+    double lowest = std::numeric_limits<double>::max();
+    for (uint32_t id = 0; id < table.pieces(); ++id) {
+      if (table.pieceFlags[id] & PieceFlags::unmatched)
+        continue;
+      lowest = std::min(lowest, table.exactScores[id]);
+      std::string_view piece = table.piece(id);
+      if (table.pieceFlags[id] & PieceFlags::byte)
+        piece = spellings.emplace_back(spelling(piece));
+      out.emplace_back(piece, static_cast<int32_t>(id));
+    }
+    unknownScore = lowest - 10.0;
+    return out;
+  }
+
+  static std::string spelling(std::string_view byte) {
+    constexpr char digits[] = "0123456789ABCDEF";
+    auto value = static_cast<uint8_t>(byte.empty() ? 0 : byte[0]);
+    return {'<', '0', 'x', digits[value >> 4], digits[value & 15], '>'};
+  }
+
+  /// Where runs of unknown text are one, the spelling of the unknown piece is part of them.
+  bool isUnknown(int32_t id) const { return id == unknown || (exact && id == table.unknownId); }
+
+  void encodeRun(std::string_view text, bool afterUnknown, std::vector<int32_t> &ids) const {
+    if (!exact)
+      return encodeUnknown(table, text, afterUnknown, ids);
+    bool bytes = table.has(ModelFlags::byteFallback) &&
+                 (table.unknownId == -1 || text != table.piece(table.unknownId)) &&
+                 std::all_of(text.begin(), text.end(), [this](char byte) {
+                   return table.byteIds[static_cast<uint8_t>(byte)] != -1;
+                 });
+    afterUnknown = false;
+    if (bytes)
+      encodeUnknown(table, text, afterUnknown, ids);
+    else if (table.unknownId != -1)
+      ids.push_back(table.unknownId);
+  }
 
   /// Carries the best path that ends at `at` over every piece that starts there.
   void extend(std::string_view word, size_t at, std::vector<Node> &nodes) const {
     size_t charBytes = charLength(word[at]);
-    float here = nodes[at].score;
+    double here = nodes[at].score;
     bool coversChar = false;
-    auto offer = [&](size_t length, int32_t id, float score) {
+    auto offer = [&](size_t length, int32_t id, double candidate) {
       Node &target = nodes[at + length];
-      float candidate = score + here;
       if (target.id == unreached || candidate > target.score)
         target = {id, candidate, at};
     };
@@ -73,20 +125,24 @@ private:
       uint8_t flags = table.pieceFlags[id];
       if (flags & PieceFlags::unused)
         return;
-      // A user-defined piece gets a bonus that nothing can beat.
+      // A user-defined piece gets a bonus that no sum of logarithms can beat (sentencepiece 0.2.3).
       bool always = (flags & PieceFlags::userDefined) != 0;
-      offer(length, id, always ? static_cast<float>(length * highest - 0.1) : table.scores[id]);
+      double score = always ? static_cast<float>(length) * 0.1f - 0.1f : scoreOf(id);
+      offer(length, id, rounded(score + here));
       coversChar |= length == charBytes;
     });
     if (!coversChar)
-      offer(charBytes, unknown, unknownScore);
+      offer(charBytes, unknown, rounded(unknownScore + here));
   }
 
+  double rounded(double sum) const { return exact ? sum : static_cast<float>(sum); }
+  double scoreOf(int32_t id) const { return exact ? table.exactScores[id] : table.scores[id]; }
+
   const Table &table;
+  bool exact;
   PrefixSearch search;
-  // sentencepiece starts its maximum of the (negative) log probabilities at the smallest positive
-  // float.
-  float unknownScore = 0, highest = std::numeric_limits<float>::min();
+  std::deque<std::string> spellings; // of bytes; the search refers to them
+  double unknownScore = 0;
 };
 
 } // namespace
@@ -102,6 +158,7 @@ std::unique_ptr<Model> makeModel(const Table &table) {
   case ModelKind::MergesByScore:
     return makeScoreModel(table);
   case ModelKind::Unigram:
+  case ModelKind::ExactUnigram:
     return makeUnigramModel(table);
   }
   return nullptr;

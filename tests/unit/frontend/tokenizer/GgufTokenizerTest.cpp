@@ -2,9 +2,13 @@
 
 #include "TokenizerFixture.h"
 
+#include "frontend/tokenizer/GgufPreTokenizers.h"
+
 #include "frontend/support/Json.h"
 #include "frontend/tokenizer/ByteAlphabet.h"
 #include "tests/unit/frontend/GgufWriter.h"
+
+#include "llvm/Support/MD5.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -191,6 +195,31 @@ INSTANTIATE_TEST_SUITE_P(Published, GgufTokenizer,
                                          Case{"stories260K", ""}),
                          nameOfCase);
 
+/// Every name splits as the tokenizer.json of its models does.
+TEST(GgufPreTokenizers, IdsAreTheReferences) {
+  TemporaryFolder source, folder;
+  source.link("tokenizer.json", tokenizerData() / "whole.json");
+  auto table = llvm::cantFail(readTokenizer(source.path()));
+  llvm::json::Object all = golden("texts"), names = golden("gguf_names");
+  for (const auto &[name, digest] : names) {
+    folder.write("m.gguf", GgufVocabulary(*table).write(llvm::StringRef(name).str()).bytes());
+    auto opened = openFolder(folder.path() + "/m.gguf");
+    ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
+    llvm::MD5 hash;
+    for (const llvm::json::Value &text : *all.getArray("texts")) {
+      std::vector<int32_t> ids = opened->tokenizer.encode(text.getAsString()->str(), false);
+      hash.update(llvm::ArrayRef(reinterpret_cast<const uint8_t *>(ids.data()), 4 * ids.size()));
+    }
+    EXPECT_EQ(hash.final().digest().str(), *digest.getAsString()) << llvm::StringRef(name).str();
+  }
+  // Each of them is among those.
+  llvm::SmallVector<llvm::StringRef> known;
+  std::string listed = ggufPreTokenizerNames();
+  llvm::StringRef(listed).split(known, ", ");
+  for (llvm::StringRef name : known)
+    EXPECT_TRUE(names.get(name)) << name.str();
+}
+
 /// A vocabulary of a few tokens, to be spoilt.
 class GgufTokenizerRefusal : public testing::Test {
 protected:
@@ -226,7 +255,7 @@ TEST_F(GgufTokenizerRefusal, RefusesOtherKindsByName) {
   EXPECT_THAT(problem(merges), HasSubstr("the name of a pre-tokenizer is missing"));
   EXPECT_THAT(problem(merges.string("tokenizer.ggml.pre", "default")),
               HasSubstr("the pre-tokenizer \"default\" is not known (tokenizer.ggml.pre), choose a "
-                        "model with one of codeshell, "));
+                        "model with one of bloom, codeshell, "));
   EXPECT_THAT(problem(byteLevel().u32("tokenizer.ggml.trick", 1)),
               HasSubstr("has the key \"tokenizer.ggml.trick\", which is not known and could"));
 }

@@ -2,6 +2,8 @@
 // never a crash.
 #include "TokenizerFixture.h"
 
+#include "llvm/Support/Base64.h"
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -140,10 +142,59 @@ const Change changes[] = {
     {"NotAnObject", R"("model": {"type": "BPE")", R"("model": 5, "version": {"type": "BPE")",
      "twice"},
     {"NumberBeyondDouble", R"("b": 1)", R"("b": 1e999)", "number"},
+    {"StripKey", R"("normalizer": null)",
+     R"("normalizer": {"type": "Strip", "strip_middle": true})", "(normalizer.strip_middle)"},
+    {"ReplaceBadRegex", R"("normalizer": null)",
+     R"("normalizer": {"type": "Replace", "pattern": {"Regex": "(a"}, "content": ""})",
+     "(normalizer.pattern.Regex)"},
+    {"ReplaceGrows", R"("normalizer": null)",
+     R"("normalizer": {"type": "Replace", "pattern": {"Regex": "b*"}, "content": "0123456789012345678901234567890123456789012345678901234567890123"})",
+     "grow without measure"},
+    {"LowercaseAgain", R"("normalizer": null)",
+     R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "Lowercase"}, {"type": "Lowercase"}, {"type": "Lowercase"}]})",
+     "repeats itself"},
+    {"UnigramOfBytes", R"("type": "BPE", "dropout": null,)", R"("type": "Unigram",)",
+     "a Unigram model of bytes is not supported"},
     {"UnknownRootKey", R"("padding": null)", R"("paddings": null)", "(paddings)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Changes, HostileJson, testing::ValuesIn(changes),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+/// A tokenizer.json with a Unigram model that is right.
+const std::string unigram =
+    R"({"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Metaspace"}, "decoder": {"type": "Metaspace"},
+ "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["\u2581", -2.5], ["a", -3], ["\u2581ab", -4.5]]}})";
+
+class HostileUnigram : public testing::TestWithParam<Change> {};
+
+TEST(TokenizerJson, TheUnigramModelThatTheOthersBreakIsGood) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", unigram);
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_THAT(open->tokenizer.encode("AB A\u4f60\u4f60", false), testing::ElementsAre(3, 1, 2, 0));
+}
+
+TEST_P(HostileUnigram, IsOneClearLine) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", replaced(unigram, GetParam().from, GetParam().to));
+  EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("tokenizer.json: "), HasSubstr(GetParam().message),
+                                     Not(HasSubstr("\n"))));
+}
+
+const Change unigramChanges[] = {
+    {"ScoreMissing", R"(["a", -3])", R"(["a"])", "(model.vocab[2])"},
+    {"ScoreIsText", R"(["a", -3])", R"(["a", "-3"])", "a piece and its score are expected"},
+    {"PieceIsANumber", R"(["a", -3])", "[3, -3]", "(model.vocab[2])"},
+    {"PieceTwice", R"(["a", -3])", R"(["<unk>", -3])", "occurs twice"},
+    {"NoPieces", R"([["<unk>", 0], ["\u2581", -2.5], ["a", -3], ["\u2581ab", -4.5]])", "[]",
+     "a vocabulary of 0 pieces"},
+    {"UnknownOutOfRange", R"("unk_id": 0)", R"("unk_id": 4)", "(model.unk_id)"},
+    {"UnknownKey", R"("unk_id": 0)", R"("unk_id": 0, "alphabet": 1)", "(model.alphabet)"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Changes, HostileUnigram, testing::ValuesIn(unigramChanges),
                          [](const auto &info) { return std::string(info.param.name); });
 
 TEST(HostileTokenizer, EveryTruncationOfAJsonIsAnError) {
@@ -230,6 +281,41 @@ TEST(HostileTokenizer, MergesThatDoNotFitTheVocabularyNameTheLine) {
   folder.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
   folder.write("merges.txt", "#version: 0.2\na b\na c\n");
   EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("merges.txt: "), HasSubstr("(merges[2])")));
+}
+
+/// A rank file of all bytes, and a line more.
+std::string ranks(const std::string &line) {
+  std::string text;
+  for (int byte = 0; byte < 256; ++byte)
+    text += llvm::encodeBase64(std::string(1, static_cast<char>(byte))) + " " +
+            std::to_string(byte) + "\n";
+  return text + line;
+}
+
+TEST(HostileTokenizer, BrokenRankFilesNameTheLine) {
+  for (auto [line, message] :
+       {std::pair("YWI=\n", "(ranks[256])"),
+        std::pair("YW=I 256\n", "a piece in base64, a space and its rank"),
+        std::pair("YWI= -1\n", "(ranks[256])"), std::pair("YWI= 7\n", "is used twice"),
+        std::pair("YQ== 256\n", "occurs twice"), std::pair("YWI= 4000000\n", "out of range")}) {
+    TemporaryFolder folder;
+    folder.write("cl100k_base.tiktoken", ranks(line));
+    EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("cl100k_base.tiktoken: "), HasSubstr(message)));
+  }
+  TemporaryFolder folder;
+  folder.write("cl100k_base.tiktoken", "YWI= 0\n");
+  EXPECT_THAT(errorOf(folder), HasSubstr("the byte 0 has no rank"));
+}
+
+TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
+  TemporaryFolder folder;
+  folder.write("some.tiktoken", ranks("YWI= 256\n"));
+  EXPECT_THAT(errorOf(folder),
+              HasSubstr("how text is split before this rank file is used is not known"));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "OddTokenizer"})");
+  EXPECT_THAT(errorOf(folder), HasSubstr("not known of the class \"OddTokenizer\""));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "QWenTokenizer"})");
+  EXPECT_TRUE(static_cast<bool>(openFolder(folder.path())));
 }
 
 TEST(HostileTokenizer, AClassWithoutItsJsonIsRefusedByName) {

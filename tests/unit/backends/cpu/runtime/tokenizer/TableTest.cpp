@@ -24,6 +24,7 @@ struct TableText {
   std::string bytes = "abab";
   std::vector<uint8_t> pieceFlags{0, 0, 0};
   std::vector<float> scores;
+  std::vector<double> exactScores;
   std::vector<uint32_t> merges{0, 1, 2};
   std::string normalizer = std::string(4, '\0'), preTokenizer = std::string(4, '\0');
   int32_t addedId = 2;
@@ -39,7 +40,7 @@ struct TableText {
     number(kind), number(flags), number(unknown), number(firstByteId);
     for (int i = 1; i < 256; ++i)
       number(int32_t(-1));
-    list(ends, 1), text(bytes), list(pieceFlags, 1), list(scores, 1), list(merges, 3);
+    list(ends, 1), text(bytes), list(pieceFlags, 1), listScores(), list(merges, 3);
     out += normalizer;
     out += preTokenizer;
     number(uint32_t(1)), number(addedId), number(addedFlags), text(addedContent);
@@ -65,6 +66,7 @@ private:
     for (T value : values)
       number(value);
   }
+  void listScores() const { exactScores.empty() ? list(scores, 1) : list(exactScores, 1); }
   mutable std::string out;
 };
 
@@ -108,6 +110,8 @@ TEST(TokenizerTable, WrongFieldsAreNamed) {
   expect("disagree with their bytes", [](TableText &t) { t.pieceFlags = {0}; });
   expect("unknown piece flags", [](TableText &t) { t.pieceFlags[1] = 255; });
   expect("scores that disagree", [](TableText &t) { t.kind = 2; });
+  expect("scores that disagree", [](TableText &t) { t.kind = 4, t.scores = {0, 1}; });
+  expect("not finite", [](TableText &t) { t.kind = 4, t.exactScores = {0, INFINITY, 0}; });
   expect("not finite", [](TableText &t) { t.kind = 3, t.scores = {0, NAN, 0}; });
   expect("an id out of range in the merges", [](TableText &t) { t.merges[2] = 3; });
   expect("an id out of range in the added tokens", [](TableText &t) { t.addedId = 3; });
@@ -133,6 +137,11 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
               testing::HasSubstr("grow without measure"));
   EXPECT_THAT(normalizer("\x04\x07" + text("abc") + text("")),
               testing::HasSubstr("a broken sentencepiece normaliser"));
+  EXPECT_THAT(normalizer("\x05" + one("abcd")), testing::HasSubstr("a broken decomposition"));
+  EXPECT_THAT(normalizer("\x06\x02\x01"), testing::HasSubstr("unknown normaliser"));
+  EXPECT_EQ(normalizer(std::string("\x06\x01\0", 3)), "accepted");
+  EXPECT_THAT(normalizer("\x07" + text("(") + text("x")), testing::HasSubstr("PCRE2 refuses"));
+  EXPECT_EQ(normalizer("\x07" + text("a*") + text("x")), "accepted");
   auto preTokenizer = [](std::string step) {
     TableText table;
     table.preTokenizer = one(std::move(step));

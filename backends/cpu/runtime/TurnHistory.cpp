@@ -1,0 +1,74 @@
+#include "backends/cpu/runtime/TurnHistory.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+/// Far more than is recalled; a larger file is something else.
+constexpr std::streamoff mostBytes = std::streamoff(1) << 26;
+
+std::string escaped(const std::string &turn) {
+  std::string line;
+  for (char c : turn) {
+    if (c == '\n' || c == '\\')
+      line += '\\';
+    line += c == '\n' ? 'n' : c;
+  }
+  return line + "\n";
+}
+
+std::string unescaped(const std::string &line) {
+  std::string turn;
+  for (size_t at = 0; at < line.size(); ++at) {
+    bool escape = line[at] == '\\' && at + 1 < line.size();
+    at += escape;
+    turn += escape && line[at] == 'n' ? '\n' : line[at];
+  }
+  return turn;
+}
+
+Error refused(const std::string &path, const char *what, const std::string &why) {
+  return Error{std::string("cannot ") + what + " the history " + path + ": " + why};
+}
+} // namespace
+
+Result<std::vector<std::string>> TurnHistory::read(size_t most) const {
+  std::vector<std::string> turns;
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown))
+    return refused(path, "read", "it is a folder");
+  errno = 0;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file && errno == ENOENT)
+    return turns;
+  if (file && file.tellg() > mostBytes)
+    return refused(path, "read", "it is larger than 64 MiB");
+  file.seekg(0);
+  for (std::string line; std::getline(file, line);)
+    turns.push_back(unescaped(line));
+  if (!file.eof())
+    return refused(path, "read", std::strerror(errno ? errno : EIO));
+  if (turns.size() > most)
+    turns.erase(turns.begin(), turns.end() - static_cast<std::ptrdiff_t>(most));
+  return turns;
+}
+
+Status TurnHistory::append(const std::string &turn) const {
+  int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  std::string line = escaped(turn);
+  ssize_t written = file < 0 ? -1 : write(file, line.data(), line.size());
+  int error = errno;
+  if (file >= 0)
+    close(file);
+  if (written != static_cast<ssize_t>(line.size()))
+    return refused(path, "write", std::strerror(written < 0 ? error : ENOSPC));
+  return {};
+}
+
+} // namespace mica::rt

@@ -1,0 +1,47 @@
+#include "backends/cpu/runtime/TurnHistory.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using mica::rt::TurnHistory;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+struct TurnHistoryTest : testing::Test {
+  TurnHistoryTest() { std::filesystem::remove(path); }
+  ~TurnHistoryTest() override { std::filesystem::remove(path); }
+  std::string path = testing::TempDir() + "mica-turn-history-" + std::to_string(getpid());
+};
+
+TEST_F(TurnHistoryTest, WhatIsSaidComesBack) {
+  TurnHistory history(path);
+  EXPECT_THAT(*history.read(10), IsEmpty());
+  for (const char *turn : {"one", "two\nlines\n", "C:\\new\\", "\\n", "Größe"})
+    ASSERT_TRUE(static_cast<bool>(history.append(turn)));
+  EXPECT_THAT(*history.read(10), ElementsAre("one", "two\nlines\n", "C:\\new\\", "\\n", "Größe"));
+  EXPECT_THAT(*history.read(2), ElementsAre("\\n", "Größe"));
+  EXPECT_EQ(std::filesystem::status(path).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST_F(TurnHistoryTest, AnotherProgramsLinesAreTurns) {
+  std::ofstream(path, std::ios::binary) << "a\\";
+  EXPECT_THAT(*TurnHistory(path).read(10), ElementsAre("a\\"));
+}
+
+TEST_F(TurnHistoryTest, WhatCannotBeIsSaid) {
+  EXPECT_THAT(TurnHistory(testing::TempDir()).read(10).error().message,
+              HasSubstr("cannot read the history " + testing::TempDir() + ": it is a folder"));
+  EXPECT_THAT(TurnHistory("/nowhere/at/all").append("x").error().message,
+              HasSubstr("cannot write the history /nowhere/at/all: No such file"));
+  std::ofstream(path).put(' ');
+  std::filesystem::resize_file(path, (1u << 26) + 1);
+  EXPECT_THAT(TurnHistory(path).read(10).error().message, HasSubstr("larger than 64 MiB"));
+}
+
+} // namespace
