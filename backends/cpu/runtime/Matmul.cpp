@@ -1,6 +1,8 @@
 #include "backends/cpu/runtime/Matmul.h"
+#include "backends/cpu/runtime/Cpu.h"
 #include "backends/cpu/runtime/Memory.h"
 
+#include <algorithm>
 #include <list>
 #include <map>
 #include <mutex>
@@ -73,6 +75,18 @@ Operands operandsOf(MatmulFormat format) {
   return {type::undef, type::undef, type::undef, tag::undef};
 }
 
+/// The threads that a primitive may expect. How it blocks its work depends on them; sums over K
+/// must not, or results would depend on the number of threads. oneDNN 3.7 shares those out among 16
+/// and more threads where tile registers multiply bf16, and where K is huge beside the rest; it is
+/// asked for neither (unit test ThreadsChangeNoBit; oneDNN promises nothing).
+int expectedThreads(const MatmulShape &shape, int threads) {
+  if (shape.format == MatmulFormat::Bf16 && cpuHas("amx-bf16"))
+    return std::min(threads, 15);
+  constexpr int64_t huge = 20000, small = 512;
+  bool deep = shape.k >= huge && shape.m <= small && shape.n <= small;
+  return shape.format == MatmulFormat::F32 && deep ? 1 : threads;
+}
+
 Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
   using dnnl::memory;
   Operands operands = operandsOf(s.format);
@@ -108,10 +122,8 @@ struct Matmul::State {
       recent.splice(recent.begin(), recent, known->second);
       return known->second->second;
     }
-    // How a primitive blocks its work depends on how many threads it expects; the setting belongs
-    // to this thread. Rows and columns are cut, sums over K are not: results are the same to the
-    // last bit for any number of threads (tests/e2e, test_backend; oneDNN does not promise it).
-    dnnl_threadpool_interop_set_max_concurrency(adapter.get_num_threads());
+    // The setting belongs to this thread.
+    dnnl_threadpool_interop_set_max_concurrency(expectedThreads(shape, adapter.get_num_threads()));
     recent.emplace_front(shape, std::make_shared<Primitive>(create(engine, shape)));
     index[shape] = recent.begin();
     if (recent.size() > capacity) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <random>
+#include <tuple>
 
 using namespace mica::rt;
 
@@ -181,6 +182,21 @@ TEST_P(MatmulTest, LargeProductOnFourThreads) {
   Matmul shared(four);
   Problem problem({64, 320, 512, 512, 320, GetParam(), false});
   expectProduct(problem, problem.run(shared));
+}
+
+/// Deep products with few blocks of rows and columns, whose sums a library might share out.
+TEST_P(MatmulTest, ThreadsChangeNoBit) {
+  for (auto [m, n, k] : {std::tuple(17, 64, 16384), std::tuple(17, 320, 8192),
+                         std::tuple(130, 96, 3000), std::tuple(17, 64, 20480)}) {
+    Problem problem({m, n, k, k, n, GetParam(), false});
+    std::vector<float> expected = problem.run(matmul);
+    for (unsigned threads : {1u, 3u, 16u, 40u}) {
+      Pool others(threads);
+      Matmul shared(others);
+      EXPECT_EQ(problem.run(shared), expected)
+          << threads << " threads, " << m << " x " << n << " x " << k;
+    }
+  }
 }
 
 TEST_P(MatmulTest, RunsInlineInsideABody) {
