@@ -5,6 +5,7 @@
 #include "backends/cpu/pack/Panel.h"
 
 #include <cmath>
+#include <future>
 #include <numeric>
 
 using namespace mlir;
@@ -15,26 +16,46 @@ static llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError("mica.balance " + message);
 }
 
+static void raiseTo(MutableArrayRef<float> largest, ArrayRef<float> values) {
+  for (auto [channel, value] : llvm::zip_equal(largest, values))
+    channel = std::max(channel, value);
+}
+
 /// The largest magnitude of each entry of the first or of the last axis.
-static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofRows) {
+static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofRows,
+                                            unsigned threads) {
   int64_t width = ofRows && tensor.shape.size() == 1 ? 1 : tensor.shape.back(),
-          rows = int64_t(tensor.bytes.size()) / tensor.stored().bytesOf(width),
-          perEntry = ofRows ? rows / tensor.shape.front() : 1;
-  SmallVector<float> largest(ofRows ? tensor.shape.front() : width, 0.0f);
-  std::vector<float> values(width);
-  for (int64_t row = 0; row < rows; ++row) {
-    readElements(tensor.bytes.data() + row * tensor.stored().bytesOf(width), tensor.stored(),
-                 values.data(), width);
-    float *channel = largest.data() + (ofRows ? row / perEntry : 0);
-    for (int64_t i = 0; i < width; ++i)
-      channel[ofRows ? 0 : i] = std::max(channel[ofRows ? 0 : i], std::abs(values[i]));
-  }
+          rowBytes = tensor.stored().bytesOf(width), rows = int64_t(tensor.bytes.size()) / rowBytes,
+          perEntry = ofRows ? rows / tensor.shape.front() : 1,
+          entries = ofRows ? tensor.shape.front() : width;
+  auto ofPart = [&](int64_t from, int64_t to) {
+    SmallVector<float> largest(entries, 0.0f);
+    std::vector<float> values(width);
+    for (int64_t row = from; row < to; ++row) {
+      readElements(tensor.bytes.data() + row * rowBytes, tensor.stored(), values.data(), width);
+      float *channel = largest.data() + (ofRows ? row / perEntry : 0);
+      for (int64_t i = 0; i < width; ++i)
+        channel[ofRows ? 0 : i] = std::max(channel[ofRows ? 0 : i], std::abs(values[i]));
+    }
+    return largest;
+  };
+  // Starting a thread takes as long as reading some ten KiB.
+  constexpr int64_t partBytes = 1 << 18;
+  int64_t parts =
+      std::clamp<int64_t>(rows * rowBytes / partBytes, 1, std::min<int64_t>(threads, rows));
+  std::vector<std::future<SmallVector<float>>> others;
+  for (int64_t part = 1; part < parts; ++part)
+    others.push_back(
+        std::async(std::launch::async, ofPart, rows * part / parts, rows * (part + 1) / parts));
+  SmallVector<float> largest = ofPart(0, rows / parts);
+  for (std::future<SmallVector<float>> &other : others)
+    raiseTo(largest, other.get());
   return largest;
 }
 
 /// The largest over several tensors.
-static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &source,
-                                                            ArrayAttr names, bool ofRows) {
+static llvm::Expected<SmallVector<float>>
+largestMagnitudes(const WeightSource &source, ArrayAttr names, bool ofRows, unsigned threads) {
   SmallVector<float> largest;
   for (StringRef name : names.getAsValueRange<StringAttr>()) {
     llvm::Expected<SourceTensor> tensor = source.find(name);
@@ -46,13 +67,12 @@ static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &
         tensor->shape.back() % tensor->blocks.elements != 0 ||
         int64_t(tensor->bytes.size()) != tensor->stored().bytesOf(elements))
       return fail("names \"" + name + "\", which has no channels");
-    SmallVector<float> own = largestMagnitudes(*tensor, ofRows);
+    SmallVector<float> own = largestMagnitudes(*tensor, ofRows, threads);
     if (!largest.empty() && own.size() != largest.size())
       return fail("names \"" + name + "\", which has " + llvm::Twine(own.size()) +
                   " channels, not " + llvm::Twine(largest.size()));
     largest.resize(own.size());
-    for (auto [channel, value] : llvm::zip_equal(largest, own))
-      channel = std::max(channel, value);
+    raiseTo(largest, own);
   }
   return largest;
 }
@@ -62,11 +82,11 @@ llvm::Expected<const BalancedSource::Factors *> BalancedSource::factorsOf(Balanc
   if (factors)
     return factors.get();
   llvm::Expected<SmallVector<float>> rows =
-      largestMagnitudes(source, op.getRows(), /*ofRows=*/true);
+      largestMagnitudes(source, op.getRows(), /*ofRows=*/true, threads);
   if (!rows)
     return rows.takeError();
   llvm::Expected<SmallVector<float>> columns =
-      largestMagnitudes(source, op.getColumns(), /*ofRows=*/false);
+      largestMagnitudes(source, op.getColumns(), /*ofRows=*/false, threads);
   if (!columns)
     return columns.takeError();
   if (rows->size() != columns->size())

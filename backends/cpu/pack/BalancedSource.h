@@ -14,8 +14,8 @@ namespace mica::cpu {
 class BalancedSource final : public WeightSource {
 public:
   /// Both must live as long as this.
-  BalancedSource(mlir::ModuleOp module, const WeightSource &source)
-      : source(source), balancing(findBalancing(module)) {}
+  BalancedSource(mlir::ModuleOp module, const WeightSource &source, unsigned threads)
+      : source(source), threads(threads), balancing(findBalancing(module)) {}
 
   llvm::Expected<SourceTensor> find(llvm::StringRef name) const override;
   std::string fileOf(llvm::StringRef name) const override { return source.fileOf(name); }
@@ -29,6 +29,7 @@ private:
   llvm::Expected<const Factors *> factorsOf(BalanceOp op) const;
 
   const WeightSource &source;
+  unsigned threads;
   llvm::StringMap<Balancing> balancing;
   mutable llvm::DenseMap<mlir::Operation *, std::unique_ptr<Factors>> known;
 };

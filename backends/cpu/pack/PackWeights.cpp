@@ -213,7 +213,7 @@ private:
 
 llvm::Error packWeights(ModuleOp module, const WeightSource &source, const PackOptions &options) {
   PartSource parts(source);
-  BalancedSource balanced(module, parts);
+  BalancedSource balanced(module, parts, options.threads);
   Stream stream(balanced, options, packedBytes(module));
   for (WeightOp weight : byOffset(module))
     if (llvm::Error error = stream.add(weight))

@@ -91,6 +91,18 @@ TEST_F(BalancedSourceTest, PackedMatricesOfEveryType) {
   }
 }
 
+/// Large tensors are looked at by several threads, each at some of the rows.
+TEST_F(BalancedSourceTest, ThreadsChangeNothing) {
+  source.add("up", WeightType::F32, {640, 500});
+  source.add("down", WeightType::F32, {500, 640});
+  for (const char *weight :
+       {"@up at 0 : tensor<640x500xf32>", "@down at 0 : tensor<500x640xf32>"}) {
+    std::string text =
+        std::string("mica.balance rows [\"up\"] columns [\"down\"]\nmica.weight ") + weight;
+    EXPECT_TRUE(llvm::cantFail(pack(text, 3)) == llvm::cantFail(pack(text, 1))) << weight;
+  }
+}
+
 TEST_F(BalancedSourceTest, RefusesTensorsThatDoNotMeet) {
   source.add("a", WeightType::F32, {3});
   source.add("b", WeightType::F32, {2, 4});
