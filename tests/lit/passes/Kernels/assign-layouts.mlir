@@ -149,9 +149,27 @@ func.func @integers(%k: !cache, %v: !cache, %q: tensor<?x4x8xf32>, %layer: index
 // -----
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
-func.func @no_cache_for_both(%c: !cache, %q: tensor<?x4x8xf32>, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x4x8xf32> {
+func.func @no_cache_for_both(%c: !cache, %d: !cache, %q: tensor<?x4x8xf32>, %layer: index, %s: tensor<?xi32>,
+    %p: tensor<?xi32>) -> (tensor<?x4x8xf32>, tensor<?x4x8xf32>) {
+  %a = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  %b = mica.kv_read %d[%layer] : !cache -> tensor<?x?x2x8xf32>
+  %y = mica.attention %q, %a, %b at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+      : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+  // expected-error @+1 {{uses a cache for keys that is used for values elsewhere}}
+  %z = mica.attention %q, %b, %a at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+      : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
+  return %y, %z : tensor<?x4x8xf32>, tensor<?x4x8xf32>
+}
+
+// -----
+
+// Values that stand in the keys stand as those.
+
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+// CHECK-LABEL: func @values_in_keys
+// CHECK-SAME: !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+func.func @values_in_keys(%c: !cache, %q: tensor<?x4x8xf32>, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x4x8xf32> {
   %keys = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
-  // expected-error @+1 {{uses a cache for values that is used for keys elsewhere}}
   %y = mica.attention %q, %keys, %keys at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x2x8xf32>, tensor<?x?x2x8xf32> -> tensor<?x4x8xf32>
   return %y : tensor<?x4x8xf32>
