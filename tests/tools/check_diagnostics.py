@@ -7,7 +7,7 @@ Every emitOpError/emitError and every requireSize (whose message is `WHAT has si
 expected-error or expected-warning of a .mlir file below FOLDER: its string literals appear there in this order, with
 those that later statements add to a diagnostic that has a name. A message without any literal cannot be checked.
 
-Every createStringError with words of its own, and every call with such words of a function that hands its message to one
+Every createStringError or inputError with words of its own, and every call with such words of a function that hands its message to one
 (`fail("has no rows")`), must be met by what any test below a FOLDER expects: an expected-error or mica.expect_error, a
 line of FileCheck's, the strings of a statement of a unit test, a line of an end-to-end test. checkIndex (whose message is
 `WHAT i is outside of [0, SIZE)`) is one of them. Left out is what a comment `// No test: REASON` before the statement says.
@@ -27,9 +27,9 @@ EXPECTED = re.compile(r"expected-(?:error|warning)(?:-re)?\s*(?:@[^{]*)?\{\{(.*)
 
 
 # What makes an error that is handed up, and how a test states what it expects of one.
-VALUE = r"createStringError|checkIndex"
+VALUE = r"createStringError|inputError|checkIndex"
 SPEAKER = re.compile(r"^(?P<begin>[^\n;{}]*?)\b(?P<name>\w+)(?: = \[[^\]]*\])?\((?P<takes>[^;{}]*?(?:Twine &|StringRef what)[^;{}]*?)\)(?: const)? \{", re.M)
-MADE = re.compile(r"createStringError|opError")
+MADE = re.compile(r"createStringError|inputError|opError")
 CONDITIONAL = re.compile(r"\((?:[^()]|\([^()]*\))*\?(?:[^()]|\([^()]*\))*\)")
 ANY_LITERAL = re.compile(r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<plain>(?:[^"\\]|\\.)*)"', re.S)
 UNTESTABLE = re.compile(r"// No test: [^\n]*\n(?: *//[^\n]*\n)*[^;\n]*\n?[^;\n]*$")

@@ -33,9 +33,13 @@ public:
 
   /// False: the queue is empty.
   bool pop(Candidate &candidate) {
+    uint32_t key;
+    return pop(key, candidate);
+  }
+  bool pop(uint32_t &key, Candidate &candidate) {
     if (keys.empty())
       return false;
-    uint32_t key = keys.top();
+    key = keys.top();
     Bucket &bucket = bucketOf(key);
     bool inOrder = bucket.next < bucket.inOrder.size();
     if (inOrder && !bucket.late.empty() && bucket.late.top().at < bucket.inOrder[bucket.next].at)

@@ -39,8 +39,10 @@ private:
   struct Symbol {
     int32_t id, previous, next; // id -1: merged into its left neighbour; positions -1: none
   };
+  /// Valid while the ids at `at` and after it are those of the merge, whose rank is the key. Small:
+  /// of a long word there is one per byte.
   struct Candidate {
-    int32_t at, left, right, merged; // valid while the ids at `at` and after it are still these
+    int32_t at;
   };
 
   /// What an unknown symbol becomes: pushed late, so that neighbours can fuse.
@@ -134,16 +136,19 @@ private:
         return;
       PairIndex::Found found = pairs.find(symbols[at].id, symbols[next].id);
       if (found.merged != -1)
-        queue.push(found.rank, {at, symbols[at].id, symbols[next].id, found.merged});
+        queue.push(found.rank, {at});
     };
     for (int32_t i = 0; i < count; ++i)
       consider(i);
-    for (Candidate best{}; queue.pop(best);) {
+    uint32_t rank = 0;
+    for (Candidate best{}; queue.pop(rank, best);) {
       Symbol &left = symbols[best.at];
-      if (left.id != best.left || left.next == -1 || symbols[left.next].id != best.right)
+      Merge merge = table.merges[rank];
+      auto is = [](int32_t id, uint32_t wanted) { return id == static_cast<int32_t>(wanted); };
+      if (!is(left.id, merge.left) || left.next == -1 || !is(symbols[left.next].id, merge.right))
         continue;
       Symbol &right = symbols[left.next];
-      left.id = best.merged;
+      left.id = static_cast<int32_t>(merge.merged);
       left.next = right.next;
       right.id = -1;
       if (left.next != -1)

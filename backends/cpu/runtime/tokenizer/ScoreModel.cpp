@@ -24,7 +24,7 @@ struct Symbol {
 
 struct Candidate {
   int32_t at, right;
-  size_t length; // of the joined text: valid while the two symbols still have it
+  uint32_t length; // of the joined text: valid while the two symbols still have it
 };
 
 /// A number that is the lower, the higher the score.
@@ -104,7 +104,7 @@ private:
       int32_t id = model.pieces.find(text);
       if (id == -1)
         return;
-      queue.push(keyOf(model.table.scores[id]), {left, right, text.size()});
+      queue.push(keyOf(model.table.scores[id]), {left, right, static_cast<uint32_t>(text.size())});
       if (model.table.pieceFlags[id] & PieceFlags::unused)
         halves[text] = {symbols[left].text, symbols[right].text};
     }

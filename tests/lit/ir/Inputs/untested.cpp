@@ -21,3 +21,4 @@ Error value(Operation *op) {
   raw_string_ostream(text) << "streamed but " << op << " not tested";
   return createStringError(text);
 }
+Error foreign(StringRef path) { return inputError(path, "a foreign file", remedy); }
