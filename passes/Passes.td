@@ -474,8 +474,8 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
   let summary = "a copy of the model for few rows, and one for many";
   let description = [{
     `f => f_few, f_many` for every function. `f_few` has the attribute `mica.max_rows = crossing`: it is called for at
-    most so many rows, as in decoding; `f_many` is for more, as in reading a prompt. The module says where the crossing
-    is.
+    most so many rows, as in decoding; `f_many` is for more, as in reading a prompt. Afterwards the module says where
+    the crossing is (`mica.crossing`); where it says so before, its own number counts.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -506,7 +506,8 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"crossing", "crossing", "int64_t", "16", "the most rows that `_few` functions are called for">];
+  let options = [Option<"crossing", "crossing", "int64_t", "KernelCosts().crossing",
+                        "the most rows that `_few` functions are called for, where the module does not say">];
 }
 
 def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
@@ -558,13 +559,18 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"manyRows", "many-rows", "int64_t", "64", "rows that a call of a `_many` function is assumed to have">,
-    Option<"tiles", "tiles", "bool", "false",
+    Option<"manyRows", "many-rows", "int64_t", "KernelCosts().manyRows",
+           "rows that a call of a `_many` function is assumed to have">,
+    Option<"tiles", "tiles", "bool", "KernelCosts().tiles",
            "whether generated kernels multiply bf16 and integers in tile registers">,
-    Option<"minWork", "min-work", "int64_t", "262144", "multiply-adds below which a library call does not pay">,
-    Option<"onednnF32", "onednn-f32", "bool", "true", "whether oneDNN is fast for f32 weights on the target">,
-    Option<"onednnBf16", "onednn-bf16", "bool", "true", "whether oneDNN is fast for bf16 weights on the target">,
-    Option<"onednnInt8", "onednn-int8", "bool", "true", "whether oneDNN is fast for integer weights on the target">];
+    Option<"minWork", "min-work", "int64_t", "KernelCosts().minWork",
+           "multiply-adds below which a library call does not pay">,
+    Option<"onednnF32", "onednn-f32", "bool", "KernelCosts().onednnF32",
+           "whether oneDNN is fast for f32 weights on the target">,
+    Option<"onednnBf16", "onednn-bf16", "bool", "KernelCosts().onednnBf16",
+           "whether oneDNN is fast for bf16 weights on the target">,
+    Option<"onednnInt8", "onednn-int8", "bool", "KernelCosts().onednnInt8",
+           "whether oneDNN is fast for integer weights on the target">];
 }
 
 def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {

@@ -6,14 +6,12 @@
 
 using namespace mica;
 
-/// Whether tile registers multiply rows with such a weight: pairs of bf16, none left over, and
-/// integers.
-static bool takesTiles(const ProductShape &shape) {
-  return shape.weights == Precision::BF16 ? shape.k % 2 == 0 : shape.weights != Precision::F32;
+bool mica::tilesTake(Precision weights, int64_t k) {
+  return weights == Precision::BF16 ? k % 2 == 0 : weights != Precision::F32;
 }
 
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
-  if (shape.rows <= costs.crossing || (costs.tiles && takesTiles(shape)))
+  if (shape.rows <= costs.crossing || (costs.tiles && tilesTake(shape.weights, shape.k)))
     return KernelKind::Generated;
   bool fast = shape.weights == Precision::F32    ? costs.onednnF32
               : shape.weights == Precision::BF16 ? costs.onednnBf16

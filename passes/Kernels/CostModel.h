@@ -3,7 +3,7 @@
 #ifndef MICA_PASSES_KERNELS_COSTMODEL_H
 #define MICA_PASSES_KERNELS_COSTMODEL_H
 
-#include "passes/Passes.h"
+#include "passes/Support/Precision.h"
 
 namespace mica {
 
@@ -13,11 +13,17 @@ struct ProductShape {
   Precision weights;
 };
 
-/// What the choice depends on besides the shape.
+/// Whether tile registers multiply rows with weights of that precision and k columns: pairs of
+/// bf16, none left over, and integers.
+bool tilesTake(Precision weights, int64_t k);
+
+/// What the choice depends on besides the shape. The defaults of the passes' options are these.
 struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
   /// are taken whatever the shape.
   int64_t crossing = 16;
+  /// Rows that a call of a function for many rows is assumed to have.
+  int64_t manyRows = 64;
   /// Whether generated kernels multiply pairs of bf16 and integers in tile registers, which beat
   /// oneDNN's at the numbers of rows that prompts are read in: at the shape of a Llama with 1
   /// billion parameters, 2 threads of a Xeon with AMX, 32 rows at once took 1/1.8 of the time in

@@ -3,11 +3,13 @@
 #ifndef MICA_PASSES_KERNELS_PHASES_H
 #define MICA_PASSES_KERNELS_PHASES_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mica {
 
-/// On a module: the most rows that its `_few` functions are called for, as in decoding.
+/// On a module: the most rows that its `_few` functions are called for, as in decoding. Whoever
+/// writes it before the functions are copied decides. Without it: KernelCosts::crossing.
 inline constexpr llvm::StringLiteral kCrossingAttr = "mica.crossing";
 
 /// On a function: the most rows it is called for; functions without it take any number.
@@ -16,6 +18,11 @@ inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
 /// On a module: the most rows of integers that generated kernels multiply by vectors where the
 /// target has tile registers. Without it: KernelCosts::vectorRows.
 inline constexpr llvm::StringLiteral kVectorRowsAttr = "mica.vector_rows";
+
+/// The rows that one of these attributes of a module states; `otherwise` where it has none. An
+/// error at the module where it is no number from `least` on.
+mlir::FailureOr<int64_t> rowsStated(mlir::ModuleOp module, llvm::StringRef name, int64_t least,
+                                    int64_t otherwise);
 
 } // namespace mica
 

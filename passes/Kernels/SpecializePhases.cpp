@@ -35,26 +35,30 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (crossing < 1) {
-      module.emitError("the crossing between few and many rows must be at least 1, got ")
-          << crossing.getValue();
-      return signalPassFailure();
-    }
-    if (module->hasAttr(kCrossingAttr)) {
+    auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+    // Behind stage `loops` its functions are others, but the module still says where it was cut.
+    auto isCopy = [](func::FuncOp function) { return function->hasAttr(kMaxRowsAttr); };
+    if (functions.empty() ? module->hasAttr(kCrossingAttr) : llvm::any_of(functions, isCopy)) {
       module.emitError("has been specialized for few and many rows already");
       return signalPassFailure();
     }
+    FailureOr<int64_t> most = rowsStated(module, kCrossingAttr, /*least=*/1, crossing);
+    if (failed(most))
+      return signalPassFailure();
+    if (*most < 1) {
+      module.emitError("the crossing between few and many rows must be at least 1, got ") << *most;
+      return signalPassFailure();
+    }
     SymbolTable symbols(module);
-    auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
     auto rowsAttr = [&](int64_t rows) {
       return Builder(module.getContext()).getI64IntegerAttr(rows);
     };
     for (func::FuncOp clone : cloneWithSuffix(functions, "_few", symbols))
-      clone->setAttr(kMaxRowsAttr, rowsAttr(crossing));
+      clone->setAttr(kMaxRowsAttr, rowsAttr(*most));
     cloneWithSuffix(functions, "_many", symbols);
     for (func::FuncOp function : functions)
       symbols.erase(function);
-    module->setAttr(kCrossingAttr, rowsAttr(crossing));
+    module->setAttr(kCrossingAttr, rowsAttr(*most));
   }
 };
 } // namespace

@@ -1,6 +1,6 @@
 //===- Precision.cpp - names and types of precisions --------------------------===//
 
-#include "passes/Passes.h"
+#include "passes/Support/Precision.h"
 
 using namespace mlir;
 using namespace mica;

@@ -54,10 +54,11 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 
 // Alive afterwards: mica, func, arith, scf.
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
-  pm.addPass(createSpecializePhases({options.crossing}));
+  const KernelCosts &costs = options.costs;
+  pm.addPass(createSpecializePhases({costs.crossing}));
   pm.addNestedPass<func::FuncOp>(
-      createSelectKernels({options.manyRows, options.tiles, options.minWork, options.onednnF32,
-                           options.onednnBf16, options.onednnInt8}));
+      createSelectKernels({costs.manyRows, costs.tiles, costs.minWork, costs.onednnF32,
+                           costs.onednnBf16, costs.onednnInt8}));
   // Before the calls are rolled: their order is the order of the weights in the program.
   pm.addPass(createAssignLayouts());
   pm.addPass(createRollLayers());
@@ -98,23 +99,33 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<Precision> kv{*this, "kv", llvm::cl::desc("precision of caches"),
                        llvm::cl::init(defaults.kv), precisionValues()};
   Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_few` function"),
-                           llvm::cl::init(defaults.crossing)};
+                           llvm::cl::init(defaults.costs.crossing)};
   Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tile registers"),
-                     llvm::cl::init(defaults.tiles)};
+                     llvm::cl::init(defaults.costs.tiles)};
   Option<int64_t> manyRows{*this, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
-                           llvm::cl::init(defaults.manyRows)};
+                           llvm::cl::init(defaults.costs.manyRows)};
   Option<int64_t> minWork{*this, "min-work",
                           llvm::cl::desc("multiply-adds from which a library call pays"),
-                          llvm::cl::init(defaults.minWork)};
+                          llvm::cl::init(defaults.costs.minWork)};
   Option<bool> onednnF32{*this, "onednn-f32", llvm::cl::desc("oneDNN is fast for f32"),
-                         llvm::cl::init(defaults.onednnF32)};
+                         llvm::cl::init(defaults.costs.onednnF32)};
   Option<bool> onednnBf16{*this, "onednn-bf16", llvm::cl::desc("oneDNN is fast for bf16"),
-                          llvm::cl::init(defaults.onednnBf16)};
+                          llvm::cl::init(defaults.costs.onednnBf16)};
   Option<bool> onednnInt8{*this, "onednn-int8", llvm::cl::desc("oneDNN is fast for integers"),
-                          llvm::cl::init(defaults.onednnInt8)};
+                          llvm::cl::init(defaults.costs.onednnInt8)};
 
   StageOptions get() const {
-    return {weights, kv, crossing, tiles, manyRows, minWork, onednnF32, onednnBf16, onednnInt8};
+    StageOptions options;
+    options.weights = weights;
+    options.kv = kv;
+    options.costs.crossing = crossing;
+    options.costs.manyRows = manyRows;
+    options.costs.tiles = tiles;
+    options.costs.minWork = minWork;
+    options.costs.onednnF32 = onednnF32;
+    options.costs.onednnBf16 = onednnBf16;
+    options.costs.onednnInt8 = onednnInt8;
+    return options;
   }
 };
 } // namespace

@@ -37,16 +37,8 @@ std::optional<Stage> parseStage(llvm::StringRef name);
 struct StageOptions {
   Precision weights = Precision::F32;
   Precision kv = Precision::F32;
-  /// The most rows that generated kernels compute at decoding.
-  int64_t crossing = 16;
-  /// Whether generated kernels multiply bf16 and integers in tile registers.
-  bool tiles = false;
-  /// Where a library call pays: see mica-select-kernels.
-  int64_t manyRows = 64;
-  int64_t minWork = 262144;
-  bool onednnF32 = true;
-  bool onednnBf16 = true;
-  bool onednnInt8 = true;
+  /// What decides who computes a product.
+  KernelCosts costs;
   /// Whether channels are balanced whatever the precision, as they are for integers.
   bool balance = false;
   /// Whether every op shows its result.

@@ -21,6 +21,11 @@ if a[1] == "info":
     print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16"}))
 elif "--batch" in a:
     sys.exit(print("mica: error: unknown --batch", file=sys.stderr) or 2)
+elif "--profile" in a:
+    kernels = [{"kernel": "linear", "flops": 3e9, "seconds": 0.5}, {"kernel": "gated", "flops": 5e9, "seconds": 0.5},
+               {"kernel": "attention", "flops": 9e9, "seconds": 9.0}, {"kernel": "norm", "flops": 0, "seconds": 9.0}]
+    print(json.dumps({"results": [{"test": "x", "tokens_per_s": 30.0, "runs": [30], "gb_per_s": 40.0,
+                                   "profile": {"kernels": kernels, "limits": {"gflop_per_s": 10.0}}}]}))
 else:
     print(json.dumps({"results": [{"test": "x", "tokens_per_s": 30.0, "runs": [29, 30, 31], "gb_per_s": 40.0}]}))
 """
@@ -73,6 +78,12 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(row["ratios"]["peer"]["median"], 1.5)
         self.assertEqual(row["share_of_bandwidth"]["median"], 0.8)
         self.assertEqual(row["runs"]["Mica"], [[29, 30, 31]] * 2)
+
+    def test_prompts_have_the_share_of_the_peak_in_their_products(self):
+        result, text = self.compare("--tests", "prefill")
+        row = result["cases"][0]["rows"][0]
+        self.assertEqual((row["share_of_bandwidth"], row["share_of_peak"]["median"]), (None, 0.8))
+        self.assertIn("| 0.80 (0.80 - 0.80) |", text)
 
     def test_the_first_round_and_the_first_run_are_dropped(self):
         row = self.rows("--tests", "decode")["decode"]

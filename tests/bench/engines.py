@@ -33,11 +33,13 @@ class Test:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """What one process measured: the median of its runs, all of them, and the bytes per second if it knows them."""
+    """What one process measured: the median of its runs, all of them, and what else it knows: the bytes per second, the
+    share of the processor's peak that its products reached."""
 
     tokens_per_s: float
     runs: list
     gb_per_s: float = 0.0
+    share_of_peak: float = 0.0
 
 
 def last_line(text):
@@ -67,6 +69,15 @@ def json_of(command, timeout):
         raise Failed(f"its output is no JSON ({error}); stderr: {last_line(err)}") from None
 
 
+def share_of_peak(profile):
+    """What the products of a profile reached of the peak that the same process measured; attention is none of them."""
+    if profile is None:
+        return 0.0
+    products = [k for k in profile["kernels"] if k["flops"] and not k["kernel"].startswith("attention")]
+    seconds, peak = sum(k["seconds"] for k in products), profile["limits"]["gflop_per_s"]
+    return 1e-9 * sum(k["flops"] for k in products) / seconds / peak if seconds and peak else 0.0
+
+
 class Mica:
     """`PROGRAM bench`: every test warms up by itself."""
 
@@ -79,7 +90,7 @@ class Mica:
 
     def command(self, test):
         command = [self.program, "bench", "--json", "--threads", str(self.threads), "--repeat", str(test.repeat)]
-        command += ["--gen", str(test.gen)] if test.gen else ["--prompt", str(test.prompt)]
+        command += ["--gen", str(test.gen)] if test.gen else ["--prompt", str(test.prompt), "--profile"]
         command += ["--batch", str(test.batch)] if test.batch > 1 else []
         return command + (["--depth", str(test.depth)] if test.depth else [])
 
@@ -95,7 +106,7 @@ class Mica:
             raise Failed(f"exit status {status}: {last_line(err)}")
         try:
             (result,) = json.loads(out)["results"]
-            return Sample(result["tokens_per_s"], result["runs"], result["gb_per_s"])
+            return Sample(result["tokens_per_s"], result["runs"], result["gb_per_s"], share_of_peak(result.get("profile")))
         except (ValueError, KeyError, TypeError) as error:
             raise Failed(f"unexpected output ({error!r}): {out[:200]}") from None
 

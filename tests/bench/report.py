@@ -21,10 +21,11 @@ def best_of(peers):
 
 
 def summary(row):
-    """Adds medians, ratios and the share of bandwidth to what a compare.Row recorded."""
+    """Adds medians, ratios and shares of the limits to what a compare.Row recorded."""
     speeds = {name: {r: s.tokens_per_s for r, s in samples.items()} for name, samples in row.samples.items()}
     mica = row.samples["Mica"]
     read = {r: s.gb_per_s for r, s in mica.items()} if row.test.gen else {}
+    shares = {r: s.share_of_peak for r, s in mica.items() if s.share_of_peak}
     return {
         "test": row.test.key,
         "title": row.test.title,
@@ -35,6 +36,7 @@ def summary(row):
         "gb_per_s": spread(read.values()),
         "memory_gb_per_s": spread(row.bandwidth.values()),
         "share_of_bandwidth": pairwise(read, row.bandwidth),
+        "share_of_peak": spread(shares.values()),
         "trouble": row.trouble,
     }
 
@@ -65,7 +67,7 @@ def table(rows, peers):
         for name in peers:
             cells += [cell(row, name), figure(row["ratios"].get(name), 2, "x")]
         cells += [figure(row["better"], 2, "x"), figure(row["memory_gb_per_s"], 1),
-                  figure(row["share_of_bandwidth"], 2)]
+                  figure(row["share_of_bandwidth"] or row["share_of_peak"], 2)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -87,7 +89,8 @@ def markdown(report):
     machine, settings = report["machine"], report["settings"]
     lines = [f"{machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
              f"{settings['pairs']} rounds in alternation (least - most); a ratio is the median of the rounds' ratios, "
-             "`better` that to the better peer of each round.", ""]
+             "`better` that to the better peer of each round. The share is that of the memory's bandwidth; of prompts that of "
+             "the processor's peak, in the products.", ""]
     for case in report["cases"]:
         lines += case_markdown(case, list(settings["peers"]))
     return "\n".join(lines)

@@ -328,14 +328,12 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   StageOptions stage;
   stage.weights = weights;
   stage.kv = kvPrecision(options, weights);
-  if (options.crossing)
-    stage.crossing = *options.crossing;
-  stage.tiles = options.target.tiles;
+  stage.costs.tiles = options.target.tiles;
   stage.probes = options.probes;
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
-  stage.onednnF32 = options.target.vectorBits == 512;
-  stage.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
-  stage.onednnInt8 = options.target.vectorBits == 512 && options.target.avx512Vnni;
+  stage.costs.onednnF32 = options.target.vectorBits == 512;
+  stage.costs.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
+  stage.costs.onednnInt8 = options.target.vectorBits == 512 && options.target.vnni;
   return stage;
 }
 

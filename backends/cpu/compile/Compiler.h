@@ -30,8 +30,6 @@ struct CompileOptions {
   std::optional<Precision> kv;
   /// Positions that a program reserves; default: the model's own length, at most 8192.
   std::optional<int64_t> maxSeq;
-  /// The largest number of rows for which generated kernels compute all products.
-  std::optional<int64_t> crossing;
   /// Whether every op of the program shows its result (`mica-insert-probes`).
   bool probes = false;
   /// The last stage to reach.

@@ -80,12 +80,31 @@ SmallVector<Value> KernelBuilder::unsignedBytes(Value bytes) {
   return bytesOfLanes<arith::ShRUIOp>(*this, bytes);
 }
 
+/// One of the instructions that sum products of bytes or words into `sums` [16 x i32]; where
+/// vectors have 256 bits, for each half.
+static Value dotIntegers(KernelBuilder &b, StringRef name, Value sums, Value x, Value y) {
+  auto call = [&](StringRef bits, Value sums, Value x, Value y) -> Value {
+    return LLVM::CallIntrinsicOp::create(b, sums.getType(), b.getStringAttr(name + bits),
+                                         ValueRange{sums, x, y})
+        .getResult(0);
+  };
+  if (b.target.wide)
+    return call(".512", sums, x, y);
+  auto half = [&](Value whole, int64_t which) -> Value {
+    int64_t lanes = cast<VectorType>(whole.getType()).getDimSize(0) / 2;
+    return vector::ExtractStridedSliceOp::create(b, whole, which * lanes, lanes, /*strides=*/1);
+  };
+  for (int64_t which : {0, 1}) {
+    Value part = call(".256", half(sums, which), half(x, which), half(y, which));
+    sums = vector::InsertStridedSliceOp::create(
+        b, part, sums, which * cast<VectorType>(part.getType()).getDimSize(0), /*strides=*/1);
+  }
+  return sums;
+}
+
 Value KernelBuilder::dotBytes(Value sums, ArrayRef<Value> a, ArrayRef<Value> b) {
   if (target.int8Dot)
-    return LLVM::CallIntrinsicOp::create(*this, sums.getType(),
-                                         getStringAttr("llvm.x86.avx512.vpdpbusd.512"),
-                                         ValueRange{sums, a[0], b[0]})
-        .getResult(0);
+    return dotIntegers(*this, "llvm.x86.avx512.vpdpbusd", sums, a[0], b[0]);
   for (auto [x, w] : llvm::zip_equal(a, b))
     sums = add(sums, arith::MulIOp::create(*this, x, w));
   return sums;
@@ -97,10 +116,7 @@ Value KernelBuilder::dotWords(Value sums, Value a, Value b) {
   // The upper halves multiply each other as well: those of b are made zero.
   Type i16 = getIntegerType(16);
   Value low = arith::AndIOp::create(*this, b, splatInt(0xffff, getI32Type()));
-  return LLVM::CallIntrinsicOp::create(*this, sums.getType(),
-                                       getStringAttr("llvm.x86.avx512.vpdpwssd.512"),
-                                       ValueRange{sums, bitcast(a, i16), bitcast(low, i16)})
-      .getResult(0);
+  return dotIntegers(*this, "llvm.x86.avx512.vpdpwssd", sums, bitcast(a, i16), bitcast(low, i16));
 }
 
 Value KernelBuilder::loadVector(Value buffer, ValueRange at, Value live, int64_t lanes) {

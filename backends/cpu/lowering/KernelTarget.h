@@ -27,8 +27,8 @@ struct KernelTarget {
   int64_t vectorRows = 0;
 
   static KernelTarget of(const TargetDescription &target) {
-    return {target.avx512Bf16,  target.avx512Vnni, target.vectorBits == 512,
-            target.fastBf16Dot, target.tiles,      target.prefetchPages};
+    return {target.avx512Bf16,  target.vnni,  target.vectorBits == 512,
+            target.fastBf16Dot, target.tiles, target.prefetchPages};
   }
 };
 

@@ -172,21 +172,11 @@ private:
     return success();
   }
 
-  FailureOr<int64_t> mostRowsByVectors() {
-    Attribute stated = getOperation()->getAttr(kVectorRowsAttr);
-    if (!stated)
-      return KernelCosts().vectorRows;
-    auto rows = dyn_cast<IntegerAttr>(stated);
-    if (!rows || rows.getInt() < 0)
-      return getOperation().emitOpError()
-             << "has " << kVectorRowsAttr << " = " << stated << ", write a number of rows";
-    return rows.getInt();
-  }
-
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    FailureOr<int64_t> vectorRows = mostRowsByVectors();
+    FailureOr<int64_t> vectorRows =
+        rowsStated(getOperation(), kVectorRowsAttr, /*least=*/0, KernelCosts().vectorRows);
     if (failed(vectorRows))
       return failure();
     KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot,

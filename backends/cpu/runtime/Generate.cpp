@@ -22,7 +22,10 @@ public:
        const GenerateOptions &options, GenerateListener &listener)
       : model(model), session(session), prompts(prompts), options(options), listener(listener) {
     for (size_t s = 0; s < prompts.size(); ++s) {
-      sequences.push_back({Sampler(options.sampling, model.manifest().vocab, s), {}, {}, false});
+      sequences.push_back({Sampler(options.sampling, model.manifest().vocab, s),
+                           PromptLookup(PromptLookup::leastLikelihoodOf(model.weights().size())),
+                           {},
+                           false});
       sequences.back().active = options.maxTokens > 0;
       for (int32_t token : prompts[s])
         observe(sequences.back(), token);

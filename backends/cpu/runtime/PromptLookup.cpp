@@ -10,14 +10,20 @@ constexpr int64_t maxMatch = 32;
 constexpr int maxPlaces = 256;
 /// The least match length of each record.
 constexpr std::array<int64_t, 8> leastLength{1, 2, 3, 4, 6, 9, 14, 32};
-/// A row is drafted if it is at least as likely to be right as this. About what one more row costs
-/// in rows of its own: 0.03 where weights come from memory, 0.3 for a small model in the caches.
-constexpr double leastLikelihood = 0.2;
-/// What a record says before it knows anything: a third of the tokens is right.
-constexpr double priorRight = 1, priorWrong = 2;
+/// What records say before they know anything: so many tokens right, the longer the match the more,
+/// of a text beside this one about as many as wrong ones.
+constexpr std::array<double, 9> priorRight{0.7, 1, 2, 3, 4, 5, 6, 8, 0.6};
+constexpr double priorWrong = 1;
 /// How much of a record is left after another draft, and after a token of text.
 constexpr double keptByDraft = 0.9, keptByToken = 0.998;
 } // namespace
+
+PromptLookup::PromptLookup(double leastLikelihood) : leastLikelihood(leastLikelihood) {}
+
+double PromptLookup::leastLikelihoodOf(uint64_t weightBytes) {
+  constexpr uint64_t cached = uint64_t(256) << 20;
+  return weightBytes > cached ? 0.1 : 0.2;
+}
 
 void PromptLookup::observe(int32_t token) {
   auto place = static_cast<int32_t>(text.size());
@@ -25,6 +31,8 @@ void PromptLookup::observe(int32_t token) {
   before.push_back(isNew ? -1 : known->second);
   known->second = place;
   text.push_back(token);
+  if (beside >= 0)
+    ++beside;
 }
 
 /// The longest match of the end of the text, of several the most recent one.
@@ -47,29 +55,39 @@ PromptLookup::Match PromptLookup::longestMatch() const {
 
 size_t PromptLookup::recordOf(int64_t matchLength) {
   size_t record = 0;
-  while (record + 1 < leastLength.size() && matchLength >= leastLength[record + 1])
+  while (record + 1 < matchRecords && matchLength >= leastLength[record + 1])
     ++record;
   return record;
 }
 
-double PromptLookup::likelihood(const Record &record) const {
+double PromptLookup::likelihood(size_t which) const {
+  const Record &record = records[which];
   double kept = std::pow(keptByToken, static_cast<double>(text.size()) - double(record.when));
-  return (record.right * kept + priorRight) /
-         ((record.right + record.wrong) * kept + priorRight + priorWrong);
+  return (record.right * kept + priorRight[which]) /
+         ((record.right + record.wrong) * kept + priorRight[which] + priorWrong);
 }
 
 PromptLookup::Tokens PromptLookup::draft(int64_t most) {
   Tokens drafted;
   Match match = text.empty() ? Match() : longestMatch();
-  if (match.length == 0)
-    return drafted;
-  used = recordOf(match.length);
-  double each = likelihood(records[used]);
+  int64_t from = -1;
+  double each = 0;
+  if (match.length > 0) {
+    used = recordOf(match.length);
+    from = match.last + 1;
+    each = likelihood(used);
+  }
+  if (beside >= 0 && likelihood(besideRecord) > each) {
+    used = besideRecord;
+    from = beside;
+    each = likelihood(used);
+  }
+  beside = from;
   auto size = static_cast<int64_t>(text.size());
   double all = each;
   for (int64_t i = 0; i < most && all >= leastLikelihood; ++i) {
     // A match that reaches up to the end goes on with the draft itself: a period repeats.
-    int64_t source = match.last + 1 + i;
+    int64_t source = from + i;
     drafted.push_back(source < size ? text[source] : drafted[source - size]);
     all *= each;
   }

@@ -10,13 +10,20 @@
 namespace mica::rt {
 
 /// Prompt lookup decoding (Saxena 2023): where the end of the text stood before, what followed
-/// there is drafted. A draft costs rows of the model, so its length follows from how often such
-/// drafts have been right: short matches and long ones are counted apart, in a text that does not
-/// repeat itself only rare trials are left, and in a template what varies ends the draft.
-/// The same text gives the same drafts everywhere: no clock is involved.
+/// there is drafted; behind a token that was another one, as the names in a list are, it is what
+/// followed the one there. A draft costs rows of the model, so its length follows from how often
+/// such drafts have been right: short matches and long ones are counted apart, in a text that does
+/// not repeat itself only rare trials are left, and in a template what varies ends the draft. The
+/// same text gives the same drafts everywhere: no clock is involved.
 class PromptLookup {
 public:
   using Tokens = std::vector<int32_t>;
+
+  /// A row is drafted if it is at least as likely to be right as that.
+  explicit PromptLookup(double leastLikelihood);
+  /// For a model with weights of that size. One more row costs about 0.03 rows of its own where
+  /// weights come from memory, up to 0.3 for a small model in the caches.
+  static double leastLikelihoodOf(uint64_t weightBytes);
 
   /// The text grows by a token.
   void observe(int32_t token);
@@ -30,6 +37,8 @@ private:
     int64_t last = -1;  ///< where the matching text ends
     int64_t length = 0; ///< at most maxMatch
   };
+  /// Where drafts come from: matches by their length, or the text beside which this one runs.
+  static constexpr size_t matchRecords = 8, besideRecord = matchRecords;
   /// How drafts after matches of some length have done; old news counts less.
   struct Record {
     double right = 0, wrong = 0;
@@ -37,13 +46,15 @@ private:
   };
 
   Match longestMatch() const;
-  double likelihood(const Record &record) const;
+  double likelihood(size_t record) const;
   static size_t recordOf(int64_t matchLength);
 
+  double leastLikelihood;
   Tokens text;
   std::vector<int32_t> before;                 ///< of each token, where the same one stood last; -1
   std::unordered_map<int32_t, int32_t> newest; ///< of each token, where it stands last
-  std::array<Record, 8> records;
+  int64_t beside = -1; ///< what would follow if the text went on as the last draft's; -1: nothing
+  std::array<Record, matchRecords + 1> records;
   size_t used = 0; ///< the record that the last draft relied on
 };
 

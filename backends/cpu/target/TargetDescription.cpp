@@ -8,12 +8,10 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/Threading.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/X86TargetParser.h"
 
 #include <set>
-#include <unistd.h>
 
 using namespace llvm;
 
@@ -92,11 +90,10 @@ static void deriveFacts(TargetDescription &target) {
   // AMD's (Zen 4 on) run at the rate of multiply-adds, Intel's (Cooper Lake, Sapphire Rapids) at a
   // quarter of it: 1.2 against 4.8 per ns on a Xeon with AMX.
   target.fastBf16Dot = target.avx512Bf16 && StringRef(target.cpu).starts_with("znver");
-  target.avx512Vnni = avx512 && target.has("avx512vnni");
-  target.avxVnni = target.has("avxvnni");
+  target.vnni = target.has(avx512 ? "avx512vnni" : "avxvnni");
   // Every CPU with tile registers has both formats.
   target.tiles =
-      target.avx512Bf16 && target.avx512Vnni && target.has("amx-bf16") && target.has("amx-int8");
+      target.avx512Bf16 && target.vnni && target.has("amx-bf16") && target.has("amx-int8");
   target.prefetchPages = isIntels(target.cpu);
 }
 
@@ -127,14 +124,6 @@ static TargetDescription describeNative() {
   }
   target.features.assign(has.begin(), has.end());
   target.absent.assign(lacks.begin(), lacks.end());
-  auto measured = [](int name, int64_t fallback) {
-    long bytes = sysconf(name);
-    return bytes > 0 ? int64_t(bytes) : fallback;
-  };
-  target.l1Bytes = measured(_SC_LEVEL1_DCACHE_SIZE, target.l1Bytes);
-  target.l2Bytes = measured(_SC_LEVEL2_CACHE_SIZE, target.l2Bytes);
-  target.l3Bytes = measured(_SC_LEVEL3_CACHE_SIZE, target.l3Bytes);
-  target.cores = std::max(0, get_physical_cores());
   return target;
 }
 

@@ -20,17 +20,11 @@ struct TargetDescription {
   unsigned vectorBits = 256; ///< Of the widest vectors worth using: 256 or 512.
   bool avx512Bf16 = false;   ///< Dot products of bf16 pairs, conversions to bf16.
   bool fastBf16Dot = false;  ///< Whether those take no longer than two multiply-adds of f32.
-  bool avx512Vnni = false;   ///< Dot products of bytes in 512-bit vectors.
-  bool avxVnni = false;      ///< The same in 256-bit vectors.
+  bool vnni = false;         ///< Dot products of bytes in vectors of `vectorBits`.
   bool tiles = false;        ///< Tile registers (AMX): products of bf16 and of bytes.
   /// Whether memory is read faster when lines of several pages are asked for in turn, ahead of the
   /// loop that reads them.
   bool prefetchPages = false;
-
-  // Of one core, and of all cores for the last level. A named CPU gets modest common values: its
-  // tables do not say.
-  int64_t l1Bytes = 32 << 10, l2Bytes = 1 << 20, l3Bytes = 16 << 20;
-  unsigned cores = 0; ///< Physical; 0 where unknown.
 
   bool has(llvm::StringRef feature) const;
   /// "+avx,+avx2,...,-absent", as LLVM's TargetMachine wants it.

@@ -115,8 +115,8 @@ TEST_P(GoldenPassTest, FusionKeepsTheLogitsOfBf16) {
 
 TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
   StageOptions options;
-  options.crossing = 4;
-  options.minWork = 0;
+  options.costs.crossing = 4;
+  options.costs.minWork = 0;
   ASSERT_TRUE(run([&](OpPassManager &pm) {
     llvm::cantFail(
         StageTable::graphStages().buildPipeline(pm, Stage::Model, Stage::Kernels, options));

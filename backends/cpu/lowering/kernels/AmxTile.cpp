@@ -23,6 +23,7 @@
 #include "backends/cpu/lowering/kernels/Tile.h"
 #include "backends/cpu/program/PagesInTurn.h"
 #include "ir/Mica/Mica.h"
+#include "passes/Kernels/CostModel.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
 
@@ -463,9 +464,9 @@ void RowTiles::emit(KernelBuilder &b, Value sums, int64_t columns, bool accumula
 }
 
 bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &weight) {
-  if (isQuantized(weight.element))
-    return b.target.tiles && b.elementOf(x).isInteger(8);
-  return b.target.tiles && weight.element.isBF16() && b.elementOf(x).isBF16() && weight.k % 2 == 0;
+  Type element = b.elementOf(x);
+  return b.target.tiles && tilesTake(precisionOf(weight.element), weight.k) &&
+         (isQuantized(weight.element) ? element.isInteger(8) : element.isBF16());
 }
 
 void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,

@@ -23,4 +23,16 @@ module {
 
 // expected-error @+1 {{has been specialized for few and many rows already}}
 module @no_second_time attributes {mica.crossing = 8 : i64} {
+  func.func private @layer_few() attributes {mica.max_rows = 8 : i64}
+}
+
+// -----
+
+// A number that stands in the module counts, not the option's.
+// CHECK: module @its_own attributes {mica.crossing = 3 : i64}
+// CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 3 : i64}
+module @its_own attributes {mica.crossing = 3 : i64} {
+  func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    return %x : tensor<?x32xf32>
+  }
 }

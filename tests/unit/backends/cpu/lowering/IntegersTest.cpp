@@ -42,7 +42,7 @@ constexpr Maker kMakers[] = {
 
 /// Every kernel that writes rows of integers, and both that read them: integers, sums of groups and
 /// scales.
-TEST_P(KernelTest, RowsOfIntegers) {
+TEST_P(IntegerKernelTest, RowsOfIntegers) {
   std::vector<KernelCase> cases;
   for (const Format &format : integerFormats())
     for (const Maker &maker : kMakers)

@@ -186,13 +186,21 @@ void KernelTest::checkSameAs(const KernelCase &row) {
   }
 }
 
+static std::string nameOfTarget(const testing::TestParamInfo<std::string> &info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 // What this machine has, wide vectors without dot products, and the least that programs need.
 INSTANTIATE_TEST_SUITE_P(On, KernelTest,
                          testing::ValuesIn(runnableTargets({"native", "x86-64-v3", "x86-64-v4"})),
-                         [](const testing::TestParamInfo<std::string> &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         nameOfTarget);
+
+// The same, and dot products of bytes without tile registers in vectors of 512 and of 256 bits.
+INSTANTIATE_TEST_SUITE_P(On, IntegerKernelTest,
+                         testing::ValuesIn(runnableTargets({"native", "x86-64-v3", "x86-64-v4",
+                                                            "cooperlake", "alderlake"})),
+                         nameOfTarget);
 
 } // namespace mica::test

@@ -49,6 +49,9 @@ private:
   std::unique_ptr<KernelModule> module;
 };
 
+/// Of products of integers, on the targets that have kernels of their own for them as well.
+class IntegerKernelTest : public KernelTest {};
+
 } // namespace mica::test
 
 #endif // MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELTEST_H

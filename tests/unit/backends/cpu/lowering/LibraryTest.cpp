@@ -14,7 +14,7 @@ std::vector<Format> libraryFormats() {
   std::vector<Format> formats;
   for (const Format &format : kFormats)
     if (native.vectorBits == 512 && (native.avx512Bf16 || format.name != std::string("bf16")) &&
-        (native.avx512Vnni || !format.hasIntegers()))
+        (native.vnni || !format.hasIntegers()))
       formats.push_back(format);
   return formats;
 }

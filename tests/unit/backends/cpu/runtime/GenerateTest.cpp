@@ -178,9 +178,10 @@ TEST_F(GenerateTest, LookupVerifiesDraftsInOneCall) {
   EXPECT_EQ(result->accepted, result->drafted);
   EXPECT_EQ(result->decodeCalls + result->accepted, 11);
   EXPECT_EQ(static_cast<int64_t>(trace.size()), 1 + result->decodeCalls);
-  // The newest token and the first draft.
-  EXPECT_THAT(trace[1].rows, ElementsAre(Row{3, 0, 6}, Row{4, 0, 7}));
-  EXPECT_THAT(trace[1].outputs, ElementsAre(0, 1));
+  // The newest token and the first draft: what follows the period's end.
+  EXPECT_THAT(trace[1].rows, ElementsAre(Row{3, 0, 6}, Row{4, 0, 7}, Row{5, 0, 8}, Row{3, 0, 9},
+                                         Row{4, 0, 10}, Row{5, 0, 11}));
+  EXPECT_THAT(trace[1].outputs, ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
 TEST_F(GenerateTest, LookupTakesBackWhatWasWrong) {
@@ -190,7 +191,7 @@ TEST_F(GenerateTest, LookupTakesBackWhatWasWrong) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->sequences[0].tokens, (Tokens{4, 9, 9, 9}));
   // 5 was drafted behind 4, and 9 came in its place.
-  EXPECT_THAT(trace[1].rows, ElementsAre(Row{4, 0, 4}, Row{5, 0, 5}));
+  EXPECT_THAT(trace[1].rows, ElementsAre(Row{4, 0, 4}, Row{5, 0, 5}, Row{3, 0, 6}));
   EXPECT_EQ(trace[2].rows[0], (Row{9, 0, 5}));
   EXPECT_LT(result->accepted, result->drafted);
 }

@@ -1,7 +1,11 @@
 #include "backends/cpu/runtime/PromptLookup.h"
 #include "backends/cpu/runtime/Sampler.h"
 
+#include <cctype>
 #include <gmock/gmock.h>
+#include <map>
+#include <string>
+#include <string_view>
 
 using namespace mica::rt;
 using testing::ElementsAre;
@@ -9,22 +13,26 @@ using testing::IsEmpty;
 using Tokens = PromptLookup::Tokens;
 
 namespace {
-PromptLookup after(const Tokens &text) {
-  PromptLookup lookup;
+/// What rows are drafted at by large models, and by small ones.
+constexpr double large = 0.1, small = 0.2;
+
+PromptLookup after(const Tokens &text, double leastLikelihood = large) {
+  PromptLookup lookup(leastLikelihood);
   for (int32_t token : text)
     lookup.observe(token);
   return lookup;
 }
 
-/// What generating `text` behind its first token takes.
+/// What generating `text` behind its first `given` tokens takes.
 struct Cost {
   int64_t calls = 0, drafted = 0, accepted = 0;
 };
 
-Cost costOf(const Tokens &text, int64_t most) {
-  PromptLookup lookup = after({text[0]});
+Cost costOf(const Tokens &text, int64_t most, size_t given = 1, double leastLikelihood = large) {
+  PromptLookup lookup =
+      after(Tokens(text.begin(), text.begin() + static_cast<ptrdiff_t>(given)), leastLikelihood);
   Cost cost;
-  for (size_t next = 1; next < text.size(); ++cost.calls) {
+  for (size_t next = given; next < text.size(); ++cost.calls) {
     Tokens draft = lookup.draft(most);
     size_t right = 0;
     while (right < draft.size() && next + right < text.size() && draft[right] == text[next + right])
@@ -48,14 +56,14 @@ TEST(PromptLookup, OfEqualMatchesTheMostRecentCounts) {
 }
 
 TEST(PromptLookup, HasNoDraftForWhatIsNew) {
-  EXPECT_THAT(PromptLookup().draft(8), IsEmpty());
+  EXPECT_THAT(after({}).draft(8), IsEmpty());
   EXPECT_THAT(after({1, 2, 3}).draft(8), IsEmpty());
   EXPECT_THAT(after({1, 2, 1}).draft(0), IsEmpty());
 }
 
 TEST(PromptLookup, APeriodGoesOnBehindTheText) {
   PromptLookup lookup = after({1, 2, 1, 2, 1, 2});
-  EXPECT_EQ(lookup.draft(5), Tokens{1});
+  EXPECT_EQ(lookup.draft(1), Tokens{1});
   for (int i = 0; i < 8; ++i)
     lookup.learn(4, 4);
   EXPECT_THAT(lookup.draft(5), ElementsAre(1, 2, 1, 2, 1));
@@ -69,17 +77,16 @@ TEST(PromptLookup, DraftsGrowWithSuccessAndShrinkWithFailure) {
   for (int i = 0; i < 5; ++i)
     lookup.learn(15, 15);
   EXPECT_EQ(lookup.draft(15).size(), 15u);
-  for (int i = 0; i < 60; ++i)
-    lookup.learn(1, 0);
-  EXPECT_THAT(lookup.draft(15), IsEmpty());
+  // Drafts come from matches and from the text beside this one: both must fail.
+  for (int i = 0; i < 120; ++i)
+    lookup.learn(static_cast<int64_t>(lookup.draft(15).size()), 0);
+  EXPECT_LE(lookup.draft(15).size(), 1u);
 }
 
 TEST(PromptLookup, TriesAgainAfterALongTime) {
   PromptLookup lookup = after({1, 2, 3, 4, 1});
-  for (int i = 0; i < 30; ++i) {
-    lookup.draft(1);
-    lookup.learn(1, 0);
-  }
+  for (int i = 0; i < 60; ++i)
+    lookup.learn(static_cast<int64_t>(lookup.draft(1).size()), 0);
   EXPECT_THAT(lookup.draft(1), IsEmpty());
   for (int32_t token = 100; token < 4000; ++token)
     lookup.observe(token);
@@ -109,18 +116,105 @@ TEST(PromptLookup, AListOfLinesTakesHalfOfTheCalls) {
     text.push_back(50 + static_cast<int32_t>(random.next() % 10));
   }
   Cost cost = costOf(text, 15);
-  EXPECT_LT(cost.calls, 700);
-  EXPECT_LT(cost.drafted, 1600);
+  EXPECT_LT(cost.calls, 400);
+  EXPECT_LT(cost.drafted, 2600);
+}
+
+/// Words with the space before them, digits, and all else by itself: about what a vocabulary of
+/// 32 thousand makes of a text.
+Tokens wordsOf(std::string_view text) {
+  std::map<std::string_view, int32_t> ids;
+  Tokens tokens;
+  auto isLetter = [&](size_t at) { return at < text.size() && std::isalpha(text[at]); };
+  for (size_t begin = 0, end; begin < text.size(); begin = end) {
+    end = begin + 1;
+    if (isLetter(begin) || (text[begin] == ' ' && isLetter(end)))
+      while (isLetter(end))
+        ++end;
+    auto [entry, fresh] =
+        ids.try_emplace(text.substr(begin, end - begin), static_cast<int32_t>(ids.size()));
+    tokens.push_back(entry->second);
+  }
+  return tokens;
+}
+
+constexpr std::string_view list =
+    R"([{"name": "Ada Lovelace", "born": 1815, "field": "mathematics", "country": "England"},
+ {"name": "Alan Turing", "born": 1912, "field": "computing", "country": "England"},
+ {"name": "Emmy Noether", "born": 1882, "field": "mathematics", "country": "Germany"},
+ {"name": "Grace Hopper", "born": 1906, "field": "computing", "country": "United States"},
+ {"name": "Katherine Johnson", "born": 1918, "field": "mathematics", "country": "United States"},
+ {"name": "Konrad Zuse", "born": 1910, "field": "computing", "country": "Germany"},
+ {"name": "Marie Curie", "born": 1867, "field": "physics", "country": "Poland"},
+ {"name": "Rosalind Franklin", "born": 1920, "field": "chemistry", "country": "England"},
+ {"name": "Sofya Kovalevskaya", "born": 1850, "field": "mathematics", "country": "Russia"}])";
+constexpr std::string_view code = R"(
+struct Rectangle {
+  double width = 0;
+  double height = 0;
+  double area() const { return width * height; }
+  double perimeter() const { return 2 * (width + height); }
+};
+struct Ellipse {
+  double width = 0;
+  double height = 0;
+  double area() const { return pi / 4 * width * height; }
+};
+struct Triangle {
+  double width = 0;
+  double height = 0;
+  double area() const { return width * height / 2; }
+};
+void setWidth(Rectangle &shape, double width) { shape.width = width; }
+void setHeight(Rectangle &shape, double height) { shape.height = height; }
+void setWidth(Ellipse &shape, double width) { shape.width = width; }
+void setHeight(Ellipse &shape, double height) { shape.height = height; }
+void setWidth(Triangle &shape, double width) { shape.width = width; }
+void setHeight(Triangle &shape, double height) { shape.height = height; }
+)";
+constexpr std::string_view passage =
+    R"(The lighthouse was built of granite from the quarry across the bay, and every block
+was numbered before it was shipped. In winter the keepers were relieved only when the sea allowed it,
+which in some years was not before April. They kept a log of the weather, of passing ships and of the
+oil that the lamp had burnt, and when the lamp was replaced in 1927 the log was ended with a single
+line: all is well. What does the passage say of the keepers and of the log? )";
+constexpr std::string_view answer =
+    R"(It says: "In winter the keepers were relieved only when the sea allowed it,
+which in some years was not before April. They kept a log of the weather, of passing ships and of the
+oil that the lamp had burnt, and when the lamp was replaced in 1927 the log was ended with a single
+line: all is well.")";
+
+/// Calls that read some rows take little longer than those that read one, not as long: twice as
+/// fast needs more than two tokens of each.
+constexpr double tokensOfACall = 2.3;
+
+TEST(PromptLookup, AListAndCodeTakeLessThanHalfOfTheCalls) {
+  for (std::string_view text : {list, code}) {
+    Tokens tokens = wordsOf(text);
+    Cost cost = costOf(tokens, 15);
+    RecordProperty("tokens of a call", std::to_string(double(tokens.size()) / double(cost.calls)));
+    EXPECT_GT(double(tokens.size()), tokensOfACall * double(cost.calls)) << text.substr(0, 40);
+  }
+}
+
+TEST(PromptLookup, AQuotedPassageTakesLessThanHalfOfTheCalls) {
+  std::string both = std::string(passage) + std::string(answer);
+  size_t given = wordsOf(passage).size();
+  Tokens tokens = wordsOf(both);
+  Cost whole = costOf(tokens, 15, given);
+  double made = double(tokens.size() - given);
+  RecordProperty("tokens of a call", std::to_string(made / double(whole.calls)));
+  EXPECT_GT(made, 2 * tokensOfACall * double(whole.calls));
 }
 
 TEST(PromptLookup, TextWithoutRepetitionCostsLittle) {
-  for (uint64_t words : {8, 64, 1000}) {
+  for (uint64_t words : {64, 1000}) {
     Tokens text;
     Random random(words);
     for (int i = 0; i < 5000; ++i)
       text.push_back(static_cast<int32_t>(random.next() % words));
-    Cost cost = costOf(text, 15);
-    EXPECT_LT(cost.drafted, 400) << words << " words";
+    EXPECT_LT(costOf(text, 15, 1, large).drafted, 1000) << words << " words";
+    EXPECT_LT(costOf(text, 15, 1, small).drafted, 200) << words << " words";
   }
 }
 

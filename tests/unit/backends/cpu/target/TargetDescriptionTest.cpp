@@ -20,17 +20,18 @@ TEST(TargetDescription, Level3HasNoAvx512) {
   EXPECT_EQ(target.cpu, "x86-64-v3");
   EXPECT_EQ(target.vectorBits, 256u);
   EXPECT_TRUE(target.has("avx2") && target.has("fma") && target.has("bmi2"));
-  EXPECT_FALSE(target.has("avx512f") || target.avx512Bf16 || target.avx512Vnni || target.avxVnni ||
-               target.tiles);
+  EXPECT_FALSE(target.has("avx512f") || target.avx512Bf16 || target.vnni || target.tiles);
 }
 
 TEST(TargetDescription, KnowsWhatNamedCpusCompute) {
   TargetDescription level4 = llvm::cantFail(describeTarget("x86-64-v4"));
   EXPECT_EQ(level4.vectorBits, 512u);
-  EXPECT_FALSE(level4.avx512Bf16 || level4.avx512Vnni);
+  EXPECT_FALSE(level4.avx512Bf16 || level4.vnni);
   TargetDescription zen5 = llvm::cantFail(describeTarget("znver5"));
-  EXPECT_TRUE(zen5.avx512Bf16 && zen5.fastBf16Dot && zen5.avx512Vnni && zen5.avxVnni);
+  EXPECT_TRUE(zen5.avx512Bf16 && zen5.fastBf16Dot && zen5.vnni);
   EXPECT_FALSE(zen5.tiles || zen5.prefetchPages);
+  TargetDescription alder = llvm::cantFail(describeTarget("alderlake"));
+  EXPECT_TRUE(alder.vnni && alder.vectorBits == 256);
   TargetDescription rapids = llvm::cantFail(describeTarget("sapphirerapids"));
   EXPECT_TRUE(rapids.avx512Bf16 && rapids.tiles);
   EXPECT_TRUE(rapids.prefetchPages);
@@ -72,8 +73,6 @@ TEST(TargetDescription, NativeIsMeasured) {
   }
   EXPECT_NE(target->cpu, "native");
   EXPECT_TRUE(target->has("avx2"));
-  EXPECT_GT(target->l2Bytes, target->l1Bytes);
-  EXPECT_GT(target->cores, 0u);
   for (const std::string &feature : target->absent)
     EXPECT_FALSE(target->has(feature)) << feature;
 }

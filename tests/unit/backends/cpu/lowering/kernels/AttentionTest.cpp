@@ -249,6 +249,9 @@ std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape 
   std::vector<std::pair<std::string, cpu::TargetDescription>> all;
   for (const std::string &name : runnableTargets({"native", "x86-64-v3"}))
     all.push_back({name, llvm::cantFail(cpu::describeTarget(name))});
+  if (shape.stored == Stored::Int8)
+    for (const std::string &name : runnableTargets({"cooperlake", "alderlake"}))
+      all.push_back({name, llvm::cantFail(cpu::describeTarget(name))});
   if (cpu::TargetDescription other = all.front().second; shape.bf16() && other.avx512Bf16) {
     other.fastBf16Dot = !other.fastBf16Dot;
     all.push_back({"native, other products", other});
@@ -259,7 +262,7 @@ std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape 
 /// In bf16 the weights of the softmax are rounded where they meet the values, to 8 bits. Where
 /// bytes are multiplied, queries have 15 bits and weights 16.
 double tolerance(const Shape &shape, const cpu::TargetDescription &target) {
-  if (shape.stored == Stored::Int8 && target.avx512Vnni)
+  if (shape.stored == Stored::Int8 && target.vnni)
     return 1e-4;
   return shape.bf16() ? 3e-3 : 2e-6;
 }

@@ -1,0 +1,30 @@
+//===- Precision.h - names and types of precisions -----------------*- C++ -*-===//
+
+#ifndef MICA_PASSES_SUPPORT_PRECISION_H
+#define MICA_PASSES_SUPPORT_PRECISION_H
+
+#include "ir/Mica/Mica.h"
+
+#include "llvm/Support/CommandLine.h"
+
+namespace mica {
+
+/// What weights or caches are stored as. With integers, tables and the product with the vocabulary
+/// are always of 8 bits.
+enum class Precision { F32, BF16, Int8, Int4 };
+
+/// The name on the command line: "f32", "bf16", "int8" or "int4".
+llvm::StringRef nameOf(Precision precision);
+/// The precision of that name, or nothing.
+std::optional<Precision> precisionNamed(llvm::StringRef name);
+/// The element type of a matrix of that precision.
+mlir::Type elementTypeOf(mlir::MLIRContext *context, Precision precision);
+/// The precision of a matrix with that element type.
+Precision precisionOf(mlir::Type element);
+
+/// What a command line option for a precision accepts.
+llvm::cl::ValuesClass precisionValues();
+
+} // namespace mica
+
+#endif // MICA_PASSES_SUPPORT_PRECISION_H
