@@ -49,7 +49,6 @@ static void deriveLatent(Hyperparameters &h) {
   h.kvHeads = h.heads;
 }
 
-// The first layers have no experts; some experts are always on.
 llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekForCausalLM"};
   static constexpr KeyRule own[] = {{"norm_topk_prob", &H::normaliseGate, {}, false}};
@@ -68,7 +67,6 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   return &family;
 }
 
-// As the first one; keys and values are made of a latent, which is what programs cache.
 llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV2ForCausalLM"};
   static constexpr KeyRule own[] = {
@@ -100,7 +98,6 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   return &family;
 }
 
-// As the second one; experts are chosen by sigmoids with corrections.
 llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekV3ForCausalLM"};
   static constexpr KeyRule own[] = {
