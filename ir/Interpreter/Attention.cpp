@@ -119,8 +119,9 @@ static llvm::Expected<Value> evalKvAppend(KvAppendOp op, Scope &scope) {
   return Value(next);
 }
 
-// y = cache[layer, ..., 0 .. D - 1], [B, P, G, D].
-static llvm::Expected<Tensor> evalKvRead(KvReadOp op, Scope &scope) {
+// y = cache[layer, ..., 0 .. D - 1], [B, P, G, D]; never rounded: parts of integers keep the scale
+// of all.
+static llvm::Expected<Value> evalKvRead(KvReadOp op, Scope &scope) {
   const CacheVersion &version = scope.cache(op.getCache());
   const Cache &cache = *version.cache;
   int64_t layer = scope.scalar(op.getLayer());
@@ -132,7 +133,7 @@ static llvm::Expected<Tensor> evalKvRead(KvReadOp op, Scope &scope) {
   auto from = cache.data.begin() + cache.offset(layer, 0, 0);
   for (int64_t head = 0; head < y.getNumElements() / width; ++head)
     std::copy_n(from + head * headDim, width, y.floats.begin() + head * width);
-  return y;
+  return Value(std::move(y));
 }
 
 // y[b, p, h] = x[b, p, h / times].

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s --cache 3x8 | FileCheck %s
-// CHECK: 9 of 9 functions stated what to expect and did it
+// CHECK: 10 of 10 functions stated what to expect and did it
 
 // One step of one layer: rope, append, attention over what is cached. Two query heads share one key head.
 func.func private @step(%x: tensor<?x4xf32>, %k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cache<2 x 1 x 2 x f32>, %s: tensor<?xi32>, %p: tensor<?xi32>)
@@ -219,4 +219,15 @@ func.func @old_cache_fused(%k: !mica.kv_cache<2 x 1 x 2 x f32>, %v: !mica.kv_cac
   %q, %k2, %v2 = mica.qkv_append %qkv, %table, %k, %v[%layer] at(%s, %s : tensor<1xi32>, tensor<1xi32>) half
       : tensor<1x6xf32>, tensor<1x2x1xf32>, !mica.kv_cache<2 x 1 x 2 x f32>, !mica.kv_cache<2 x 1 x 2 x f32> -> tensor<1x1x2xf32>
   return %v2 : !mica.kv_cache<2 x 1 x 2 x f32>
+}
+
+// The first elements of each head, with the scale of all of them.
+func.func @read_part(%k: !mica.kv_cache<1 x 1 x 4 x !mica.int8>) -> tensor<?x?x1x2x!mica.int8>
+    attributes {mica.expect = [dense<[[[[6.0, 4.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]]], [[[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]]], [[[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]], [[0.0, 0.0]]]]> : tensor<3x8x1x2xf32>], mica.tolerance = 0.0} {
+  %layer = arith.constant 0 : index
+  %x = arith.constant dense<[[[6.0, 4.0, 0.0, 254.0]]]> : tensor<1x1x4xf32>
+  %s = arith.constant dense<0> : tensor<1xi32>
+  %k1 = mica.kv_append %x, %k[%layer] at(%s, %s : tensor<1xi32>, tensor<1xi32>) : tensor<1x1x4xf32>, !mica.kv_cache<1 x 1 x 4 x !mica.int8>
+  %y = mica.kv_read %k1[%layer] : !mica.kv_cache<1 x 1 x 4 x !mica.int8> -> tensor<?x?x1x2x!mica.int8>
+  return %y : tensor<?x?x1x2x!mica.int8>
 }

@@ -36,6 +36,7 @@ template <auto create> void addToFunctions(OpPassManager &pm, Precision) {
 
 const Step steps[] = {
     {"mica-verify-model", addToModule<createVerifyModel>},
+    {"mica-absorb-latent", addToModule<createAbsorbLatent>},
     {"mica-assign-precision",
      [](OpPassManager &pm, Precision precision) {
        pm.addPass(createAssignPrecision({precision, precision}));

@@ -22,11 +22,9 @@ llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::Array
   interp::Interpreter interpreter(
       module, [&](llvm::StringRef name) { return storedTensor(*model.weights, name, &context); });
   auto main = module.lookupSymbol<func::FuncOp>(entry);
-  auto makeCache = [&](unsigned argument) {
-    auto type = llvm::cast<KvCacheType>(main.getArgumentTypes()[argument]);
-    return interp::Value::makeCache(type, 1, tokens.size());
-  };
-  interp::Value kCache = makeCache(4), vCache = makeCache(5);
+  llvm::SmallVector<interp::Value> caches;
+  for (mlir::Type type : main.getArgumentTypes().drop_front(4))
+    caches.push_back(interp::Value::makeCache(llvm::cast<KvCacheType>(type), 1, tokens.size()));
   std::vector<float> logits;
   for (size_t first = 0; first < tokens.size(); first += chunk) {
     llvm::ArrayRef<int64_t> part = tokens.slice(first, std::min(chunk, tokens.size() - first));
@@ -35,14 +33,15 @@ llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::Array
       rows.push_back(i);
       positions.push_back(first + i);
     }
-    auto results = interpreter.run(main, {indices(context, part), indices(context, zeros),
-                                          indices(context, positions), indices(context, rows),
-                                          kCache, vCache});
+    llvm::SmallVector<interp::Value> arguments{indices(context, part), indices(context, zeros),
+                                               indices(context, positions), indices(context, rows)};
+    llvm::append_range(arguments, caches);
+    auto results = interpreter.run(main, arguments);
     if (!results)
       return results.takeError();
     llvm::append_range(logits, (*results)[0].getTensor()->floats);
-    kCache = (*results)[1].clone();
-    vCache = (*results)[2].clone();
+    for (auto [cache, next] : llvm::zip_equal(caches, llvm::drop_begin(*results)))
+      cache = next.clone();
   }
   return logits;
 }

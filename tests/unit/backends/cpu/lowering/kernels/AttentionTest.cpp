@@ -306,7 +306,7 @@ std::vector<Shape> shapes() {
     all.push_back({1, 64, stored, "softcap(20.0)", 128});
     all.push_back({6, 40, stored, "", 64, 24, 3});
     all.push_back({5, 20, stored, "window(70)", 64, 3});
-    all.push_back({4, 160, stored, "", 128, 136, 2});
+    all.push_back({2, 96, stored, "", 512, 72, 1});
   }
   return all;
 }
