@@ -93,9 +93,9 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
     // mica-opt --mica-absorb-latent
     !k = !mica.kv_cache<1 x 4 x 12 x f32>
     !v = !mica.kv_cache<1 x 4 x 8 x f32>
-    func.func private @layer(%c: tensor<?x16xf32>, %t: tensor<?x1x4xf32>, %qa: tensor<?x4x8xf32>, %qb: tensor<?x4x4xf32>,
-        %kc: !k, %vc: !v, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<32x16xf32>,
-        %wv: tensor<32x16xf32>) -> (tensor<?x4x8xf32>, !k, !v) {
+    func.func private @layer(%c: tensor<?x16xf32>, %t: tensor<?x1x4xf32>, %qa: tensor<?x4x8xf32>,
+        %qb: tensor<?x4x4xf32>, %kc: !k, %vc: !v, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>,
+        %wk: tensor<32x16xf32>, %wv: tensor<32x16xf32>) -> (tensor<?x4x8xf32>, !k, !v) {
       %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<32x16xf32> -> tensor<?x32xf32>
       %1 = mica.split_heads %0 : tensor<?x32xf32> to tensor<?x4x8xf32>
       %k = mica.join_heads %1, %t : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x12xf32>
@@ -114,8 +114,8 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
     becomes
     ```mlir
     !k = !mica.kv_cache<1 x 1 x 20 x f32>
-    func.func private @layer(%c: tensor<?x16xf32>, %t: tensor<?x1x4xf32>, %qa: tensor<?x4x8xf32>, %qb: tensor<?x4x4xf32>,
-        %kc: !k, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<4x16x8xf32>,
+    func.func private @layer(%c: tensor<?x16xf32>, %t: tensor<?x1x4xf32>, %qa: tensor<?x4x8xf32>,
+        %qb: tensor<?x4x4xf32>, %kc: !k, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<4x16x8xf32>,
         %wv: tensor<4x8x16xf32>) -> (tensor<?x4x8xf32>, !k) {
       %l = mica.split_heads %c : tensor<?x16xf32> to tensor<?x1x16xf32>
       %k = mica.join_heads %l, %t : tensor<?x1x16xf32>, tensor<?x1x4xf32> -> tensor<?x1x20xf32>
@@ -131,10 +131,10 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
     }
     ```
     What calls pass as the matrices becomes a stack of parts of the same tensor: of `["kv_b[0:8 of 16]"]` the keys'
-    `["kv_b[0:8 of 64]^T", "kv_b[16:24 of 64]^T", ...] stack`. What a step reads of the caches shrinks with them, 9 times
-    for DeepSeek-V2-Lite, 71 times for V3; a score and its part of the sum cost more, 1088 multiply-adds instead of 320
-    there, which long prompts feel. Layers share their caches: where one attention is of another kind, or a latent is no
-    smaller than what is made of it, all stays as it is.
+    `["kv_b[0:8 of 64]^T", "kv_b[16:24 of 64]^T", ...] stack`. What a step reads of the caches shrinks with them, 9
+    times for DeepSeek-V2-Lite, 71 times for V3; a score and its part of the sum cost more, 1088 multiply-adds instead
+    of 320 there, which long prompts feel. Layers share their caches: where one attention is of another kind, or a
+    latent is no smaller than what is made of it, all stays as it is.
   }];
   let dependentDialects = ["::mica::MicaDialect"];
 }

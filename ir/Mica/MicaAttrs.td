@@ -189,16 +189,18 @@ def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> 
   let summary = "how attention is cut into tasks";
   let description = [{
     A task is a key/value head and a tile of up to `rows` consecutive rows; rows of one sequence read its keys and
-    values together. Where many query heads share a key/value head, `heads` of them make a task; without it all. The positions that a row sees are cut into chunks of `chunk` positions (or of the least multiple
-    that makes 16 chunks or fewer), each with a softmax of its own; chunks are combined in their order, whatever the
-    tile. With `split`, for tiles of one row, chunks are tasks of their own.
+    values together. Where many query heads share a key/value head, `heads` of them make a task; without it all. The
+    positions that a row sees are cut into chunks of `chunk` positions (or of the least multiple that makes 16 chunks or
+    fewer), each with a softmax of its own; chunks are combined in their order, whatever the tile. With `split`, for
+    tiles of one row, chunks are tasks of their own.
 
     ```
     chunk = 512, a row at position 1300:   [0, 512) [512, 1024) [1024, 1301)
             split:  three tasks per head, then one that combines them;  else: one task takes them in order
     ```
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$chunk, "bool":$split, DefaultValuedParameter<"int64_t", "0">:$heads);
+  let parameters = (ins "int64_t":$rows, "int64_t":$chunk, "bool":$split,
+                        DefaultValuedParameter<"int64_t", "0">:$heads);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
