@@ -36,7 +36,7 @@ static llvm::Expected<TensorInfo> place(const TorchTensor &tensor,
     return inputError(path, "holds too little data of tensor " + inQuotes(tensor.name),
                       remedy::fetch);
   TensorInfo info;
-  info.name = tensor.name;
+  info.name = tensor.name.str();
   info.type = tensor.type;
   info.shape = tensor.shape;
   info.offset = entry->second.offset + tensor.first * element;
@@ -46,6 +46,10 @@ static llvm::Expected<TensorInfo> place(const TorchTensor &tensor,
 
 llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> bytes,
                                                       llvm::StringRef path) {
+  // The first byte of a pickle, which no archive begins with.
+  if (!bytes.empty() && bytes.front() == 0x80)
+    return inputError(path, "is a checkpoint of torch before 1.6",
+                      "convert the model to safetensors");
   auto entries = readZipEntries(bytes, path);
   if (!entries)
     return entries.takeError();

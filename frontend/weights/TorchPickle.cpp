@@ -3,6 +3,7 @@
 #include "frontend/support/InputError.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -14,7 +15,7 @@ namespace mica {
 namespace {
 
 constexpr llvm::StringLiteral unpickled = "convert the model to safetensors";
-constexpr size_t maxRank = 8, maxPickleBytes = 16 << 20;
+constexpr size_t maxRank = 8, maxPickleBytes = 16 << 20, maxObjects = 2 << 20, maxTextBytes = 4096;
 
 /// The instructions by the names that Python has for them.
 enum Opcode : uint8_t {
@@ -89,6 +90,8 @@ private:
   llvm::Expected<std::vector<TorchTensor>> tensorsOf(const Object &dict);
 
   llvm::Error push(Object object) {
+    if (objects.size() == maxObjects)
+      return wrong("has a pickle that makes more than " + llvm::Twine(maxObjects) + " objects");
     stack.push_back(objects.size());
     objects.push_back(std::move(object));
     return llvm::Error::success();
@@ -202,7 +205,7 @@ llvm::Error Machine::rebuildTensor(llvm::ArrayRef<uint32_t> arguments) {
       !first || *first < 0 || shape.items.size() != strides.items.size() ||
       shape.items.size() > maxRank)
     return wrong("has a pickle with a tensor that is none");
-  TorchTensor tensor{"", storage.text.str(), storage.type, {}, static_cast<uint64_t>(*first)};
+  TorchTensor tensor{"", storage.text, storage.type, {}, static_cast<uint64_t>(*first)};
   int64_t elements = 1;
   bool inOrder = true;
   for (size_t i = shape.items.size(); i-- > 0;) {
@@ -328,6 +331,8 @@ llvm::Error Machine::step(uint8_t opcode) {
   case BinUnicode:
   case ShortBinUnicode: {
     auto size = number(opcode == BinUnicode ? 4 : 1);
+    if (size && *size > maxTextBytes)
+      return wrong("has a pickle with a name of " + llvm::Twine(*size) + " bytes");
     auto text = size ? take(*size) : std::nullopt;
     return text ? pushText(*text) : cut();
   }
@@ -393,14 +398,17 @@ llvm::Error Machine::step(uint8_t opcode) {
 
 llvm::Expected<std::vector<TorchTensor>> Machine::tensorsOf(const Object &dict) {
   std::vector<TorchTensor> tensors;
+  llvm::DenseSet<llvm::StringRef> names;
   for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
     const Object &key = objects[dict.items[i]], &value = objects[dict.items[i + 1]];
     if (key.kind != Kind::Text)
       return wrong("has a dictionary whose keys are no names");
     if (!value.tensor)
       return wrong("has the entry " + inQuotes(key.text) + ", which is no tensor");
+    if (!names.insert(key.text).second)
+      return wrong("has the entry " + inQuotes(key.text) + " twice");
     tensors.push_back(*value.tensor);
-    tensors.back().name = key.text.str();
+    tensors.back().name = key.text;
   }
   return tensors;
 }

@@ -18,9 +18,9 @@
 namespace mica {
 
 /// A tensor as a pickle describes it: `shape` of the elements of a storage, from element `first`
-/// on, row-major.
+/// on, row-major. The names lie in the pickle.
 struct TorchTensor {
-  std::string name, storage;
+  llvm::StringRef name, storage;
   StoredType type = StoredType::F32;
   llvm::SmallVector<int64_t, 4> shape;
   uint64_t first = 0;

@@ -6,6 +6,7 @@
 #include "frontend/weights/TorchFile.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 
 namespace mica {
@@ -31,7 +32,9 @@ static llvm::Error noWeights(llvm::StringRef folder) {
     return inputError(folder, "does not exist", "name a model folder");
   if (!llvm::sys::fs::is_directory(folder))
     return inputError(folder, "is not a folder", "name a model folder");
-  return inputError(folder, "holds neither " + forms[0].single + " nor " + forms[0].index,
+  return inputError(folder,
+                    "holds neither " + forms[0].single + " nor " + forms[0].index + " nor " +
+                        forms[1].single,
                     "fetch the weights");
 }
 
@@ -50,8 +53,10 @@ llvm::Expected<WeightFiles> WeightFiles::open(llvm::StringRef folder) {
     bool isSingle = llvm::sys::fs::exists(single);
     if (!isSingle && !llvm::sys::fs::exists(indexPath))
       continue;
-    if (llvm::Error error = isSingle ? weights.add(single, form.readHeader)
-                                     : weights.addShards(indexPath, form.readHeader))
+    if (llvm::Error error =
+            isSingle ? weights.add(single, form.readHeader)
+                     : weights.addShards(indexPath, llvm::sys::path::extension(form.single),
+                                         form.readHeader))
       return std::move(error);
     weights.joinScales();
     return weights;
@@ -59,8 +64,9 @@ llvm::Expected<WeightFiles> WeightFiles::open(llvm::StringRef folder) {
   return noWeights(folder);
 }
 
-llvm::Error WeightFiles::addShards(llvm::StringRef indexPath, HeaderReader *readHeader) {
-  auto index = readShardIndex(indexPath);
+llvm::Error WeightFiles::addShards(llvm::StringRef indexPath, llvm::StringRef extension,
+                                   HeaderReader *readHeader) {
+  auto index = readShardIndex(indexPath, extension);
   if (!index)
     return index.takeError();
   for (const std::string &file : index->files)
@@ -83,11 +89,14 @@ void WeightFiles::joinScales() {
     if (found == byName.end() || infos[found->second].type != StoredType::U8 ||
         infos[found->second].shape != llvm::ArrayRef<int64_t>(tensor.shape).drop_back())
       continue;
+    int64_t width;
+    if (llvm::MulOverflow(*std::prev(tensor.shape.end(), 2), numbers, width))
+      continue;
     tensor.scales = found->second;
     tensor.type = StoredType::F32;
     tensor.blocks = &mxfp4Type();
     tensor.shape.pop_back();
-    tensor.shape.back() *= numbers;
+    tensor.shape.back() = width;
   }
 }
 

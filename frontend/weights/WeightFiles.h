@@ -59,7 +59,8 @@ private:
                                                                llvm::StringRef path);
 
   llvm::Error add(llvm::StringRef path, HeaderReader *readHeader);
-  llvm::Error addShards(llvm::StringRef indexPath, HeaderReader *readHeader);
+  llvm::Error addShards(llvm::StringRef indexPath, llvm::StringRef extension,
+                        HeaderReader *readHeader);
   void joinScales();
   llvm::Error addTensor(TensorInfo tensor, llvm::StringRef path);
   llvm::Error checkAgainst(const struct ShardIndex &index, llvm::StringRef indexPath) const;

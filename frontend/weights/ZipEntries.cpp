@@ -107,8 +107,10 @@ llvm::Error ZipReader::readEntry(uint64_t &offset, llvm::StringMap<ZipEntry> &en
   llvm::StringRef name = llvm::toStringRef(bytes.slice(offset + entryBytes, nameSize));
   readExtra(bytes.slice(offset + entryBytes + nameSize, extraSize), size, stored, local);
   offset += entryBytes + nameSize + extraSize + commentSize;
-  if (read16le(entry + 10) != 0 || size != stored)
-    return inputError(path, "holds " + inQuotes(name) + " compressed", "convert the model");
+  bool isEncrypted = read16le(entry + 8) & 1;
+  if (read16le(entry + 10) != 0 || size != stored || isEncrypted)
+    return inputError(path, "holds " + inQuotes(name) + " compressed or encrypted",
+                      "convert the model to safetensors");
   if (!has(local, localBytes) || read32le(at(local)) != localSignature)
     return broken(inQuotes(name) + " does not stand where its directory says");
   uint64_t data = local + localBytes + read16le(at(local + 26)) + read16le(at(local + 28));

@@ -7,6 +7,7 @@ import numpy as np
 
 import checkpoint
 import harness
+import torch_file
 from harness import Case, difference, nmse, note, program
 from test_goldens import Golden
 
@@ -108,6 +109,30 @@ class Storage(Case):
                                 os.path.join(harness.folder("twice"), "out")], check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"lm_head.weight", done.stderr)
+
+    def test_checkpoints_of_torch(self):
+        """pytorch_model.bin, as one file and in shards, of f32 and of bf16."""
+        expected = self.rows(self.golden.folder)
+        tensors = checkpoint.read(self.golden.folder)
+        names = sorted(tensors)
+        for convert, shards in ((lambda a: a, 1), (lambda a: a, 2), (to_bf16, 1)):
+            folder = self.folder()
+            os.unlink(os.path.join(folder, "model.safetensors"))
+            files = {f"pytorch_model-{i + 1:05}-of-{shards:05}.bin": names[i::shards] for i in range(shards)}
+            if shards == 1:
+                files = {"pytorch_model.bin": names}
+            else:
+                with open(os.path.join(folder, "pytorch_model.bin.index.json"), "w", encoding="utf-8") as f:
+                    json.dump({"metadata": {}, "weight_map": {n: file for file, held in files.items() for n in held}}, f)
+            for file, held in files.items():
+                torch_file.write(os.path.join(folder, file), {n: convert(tensors[n]) for n in held})
+            rows = self.rows(folder, "--weights", "f32")
+            if convert is to_bf16:
+                self.assertTrue(np.array_equal(rows, self.rows(self.converted(to_bf16), "--weights", "f32")))
+            else:
+                self.assertTrue(np.array_equal(rows, expected), f"{shards} shards")
+            refused = harness.execute([harness.mica, "compile", folder, "-o", os.path.join(folder, min(files))], check=False)
+            self.assertIn(b"is a file of the model, which would be replaced", refused.stderr)
 
     def test_a_length_beyond_the_scaling(self):
         """YaRN says how long texts may be. Beyond it a program is made, with a warning."""

@@ -119,10 +119,16 @@ def weights_missing(folder):
     folder.extra["model.safetensors"] = None
 
 
-@variant("is no whole zip archive")
+@variant("is a checkpoint of torch before 1.6, convert the model to safetensors")
 def weights_pickled(folder):
     folder.extra["model.safetensors"] = None
     folder.extra["pytorch_model.bin"] = b"\x80\x02."
+
+
+@variant("is no whole zip archive")
+def weights_zipped_in_part(folder):
+    folder.extra["model.safetensors"] = None
+    folder.extra["pytorch_model.bin"] = b"PK\x03\x04"
 
 
 # --- tensors that do not fit the config ------------------------------------------------------------------------

@@ -13,6 +13,10 @@ using namespace llvm;
 
 namespace mica::tool {
 
+/// Of what the readers of folders open: configs, weights, tokenizers, chat templates.
+static constexpr StringLiteral kExtensions[] = {".json", ".safetensors", ".bin",  ".model",
+                                                ".txt",  ".tiktoken",    ".jinja"};
+
 static std::set<std::string> filesIn(StringRef folder) {
   std::set<std::string> files;
   std::error_code error;
@@ -22,7 +26,7 @@ static std::set<std::string> filesIn(StringRef folder) {
     ErrorOr<sys::fs::basic_file_status> status = it->status();
     bool regular =
         status && status->type() == sys::fs::file_type::regular_file && status->getSize() > 0;
-    if (regular && is_contained({".json", ".safetensors", ".model", ".txt"}, extension))
+    if (regular && is_contained(kExtensions, extension))
       files.insert(it->path());
   }
   return files;

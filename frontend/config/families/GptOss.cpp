@@ -1,4 +1,5 @@
 #include "frontend/config/families/Families.h"
+#include "frontend/support/InputError.h"
 
 namespace mica {
 
@@ -29,6 +30,11 @@ static const llvm::json::Object &usualRope() {
 
 // Experts with biases and limits, a window in every other layer, and a sink for every head.
 llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
+  // Absent, it is yarn; null has been nothing at all in some versions of transformers.
+  if (const llvm::json::Value *rope = evidence.config.get("rope_scaling");
+      rope && rope->kind() == llvm::json::Value::Null && !evidence.config.get("rope_parameters"))
+    return inputError(evidence.path, "has \"rope_scaling\": null, which leaves its kind open",
+                      "write an object with \"rope_type\": \"default\" or \"yarn\"");
   static constexpr llvm::StringLiteral architectures[] = {"GptOssForCausalLM"};
   static constexpr KeyRule own[] = {
       {"head_dim", &H::headDim, ranges::headDim, int64_t(64)},

@@ -11,7 +11,7 @@ static constexpr KeyRule attentionKeys[] = {
     {"head_dim", &H::headDim, ranges::headDim, int64_t(128)},
     {"use_sliding_window", &H::useWindow, {}, false, Null::Allowed},
     {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
-    {"max_window_layers", &H::windowLayers, {0, 4096}, int64_t(28)},
+    {"max_window_layers", &H::windowLayers, {0, 4096}, int64_t(28), Null::Allowed},
 };
 static constexpr FixedKey fixedKeys[] = {{"partial_rotary_factor", "[1, null]"}};
 
@@ -26,7 +26,7 @@ llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
       .fixed = fixedKeys,
       .traits = {.qkNorm = QkNorm::PerHead,
                  .slides = [](const Hyperparameters &h,
-                              int64_t layer) { return layer >= *h.windowLayers; }},
+                              int64_t layer) { return layer >= h.windowLayers.value_or(28); }},
       .derive = [](Hyperparameters &h) { h.useWindow = h.useWindow.value_or(false); },
   };
   return &qwen3;

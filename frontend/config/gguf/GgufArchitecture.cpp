@@ -191,11 +191,17 @@ void deriveGptOss(const GgufModel &, llvm::json::Object &config) {
 
 /// The parts of heads, groups of experts, and what yarn multiplies scores with.
 void deriveDeepSeek(const GgufModel &model, llvm::json::Object &config) {
-  auto size = [&](llvm::StringRef name, llvm::StringRef older) {
-    double own = numberOf(model, ("deepseek2." + name).str());
-    return static_cast<int64_t>(own > 0 ? own : numberOf(model, ("deepseek2." + older).str()));
+  // The readers of configs refuse what is no size.
+  auto integer = [&](llvm::StringRef name) -> int64_t {
+    const GgufValue *value = model.find(("deepseek2." + name).str());
+    int64_t number = value ? value->integer().value_or(0) : 0;
+    return number > 0 && number <= INT32_MAX ? number : 0;
   };
-  auto turned = static_cast<int64_t>(numberOf(model, "deepseek2.rope.dimension_count"));
+  auto size = [&](llvm::StringRef name, llvm::StringRef older) {
+    int64_t own = integer(name);
+    return own > 0 ? own : integer(older);
+  };
+  int64_t turned = integer("rope.dimension_count");
   config["qk_rope_head_dim"] = turned;
   config["qk_nope_head_dim"] = size("attention.key_length_mla", "attention.key_length") - turned;
   config["v_head_dim"] = size("attention.value_length_mla", "attention.value_length");

@@ -33,6 +33,7 @@ TEST(ConfigReader, ListsIrrelevantKeysWithReasons) {
 
 TEST(ConfigReader, KeyIrrelevantForOneTypeIsUnknownForAnother) {
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"max_window_layers": 2})"), "");
+  EXPECT_EQ(problemOf(qwen3MoeText, R"({"max_window_layers": null})"), "");
   EXPECT_THAT(llamaProblem(R"({"max_window_layers": 2})"),
               HasSubstr("has the key \"max_window_layers\""));
 }

@@ -109,7 +109,8 @@ TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
 
 TEST(GptOss, HasItsDefaults) {
   auto model = asFamily("gpt_oss", "GptOssForCausalLM",
-                        R"("rope_theta": "absent", "num_local_experts": 8, "head_dim": 16,
+                        R"("rope_theta": "absent", "rope_scaling": "absent",
+                           "num_local_experts": 8, "head_dim": 16,
                            "quantization_config": {"quant_method": "mxfp4"})");
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
@@ -122,12 +123,16 @@ TEST(GptOss, HasItsDefaults) {
   EXPECT_EQ(sparse.expert.clamp->limit, 7);
   EXPECT_TRUE(sparse.expert.bias && sparse.routerBias && sparse.normalise);
   EXPECT_EQ(model->names->stackedSuffix, "_blocks");
-  auto other =
-      asFamily("gpt_oss", "GptOssForCausalLM",
-               R"("num_local_experts": 8, "quantization_config": {"quant_method": "fp8"})");
+  auto other = asFamily("gpt_oss", "GptOssForCausalLM",
+                        R"("rope_scaling": "absent", "num_local_experts": 8,
+                           "quantization_config": {"quant_method": "fp8"})");
   EXPECT_THAT(
       llvm::toString(other.takeError()),
       HasSubstr("has the method \"fp8\" in \"quantization_config\", only \"mxfp4\" is read"));
+  auto open =
+      asFamily("gpt_oss", "GptOssForCausalLM", R"("num_local_experts": 8, "rope_scaling": null)");
+  EXPECT_THAT(llvm::toString(open.takeError()),
+              HasSubstr("has \"rope_scaling\": null, which leaves its kind open"));
 }
 
 TEST(Windows, AreRefusedWhereTheFamilyHasNone) {

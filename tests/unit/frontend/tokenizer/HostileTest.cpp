@@ -297,7 +297,8 @@ TEST(HostileTokenizer, BrokenRankFilesNameTheLine) {
        {std::pair("YWI=\n", "(ranks[256])"),
         std::pair("YW=I 256\n", "a piece in base64, a space and its rank"),
         std::pair("YWI= -1\n", "(ranks[256])"), std::pair("YWI= 7\n", "is used twice"),
-        std::pair("YQ== 256\n", "occurs twice"), std::pair("YWI= 4000000\n", "out of range")}) {
+        std::pair("YQ== 256\n", "occurs twice"), std::pair("YWI= 257\n", "the rank 256 is missing"),
+        std::pair("YWI= 4000000\n", "(ranks")}) {
     TemporaryFolder folder;
     folder.write("cl100k_base.tiktoken", ranks(line));
     EXPECT_THAT(errorOf(folder), AllOf(HasSubstr("cl100k_base.tiktoken: "), HasSubstr(message)));

@@ -1,4 +1,5 @@
 #include "frontend/weights/TorchFile.h"
+#include "frontend/weights/TorchPickle.h"
 
 #include "frontend/support/MappedFile.h"
 #include "tests/unit/frontend/TestFolder.h"
@@ -68,6 +69,30 @@ TEST(TorchFile, RefusesWhatIsNoDictionaryOfTensors) {
   EXPECT_THAT(Saved("transposed").problem(),
               HasSubstr("whose rows do not lie one behind the other"));
   EXPECT_THAT(Saved("nested").problem(), HasSubstr("has the entry \"state\", which is no tensor"));
+}
+
+TEST(TorchFile, RefusesPicklesThatWouldTakeAllMemory) {
+  auto problem = [](const std::string &text) {
+    return messageOf(readTorchPickle(llvm::arrayRefFromStringRef(text), "m.bin"));
+  };
+  std::string name(5000, 'x');
+  EXPECT_THAT(problem("\x80\x02}(X" + std::string("\x88\x13\0\0", 4) + name + "Nu."),
+              HasSubstr("m.bin: has a pickle with a name of 5000 bytes"));
+  EXPECT_THAT(problem("\x80\x02" + std::string((2 << 20) + 1, 'N') + "."),
+              HasSubstr("makes more than 2097152 objects"));
+  std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\n((X" + std::string("\7\0\0\0", 4) +
+                       "storagectorch\nFloatStorage\nX" + std::string("\1\0\0\0", 4) + "0X" +
+                       std::string("\3\0\0\0", 4) + "cpuK\1tQK" + std::string(1, '\0') +
+                       "))\x89)tRq" + std::string(1, '\0');
+  EXPECT_THAT(problem("\x80\x02}(X" + std::string("\1\0\0\0", 4) + "a" + tensor + "X" +
+                      std::string("\1\0\0\0", 4) + "ah" + std::string(1, '\0') + "u."),
+              HasSubstr("has the entry \"a\" twice"));
+}
+
+TEST(TorchFile, RefusesOldFilesByTheirAge) {
+  const uint8_t old[] = {0x80, 2, 0x8a, 10};
+  EXPECT_THAT(messageOf(readTorchFile(old, "m.bin")),
+              HasSubstr("is a checkpoint of torch before 1.6, convert the model to safetensors"));
 }
 
 TEST(TorchFile, RefusesAFileThatIsCutAnywhere) {
