@@ -46,8 +46,9 @@ static std::optional<int64_t> lengthScaledFor(ModuleOp module) {
     auto yarn = dyn_cast_or_null<YarnScalingAttr>(rope.getScalingAttr());
     if (!yarn)
       return;
-    auto length = static_cast<int64_t>(static_cast<double>(yarn.getOriginalContext()) *
-                                       yarn.getFactor().getValueAsDouble());
+    auto length = static_cast<int64_t>(std::clamp(static_cast<double>(yarn.getOriginalContext()) *
+                                                      yarn.getFactor().getValueAsDouble(),
+                                                  1.0, 1e15));
     least = std::min(least.value_or(length), length);
   });
   return least;

@@ -53,7 +53,6 @@ private:
   bool verify(const Wanted &row);
   bool feedNext(Status &failure);
   Status feedSequence(int64_t sequence, int64_t drafts);
-  int64_t promptRows() const;
   int64_t draftLimit(int64_t sequence, int64_t drafts) const;
   /// Positions that all sequences fill.
   int64_t filled() const {
@@ -166,18 +165,8 @@ Status Loop::run() {
   return {};
 }
 
-/// Rows per call while prompts are read. Logits of all of them are in memory at the same time.
-int64_t Loop::promptRows() const {
-  constexpr int64_t mostBytes = 32 << 20;
-  if (!options.allLogits)
-    return options.prefillChunk;
-  auto rowBytes = static_cast<int64_t>(sizeof(float)) * model.manifest().vocab;
-  return std::min(options.prefillChunk, std::max<int64_t>(1, mostBytes / rowBytes));
-}
-
 Status Loop::prefill() {
   auto start = std::chrono::steady_clock::now();
-  const int64_t chunk = promptRows();
   for (size_t s = 0; s < prompts.size(); ++s)
     for (auto i = static_cast<size_t>(options.held); i < prompts[s].size(); ++i) {
       bool last = i + 1 == prompts[s].size();
@@ -190,7 +179,7 @@ Status Loop::prefill() {
           !pushed)
         return pushed;
       ++result.promptTokens;
-      if (session.queued() >= chunk || (last && s + 1 == prompts.size()))
+      if (session.queued() >= options.prefillChunk || (last && s + 1 == prompts.size()))
         if (Status ran = run(); !ran)
           return ran;
     }

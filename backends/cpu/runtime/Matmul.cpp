@@ -75,16 +75,20 @@ Operands operandsOf(MatmulFormat format) {
   return {type::undef, type::undef, type::undef, tag::undef};
 }
 
-/// The threads that a primitive may expect. How it blocks its work depends on them; sums over K
-/// must not, or results would depend on the number of threads. oneDNN 3.7 shares those out among 16
-/// and more threads where tile registers multiply bf16, and where K is huge beside the rest; it is
-/// asked for neither (unit test ThreadsChangeNoBit; oneDNN promises nothing).
+/// The threads that a primitive may expect; no more work for it. How it blocks its work depends on
+/// them; sums over K must not, or results would depend on the number of threads. oneDNN 3.7 shares
+/// those out among 16 and more threads where tile registers multiply bf16 and K exceeds 1024, and
+/// in f32 where K is huge beside the rest and threads outnumber blocks of columns; so it is given
+/// fewer (unit test ThreadsChangeNoBit; oneDNN promises nothing). Products that are as deep and
+/// that Mica's own tiles do not take are rare.
 int expectedThreads(const MatmulShape &shape, int threads) {
-  if (shape.format == MatmulFormat::Bf16 && cpuHas("amx-bf16"))
+  if (shape.format == MatmulFormat::Bf16 && shape.k > 1024 && cpuHas("amx-bf16"))
     return std::min(threads, 15);
-  constexpr int64_t huge = 20000, small = 512;
+  constexpr int64_t huge = 20000, small = 512, columns = 64;
   bool deep = shape.k >= huge && shape.m <= small && shape.n <= small;
-  return shape.format == MatmulFormat::F32 && deep ? 1 : threads;
+  if (shape.format == MatmulFormat::F32 && deep)
+    return static_cast<int>(std::min<int64_t>(threads, (shape.n + columns - 1) / columns));
+  return threads;
 }
 
 Primitive create(const dnnl::engine &engine, const MatmulShape &s) {

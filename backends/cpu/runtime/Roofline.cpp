@@ -159,6 +159,8 @@ MICA_PRODUCT_LOOP(productBf16, "avx512f,avx512bf16", __m512, _mm512_setzero_ps()
                   sum = _mm512_dpbf16_ps(sum, __m512bh{}, __m512bh{}))
 MICA_PRODUCT_LOOP(productInt8, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(),
                   sum = _mm512_dpbusd_epi32(sum, __m512i{}, __m512i{}))
+MICA_PRODUCT_LOOP(productInt8By32, "avx2,avxvnni", __m256i, _mm256_setzero_si256(),
+                  sum = _mm256_dpbusd_avx_epi32(sum, __m256i{}, __m256i{}))
 #undef MICA_PRODUCT_LOOP
 
 /// Products of tiles on four accumulators, 16 steps of them for each of `count`. Linux gives a
@@ -211,6 +213,8 @@ ProductLoop bestProductLoop(const Manifest &m) {
   }
   if (integers && has("avx512vnni"))
     return {"vpdpbusd", productInt8, 128};
+  if (integers && has("avxvnni") && !has("avx512f"))
+    return {"vpdpbusd, 256 bits", productInt8By32, 64};
   if (m.weights == "bf16" && has("avx512bf16"))
     return {"vdpbf16ps", productBf16, 64};
   if (has("avx512f"))

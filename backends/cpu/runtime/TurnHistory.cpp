@@ -60,8 +60,12 @@ Result<std::vector<std::string>> TurnHistory::read(size_t most) const {
 }
 
 Status TurnHistory::append(const std::string &turn) const {
-  int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  int file = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   std::string line = escaped(turn);
+  // Another program's last line, or one that a full disk has cut, may have no end.
+  off_t size = file < 0 ? 0 : lseek(file, 0, SEEK_END);
+  if (char last = '\n'; size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n')
+    line.insert(line.begin(), '\n');
   ssize_t written = file < 0 ? -1 : write(file, line.data(), line.size());
   int error = errno;
   if (file >= 0)

@@ -96,11 +96,12 @@ KernelCase moeExperts(const Format &format, const Experts &experts) {
   Words words = {{"experts", experts.name},
                  {"among", experts.among},
                  {"k", experts.k},
+                 // Before the sizes that it names.
+                 {"biases", experts.biases},
                  {"inner", experts.inner},
                  {"both", 2 * roundUp(experts.inner, kBlockColumns)},
                  {"activation", experts.activation},
-                 {"residual", experts.residual},
-                 {"biases", experts.biases}};
+                 {"residual", experts.residual}};
   llvm::append_range(words, wordsOf(format));
   words.emplace_back("K", experts.columns);
   return makeCase("experts_{format}_{experts}", R"(

@@ -186,11 +186,12 @@ TEST_P(MatmulTest, LargeProductOnFourThreads) {
 
 /// Deep products with few blocks of rows and columns, whose sums a library might share out.
 TEST_P(MatmulTest, ThreadsChangeNoBit) {
-  for (auto [m, n, k] : {std::tuple(17, 64, 16384), std::tuple(17, 320, 8192),
-                         std::tuple(130, 96, 3000), std::tuple(17, 64, 20480)}) {
+  for (auto [m, n, k] :
+       {std::tuple(17, 64, 16384), std::tuple(17, 320, 8192), std::tuple(130, 96, 3000),
+        std::tuple(17, 64, 20480), std::tuple(300, 192, 20480), std::tuple(33, 1500, 1040)}) {
     Problem problem({m, n, k, k, n, GetParam(), false});
     std::vector<float> expected = problem.run(matmul);
-    for (unsigned threads : {1u, 3u, 16u, 40u}) {
+    for (unsigned threads : {1u, 3u, 8u, 16u, 24u, 40u}) {
       Pool others(threads);
       Matmul shared(others);
       EXPECT_EQ(problem.run(shared), expected)

@@ -32,6 +32,8 @@ TEST_F(TurnHistoryTest, WhatIsSaidComesBack) {
 TEST_F(TurnHistoryTest, AnotherProgramsLinesAreTurns) {
   std::ofstream(path, std::ios::binary) << "a\\";
   EXPECT_THAT(*TurnHistory(path).read(10), ElementsAre("a\\"));
+  ASSERT_TRUE(static_cast<bool>(TurnHistory(path).append("next")));
+  EXPECT_THAT(*TurnHistory(path).read(10), ElementsAre("a\\", "next"));
 }
 
 TEST_F(TurnHistoryTest, WhatCannotBeIsSaid) {
