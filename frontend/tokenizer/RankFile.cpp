@@ -80,7 +80,7 @@ std::string spelling(llvm::StringRef bytes) {
 }
 
 void readRanks(llvm::StringRef text, TokenizerBuilder &builder, const JsonNode &where) {
-  std::vector<std::pair<int64_t, std::string>> pieces; // by rank: ids that jump are refused
+  std::vector<std::pair<int64_t, std::string>> pieces;
   for (size_t number = 0; !text.empty(); ++number) {
     llvm::StringRef line;
     std::tie(line, text) = text.split('\n');
@@ -94,6 +94,9 @@ void readRanks(llvm::StringRef text, TokenizerBuilder &builder, const JsonNode &
     pieces.emplace_back(read->second, std::move(read->first));
   }
   llvm::sort(pieces);
+  for (auto [index, piece] : llvm::enumerate(pieces))
+    if (piece.first > static_cast<int64_t>(index))
+      return where.refuse("the rank " + llvm::Twine(index) + " is missing", remedy::fetch);
   for (const auto &[rank, bytes] : pieces) {
     builder.addPiece(spelling(bytes), rank, where);
     if (static_cast<size_t>(rank) < builder.table.pieces.size())

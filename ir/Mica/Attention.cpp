@@ -85,7 +85,7 @@ LogicalResult KvReadOp::verify() {
   if (failed(requireSize(*this, "the result", result.getDimSize(2), cache.getHeads(),
                          "heads of the cache")))
     return failure();
-  if (result.getDimSize(3) > cache.getHeadDim())
+  if (result.getDimSize(3) < 1 || result.getDimSize(3) > cache.getHeadDim())
     return emitOpError() << "reads " << result.getDimSize(3) << " elements of heads of "
                          << cache.getHeadDim();
   return success();

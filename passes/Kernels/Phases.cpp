@@ -9,9 +9,12 @@ FailureOr<int64_t> mica::rowsStated(ModuleOp module, llvm::StringRef name, int64
   Attribute stated = module->getAttr(name);
   if (!stated)
     return otherwise;
+  // Buffers that every row needs are as large.
+  constexpr int64_t most = 1024;
   auto rows = dyn_cast<IntegerAttr>(stated);
-  if (!rows || rows.getInt() < least)
+  if (!rows || !rows.getType().isSignlessInteger(64) || rows.getInt() < least ||
+      rows.getInt() > most)
     return module.emitOpError() << "has " << name << " = " << stated
-                                << ", write a number of rows from " << least << " on";
+                                << ", write a number of rows from " << least << " to " << most;
   return rows.getInt();
 }

@@ -154,6 +154,14 @@ func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
 
 // -----
 
+func.func @f(%c: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index) {
+  // expected-error @+1 {{'mica.kv_read' op reads 0 elements of heads of 4}}
+  %0 = mica.kv_read %c[%l] : !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x?x2x0xf32>
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<?x?x2x4xf32>) {
   // expected-error @+1 {{'mica.repeat_kv' op repeats at least once, got 0}}
   %0 = mica.repeat_kv %x times 0 : tensor<?x?x2x4xf32> -> tensor<?x?x2x4xf32>

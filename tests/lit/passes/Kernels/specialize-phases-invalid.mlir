@@ -6,14 +6,28 @@ module {
 
 // -----
 
-// expected-error @+1 {{has mica.crossing = 0 : i64, write a number of rows from 1 on}}
+// expected-error @+1 {{has mica.crossing = 0 : i64, write a number of rows from 1 to 1024}}
 module attributes {mica.crossing = 0 : i64} {
   func.func private @main()
 }
 
 // -----
 
-// expected-error @+1 {{has mica.crossing = "many", write a number of rows from 1 on}}
+// expected-error @+1 {{has mica.crossing = "many", write a number of rows from 1 to 1024}}
 module attributes {mica.crossing = "many"} {
+  func.func private @main()
+}
+
+// -----
+
+// expected-error @+1 {{has mica.crossing = 1025 : i64, write a number of rows from 1 to 1024}}
+module attributes {mica.crossing = 1025 : i64} {
+  func.func private @main()
+}
+
+// -----
+
+// expected-error @+1 {{has mica.crossing = 8 : ui32, write a number of rows from 1 to 1024}}
+module attributes {mica.crossing = 8 : ui32} {
   func.func private @main()
 }

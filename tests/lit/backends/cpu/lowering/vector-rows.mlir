@@ -17,6 +17,6 @@ module attributes {mica.vector_rows = 2 : i64} {
 
 // -----
 
-// expected-error @below {{has mica.vector_rows = -1 : i64, write a number of rows from 0 on}}
+// expected-error @below {{has mica.vector_rows = -1 : i64, write a number of rows from 0 to 1024}}
 module attributes {mica.vector_rows = -1 : i64} {
 }
