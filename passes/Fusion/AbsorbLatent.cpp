@@ -79,13 +79,21 @@ static StringRef findProduct(Value heads, HeadsOfLatent &made) {
   return {};
 }
 
-/// Rows of head `head` of `heads`, of `rows` each, in the matrix that `source` names; empty where
-/// they do not stand together.
-static std::string sourceOfHead(StringRef source, int64_t head, int64_t heads, int64_t rows,
+/// Rows of head `head` of `heads`, of `rows` each, in a matrix: of one tensor, or of one with an
+/// entry for each head. Empty where they do not stand together.
+static std::string sourceOfHead(WeightOp weight, int64_t head, int64_t heads, int64_t rows,
                                 bool turned) {
-  std::optional<TensorPart> part = parseTensorPart(source);
+  SmallVector<StringRef> sources = llvm::to_vector(weight.getSourceNames());
+  bool isByHead = sources.size() > 1;
+  if (isByHead && static_cast<int64_t>(sources.size()) != heads)
+    return {};
+  std::optional<TensorPart> part = parseTensorPart(sources[isByHead ? head : 0]);
   if (!part || part->turned)
     return {};
+  if (isByHead) {
+    part->transposed ^= turned;
+    return part->entry && part->period == 0 ? part->text() : "";
+  }
   if (part->period == 0) {
     part->last = rows;
     part->period = rows;
@@ -110,10 +118,9 @@ static StringRef findWeights(HeadsOfLatent &made, ArrayRef<func::CallOp> calls,
     if (!get || !get->hasOneUse() || gets.lookup(get.getWeight()) != 1)
       return "a matrix is no weight, or one with another use";
     auto weight = symbols.lookup<WeightOp>(get.getWeight());
-    if (weight.getSourceNames().size() != 1 ||
-        sourceOfHead(weight.getSourceNames().front(), 0, made.heads(), made.headDim(), false)
-            .empty())
-      return "the rows of a head do not stand together in a tensor";
+    for (int64_t head = 0; head < made.heads(); ++head)
+      if (sourceOfHead(weight, head, made.heads(), made.headDim(), false).empty())
+        return "the rows of a head do not stand together in a tensor";
     made.gets.push_back(get);
     made.weights.push_back(weight);
   }
@@ -273,7 +280,7 @@ private:
     for (WeightOp weight : made.weights) {
       SmallVector<std::string> sources;
       for (int64_t head = 0; head < heads; ++head)
-        sources.push_back(sourceOfHead(weight.getSourceNames().front(), head, heads, rows, turned));
+        sources.push_back(sourceOfHead(weight, head, heads, rows, turned));
       Builder builder(weight.getContext());
       weight.setSourcesAttr(builder.getStrArrayAttr(
           llvm::map_to_vector(sources, [](const std::string &text) { return StringRef(text); })));

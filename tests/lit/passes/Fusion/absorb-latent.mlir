@@ -4,7 +4,8 @@
 // CHECK-LABEL: module
 // CHECK: mica.weight @"0.keys" from ["0.kv_b[0:8 of 32]^T", "0.kv_b[16:24 of 32]^T"] stack : tensor<2x16x8xf32>
 // CHECK: mica.weight @"0.values" from ["0.kv_b[8:16 of 32]", "0.kv_b[24:32 of 32]"] stack : tensor<2x8x16xf32>
-// CHECK: mica.weight @"1.keys" from ["1.keys[0:8 of 16]^T", "1.keys[8:16 of 16]^T"] stack : tensor<2x16x8xf32>
+// CHECK: mica.weight @"1.keys" from ["1.k_b[0]", "1.k_b[1]"] stack : tensor<2x16x8xf32>
+// CHECK: mica.weight @"1.values" from ["1.values[0:8 of 16]", "1.values[8:16 of 16]"] stack : tensor<2x8x16xf32>
 // CHECK: func.func private @layer(%[[C:.*]]: tensor<?x16xf32>, %[[QA:.*]]: tensor<?x2x8xf32>, %[[QB:.*]]: tensor<?x2x4xf32>,
 // CHECK-SAME: %[[T:[a-z0-9]*]]: tensor<?x1x4xf32>, %[[CACHE:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32>, %{{[a-z0-9]*}}: index
 // CHECK-SAME: %[[WK:[a-z0-9]*]]: tensor<2x16x8xf32>, %[[WV:[a-z0-9]*]]: tensor<2x8x16xf32>) -> (tensor<?x2x8xf32>, !mica.kv_cache<2 x 1 x 20 x f32>)
@@ -27,7 +28,7 @@
 module {
   mica.weight @"0.keys" from ["0.kv_b[0:8 of 16]"] : tensor<16x16xf32>
   mica.weight @"0.values" from ["0.kv_b[8:16 of 16]"] : tensor<16x16xf32>
-  mica.weight @"1.keys" : tensor<16x16xf32>
+  mica.weight @"1.keys" from ["1.k_b[0]^T", "1.k_b[1]^T"] concat : tensor<16x16xf32>
   mica.weight @"1.values" : tensor<16x16xf32>
   func.func private @layer(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
