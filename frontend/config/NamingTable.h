@@ -71,6 +71,19 @@ template <typename Change> constexpr NamingTable changed(NamingTable names, Chan
   return names;
 }
 
+/// The names of latent attention and of the experts beside it, as DeepSeek's later generations have
+/// them.
+inline constexpr NamingTable latentNames = changed(transformersNames, [](NamingTable &names) {
+  names.sharedExpert = "mlp.shared_experts";
+  names.queryDown = "self_attn.q_a_proj";
+  names.queryDownNorm = "self_attn.q_a_layernorm";
+  names.queryUp = "self_attn.q_b_proj";
+  names.latentDown = "self_attn.kv_a_proj_with_mqa";
+  names.latentNorm = "self_attn.kv_a_layernorm";
+  names.latentUp = "self_attn.kv_b_proj";
+  names.correction = "mlp.gate.e_score_correction_bias";
+});
+
 /// The names of Meta's own code, which MiniMind's first generation follows.
 inline constexpr NamingTable metaNames = {
     .embedding = "tok_embeddings",

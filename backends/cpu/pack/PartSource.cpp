@@ -52,8 +52,9 @@ static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPar
   return bytes;
 }
 
-/// The numbers of blocks, which stand along rows, so that they can be read along columns.
-static std::vector<uint8_t> decodeAll(const SourceTensor &tensor) {
+/// The same of blocks, which stand along rows, as numbers that can be read along columns.
+static std::vector<uint8_t> copyDecoded(const SourceTensor &tensor, const TensorPart &part,
+                                        llvm::ArrayRef<int64_t> shape) {
   size_t blocks = tensor.bytes.size() / tensor.blocks.bytes;
   std::vector<uint8_t> bytes(blocks * tensor.blocks.elements * sizeof(float));
   std::vector<float> values(tensor.blocks.elements);
@@ -62,7 +63,11 @@ static std::vector<uint8_t> decodeAll(const SourceTensor &tensor) {
     tensor.blocks.decode(tensor.bytes.data() + i * tensor.blocks.bytes, values.data());
     std::memcpy(&bytes[i * size], values.data(), size);
   }
-  return bytes;
+  SourceTensor numbers = tensor;
+  numbers.bytes = bytes;
+  numbers.type = WeightType::F32;
+  numbers.blocks = {};
+  return copyPart(numbers, part, shape);
 }
 
 /// Entry `index` of the first axis.
@@ -97,13 +102,6 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
       copy = make(*tensor, *part, *shape);
     tensor->bytes = copy;
   };
-  std::vector<uint8_t> decoded;
-  if (acrossRows && tensor->blocks) {
-    decoded = decodeAll(*tensor);
-    tensor->bytes = decoded;
-    tensor->type = WeightType::F32;
-    tensor->blocks = {};
-  }
   if (!tensor->scales.empty()) {
     takeCopy(joinPart);
     tensor->scales = {};
@@ -114,7 +112,12 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
   } else {
     if (tensor->shape.size() > 2)
       return llvm::createStringError("\"" + name + "\" is a part of more than a matrix");
-    takeCopy(copyPart);
+    bool decodes = acrossRows && tensor->blocks;
+    takeCopy(decodes ? copyDecoded : copyPart);
+    if (decodes) {
+      tensor->type = WeightType::F32;
+      tensor->blocks = {};
+    }
   }
   tensor->shape.assign(shape->begin(), shape->end());
   return tensor;

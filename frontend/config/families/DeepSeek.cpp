@@ -25,15 +25,6 @@ static constexpr KeyRule latentKeys[] = {
 
 static constexpr NamingTable namesOfFirst = changed(
     transformersNames, [](NamingTable &names) { names.sharedExpert = "mlp.shared_experts"; });
-static constexpr NamingTable namesOfLatent = changed(namesOfFirst, [](NamingTable &names) {
-  names.queryDown = "self_attn.q_a_proj";
-  names.queryDownNorm = "self_attn.q_a_layernorm";
-  names.queryUp = "self_attn.q_b_proj";
-  names.latentDown = "self_attn.kv_a_proj_with_mqa";
-  names.latentNorm = "self_attn.kv_a_layernorm";
-  names.latentUp = "self_attn.kv_b_proj";
-  names.correction = "mlp.gate.e_score_correction_bias";
-});
 
 /// One network computes all shared experts.
 static void deriveExperts(Hyperparameters &h) {
@@ -90,7 +81,7 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixed,
       .traits = {.pairing = Pairing::Interleaved, .yarnScalesScores = true},
-      .names = &namesOfLatent,
+      .names = &latentNames,
       .derive =
           [](Hyperparameters &h) {
             deriveLatent(h);
@@ -133,7 +124,7 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
                  .groupScoring = GroupScoring::BestTwo,
                  .correction = true,
                  .yarnScalesScores = true},
-      .names = &namesOfLatent,
+      .names = &latentNames,
       .derive = deriveLatent,
   };
   return &family;

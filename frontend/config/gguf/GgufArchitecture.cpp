@@ -146,17 +146,7 @@ constexpr NamingTable gptOssNames = changed(transformersNames, [](NamingTable &n
   names.sinks = "self_attn.sinks";
   names.router = "mlp.router";
 });
-constexpr NamingTable deepSeekNames = changed(transformersNames, [](NamingTable &names) {
-  names.sharedExpert = "mlp.shared_experts";
-  names.queryDown = "self_attn.q_a_proj";
-  names.queryDownNorm = "self_attn.q_a_layernorm";
-  names.queryUp = "self_attn.q_b_proj";
-  names.latentDown = "self_attn.kv_a_proj_with_mqa";
-  names.latentNorm = "self_attn.kv_a_layernorm";
-  names.latentUp = "self_attn.kv_b_proj";
-  names.correction = "mlp.gate.e_score_correction_bias";
-});
-constexpr NamingTable deepSeekHeadNames = changed(deepSeekNames, [](NamingTable &names) {
+constexpr NamingTable deepSeekHeadNames = changed(latentNames, [](NamingTable &names) {
   names.latentUpKeys = "self_attn.k_b_proj";
   names.latentUpValues = "self_attn.v_b_proj";
 });
@@ -221,7 +211,7 @@ bool scoresBySigmoid(const GgufModel &model) {
 const NamingTable *namesOfDeepSeek(const GgufModel &model) {
   return model.findTensor("blk.0.attn_k_b.weight") && !model.findTensor("blk.0.attn_kv_b.weight")
              ? &deepSeekHeadNames
-             : &deepSeekNames;
+             : &latentNames;
 }
 
 const NamingTable *joined(const GgufModel &) { return &joinedNames; }
