@@ -39,6 +39,21 @@ static std::optional<double> median(ArrayRef<double> ratios) {
   return *middle;
 }
 
+float mica::largestMagnitude(ArrayRef<float> values) {
+  float largest = 0;
+  for (float value : values)
+    largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+void mica::raiseToShares(MutableArrayRef<float> columns, ArrayRef<float> row) {
+  float whole = largestMagnitude(row);
+  if (whole == 0)
+    return;
+  for (auto [column, value] : llvm::zip_equal(columns, row))
+    column = std::max(column, std::abs(value) / whole);
+}
+
 SmallVector<float> mica::balanceFactors(ArrayRef<float> rows, ArrayRef<float> columns) {
   SmallVector<double> ratios = llvm::map_to_vector(llvm::zip_equal(rows, columns), [](auto pair) {
     return double(std::get<0>(pair)) / std::get<1>(pair);

@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/PromptLookup.h"
 #include "backends/cpu/runtime/Sampler.h"
+#include "tests/unit/backends/cpu/runtime/Shell.h"
 
 #include <cctype>
 #include <gmock/gmock.h>
@@ -138,67 +139,27 @@ Tokens wordsOf(std::string_view text) {
   return tokens;
 }
 
-constexpr std::string_view list =
-    R"([{"name": "Ada Lovelace", "born": 1815, "field": "mathematics", "country": "England"},
- {"name": "Alan Turing", "born": 1912, "field": "computing", "country": "England"},
- {"name": "Emmy Noether", "born": 1882, "field": "mathematics", "country": "Germany"},
- {"name": "Grace Hopper", "born": 1906, "field": "computing", "country": "United States"},
- {"name": "Katherine Johnson", "born": 1918, "field": "mathematics", "country": "United States"},
- {"name": "Konrad Zuse", "born": 1910, "field": "computing", "country": "Germany"},
- {"name": "Marie Curie", "born": 1867, "field": "physics", "country": "Poland"},
- {"name": "Rosalind Franklin", "born": 1920, "field": "chemistry", "country": "England"},
- {"name": "Sofya Kovalevskaya", "born": 1850, "field": "mathematics", "country": "Russia"}])";
-constexpr std::string_view code = R"(
-struct Rectangle {
-  double width = 0;
-  double height = 0;
-  double area() const { return width * height; }
-  double perimeter() const { return 2 * (width + height); }
-};
-struct Ellipse {
-  double width = 0;
-  double height = 0;
-  double area() const { return pi / 4 * width * height; }
-};
-struct Triangle {
-  double width = 0;
-  double height = 0;
-  double area() const { return width * height / 2; }
-};
-void setWidth(Rectangle &shape, double width) { shape.width = width; }
-void setHeight(Rectangle &shape, double height) { shape.height = height; }
-void setWidth(Ellipse &shape, double width) { shape.width = width; }
-void setHeight(Ellipse &shape, double height) { shape.height = height; }
-void setWidth(Triangle &shape, double width) { shape.width = width; }
-void setHeight(Triangle &shape, double height) { shape.height = height; }
-)";
-constexpr std::string_view passage =
-    R"(The lighthouse was built of granite from the quarry across the bay, and every block
-was numbered before it was shipped. In winter the keepers were relieved only when the sea allowed it,
-which in some years was not before April. They kept a log of the weather, of passing ships and of the
-oil that the lamp had burnt, and when the lamp was replaced in 1927 the log was ended with a single
-line: all is well. What does the passage say of the keepers and of the log? )";
-constexpr std::string_view answer =
-    R"(It says: "In winter the keepers were relieved only when the sea allowed it,
-which in some years was not before April. They kept a log of the weather, of passing ships and of the
-oil that the lamp had burnt, and when the lamp was replaced in 1927 the log was ended with a single
-line: all is well.")";
+/// Of tests/data/repetitive.
+std::string fileOf(const std::string &name) {
+  return mica::test::contents(std::string(MICA_TEST_DATA "/repetitive/") + name + ".txt");
+}
 
 /// Calls that read some rows take little longer than those that read one, not as long: twice as
 /// fast needs more than two tokens of each.
 constexpr double tokensOfACall = 2.3;
 
 TEST(PromptLookup, AListAndCodeTakeLessThanHalfOfTheCalls) {
-  for (std::string_view text : {list, code}) {
+  for (const char *name : {"list", "code"}) {
+    std::string text = fileOf(name);
     Tokens tokens = wordsOf(text);
     Cost cost = costOf(tokens, 15);
     RecordProperty("tokens of a call", std::to_string(double(tokens.size()) / double(cost.calls)));
-    EXPECT_GT(double(tokens.size()), tokensOfACall * double(cost.calls)) << text.substr(0, 40);
+    EXPECT_GT(double(tokens.size()), tokensOfACall * double(cost.calls)) << name;
   }
 }
 
 TEST(PromptLookup, AQuotedPassageTakesLessThanHalfOfTheCalls) {
-  std::string both = std::string(passage) + std::string(answer);
+  std::string passage = fileOf("passage"), both = passage + fileOf("answer");
   size_t given = wordsOf(passage).size();
   Tokens tokens = wordsOf(both);
   Cost whole = costOf(tokens, 15, given);
