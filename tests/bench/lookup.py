@@ -3,8 +3,8 @@
 
     lookup.py PROGRAM [--lookup 15] [--pairs 5] [--threads N]
 
-The texts are those of tests/data/repetitive, as ids of the program's own tokenizer: a list of records, code, and an
-answer that quotes its prompt. `bench` generates them with and without drafts, in alternation, whatever the model makes of
+The texts are those of tests/data/repetitive, as ids of the program's own tokenizer: a list of records, code, and
+answers that quote the prompt or change a name in its code. `bench` generates them with and without drafts, in alternation, whatever the model makes of
 them: a model that writes such a text gains what is printed.
 """
 
@@ -17,7 +17,8 @@ import sys
 
 TEXTS = pathlib.Path(__file__).resolve().parents[1] / "data/repetitive"
 #: name: (prompt, answer); of a text without a prompt the first ids are given.
-CASES = {"list": ("", "list"), "code": ("", "code"), "quoted passage": ("passage", "answer")}
+CASES = {"list": ("", "list"), "code": ("", "code"), "code, edited": ("code", "edit"),
+         "quoted passage": ("passage", "answer")}
 
 
 def answer(command):

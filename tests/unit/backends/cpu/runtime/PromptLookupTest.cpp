@@ -62,6 +62,19 @@ TEST(PromptLookup, HasNoDraftForWhatIsNew) {
   EXPECT_THAT(after({1, 2, 1}).draft(0), IsEmpty());
 }
 
+TEST(PromptLookup, GoesOnBesideARecordWhoseNameWasLonger) {
+  // A name of three tokens between 50 and the separator 7, which stands behind other fields as
+  // well.
+  PromptLookup lookup = after({50, 60, 61, 62, 7, 51, 63, 7, 52, 64, 7, 8, 50});
+  EXPECT_EQ(lookup.draft(1), Tokens{60});
+  lookup.learn(1, 0);
+  lookup.observe(70);
+  EXPECT_EQ(lookup.draft(1), Tokens{61});
+  lookup.learn(1, 0);
+  lookup.observe(7);
+  EXPECT_EQ(lookup.draft(1), Tokens{51}) << "not 8, which followed 7 the last time";
+}
+
 TEST(PromptLookup, APeriodGoesOnBehindTheText) {
   PromptLookup lookup = after({1, 2, 1, 2, 1, 2});
   EXPECT_EQ(lookup.draft(1), Tokens{1});
@@ -118,7 +131,7 @@ TEST(PromptLookup, AListOfLinesTakesHalfOfTheCalls) {
   }
   Cost cost = costOf(text, 15);
   EXPECT_LT(cost.calls, 400);
-  EXPECT_LT(cost.drafted, 2600);
+  EXPECT_LT(cost.drafted, 2800);
 }
 
 /// Words with the space before them, digits, and all else by itself: about what a vocabulary of
@@ -153,19 +166,23 @@ TEST(PromptLookup, AListAndCodeTakeLessThanHalfOfTheCalls) {
     std::string text = fileOf(name);
     Tokens tokens = wordsOf(text);
     Cost cost = costOf(tokens, 15);
-    RecordProperty("tokens of a call", std::to_string(double(tokens.size()) / double(cost.calls)));
+    RecordProperty(std::string("tokens of a call, ") + name,
+                   std::to_string(double(tokens.size()) / double(cost.calls)));
     EXPECT_GT(double(tokens.size()), tokensOfACall * double(cost.calls)) << name;
   }
 }
 
-TEST(PromptLookup, AQuotedPassageTakesLessThanHalfOfTheCalls) {
-  std::string passage = fileOf("passage"), both = passage + fileOf("answer");
-  size_t given = wordsOf(passage).size();
-  Tokens tokens = wordsOf(both);
-  Cost whole = costOf(tokens, 15, given);
-  double made = double(tokens.size() - given);
-  RecordProperty("tokens of a call", std::to_string(made / double(whole.calls)));
-  EXPECT_GT(made, 2 * tokensOfACall * double(whole.calls));
+/// A quoted passage, and code with a name changed.
+TEST(PromptLookup, AnAnswerThatRepeatsItsPromptTakesAFractionOfTheCalls) {
+  for (auto [prompt, answer] : {std::pair("passage", "answer"), std::pair("code", "edit")}) {
+    std::string before = fileOf(prompt);
+    size_t given = wordsOf(before).size();
+    Tokens tokens = wordsOf(before + fileOf(answer));
+    double made = double(tokens.size() - given);
+    double each = made / double(costOf(tokens, 15, given).calls);
+    RecordProperty(std::string("tokens of a call, ") + answer, std::to_string(each));
+    EXPECT_GT(each, 1.5 * tokensOfACall) << answer;
+  }
 }
 
 TEST(PromptLookup, TextWithoutRepetitionCostsLittle) {
@@ -175,7 +192,7 @@ TEST(PromptLookup, TextWithoutRepetitionCostsLittle) {
     for (int i = 0; i < 5000; ++i)
       text.push_back(static_cast<int32_t>(random.next() % words));
     EXPECT_LT(costOf(text, 15, 1, large).drafted, 1000) << words << " words";
-    EXPECT_LT(costOf(text, 15, 1, small).drafted, 200) << words << " words";
+    EXPECT_LT(costOf(text, 15, 1, small).drafted, 300) << words << " words";
   }
 }
 
