@@ -40,8 +40,8 @@ static std::optional<double> median(ArrayRef<double> ratios) {
   return *middle;
 }
 
-// Both look at every number of a checkpoint. The largest bits, as a maximum of integers has no order
-// of its own, are found several at once.
+// Both look at every number of a checkpoint. The largest bits, as a maximum of integers has no
+// order of its own, are found several at once.
 float mica::largestMagnitude(ArrayRef<float> values) {
   int32_t largest = 0;
   for (size_t i = 0, count = values.size(); i < count; ++i)
