@@ -21,10 +21,14 @@ CASES = {"list": ("", "list"), "code": ("", "code"), "code, edited": ("code", "e
          "quoted passage": ("passage", "answer")}
 
 
+class Failed(Exception):
+    """What the program said."""
+
+
 def answer(command):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(done.stderr.strip())
+        raise Failed(done.stderr.strip())
     return json.loads(done.stdout)
 
 
@@ -56,12 +60,22 @@ def main():
     args = parser.parse_args()
     options = ["--threads", args.threads] if args.threads else []
     print("| text | ids | ids per call | plain, tokens/s | with drafts | times |\n|---|---|---|---|---|---|")
+    failed = 0
     for name, case in CASES.items():
-        ids, given = text_of(args.program, *case)
-        runs = [measured(args.program, ids, given, args.lookup, *options) for _ in range(args.pairs)]
-        plain, drafted = (statistics.median(r[i] for r in runs) for i in (0, 1))
-        times = statistics.median(b / a for a, b, _ in runs)
-        print(f"| {name} | {len(ids) - given} | {runs[0][2]:.1f} | {plain:.1f} | {drafted:.1f} | {times:.2f} |", flush=True)
+        try:
+            print(row_of(name, case, args, options), flush=True)
+        except Failed as why:
+            print(f"{name}: {why}", file=sys.stderr)
+            failed += 1
+    sys.exit(1 if failed == len(CASES) else 0)
+
+
+def row_of(name, case, args, options):
+    ids, given = text_of(args.program, *case)
+    runs = [measured(args.program, ids, given, args.lookup, *options) for _ in range(args.pairs)]
+    plain, drafted = (statistics.median(r[i] for r in runs) for i in (0, 1))
+    times = statistics.median(b / a for a, b, _ in runs)
+    return f"| {name} | {len(ids) - given} | {runs[0][2]:.1f} | {plain:.1f} | {drafted:.1f} | {times:.2f} |"
 
 
 if __name__ == "__main__":

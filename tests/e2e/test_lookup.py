@@ -91,6 +91,18 @@ class Lookup(Case):
         self.assertEqual((drafted.stdout, drafted.stderr), (plain.stdout, plain.stderr))
         self.assertEqual(len(ids_of(plain)[0]), 30)
 
+    def test_real_texts(self):
+        """Those that the context holds: a call of the model makes more than two ids."""
+        script = harness.ROOT / "tests/bench/lookup.py"
+        done = harness.execute(["/usr/bin/python3", script, program(BUNDLED / "minimind-dense").path, "--pairs", 1])
+        rows = {cells[1]: cells[2:7] for cells in
+                ([c.strip() for c in line.split("|")] for line in done.stdout.decode().splitlines()[2:])}
+        self.assertEqual(list(rows), ["code", "quoted passage"])
+        for name, (ids, per_call, *speeds) in rows.items():
+            note(self, f"{name}: {ids} ids, {per_call} per call, {speeds[2]} times as fast")
+            self.assertGreater(float(per_call), 2.2, name)
+        self.assertIn(b"list: mica: error: ", done.stderr)
+
     def test_bench(self):
         """A text that repeats itself takes a fraction of the passes."""
         built = program(BUNDLED / "minimind-dense")
