@@ -60,8 +60,10 @@ struct Run {
 /// The time of random tokens, behind those that fill the depth.
 Result<Run> runRandom(Session &session, Random &random, const BenchTest &test, const Manifest &m,
                       int64_t chunk) {
-  for (int64_t s = 0; s < test.batch; ++s)
+  for (int64_t s = 0; s < test.batch; ++s) {
     session.truncate(s, test.depth);
+    session.expect(s, test.depth + test.tokens);
+  }
   auto start = std::chrono::steady_clock::now();
   Status fed = test.generate ? feedSteps(session, random, test.tokens, m)
                              : feedPrompt(session, random, test.tokens, m, chunk);
@@ -88,6 +90,7 @@ Result<Run> runRepeating(const Model &model, Session &session, const BenchTest &
   options.prefillChunk = chunk;
   options.ignoreEos = true;
   options.lookup = test.lookup;
+  options.expected = positionsBefore(test) + test.tokens;
   Random random(2);
   for (int64_t i = 0; i < period; ++i)
     options.script.push_back(static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab)));
@@ -173,11 +176,13 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                              const BenchArguments &arguments, Profile *profile) {
   const Manifest &m = model.manifest();
-  Result<std::unique_ptr<Session>> made = Session::create(model, test.batch);
+  Result<std::unique_ptr<Session>> made = Session::create(model, test.batch, arguments.prefillChunk);
   if (!made)
     return made.error();
   Session &session = **made;
   Random random(1);
+  for (int64_t s = 0; s < test.batch; ++s)
+    session.expect(s, test.depth + test.tokens);
   if (test.depth > 0 && test.lookup == 0)
     if (Status fed = feedPrompt(session, random, test.depth, m, arguments.prefillChunk); !fed)
       return fed.error();
