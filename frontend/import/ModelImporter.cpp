@@ -179,7 +179,8 @@ Value ModelImporter::embed(Block &body, Value table) {
 void ModelImporter::buildMain() {
   Type indices = indexRowsType(builder), keys = cacheType(false), values = cacheType(true);
   llvm::SmallVector<Type> inputs(4, indices);
-  llvm::SmallVector<llvm::StringRef> argumentNames = {"tokens", "sequences", "positions", "outputs"};
+  llvm::SmallVector<llvm::StringRef> argumentNames = {"tokens", "sequences", "positions",
+                                                      "outputs"};
   if (llvm::any_of(model.kinds,
                    [](const LayerKind &kind) { return kind.attention.rope.followsLength(); })) {
     inputs.push_back(indices);

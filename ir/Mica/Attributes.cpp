@@ -259,8 +259,8 @@ SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attrib
     else if (auto llama3 = dyn_cast_or_null<Llama3ScalingAttr>(scaling))
       frequency = scaleLlama3(frequency, llama3);
     else if (auto each = dyn_cast_or_null<LongRopeScalingAttr>(scaling))
-      frequency /= length > each.getOriginalContext() ? each.getLongFactors()[i]
-                                                      : each.getShortFactors()[i];
+      frequency /=
+          length > each.getOriginalContext() ? each.getLongFactors()[i] : each.getShortFactors()[i];
     result.push_back(static_cast<float>(frequency));
   }
   if (auto yarn = dyn_cast_or_null<YarnScalingAttr>(scaling))

@@ -117,9 +117,10 @@ private:
                                2, rope.getRotaryWidth() / 2},
                               rewriter.getF32Type());
     Location ropeLoc = rewriter.getFusedLoc({rope.getLoc(), k.rope.getLoc()});
-    Value table = RopeTableOp::create(rewriter, ropeLoc, tableType, rope.getPositions(), rope.getLengths(),
-                                      rewriter.getI64IntegerAttr(rope.getRotaryWidth()),
-                                      rope.getThetaAttr(), rope.getScalingAttr());
+    Value table =
+        RopeTableOp::create(rewriter, ropeLoc, tableType, rope.getPositions(), rope.getLengths(),
+                            rewriter.getI64IntegerAttr(rope.getRotaryWidth()), rope.getThetaAttr(),
+                            rope.getScalingAttr());
     SmallVector<Operation *> parts{values, keys, k.rope, rope};
     if (q.norm)
       parts.append({k.norm, q.norm});

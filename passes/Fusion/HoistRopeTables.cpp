@@ -50,8 +50,8 @@ private:
   /// both; one for all who need it.
   Value getTable(Value positions, Value lengths, RopeTableOp like) {
     for (Operation *user : positions.getUsers())
-      if (auto table = dyn_cast<RopeTableOp>(user); table && table.getLengths() == lengths &&
-                                                    isSame(table, like) && tables.contains(table))
+      if (auto table = dyn_cast<RopeTableOp>(user);
+          table && table.getLengths() == lengths && isSame(table, like) && tables.contains(table))
         return table;
     rewriter.setInsertionPointAfterValue(laterOf(positions, lengths));
     auto table =

@@ -43,8 +43,8 @@ void loadRoleAnalysis(mlir::DataFlowSolver &solver);
 /// bounds, whatever calls and loops lead to it.
 llvm::LogicalResult verifyIndices(mlir::ModuleOp module, const mlir::DataFlowSolver &solver);
 
-/// Every op takes of a step's tokens, sequences, positions, outputs and lengths what it is made for, and the
-/// logits are those of the outputs.
+/// Every op takes of a step's tokens, sequences, positions, outputs and lengths what it is made
+/// for, and the logits are those of the outputs.
 llvm::LogicalResult verifyRoles(mlir::ModuleOp module, const mlir::DataFlowSolver &solver);
 
 /// Entries hand back each cache that they receive, in the place in which they received it.

@@ -1,9 +1,9 @@
 //===- Roles.cpp - every op takes the vector of numbers that it is made for ------===//
 //
 // The tokens, sequences, positions, outputs and lengths of a step have one type, and so have the
-// rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers, and each
-// vector is only known to stay inside of its own bounds. So what a value is, is followed from the
-// arguments of the entries through calls and loops.
+// rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers, and
+// each vector is only known to stay inside of its own bounds. So what a value is, is followed from
+// the arguments of the entries through calls and loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,9 @@ public:
 
   StringRef name() const {
     static constexpr StringLiteral names[] = {
-        "tokens",         "sequences",       "positions",      "outputs",               "lengths",
-        "rows of tokens", "rows of outputs", "something else", "what is never computed"};
+        "tokens",          "sequences",      "positions",
+        "outputs",         "lengths",        "rows of tokens",
+        "rows of outputs", "something else", "what is never computed"};
     return names[kind];
   }
 

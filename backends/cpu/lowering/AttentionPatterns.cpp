@@ -27,9 +27,8 @@ static Value launchRopeTable(Launcher &launch, Value positions, Value lengths, i
   return launch("rope_table",
                 specOf(spec.frequencies.getSymName(), spec.amplitude, spec.border.value_or(0),
                        spec.growth, spec.growth > 0 ? theta : 0),
-                rows, inputs, launch.empty(type, rows), [&](KernelBuilder &b, ValueRange args) {
-                  emitRopeTable(b, args, spec);
-                })[0];
+                rows, inputs, launch.empty(type, rows),
+                [&](KernelBuilder &b, ValueRange args) { emitRopeTable(b, args, spec); })[0];
 }
 
 namespace {
@@ -51,8 +50,9 @@ struct LowerRope : Lowering<RopeOp> {
   LogicalResult matchAndRewrite(RopeOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
-    Value table = launchRopeTable(launch, operands.getPositions(), operands.getLengths(),
-                                  op.getRotaryWidth(), op.getTheta().convertToDouble(), op.getScalingAttr());
+    Value table =
+        launchRopeTable(launch, operands.getPositions(), operands.getLengths(), op.getRotaryWidth(),
+                        op.getTheta().convertToDouble(), op.getScalingAttr());
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
         op, launch("rope", stringifyPairing(op.getPairing()), rows, {operands.getX(), table},

@@ -176,7 +176,8 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                              const BenchArguments &arguments, Profile *profile) {
   const Manifest &m = model.manifest();
-  Result<std::unique_ptr<Session>> made = Session::create(model, test.batch, arguments.prefillChunk);
+  Result<std::unique_ptr<Session>> made =
+      Session::create(model, test.batch, arguments.prefillChunk);
   if (!made)
     return made.error();
   Session &session = **made;

@@ -140,8 +140,7 @@ Status Session::growBuffers(const Rows &rows) {
     memory = *std::move(larger);
     return {};
   };
-  if (Status grown =
-          grow(scratch, m.scratchBytesPerRow * rows.tokens.size() + m.scratchBytesFixed);
+  if (Status grown = grow(scratch, m.scratchBytesPerRow * rows.tokens.size() + m.scratchBytesFixed);
       !grown)
     return grown;
   return grow(logits, rows.outputs.size() * static_cast<uint64_t>(m.vocab) * sizeof(float));
@@ -168,8 +167,8 @@ Status Session::call(Rows &rows) {
                          std::vector<int64_t>{static_cast<int64_t>(model.weights().size())});
   arguments.emplace_back(scratch.data(),
                          std::vector<int64_t>{static_cast<int64_t>(scratch.size())});
-  arguments.emplace_back(
-      logits.data(), std::vector<int64_t>{static_cast<int64_t>(rows.outputs.size()), m.vocab});
+  arguments.emplace_back(logits.data(),
+                         std::vector<int64_t>{static_cast<int64_t>(rows.outputs.size()), m.vocab});
   std::vector<void *> pointers;
   pointers.reserve(arguments.size());
   for (Descriptor &argument : arguments)

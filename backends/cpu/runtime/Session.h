@@ -4,8 +4,8 @@
 // sizes[R], strides[R]}, all words of 8 bytes, row-major, in this order (T rows, O outputs, V
 // vocabulary):
 //   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T] where the
-//   manifest has length_borders, caches as in the manifest..., weights u8[bytes], scratch u8[bytes],
-//   logits f32[O, V]
+//   manifest has length_borders, caches as in the manifest..., weights u8[bytes], scratch
+//   u8[bytes], logits f32[O, V]
 // Row t holds token tokens[t] of sequence sequences[t] at position positions[t]; lengths[t] is how
 // many positions that sequence is read for, which its frequencies follow. Rows of one sequence are
 // contiguous and in increasing position. Row outputs[o] is the one whose logits are logits[o].
@@ -46,7 +46,8 @@ public:
   int64_t readAgain() const { return rowsReadAgain; }
 
   /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
-  /// other, and all that are queued together are read on the last one's side of a border. Errors: a token outside the vocabulary, a full context.
+  /// other, and all that are queued together are read on the last one's side of a border. Errors: a
+  /// token outside the vocabulary, a full context.
   Status push(int64_t sequence, int32_t token, bool wantLogits);
   int64_t queued() const { return queue.count(); }
   /// Runs the queued rows. The logits, f32[outputs, vocab] in the order of the rows that wanted

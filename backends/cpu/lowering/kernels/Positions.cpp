@@ -51,10 +51,10 @@ static Value exponential(KernelBuilder &b, Value x) {
   SmallVector<double> coefficients{1};
   for (int i = 1; i <= 11; ++i)
     coefficients.push_back(coefficients.back() / i);
-  Value power = b.add(arith::FPToSIOp::create(b, bits, doublings), b.splatInt(1023, b.getI64Type()));
+  Value power =
+      b.add(arith::FPToSIOp::create(b, bits, doublings), b.splatInt(1023, b.getI64Type()));
   power = arith::ShLIOp::create(b, power, b.splatInt(52, b.getI64Type()));
-  return b.mulf(polynomial(b, rest, coefficients),
-                arith::BitcastOp::create(b, wideType(b), power));
+  return b.mulf(polynomial(b, rest, coefficients), arith::BitcastOp::create(b, wideType(b), power));
 }
 
 /// Calls `body(row, column, live, cosine, sine)` for the angles position * frequency of the rows
@@ -70,8 +70,7 @@ static void eachAngle(KernelBuilder &b, ValueRange args, int64_t pairs,
       // needs f64.
       Value angle = arith::ExtFOp::create(
           b, wideType(b), b.mulf(b.broadcast(position), frequencyOf(row, column, live)));
-      Value turns =
-          math::RoundEvenOp::create(b, b.mulf(angle, wide(b, 0.5 / std::numbers::pi)));
+      Value turns = math::RoundEvenOp::create(b, b.mulf(angle, wide(b, 0.5 / std::numbers::pi)));
       Value rest = b.subf(angle, b.mulf(turns, wide(b, 2 * std::numbers::pi)));
       Value reduced = arith::TruncFOp::create(b, b.vecF32(), rest);
       body(row, column, live, math::CosOp::create(b, reduced), math::SinOp::create(b, reduced));
@@ -79,8 +78,8 @@ static void eachAngle(KernelBuilder &b, ValueRange args, int64_t pairs,
   });
 }
 
-/// Frequencies of a text of `length` positions, longer than the border: exp(i (-2 / D ln(theta) - 2 /
-/// (D - 2) ln(s))) with s = growth * length / border - (growth - 1).
+/// Frequencies of a text of `length` positions, longer than the border: exp(i (-2 / D ln(theta) - 2
+/// / (D - 2) ln(s))) with s = growth * length / border - (growth - 1).
 static Value grownFrequencies(KernelBuilder &b, const RopeSpec &spec, Value length, Value column) {
   Value share = b.mulf(b.broadcast(arith::SIToFPOp::create(b, b.getF64Type(), length)),
                        wide(b, spec.growth / static_cast<double>(*spec.border)));
@@ -92,8 +91,8 @@ static Value grownFrequencies(KernelBuilder &b, const RopeSpec &spec, Value leng
     lanes.push_back(static_cast<double>(lane));
   Value ofLanes =
       arith::ConstantOp::create(b, DenseElementsAttr::get(wideType(b), ArrayRef(lanes)));
-  Value first = arith::SIToFPOp::create(
-      b, b.getF64Type(), arith::IndexCastOp::create(b, b.getI64Type(), column));
+  Value first = arith::SIToFPOp::create(b, b.getF64Type(),
+                                        arith::IndexCastOp::create(b, b.getI64Type(), column));
   Value exponent = b.mulf(b.addf(b.broadcast(first), ofLanes), each);
   return arith::TruncFOp::create(b, b.vecF32(), exponential(b, exponent));
 }

@@ -35,7 +35,8 @@ struct Golden {
       prompt.push_back(*token.getAsInteger());
     for (const llvm::json::Value &token : *object.getArray("greedy"))
       greedy.push_back(*token.getAsInteger());
-    auto array = llvm::cantFail(interp::readNpy((goldens / name / (kind + ".logits.npy")).string()));
+    auto array =
+        llvm::cantFail(interp::readNpy((goldens / name / (kind + ".logits.npy")).string()));
     logits.resize(array.bytes.size() / sizeof(float));
     std::memcpy(logits.data(), array.bytes.data(), array.bytes.size());
   }
