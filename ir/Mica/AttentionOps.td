@@ -31,7 +31,8 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
                        OptionalAttr<I64Attr>:$rotary_dim, OptionalAttr<Mica_RopeScaling>:$scaling);
   let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
-    $x `,` $positions (`lengths` `(` $lengths^ `:` type($lengths) `)`)? custom<Word>($pairing) `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)?
+    $x `,` $positions (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
+    custom<Word>($pairing) `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)?
     (`scaling` `(` $scaling^ `)`)?
     attr-dict `:` type($x) `,` type($positions)
   }];

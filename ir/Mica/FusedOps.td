@@ -37,7 +37,8 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
                        OptionalAttr<Mica_RopeScaling>:$scaling);
   let results = (outs Mica_RopeTable:$result);
   let assemblyFormat = [{
-    $positions (`lengths` `(` $lengths^ `:` type($lengths) `)`)? `rotary_dim` `(` $rotary_dim `)` `theta` `(` $theta `)` (`scaling` `(` $scaling^ `)`)?
+    $positions (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
+    `rotary_dim` `(` $rotary_dim `)` `theta` `(` $theta `)` (`scaling` `(` $scaling^ `)`)?
     attr-dict `:` type($positions) `->` type($result)
   }];
   let hasVerifier = 1;
