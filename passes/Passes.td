@@ -13,13 +13,13 @@ class Mica_PrecisionOption<string name, string what> : Option<name, name, "::mic
 def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
   let summary = "border of stage `model`";
   let description = [{
-    Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the model
-    has, which token begins and which end a text and how to sample, and nothing else; `@main` takes
-    `tokens, sequences, positions, outputs : tensor<?xi32>` and caches, and returns `logits : tensor<?xVxf32>` of the
-    rows that `mica.select_rows` takes by `outputs`, and each cache in its own place; every op is given those of the
-    four that it is made for; calls have an end; the numbers of layers are inside of their caches, and no layer is
-    appended to twice; and a cache is a value that one op consumes: an append, a call or a loop. Any use after that is
-    an error:
+    Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the
+    model has, which token begins and which end a text and how to sample, and nothing else; `@main` takes `tokens,
+    sequences, positions, outputs : tensor<?xi32>` (and, for ropes that follow them, `lengths : tensor<?xi32>`) and
+    caches, and returns `logits : tensor<?xVxf32>` of the rows that `mica.select_rows` takes by `outputs`, and each
+    cache in its own place; every op is given those of these that it is made for; calls have an end; the numbers of
+    layers are inside of their caches, and no layer is appended to twice; and a cache is a value that one op consumes:
+    an append, a call or a loop. Any use after that is an error:
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>
@@ -393,7 +393,7 @@ def HoistRopeTables : Pass<"mica-hoist-rope-tables", "::mlir::ModuleOp"> {
   let summary = "cosines and sines are computed once per step, not once per layer";
   let description = [{
     `f(positions) { rope_table(positions) } => f(positions, table)`, and the callers compute the table: one per distinct
-    (positions, rotary_dim, theta, scaling), until it stands in a function that is not called itself.
+    (positions, lengths, rotary_dim, theta, scaling), until it stands in a function that is not called itself.
 
     ```mlir
     func.func private @layer(%positions: tensor<?xi32>) -> tensor<?x2x4xf32> {

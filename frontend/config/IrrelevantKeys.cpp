@@ -135,6 +135,8 @@ struct TensorRow {
   llvm::StringLiteral pattern, reason;
 };
 
+constexpr llvm::StringLiteral ropeFactors =
+    "are the factors by which rope is scaled, which became its scaling";
 constexpr llvm::StringLiteral ropeTable = "is a table of rope, computed from the config here";
 constexpr llvm::StringLiteral causalMask = "is a causal mask, which attention knows by itself";
 
@@ -142,7 +144,9 @@ constexpr TensorRow tensorRows[] = {
     {"*.rotary_emb.inv_freq", ropeTable},
     {"*.attention.rope.freqs", ropeTable},
     {"rope.freqs", ropeTable},
-    {"rope_freqs.weight", "are the factors by which rope is scaled, which became its scaling"},
+    {"rope_freqs.weight", ropeFactors},
+    {"rope_factors_short.weight", ropeFactors},
+    {"rope_factors_long.weight", ropeFactors},
     {"pos_cis", ropeTable},
     {"*freqs_cis", ropeTable},
     {"model.freqs_cos", ropeTable},

@@ -258,8 +258,6 @@ llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
       auto attention = this->attention(slides[layer]);
       if (!attention)
         return attention.takeError();
-      if (auto length = attention->rope.maxPositions)
-        model.maxPositions = std::min(model.maxPositions, *length);
       kind = model.kinds.size();
       std::string name = hasExperts ? "sparse" : "dense";
       model.kinds.push_back({slides[layer] ? name + "_sliding" : name, *attention,

@@ -43,22 +43,34 @@ struct Llama3Scaling {
   int64_t original;
 };
 
-/// A factor for each pair, as longrope has them.
-struct FactorScaling {
-  std::vector<double> factors;
+/// Factors for each pair: short ones up to the original context, long ones for longer texts.
+struct LongRopeScaling {
+  std::vector<double> shortFactors, longFactors;
   double attentionFactor;
+  int64_t original;
 };
 
-using RopeScaling =
-    std::variant<std::monostate, LinearScaling, YarnScaling, Llama3Scaling, FactorScaling>;
+/// theta grows with a text that is longer than the original context.
+struct DynamicScaling {
+  double factor;
+  int64_t original;
+};
+
+using RopeScaling = std::variant<std::monostate, LinearScaling, YarnScaling, Llama3Scaling,
+                                 LongRopeScaling, DynamicScaling>;
 
 struct RopeConfig {
   double theta = 10000;
   int64_t dimensions = 0; ///< how many elements of a head turn: D, or fewer; 0 for no rope
   Pairing pairing = Pairing::Half;
   RopeScaling scaling;
-  double scoreMultiplier = 1;          ///< of attention's scale
-  std::optional<int64_t> maxPositions; ///< beyond which other frequencies would be needed
+  double scoreMultiplier = 1; ///< of attention's scale
+
+  /// Whether frequencies follow the length of a text.
+  bool followsLength() const {
+    return std::holds_alternative<LongRopeScaling>(scaling) ||
+           std::holds_alternative<DynamicScaling>(scaling);
+  }
 };
 
 /// Keys and values made of a latent, and a part of the keys, for all heads one, that rope turns.

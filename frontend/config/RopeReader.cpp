@@ -45,6 +45,7 @@ private:
   llvm::Expected<llvm::StringRef> readType();
   llvm::Expected<RopeScaling> readScaling();
   llvm::Expected<RopeScaling> readLinear();
+  llvm::Expected<RopeScaling> readDynamic();
   llvm::Expected<RopeScaling> readLlama3();
   llvm::Expected<RopeScaling> readYarn();
   llvm::Expected<RopeScaling> readMiniMindYarn();
@@ -68,7 +69,6 @@ private:
   llvm::StringRef dictionaryName;
   llvm::SmallVector<llvm::StringRef> asked;
   double scoreMultiplier = 1;
-  std::optional<int64_t> maxPositions;
 };
 
 /// The value of `key`, null where it is absent or null.
@@ -184,6 +184,16 @@ llvm::Expected<RopeScaling> RopeReader::readLinear() {
   return LinearScaling{*factor};
 }
 
+llvm::Expected<RopeScaling> RopeReader::readDynamic() {
+  auto factor = number("factor", factors, std::nullopt);
+  if (!factor)
+    return factor.takeError();
+  // A single pair does not turn slower with a larger theta.
+  if (dimensions <= 2)
+    return RopeScaling();
+  return DynamicScaling{*factor, *h.maxPositions};
+}
+
 llvm::Expected<RopeScaling> RopeReader::readLlama3() {
   auto factor = number("factor", factors, std::nullopt);
   if (!factor)
@@ -291,8 +301,6 @@ llvm::Expected<std::vector<double>> RopeReader::factorList(llvm::StringRef key) 
   return factors;
 }
 
-/// Short factors hold while the text is not longer than the original context: a longer one would
-/// need the long factors for all of it, so that the model's length ends there.
 llvm::Expected<RopeScaling> RopeReader::readLongRope() {
   auto length = original(h.originalPositions ? h.originalPositions : h.maxPositions);
   if (!length)
@@ -310,8 +318,7 @@ llvm::Expected<RopeScaling> RopeReader::readLongRope() {
   auto longFactors = factorList("long_factor");
   if (!longFactors)
     return longFactors.takeError();
-  maxPositions = *length;
-  return FactorScaling{*shortFactors, *attention};
+  return LongRopeScaling{*shortFactors, *longFactors, *attention, *length};
 }
 
 llvm::Expected<RopeScaling> RopeReader::readScaling() {
@@ -335,13 +342,8 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
     return readLlama3();
   if ((*type == "longrope" || *type == "su") && !isMiniMind)
     return readLongRope();
-  if (*type == "dynamic" && !isMiniMind) {
-    // Up to the model's own length, which no text exceeds, its frequencies are the plain ones.
-    auto factor = number("factor", factors, std::nullopt);
-    if (!factor)
-      return factor.takeError();
-    return RopeScaling();
-  }
+  if (*type == "dynamic" && !isMiniMind)
+    return readDynamic();
   if (*type == "default" || (type->empty() && hasParameters))
     return RopeScaling();
   if (type->empty())
@@ -388,7 +390,6 @@ llvm::Expected<RopeConfig> RopeReader::read() {
     return scaling.takeError();
   rope.scaling = *scaling;
   rope.scoreMultiplier = scoreMultiplier;
-  rope.maxPositions = maxPositions;
   if (llvm::Error error = refuseUnknown())
     return std::move(error);
   return rope;

@@ -92,6 +92,7 @@ private:
   func::FuncOp function;
   llvm::StringMap<Value> weights; // null where the kind has no such weight
   Value x, kCache, vCache, layer, sequences, positions;
+  Value lengths; // null where the kind's rope follows none
 };
 
 void LayerBuilder::takeArguments() {
@@ -103,8 +104,13 @@ void LayerBuilder::takeArguments() {
   sequences = body->getArgument(4);
   positions = body->getArgument(5);
   nameArguments(function, {"x", "k_cache", "v_cache", "layer", "sequences", "positions"});
+  size_t taken = 6;
+  if (kind.attention.rope.followsLength()) {
+    lengths = body->getArgument(taken++);
+    lengths.setLoc(nameWithin(function.getLoc(), "lengths"));
+  }
   for (auto [weight, argument] :
-       llvm::zip_equal(layerWeights(model, kind), body->getArguments().drop_front(6))) {
+       llvm::zip_equal(layerWeights(model, kind), body->getArguments().drop_front(taken))) {
     weights[weight.name] = argument;
     argument.setLoc(at(weight.name));
   }
@@ -142,9 +148,12 @@ Attribute LayerBuilder::scalingAttr() const {
   if (auto *llama3 = std::get_if<Llama3Scaling>(&scaling))
     return Llama3ScalingAttr::get(context, number(llama3->factor), number(llama3->lowFrequency),
                                   number(llama3->highFrequency), llama3->original);
-  if (auto *each = std::get_if<FactorScaling>(&scaling))
-    return FactorScalingAttr::get(context, builder.getDenseF64ArrayAttr(each->factors),
-                                  number(each->attentionFactor));
+  if (auto *each = std::get_if<LongRopeScaling>(&scaling))
+    return LongRopeScalingAttr::get(context, builder.getDenseF64ArrayAttr(each->shortFactors),
+                                    builder.getDenseF64ArrayAttr(each->longFactors),
+                                    number(each->attentionFactor), each->original);
+  if (auto *dynamic = std::get_if<DynamicScaling>(&scaling))
+    return DynamicScalingAttr::get(context, number(dynamic->factor), dynamic->original);
   return {};
 }
 
@@ -154,7 +163,7 @@ Value LayerBuilder::rope(Value heads) {
   if (rope.dimensions != cast<RankedTensorType>(heads.getType()).getDimSize(2))
     width = builder.getI64IntegerAttr(rope.dimensions);
   return RopeOp::create(builder, at(attentionModule() + ".rope"), heads.getType(), heads, positions,
-                        PairingAttr::get(builder.getContext(), rope.pairing),
+                        lengths, PairingAttr::get(builder.getContext(), rope.pairing),
                         builder.getF64FloatAttr(rope.theta), width, scalingAttr());
 }
 
@@ -352,6 +361,8 @@ func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelCon
                         llvm::ArrayRef<Type> weightTypes) {
   Type rows = rowsType(builder, model.hidden), indices = indexRowsType(builder);
   llvm::SmallVector<Type> inputs = {rows, keys, values, builder.getIndexType(), indices, indices};
+  if (kind.attention.rope.followsLength())
+    inputs.push_back(indices);
   llvm::append_range(inputs, weightTypes);
   auto type = builder.getFunctionType(inputs, {rows, keys, values});
   Location loc = NameLoc::get(builder.getStringAttr(model.names->layers + ".*"));

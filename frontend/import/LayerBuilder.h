@@ -11,7 +11,8 @@
 namespace mica {
 
 /// Builds `name`(x, k_cache, v_cache, layer, sequences, positions, weights...) -> (x, k_cache,
-/// v_cache) at the insertion point. `weightTypes` are the types of layerWeights(model, kind), in
+/// v_cache) at the insertion point, with lengths behind the positions where the kind's rope follows
+/// them. `weightTypes` are the types of layerWeights(model, kind), in
 /// that order.
 mlir::func::FuncOp buildLayer(mlir::OpBuilder &builder, llvm::StringRef name,
                               const ModelConfig &model, const LayerKind &kind, KvCacheType keys,

@@ -123,6 +123,8 @@ Value ModelImporter::callLayers(Value x, Block &body, Value &kCache, Value &vCac
     Value layer = arith::ConstantIndexOp::create(builder, loc, index);
     llvm::SmallVector<Value> operands = {
         x, kCache, vCache, layer, body.getArgument(1), body.getArgument(2)};
+    if (model.kinds[model.layers[index]].attention.rope.followsLength())
+      operands.push_back(body.getArgument(4));
     for (const PlannedWeight &weight : plan.layers[index])
       operands.push_back(get(weight));
     auto call = func::CallOp::create(builder, loc, function, operands);
@@ -172,19 +174,30 @@ Value ModelImporter::embed(Block &body, Value table) {
                    model.norm);
 }
 
-/// @main(tokens, sequences, positions, outputs, k_cache, v_cache) -> (logits, k_cache, v_cache).
+/// @main(tokens, sequences, positions, outputs, k_cache, v_cache) -> (logits, k_cache, v_cache),
+/// with lengths in front of the caches where a rope follows them.
 void ModelImporter::buildMain() {
   Type indices = indexRowsType(builder), keys = cacheType(false), values = cacheType(true);
-  auto type = builder.getFunctionType({indices, indices, indices, indices, keys, values},
-                                      {rowsType(builder, model.vocab), keys, values});
+  llvm::SmallVector<Type> inputs(4, indices);
+  llvm::SmallVector<llvm::StringRef> argumentNames = {"tokens", "sequences", "positions",
+                                                      "outputs"};
+  if (llvm::any_of(model.kinds,
+                   [](const LayerKind &kind) { return kind.attention.rope.followsLength(); })) {
+    inputs.push_back(indices);
+    argumentNames.push_back("lengths");
+  }
+  size_t caches = inputs.size();
+  inputs.append({keys, values});
+  argumentNames.append({"k_cache", "v_cache"});
+  auto type = builder.getFunctionType(inputs, {rowsType(builder, model.vocab), keys, values});
   auto main = func::FuncOp::create(builder, at("model"), "main", type);
   Block &body = *main.addEntryBlock();
-  nameArguments(main, {"tokens", "sequences", "positions", "outputs", "k_cache", "v_cache"});
+  nameArguments(main, argumentNames);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&body);
   Value table = get(plan.embedding);
   Value x = embed(body, table);
-  Value kCache = body.getArgument(4), vCache = body.getArgument(5);
+  Value kCache = body.getArgument(caches), vCache = body.getArgument(caches + 1);
   x = callLayers(x, body, kCache, vCache);
   Value logits = projectOut(x, body.getArgument(3), table);
   func::ReturnOp::create(builder, main.getLoc(), ValueRange{logits, kCache, vCache});

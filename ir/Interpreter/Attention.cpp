@@ -1,7 +1,7 @@
 //===- Attention.cpp - positions, caches and attention --------------------------------===//
 
 #include "ir/Interpreter/Caches.h"
-#include "ir/Interpreter/Formulas.h"
+#include "ir/Interpreter/RopeRows.h"
 
 #include <cmath>
 #include <limits>
@@ -11,16 +11,17 @@ using namespace mlir;
 namespace mica::interp {
 
 static llvm::Expected<Tensor> evalRope(RopeOp op, Scope &scope) {
-  if (llvm::Error error = checkSameRows(op, scope, {op.getX(), op.getPositions()}))
+  SmallVector<mlir::Value> rowOperands{op.getX(), op.getPositions()};
+  if (op.getLengths())
+    rowOperands.push_back(op.getLengths());
+  if (llvm::Error error = checkSameRows(op, scope, rowOperands))
     return error;
-  const Tensor &x = scope.tensor(op.getX()), &positions = scope.tensor(op.getPositions());
-  float amplitude;
-  SmallVector<float> frequencies = ropeFrequencies(
-      op.getRotaryWidth(), op.getTheta().convertToDouble(), op.getScalingAttr(), amplitude);
+  const Tensor &x = scope.tensor(op.getX());
+  RopeRows rows(op, op.getRotaryWidth(), scope);
   int64_t heads = x.shape[1], headDim = x.shape[2];
   Tensor y = Tensor::zeros(x.elementType, x.shape);
   for (int64_t t = 0; t < x.shape[0]; ++t) {
-    Angles angles = anglesAt(positions.ints[t], frequencies, amplitude);
+    Angles angles = rows.at(t);
     for (int64_t h = 0; h < heads; ++h) {
       int64_t begin = (t * heads + h) * headDim;
       SmallVector<double> head(ArrayRef(x.floats).slice(begin, headDim));

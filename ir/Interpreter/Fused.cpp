@@ -2,7 +2,7 @@
 
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/Caches.h"
-#include "ir/Interpreter/Formulas.h"
+#include "ir/Interpreter/RopeRows.h"
 
 using namespace mlir;
 
@@ -26,16 +26,17 @@ static llvm::Expected<SmallVector<Value>> evalSplit(SplitOp op, Scope &scope) {
 
 // y[t, 0, i] = a cos(positions[t] * inv_freq[i]), y[t, 1, i] = a sin(...).
 static llvm::Expected<Tensor> evalRopeTable(RopeTableOp op, Scope &scope) {
-  const Tensor &positions = scope.tensor(op.getPositions());
-  float amplitude;
-  SmallVector<float> frequencies = ropeFrequencies(
-      op.getRotaryDim(), op.getTheta().convertToDouble(), op.getScalingAttr(), amplitude);
-  Tensor y = Tensor::zerosOf(op.getType(), positions.shape);
-  for (auto [t, position] : llvm::enumerate(positions.ints)) {
-    Angles angles = anglesAt(position, frequencies, amplitude);
-    for (size_t i = 0; i < frequencies.size(); ++i) {
+  if (op.getLengths())
+    if (llvm::Error error = checkSameRows(op, scope, {op.getPositions(), op.getLengths()}))
+      return error;
+  Tensor y = Tensor::zerosOf(op.getType(), scope.tensor(op.getPositions()).shape);
+  RopeRows rows(op, op.getRotaryDim(), scope);
+  auto pairs = static_cast<int64_t>(op.getRotaryDim()) / 2;
+  for (int64_t t = 0; t < y.shape[0]; ++t) {
+    Angles angles = rows.at(t);
+    for (int64_t i = 0; i < pairs; ++i) {
       y.set(t * y.rowSize() + i, angles.cosines[i]);
-      y.set(t * y.rowSize() + frequencies.size() + i, angles.sines[i]);
+      y.set(t * y.rowSize() + pairs + i, angles.sines[i]);
     }
   }
   return y;

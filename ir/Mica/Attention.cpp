@@ -7,12 +7,20 @@ using namespace mica;
 
 int64_t RopeOp::getRotaryWidth() { return getRotaryDim().value_or(lastDim(getX())); }
 
-LogicalResult mica::requireFactors(Operation *op, Attribute scaling, int64_t width) {
-  auto factors = dyn_cast_or_null<FactorScalingAttr>(scaling);
-  if (!factors || factors.getFactors().size() == width / 2)
-    return success();
-  return op->emitOpError() << "scales " << factors.getFactors().size() << " frequencies, but turns "
-                           << width / 2 << " pairs";
+LogicalResult mica::requireScaling(Operation *op, Attribute scaling, int64_t width, Value positions,
+                                   Value lengths) {
+  if (auto longRope = dyn_cast_or_null<LongRopeScalingAttr>(scaling);
+      longRope && longRope.getShortFactors().size() != width / 2)
+    return op->emitOpError() << "scales " << longRope.getShortFactors().size()
+                             << " frequencies, but turns " << width / 2 << " pairs";
+  if (isa_and_nonnull<DynamicScalingAttr>(scaling) && width <= 2)
+    return op->emitOpError("scales theta for more pairs than one, but turns only one");
+  bool follows = lengthBorder(scaling).has_value();
+  if (follows && !lengths)
+    return op->emitOpError("has a scaling that follows the length of a sequence: give it lengths");
+  if (!follows && lengths)
+    return op->emitOpError("has lengths, which its scaling does not follow: leave them out");
+  return lengths ? requireSameRows(op, positions, lengths) : success();
 }
 
 LogicalResult SinusoidOp::verify() {
@@ -51,7 +59,7 @@ LogicalResult RopeOp::verify() {
   double theta = getTheta().convertToDouble();
   if (!(theta > 1) || getTheta().isInfinity())
     return emitOpError() << "theta must be above 1 and finite, got " << theta;
-  return requireFactors(*this, getScalingAttr(), width);
+  return requireScaling(*this, getScalingAttr(), width, getPositions(), getLengths());
 }
 
 // rope over no elements => x.

@@ -8,7 +8,8 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
     arXiv:2104.09864). Frequencies and angles are rounded to f32, as models were trained: at position 8000 that moves an
     angle by 2e-4. The pairing is part of the op, because a wrong one gives fluent nonsense and never an error: `half`
     turns element i with i + rotary_dim / 2, `interleaved` turns 2 i with 2 i + 1. Without `rotary_dim` the whole head
-    turns.
+    turns. Scalings that follow the length of a sequence need `lengths`, and only they: for each row the number of
+    positions, those to come included, for which its sequence is read.
 
     Example:
     ```mlir
@@ -18,13 +19,20 @@ def Mica_RopeOp : Mica_PureOp<"rope", [AllTypesMatch<["x", "result"]>]> {
           : tensor<?x8x8xf32>, tensor<?xi32>
       return
     }
+    func.func @follows(%q: tensor<?x8x8xf32>, %positions: tensor<?xi32>, %lengths: tensor<?xi32>) {
+      %r = mica.rope %q, %positions lengths(%lengths : tensor<?xi32>) half theta(1.0e+04)
+          scaling(#mica.dynamic_scaling<factor = 4.0, original_context = 2048>) : tensor<?x8x8xf32>, tensor<?xi32>
+      return
+    }
     ```
   }];
-  let arguments = (ins Mica_Heads:$x, Mica_RowIndex:$positions, Mica_PairingAttr:$pairing, F64Attr:$theta,
+  let arguments = (ins Mica_Heads:$x, Mica_RowIndex:$positions, Optional<Mica_RowIndex>:$lengths,
+                       Mica_PairingAttr:$pairing, F64Attr:$theta,
                        OptionalAttr<I64Attr>:$rotary_dim, OptionalAttr<Mica_RopeScaling>:$scaling);
   let results = (outs Mica_Heads:$result);
   let assemblyFormat = [{
-    $x `,` $positions custom<Word>($pairing) `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)?
+    $x `,` $positions (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
+    custom<Word>($pairing) `theta` `(` $theta `)` (`rotary_dim` `(` $rotary_dim^ `)`)?
     (`scaling` `(` $scaling^ `)`)?
     attr-dict `:` type($x) `,` type($positions)
   }];

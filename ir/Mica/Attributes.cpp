@@ -50,12 +50,25 @@ LogicalResult Llama3ScalingAttr::verify(EmitError emitError, FloatAttr factor, F
   return success();
 }
 
-LogicalResult FactorScalingAttr::verify(EmitError emitError, DenseF64ArrayAttr factors,
-                                        FloatAttr attentionFactor) {
-  for (double factor : factors.asArrayRef())
-    if (!(factor > 0) || !std::isfinite(factor))
-      return emitError() << "factors must be positive numbers, got " << factor;
+LogicalResult LongRopeScalingAttr::verify(EmitError emitError, DenseF64ArrayAttr shortFactors,
+                                          DenseF64ArrayAttr longFactors, FloatAttr attentionFactor,
+                                          int64_t context) {
+  if (shortFactors.size() != longFactors.size())
+    return emitError() << "short_factors and long_factors must be as many, got "
+                       << shortFactors.size() << " and " << longFactors.size();
+  for (DenseF64ArrayAttr factors : {shortFactors, longFactors})
+    for (double factor : factors.asArrayRef())
+      if (!(factor > 0) || !std::isfinite(factor))
+        return emitError() << "factors must be positive numbers, got " << factor;
+  if (context <= 0)
+    return emitError() << "original_context must be positive, got " << context;
   return requirePositive(emitError, attentionFactor, "attention_factor");
+}
+
+LogicalResult DynamicScalingAttr::verify(EmitError emitError, FloatAttr factor, int64_t context) {
+  if (context <= 0)
+    return emitError() << "original_context must be positive, got " << context;
+  return requirePositive(emitError, factor, "factor");
 }
 
 LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int64_t depth,
@@ -193,10 +206,49 @@ SmallVector<float> mica::sinusoidFrequencies(int64_t count) {
   return result;
 }
 
+/// theta => theta s^(D / (D - 2)).
+static double scaleDynamic(int64_t rotaryDim, double theta, int64_t length,
+                           DynamicScalingAttr dynamic) {
+  double factor = dynamic.getFactor().getValueAsDouble(),
+         context = static_cast<double>(dynamic.getOriginalContext());
+  double grown = factor * std::max(static_cast<double>(length), context) / context - (factor - 1);
+  return theta * std::pow(grown, double(rotaryDim) / static_cast<double>(rotaryDim - 2));
+}
+
+std::optional<int64_t> mica::lengthBorder(Attribute scaling) {
+  if (auto longRope = dyn_cast_or_null<LongRopeScalingAttr>(scaling))
+    return longRope.getOriginalContext();
+  if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling))
+    return dynamic.getOriginalContext();
+  return std::nullopt;
+}
+
+bool mica::takesLengths(FunctionType entry) {
+  constexpr unsigned kLengths = 4;
+  return entry.getNumInputs() > kLengths && isa<RankedTensorType>(entry.getInput(kLengths));
+}
+
+SmallVector<int64_t> mica::lengthBorders(ModuleOp module) {
+  SmallVector<int64_t> borders;
+  module.walk([&](Operation *op) {
+    auto add = [&](auto rope) {
+      if (std::optional<int64_t> border = lengthBorder(rope.getScalingAttr()))
+        borders.push_back(*border);
+    };
+    TypeSwitch<Operation *>(op).Case<RopeOp, RopeTableOp>(add);
+  });
+  llvm::sort(borders);
+  borders.erase(llvm::unique(borders), borders.end());
+  return borders;
+}
+
 SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attribute scaling,
-                                         float &amplitude) {
+                                         int64_t length, float &amplitude) {
   SmallVector<float> result;
   amplitude = 1.0f;
+  if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling);
+      dynamic && length > dynamic.getOriginalContext())
+    theta = scaleDynamic(rotaryDim, theta, length, dynamic);
   for (int64_t i = 0; i < rotaryDim / 2; ++i) {
     double frequency =
         std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotaryDim));
@@ -206,13 +258,14 @@ SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, Attrib
       frequency = scaleYarn(frequency, i, rotaryDim, theta, yarn);
     else if (auto llama3 = dyn_cast_or_null<Llama3ScalingAttr>(scaling))
       frequency = scaleLlama3(frequency, llama3);
-    else if (auto each = dyn_cast_or_null<FactorScalingAttr>(scaling))
-      frequency /= each.getFactors()[i];
+    else if (auto each = dyn_cast_or_null<LongRopeScalingAttr>(scaling))
+      frequency /=
+          length > each.getOriginalContext() ? each.getLongFactors()[i] : each.getShortFactors()[i];
     result.push_back(static_cast<float>(frequency));
   }
   if (auto yarn = dyn_cast_or_null<YarnScalingAttr>(scaling))
     amplitude = static_cast<float>(yarn.getAttentionFactor().getValueAsDouble());
-  if (auto each = dyn_cast_or_null<FactorScalingAttr>(scaling))
+  if (auto each = dyn_cast_or_null<LongRopeScalingAttr>(scaling))
     amplitude = static_cast<float>(each.getAttentionFactor().getValueAsDouble());
   return result;
 }

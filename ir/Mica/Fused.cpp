@@ -27,7 +27,7 @@ LogicalResult RopeTableOp::verify() {
       failed(requireSize(*this, "a row of the result", lastDim(getResult()), width / 2,
                          "half of rotary_dim")))
     return failure();
-  if (failed(requireFactors(*this, getScalingAttr(), width)))
+  if (failed(requireScaling(*this, getScalingAttr(), width, getPositions(), getLengths())))
     return failure();
   return requireSameRows(*this, getPositions(), getResult());
 }

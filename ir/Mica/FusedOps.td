@@ -23,7 +23,7 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
   let summary = "cosines and sines of rope for the positions of a step";
   let description = [{
     `y[t, 0, i] = a cos(positions[t] * inv_freq[i])`, `y[t, 1, i] = a sin(...)` for i in [0, rotary_dim / 2), a the
-    attention factor of the scaling; computed once per step and shared by all layers.
+    attention factor of the scaling; computed once per step and shared by all layers. `lengths` as in `mica.rope`.
 
     Example:
     ```mlir
@@ -33,12 +33,13 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
     }
     ```
   }];
-  let arguments = (ins Mica_RowIndex:$positions, I64Attr:$rotary_dim, F64Attr:$theta,
+  let arguments = (ins Mica_RowIndex:$positions, Optional<Mica_RowIndex>:$lengths, I64Attr:$rotary_dim, F64Attr:$theta,
                        OptionalAttr<Mica_RopeScaling>:$scaling);
   let results = (outs Mica_RopeTable:$result);
   let assemblyFormat = [{
-    $positions `rotary_dim` `(` $rotary_dim `)` `theta` `(` $theta `)` (`scaling` `(` $scaling^ `)`)? attr-dict
-    `:` type($positions) `->` type($result)
+    $positions (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
+    `rotary_dim` `(` $rotary_dim `)` `theta` `(` $theta `)` (`scaling` `(` $scaling^ `)`)?
+    attr-dict `:` type($positions) `->` type($result)
   }];
   let hasVerifier = 1;
 }

@@ -78,11 +78,21 @@ int64_t getStoredBytes(mlir::RankedTensorType type);
 /// Frequencies of mica.sinusoid: 10000^(-i / (count - 1)).
 llvm::SmallVector<float> sinusoidFrequencies(int64_t count);
 
-/// Frequencies of rope, [rotaryDim / 2], after scaling (a rope scaling attribute or null).
-/// `amplitude` receives the factor of cosine and sine. Formulas: see the ops and attributes in
-/// MicaOps.td.
+/// Frequencies of rope, [rotaryDim / 2], after scaling (a rope scaling attribute or null), in a
+/// sequence of `length` positions, which matters to scalings that follow it. `amplitude` receives
+/// the factor of cosine and sine. Formulas: see the ops and attributes in MicaOps.td.
 llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::Attribute scaling,
-                                         float &amplitude);
+                                         int64_t length, float &amplitude);
+
+/// Of a scaling that follows the length of a sequence: up to how many positions it is that of short
+/// ones. None for other scalings and null.
+std::optional<int64_t> lengthBorder(mlir::Attribute scaling);
+
+/// Whether an entry of that type takes the lengths of sequences, behind the outputs.
+bool takesLengths(mlir::FunctionType entry);
+
+/// The borders of all ropes of a module, ascending.
+llvm::SmallVector<int64_t> lengthBorders(mlir::ModuleOp module);
 
 } // namespace mica
 

@@ -101,17 +101,31 @@ def Mica_Llama3ScalingAttr : Mica_Attr<"Llama3Scaling", "llama3_scaling"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def Mica_FactorScalingAttr : Mica_Attr<"FactorScaling", "factor_scaling"> {
-  let summary = "rope scaling with a factor for each pair (LongRoPE, Ding et al. 2024, arXiv:2402.13753)";
+def Mica_LongRopeScalingAttr : Mica_Attr<"LongRopeScaling", "longrope_scaling"> {
+  let summary = "rope scaling with factors for each pair (LongRoPE, Ding et al. 2024, arXiv:2402.13753)";
   let description = [{
-    Frequency i is divided by `factors[i]`; cos and sin are multiplied by `attention_factor`.
+    Frequency i is divided by `short_factors[i]` in a sequence of up to `original_context` positions and by
+    `long_factors[i]` in a longer one; cos and sin are multiplied by `attention_factor`. The frequencies of a row follow
+    the length of its sequence, an operand of the op.
   }];
-  let parameters = (ins "::mlir::DenseF64ArrayAttr":$factors, "::mlir::FloatAttr":$attention_factor);
+  let parameters = (ins "::mlir::DenseF64ArrayAttr":$short_factors, "::mlir::DenseF64ArrayAttr":$long_factors,
+                        "::mlir::FloatAttr":$attention_factor, "int64_t":$original_context);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Mica_DynamicScalingAttr : Mica_Attr<"DynamicScaling", "dynamic_scaling"> {
+  let summary = "rope scaling whose theta grows with the length of the sequence (NTK-aware, dynamic)";
+  let description = [{
+    In a sequence of L positions theta becomes `theta * s^(D / (D - 2))` with D = rotary_dim and
+    `s = factor * max(L, original_context) / original_context - (factor - 1)`: up to `original_context` positions
+    nothing changes. The frequencies of a row follow the length of its sequence, an operand of the op.
+  }];
+  let parameters = (ins "::mlir::FloatAttr":$factor, "int64_t":$original_context);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
 def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, Mica_Llama3ScalingAttr,
-                                  Mica_FactorScalingAttr],
+                                  Mica_LongRopeScalingAttr, Mica_DynamicScalingAttr],
                                  "a rope scaling">;
 
 def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {

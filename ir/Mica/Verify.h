@@ -26,8 +26,10 @@ inline llvm::LogicalResult requireSize(mlir::Operation *op, llvm::StringRef what
 /// Fails unless `value` is a positive, finite number.
 llvm::LogicalResult requirePositive(mlir::Operation *op, llvm::StringRef what, double value);
 
-/// Fails where `scaling` has factors for another number of pairs than `width` elements make.
-llvm::LogicalResult requireFactors(mlir::Operation *op, mlir::Attribute scaling, int64_t width);
+/// Fails where `scaling` cannot scale `width` elements, or needs `lengths` and has none, or the
+/// other way round.
+llvm::LogicalResult requireScaling(mlir::Operation *op, mlir::Attribute scaling, int64_t width,
+                                   mlir::Value positions, mlir::Value lengths);
 
 /// Fails unless both values have the same leading extent, dynamic or not.
 llvm::LogicalResult requireSameRows(mlir::Operation *op, mlir::Value a, mlir::Value b);

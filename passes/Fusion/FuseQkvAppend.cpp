@@ -40,9 +40,9 @@ static Turned followToRope(Value part) {
 }
 
 static bool isSameRope(RopeOp a, RopeOp b) {
-  return a.getPositions() == b.getPositions() && a.getPairing() == b.getPairing() &&
-         a.getTheta() == b.getTheta() && a.getRotaryWidth() == b.getRotaryWidth() &&
-         a.getScalingAttr() == b.getScalingAttr();
+  return a.getPositions() == b.getPositions() && a.getLengths() == b.getLengths() &&
+         a.getPairing() == b.getPairing() && a.getTheta() == b.getTheta() &&
+         a.getRotaryWidth() == b.getRotaryWidth() && a.getScalingAttr() == b.getScalingAttr();
 }
 
 /// Both norms or none; of the same eps and offset, and with one gain for all heads.
@@ -95,6 +95,8 @@ struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
       return rewriter.notifyMatchFailure(split, "a cache is read before its append");
     SmallVector<Value> inputs{keys.getCache(), values.getCache(), keys.getLayer(),
                               keys.getSequences(), keys.getPositions()};
+    if (q.rope.getLengths())
+      inputs.push_back(q.rope.getLengths());
     if (q.norm)
       inputs.append({q.norm.getWeight(), k.norm.getWeight()});
     DominanceInfo dominance;
@@ -115,9 +117,10 @@ private:
                                2, rope.getRotaryWidth() / 2},
                               rewriter.getF32Type());
     Location ropeLoc = rewriter.getFusedLoc({rope.getLoc(), k.rope.getLoc()});
-    Value table = RopeTableOp::create(rewriter, ropeLoc, tableType, rope.getPositions(),
-                                      rewriter.getI64IntegerAttr(rope.getRotaryWidth()),
-                                      rope.getThetaAttr(), rope.getScalingAttr());
+    Value table =
+        RopeTableOp::create(rewriter, ropeLoc, tableType, rope.getPositions(), rope.getLengths(),
+                            rewriter.getI64IntegerAttr(rope.getRotaryWidth()), rope.getThetaAttr(),
+                            rope.getScalingAttr());
     SmallVector<Operation *> parts{values, keys, k.rope, rope};
     if (q.norm)
       parts.append({k.norm, q.norm});

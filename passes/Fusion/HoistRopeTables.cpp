@@ -4,6 +4,8 @@
 #include "passes/Passes.h"
 #include "passes/Support/Calls.h"
 
+#include "mlir/IR/Dominance.h"
+
 namespace mica {
 #define GEN_PASS_DEF_HOISTROPETABLES
 #include "passes/Passes.h.inc"
@@ -26,11 +28,14 @@ public:
           function, "the function may be called from elsewhere or is not called");
     for (auto table : llvm::make_early_inc_range(function.getOps<RopeTableOp>())) {
       auto positions = dyn_cast<BlockArgument>(table.getPositions());
-      if (!positions)
+      auto lengths = dyn_cast_or_null<BlockArgument>(table.getLengths());
+      if (!positions || !table.getLengths() != !lengths)
         continue;
       SmallVector<Value> values;
       for (func::CallOp call : *calls)
-        values.push_back(getTable(call.getOperand(positions.getArgNumber()), table));
+        values.push_back(getTable(call.getOperand(positions.getArgNumber()),
+                                  lengths ? call.getOperand(lengths.getArgNumber()) : Value(),
+                                  table));
       Value argument =
           insertArgument(rewriter, function, positions.getArgNumber() + 1, table.getType(),
                          nameWithin(function.getLoc(), "rope_table"), *calls, values);
@@ -41,19 +46,27 @@ public:
   }
 
 private:
-  /// The table of `positions` with the frequencies of `like`, right behind the positions; one for
-  /// all who need it.
-  Value getTable(Value positions, RopeTableOp like) {
+  /// The table of `positions` (and `lengths`, or null) with the frequencies of `like`, right behind
+  /// both; one for all who need it.
+  Value getTable(Value positions, Value lengths, RopeTableOp like) {
     for (Operation *user : positions.getUsers())
       if (auto table = dyn_cast<RopeTableOp>(user);
-          table && isSame(table, like) && tables.contains(table))
+          table && table.getLengths() == lengths && isSame(table, like) && tables.contains(table))
         return table;
-    rewriter.setInsertionPointAfterValue(positions);
+    rewriter.setInsertionPointAfterValue(laterOf(positions, lengths));
     auto table =
-        RopeTableOp::create(rewriter, like.getLoc(), like.getType(), positions,
+        RopeTableOp::create(rewriter, like.getLoc(), like.getType(), positions, lengths,
                             like.getRotaryDimAttr(), like.getThetaAttr(), like.getScalingAttr());
     tables.insert(table);
     return table;
+  }
+
+  /// Of two values of one block or of blocks around each other; `b` may be null.
+  static Value laterOf(Value a, Value b) {
+    Operation *first = a.getDefiningOp(), *second = b ? b.getDefiningOp() : nullptr;
+    if (!first || !second)
+      return second ? b : a;
+    return DominanceInfo().properlyDominates(first, second) ? b : a;
   }
 
   static bool isSame(RopeTableOp a, RopeTableOp b) {
@@ -61,15 +74,16 @@ private:
   }
 
   IRRewriter rewriter;
-  /// Tables that stand right behind their positions and so dominate every call.
+  /// Tables that stand right behind what they are made of and so dominate every call.
   llvm::DenseSet<Operation *> tables;
 };
 
 /// Equal tables of one function: the second is the first.
 static void shareTables(func::FuncOp function) {
-  llvm::DenseMap<std::pair<Value, Attribute>, RopeTableOp> known;
+  llvm::DenseMap<std::pair<std::pair<Value, Value>, Attribute>, RopeTableOp> known;
   for (auto table : llvm::make_early_inc_range(function.getOps<RopeTableOp>())) {
-    auto [entry, isNew] = known.insert({{table.getPositions(), table->getAttrDictionary()}, table});
+    auto [entry, isNew] = known.insert(
+        {{{table.getPositions(), table.getLengths()}, table->getAttrDictionary()}, table});
     if (isNew)
       continue;
     table.replaceAllUsesWith(entry->second.getResult());

@@ -18,35 +18,36 @@ static bool isRows(Type type, size_t rank, Type element) {
          (rank == 1 || !tensor.isDynamicDim(1));
 }
 
-static LogicalResult verifyEntry(func::FuncOp entry) {
-  constexpr size_t kIndexVectors = 4;
+static LogicalResult verifyEntry(func::FuncOp entry, bool followsLengths) {
   Builder builder(entry.getContext());
   ArrayRef<Type> inputs = entry.getFunctionType().getInputs(),
                  results = entry.getFunctionType().getResults();
-  bool fits = inputs.size() >= kIndexVectors &&
-              results.size() == inputs.size() - kIndexVectors + 1 &&
+  size_t vectors = takesLengths(entry.getFunctionType()) ? 5 : 4;
+  bool fits = inputs.size() >= vectors && results.size() == inputs.size() - vectors + 1 &&
+              (vectors == 5 || !followsLengths) &&
               isRows(results.front(), 2, builder.getF32Type()) &&
-              results.drop_front() == inputs.drop_front(kIndexVectors) &&
+              results.drop_front() == inputs.drop_front(vectors) &&
               llvm::all_of(results.drop_front(), llvm::IsaPred<KvCacheType>) &&
-              llvm::all_of(inputs.take_front(kIndexVectors),
+              llvm::all_of(inputs.take_front(vectors),
                            [&](Type type) { return isRows(type, 1, builder.getI32Type()); });
   if (fits)
     return success();
   return entry.emitOpError("@")
-         << entry.getSymName()
-         << " must be (tokens, sequences, positions, outputs : tensor<?xi32>, caches...) -> "
-            "(logits : tensor<?xVxf32>, the same caches...)";
+         << entry.getSymName() << " must be (tokens, sequences, positions, outputs"
+         << (followsLengths ? ", lengths" : "")
+         << " : tensor<?xi32>, caches...) -> (logits : tensor<?xVxf32>, the same caches...)"
+         << (followsLengths ? ": a scaling of mica.rope follows the lengths" : "");
 }
 
 LogicalResult mica::verifyEntries(ModuleOp module) {
-  bool found = false;
+  bool found = false, followsLengths = !lengthBorders(module).empty();
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
       return function.emitOpError("@") << function.getSymName() << " has no body";
     if (function.isPrivate())
       continue;
     found = true;
-    if (failed(verifyEntry(function)))
+    if (failed(verifyEntry(function, followsLengths)))
       return failure();
   }
   if (!found)

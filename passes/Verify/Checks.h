@@ -16,7 +16,8 @@ namespace mica {
 llvm::LogicalResult verifyCachesAreLinear(mlir::ModuleOp module);
 
 /// Every function that can be entered from outside is a step of the model:
-/// (tokens, sequences, positions, outputs, caches...) -> (logits, the same caches...). At least one
+/// (tokens, sequences, positions, outputs, caches...) -> (logits, the same caches...), with lengths
+/// behind the outputs where a scaling of rope follows them. At least one
 /// must be there.
 llvm::LogicalResult verifyEntries(mlir::ModuleOp module);
 
@@ -42,8 +43,8 @@ void loadRoleAnalysis(mlir::DataFlowSolver &solver);
 /// bounds, whatever calls and loops lead to it.
 llvm::LogicalResult verifyIndices(mlir::ModuleOp module, const mlir::DataFlowSolver &solver);
 
-/// Every op takes of a step's tokens, sequences, positions and outputs what it is made for, and the
-/// logits are those of the outputs.
+/// Every op takes of a step's tokens, sequences, positions, outputs and lengths what it is made
+/// for, and the logits are those of the outputs.
 llvm::LogicalResult verifyRoles(mlir::ModuleOp module, const mlir::DataFlowSolver &solver);
 
 /// Entries hand back each cache that they receive, in the place in which they received it.

@@ -1,9 +1,9 @@
 //===- Roles.cpp - every op takes the vector of numbers that it is made for ------===//
 //
-// The tokens, sequences, positions and outputs of a step have one type, and so have the rows of
-// tokens and the rows of outputs. Neither a kernel nor the program checks the numbers, and each
-// vector is only known to stay inside of its own bounds. So what a value is, is followed from the
-// arguments of the entries through calls and loops.
+// The tokens, sequences, positions, outputs and lengths of a step have one type, and so have the
+// rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers, and
+// each vector is only known to stay inside of its own bounds. So what a value is, is followed from
+// the arguments of the entries through calls and loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,21 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// What a value is for a step. The first four are the first arguments of an entry.
+/// What a value is for a step. The first five are the first arguments of an entry, the lengths only
+/// where it takes them.
 class Role {
 public:
-  enum Kind { Tokens, Sequences, Positions, Outputs, TokenRows, OutputRows, Other, Unknown };
+  enum Kind {
+    Tokens,
+    Sequences,
+    Positions,
+    Outputs,
+    Lengths,
+    TokenRows,
+    OutputRows,
+    Other,
+    Unknown
+  };
 
   Role(Kind kind = Unknown) : kind(kind) {} // NOLINT: a kind is a role
 
@@ -35,8 +46,9 @@ public:
 
   StringRef name() const {
     static constexpr StringLiteral names[] = {
-        "tokens",         "sequences",       "positions",      "outputs",
-        "rows of tokens", "rows of outputs", "something else", "what is never computed"};
+        "tokens",          "sequences",      "positions",
+        "outputs",         "lengths",        "rows of tokens",
+        "rows of outputs", "something else", "what is never computed"};
     return names[kind];
   }
 
@@ -69,7 +81,8 @@ public:
   void setToEntryState(RoleLattice *lattice) override {
     Role role = Role::Other;
     if (auto argument = dyn_cast<BlockArgument>(lattice->getAnchor());
-        argument && isEntryArgument(argument) && argument.getArgNumber() <= Role::Outputs)
+        argument && isEntryArgument(argument) && isa<RankedTensorType>(argument.getType()) &&
+        argument.getArgNumber() <= Role::Lengths)
       role = static_cast<Role::Kind>(argument.getArgNumber());
     propagateIfChanged(lattice, lattice->join(role));
   }
@@ -107,12 +120,12 @@ public:
   LogicalResult verify(Operation *op) const {
     return TypeSwitch<Operation *, LogicalResult>(op)
         .Case([&](EmbeddingOp embedding) { return verifyTable(embedding); })
-        .Case<RopeOp>([&](auto rope) {
+        .Case([&](RopeOp rope) {
           return failure(failed(needs(op, rope.getX(), Role::TokenRows)) ||
-                         failed(needs(op, rope.getPositions(), Role::Positions)));
+                         failed(verifyTurned(rope)));
         })
-        .Case<RopeTableOp, SinusoidOp>(
-            [&](auto made) { return needs(op, made.getPositions(), Role::Positions); })
+        .Case([&](RopeTableOp table) { return verifyTurned(table); })
+        .Case([&](SinusoidOp made) { return needs(op, made.getPositions(), Role::Positions); })
         .Case([&](KvAppendOp append) { return verifyPlaced(append, append.getX()); })
         .Case([&](QkvAppendOp append) {
           return failure(failed(verifyPlaced(append, append.getQkv())) ||
@@ -144,8 +157,14 @@ private:
       return success();
     return op->emitOpError("takes ")
            << role.name() << ", but is given " << given.name()
-           << ": @main(tokens, sequences, positions, outputs, caches...) says what each is, and "
+           << ": @main(tokens, sequences, positions, outputs, (lengths,) caches...) says what each "
+              "is, and "
               "mica.select_rows makes rows of outputs of rows of tokens";
+  }
+
+  template <typename Op> LogicalResult verifyTurned(Op op) const {
+    return failure(failed(needs(op, op.getPositions(), Role::Positions)) ||
+                   (op.getLengths() && failed(needs(op, op.getLengths(), Role::Lengths))));
   }
 
   template <typename Op> LogicalResult verifyPlaced(Op op, Value rows) const {

@@ -37,11 +37,12 @@ static LogicalResult verifyRopesAgree(ModuleOp module) {
     if (!queries || !keys ||
         (queries.getPairing() == keys.getPairing() && queries.getTheta() == keys.getTheta() &&
          queries.getRotaryWidth() == keys.getRotaryWidth() &&
-         queries.getScalingAttr() == keys.getScalingAttr()))
+         queries.getScalingAttr() == keys.getScalingAttr() &&
+         queries.getLengths() == keys.getLengths()))
       return WalkResult::advance();
     InFlightDiagnostic diagnostic = attention.emitOpError(
         "compares queries and keys that mica.rope turns differently: give both the same pairing, "
-        "theta, rotary_dim and scaling");
+        "theta, rotary_dim, scaling and lengths");
     diagnostic.attachNote(queries.getLoc()) << "the queries are turned here";
     diagnostic.attachNote(keys.getLoc()) << "the keys are turned here";
     return diagnostic;

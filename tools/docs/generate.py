@@ -74,7 +74,13 @@ def families():
     return ("<!-- Made from frontend/config/families and tests/goldens/models by `ninja mica-docs`: edit there. -->\n\n"
             "# Model families\n\nWhat `model_type` may say, what is special about the family, and the small models (tests/goldens) "
             "whose logits and greedy\ntext the compiled program matches: within 1e-5 in f32, every id.\n\n"
-            "| model_type | the family | verified by |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+            "| model_type | the family | verified by |\n|---|---|---|\n" + "\n".join(rows) + "\n\n"
+            "Ropes scale as linear, yarn, llama3, longrope and dynamic. The frequencies of the last two follow the length of the\n"
+            "text: longrope has factors for texts up to its original length and others for longer ones, dynamic's theta grows behind\n"
+            "`max_position_embeddings` (`--max-seq` may go beyond it). A prompt is read with the frequencies of its whole length. Where\n"
+            "a text crosses that border, while it is generated or from turn to turn of a chat, forwards or back, its tokens are read\n"
+            "again, once, with those of the new length (`-v` says so, `info` where the border lies); behind it, each new token follows\n"
+            "its own position, as in transformers' cached generation.\n")
 
 
 def main():

@@ -196,12 +196,12 @@ Error Evaluation::computeWindow(const EvalWindow &window) {
     size_t rows = std::min(most, window.length - 1 - at);
     ArrayRef<int32_t> piece(fedIds.data() + from, at + rows - from);
     logits.resize(rows * vocab);
-    if (Error error = fed->ask(from, at - from, piece))
+    if (Error error = fed->ask(from, window.length, at - from, piece))
       return error;
     if (Error error = fed->read(logits))
       return error;
     if (fedReference)
-      if (Error error = fedReference->ask(from, at - from, piece))
+      if (Error error = fedReference->ask(from, window.length, at - from, piece))
         return error;
     for (size_t row = 0; row < rows; ++row)
       if (Error error = score(row, fedIds[at + row + 1]))

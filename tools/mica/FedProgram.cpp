@@ -113,8 +113,9 @@ Error FedProgram::failure() {
   return createStringError(line.empty() ? path + ": ended without an answer" : line.str());
 }
 
-Error FedProgram::ask(size_t length, size_t first, ArrayRef<int32_t> ids) {
-  std::string line = std::to_string(length) + " " + std::to_string(first);
+Error FedProgram::ask(size_t length, size_t total, size_t first, ArrayRef<int32_t> ids) {
+  std::string line =
+      std::to_string(length) + "/" + std::to_string(total) + " " + std::to_string(first);
   for (int32_t id : ids)
     line += " " + std::to_string(id);
   line += "\n";

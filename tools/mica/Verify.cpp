@@ -177,7 +177,7 @@ Error Verification::runProgram() {
   size_t at = 0;
   for (size_t rows : calls) {
     auto vocab = static_cast<size_t>(manifest.vocab);
-    if (Error error = (*fed)->ask(at, 0, ArrayRef(ids).slice(at, rows)))
+    if (Error error = (*fed)->ask(at, ids.size(), 0, ArrayRef(ids).slice(at, rows)))
       return error;
     if (Error error = (*fed)->read(MutableArrayRef(logits).slice(at * vocab, rows * vocab)))
       return error;
@@ -201,10 +201,12 @@ Expected<std::vector<interp::Value>> Verification::makeInputs(mlir::func::FuncOp
   std::vector<interp::Value> inputs = {
       numbers([&](int64_t i) { return ids[static_cast<size_t>(i)]; }),
       numbers([](int64_t) { return 0; }), numbers(own), numbers(own)};
+  if (takesLengths(main.getFunctionType()))
+    inputs.push_back(numbers([&](int64_t) { return count; }));
   for (mlir::Type type : main.getArgumentTypes().drop_front(inputs.size())) {
     auto cache = dyn_cast<KvCacheType>(type);
     if (!cache)
-      return createStringError("@main has an argument that is no cache behind its first four");
+      return createStringError("@main has an argument that is no cache behind its numbers");
     if (Error error =
             interp::checkSize({cache.getLayers(), 1, count, cache.getHeads(), cache.getHeadDim()}))
       return std::move(error);

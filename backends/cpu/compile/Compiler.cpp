@@ -54,6 +54,24 @@ static std::optional<int64_t> lengthScaledFor(ModuleOp module) {
   return least;
 }
 
+/// Theta that grows with the text carries it beyond the model's own length, unless positions are
+/// looked up in a table.
+static bool goesBeyondItsLength(ModuleOp module) {
+  bool grows = false, looksUp = false;
+  module.walk([&](Operation *op) {
+    if (auto table = dyn_cast<RopeTableOp>(op))
+      grows |= isa_and_nonnull<DynamicScalingAttr>(table.getScalingAttr());
+    if (auto rope = dyn_cast<RopeOp>(op))
+      grows |= isa_and_nonnull<DynamicScalingAttr>(rope.getScalingAttr());
+    if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
+      auto tokens = dyn_cast<BlockArgument>(embedding.getTokens());
+      auto function = dyn_cast<func::FuncOp>(embedding->getParentOp());
+      looksUp |= !tokens || tokens.getArgNumber() != 0 || !function || !function.isPublic();
+    }
+  });
+  return grows && !looksUp;
+}
+
 /// The file of a stage's text among those of --dump-stages.
 static std::string dumpPath(StringRef folder, Stage stage) {
   StringRef name = getStageInfo(stage).name;
@@ -165,9 +183,12 @@ private:
     if (failed(model))
       return error(diagnostic.message("the module's mica.model is wrong"));
     int64_t maxSeq = options.maxSeq.value_or(std::min(model->maxPositions, kDefaultMaxSeq));
-    if (maxSeq < 1 || maxSeq > model->maxPositions)
-      return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and the model's own " +
-                   llvm::Twine(model->maxPositions) + " positions, choose another");
+    int64_t most = goesBeyondItsLength(module) ? static_cast<int64_t>(bounds::maxPositions.most)
+                                               : model->maxPositions;
+    if (maxSeq < 1 || maxSeq > most)
+      return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and " +
+                   (most == model->maxPositions ? "the model's own " : "") + llvm::Twine(most) +
+                   " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
     manifest["parameters"] = parameters;
     report.maxSeq = maxSeq;

@@ -177,6 +177,10 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"ops", describeOps(module)},
       {"config", config},
   };
+  if (takesLengths(entry.getFunctionType())) {
+    SmallVector<int64_t> borders = lengthBorders(module);
+    manifest["length_borders"] = std::vector<int64_t>(borders.begin(), borders.end());
+  }
   if (auto crossing = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
     manifest["few_rows"] = crossing.getInt();
   manifest["cost"] = describeCost(module, caches);

@@ -8,19 +8,27 @@ using namespace mica;
 using namespace mica::cpu;
 
 /// [T, 2, width / 2] of cosines and sines.
-static Value launchRopeTable(Launcher &launch, Value positions, int64_t width, double theta,
-                             Attribute scaling) {
-  float amplitude;
-  SmallVector<float> frequencies = ropeFrequencies(width, theta, scaling, amplitude);
-  memref::GlobalOp table =
-      launch.kernels.getOrCreateTable("inv_freq", ArrayRef(frequencies), launch.loc);
-  auto pairs = static_cast<int64_t>(frequencies.size());
-  auto type = RankedTensorType::get({ShapedType::kDynamic, 2, pairs}, launch.rewriter.getF32Type());
+static Value launchRopeTable(Launcher &launch, Value positions, Value lengths, int64_t width,
+                             double theta, Attribute scaling) {
+  RopeSpec spec{{}, width / 2, theta, lengthBorder(scaling)};
+  SmallVector<float> frequencies = ropeFrequencies(width, theta, scaling, 0, spec.amplitude);
+  if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling))
+    spec.growth = dynamic.getFactor().getValueAsDouble();
+  else if (spec.border)
+    llvm::append_range(frequencies,
+                       ropeFrequencies(width, theta, scaling, *spec.border + 1, spec.amplitude));
+  spec.frequencies = launch.kernels.getOrCreateTable("inv_freq", ArrayRef(frequencies), launch.loc);
+  auto type =
+      RankedTensorType::get({ShapedType::kDynamic, 2, spec.pairs}, launch.rewriter.getF32Type());
   Value rows = launch.rowsOf(positions);
-  return launch("rope_table", specOf(table.getSymName(), amplitude), rows, positions,
-                launch.empty(type, rows), [&](KernelBuilder &b, ValueRange args) {
-                  emitRopeTable(b, args, table, amplitude);
-                })[0];
+  SmallVector<Value> inputs{positions};
+  if (lengths)
+    inputs.push_back(lengths);
+  return launch("rope_table",
+                specOf(spec.frequencies.getSymName(), spec.amplitude, spec.border.value_or(0),
+                       spec.growth, spec.growth > 0 ? theta : 0),
+                rows, inputs, launch.empty(type, rows),
+                [&](KernelBuilder &b, ValueRange args) { emitRopeTable(b, args, spec); })[0];
 }
 
 namespace {
@@ -30,8 +38,9 @@ struct LowerRopeTable : Lowering<RopeTableOp> {
   LogicalResult matchAndRewrite(RopeTableOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
-    rewriter.replaceOp(op, launchRopeTable(launch, operands.getPositions(), op.getRotaryDim(),
-                                           op.getTheta().convertToDouble(), op.getScalingAttr()));
+    rewriter.replaceOp(op, launchRopeTable(launch, operands.getPositions(), operands.getLengths(),
+                                           op.getRotaryDim(), op.getTheta().convertToDouble(),
+                                           op.getScalingAttr()));
     return success();
   }
 };
@@ -41,8 +50,9 @@ struct LowerRope : Lowering<RopeOp> {
   LogicalResult matchAndRewrite(RopeOp op, OpAdaptor operands,
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
-    Value table = launchRopeTable(launch, operands.getPositions(), op.getRotaryWidth(),
-                                  op.getTheta().convertToDouble(), op.getScalingAttr());
+    Value table =
+        launchRopeTable(launch, operands.getPositions(), operands.getLengths(), op.getRotaryWidth(),
+                        op.getTheta().convertToDouble(), op.getScalingAttr());
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
         op, launch("rope", stringifyPairing(op.getPairing()), rows, {operands.getX(), table},

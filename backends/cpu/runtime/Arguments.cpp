@@ -239,9 +239,10 @@ CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
 
 CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
   CLI::App *sub = app.add_subcommand(
-      "feed", "For tools such as `mica eval`: reads lines `LENGTH FIRST ID ID ...` from stdin, "
-              "feeds the ids behind the first LENGTH positions and writes the logits from "
-              "ids[FIRST] on as float32 rows to stdout");
+      "feed",
+      "For tools such as `mica eval`: reads lines `LENGTH[/TOTAL] FIRST ID ID ...` from "
+      "stdin, feeds the ids behind the first LENGTH positions, as parts of a text of TOTAL, "
+      "and writes the logits from ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, feed.prefillChunk);
   sub->add_option("--probes", feed.probes,
                   "Write what the program's probes see; only programs of `mica verify` have some")

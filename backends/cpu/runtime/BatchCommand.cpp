@@ -93,6 +93,7 @@ Status Batch::start(size_t s) {
     return finish(s);
   auto sequence = static_cast<int64_t>(s);
   session.truncate(sequence, 0);
+  session.expect(sequence, static_cast<int64_t>(request.prompt.size()));
   for (size_t i = 0; i < request.prompt.size(); ++i) {
     bool last = i + 1 == request.prompt.size();
     if (Status pushed = session.push(sequence, request.prompt[i], last); !pushed)
@@ -204,10 +205,13 @@ Status batchCommand(const Model &model, const Text *text, const RunArguments &ar
   if (left == 0)
     return {};
   Result<std::unique_ptr<Session>> session =
-      Session::create(model, std::min(*arguments.batch, left));
+      Session::create(model, std::min(*arguments.batch, left), arguments.prefillChunk);
   if (!session)
     return session.error();
-  return Batch(model, **session, text, arguments, texts, **results).run();
+  Status done = Batch(model, **session, text, arguments, texts, **results).run();
+  if (done && arguments.verbose)
+    noteReadAgain((*session)->readAgain());
+  return done;
 }
 
 } // namespace mica::rt

@@ -60,8 +60,10 @@ struct Run {
 /// The time of random tokens, behind those that fill the depth.
 Result<Run> runRandom(Session &session, Random &random, const BenchTest &test, const Manifest &m,
                       int64_t chunk) {
-  for (int64_t s = 0; s < test.batch; ++s)
+  for (int64_t s = 0; s < test.batch; ++s) {
     session.truncate(s, test.depth);
+    session.expect(s, test.depth + test.tokens);
+  }
   auto start = std::chrono::steady_clock::now();
   Status fed = test.generate ? feedSteps(session, random, test.tokens, m)
                              : feedPrompt(session, random, test.tokens, m, chunk);
@@ -109,6 +111,7 @@ Result<Run> runScript(const Model &model, Session &session, const BenchTest &tes
   options.prefillChunk = chunk;
   options.ignoreEos = true;
   options.lookup = test.lookup;
+  options.expected = static_cast<int64_t>(script.prompt.size()) + test.tokens;
   options.script = script.rest;
   GenerateListener listener;
   std::vector<Tokens> prompts(static_cast<size_t>(test.batch), script.prompt);
@@ -212,11 +215,14 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                              const BenchArguments &arguments, Profile *profile) {
   const Manifest &m = model.manifest();
-  Result<std::unique_ptr<Session>> made = Session::create(model, test.batch);
+  Result<std::unique_ptr<Session>> made =
+      Session::create(model, test.batch, arguments.prefillChunk);
   if (!made)
     return made.error();
   Session &session = **made;
   Random random(1);
+  for (int64_t s = 0; s < test.batch; ++s)
+    session.expect(s, test.depth + test.tokens);
   if (test.depth > 0 && test.lookup == 0)
     if (Status fed = feedPrompt(session, random, test.depth, m, arguments.prefillChunk); !fed)
       return fed.error();

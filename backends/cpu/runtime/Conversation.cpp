@@ -62,7 +62,7 @@ void Conversation::reset() {
 Status Conversation::reserve() {
   if (session)
     return {};
-  Result<std::unique_ptr<Session>> created = Session::create(model, 1);
+  Result<std::unique_ptr<Session>> created = Session::create(model, 1, options.prefillChunk);
   if (!created)
     return created.error();
   session = *std::move(created);
@@ -92,7 +92,8 @@ Result<Conversation::Answer> Conversation::answer(const Tokens &prompt, const Li
                 options.held,
                 static_cast<int64_t>(result->sequences[0].tokens.size()),
                 result->promptSeconds,
-                result->decodeSeconds};
+                result->decodeSeconds,
+                result->readAgain};
 }
 
 Result<Conversation::Answer> Conversation::ask(std::string content, const Listener &listener) {

@@ -18,6 +18,7 @@ public:
     int64_t promptTokens = 0, heldTokens = 0; ///< Of the conversation; of these from the cache.
     int64_t tokens = 0;                       ///< New ones.
     double promptSeconds = 0, decodeSeconds = 0;
+    int64_t readAgain = 0; ///< Tokens fed once more, see Session.
   };
   /// Hears pieces of the answer, whole characters; false ends it.
   using Listener = std::function<Result<bool>(const std::string &piece)>;

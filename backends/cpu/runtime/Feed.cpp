@@ -69,6 +69,8 @@ public:
       return Error{"cannot go back to " + std::to_string(request.length) + " positions of " +
                    std::to_string(session.length(0)) + ", feed the ids before them again"};
     session.truncate(0, request.length);
+    auto end = request.length + static_cast<int64_t>(request.ids.size());
+    session.expect(0, std::max(end, request.total));
     for (size_t i = 0; i < request.ids.size(); ++i) {
       bool wanted = static_cast<int64_t>(i) >= request.first;
       if (Status pushed = session.push(0, request.ids[i], wanted); !pushed)
@@ -97,6 +99,14 @@ private:
   int out;
   int64_t maxWanted, rows = 0; ///< Queued rows whose logits are wanted.
 };
+
+std::optional<int32_t> parseNumber(std::string_view text) {
+  int32_t number = 0;
+  auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || stop != text.data() + text.size() || number < 0)
+    return std::nullopt;
+  return number;
+}
 } // namespace
 
 Result<FeedRequest> parseFeedRequest(std::string_view line) {
@@ -105,23 +115,28 @@ Result<FeedRequest> parseFeedRequest(std::string_view line) {
     size_t begin = line.find_first_not_of(" \t\r");
     if (begin == line.npos) {
       if (word < 3)
-        return Error{"a line of the standard input has fewer than three words, write LENGTH FIRST "
-                     "ID ID ..."};
+        return Error{"a line of the standard input has fewer than three words, write "
+                     "LENGTH[/TOTAL] FIRST ID ID ..."};
       return request;
     }
     size_t end = std::min(line.find_first_of(" \t\r", begin), line.size());
-    int32_t number = 0;
-    auto [stop, failure] = std::from_chars(line.data() + begin, line.data() + end, number);
-    if (failure != std::errc() || stop != line.data() + end || number < 0)
-      return Error{"'" + std::string(line.substr(begin, std::min<size_t>(end - begin, 40))) +
-                   "' is no number that can be fed, write LENGTH FIRST ID ID ..."};
+    std::string_view text = line.substr(begin, end - begin);
+    size_t slash = word == 0 ? std::min(text.find('/'), text.size()) : text.size();
+    std::optional<int32_t> number = parseNumber(text.substr(0, slash)), total = 0;
+    if (slash < text.size())
+      total = parseNumber(text.substr(slash + 1));
+    if (!number || !total)
+      return Error{"'" + std::string(text.substr(0, 40)) +
+                   "' is no number that can be fed, write LENGTH[/TOTAL] FIRST ID ID ..."};
     line.remove_prefix(end);
-    if (word == 0)
-      request.length = number;
-    else if (word == 1)
-      request.first = number;
-    else
-      request.ids.push_back(number);
+    if (word == 0) {
+      request.length = *number;
+      request.total = *total;
+    } else if (word == 1) {
+      request.first = *number;
+    } else {
+      request.ids.push_back(*number);
+    }
   }
 }
 
@@ -130,7 +145,7 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
   int out = dup(STDOUT_FILENO);
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     return Error{std::string("cannot write to the standard output: ") + std::strerror(errno)};
-  Result<std::unique_ptr<Session>> session = Session::create(model, 1);
+  Result<std::unique_ptr<Session>> session = Session::create(model, 1, arguments.prefillChunk);
   if (!session)
     return session.error();
   std::unique_ptr<ProbeFile> probes;

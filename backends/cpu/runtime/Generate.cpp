@@ -188,11 +188,11 @@ Status Loop::prefill() {
 }
 
 /// How many tokens may be drafted where `drafts` rows are left for each sequence: no row is
-/// computed behind the last token or the end of the context.
+/// computed behind the last token, the end of the context or a length at which all rows change.
 int64_t Loop::draftLimit(int64_t sequence, int64_t drafts) const {
   auto made = static_cast<int64_t>(result.sequences[sequence].tokens.size());
-  return std::min(
-      {options.lookup, drafts, options.maxTokens - made - 1, session.room(sequence) - 1});
+  return std::min({options.lookup, drafts, options.maxTokens - made - 1, session.room(sequence) - 1,
+                   session.roomBeforeBorder(sequence) - 1});
 }
 
 /// Queues the newest token of a sequence and what is drafted behind it.
@@ -263,15 +263,20 @@ Result<GenerateResult> generate(const Model &model, Session &session,
     return fits.error();
   if (options.lookup > 0 && model.manifest().fewRows < 2)
     return Error{"the program computes one row at a time, leave out --lookup or compile it again"};
-  for (int64_t s = 0; s < session.sequences(); ++s)
+  for (int64_t s = 0; s < session.sequences(); ++s) {
     session.truncate(s, options.held);
+    session.expect(s, std::max(static_cast<int64_t>(prompts[s].size()), options.expected));
+  }
+  int64_t readBefore = session.readAgain();
   Loop loop(model, session, prompts, options, listener);
   Status done = loop.prefill();
   if (done)
     done = loop.decode();
   if (!done)
     return done.error();
-  return loop.take();
+  GenerateResult result = loop.take();
+  result.readAgain = session.readAgain() - readBefore;
+  return result;
 }
 
 Result<GenerateResult> generate(const Model &model, const std::vector<Tokens> &prompts,
@@ -280,7 +285,7 @@ Result<GenerateResult> generate(const Model &model, const std::vector<Tokens> &p
   if (Status fits = checkPrompts(model.manifest(), prompts); !fits)
     return fits.error();
   Result<std::unique_ptr<Session>> session =
-      Session::create(model, static_cast<int64_t>(prompts.size()));
+      Session::create(model, static_cast<int64_t>(prompts.size()), options.prefillChunk);
   if (!session)
     return session.error();
   return generate(model, **session, prompts, options, listener);

@@ -24,6 +24,8 @@ struct GenerateOptions {
   Tokens endTokens; ///< Tokens that end a text besides those of the manifest.
   /// Positions of each prompt that the session holds already, fewer than it has.
   int64_t held = 0;
+  /// How long the texts are known to become; 0: as long as their prompts. For measuring.
+  int64_t expected = 0;
 };
 
 enum class Finish { Length, EndToken, ContextFull, StopText };
@@ -38,6 +40,7 @@ struct GenerateResult {
   int64_t promptTokens = 0, decodeTokens = 0; ///< Tokens fed.
   int64_t drafted = 0, accepted = 0; ///< Tokens drafted, and those that the text went on with.
   int64_t decodeCalls = 0;           ///< Calls of the model behind the prompts.
+  int64_t readAgain = 0;             ///< Tokens fed once more, see Session.
   double promptSeconds = 0, decodeSeconds = 0;
 };
 

@@ -101,6 +101,10 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
   line("vocabulary", std::to_string(m.vocab));
   line("context",
        std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
+  for (int64_t border : m.lengthBorders)
+    if (border < m.maxSeq)
+      line("frequencies", "of rope: others for texts of more than " + std::to_string(border) +
+                              " positions, which are then read again");
   line("tokenizer",
        file.layout().find(program::SectionKind::Tokenizer) ? "yes" : "no, use --tokens");
   line("chat", m.chat ? "yes, see `chat --help`" : "no, the model has no chat template");

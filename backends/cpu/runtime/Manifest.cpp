@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Manifest.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -118,6 +119,12 @@ void parseModel(const Json &json, Manifest &m) {
     m.parameters = bytes(*count, "parameters");
   if (auto rows = json.find("few_rows"); rows != json.end())
     m.fewRows = integer(*rows, "few_rows", 1, maxToken);
+  if (auto borders = json.find("length_borders"); borders != json.end()) {
+    m.takesLengths = true;
+    for (const Json &border : array(*borders, "length_borders"))
+      m.lengthBorders.push_back(integer(border, "length_borders", 1, maxToken));
+    std::sort(m.lengthBorders.begin(), m.lengthBorders.end());
+  }
 }
 
 void parseTokens(const Json &json, Manifest &m) {

@@ -194,6 +194,7 @@ void noteSpeed(const GenerateResult &result, bool lookup) {
     reportNote("lookup: " + std::to_string(result.accepted) + " of " +
                std::to_string(result.drafted) + " drafted tokens were right, " +
                std::to_string(result.decodeCalls) + " passes");
+  noteReadAgain(result.readAgain);
 }
 
 Result<std::unique_ptr<NpyWriter>> openLogits(const RunArguments &arguments, const Manifest &m,
@@ -228,6 +229,12 @@ Status finishRun(const Model &model, const RunArguments &arguments,
   return {};
 }
 } // namespace
+
+void noteReadAgain(int64_t tokens) {
+  if (tokens > 0)
+    reportNote(std::to_string(tokens) +
+               " tokens were read again: the model turns those of longer texts otherwise");
+}
 
 SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &manifest) {
   const Manifest::Generation &g = manifest.generation;

@@ -26,4 +26,7 @@ std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptio
 /// Text, token ids or JSON to stdout; everything else to stderr.
 Status runCommand(const Model &model, const RunArguments &arguments);
 
+/// Says how many tokens were fed once more, where there were some (see Session).
+void noteReadAgain(int64_t tokens);
+
 } // namespace mica::rt

@@ -1,6 +1,7 @@
 #include "backends/cpu/runtime/Session.h"
 #include "backends/cpu/runtime/Profile.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace mica::rt {
@@ -34,8 +35,6 @@ std::optional<uint64_t> elementCount(const std::vector<int64_t> &shape) {
   }
   return count;
 }
-
-int64_t countOf(const std::vector<int32_t> &values) { return static_cast<int64_t>(values.size()); }
 } // namespace
 
 Status Session::reserveCaches(int64_t sequences) {
@@ -61,9 +60,12 @@ Status Session::reserveCaches(int64_t sequences) {
   return {};
 }
 
-Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t sequences) {
-  std::unique_ptr<Session> session(new Session(model));
+Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t sequences,
+                                                 int64_t chunk) {
+  std::unique_ptr<Session> session(new Session(model, chunk));
   session->lengths.resize(static_cast<size_t>(sequences));
+  if (model.manifest().takesLengths)
+    session->followed.resize(static_cast<size_t>(sequences));
   if (Status reserved = session->reserveCaches(sequences); !reserved)
     return reserved.error();
   return session;
@@ -78,14 +80,56 @@ Status Session::push(int64_t sequence, int32_t token, bool wantLogits) {
     return Error{"the context of " + std::to_string(m.maxSeq) +
                  " positions is full, shorten the prompt or compile with a larger --max-seq"};
   if (wantLogits)
-    outputs.push_back(static_cast<int32_t>(tokens.size()));
-  tokens.push_back(token);
-  rowSequences.push_back(static_cast<int32_t>(sequence));
-  positions.push_back(static_cast<int32_t>(lengths[sequence]++));
+    queue.outputs.push_back(static_cast<int32_t>(queue.tokens.size()));
+  queue.tokens.push_back(token);
+  queue.sequences.push_back(static_cast<int32_t>(sequence));
+  queue.positions.push_back(static_cast<int32_t>(lengths[sequence]++));
+  if (!followed.empty())
+    followed[sequence].ids.push_back(token);
   return {};
 }
 
-Status Session::growBuffers() {
+void Session::truncate(int64_t sequence, int64_t length) {
+  lengths[sequence] = length;
+  if (followed.empty())
+    return;
+  Followed &known = followed[sequence];
+  known.ids.resize(std::min(known.ids.size(), static_cast<size_t>(length)));
+  known.expected = std::min(known.expected, length);
+}
+
+void Session::expect(int64_t sequence, int64_t total) {
+  if (!followed.empty())
+    followed[sequence].expected = total;
+}
+
+/// How many borders lie before a length.
+size_t Session::sideOf(int64_t length) const {
+  const std::vector<int64_t> &borders = model.manifest().lengthBorders;
+  return static_cast<size_t>(std::lower_bound(borders.begin(), borders.end(), length) -
+                             borders.begin());
+}
+
+/// What the frequencies of a row follow.
+int64_t Session::lengthAt(int64_t sequence, int64_t position) const {
+  return std::max(followed[sequence].expected, position + 1);
+}
+
+int64_t Session::roomBeforeBorder(int64_t sequence) const {
+  const std::vector<int64_t> &borders = model.manifest().lengthBorders;
+  int64_t length = lengths[sequence];
+  if (followed.empty())
+    return room(sequence);
+  size_t side = sideOf(lengthAt(sequence, length));
+  return side < borders.size() ? borders[side] - length : room(sequence);
+}
+
+void Session::Rows::clear() {
+  for (std::vector<int32_t> *values : {&tokens, &sequences, &positions, &outputs, &lengths})
+    values->clear();
+}
+
+Status Session::growBuffers(const Rows &rows) {
   const Manifest &m = model.manifest();
   auto grow = [](Memory &memory, uint64_t bytes) -> Status {
     if (memory.data() && memory.size() >= bytes)
@@ -96,42 +140,100 @@ Status Session::growBuffers() {
     memory = *std::move(larger);
     return {};
   };
-  if (Status grown = grow(scratch, m.scratchBytesPerRow * tokens.size() + m.scratchBytesFixed);
+  if (Status grown = grow(scratch, m.scratchBytesPerRow * rows.tokens.size() + m.scratchBytesFixed);
       !grown)
     return grown;
-  return grow(logits, outputs.size() * static_cast<uint64_t>(m.vocab) * sizeof(float));
+  return grow(logits, rows.outputs.size() * static_cast<uint64_t>(m.vocab) * sizeof(float));
 }
 
-Result<std::span<const float>> Session::run() {
-  if (Status grown = growBuffers(); !grown)
-    return grown.error();
+/// Calls the model's forward function.
+Status Session::call(Rows &rows) {
+  if (Status grown = growBuffers(rows); !grown)
+    return grown;
   const Manifest &m = model.manifest();
-  int64_t rows = countOf(tokens), wanted = countOf(outputs);
   std::vector<Descriptor> arguments;
-  for (const std::vector<int32_t> *rowData : {&tokens, &rowSequences, &positions})
-    arguments.emplace_back(rowData->data(), std::vector<int64_t>{rows});
-  arguments.emplace_back(outputs.data(), std::vector<int64_t>{wanted});
+  auto add = [&](const std::vector<int32_t> &values) {
+    arguments.emplace_back(values.data(),
+                           std::vector<int64_t>{static_cast<int64_t>(values.size())});
+  };
+  for (const std::vector<int32_t> *values :
+       {&rows.tokens, &rows.sequences, &rows.positions, &rows.outputs})
+    add(*values);
+  if (m.takesLengths)
+    add(rows.lengths);
   for (size_t i = 0; i < caches.size(); ++i)
     arguments.emplace_back(caches[i].data(), cacheShapes[i]);
   arguments.emplace_back(model.weights().data(),
                          std::vector<int64_t>{static_cast<int64_t>(model.weights().size())});
   arguments.emplace_back(scratch.data(),
                          std::vector<int64_t>{static_cast<int64_t>(scratch.size())});
-  arguments.emplace_back(logits.data(), std::vector<int64_t>{wanted, m.vocab});
+  arguments.emplace_back(logits.data(),
+                         std::vector<int64_t>{static_cast<int64_t>(rows.outputs.size()), m.vocab});
   std::vector<void *> pointers;
   pointers.reserve(arguments.size());
   for (Descriptor &argument : arguments)
     pointers.push_back(argument.get());
   Profile *profile = activeProfile();
   if (profile)
-    profile->beginCall(rowSequences, positions);
+    profile->beginCall(rows.sequences, rows.positions);
   model.forward(pointers.data());
   if (profile)
-    profile->endCall(rows);
-  for (std::vector<int32_t> *rowData : {&tokens, &rowSequences, &positions, &outputs})
-    rowData->clear();
+    profile->endCall(rows.count());
+  return {};
+}
+
+/// Fills the first `end` positions of a sequence again, as parts of a text of `length`.
+Status Session::readAgain(int64_t sequence, int64_t end, int64_t length) {
+  Rows rows;
+  for (int64_t position = 0; position < end; ++position) {
+    rows.tokens.push_back(followed[sequence].ids[static_cast<size_t>(position)]);
+    rows.sequences.push_back(static_cast<int32_t>(sequence));
+    rows.positions.push_back(static_cast<int32_t>(position));
+    rows.lengths.push_back(static_cast<int32_t>(length));
+    if (rows.count() < chunk && position + 1 < end)
+      continue;
+    if (Status called = call(rows); !called)
+      return called;
+    rows.clear();
+  }
+  rowsReadAgain += end;
+  return {};
+}
+
+/// Says of the queued rows which length they follow; what stands before them is read again where
+/// that was for another side of a border.
+Status Session::prepare() {
+  for (size_t begin = 0, end; begin < queue.tokens.size(); begin = end) {
+    int64_t sequence = queue.sequences[begin], first = queue.positions[begin];
+    for (end = begin; end < queue.tokens.size() && queue.sequences[end] == sequence;)
+      ++end;
+    Followed &known = followed[sequence];
+    int64_t last = lengthAt(sequence, queue.positions[end - 1]);
+    size_t side = sideOf(last);
+    auto lengthOf = [&](int64_t position) {
+      int64_t own = lengthAt(sequence, position);
+      return sideOf(own) == side ? own : last;
+    };
+    if (first > 0 && known.side != side)
+      if (Status read = readAgain(sequence, first, lengthOf(first)); !read)
+        return read;
+    known.side = side;
+    for (size_t row = begin; row < end; ++row)
+      queue.lengths.push_back(static_cast<int32_t>(lengthOf(queue.positions[row])));
+  }
+  return {};
+}
+
+Result<std::span<const float>> Session::run() {
+  if (!followed.empty())
+    if (Status prepared = prepare(); !prepared)
+      return prepared.error();
+  if (Status called = call(queue); !called)
+    return called.error();
+  size_t wanted = queue.outputs.size();
+  queue.clear();
   return std::span<const float>(static_cast<const float *>(logits.data()),
-                                static_cast<size_t>(wanted * m.vocab));
+                                wanted * static_cast<size_t>(model.manifest().vocab));
 }
 
 } // namespace mica::rt

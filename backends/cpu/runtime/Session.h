@@ -3,11 +3,16 @@
 // mica_forward takes an array of pointers to memref descriptors {allocated, aligned, offset,
 // sizes[R], strides[R]}, all words of 8 bytes, row-major, in this order (T rows, O outputs, V
 // vocabulary):
-//   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], caches as in the
-//   manifest..., weights u8[bytes], scratch u8[bytes], logits f32[O, V]
-// Row t holds token tokens[t] of sequence sequences[t] at position positions[t]. Rows of one
-// sequence are contiguous and in increasing position. Row outputs[o] is the one whose logits are
-// logits[o].
+//   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T] where the
+//   manifest has length_borders, caches as in the manifest..., weights u8[bytes], scratch
+//   u8[bytes], logits f32[O, V]
+// Row t holds token tokens[t] of sequence sequences[t] at position positions[t]; lengths[t] is how
+// many positions that sequence is read for, which its frequencies follow. Rows of one sequence are
+// contiguous and in increasing position. Row outputs[o] is the one whose logits are logits[o].
+//
+// Where frequencies follow the length, all rows of a sequence must stand on one side of each
+// border. When a sequence crosses one, in either direction, the session reads its tokens again,
+// once, with the frequencies of the new length. Between borders rows keep what they were made with.
 #pragma once
 
 #include "backends/cpu/runtime/Memory.h"
@@ -17,9 +22,13 @@ namespace mica::rt {
 
 class Session {
 public:
+  /// Rows per call of the model while tokens are read again, unless told otherwise.
+  static constexpr int64_t defaultChunk = 512;
+
   /// Reserves caches for `sequences` sequences of the model's max_seq positions. `model` must
-  /// outlive the session.
-  static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences);
+  /// outlive the session. Tokens are read again in calls of up to `chunk` rows.
+  static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences,
+                                                 int64_t chunk = defaultChunk);
 
   int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
   /// Positions filled so far, queued rows included.
@@ -27,24 +36,53 @@ public:
   /// Positions that are still free.
   int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
   /// Forgets everything behind the first `length` positions of a sequence.
-  void truncate(int64_t sequence, int64_t length) { lengths[sequence] = length; }
+  void truncate(int64_t sequence, int64_t length);
+  /// Rows of a sequence up to position `total` are read as parts of a text of that length. Without
+  /// it, a row is read as the last one of its text.
+  void expect(int64_t sequence, int64_t total);
+  /// How many rows may be queued at once without one of them crossing a border, from the next on.
+  int64_t roomBeforeBorder(int64_t sequence) const;
+  /// Tokens that were read again.
+  int64_t readAgain() const { return rowsReadAgain; }
 
   /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
-  /// other. Errors: a token outside the vocabulary, a full context.
+  /// other, and all that are queued together are read on the last one's side of a border. Errors: a
+  /// token outside the vocabulary, a full context.
   Status push(int64_t sequence, int32_t token, bool wantLogits);
-  int64_t queued() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t queued() const { return queue.count(); }
   /// Runs the queued rows. The logits, f32[outputs, vocab] in the order of the rows that wanted
   /// them, are valid until the next run.
   Result<std::span<const float>> run();
 
 private:
-  explicit Session(const Model &model) : model(model) {}
+  /// What is known of a sequence of a model whose frequencies follow its length.
+  struct Followed {
+    std::vector<int32_t> ids; ///< of all its positions
+    int64_t expected = 0;     ///< rows before it follow this length
+    size_t side = 0;          ///< how many borders lie before the length that these were made for
+  };
+  /// Rows of one call of the model.
+  struct Rows {
+    std::vector<int32_t> tokens, sequences, positions, outputs, lengths;
+    int64_t count() const { return static_cast<int64_t>(tokens.size()); }
+    void clear();
+  };
+
+  Session(const Model &model, int64_t chunk) : model(model), chunk(chunk) {}
   Status reserveCaches(int64_t sequences);
-  Status growBuffers();
+  Status growBuffers(const Rows &rows);
+  size_t sideOf(int64_t length) const;
+  int64_t lengthAt(int64_t sequence, int64_t position) const;
+  Status prepare();
+  Status readAgain(int64_t sequence, int64_t end, int64_t length);
+  Status call(Rows &rows);
 
   const Model &model;
+  int64_t chunk;
   std::vector<int64_t> lengths;
-  std::vector<int32_t> tokens, rowSequences, positions, outputs;
+  std::vector<Followed> followed; ///< Empty where frequencies follow no length.
+  Rows queue;
+  int64_t rowsReadAgain = 0;
   std::vector<Memory> caches;
   std::vector<std::vector<int64_t>> cacheShapes; ///< With run-time sizes filled in.
   Memory scratch, logits;

@@ -13,17 +13,29 @@ namespace mica {
 namespace {
 
 constexpr llvm::StringLiteral dictionary = "rope_scaling";
-constexpr llvm::StringLiteral factorTensor = "rope_freqs.weight";
+constexpr llvm::StringLiteral factorTensor = "rope_freqs.weight",
+                              shortTensor = "rope_factors_short.weight",
+                              longTensor = "rope_factors_long.weight";
 
-/// A key and what the dictionary calls it; only scalings of `type` have it.
+/// A key and what the dictionary calls it; only scalings of `types` have it. Files may say it of
+/// models without any scaling as well.
 struct RopeKey {
-  llvm::StringLiteral name, entry, type;
+  llvm::StringLiteral name, entry, types;
+  bool isAnywhere = false;
+
+  bool belongsTo(llvm::StringRef type) const {
+    llvm::SmallVector<llvm::StringRef> those;
+    types.split(those, ' ');
+    return types.empty() || llvm::is_contained(those, type);
+  }
 };
 constexpr RopeKey keys[] = {
     {"rope.scaling.type", "rope_type", ""},
     {"rope.scaling.factor", "factor", ""},
     {"rope.scale_linear", "factor", "linear"}, // the older name
-    {"rope.scaling.original_context_length", "original_max_position_embeddings", "yarn"},
+    {"rope.scaling.original_context_length", "original_max_position_embeddings", "yarn longrope",
+     true},
+    {"rope.scaling.attn_factor", "attention_factor", "longrope", true},
     {"rope.scaling.yarn_attn_factor", "attention_factor", "yarn"},
     {"rope.scaling.yarn_beta_fast", "beta_fast", "yarn"},
     {"rope.scaling.yarn_beta_slow", "beta_slow", "yarn"},
@@ -46,7 +58,10 @@ private:
   const GgufValue *find(llvm::StringRef name) const { return model.find(own(name)); }
   llvm::Expected<std::string> readType();
   llvm::Error readKeys(llvm::StringRef type);
+  llvm::Expected<llvm::SmallVector<double>> factorsOf(const GgufTensor &tensor) const;
+  llvm::Error wrong(const GgufTensor &tensor, const llvm::Twine &what) const;
   llvm::Error readFactors(const GgufTensor &tensor);
+  llvm::Error readLongRope(llvm::json::Object &scaling) const;
   double theta() const;
   std::optional<int64_t> fitContext(llvm::ArrayRef<double> factors, double largest) const;
   bool matches(llvm::ArrayRef<double> factors, double largest, double context) const;
@@ -62,29 +77,30 @@ private:
 
 /// Where the file has a factor and no type, the scaling is linear; a factor of 0 or 1 is none.
 llvm::Expected<std::string> RopeScalingReader::readType() {
+  bool hasBoth = model.findTensor(shortTensor) && model.findTensor(longTensor);
   if (const GgufValue *value = find("rope.scaling.type")) {
     auto text = value->string();
-    if (text && (*text == "none" || *text == "linear" || *text == "yarn"))
+    if (text && (*text == "none" || *text == "linear" || *text == "yarn" || *text == "longrope"))
       return text->str();
     return inputError(model.path(),
                       "has " + inQuotes(own("rope.scaling.type")) + ": " + value->shown() +
-                          ", only none, linear and yarn are computed",
+                          ", only none, linear, yarn and longrope are computed",
                       remedy::otherModel);
   }
   for (llvm::StringRef name : {"rope.scaling.factor", "rope.scale_linear"})
     if (const GgufValue *value = find(name))
       if (auto factor = value->number(); factor && *factor != 0 && *factor != 1)
         return "linear";
-  return "none";
+  return hasBoth ? "longrope" : "none";
 }
 
 llvm::Error RopeScalingReader::readKeys(llvm::StringRef type) {
   llvm::json::Object scaling;
   for (const RopeKey &key : keys) {
     const GgufValue *value = find(key.name);
-    if (!value || (type == "none" && key.type != "yarn"))
+    if (!value || (type == "none" && (key.isAnywhere || key.belongsTo("linear"))))
       continue;
-    if (!key.type.empty() && key.type != type)
+    if (!key.belongsTo(type))
       return inputError(model.path(),
                         "has " + inQuotes(own(key.name)) + ", which a rope scaling of type " +
                             type + " has not",
@@ -103,6 +119,9 @@ llvm::Error RopeScalingReader::readKeys(llvm::StringRef type) {
   }
   if (type == "none")
     return llvm::Error::success();
+  if (type == "longrope")
+    if (llvm::Error error = readLongRope(scaling))
+      return error;
   scaling["rope_type"] = type.str(); // a value keeps no copy of a reference
   config[dictionary] = std::move(scaling);
   return llvm::Error::success();
@@ -156,25 +175,53 @@ std::optional<int64_t> RopeScalingReader::fitContext(llvm::ArrayRef<double> fact
   return std::nullopt;
 }
 
-llvm::Error RopeScalingReader::readFactors(const GgufTensor &tensor) {
-  auto wrong = [&](const llvm::Twine &what) {
-    return inputError(model.pathOf(tensor), "tensor " + inQuotes(tensor.name) + " " + what,
-                      remedy::otherModel);
-  };
+llvm::Error RopeScalingReader::wrong(const GgufTensor &tensor, const llvm::Twine &what) const {
+  return inputError(model.pathOf(tensor), "tensor " + inQuotes(tensor.name) + " " + what,
+                    remedy::otherModel);
+}
+
+llvm::Expected<llvm::SmallVector<double>>
+RopeScalingReader::factorsOf(const GgufTensor &tensor) const {
   if (tensor.type->name != "F32" || tensor.shape.size() != 1 || tensor.shape[0] > 2048)
-    return wrong("is not the vector of F32 that scales rope");
+    return wrong(tensor, "is not the vector of F32 that scales rope");
   llvm::SmallVector<double> factors;
   for (int64_t i = 0; i < tensor.shape[0]; ++i)
     factors.push_back(llvm::support::endian::read<float, llvm::endianness::little>(
         model.bytes(tensor).data() + i * sizeof(float)));
+  return factors;
+}
+
+/// The factors of short and of long texts.
+llvm::Error RopeScalingReader::readLongRope(llvm::json::Object &scaling) const {
+  for (auto [name, entry] :
+       {std::pair(shortTensor, "short_factor"), std::pair(longTensor, "long_factor")}) {
+    const GgufTensor *tensor = model.findTensor(name);
+    if (!tensor)
+      return inputError(model.path(),
+                        "has no tensor " + inQuotes(name) +
+                            ", which a rope scaling of type longrope needs",
+                        remedy::otherModel);
+    auto factors = factorsOf(*tensor);
+    if (!factors)
+      return factors.takeError();
+    scaling[entry] = llvm::json::Array(*factors);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error RopeScalingReader::readFactors(const GgufTensor &tensor) {
+  auto read = factorsOf(tensor);
+  if (!read)
+    return read.takeError();
+  llvm::ArrayRef<double> factors = *read;
   if (llvm::all_of(factors, [](double factor) { return factor == 1; }))
     return llvm::Error::success();
   double largest = *llvm::max_element(factors);
   auto context = largest > 1 ? fitContext(factors, largest) : std::nullopt;
   if (!context)
-    return wrong("scales rope by factors that are not those of Llama 3");
+    return wrong(tensor, "scales rope by factors that are not those of Llama 3");
   if (config.get(dictionary))
-    return wrong("scales rope, which its keys do as well");
+    return wrong(tensor, "scales rope, which its keys do as well");
   config[dictionary] = llvm::json::Object{{"rope_type", "llama3"},
                                           {"factor", largest},
                                           {"low_freq_factor", lowFactor},
@@ -189,6 +236,9 @@ llvm::Error RopeScalingReader::read() {
     return type.takeError();
   if (llvm::Error error = readKeys(*type))
     return error;
+  for (llvm::StringRef name : {shortTensor, longTensor})
+    if (const GgufTensor *tensor = model.findTensor(name); tensor && *type != "longrope")
+      return wrong(*tensor, "scales rope, whose scaling is of type " + llvm::Twine(*type));
   if (const GgufTensor *factors = model.findTensor(factorTensor))
     return readFactors(*factors);
   return llvm::Error::success();

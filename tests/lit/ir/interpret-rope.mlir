@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 10 of 10 functions stated what to expect and did it
+// CHECK: 11 of 11 functions stated what to expect and did it
 
 func.func @half() -> tensor<1x1x4xf32> attributes {mica.expect = [dense<[[[-0.198411, 0.195990, 0.246238, 0.401980]]]> : tensor<1x1x4xf32>], mica.tolerance = 2.0e-06} {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
@@ -94,13 +94,26 @@ func.func @sinusoid() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.14
   return %y : tensor<1x4xf32>
 }
 
-// A factor per pair, and an amplitude: twice as much at half the position.
-func.func @factors() -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) attributes {mica.expect_pairs} {
-  %x = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
-  %two = arith.constant dense<2> : tensor<1xi32>
-  %one = arith.constant dense<1> : tensor<1xi32>
-  %y = mica.rope %x, %two half theta(1.0e+04) scaling(#mica.factor_scaling<factors = [2.0, 2.0], attention_factor = 2.0>) : tensor<1x1x4xf32>, tensor<1xi32>
-  %z = mica.rope %x, %one half theta(1.0e+04) : tensor<1x1x4xf32>, tensor<1xi32>
-  %doubled = mica.scale %z by(2.0) : tensor<1x1x4xf32>
-  return %y, %doubled : tensor<1x1x4xf32>, tensor<1x1x4xf32>
+// A factor per pair, and an amplitude: twice as much at half the position. The length chooses the factors.
+func.func @longrope() -> (tensor<2x1x4xf32>, tensor<2x1x4xf32>) attributes {mica.expect_pairs} {
+  %x = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]], [[0.1, 0.2, 0.3, 0.4]]]> : tensor<2x1x4xf32>
+  %four = arith.constant dense<4> : tensor<2xi32>
+  %n = arith.constant dense<[8, 9]> : tensor<2xi32>
+  %halves = arith.constant dense<[2, 1]> : tensor<2xi32>
+  %y = mica.rope %x, %four lengths(%n : tensor<2xi32>) half theta(1.0e+04)
+      scaling(#mica.longrope_scaling<short_factors = [2.0, 2.0], long_factors = [4.0, 4.0], attention_factor = 2.0, original_context = 8>)
+      : tensor<2x1x4xf32>, tensor<2xi32>
+  %z = mica.rope %x, %halves half theta(1.0e+04) : tensor<2x1x4xf32>, tensor<2xi32>
+  %doubled = mica.scale %z by(2.0) : tensor<2x1x4xf32>
+  return %y, %doubled : tensor<2x1x4xf32>, tensor<2x1x4xf32>
+}
+
+// At twice the length s = 3 * 2 - 2 = 4, and theta = 100 becomes 100 * 4^2 = 1600: inv_freq[1] = 1/40 instead of 1/10.
+func.func @dynamic() -> (tensor<2x2x2xf32>, tensor<2x2x2xf32>) attributes {mica.expect_pairs} {
+  %p = arith.constant dense<[5, 5]> : tensor<2xi32>
+  %n = arith.constant dense<[6, 16]> : tensor<2xi32>
+  %y = mica.rope_table %p lengths(%n : tensor<2xi32>) rotary_dim(4) theta(1.0e+02) scaling(#mica.dynamic_scaling<factor = 3.0, original_context = 8>)
+      : tensor<2xi32> -> tensor<2x2x2xf32>
+  %z = arith.constant dense<[[[0.283662185, 0.877582562], [-0.958924275, 0.479425539]], [[0.283662185, 0.992197667], [-0.958924275, 0.124674733]]]> : tensor<2x2x2xf32>
+  return %y, %z : tensor<2x2x2xf32>, tensor<2x2x2xf32>
 }

@@ -328,7 +328,39 @@ func.func @f(
 
 func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
   // expected-error @+1 {{'mica.rope' op scales 3 frequencies, but turns 2 pairs}}
-  %0 = mica.rope %x, %p half theta(1.0e+04) scaling(#mica.factor_scaling<factors = [1.0, 2.0, 3.0], attention_factor = 1.0>) : tensor<?x2x4xf32>, tensor<?xi32>
+  %0 = mica.rope %x, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.longrope_scaling<short_factors = [1.0, 2.0, 3.0], long_factors = [1.0, 2.0, 3.0], attention_factor = 1.0, original_context = 8>) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x2xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op scales theta for more pairs than one, but turns only one}}
+  %0 = mica.rope %x, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x2x2xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op has a scaling that follows the length of a sequence: give it lengths}}
+  %0 = mica.rope %x, %p half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op has lengths, which its scaling does not follow: leave them out}}
+  %0 = mica.rope %x, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<?xi32>, %n: tensor<5xi32>) {
+  // expected-error @+1 {{'mica.rope_table' op operands and results differ in their number of rows: 'tensor<?xi32>' and 'tensor<5xi32>'}}
+  %0 = mica.rope_table %p lengths(%n : tensor<5xi32>) rotary_dim(4) theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?xi32> -> tensor<?x2x2xf32>
   return
 }
 
@@ -336,7 +368,7 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 
 func.func @f(%p: tensor<?xi32>) {
   // expected-error @+1 {{'mica.rope_table' op scales 1 frequencies, but turns 2 pairs}}
-  %0 = mica.rope_table %p rotary_dim(4) theta(1.0e+04) scaling(#mica.factor_scaling<factors = [1.0], attention_factor = 1.0>) : tensor<?xi32> -> tensor<?x2x2xf32>
+  %0 = mica.rope_table %p lengths(%p : tensor<?xi32>) rotary_dim(4) theta(1.0e+04) scaling(#mica.longrope_scaling<short_factors = [1.0], long_factors = [1.0], attention_factor = 1.0, original_context = 8>) : tensor<?xi32> -> tensor<?x2x2xf32>
   return
 }
 

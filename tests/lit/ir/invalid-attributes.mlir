@@ -121,9 +121,29 @@ func.func private @f(!mica.kv_cache<1 x 2 x 64 x !mica.int4<group = 32>>)
 // -----
 
 // expected-error @+1 {{factors must be positive numbers, got 0}}
-func.func private @f() attributes {a = #mica.factor_scaling<factors = [1.0, 0.0], attention_factor = 1.0>}
+func.func private @f() attributes {a = #mica.longrope_scaling<short_factors = [1.0, 1.0], long_factors = [1.0, 0.0], attention_factor = 1.0, original_context = 8>}
+
+// -----
+
+// expected-error @+1 {{short_factors and long_factors must be as many, got 2 and 1}}
+func.func private @f() attributes {a = #mica.longrope_scaling<short_factors = [1.0, 1.0], long_factors = [1.0], attention_factor = 1.0, original_context = 8>}
 
 // -----
 
 // expected-error @+1 {{attention_factor must be a positive number, got 0}}
-func.func private @f() attributes {a = #mica.factor_scaling<factors = [1.0], attention_factor = 0.0>}
+func.func private @f() attributes {a = #mica.longrope_scaling<short_factors = [1.0], long_factors = [1.0], attention_factor = 0.0, original_context = 8>}
+
+// -----
+
+// expected-error @+1 {{original_context must be positive, got 0}}
+func.func private @f() attributes {a = #mica.longrope_scaling<short_factors = [1.0], long_factors = [1.0], attention_factor = 1.0, original_context = 0>}
+
+// -----
+
+// expected-error @+1 {{original_context must be positive, got 0}}
+func.func private @f() attributes {a = #mica.dynamic_scaling<factor = 2.0, original_context = 0>}
+
+// -----
+
+// expected-error @+1 {{factor must be a positive number, got 0}}
+func.func private @f() attributes {a = #mica.dynamic_scaling<factor = 0.0, original_context = 8>}

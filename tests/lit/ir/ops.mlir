@@ -96,6 +96,10 @@ func.func @positions(%x: tensor<?x2x4xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>
   %3 = mica.rope %x, %p half theta(1.0e+06) scaling(#mica.yarn_scaling<factor = 16.0, beta_fast = 32.0, beta_slow = 1.0, attention_factor = 1.0, original_context = 2048, high_limit = 3, truncate = false>) : tensor<?x2x4xf32>, tensor<?xi32>
   // CHECK: mica.rope %{{.*}}, %{{.*}} half theta(5.000000e+05) scaling(#mica.llama3_scaling<factor = 8.000000e+00 : f64, low_freq_factor = 1.000000e+00 : f64, high_freq_factor = 4.000000e+00 : f64, original_context = 8192>) : tensor<?x2x4xf32>, tensor<?xi32>
   %4 = mica.rope %x, %p half theta(5.0e+05) scaling(#mica.llama3_scaling<factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, original_context = 8192>) : tensor<?x2x4xf32>, tensor<?xi32>
+  // CHECK: mica.rope %{{.*}}, %{{.*}} lengths(%{{.*}} : tensor<?xi32>) half theta(1.000000e+04) scaling(#mica.longrope_scaling<short_factors = [1.000000e+00, 2.000000e+00], long_factors = [3.000000e+00, 4.000000e+00], attention_factor = 1.000000e+00 : f64, original_context = 4096>) : tensor<?x2x4xf32>, tensor<?xi32>
+  %long = mica.rope %x, %p lengths(%s : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.longrope_scaling<short_factors = [1.0, 2.0], long_factors = [3.0, 4.0], attention_factor = 1.0, original_context = 4096>) : tensor<?x2x4xf32>, tensor<?xi32>
+  // CHECK: mica.rope_table %{{.*}} lengths(%{{.*}} : tensor<?xi32>) rotary_dim(4) theta(1.000000e+04) scaling(#mica.dynamic_scaling<factor = 4.000000e+00 : f64, original_context = 4096>) : tensor<?xi32> -> tensor<?x2x2xf32>
+  %dynamic = mica.rope_table %p lengths(%s : tensor<?xi32>) rotary_dim(4) theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 4.0, original_context = 4096>) : tensor<?xi32> -> tensor<?x2x2xf32>
   // CHECK: mica.kv_append %{{.*}}, %{{.*}}[%{{.*}}] at(%{{.*}}, %{{.*}} : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x4xf32>, <3 x 2 x 4 x f32>
   %5 = mica.kv_append %x, %cache[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x4xf32>, !cache
   // CHECK: mica.kv_read %{{.*}}[%{{.*}}] : <3 x 2 x 4 x f32> -> tensor<?x?x2x4xf32>

@@ -99,10 +99,19 @@ void emitQuantize(KernelBuilder &b, mlir::ValueRange args);
 
 //===- Positions, caches, attention ---------------------------------------------===//
 
-/// positions i32 [T], y [T, 2, P]: formula of mica.rope_table; `frequencies` [P] is a constant
-/// table. A task is a row.
-void emitRopeTable(KernelBuilder &b, mlir::ValueRange args, mlir::memref::GlobalOp frequencies,
-                   float amplitude);
+/// The frequencies are a constant table: those of a short sequence [P], and behind them those of
+/// one longer than `border`, [P], unless theta grows there.
+struct RopeSpec {
+  mlir::memref::GlobalOp frequencies;
+  int64_t pairs;
+  double theta;
+  std::optional<int64_t> border; ///< where frequencies follow the length
+  double growth = 0;             ///< factor of dynamic scaling
+  float amplitude = 1;
+};
+
+/// positions i32 [T], (lengths i32 [T]), y [T, 2, P]: formula of mica.rope_table. A task is a row.
+void emitRopeTable(KernelBuilder &b, mlir::ValueRange args, const RopeSpec &spec);
 
 /// x [T, H, D], table [T, 2, P], y [T, H, D]. A task is a row.
 void emitRope(KernelBuilder &b, mlir::ValueRange args, Pairing pairing);

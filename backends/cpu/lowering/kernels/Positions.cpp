@@ -3,63 +3,143 @@
 #include "backends/cpu/lowering/kernels/Int8Row.h"
 #include "backends/cpu/lowering/kernels/Kernels.h"
 
+#include <cmath>
 #include <numbers>
 
 using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Calls `body(row, column, live, cosine, sine)` for the angles (position + offset) * frequency of
-/// the rows [begin, end), 16 frequencies at a time.
-static void eachAngle(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
-                      int64_t offset,
+static VectorType wideType(KernelBuilder &b) { return b.vec(b.getF64Type()); }
+
+static Value wide(KernelBuilder &b, double value) {
+  return arith::ConstantOp::create(b, DenseElementsAttr::get(wideType(b), value));
+}
+
+/// x => c[0] + c[1] x + c[2] x^2 + ...
+static Value polynomial(KernelBuilder &b, Value x, ArrayRef<double> coefficients) {
+  Value sum = wide(b, coefficients.back());
+  for (double coefficient : llvm::reverse(coefficients.drop_back()))
+    sum = b.fma(sum, x, wide(b, coefficient));
+  return sum;
+}
+
+/// ln(x) of normal numbers in f64, to 1e-12: frequencies are rounded to f32 once.
+static Value logarithm(KernelBuilder &b, Value x) {
+  auto bits = b.vec(b.getI64Type());
+  auto integers = [&](int64_t value) { return b.splatInt(value, b.getI64Type()); };
+  // x = 2^e m with m in [sqrt(1/2), sqrt(2)); ln(m) = 2 artanh(t) of t = (m - 1) / (m + 1).
+  constexpr int64_t rootOfHalf = 0x3fe6a09e667f3bcd, mantissa = (int64_t(1) << 52) - 1;
+  Value above = b.sub(arith::BitcastOp::create(b, bits, x), integers(rootOfHalf));
+  Value exponent = arith::ShRSIOp::create(b, above, integers(52));
+  Value m = arith::BitcastOp::create(
+      b, wideType(b),
+      b.add(arith::AndIOp::create(b, above, integers(mantissa)), integers(rootOfHalf)));
+  Value t = b.divf(b.subf(m, wide(b, 1)), b.addf(m, wide(b, 1)));
+  SmallVector<double> coefficients;
+  for (int i = 1; i <= 15; i += 2)
+    coefficients.push_back(2.0 / i);
+  return b.fma(arith::SIToFPOp::create(b, wideType(b), exponent), wide(b, std::numbers::ln2),
+               b.mulf(t, polynomial(b, b.mulf(t, t), coefficients)));
+}
+
+/// e^x in f64, to 1e-12, for |x| < 700.
+static Value exponential(KernelBuilder &b, Value x) {
+  auto bits = b.vec(b.getI64Type());
+  Value doublings = math::RoundEvenOp::create(b, b.mulf(x, wide(b, std::numbers::log2e)));
+  Value rest = b.fma(doublings, wide(b, -std::numbers::ln2), x);
+  SmallVector<double> coefficients{1};
+  for (int i = 1; i <= 11; ++i)
+    coefficients.push_back(coefficients.back() / i);
+  Value power =
+      b.add(arith::FPToSIOp::create(b, bits, doublings), b.splatInt(1023, b.getI64Type()));
+  power = arith::ShLIOp::create(b, power, b.splatInt(52, b.getI64Type()));
+  return b.mulf(polynomial(b, rest, coefficients), arith::BitcastOp::create(b, wideType(b), power));
+}
+
+/// Calls `body(row, column, live, cosine, sine)` for the angles position * frequency of the rows
+/// [begin, end), 16 frequencies at a time; `positionOf` and `frequencyOf` make them as f32.
+static void eachAngle(KernelBuilder &b, ValueRange args, int64_t pairs,
+                      llvm::function_ref<Value(Value)> positionOf,
+                      llvm::function_ref<Value(Value, Value, Value)> frequencyOf,
                       llvm::function_ref<void(Value, Value, Value, Value, Value)> body) {
-  Value positions = args[2];
-  int64_t pairs = frequencies.getType().getDimSize(0);
-  Value table = memref::GetGlobalOp::create(b, frequencies.getType(), frequencies.getSymName());
-  auto wide = b.vec(b.getF64Type());
-  auto f64 = [&](double value) {
-    return arith::ConstantOp::create(b, DenseElementsAttr::get(wide, value)).getResult();
-  };
   b.loop(args[0], args[1], 1, [&](Value row) {
-    Value number = b.load(positions, row);
-    if (offset != 0)
-      number = b.add(number, arith::ConstantIntOp::create(b, b.getI32Type(), offset));
-    Value position = arith::SIToFPOp::create(b, b.getF32Type(), number);
+    Value position = arith::SIToFPOp::create(b, b.getF32Type(), positionOf(row));
     b.eachVector(pairs, [&](Value column, Value live) {
       // The angle is rounded to f32, as in the reference implementations; its remainder by 2 pi
       // needs f64.
       Value angle = arith::ExtFOp::create(
-          b, wide, b.mulf(b.broadcast(position), b.loadVector(table, column, live)));
-      Value turns = math::RoundEvenOp::create(
-          b, arith::MulFOp::create(b, angle, f64(0.5 / std::numbers::pi)));
-      Value rest = arith::SubFOp::create(
-          b, angle, arith::MulFOp::create(b, turns, f64(2 * std::numbers::pi)));
+          b, wideType(b), b.mulf(b.broadcast(position), frequencyOf(row, column, live)));
+      Value turns = math::RoundEvenOp::create(b, b.mulf(angle, wide(b, 0.5 / std::numbers::pi)));
+      Value rest = b.subf(angle, b.mulf(turns, wide(b, 2 * std::numbers::pi)));
       Value reduced = arith::TruncFOp::create(b, b.vecF32(), rest);
       body(row, column, live, math::CosOp::create(b, reduced), math::SinOp::create(b, reduced));
     });
   });
 }
 
-void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
-                              float amplitude) {
-  Value y = args[3];
-  eachAngle(b, args, frequencies, /*offset=*/0,
-            [&](Value row, Value column, Value live, Value cosine, Value sine) {
-              b.storeVector(b.mulf(cosine, b.splat(amplitude)), y, {row, b.idx(0), column}, live);
-              b.storeVector(b.mulf(sine, b.splat(amplitude)), y, {row, b.idx(1), column}, live);
-            });
+/// Frequencies of a text of `length` positions, longer than the border: exp(i (-2 / D ln(theta) - 2
+/// / (D - 2) ln(s))) with s = growth * length / border - (growth - 1).
+static Value grownFrequencies(KernelBuilder &b, const RopeSpec &spec, Value length, Value column) {
+  Value share = b.mulf(b.broadcast(arith::SIToFPOp::create(b, b.getF64Type(), length)),
+                       wide(b, spec.growth / static_cast<double>(*spec.border)));
+  Value grown = logarithm(b, b.maxf(b.subf(share, wide(b, spec.growth - 1)), wide(b, 1)));
+  auto pairs = static_cast<double>(spec.pairs);
+  Value each = b.fma(grown, wide(b, -1 / (pairs - 1)), wide(b, -std::log(spec.theta) / pairs));
+  SmallVector<double> lanes;
+  for (int64_t lane = 0; lane < kLanes; ++lane)
+    lanes.push_back(static_cast<double>(lane));
+  Value ofLanes =
+      arith::ConstantOp::create(b, DenseElementsAttr::get(wideType(b), ArrayRef(lanes)));
+  Value first = arith::SIToFPOp::create(b, b.getF64Type(),
+                                        arith::IndexCastOp::create(b, b.getI64Type(), column));
+  Value exponent = b.mulf(b.addf(b.broadcast(first), ofLanes), each);
+  return arith::TruncFOp::create(b, b.vecF32(), exponential(b, exponent));
+}
+
+void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, const RopeSpec &spec) {
+  Value positions = args[2], y = args.back();
+  memref::GlobalOp frequencies = spec.frequencies;
+  Value table = memref::GetGlobalOp::create(b, frequencies.getType(), frequencies.getSymName());
+  auto frequencyOf = [&](Value row, Value column, Value live) -> Value {
+    if (!spec.border)
+      return b.loadVector(table, column, live);
+    Value length = b.load(args[3], row);
+    Value isLong =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, length,
+                              arith::ConstantIntOp::create(b, b.getI32Type(), *spec.border));
+    if (spec.growth > 0)
+      return arith::SelectOp::create(b, isLong, grownFrequencies(b, spec, length, column),
+                                     b.loadVector(table, column, live));
+    Value set = arith::SelectOp::create(b, isLong, b.idx(spec.pairs), b.idx(0));
+    return b.loadVector(table, b.add(set, column), live);
+  };
+  eachAngle(
+      b, args, spec.pairs, [&](Value row) { return b.load(positions, row); }, frequencyOf,
+      [&](Value row, Value column, Value live, Value cosine, Value sine) {
+        b.storeVector(b.mulf(cosine, b.splat(spec.amplitude)), y, {row, b.idx(0), column}, live);
+        b.storeVector(b.mulf(sine, b.splat(spec.amplitude)), y, {row, b.idx(1), column}, live);
+      });
 }
 
 void mica::cpu::emitSinusoid(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
                              int64_t offset) {
-  Value y = args[3];
+  Value positions = args[2], y = args[3];
   int64_t count = frequencies.getType().getDimSize(0);
-  eachAngle(b, args, frequencies, offset,
-            [&](Value row, Value column, Value live, Value cosine, Value sine) {
-              b.storeVector(sine, y, {row, column}, live);
-              b.storeVector(cosine, y, {row, b.add(column, count)}, live);
-            });
+  Value table = memref::GetGlobalOp::create(b, frequencies.getType(), frequencies.getSymName());
+  auto positionOf = [&](Value row) {
+    Value number = b.load(positions, row);
+    if (offset == 0)
+      return number;
+    return b.add(number, arith::ConstantIntOp::create(b, b.getI32Type(), offset));
+  };
+  eachAngle(
+      b, args, count, positionOf,
+      [&](Value, Value column, Value live) { return b.loadVector(table, column, live); },
+      [&](Value row, Value column, Value live, Value cosine, Value sine) {
+        b.storeVector(sine, y, {row, column}, live);
+        b.storeVector(cosine, y, {row, b.add(column, count)}, live);
+      });
 }
 
 void mica::cpu::emitJoinHeads(KernelBuilder &b, ValueRange args) {

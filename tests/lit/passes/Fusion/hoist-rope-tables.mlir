@@ -58,3 +58,36 @@ func.func @main(%p: tensor<?xi32>) -> tensor<?x2x4xf32> {
   %t = call @no_positions_of_its_own(%p, %p) : (tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x4xf32>
   return %t : tensor<?x2x4xf32>
 }
+
+// -----
+
+// Frequencies that follow the length of a sequence: a table per positions and lengths.
+#dynamic = #mica.dynamic_scaling<factor = 4.0, original_context = 128>
+// CHECK-LABEL: func private @layer
+// CHECK-NOT: rope_table
+func.func private @layer(%p: tensor<?xi32>, %n: tensor<?xi32>) -> tensor<?x2x4xf32> {
+  %t = mica.rope_table %p lengths(%n : tensor<?xi32>) rotary_dim(8) theta(1.0e+04) scaling(#dynamic) : tensor<?xi32> -> tensor<?x2x4xf32>
+  return %t : tensor<?x2x4xf32>
+}
+// CHECK-LABEL: func private @no_lengths_of_its_own
+func.func private @no_lengths_of_its_own(%p: tensor<?xi32>) -> tensor<?x2x4xf32> {
+  // CHECK: mica.rope_table
+  %n = arith.addi %p, %p : tensor<?xi32>
+  %t = mica.rope_table %p lengths(%n : tensor<?xi32>) rotary_dim(8) theta(1.0e+04) scaling(#dynamic) : tensor<?xi32> -> tensor<?x2x4xf32>
+  return %t : tensor<?x2x4xf32>
+}
+// CHECK-LABEL: func @main
+// CHECK-SAME: (%[[P:[a-z0-9]+]]: tensor<?xi32>, %[[N:[a-z0-9]+]]: tensor<?xi32>)
+func.func @main(%p: tensor<?xi32>, %n: tensor<?xi32>) -> (tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x2x4xf32>) {
+  // CHECK: %[[T:.*]] = mica.rope_table %[[P]] lengths(%[[N]] : tensor<?xi32>)
+  // CHECK-NOT: rope_table
+  // CHECK: %[[SUM:.*]] = arith.addi
+  // CHECK-NEXT: %[[U:.*]] = mica.rope_table %[[P]] lengths(%[[SUM]] : tensor<?xi32>)
+  %sum = arith.addi %n, %n : tensor<?xi32>
+  // CHECK: call @layer(%[[P]], %[[T]], %[[N]])
+  %a = call @layer(%p, %n) : (tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x4xf32>
+  // CHECK: call @layer(%[[P]], %[[U]], %[[SUM]])
+  %b = call @layer(%p, %sum) : (tensor<?xi32>, tensor<?xi32>) -> tensor<?x2x4xf32>
+  %c = call @no_lengths_of_its_own(%p) : (tensor<?xi32>) -> tensor<?x2x4xf32>
+  return %a, %b, %c : tensor<?x2x4xf32>, tensor<?x2x4xf32>, tensor<?x2x4xf32>
+}

@@ -41,7 +41,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
 func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
-  // expected-error @+1 {{'mica.embedding' op takes tokens, but is given outputs: @main(tokens, sequences, positions, outputs, caches...) says what each is, and mica.select_rows makes rows of outputs of rows of tokens}}
+  // expected-error @+1 {{'mica.embedding' op takes tokens, but is given outputs: @main(tokens, sequences, positions, outputs, (lengths,) caches...) says what each is, and mica.select_rows makes rows of outputs of rows of tokens}}
   %x = mica.embedding %o, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
@@ -284,5 +284,33 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %a = call @first(%x, %p, %table) : (tensor<?x16xf32>, tensor<?xi32>, tensor<16x16xf32, #p>) -> tensor<?x16xf32>
   %b = call @second(%a, %p, %table) : (tensor<?x16xf32>, tensor<?xi32>, tensor<16x16xf32, #p>) -> tensor<?x16xf32>
   %y = mica.select_rows %b, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+// Lengths stand behind the outputs.
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %n: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %r = mica.rope %h, %p lengths(%n : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>)
+      : tensor<?x2x8xf32>, tensor<?xi32>
+  // expected-error @+1 {{'mica.rope_table' op takes lengths, but is given positions}}
+  %q = mica.rope_table %p lengths(%p : tensor<?xi32>) rotary_dim(8) theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>)
+      : tensor<?xi32> -> tensor<?x2x4xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %n: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  // expected-error @+1 {{'mica.embedding' op takes tokens, but is given lengths}}
+  %x = mica.embedding %n, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }

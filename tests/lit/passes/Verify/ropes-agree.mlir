@@ -51,7 +51,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim and scaling}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -83,7 +83,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim and scaling}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -115,7 +115,7 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim and scaling}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
@@ -147,7 +147,39 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
   %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
   %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
-  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim and scaling}}
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
+  %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
+      : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
+  %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>
+  %y = mica.select_rows %m, %o : tensor<?x32xf32>, tensor<?xi32> -> tensor<?x32xf32>
+  return %y, %k1, %v1 : tensor<?x32xf32>, !cache, !cache
+}
+mica.weight @k_proj : tensor<16x32xf32>
+
+// -----
+
+!cache = !mica.kv_cache<1 x 2 x 8 x f32>
+mica.weight @table : tensor<32x32xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %n: tensor<?xi32>, %k: !cache, %v: !cache)
+    -> (tensor<?x32xf32>, !cache, !cache) {
+  %table = mica.get_weight @table : tensor<32x32xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
+  %layer = arith.constant 0 : index
+  %q = mica.split_heads %x : tensor<?x32xf32> to tensor<?x4x8xf32>
+  %wk = mica.get_weight @k_proj : tensor<16x32xf32>
+  %kx = mica.linear %x, %wk : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+  %kh = mica.split_heads %kx : tensor<?x16xf32> to tensor<?x2x8xf32>
+  // expected-note @+1 {{the queries are turned here}}
+  %qr = mica.rope %q, %p lengths(%n : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x4x8xf32>, tensor<?xi32>
+  // expected-note @+1 {{the keys are turned here}}
+  %kr = mica.rope %kh, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x2x8xf32>, tensor<?xi32>
+  %k1 = mica.kv_append %kr, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  %v1 = mica.kv_append %kh, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  %ks = mica.kv_read %k1[%layer] : !cache -> tensor<?x?x2x8xf32>
+  %vs = mica.kv_read %v1[%layer] : !cache -> tensor<?x?x2x8xf32>
+  %k4 = mica.repeat_kv %ks times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
+  %v4 = mica.repeat_kv %vs times 2 : tensor<?x?x2x8xf32> -> tensor<?x?x4x8xf32>
+  // expected-error @+1 {{'mica.attention' op compares queries and keys that mica.rope turns differently: give both the same pairing, theta, rotary_dim, scaling and lengths}}
   %a = mica.attention %qr, %k4, %v4 at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.35)
       : tensor<?x4x8xf32>, tensor<?x?x4x8xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
   %m = mica.merge_heads %a : tensor<?x4x8xf32> to tensor<?x32xf32>

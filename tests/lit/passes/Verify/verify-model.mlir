@@ -108,6 +108,21 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
+// A rope follows the lengths of sequences.
+// expected-error @+1 {{@main must be (tokens, sequences, positions, outputs, lengths : tensor<?xi32>, caches...) -> (logits : tensor<?xVxf32>, the same caches...): a scaling of mica.rope follows the lengths}}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %r = mica.rope %h, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>)
+      : tensor<?x2x8xf32>, tensor<?xi32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
 // The caches come back in the order in which they were given.
 !a = !mica.kv_cache<2 x 2 x 8 x f32>
 !b = !mica.kv_cache<2 x 1 x 8 x f32>

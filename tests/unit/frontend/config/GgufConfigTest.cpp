@@ -250,11 +250,41 @@ TEST_F(GgufConfig, ReadsRopesScaling) {
   EXPECT_EQ(std::get<LinearScaling>(scaling).factor, 4);
 }
 
+TEST_F(GgufConfig, ReadsFactorsOfShortAndLongTexts) {
+  GgufWriter whole = file;
+  for (const char *type : {"", "longrope"}) {
+    file = whole;
+    if (*type)
+      file.string("llama.rope.scaling.type", type);
+    file.u32("llama.rope.scaling.original_context_length", 32);
+    file.f32("llama.rope.scaling.attn_factor", 1.25);
+    file.floats("rope_factors_short.weight", {4}, {1, 2, 3, 4});
+    file.floats("rope_factors_long.weight", {4}, {5, 6, 7, 8});
+    auto model = read();
+    ASSERT_TRUE(bool(model)) << messageOf(std::move(model));
+    auto scaling = std::get<LongRopeScaling>(model->kinds[0].attention.rope.scaling);
+    EXPECT_EQ(scaling.shortFactors, (std::vector<double>{1, 2, 3, 4}));
+    EXPECT_EQ(scaling.longFactors, (std::vector<double>{5, 6, 7, 8}));
+    EXPECT_EQ(scaling.attentionFactor, 1.25);
+    EXPECT_EQ(scaling.original, 32);
+  }
+  file = whole;
+  file.u32("llama.rope.scaling.original_context_length", 32);
+  EXPECT_EQ(problem(), "") << "said of every Phi-3";
+  file = whole;
+  file.floats("rope_factors_long.weight", {4}, {5, 6, 7, 8});
+  EXPECT_THAT(problem(), HasSubstr("tensor \"rope_factors_long.weight\" scales rope, whose "
+                                   "scaling is of type none"));
+  file.string("llama.rope.scaling.type", "longrope");
+  EXPECT_THAT(problem(), HasSubstr("has no tensor \"rope_factors_short.weight\", which a rope "
+                                   "scaling of type longrope needs"));
+}
+
 TEST_F(GgufConfig, RefusesUnknownRope) {
   GgufWriter whole = file;
-  file.string("llama.rope.scaling.type", "longrope");
-  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.type\": \"longrope\", only none, "
-                                   "linear and yarn are computed"));
+  file.string("llama.rope.scaling.type", "mrope");
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.type\": \"mrope\", only none, "
+                                   "linear, yarn and longrope are computed"));
   file = whole;
   file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.yarn_beta_fast", 1);
   EXPECT_THAT(problem(),

@@ -80,20 +80,23 @@ TEST(Rope, YarnFactorsFromMscaleOrTheContexts) {
   EXPECT_DOUBLE_EQ(yarn.attentionFactor, (0.2 * std::log(4.0) + 1) / (0.1 * std::log(4.0) + 1));
 }
 
-/// Both have plain or short factors up to a length, where the model's ends.
-TEST(Rope, FactorsOfShortTexts) {
+/// What follows the length of a text.
+TEST(Rope, FrequenciesThatFollowTheLength) {
   RopeConfig rope = ropeOf(R"({"rope_scaling": {"type": "longrope", "factor": 4,
       "original_max_position_embeddings": 128, "short_factor": [1, 2, 3, 4],
       "long_factor": [5, 6, 7, 8]}})");
-  auto scaling = std::get<FactorScaling>(rope.scaling);
-  EXPECT_EQ(scaling.factors, (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_TRUE(rope.followsLength());
+  auto scaling = std::get<LongRopeScaling>(rope.scaling);
+  EXPECT_EQ(scaling.shortFactors, (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_EQ(scaling.longFactors, (std::vector<double>{5, 6, 7, 8}));
+  EXPECT_EQ(scaling.original, 128);
   EXPECT_DOUBLE_EQ(scaling.attentionFactor, std::sqrt(1 + std::log(4.0) / std::log(128.0)));
-  EXPECT_EQ(rope.maxPositions, 128);
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "su", "short_factor": [1, 2]}})"),
               HasSubstr("has no list of 4 numbers in \"rope_scaling.short_factor\""));
   rope = ropeOf(R"({"rope_scaling": {"type": "dynamic", "factor": 2}})");
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(rope.scaling));
-  EXPECT_EQ(rope.maxPositions, std::nullopt);
+  EXPECT_TRUE(rope.followsLength());
+  EXPECT_EQ(std::get<DynamicScaling>(rope.scaling).factor, 2);
+  EXPECT_EQ(std::get<DynamicScaling>(rope.scaling).original, 512);
 }
 
 TEST(Rope, RefusesOtherScalingsByName) {

@@ -28,11 +28,11 @@ std::string GgufFolder::architecture() const {
        mixes = is(
            [&](const LayerKind &kind) { return kind.ffn.index() != config.kinds[0].ffn.index(); }),
        hasYarn = std::holds_alternative<YarnScaling>(attention.rope.scaling),
-       hasFactors = std::holds_alternative<FactorScaling>(attention.rope.scaling);
+       isDynamic = std::holds_alternative<DynamicScaling>(attention.rope.scaling);
   // The file says nothing of its scale, which is that of the size of heads but in one model.
   bool hasOwnScale =
       config.family == "gemma2" && attention.scale != 1 / std::sqrt(double(attention.headDim));
-  if (mixes || hasFactors || hasOwnScale)
+  if (mixes || isDynamic || hasOwnScale)
     return "";
   if (llvm::StringRef(config.family).starts_with("minimind")) {
     bool hasNorms = attention.qkNorm == QkNorm::PerHead;
@@ -138,6 +138,14 @@ void GgufFolder::writeRope(GgufWriter &file) const {
                                      : 1 / ((1 - smooth) / llama3->factor + smooth));
     }
     file.floats("rope_freqs.weight", {int64_t(factors.size())}, factors);
+  } else if (auto *longRope = std::get_if<LongRopeScaling>(&rope.scaling)) {
+    file.u32(own + "scaling.original_context_length", longRope->original);
+    file.f32(own + "scaling.attn_factor", longRope->attentionFactor);
+    auto write = [&](const char *name, const std::vector<double> &factors) {
+      file.floats(name, {int64_t(factors.size())}, {factors.begin(), factors.end()});
+    };
+    write("rope_factors_short.weight", longRope->shortFactors);
+    write("rope_factors_long.weight", longRope->longFactors);
   }
 }
 

@@ -16,14 +16,16 @@ static interp::Value indices(MLIRContext &context, llvm::ArrayRef<int64_t> value
 }
 
 llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::ArrayRef<int64_t> tokens,
-                                            size_t chunk, llvm::StringRef entry) {
+                                            size_t chunk, llvm::StringRef entry,
+                                            llvm::ArrayRef<int64_t> lengths) {
   ModuleOp module = const_cast<OwningOpRef<ModuleOp> &>(model.module).get();
   MLIRContext &context = *module.getContext();
   interp::Interpreter interpreter(
       module, [&](llvm::StringRef name) { return storedTensor(*model.weights, name, &context); });
   auto main = module.lookupSymbol<func::FuncOp>(entry);
   llvm::SmallVector<interp::Value> caches;
-  for (mlir::Type type : main.getArgumentTypes().drop_front(4))
+  bool follows = takesLengths(main.getFunctionType());
+  for (mlir::Type type : main.getArgumentTypes().drop_front(follows ? 5 : 4))
     caches.push_back(interp::Value::makeCache(llvm::cast<KvCacheType>(type), 1, tokens.size()));
   std::vector<float> logits;
   for (size_t first = 0; first < tokens.size(); first += chunk) {
@@ -35,6 +37,11 @@ llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::Array
     }
     llvm::SmallVector<interp::Value> arguments{indices(context, part), indices(context, zeros),
                                                indices(context, positions), indices(context, rows)};
+    std::vector<int64_t> own(part.size(), tokens.size());
+    if (!lengths.empty())
+      own = lengths.slice(first, part.size()).vec();
+    if (follows)
+      arguments.push_back(indices(context, own));
     llvm::append_range(arguments, caches);
     auto results = interpreter.run(main, arguments);
     if (!results)

@@ -11,9 +11,11 @@
 namespace mica::test {
 
 /// Logits [tokens, vocabulary] of a prompt of one sequence, fed in chunks of `chunk` tokens with
-/// the cache between them. `entry` is the function that makes a step.
+/// the cache between them. `entry` is the function that makes a step. Ropes that follow a length
+/// follow `lengths` of the tokens; without them, the prompt's.
 llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::ArrayRef<int64_t> tokens,
-                                            size_t chunk, llvm::StringRef entry = "main");
+                                            size_t chunk, llvm::StringRef entry = "main",
+                                            llvm::ArrayRef<int64_t> lengths = {});
 
 /// max |a - b| / max |b|; infinite where the sizes differ.
 double distance(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b);

@@ -27,17 +27,20 @@ std::vector<std::string> goldenNames() {
   return names;
 }
 
-/// A golden: its prompt and the logits of it.
+/// A golden: its prompt and the logits of it, and the ids that follow.
 struct Golden {
-  explicit Golden(const std::string &name) {
-    auto object = llvm::cantFail(readJsonObject((goldens / name / "golden.json").string()));
+  explicit Golden(const std::string &name, const std::string &kind = "golden") {
+    auto object = llvm::cantFail(readJsonObject((goldens / name / (kind + ".json")).string()));
     for (const llvm::json::Value &token : *object.getArray("prompt"))
       prompt.push_back(*token.getAsInteger());
-    auto array = llvm::cantFail(interp::readNpy((goldens / name / "golden.logits.npy").string()));
+    for (const llvm::json::Value &token : *object.getArray("greedy"))
+      greedy.push_back(*token.getAsInteger());
+    auto array =
+        llvm::cantFail(interp::readNpy((goldens / name / (kind + ".logits.npy")).string()));
     logits.resize(array.bytes.size() / sizeof(float));
     std::memcpy(logits.data(), array.bytes.data(), array.bytes.size());
   }
-  std::vector<int64_t> prompt;
+  std::vector<int64_t> prompt, greedy;
   std::vector<float> logits;
 };
 
@@ -69,6 +72,42 @@ TEST_P(GoldenTest, LogitsOfChunksWithTheCache) {
   Golden golden(GetParam());
   EXPECT_LT(distanceOf((goldens / GetParam()).string(), golden, 7), 1e-5);
 }
+
+/// A rope whose frequencies follow the length of a text, and the length behind which they do.
+class LengthGoldenTest : public testing::TestWithParam<std::pair<const char *, int64_t>> {};
+
+TEST_P(LengthGoldenTest, LogitsBehindTheBorder) {
+  Golden golden(GetParam().first, "golden.above");
+  std::string path = (goldens / GetParam().first).string();
+  EXPECT_LT(distanceOf(path, golden, golden.prompt.size()), 1e-5);
+  EXPECT_LT(distanceOf(path, golden, 31), 1e-5);
+}
+
+/// Up to the border all rows are those of a short text; behind it the text is read anew, and later
+/// rows follow their own length.
+TEST_P(LengthGoldenTest, LogitsAcrossTheBorder) {
+  Golden golden(GetParam().first, "golden.across");
+  auto border = static_cast<size_t>(GetParam().second);
+  mlir::MLIRContext context;
+  auto model = llvm::cantFail(readModel(context, (goldens / GetParam().first).string()));
+  std::vector<int64_t> ids = golden.prompt;
+  ids.insert(ids.end(), golden.greedy.begin(), golden.greedy.end() - 1);
+  ASSERT_GT(ids.size(), border + 1);
+  std::vector<int64_t> lengths;
+  for (size_t position = 0; position < ids.size(); ++position)
+    lengths.push_back(static_cast<int64_t>(std::max(position, border) + 1));
+  auto before = llvm::cantFail(logitsOf(model, llvm::ArrayRef(ids).take_front(border), border));
+  auto behind = llvm::cantFail(logitsOf(model, ids, ids.size(), "main", lengths));
+  size_t vocab = before.size() / border, first = golden.prompt.size() - 1;
+  std::vector<float> rows(before.begin() + static_cast<ptrdiff_t>(first * vocab), before.end());
+  rows.insert(rows.end(), behind.begin() + static_cast<ptrdiff_t>(border * vocab), behind.end());
+  EXPECT_LT(distance(rows, golden.logits), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LengthGoldenTest,
+                         testing::Values(std::pair("llama-rope-dynamic", 128),
+                                         std::pair("phi3-longrope", 64)),
+                         [](const auto &info) { return info.index ? "longrope" : "dynamic"; });
 
 std::string nameOfTest(const testing::TestParamInfo<std::string> &info) {
   std::string name = info.param;

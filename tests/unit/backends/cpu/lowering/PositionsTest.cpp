@@ -51,6 +51,37 @@ TEST_P(KernelTest, RopeTable) {
   check(cases);
 }
 
+/// Rows of short and of long sequences in one step.
+TEST_P(KernelTest, RopeTableOfLengths) {
+  std::vector<KernelCase> cases;
+  for (int pairs : {2, 10, 32})
+    for (bool grows : {false, true}) {
+      std::string factors, more;
+      for (int i = 0; i < pairs; ++i) {
+        factors += (i ? ", 1." : "1.") + std::to_string(i);
+        more += (i ? ", 4." : "4.") + std::to_string(i);
+      }
+      cases.push_back(makeCase("rope_table_{grows}_{pairs}", R"(
+  func.func @{name}(%p: tensor<?xi32> {test.below = 9000 : i64}, %n: tensor<?xi32> {test.below = 9000 : i64})
+      -> tensor<?x2x{pairs}xf32> {
+    %y = mica.rope_table %p lengths(%n : tensor<?xi32>) rotary_dim({width}) theta(1.0e+04) scaling({scaling})
+        : tensor<?xi32> -> tensor<?x2x{pairs}xf32>
+    return %y : tensor<?x2x{pairs}xf32>
+  })",
+                               {{"grows", grows ? "dynamic" : "longrope"},
+                                {"width", 2 * pairs},
+                                {"pairs", pairs},
+                                {"scaling", grows ? "#mica.dynamic_scaling<factor = 3.0, "
+                                                    "original_context = 1000>"
+                                                  : "#mica.longrope_scaling<short_factors = [" +
+                                                        factors + "], long_factors = [" + more +
+                                                        "], attention_factor = 1.25, "
+                                                        "original_context = 4000>"}},
+                               kSineTolerance));
+    }
+  check(cases);
+}
+
 /// A size of heads, and how many of their elements turn.
 struct Rotary {
   int headDim, width;

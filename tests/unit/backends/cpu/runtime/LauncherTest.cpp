@@ -412,7 +412,7 @@ std::vector<int32_t> topsOf(const std::string &rows) {
 
 TEST_F(LauncherTest, FeedAnswersWithTheWantedRows) {
   // Three ids, the last two wanted; one more; back to one position, two others.
-  Outcome outcome = shell("printf '0 1 1 5 3\n3 0 4\n1 0 9 9' | " + program + " feed");
+  Outcome outcome = shell("printf '0 1 1 5 3\n3/20 0 4\n1 0 9 9' | " + program + " feed");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out.size(), 5 * fakeVocab * sizeof(float));
   EXPECT_THAT(topsOf(outcome.out),
@@ -436,6 +436,8 @@ TEST_F(LauncherTest, FeedRefusesWhatItCannotFeed) {
   expectError(feed("0 0\n"), "fewer than three words");
   expectError(feed("\n"), "fewer than three words");
   expectError(feed("0 0 x\n"), "'x' is no number that can be fed");
+  expectError(feed("0/x 0 1\n"), "'0/x' is no number that can be fed");
+  expectError(feed("0 0/8 1\n"), "'0/8' is no number that can be fed");
   expectError(feed("0 0 -1\n"), "'-1' is no number that can be fed");
   expectError(feed("0 0 32\n"), "token 32 is not in the model's vocabulary");
   expectError(feed("1 0 3\n"), "cannot go back to 1 positions of 0");

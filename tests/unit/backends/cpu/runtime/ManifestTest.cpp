@@ -50,7 +50,7 @@ TEST(Manifest, ReadsEverything) {
 TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
   EXPECT_EQ(errorAfter([](json &m) {
               for (const char *key : {"bos", "eos", "generation", "cost", "weight_bytes", "config",
-                                      "parameters", "few_rows"})
+                                      "parameters", "few_rows", "length_borders"})
                 m.erase(key);
             }),
             "no error");
@@ -79,6 +79,10 @@ TEST(Manifest, ErrorsNameTheKey) {
               HasSubstr("'scratch' is not an object"));
   EXPECT_THAT(errorAfter([](json &m) { m["few_rows"] = 0; }),
               HasSubstr("'few_rows' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = {0}; }),
+              HasSubstr("'length_borders' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = 64; }),
+              HasSubstr("'length_borders' is not an array"));
   EXPECT_THAT(errorAfter([](json &m) { m["parameters"] = -1; }), HasSubstr("'parameters'"));
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"]["bytes_per_row"] = -1; }),
               HasSubstr("'bytes_per_row'"));
@@ -92,6 +96,17 @@ TEST(Manifest, ErrorsNameTheKey) {
               HasSubstr("'manifest' is not an object"));
   EXPECT_THAT(parseManifest("{").error().message, HasSubstr("is not JSON"));
   EXPECT_THAT(parseManifest(std::string(100000, '[')).error().message, HasSubstr("is not JSON"));
+}
+
+/// Without the key, even where there is no border, the forward function takes no lengths.
+TEST(Manifest, SaysWhereFrequenciesChange) {
+  json manifest = json::parse(fakeManifest());
+  EXPECT_FALSE(parseManifest(manifest.dump())->takesLengths);
+  manifest["length_borders"] = {128, 64};
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_TRUE(m->takesLengths);
+  EXPECT_EQ(m->lengthBorders, (std::vector<int64_t>{64, 128}));
 }
 
 TEST(Manifest, CarriesTheChatTemplate) {

@@ -1,0 +1,156 @@
+"""Ropes whose frequencies follow the length of a text: behind the border, across it and back."""
+
+import json
+import pathlib
+
+import numpy as np
+
+import checkpoint
+import harness
+from harness import BUNDLED, Case, GOLDENS, execute, program
+
+BORDERS = {"llama-rope-dynamic": 128, "phi3-longrope": 64}
+NAMES = sorted(BORDERS)
+
+
+def built(name, *options):
+    # Beyond max_position_embeddings, for theta grows with the text.
+    return program(GOLDENS / "models" / name, *(("--max-seq", "192") if "dynamic" in name else ()), *options)
+
+
+def golden(name, kind):
+    folder = GOLDENS / "models" / name
+    values = json.loads((folder / f"golden.{kind}.json").read_text(encoding="utf-8"))
+    return values["prompt"], values["greedy"], np.load(folder / f"golden.{kind}.logits.npy")
+
+
+def tokens(ids):
+    return "--tokens", ",".join(map(str, ids))
+
+
+def periodic(name, length):
+    """A prompt that drafts are made of."""
+    ids = np.random.default_rng(7).integers(3, 64, 6).tolist()
+    return (ids * (length // len(ids) + 1))[:length]
+
+
+@harness.for_each(NAMES, "behind")
+@harness.for_each(NAMES, "across")
+@harness.for_each(NAMES, "same_text")
+@harness.for_each(NAMES, "batch")
+@harness.for_each(NAMES, "tools")
+class Lengths(Case):
+    def behind(self, name):
+        prompt, greedy, logits = golden(name, "above")
+        for chunk in (512, 50, 1):
+            _, rows = built(name).generate([prompt], 1, "--prefill-chunk", chunk)
+            self.close(rows[0], logits, 1e-5, f"chunks of {chunk}")
+        self.assertEqual(built(name).generate([prompt], len(greedy))[0], [greedy])
+
+    def across(self, name):
+        prompt, greedy, logits = golden(name, "across")
+        for options in ((), ("--lookup", 8), ("--prefill-chunk", 9), ("--threads", 1)):
+            ids, rows = built(name).generate([prompt], len(greedy), *options)
+            self.assertEqual(ids, [greedy], options)
+            self.close(rows[0][len(prompt) - 1:], logits, 1e-5, f"{options}")
+        # With a sequence that stays short and one that is long from the beginning.
+        others = [prompt[:9], golden(name, "above")[0]]
+        ids, rows = built(name).generate([others[0], prompt, others[1]], len(greedy))
+        self.assertEqual(ids[1], greedy)
+        self.close(rows[1][len(prompt) - 1:], logits, 1e-5, "beside others")
+
+    def same_text(self, name):
+        """Drafts change nothing: neither those in front of the border nor those behind it."""
+        for before in (1, 2, 5, 20):
+            prompt = periodic(name, BORDERS[name] - before)
+            plain, rows = built(name).generate([prompt], 40)
+            drafted, same = built(name).generate([prompt], 40, "--lookup", 7)
+            self.assertEqual(drafted, plain, before)
+            self.assertTrue(np.array_equal(same[0], rows[0]), f"logits to the bit, {before} before the border")
+        done = built(name).run(*tokens(prompt), "-n", 40, "--temperature", 0, "--print-tokens", "--ignore-eos", "-v")
+        self.assertIn(f"{BORDERS[name]} tokens were read again", done.stderr.decode())
+        short = built(name).run(*tokens(prompt[:9]), "-n", 9, "--temperature", 0, "--print-tokens", "--ignore-eos", "-v")
+        self.assertNotIn("read again", short.stderr.decode())
+
+    def batch(self, name):
+        """Texts that take each other's places, on both sides of the border."""
+        border = BORDERS[name]
+        prompts = [periodic(name, length) for length in (border - 3, 5, border + 6, 7, border - 9, border)]
+        place = pathlib.Path(harness.folder("lengths"))
+        (place / "requests.jsonl").write_text("".join(json.dumps({"tokens": p}) + "\n" for p in prompts), encoding="utf-8")
+        done = built(name).run("-f", place / "requests.jsonl", "--batch", 2, "-n", 20, "--temperature", 0, "--ignore-eos",
+                               "--print-tokens")
+        rows = {row["line"]: row["tokens"] for row in map(json.loads, done.stdout.decode().splitlines())}
+        for line, prompt in enumerate(prompts, 1):
+            self.assertEqual(rows[line], built(name).generate([prompt], 20)[0][0], line)
+
+    def tools(self, name):
+        border, folder = BORDERS[name], GOLDENS / "models" / name
+        info = built(name).run("info").stdout.decode()
+        self.assertIn(f"more than {border} positions", info)
+        # The scored rows are those of the whole window, in whatever pieces it is fed.
+        prompt, _, logits = golden(name, "above")
+        place = pathlib.Path(harness.folder("tools"))
+        (place / "ids").write_text(" ".join(map(str, prompt)), encoding="utf-8")
+        done = execute([harness.mica, "eval", built(name).path, "--tokens-file", place / "ids", "--context", len(prompt),
+                        "--prefill-chunk", 7, "--json"])
+        found = json.loads(done.stdout)
+        rows = logits[found["first_scored"]:-1].astype("f8")
+        loss = np.log(np.exp(rows).sum(1)) - rows[range(len(rows)), prompt[found["first_scored"] + 1:]]
+        self.assertEqual(found["positions"], len(rows))
+        self.assertAlmostEqual(found["program"]["perplexity"] / np.exp(loss.mean()), 1, 4)
+        bench = json.loads(built(name).run("bench", "--prompt", 16, "--gen", 8, "--depth", border - 4, "--lookup", 4,
+                                           "--repeat", 1, "--json").stdout)
+        self.assertEqual(len(bench["results"]), 3)
+
+    def test_verify(self):
+        """The program's rows behind the border are the interpreter's."""
+        folder = checkpoint.edited(GOLDENS / "models/llama-rope-dynamic", f"{harness.folder('verify')}/short",
+                                   config=lambda c: c.update(max_position_embeddings=20))
+        execute([harness.mica, "verify", folder, "--max-seq", "48"])
+
+    def test_how_far(self):
+        for name, options in (("llama-rope-dynamic", ()), ("phi3-longrope", ("--max-seq", "128"))):
+            self.assertIn(b"128 positions", program(GOLDENS / "models" / name, *options).run("info").stdout)
+        done = execute([harness.mica, "compile", GOLDENS / "models/phi3-longrope", "--max-seq", "129", "-o", "/dev/null"], check=False)
+        self.assertIn(b"--max-seq 129 is not between 1 and the model's own 128 positions", done.stderr)
+
+
+class Turns(Case):
+    """A conversation whose text crosses the border, forwards and back."""
+
+    def chat(self, template):
+        def change(config):
+            config |= {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "max_position_embeddings": 40,
+                       "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}
+            del config["use_moe"]
+        folder = pathlib.Path(harness.folder("turns")) / "model"
+        checkpoint.edited(BUNDLED / "minimind-dense", folder, config=change)
+        if template:
+            (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+        return program(folder, "--max-seq", "512")
+
+    def answers(self, model, turns):
+        """What is answered, and how often tokens were read again."""
+        command = ("chat", "--temperature", "0", "-n", "8")
+        done, noted = (model.run(*command, option, stdin="".join(t + "\n" for t in turns).encode()) for option in ("--json", "-v"))
+        return [json.loads(line) for line in done.stdout.splitlines()], noted.stderr.decode().count("tokens were read again")
+
+    def test_forwards(self):
+        model = self.chat(None)
+        rows, times = self.answers(model, ["27 + 15", "1 + 2", "sort c a b", "4 + 4"])
+        self.assertLess(rows[1]["prompt_tokens"], 40)
+        self.assertGreater(rows[2]["prompt_tokens"], 40)
+        self.assertEqual(times, 1)
+        whole = "Q: 27 + 15 = ?\nA: 42\n<|im_end|>Q: 1 + 2 = ?\nA: 3\n<|im_end|>sort: c a b\n->"
+        fresh = json.loads(model.run("-p", whole, "-n", 8, "--temperature", 0, "--json").stdout)["sequences"][0]
+        self.assertEqual((fresh["text"], len(fresh["prompt_tokens"])), (rows[2]["content"], rows[2]["prompt_tokens"]))
+
+    def test_back(self):
+        """A template that forgets goes back behind the border: the same answers as from a new cache."""
+        model = self.chat("{{ bos_token }}abcdefgh: {{ messages[-1].content }}")
+        long = " ".join(["1 + 2 ="] * 20)
+        rows, times = self.answers(model, ["27 + 15", long, "27 + 15", "/reset", long])
+        self.assertGreater(rows[1]["prompt_tokens"], 40)
+        self.assertEqual((rows[0]["content"], rows[1]["content"]), (rows[2]["content"], rows[3]["content"]))
+        self.assertEqual(times, 3)

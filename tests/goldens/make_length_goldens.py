@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Goldens of ropes whose frequencies follow the length of a text: longer than the border, and across it.
+
+    make_length_goldens.py [--out DIR] [NAME...]
+
+Beside the models that make_family_goldens.py has made it writes, computed in f32 by transformers:
+- `golden.above.json`, `golden.above.logits.npy`: a prompt of border + 8 ids with its logits, and 8 greedy ids,
+  made with the cache;
+- `golden.across.json`, `golden.across.logits.npy`: a prompt of border - 4 ids, 12 greedy ids, and the logits that
+  each was chosen by. Where the text becomes longer than the border, the cache is given up and all ids are fed anew,
+  as transformers' own Phi-3 does; before and behind that, steps use the cache.
+A golden is kept where its ids do not hang on rounding, and where the frequencies of short texts move every row of
+`above` and the rows of `across` behind the border by more than 1e-3. Needs the packages of requirements.txt.
+"""
+
+import argparse
+import json
+import pathlib
+
+import numpy as np
+import torch
+import transformers
+
+import folder
+
+BORDERS = {"llama-rope-dynamic": 128, "phi3-longrope": 64}
+ABOVE, BEFORE = 8, 4
+STEPS = {"above": 8, "across": 12}
+
+
+def load(path, changes=None):
+    """A new model each time: of dynamic scaling it keeps the longest text's frequencies."""
+    config = transformers.AutoConfig.from_pretrained(path)
+    for key, value in (changes or {}).items():
+        setattr(config, key, value)
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        path, config=config, attn_implementation="eager", dtype=torch.float32
+    ).eval()
+
+
+def decode(model, prompt, steps, border):
+    """Logits of the prompt, ids and the logits that each was chosen by."""
+    ids, cache, first, rows = list(prompt), None, None, []
+    with torch.no_grad():
+        for _ in range(steps):
+            if len(ids) == border + 1:
+                cache = None
+            fed = ids if cache is None else ids[-1:]
+            out = model(torch.tensor([fed]), past_key_values=cache, use_cache=True)
+            first, cache = out.logits[0].clone() if first is None else first, out.past_key_values
+            rows.append(out.logits[0, -1].clone())
+            ids.append(int(rows[-1].argmax()))
+    return first, ids[len(prompt) :], torch.stack(rows)
+
+
+def scripted(model, prompt, ids):
+    """The logits of the same ids without any crossing."""
+    with torch.no_grad():
+        return model(torch.tensor([prompt + ids[:-1]]), use_cache=False).logits[0, len(prompt) - 1 :]
+
+
+def margin(rows):
+    best = rows.topk(2).values
+    return float(((best[:, 0] - best[:, 1]) / rows.abs().max()).min())
+
+
+def attempt(path, border, seed):
+    vocab = json.loads((path / "config.json").read_text())["vocab_size"]
+    ids = np.random.default_rng(seed).integers(3, vocab, border + ABOVE).tolist()
+    prompts = {"above": ids, "across": ids[: border - BEFORE]}
+    plain = {"max_position_embeddings": 1 << 20} if "dynamic" in path.name else {}
+    short = {"original_max_position_embeddings": 1 << 20} if "longrope" in path.name else {}
+    report, kept = {"seed": seed}, {}
+    for name, prompt in prompts.items():
+        first, greedy, rows = decode(load(path), prompt, STEPS[name], border)
+        other = load(path, plain)
+        if short:
+            # The attention factor stays what the published lengths make it.
+            other.model.rotary_emb.config.rope_parameters.update(short)
+        moved = (scripted(other, prompt, greedy) - rows).abs().amax(1) / rows.abs().max()
+        behind = moved if name == "above" else moved[BEFORE + 1 :]
+        report[name] = {"greedy_margin": margin(rows), "moved": float(behind.min())}
+        if margin(rows) < folder.MARGIN or float(behind.min()) <= folder.MUTANT_BOUND:
+            return report, None
+        kept[name] = (prompt, greedy, first if name == "above" else rows)
+    return report, kept
+
+
+def produce(path, border):
+    for seed in range(5000, 5100):
+        report, kept = attempt(path, border, seed)
+        print(path.name, report, flush=True)
+        if not kept:
+            continue
+        for name, (prompt, greedy, logits) in kept.items():
+            (path / f"golden.{name}.json").write_text(json.dumps({"prompt": prompt, "greedy": greedy}) + "\n")
+            np.save(path / f"golden.{name}.logits.npy", logits.numpy().astype("<f4"))
+        return report
+    raise ValueError(f"{path.name}: no seed will do")
+
+
+def main():
+    here = pathlib.Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default=here)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    root = pathlib.Path(options.out)
+    manifest = json.loads((root / "MANIFEST.json").read_text())
+    entries = {}
+    for name, border in BORDERS.items():
+        if options.names and name not in options.names:
+            continue
+        entries[name] = manifest["checkpoints"][name] | {"lengths": produce(root / "models" / name, border)}
+    folder.update_manifest(
+        root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries
+    )
+
+
+if __name__ == "__main__":
+    main()
