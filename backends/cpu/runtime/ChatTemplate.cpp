@@ -53,10 +53,10 @@ Tokens ChatTemplate::endOfTurn() const {
     return {};
   std::string rest = rendered->substr(place + answer.size());
   rest.erase(0, std::min(rest.find_first_not_of(" \n"), rest.size()));
-  Tokens ids = text.encodeSpelt(rest);
-  if (ids.empty() || !text.isSpecial(ids[0]))
+  Result<Tokens> ids = text.encodeSpelt(rest);
+  if (!ids || ids->empty() || !text.isSpecial(ids->front()))
     return {};
-  return {ids[0]};
+  return {ids->front()};
 }
 
 } // namespace mica::rt

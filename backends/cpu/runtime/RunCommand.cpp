@@ -59,13 +59,11 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
       arguments.prompt ? Result<std::string>(*arguments.prompt) : readPromptFile(*arguments.file);
   if (!prompt)
     return prompt.error();
-  if (!chatTemplate)
-    return std::vector<Tokens>{text->encode(*prompt)};
   std::vector<Message> messages;
   if (arguments.system)
     messages.push_back({"system", *arguments.system});
   messages.push_back({"user", *prompt});
-  Result<Tokens> ids = chatTemplate->encode(messages, true);
+  Result<Tokens> ids = chatTemplate ? chatTemplate->encode(messages, true) : text->encode(*prompt);
   if (!ids)
     return ids.error();
   return std::vector<Tokens>{*ids};

@@ -59,7 +59,7 @@ public:
     kept = PrefixSearch(std::move(userDefined));
   }
 
-  std::string apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, bool &) const override {
     std::string_view rest = text;
     bool removeExtra = rules & SentencePieceRules::removeExtraSpaces;
     while (removeExtra && !rest.empty()) {
@@ -69,7 +69,7 @@ public:
       rest.remove_prefix(part.consumed);
     }
     if (rest.empty())
-      return {};
+      return std::string();
     std::string out;
     out.reserve(rest.size() + rest.size() / 2);
     bool asSuffix = rules & SentencePieceRules::spaceAsSuffix;

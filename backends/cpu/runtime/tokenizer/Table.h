@@ -41,6 +41,7 @@ struct Merge {
 struct NormalizerStep {
   NormalizerKind kind = NormalizerKind::Prepend;
   std::string_view text, replacement; // Prepend, Replace, ReplacePattern
+  size_t least = 0;                   // ReplacePattern: the fewest bytes that it replaces
   bool compose = false;               // UnicodeForm
   Array<uint32_t> classes, decompositions, compositions;
   Array<uint32_t> characters;       // CharacterMap

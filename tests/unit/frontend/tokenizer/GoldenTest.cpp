@@ -76,14 +76,14 @@ TEST_P(GoldenTest, IdsAndTextsAreTheReferences) {
   std::vector<std::string> inputs = texts();
   ASSERT_EQ(inputs.size(), ids.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<int32_t> got = open->tokenizer.encode(inputs[i], /*addSpecial=*/false);
+    std::vector<int32_t> got = *open->tokenizer.encode(inputs[i], /*addSpecial=*/false);
     EXPECT_THAT(got, ElementsAreArray(idList(ids[i]))) << "text " << i << ": " << inputs[i];
     EXPECT_EQ(open->tokenizer.decode(idList(ids[i])), text(decoded[i])) << "text " << i;
   }
 }
 
 TEST_P(GoldenTest, PromptHasTheModelsSpecialTokens) {
-  EXPECT_THAT(open->tokenizer.encode(texts()[0], /*addSpecial=*/true),
+  EXPECT_THAT(*open->tokenizer.encode(texts()[0], /*addSpecial=*/true),
               ElementsAreArray(idList(*root.get("prompt"))));
 }
 
@@ -147,7 +147,7 @@ TEST_P(VectorTest, IdsAreThePublishedOnes) {
     std::istringstream numbers(line);
     std::vector<int32_t> ids((std::istream_iterator<int32_t>(numbers)), {});
     std::string input = inputs.substr(at, end - at);
-    EXPECT_THAT(open->tokenizer.encode(input, false), ElementsAreArray(ids)) << input;
+    EXPECT_THAT(*open->tokenizer.encode(input, false), ElementsAreArray(ids)) << input;
     if (name == "gpt-2") // Qwen2's NFC changes a text or two
       EXPECT_EQ(open->tokenizer.decode(ids), input);
     at = end + separator.size();
@@ -190,12 +190,12 @@ TEST_F(StoriesTest, GoldenIdsAreTheGoldenTexts) {
 }
 
 TEST_F(StoriesTest, PromptsHaveTheGoldenIds) {
-  EXPECT_THAT(open->tokenizer.encode("One day, Tim", true), ElementsAre(1, 385, 328, 432, 326));
-  EXPECT_EQ(open->tokenizer.encode("The cat", true).size(), 4u);
+  EXPECT_THAT(*open->tokenizer.encode("One day, Tim", true), ElementsAre(1, 385, 328, 432, 326));
+  EXPECT_EQ(open->tokenizer.encode("The cat", true)->size(), 4u);
 }
 
 TEST_F(StoriesTest, ContinuationKeepsTheFirstSpace) {
-  std::vector<int32_t> ids = open->tokenizer.encode("and his mom", false);
+  std::vector<int32_t> ids = *open->tokenizer.encode("and his mom", false);
   rt::Tokenizer::Decoder start(open->tokenizer), continuation(open->tokenizer, true);
   EXPECT_EQ(start.push(ids[0]).substr(0, 1), "a");
   EXPECT_EQ(continuation.push(ids[0]).substr(0, 1), " ");

@@ -52,7 +52,7 @@ TEST(TokenizerJson, TheFileThatTheOthersBreakIsGood) {
   folder.write("tokenizer.json", good);
   auto open = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
-  EXPECT_THAT(open->tokenizer.encode("abcab<end>", false), testing::ElementsAre(4, 2, 5));
+  EXPECT_THAT(*open->tokenizer.encode("abcab<end>", false), testing::ElementsAre(4, 2, 5));
 }
 
 TEST_P(HostileJson, IsOneClearLine) {
@@ -173,7 +173,7 @@ TEST(TokenizerJson, TheUnigramModelThatTheOthersBreakIsGood) {
   folder.write("tokenizer.json", unigram);
   auto open = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
-  EXPECT_THAT(open->tokenizer.encode("AB A\u4f60\u4f60", false), testing::ElementsAre(3, 1, 2, 0));
+  EXPECT_THAT(*open->tokenizer.encode("AB A\u4f60\u4f60", false), testing::ElementsAre(3, 1, 2, 0));
 }
 
 TEST_P(HostileUnigram, IsOneClearLine) {
@@ -220,6 +220,65 @@ TEST(HostileTokenizer, EndlessNormalizersAreAnError) {
                replaced(good, R"("normalizer": null)",
                         R"("normalizer": {"type": "Sequence", "normalizers": [)" + steps + "]}"));
   EXPECT_THAT(errorOf(folder), HasSubstr("more than 64 normalizers is not supported"));
+}
+
+std::string normalizedBy(const std::string &normalizer) {
+  return replaced(good, R"("normalizer": null)", R"("normalizer": )" + normalizer);
+}
+
+/// Steps that replace one byte by another are no growth, however many there are.
+TEST(HostileTokenizer, ManyReplacementsOfOneSizeAreGood) {
+  std::string steps = R"({"type": "Replace", "pattern": {"Regex": "[0-9]"}, "content": "abcabc"})";
+  for (int i = 0; i < 20; ++i)
+    steps += R"(, {"type": "Replace", "pattern": {"String": "x"}, "content": "a"})"
+             R"(, {"type": "Replace", "pattern": {"Regex": "[y-z]"}, "content": "b"})";
+  TemporaryFolder folder;
+  folder.write("tokenizer.json",
+               normalizedBy(R"({"type": "Sequence", "normalizers": [)" + steps + "]}"));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_THAT(*open->tokenizer.encode("xyc1", false), testing::ElementsAre(4, 4, 4));
+}
+
+const std::string endless =
+    R"({"type": "Replace", "pattern": {"Regex": "(a+a+)+[cd]"}, "content": "c"})";
+
+/// A pattern that needs too many steps is an error, wherever the text comes from.
+TEST(HostileTokenizer, EndlessPatternsAreErrors) {
+  std::string text(40, 'a');
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", normalizedBy(endless));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  auto ids = open->tokenizer.encode("aacb" + text, false);
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().message,
+            "a pattern of the tokenizer takes too long for the text from byte "
+            "3 on (PCRE2: match limit exceeded), change the text there or split it");
+  std::string whole =
+      replaced(normalizedBy(endless), R"("normalized": false)", R"("normalized": true)");
+  folder.write("tokenizer.json", replaced(whole, "<end>", text));
+  EXPECT_THAT(errorOf(folder),
+              HasSubstr("tokenizer.json: a tokenizer that cannot be used: a pattern "
+                        "of the tokenizer takes too long for the text from byte 0 on"));
+}
+
+/// The same of a pattern that finds words.
+TEST(HostileTokenizer, EndlessPatternsOfWordsAreErrors) {
+  TemporaryFolder folder;
+  folder.write(
+      "tokenizer.json",
+      replaced(
+          good,
+          R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+          R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(a+a+)+[cd]"},
+ "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]}, "post)"));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  auto ids = open->tokenizer.encode(std::string(40, 'a'), false);
+  ASSERT_FALSE(ids);
+  EXPECT_THAT(ids.error().message, HasSubstr("takes too long for the text from byte 0 on"));
 }
 
 TEST(HostileTokenizer, InvalidUtf8IsAnError) {
