@@ -4,7 +4,8 @@
 /// A rank file that is accepted must give a table that the run time opens or refuses.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   llvm::StringRef text(reinterpret_cast<const char *>(data), size);
-  auto builder = mica::readRankFile(text, "cl100k_base.tiktoken", /*config=*/nullptr);
+  auto builder =
+      mica::readRankFile(text, "cl100k_base.tiktoken", /*config=*/nullptr, /*published=*/false);
   if (!builder) {
     llvm::consumeError(builder.takeError());
     return 0;

@@ -50,9 +50,26 @@ bool linkFiles(const llvm::json::Object &files, const TemporaryFolder &folder) {
     auto path = (shared ? sharedData() : tokenizerData()) / source.str();
     if (!std::filesystem::exists(path))
       return false;
+    if (path.extension() == ".tiktoken") {
+      folder.write(llvm::StringRef(name).str(),
+                   publishedRanks(llvm::StringRef(name).str(), readText(path)));
+      continue;
+    }
     folder.link(llvm::StringRef(name).str(), path);
   }
   return true;
+}
+
+/// Ids from `first` on stand further behind.
+void shift(llvm::json::Value &value, int64_t first, int64_t by) {
+  if (auto id = value.getAsInteger(); id && *id >= first)
+    value = *id + by;
+  if (llvm::json::Array *list = value.getAsArray())
+    for (llvm::json::Value &element : *list)
+      shift(element, first, by);
+  if (llvm::json::Object *object = value.getAsObject())
+    for (auto &entry : *object)
+      shift(entry.second, first, by);
 }
 
 class GoldenTest : public testing::TestWithParam<const char *> {
@@ -64,6 +81,15 @@ protected:
     auto opened = openFolder(folder.path());
     ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
     open.emplace(std::move(*opened));
+    // The goldens are of a rank file that is shorter than the published one, and special tokens
+    // stand behind all ranks.
+    for (const auto &[name, value] : *root.getObject("files"))
+      if (llvm::StringRef(name).ends_with(".tiktoken")) {
+        int64_t ranks =
+            llvm::StringRef(readText(tokenizerData() / "rank_kin.tiktoken")).count('\n');
+        for (const char *key : {"ids", "prompt", "random"})
+          shift(*root.get(key), ranks, publishedRankCount(llvm::StringRef(name).str()) - ranks);
+      }
   }
 
   TemporaryFolder folder;
@@ -113,7 +139,7 @@ TEST_P(GoldenTest, StreamedPiecesAreWholeCharactersAndLoseNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Small, GoldenTest,
                          testing::Values("gpt2_kin", "qwen2_kin", "llama3_kin", "digits_kin",
-                                         "llama2_kin", "metaspace_kin", "unigram_kin",
+                                         "falcon_kin", "llama2_kin", "metaspace_kin", "unigram_kin",
                                          "unigram_bytes_kin", "sp_bpe", "sp_unigram",
                                          "sp_unigram_bytes", "sp_bpe_suffix", "qwen_tiktoken",
                                          "cl100k_base_tiktoken", "o200k_base_tiktoken"),

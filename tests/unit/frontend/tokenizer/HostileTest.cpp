@@ -92,6 +92,18 @@ const Change changes[] = {
      R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "\\h+"}, "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]},
  "post)",
      "(pre_tokenizer.pretokenizers[0].pattern.Regex)"},
+    {"WordsOfBytes",
+     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Whitespace"}]},
+ "post)",
+     "the pre-tokenizer \"Whitespace\" after ByteLevel is not supported"},
+    {"LettersOfBytes",
+     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Split", "pattern": {"Regex": "[0-9a]"}, "behavior": "Isolated", "invert": false}]},
+ "post)",
+     "the pre-tokenizer \"Split\" after ByteLevel is not supported"},
     {"UnknownBehavior",
      R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
  "post)",
@@ -281,6 +293,24 @@ TEST(HostileTokenizer, EndlessPatternsOfWordsAreErrors) {
   EXPECT_THAT(ids.error().message, HasSubstr("takes too long for the text from byte 0 on"));
 }
 
+/// Digits behind ByteLevel would split the two bytes of U+00F2, whose second is spelt U+00B2.
+TEST(HostileTokenizer, PiecesThatDigitsOfBytesSplitAreErrors) {
+  std::string digits = R"({"type": "Sequence", "pretokenizers": [
+    {"type": "ByteLevel", "add_prefix_space": false}, {"type": "Digits", "individual_digits": false}]},
+ "post)";
+  std::string text = replaced(
+      good,
+      R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+      digits);
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", text);
+  EXPECT_TRUE(static_cast<bool>(openFolder(folder.path())));
+  folder.write("tokenizer.json", replaced(text, R"("abc": 4)", "\"abc\": 4, \"\u00C3\u00B2\": 6"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("Digits after ByteLevel with pieces that join bytes spelt "
+                                         "as numbers is not supported"));
+}
+
 TEST(HostileTokenizer, InvalidUtf8IsAnError) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", replaced(good, R"("b": 1)", "\"\xC3\": 1"));
@@ -365,6 +395,31 @@ TEST(HostileTokenizer, BrokenRankFilesNameTheLine) {
   TemporaryFolder folder;
   folder.write("cl100k_base.tiktoken", "YWI= 0\n");
   EXPECT_THAT(errorOf(folder), HasSubstr("the byte 0 has no rank"));
+  folder.write("cl100k_base.tiktoken", ranks("YWI= 256\n"));
+  EXPECT_THAT(errorOf(folder),
+              HasSubstr("has 257 ranks and not the 100256 of cl100k_base.tiktoken (ranks)"));
+}
+
+TEST(HostileTokenizer, OfSeveralRankFilesTheKnownOneIsRead) {
+  TemporaryFolder folder;
+  folder.write("a.tiktoken", "?");
+  folder.write("b.tiktoken", "?");
+  EXPECT_THAT(errorOf(folder), HasSubstr(": has the rank files \"a.tiktoken\" and \"b.tiktoken\", "
+                                         "leave the one that the model uses there"));
+  folder.write("qwen.tiktoken", ranks("YWI= 256\n"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("not the 151643 of qwen.tiktoken"));
+  folder.write("cl100k_base.tiktoken", "?");
+  EXPECT_THAT(errorOf(folder), HasSubstr("\"cl100k_base.tiktoken\" and \"qwen.tiktoken\""));
+}
+
+TEST(TokenizerRanks, ArcadesTokensStandBehindItsRanks) {
+  TemporaryFolder folder;
+  folder.write("arcade100k.tiktoken", publishedRanks("arcade100k.tiktoken", ranks("YWI= 256\n")));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_THAT(
+      *open->tokenizer.encode("ab<|endoftext|><|endofprompt|><|im_start|><|extra0|>", false),
+      testing::ElementsAre(256, 100257, 100276, 100277, 100288));
 }
 
 TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
@@ -375,7 +430,7 @@ TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "OddTokenizer"})");
   EXPECT_THAT(errorOf(folder), HasSubstr("not known of the class \"OddTokenizer\""));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "QWenTokenizer"})");
-  EXPECT_TRUE(static_cast<bool>(openFolder(folder.path())));
+  EXPECT_THAT(errorOf(folder), HasSubstr("has 257 ranks and not the 151643 of qwen.tiktoken"));
 }
 
 TEST(HostileTokenizer, AClassWithoutItsJsonIsRefusedByName) {
