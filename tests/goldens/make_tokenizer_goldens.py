@@ -190,6 +190,43 @@ def unigram_kin(byte_fallback):
     return tokenizer
 
 
+def precompiled_kin():
+    """XGLM's and XLM-R's kin: sentencepiece's character map as the tokenizers package reads it."""
+    proto = (DATA / "sp_unigram.model").read_bytes()
+    map_bytes = normalizer_map(proto)
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Precompiled(map_bytes), normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.train_from_iterator(corpus(), trainers.UnigramTrainer(vocab_size=400, show_progress=False, unk_token="<unk>",
+                                                                    special_tokens=["<s>", "<pad>", "</s>", "<unk>"]))
+    tokenizer.post_processor = processors.TemplateProcessing(single="</s> $A", special_tokens=[("</s>", 2)])
+    return tokenizer
+
+
+def normalizer_map(proto):
+    """The character map of a tokenizer.model: field 2 of the message in field 3."""
+    def fields(data):
+        at = 0
+        def number():
+            nonlocal at
+            value, shift = 0, 0
+            while True:
+                byte, at = data[at], at + 1
+                value, shift = value | (byte & 127) << shift, shift + 7
+                if byte < 128:
+                    return value
+        while at < len(data):
+            tag = number()
+            size = {0: lambda: 0, 1: lambda: 8, 2: number, 5: lambda: 4}[tag & 7]()
+            if tag & 7 == 0:
+                number()
+            yield tag >> 3, data[at:at + size]
+            at += size
+    spec = dict(fields(proto))[3]
+    return dict(fields(spec))[2]
+
+
 def sentencepiece_model(**options):
     """Bytes of a tokenizer.model. Single-threaded: training must give the same bytes again."""
     model = io.BytesIO()
@@ -361,6 +398,7 @@ def train(data):
     for name, options in models_made.items():
         (data / f"{name}.model").write_bytes(sentencepiece_model(**options))
     rules.unlink()
+    (data / "precompiled_kin.json").write_text(precompiled_kin().to_str(pretty=False))
 
 
 def all_files():

@@ -56,6 +56,8 @@ std::unique_ptr<NormalizerStage> makeStage(const NormalizerStep &step, const Tab
     return makeUnicodeForm(step);
   case NormalizerKind::SentencePiece:
     return makeSentencePieceRules(step, table);
+  case NormalizerKind::CharsMap:
+    return makeCharsMap(step);
   }
   return nullptr;
 }

@@ -47,6 +47,7 @@ struct NormalizerStep;
 std::unique_ptr<NormalizerStage> makeCharacterMap(const NormalizerStep &step);
 std::unique_ptr<NormalizerStage> makeStrip(const NormalizerStep &step);
 std::unique_ptr<NormalizerStage> makeReplacePattern(const NormalizerStep &step);
+std::unique_ptr<NormalizerStage> makeCharsMap(const NormalizerStep &step);
 std::unique_ptr<NormalizerStage> makeUnicodeForm(const NormalizerStep &step);
 std::unique_ptr<NormalizerStage> makeSentencePieceRules(const NormalizerStep &step,
                                                         const Table &table);

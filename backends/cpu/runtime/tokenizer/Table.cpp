@@ -154,6 +154,14 @@ void readPieces(Reader &reader, Table &table) {
       checkId(reader, table, id, "the byte ids");
 }
 
+/// A character map of sentencepiece.
+void readCharsMap(Reader &reader, NormalizerStep &step) {
+  step.trie = reader.string("normaliser's trie", maxCharsMapBytes);
+  step.replacements = reader.string("normaliser's replacements", maxCharsMapBytes);
+  if (step.trie.size() % 4 != 0 || (!step.replacements.empty() && step.replacements.back() != '\0'))
+    reader.fail("a broken character map in the normaliser");
+}
+
 /// {code point, count, code points...}*: no run may pass the end.
 void checkDecompositions(Reader &reader, const Array<uint32_t> &list) {
   for (size_t i = 0; i < list.size();) {
@@ -187,12 +195,12 @@ NormalizerStep readNormalizerStep(Reader &reader) {
     break;
   case NormalizerKind::SentencePiece:
     step.rules = reader.number<uint8_t>("normaliser");
-    step.trie = reader.string("normaliser's trie", maxCharsMapBytes);
-    step.replacements = reader.string("normaliser's replacements", maxCharsMapBytes);
-    if ((step.rules & ~SentencePieceRules::all) || step.trie.size() % 4 != 0)
+    readCharsMap(reader, step);
+    if (step.rules & ~SentencePieceRules::all)
       reader.fail("a broken sentencepiece normaliser");
-    if (!step.replacements.empty() && step.replacements.back() != '\0')
-      reader.fail("a broken sentencepiece normaliser");
+    break;
+  case NormalizerKind::CharsMap:
+    readCharsMap(reader, step);
     break;
   case NormalizerKind::CharacterMap:
     step.characters = reader.list<uint32_t>("character map", 1u << 16);
@@ -232,7 +240,8 @@ void checkGrowth(Reader &reader, const Table &table) {
     if (step.kind == NormalizerKind::ReplacePattern)
       grow(growth, step.least, step.replacement.size());
     forms += step.kind == NormalizerKind::UnicodeForm || step.kind == NormalizerKind::CharacterMap;
-    sentencePiece += step.kind == NormalizerKind::SentencePiece;
+    sentencePiece +=
+        step.kind == NormalizerKind::SentencePiece || step.kind == NormalizerKind::CharsMap;
     size_t run = 0; // the length of one zero-terminated replacement
     for (char byte : step.replacements) {
       run = byte == '\0' ? 0 : run + 1;

@@ -136,7 +136,7 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
   EXPECT_THAT(normalizer("\x02" + text("a") + text(std::string(5000, 'a'))),
               testing::HasSubstr("grow without measure"));
   EXPECT_THAT(normalizer("\x04\x07" + text("abc") + text("")),
-              testing::HasSubstr("a broken sentencepiece normaliser"));
+              testing::HasSubstr("a broken character map in the normaliser"));
   EXPECT_THAT(normalizer("\x05" + one("abcd")), testing::HasSubstr("a broken decomposition"));
   EXPECT_THAT(normalizer("\x06\x02\x01"), testing::HasSubstr("unknown normaliser"));
   EXPECT_EQ(normalizer(std::string("\x06\x01\0", 3)), "accepted");
