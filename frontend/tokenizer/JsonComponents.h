@@ -13,6 +13,8 @@ namespace mica {
 void readNormalizer(const JsonNode &node, TokenizerTable &table);
 /// Sets ModelFlags::byteLevel where the words reach the model as bytes.
 void readPreTokenizer(const JsonNode &node, TokenizerTable &table);
+/// Refuses pieces that would be split where digits are looked for in the spelling of bytes.
+void checkDigitsOfBytes(const JsonNode &node, const TokenizerTable &table);
 /// The ids around a prompt. Needs the table's pieces.
 void readPostProcessor(const JsonNode &node, TokenizerTable &table);
 /// Needs the table's flags. `bytePieces` tells whether pieces spelt <0xAB> print as bytes.

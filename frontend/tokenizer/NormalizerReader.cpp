@@ -1,7 +1,11 @@
 #include "frontend/tokenizer/JsonComponents.h"
+#include "frontend/tokenizer/SentencePieceModel.h"
 #include "frontend/tokenizer/UnicodeTables.h"
 
+#include "frontend/support/InputError.h"
+
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Base64.h"
 
 namespace mica {
 
@@ -21,6 +25,21 @@ static void readReplace(const JsonNode &node, TokenizerTable &table) {
   step.replacement = node["content"].string();
   if (step.text.empty())
     pattern["String"].refuse("an empty pattern");
+  table.normalizer.push_back(std::move(step));
+}
+
+/// sentencepiece's character map, in base64.
+static void readPrecompiled(const JsonNode &node, TokenizerTable &table) {
+  node.allowKeys({"type", "precompiled_charsmap"});
+  JsonNode map = node["precompiled_charsmap"];
+  std::string text = map.string();
+  std::vector<char> bytes;
+  llvm::Error error = llvm::decodeBase64(text, bytes);
+  bool broken = static_cast<bool>(error);
+  llvm::consumeError(std::move(error));
+  TokenizerTable::NormalizerStep step{NormalizerKind::CharsMap};
+  if (broken || text.empty() || !setCharsMap({bytes.data(), bytes.size()}, step))
+    return map.refuse("not a character map of sentencepiece in base64", remedy::fetch);
   table.normalizer.push_back(std::move(step));
 }
 
@@ -62,6 +81,8 @@ void readNormalizer(const JsonNode &node, TokenizerTable &table) {
     table.normalizer.push_back(std::move(step));
   } else if (type == "Replace") {
     readReplace(node, table);
+  } else if (type == "Precompiled") {
+    readPrecompiled(node, table);
   } else {
     node.refuseType(type, "normalizer");
   }

@@ -80,7 +80,45 @@ void readMetaspace(const JsonNode &node, TokenizerTable &table) {
   table.preTokenizer.push_back(std::move(step));
 }
 
+/// Whether a pattern means the same for text and for the spelling of its bytes, where what is not
+/// ASCII looks otherwise.
+bool isOfDigits(llvm::StringRef pattern) {
+  return pattern.find_first_not_of("[]0123456789-{},+*?()|") == llvm::StringRef::npos;
+}
+
+/// What stands behind ByteLevel sees the spelling of bytes: of digits those of ASCII, and the bytes
+/// that are spelt with letters which count as numbers (checkDigitsOfBytes).
+void readAfterBytes(llvm::StringRef type, const JsonNode &node, TokenizerTable &table) {
+  if (type == "Digits") {
+    node.allowKeys({"type", "individual_digits"});
+    bool each = node["individual_digits"].boolean(false);
+    table.preTokenizer.push_back(
+        split("[0-9]", each ? SplitBehavior::Isolated : SplitBehavior::Contiguous));
+    table.splitsDigitsOfBytes = true;
+    return;
+  }
+  if (type == "Split" && node["pattern"].isObject() &&
+      isOfDigits(node["pattern"]["Regex"].string("")))
+    return readSplit(node, table);
+  node.refuseUnsupported("the pre-tokenizer " + inQuotes(type) + " after ByteLevel");
+}
+
+/// Whether the character that spells the byte counts as a number: U+00B2 and its like.
+bool isSpeltAsNumber(char byte) {
+  return llvm::StringRef("\xB2\xB3\xB9\xBC\xBD\xBE").contains(byte);
+}
+
 } // namespace
+
+/// Where no piece joins such a byte to another, as in vocabularies that were learnt behind such a
+/// pre-tokenizer, it makes no difference that these bytes are split off too.
+void checkDigitsOfBytes(const JsonNode &node, const TokenizerTable &table) {
+  for (const TokenizerTable::Piece &piece : table.pieces)
+    for (size_t i = 1; i < piece.bytes.size(); ++i)
+      if (isSpeltAsNumber(piece.bytes[i - 1]) || isSpeltAsNumber(piece.bytes[i]))
+        return node.refuseUnsupported(
+            "Digits after ByteLevel with pieces that join bytes spelt as numbers");
+}
 
 std::string readRegex(const JsonNode &node) {
   auto refuse = [&](const llvm::Twine &why) {
@@ -107,7 +145,7 @@ void readPreTokenizer(const JsonNode &node, TokenizerTable &table) {
     return;
   std::string type = node["type"].string();
   if (table.flags & ModelFlags::byteLevel)
-    return node.refuseUnsupported("the pre-tokenizer " + inQuotes(type) + " after ByteLevel");
+    return readAfterBytes(type, node, table);
   if (type == "Sequence") {
     node.allowKeys({"type", "pretokenizers"});
     JsonNode steps = node["pretokenizers"];

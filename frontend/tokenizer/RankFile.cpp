@@ -32,20 +32,35 @@ constexpr SpecialToken cl100kTokens[] = {{"<|endoftext|>", 2},
 constexpr SpecialToken o200kTokens[] = {{"<|endoftext|>", 2}, {"<|endofprompt|>", 21}};
 constexpr SpecialToken qwenTokens[] = {
     {"<|endoftext|>", 1}, {"<|im_start|>", 2}, {"<|im_end|>", 3}};
-constexpr int32_t qwenExtras = 205; // <|extra_0|> and on
+constexpr SpecialToken arcadeTokens[] = {
+    {"<|endoftext|>", 2},    {"<|fim_prefix|>", 3},    {"<|fim_middle|>", 4},
+    {"<|fim_suffix|>", 5},   {"<|fim_pad|>", 6},       {"<gh_stars>", 7},
+    {"<filename>", 8},       {"<issue_start>", 9},     {"<issue_comment>", 10},
+    {"<issue_closed>", 11},  {"<jupyter_start>", 12},  {"<jupyter_text>", 13},
+    {"<jupyter_code>", 14},  {"<jupyter_output>", 15}, {"<empty_output>", 16},
+    {"<commit_before>", 17}, {"<commit_msg>", 18},     {"<commit_after>", 19},
+    {"<reponame>", 20},      {"<|endofprompt|>", 21},  {"<|im_start|>", 22},
+    {"<|im_end|>", 23},      {"<|pause|>", 24},        {"<|reg0|>", 25},
+    {"<|reg1|>", 26},        {"<|reg2|>", 27},         {"<|reg3|>", 28},
+    {"<|reg4|>", 29},        {"<|reg5|>", 30},         {"<|reg6|>", 31},
+    {"<|reg7|>", 32},        {"<|extra0|>", 33}};
 
 /// What the code beside a rank file does.
 struct RankRules {
   llvm::StringLiteral className, fileName; ///< By which it is known; either may be empty.
   llvm::StringLiteral pattern;
   llvm::ArrayRef<SpecialToken> tokens;
-  bool qwen = false; ///< Text is brought into form NFC; further special tokens follow.
+  size_t ranks;          ///< How many the published file has; special tokens stand behind them.
+  bool composes = false; ///< Text is brought into form NFC.
+  int32_t extras = 0;    ///< Further special tokens, <|extra_0|> and on.
 };
 
 constexpr RankRules rules[] = {
-    {"", "cl100k_base.tiktoken", split_patterns::cl100k[0], cl100kTokens},
-    {"", "o200k_base.tiktoken", split_patterns::gpt4o[0], o200kTokens},
-    {"QWenTokenizer", "qwen.tiktoken", split_patterns::qwen2[0], qwenTokens, true},
+    {"", "cl100k_base.tiktoken", split_patterns::cl100k[0], cl100kTokens, 100256},
+    {"", "o200k_base.tiktoken", split_patterns::gpt4o[0], o200kTokens, 199998},
+    {"QWenTokenizer", "qwen.tiktoken", split_patterns::qwen2[0], qwenTokens, 151643, true, 205},
+    {"Arcade100kTokenizer", "arcade100k.tiktoken", split_patterns::qwen2[0], arcadeTokens, 100256,
+     true},
 };
 
 const RankRules *rulesFor(llvm::StringRef className, llvm::StringRef file) {
@@ -115,14 +130,16 @@ void addTokens(const RankRules &rule, TokenizerBuilder &builder, const JsonNode 
   };
   for (const SpecialToken &token : rule.tokens)
     add(token.content, last + token.offset);
-  for (int32_t i = 0; rule.qwen && i < qwenExtras; ++i)
+  for (int32_t i = 0; i < rule.extras; ++i)
     add("<|extra_" + std::to_string(i) + "|>", last + 4 + i);
 }
 
 } // namespace
 
+bool isKnownRankFile(llvm::StringRef file) { return rulesFor("", file) != nullptr; }
+
 llvm::Expected<TokenizerBuilder> readRankFile(llvm::StringRef text, llvm::StringRef file,
-                                              const llvm::json::Value *config) {
+                                              const llvm::json::Value *config, bool published) {
   Problem problem(file);
   JsonNode where(nullptr, "ranks", problem), settings(config, "", problem);
   std::string className = settings["tokenizer_class"].string("");
@@ -135,10 +152,14 @@ llvm::Expected<TokenizerBuilder> readRankFile(llvm::StringRef text, llvm::String
   TokenizerBuilder builder;
   builder.table.kind = ModelKind::MergesByScore;
   builder.table.flags = ModelFlags::byteLevel | ModelFlags::ignoreMerges;
-  if (rule->qwen)
+  if (rule->composes)
     builder.table.normalizer.push_back(unicodeFormStep(UnicodeForm::NFC));
   builder.table.preTokenizer.push_back(isolate(llvm::cantFail(translateRegex(rule->pattern))));
   readRanks(text, builder, where);
+  if (published && !problem.found() && builder.table.pieces.size() != rule->ranks)
+    where.refuse("has " + llvm::Twine(builder.table.pieces.size()) + " ranks and not the " +
+                     llvm::Twine(rule->ranks) + " of " + rule->fileName,
+                 remedy::fetch);
   if (!problem.found())
     addTokens(*rule, builder, where);
   if (problem.found())

@@ -14,8 +14,13 @@ namespace mica {
 /// splits text and which special tokens follow is code: the class that `config`
 /// (tokenizer_config.json; null: there is none) names decides, else the file's own name. Those that
 /// are not known are refused.
+/// `published`: also those that have not as many ranks as the published file.
 llvm::Expected<TokenizerBuilder> readRankFile(llvm::StringRef text, llvm::StringRef file,
-                                              const llvm::json::Value *config);
+                                              const llvm::json::Value *config,
+                                              bool published = true);
+
+/// Whether the file's name says how text is split before its ranks are used.
+bool isKnownRankFile(llvm::StringRef file);
 
 } // namespace mica
 

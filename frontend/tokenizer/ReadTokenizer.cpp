@@ -10,6 +10,7 @@
 #include "frontend/tokenizer/TokenizerConfig.h"
 #include "frontend/tokenizer/TokenizerJson.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -67,16 +68,24 @@ llvm::Expected<TokenizerBuilder> readRanks(llvm::StringRef path, llvm::StringRef
   return readRankFile(llvm::toStringRef(file->bytes()), path, config ? &*config : nullptr);
 }
 
-/// The rank file in `folder`, the first by name; empty where there is none.
-std::string rankFileIn(llvm::StringRef folder) {
-  std::string found;
+/// The rank file in `folder`: of several the one whose name is known; empty where there is none.
+llvm::Expected<std::string> rankFileIn(llvm::StringRef folder) {
+  std::vector<std::string> found, known;
   std::error_code error;
   for (llvm::sys::fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error))
-    if (llvm::StringRef(entry->path()).ends_with(".tiktoken") &&
-        (found.empty() || entry->path() < found))
-      found = entry->path();
-  return found;
+    if (llvm::StringRef(entry->path()).ends_with(".tiktoken"))
+      (isKnownRankFile(entry->path()) ? known : found).push_back(entry->path());
+  std::vector<std::string> &files = known.empty() ? found : known;
+  if (files.empty())
+    return std::string();
+  llvm::sort(files);
+  if (files.size() > 1)
+    return inputError(folder,
+                      "has the rank files " + inQuotes(llvm::sys::path::filename(files[0])) +
+                          " and " + inQuotes(llvm::sys::path::filename(files[1])),
+                      "leave the one that the model uses there");
+  return files[0];
 }
 
 llvm::Error applyConfig(llvm::StringRef path, TokenizerSource source, TokenizerBuilder &builder) {
@@ -136,8 +145,11 @@ llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef fold
     return finish(readPieces(model), model, TokenizerSource::SentencePiece);
   if (exists(vocab) && exists(merges))
     return finish(readPair(vocab, merges), vocab, TokenizerSource::VocabAndMerges);
-  if (std::string ranks = rankFileIn(folder); !ranks.empty())
-    return finish(readRanks(ranks, config), ranks, TokenizerSource::Ranks);
+  llvm::Expected<std::string> ranks = rankFileIn(folder);
+  if (!ranks)
+    return ranks.takeError();
+  if (!ranks->empty())
+    return finish(readRanks(*ranks, config), *ranks, TokenizerSource::Ranks);
   return std::nullopt;
 }
 

@@ -123,7 +123,8 @@ bool readMessage(llvm::StringRef bytes, TokenizerBuilder &builder, Spec &spec,
   return !reader.broken;
 }
 
-/// The character map is u32 size of the trie, the trie, zero-terminated replacements.
+} // namespace
+
 bool setCharsMap(llvm::StringRef map, TokenizerTable::NormalizerStep &step) {
   if (map.empty())
     return true;
@@ -138,6 +139,8 @@ bool setCharsMap(llvm::StringRef map, TokenizerTable::NormalizerStep &step) {
   step.replacements = map.drop_front(trieBytes).str();
   return true;
 }
+
+namespace {
 
 bool setNormalizer(const Spec &spec, TokenizerTable &table) {
   TokenizerTable::NormalizerStep step{NormalizerKind::SentencePiece};

@@ -12,6 +12,10 @@ namespace mica {
 llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
                                                         llvm::StringRef file);
 
+/// Takes a character map apart: u32 size of the trie, the trie, zero-terminated replacements.
+/// False: it is broken. None is none.
+bool setCharsMap(llvm::StringRef map, TokenizerTable::NormalizerStep &step);
+
 } // namespace mica
 
 #endif // MICA_FRONTEND_TOKENIZER_SENTENCEPIECEMODEL_H

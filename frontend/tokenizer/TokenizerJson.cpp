@@ -186,6 +186,8 @@ llvm::Expected<TokenizerBuilder> readTokenizerJson(const llvm::json::Value &root
   readDecoder(node["decoder"], builder.table, builder.bytePieces);
   if (!problem.found())
     readModel(node["model"], builder);
+  if (!problem.found() && builder.table.splitsDigitsOfBytes)
+    checkDigitsOfBytes(node["pre_tokenizer"], builder.table);
   readAddedTokens(node["added_tokens"], builder);
   if (!problem.found())
     readPostProcessor(node["post_processor"], builder.table);

@@ -93,6 +93,8 @@ void writeNormalizer(Writer &writer, const TokenizerTable &table) {
       break;
     case NormalizerKind::SentencePiece:
       writer.number(step.rules);
+      [[fallthrough]];
+    case NormalizerKind::CharsMap:
       writer.string(step.trie);
       writer.string(step.replacements);
       break;

@@ -70,6 +70,9 @@ struct TokenizerTable {
   /// What the tokenizer's files name as start and end of a text; not part of the bytes.
   std::optional<int32_t> bosId, eosId;
 
+  /// Digits are split after ByteLevel, which asks something of the pieces (checkDigitsOfBytes).
+  bool splitsDigitsOfBytes = false;
+
   std::vector<std::byte> serialise() const;
 
   static std::array<int32_t, 256> noByteIds() {

@@ -60,7 +60,7 @@ void encode(benchmark::State &state, const Case &one, const std::string &text) {
   if (!opened)
     return state.SkipWithError(llvm::toString(opened.takeError()).c_str());
   for (auto _ : state)
-    benchmark::DoNotOptimize(opened->tokenizer.encode(text, /*addSpecial=*/false).data());
+    benchmark::DoNotOptimize(opened->tokenizer.encode(text, /*addSpecial=*/false)->data());
   count(state, text);
 }
 
@@ -68,7 +68,7 @@ void decode(benchmark::State &state, const Case &one, const std::string &text) {
   auto opened = open(one);
   if (!opened)
     return state.SkipWithError(llvm::toString(opened.takeError()).c_str());
-  std::vector<int32_t> ids = opened->tokenizer.encode(text, /*addSpecial=*/false);
+  std::vector<int32_t> ids = *opened->tokenizer.encode(text, /*addSpecial=*/false);
   for (auto _ : state)
     benchmark::DoNotOptimize(opened->tokenizer.decode(ids).data());
   count(state, text);

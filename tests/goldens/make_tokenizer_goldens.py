@@ -140,6 +140,12 @@ def digits_kin():
          pre_tokenizers.ByteLevel(add_prefix_space=False)]))
 
 
+def falcon_kin():
+    return byte_level(500, pre_tokenizers.Sequence(
+        [pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+         pre_tokenizers.Digits(individual_digits=False), pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]))
+
+
 def byte_fallback(metaspace):
     """Llama-2's kin; `metaspace`: written with that pre-tokenizer and decoder, else with normalisers."""
     letters = sorted(set("".join(corpus())) - set("\n\t\r") - set(chr(c) for c in range(0x600, 0x20000)))
@@ -182,6 +188,43 @@ def unigram_kin(byte_fallback):
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
                                            decoders.Strip(" ", 1, 0)]) if byte_fallback else decoders.Metaspace()
     return tokenizer
+
+
+def precompiled_kin():
+    """XGLM's and XLM-R's kin: sentencepiece's character map as the tokenizers package reads it."""
+    proto = (DATA / "sp_unigram.model").read_bytes()
+    map_bytes = normalizer_map(proto)
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Precompiled(map_bytes), normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.train_from_iterator(corpus(), trainers.UnigramTrainer(vocab_size=400, show_progress=False, unk_token="<unk>",
+                                                                    special_tokens=["<s>", "<pad>", "</s>", "<unk>"]))
+    tokenizer.post_processor = processors.TemplateProcessing(single="</s> $A", special_tokens=[("</s>", 2)])
+    return tokenizer
+
+
+def normalizer_map(proto):
+    """The character map of a tokenizer.model: field 2 of the message in field 3."""
+    def fields(data):
+        at = 0
+        def number():
+            nonlocal at
+            value, shift = 0, 0
+            while True:
+                byte, at = data[at], at + 1
+                value, shift = value | (byte & 127) << shift, shift + 7
+                if byte < 128:
+                    return value
+        while at < len(data):
+            tag = number()
+            size = {0: lambda: 0, 1: lambda: 8, 2: number, 5: lambda: 4}[tag & 7]()
+            if tag & 7 == 0:
+                number()
+            yield tag >> 3, data[at:at + size]
+            at += size
+    spec = dict(fields(proto))[3]
+    return dict(fields(spec))[2]
 
 
 def sentencepiece_model(**options):
@@ -266,6 +309,46 @@ for NAME in ("gpt-4o", "llama4"):
                                   + r"|\p{N}{1,3}|" + ENDINGS), BYTES]
 
 
+CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+# The letters of deepseek-llm, as first and last of each range.
+CASED = """41 5A 61 7A B5 B5 C0 D6 D8 F6 F8 1BA 1BC 1BF 1C4 293 295 2AF 370 373 376 377 37B 37D 37F 37F 386 386 388 38A 38C
+38C 38E 3A1 3A3 3F5 3F7 481 48A 52F 531 556 10A0 10C5 13A0 13F5 13F8 13FD 1C90 1CBA 1CBD 1CBF 1D00 1D2B 1D6B 1D77 1D79 1D9A
+1E00 1F15 1F18 1F1D 1F20 1F45 1F48 1F4D 1F50 1F57 1F59 1F59 1F5B 1F5B 1F5D 1F5D 1F5F 1F7D 1F80 1FB4 1FB6 1FBC 1FBE 1FBE 1FC2
+1FC4 1FC6 1FCC 1FD0 1FD3 1FD6 1FDB 1FE0 1FEC 1FF2 1FF4 1FF6 1FFC 2102 2102 2107 2107 210A 2113 2115 2115 2119 211D 2124 2124
+2126 2126 2128 2128 212A 212D 212F 2134 2139 2139 213C 213F 2145 2149 214E 214E 2183 2184 2C00 2C7B 2C7E 2CE4 2CEB 2CEE 2CF2
+2CF3 A640 A66D A680 A69B A722 A76F A771 A787 A78B A78E AB70 ABBF FB00 FB06 FB13 FB17 FF21 FF3A FF41 FF5A 10400 1044F 104B0
+104D3 104D8 104FB 10C80 10CB2 10CC0 10CF2 118A0 118DF 1E900 1E943""".split()
+LETTERS_WITH_CASE = "".join(f"{chr(int(a, 16))}-{chr(int(b, 16))}" for a, b in zip(CASED[::2], CASED[1::2]))
+SPACES = "".join(rf"\s{{{n}}}(?!\S)|" for n in ("512", "256", "128", "64", "32", "16", "8", "4", "1,2"))
+GGUF_NAMES |= {
+    "deepseek-llm": [*isolated("[\r\n]", f"\\s?[{LETTERS_WITH_CASE}]+", "\\s?[!-/:-~！-／：-～‘-‟　-。]+", "\\s+$",
+                               "[一-龥ࠀ-一가-퟿]+", "\\p{N}+"), BYTES],
+    "qwen35": [*isolated(CONTRACTIONS + r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|"
+                         r"\s+(?!\S)|\s+"), BYTES],
+    # In its tokenizer.json, ByteLevel stands second; that the rest then sees the spelling of bytes makes no difference to
+    # its vocabulary, where no merge joins a digit to anything else.
+    "falcon": [pre_tokenizers.Punctuation("contiguous"), *isolated(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
+               pre_tokenizers.Digits(individual_digits=False), *isolated("[0-9][0-9][0-9]"), BYTES],
+    "viking": [*isolated(" ?[^(\\s|[.,!?…。，、।۔،])]+", r"\p{N}"), BYTES],
+    "bailingmoe": [*isolated(r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"), BYTES],
+    "seed-coder": [*isolated(CONTRACTIONS + "[^\r\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\r\n]+|\\s*[\r\n]+|"
+                             "\\s+(?!\\S)|\\s+"), BYTES],
+    "exaone-moe": [*isolated(CONTRACTIONS + r"[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|"
+                             r"\s*[\r\n]|\s+(?!\S)|\s+"), BYTES],
+    "jais-2": [*isolated(LLAMA3.replace(r"\s+(?!\S)|\s+", SPACES + r"\s{1}")), BYTES],
+    "minicpm5": [*isolated(r"\p{N}{1,3}", QWEN2.replace(r"\p{N}|", r"\p{N}+|", 1)), BYTES],
+    "laguna": [*isolated("[^\n]+|[\n]+", QWEN2), BYTES]}
+SAME_AS = {
+    "bloom": ("poro-chat", "gpt3-finnish"), "refact": ("exaone", "minerva-7b", "mellum2"),
+    "gpt-2": ("jais", "trillion", "granite-docling", "exaone4", "gigachat", "a.x-4.0", "mellum", "mpt", "olmo"),
+    "llama3": ("dbrx", "smaug-bpe", "glm4", "chatglm-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"),
+    "qwen2": ("stablelm2", "megrez", "hunyuan", "solar-open", "grok-2"), "deepseek-v3": ("hunyuan-dense", "joyai-llm"),
+    "gpt-4o": ("kanana2", "minimax-m2"), "bailingmoe": ("bailingmoe2", "llada-moe")}
+GGUF_NAMES |= {name: GGUF_NAMES[like] for like, names in SAME_AS.items() for name in names}
+TAKES_PIECES = ("llama-bpe", "llama3", "llama-v3", "tekken", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "minicpm5")
+COMPOSES = ("qwen2", "deepseek-r1-qwen", "command-r", "stablelm2", "qwen35", "mpt", "olmo")
+
+
 def whole():
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer, tokenizer.decoder = BYTES, decoders.ByteLevel()
@@ -279,10 +362,10 @@ def gguf_names():
     digests = {}
     for name, steps in sorted(GGUF_NAMES.items()):
         state = json.loads((DATA / "whole.json").read_text())
-        state["model"]["ignore_merges"] = name in ("llama-bpe", "llama3", "llama-v3", "tekken")
+        state["model"]["ignore_merges"] = name in TAKES_PIECES
         tokenizer = Tokenizer.from_str(json.dumps(state))
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
-        if name in ("qwen2", "deepseek-r1-qwen", "command-r"):
+        if name in COMPOSES:
             tokenizer.normalizer = normalizers.NFC()
         ids = [i for text in TEXTS for i in tokenizer.encode(text, add_special_tokens=False).ids]
         digests[name] = hashlib.md5(struct.pack(f"<{len(ids)}i", *ids)).hexdigest()
@@ -291,7 +374,7 @@ def gguf_names():
 
 def train(data):
     data.mkdir(parents=True, exist_ok=True)
-    made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "llama3_kin": llama3_kin(), "digits_kin": digits_kin(),
+    made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "llama3_kin": llama3_kin(), "digits_kin": digits_kin(), "falcon_kin": falcon_kin(),
             "llama2_kin": byte_fallback(metaspace=False), "metaspace_kin": byte_fallback(metaspace=True),
             "unigram_kin": unigram_kin(byte_fallback=False), "unigram_bytes_kin": unigram_kin(byte_fallback=True)}
     for name, tokenizer in made.items():
@@ -315,6 +398,7 @@ def train(data):
     for name, options in models_made.items():
         (data / f"{name}.model").write_bytes(sentencepiece_model(**options))
     rules.unlink()
+    (data / "precompiled_kin.json").write_text(precompiled_kin().to_str(pretty=False))
 
 
 def all_files():

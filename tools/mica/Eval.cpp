@@ -123,8 +123,13 @@ Error Evaluation::readText() {
       return file.takeError();
     std::string_view text(reinterpret_cast<const char *>(file->bytes().data()),
                           file->bytes().size());
-    ids = program.text->encode(text);
-    if (reference && reference->text && reference->text->encode(text) != ids)
+    rt::Result<rt::Tokens> encoded = program.text->encode(text);
+    if (!encoded)
+      return createStringError(arguments.text + ": " + encoded.error().message);
+    ids = *std::move(encoded);
+    rt::Result<rt::Tokens> others =
+        reference && reference->text ? reference->text->encode(text) : ids;
+    if (!others || *others != ids)
       return reference->error("its tokenizer makes other ids of the text than that of " +
                                   program.path,
                               "compare programs of one model");

@@ -147,8 +147,11 @@ Error Verification::readIds() {
   Expected<MappedFile> mapped = MappedFile::open(arguments.text);
   if (!mapped)
     return mapped.takeError();
-  ids = opened->text->encode(
+  rt::Result<rt::Tokens> encoded = opened->text->encode(
       {reinterpret_cast<const char *>(mapped->bytes().data()), mapped->bytes().size()});
+  if (!encoded)
+    return createStringError(arguments.text + ": " + encoded.error().message);
+  ids = *std::move(encoded);
   ids.resize(std::min(ids.size(), most));
   if (ids.size() < 2)
     return inputError(arguments.text, "has fewer than two tokens", "give a longer text");

@@ -96,6 +96,15 @@ CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
       ->type_name("TEXT");
 }
 
+CLI::Option *addTools(CLI::App &app, std::optional<std::string> &tools) {
+  return app
+      .add_option(
+          "--tools", tools,
+          "Tools that the model may call: a JSON list, as the chat template takes it; a call "
+          "is part of the answer's text")
+      ->type_name("FILE");
+}
+
 void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
   auto *batch = app.add_option("--batch", run.batch,
                                "FILE holds requests, one JSON object per line with \"prompt\" or "
@@ -148,6 +157,7 @@ void addRun(CLI::App &app, RunArguments &run) {
       "--chat", run.chat, "Put the text through the model's chat template, as one turn of a user");
   chat->excludes(tokens);
   addSystem(app, run.system)->needs(chat);
+  addTools(app, run.tools)->needs(chat);
 }
 
 void addThreads(CLI::App &app, std::optional<unsigned> &threads) {
@@ -160,6 +170,7 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   CLI::App *sub = app.add_subcommand(
       "chat", "Converse with the model: on a terminal with line editing, else a line per turn");
   addSystem(*sub, chat.system);
+  addTools(*sub, chat.tools);
   sub->add_option("-n", chat.maxTokens, "New tokens at most, per answer; default: what has room")
       ->transform(wholeNumber(1, maxCount));
   sub->add_option("--history", chat.history,

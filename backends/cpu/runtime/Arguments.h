@@ -31,12 +31,14 @@ struct RunArguments {
   bool verbose = false;
   bool chat = false;                 ///< --chat: the prompt goes through the chat template
   std::optional<std::string> system; ///< --system, with --chat
+  std::optional<std::string> tools;  ///< --tools, with --chat: a file
 };
 
 struct ChatArguments {
   RunArguments run; ///< How answers are sampled.
   std::optional<int64_t> maxTokens;
   std::optional<std::string> system;
+  std::optional<std::string> tools;   ///< --tools: a file
   std::optional<std::string> history; ///< --history: a file
   bool json = false;
 };

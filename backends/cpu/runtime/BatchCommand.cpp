@@ -188,7 +188,7 @@ void Batch::showProgress() const {
 } // namespace
 
 Status batchCommand(const Model &model, const Text *text, const RunArguments &arguments) {
-  Result<std::string> file = readPromptFile(*arguments.file);
+  Result<std::string> file = readTextFile(*arguments.file, "requests", "-f");
   if (!file)
     return file.error();
   Result<std::vector<BatchRequest>> requests = parseBatchRequests(*file, text, model.manifest());

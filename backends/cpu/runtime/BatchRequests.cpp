@@ -46,7 +46,10 @@ Tokens promptOf(const Json &json, const Text *tokenizer, const Manifest &manifes
     throw Bad{"\"prompt\" is not a string"};
   if (!tokenizer)
     throw Bad{"the program has no tokenizer, give ids as \"tokens\""};
-  return tokenizer->encode(text->get<std::string>());
+  Result<Tokens> encoded = tokenizer->encode(text->get<std::string>());
+  if (!encoded)
+    throw Bad{encoded.error().message};
+  return *std::move(encoded);
 }
 
 BatchRequest parse(const Json &json, const Text *tokenizer, const Manifest &manifest) {

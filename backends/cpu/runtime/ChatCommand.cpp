@@ -146,6 +146,9 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   Result<ChatTemplate> chatTemplate = ChatTemplate::load(model.manifest(), text->get());
   if (!chatTemplate)
     return chatTemplate.error();
+  if (arguments.tools)
+    if (Status used = chatTemplate->useTools(*arguments.tools); !used)
+      return used;
   if (Status usable = checkSampling(arguments.run, model.manifest(), text->get()); !usable)
     return usable;
   GenerateOptions options;

@@ -1,6 +1,8 @@
 #include "backends/cpu/runtime/ChatTemplate.h"
+#include "backends/cpu/runtime/RunCommand.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace mica::rt {
@@ -25,7 +27,7 @@ Result<std::string> ChatTemplate::render(const std::vector<Message> &messages, b
   for (const Message &message : messages)
     list.push_back({{"role", message.role}, {"content", tokenizer::repairUtf8(message.content)}});
   Json context = {{"messages", std::move(list)},
-                  {"tools", nullptr},
+                  {"tools", Json::parse(tools)},
                   {"documents", nullptr},
                   {"add_generation_prompt", answer}};
   for (const auto &[name, token] : chat.specialTokens)
@@ -35,6 +37,29 @@ Result<std::string> ChatTemplate::render(const std::vector<Message> &messages, b
     return Error{"the chat template has failed (" + rendered.error().message +
                  "), change the conversation or continue a text with -p"};
   return rendered;
+}
+
+Status ChatTemplate::useTools(const std::string &path) {
+  Result<std::string> file = readTextFile(path, "tools", "--tools");
+  if (!file)
+    return file.error();
+  Json list = Json::parse(*file, nullptr, /*allow_exceptions=*/false);
+  bool fits =
+      list.is_array() && !list.empty() &&
+      std::all_of(list.begin(), list.end(), [](const Json &tool) { return tool.is_object(); });
+  if (!fits)
+    return Error{"the tools in '" + path +
+                 "' are no JSON list of objects, write [{\"type\": \"function\", \"function\": "
+                 "{\"name\": ...}}]"};
+  const std::vector<Message> question = {{"user", "A question"}};
+  Result<std::string> without = render(question, true);
+  tools = list.dump();
+  Result<std::string> with = render(question, true);
+  if (!with)
+    return with.error();
+  if (without && *with == *without)
+    return Error{"the chat template has no place for tools, leave --tools out"};
+  return {};
 }
 
 Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool answer) const {
@@ -53,10 +78,10 @@ Tokens ChatTemplate::endOfTurn() const {
     return {};
   std::string rest = rendered->substr(place + answer.size());
   rest.erase(0, std::min(rest.find_first_not_of(" \n"), rest.size()));
-  Tokens ids = text.encodeSpelt(rest);
-  if (ids.empty() || !text.isSpecial(ids[0]))
+  Result<Tokens> ids = text.encodeSpelt(rest);
+  if (!ids || ids->empty() || !text.isSpecial(ids->front()))
     return {};
-  return {ids[0]};
+  return {ids->front()};
 }
 
 } // namespace mica::rt

@@ -17,6 +17,10 @@ public:
   /// Errors: the program has no template or no tokenizer, or the template cannot be run.
   static Result<ChatTemplate> load(const Manifest &manifest, const Text *text);
 
+  /// Makes the tools of a file, a JSON list of objects, known to the template. Errors: the file is
+  /// not such a list, or the template has no place for tools.
+  Status useTools(const std::string &path);
+
   /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
   /// refuses it.
   Result<Tokens> encode(const std::vector<Message> &messages, bool answer) const;
@@ -31,6 +35,7 @@ private:
   const Manifest::Chat &chat;
   const Text &text;
   jinja::Template program;
+  std::string tools = "null"; ///< JSON
 };
 
 } // namespace mica::rt

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t maxPromptBytes = size_t(1) << 30;
 } // namespace
 
-Result<std::string> readPromptFile(const std::string &path) {
+Result<std::string> readTextFile(const std::string &path, const char *what, const char *option) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   std::string text, piece(1 << 16, '\0');
   ssize_t got = fd < 0 ? -1 : 1;
@@ -30,14 +30,15 @@ Result<std::string> readPromptFile(const std::string &path) {
     if (got > 0)
       text.append(piece, 0, static_cast<size_t>(got));
   }
-  Error failure{"cannot read the prompt from '" + path + "': " + std::strerror(errno) +
-                ", give another file with -f"};
+  Error failure{std::string("cannot read the ") + what + " from '" + path +
+                "': " + std::strerror(errno) + ", give another file with " + option};
   if (fd >= 0)
     close(fd);
   if (got < 0)
     return failure;
   if (text.size() > maxPromptBytes)
-    return Error{"the prompt in '" + path + "' is larger than 1 GiB, give a shorter one"};
+    return Error{std::string("the ") + what + " in '" + path +
+                 "' is larger than 1 GiB, give a shorter one"};
   return text;
 }
 
@@ -55,17 +56,15 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
   }
   if (!text)
     return Error{"the program has no tokenizer, give ids with --tokens"};
-  Result<std::string> prompt =
-      arguments.prompt ? Result<std::string>(*arguments.prompt) : readPromptFile(*arguments.file);
+  Result<std::string> prompt = arguments.prompt ? Result<std::string>(*arguments.prompt)
+                                                : readTextFile(*arguments.file, "prompt", "-f");
   if (!prompt)
     return prompt.error();
-  if (!chatTemplate)
-    return std::vector<Tokens>{text->encode(*prompt)};
   std::vector<Message> messages;
   if (arguments.system)
     messages.push_back({"system", *arguments.system});
   messages.push_back({"user", *prompt});
-  Result<Tokens> ids = chatTemplate->encode(messages, true);
+  Result<Tokens> ids = chatTemplate ? chatTemplate->encode(messages, true) : text->encode(*prompt);
   if (!ids)
     return ids.error();
   return std::vector<Tokens>{*ids};
@@ -291,6 +290,9 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
     Result<ChatTemplate> loaded = ChatTemplate::load(model.manifest(), text->get());
     if (!loaded)
       return loaded.error();
+    if (arguments.tools)
+      if (Status used = loaded->useTools(*arguments.tools); !used)
+        return used;
     chatTemplate.emplace(*std::move(loaded));
   }
   Result<std::vector<Tokens>> sequences =

@@ -14,8 +14,9 @@ SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &m
 /// without a tokenizer.
 Status checkSampling(const RunArguments &arguments, const Manifest &manifest, const Text *text);
 
-/// The prompt's text in a file, which may not be larger than anything that a context holds.
-Result<std::string> readPromptFile(const std::string &path);
+/// The text in a file, which may not be larger than anything that a context holds. `what` it is,
+/// and the `option` that names another, are for the error.
+Result<std::string> readTextFile(const std::string &path, const char *what, const char *option);
 
 /// How a sequence ended, in JSON.
 const char *nameOf(Finish finish);

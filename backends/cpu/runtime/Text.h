@@ -17,9 +17,9 @@ public:
   static Result<std::unique_ptr<Text>> load(const program::ProgramFile &file);
 
   /// Ids of a prompt, with the special tokens that the model expects around it.
-  Tokens encode(std::string_view text) const { return tokenizer.encode(text, true); }
+  Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }
   /// Ids of a text that spells its special tokens out, as chat templates do.
-  Tokens encodeSpelt(std::string_view text) const { return tokenizer.encode(text, false); }
+  Result<Tokens> encodeSpelt(std::string_view text) const { return tokenizer.encode(text, false); }
   bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
   /// A decoder for what follows `prompt`.
   Tokenizer::Decoder decoderAfter(const Tokens &prompt) const;

@@ -3,15 +3,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace mica::rt {
 
 namespace {
-/// Far more than is recalled; a larger file is something else.
-constexpr std::streamoff mostBytes = std::streamoff(1) << 26;
+/// Far more than is recalled: of a larger file the last part is read.
+constexpr off_t mostBytes = off_t(1) << 26;
 
 std::string escaped(const std::string &turn) {
   std::string line;
@@ -40,17 +40,22 @@ Error refused(const std::string &path, const char *what, const std::string &why)
 
 Result<std::vector<std::string>> TurnHistory::read(size_t most) const {
   std::vector<std::string> turns;
-  std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown))
-    return refused(path, "read", "it is a folder");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file && errno == ENOENT)
+  struct stat about{};
+  if (stat(path.c_str(), &about) != 0 && errno == ENOENT)
     return turns;
-  if (file && file.tellg() > mostBytes)
-    return refused(path, "read", "it is larger than 64 MiB");
-  file.seekg(0);
-  for (std::string line; std::getline(file, line);)
+  if (S_ISDIR(about.st_mode))
+    return refused(path, "read", "it is a folder");
+  // Of a pipe or a device the end might never come.
+  if (!S_ISREG(about.st_mode) && about.st_mode != 0)
+    return refused(path, "read", "it is no regular file");
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  if (about.st_size > mostBytes) {
+    file.seekg(about.st_size - mostBytes);
+    std::getline(file, line); // the end of a turn
+  }
+  while (std::getline(file, line))
     turns.push_back(unescaped(line));
   if (!file.eof())
     return refused(path, "read", std::strerror(errno ? errno : EIO));

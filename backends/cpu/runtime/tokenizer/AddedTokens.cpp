@@ -30,8 +30,12 @@ Result<AddedTokens> AddedTokens::create(const Table &table, const Normalizer &no
     flags |= token.flags;
     bool normalized = token.flags & AddedTokenFlags::normalized;
     std::string_view content = token.content;
-    if (normalized)
-      content = out.normalizedContents.emplace_back(normalizer.apply(content));
+    if (normalized) {
+      Result<std::string> text = normalizer.apply(content);
+      if (!text)
+        return text.error();
+      content = out.normalizedContents.emplace_back(*std::move(text));
+    }
     entries[normalized].emplace_back(content, static_cast<int32_t>(i));
   }
   for (int i = 0; i < 2; ++i)

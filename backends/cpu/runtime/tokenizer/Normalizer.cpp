@@ -8,7 +8,7 @@ namespace {
 class PrependStage final : public NormalizerStage {
 public:
   explicit PrependStage(std::string_view prefix) : prefix(prefix) {}
-  std::string apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, bool &) const override {
     if (!text.empty())
       text.insert(0, prefix);
     return text;
@@ -21,7 +21,7 @@ private:
 class ReplaceStage final : public NormalizerStage {
 public:
   ReplaceStage(std::string_view from, std::string_view to) : from(from), to(to) {}
-  std::string apply(std::string text, bool &moved) const override {
+  Result<std::string> apply(std::string text, bool &moved) const override {
     size_t at = text.find(from);
     moved |= at == 0 && replacedMovesStart(from, to);
     if (at == std::string::npos)
@@ -56,6 +56,8 @@ std::unique_ptr<NormalizerStage> makeStage(const NormalizerStep &step, const Tab
     return makeUnicodeForm(step);
   case NormalizerKind::SentencePiece:
     return makeSentencePieceRules(step, table);
+  case NormalizerKind::CharsMap:
+    return makeCharsMap(step);
   }
   return nullptr;
 }
@@ -73,10 +75,11 @@ Normalizer::Normalizer(const Table &table) {
 
 Normalizer::~Normalizer() = default;
 
-std::string Normalizer::apply(std::string_view text, bool &moved) const {
-  std::string out(text);
+Result<std::string> Normalizer::apply(std::string_view text, bool &moved) const {
+  Result<std::string> out = std::string(text);
   for (const auto &stage : stages)
-    out = stage->apply(std::move(out), moved);
+    if (out)
+      out = stage->apply(*std::move(out), moved);
   return out;
 }
 

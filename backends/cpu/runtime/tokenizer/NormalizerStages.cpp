@@ -15,7 +15,7 @@ public:
     for (size_t i = 0; i + 1 < list.size(); i += 2 + list[i + 1])
       entries[list[i]] = static_cast<uint32_t>(i);
   }
-  std::string apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, bool &) const override {
     std::string out;
     out.reserve(text.size());
     for (size_t at = 0; at < text.size(); at += charLength(text[at]))
@@ -49,7 +49,7 @@ class Strip final : public NormalizerStage {
 public:
   explicit Strip(const NormalizerStep &step)
       : left(step.left), right(step.right), before(compiled(spaceBefore)), one(compiled(space)) {}
-  std::string apply(std::string text, bool &moved) const override {
+  Result<std::string> apply(std::string text, bool &moved) const override {
     Regex::Match match;
     if (left && Regex::Searcher(before).find(text, 0, match))
       text.erase(0, match.end), moved = true;
@@ -74,7 +74,7 @@ class ReplacePattern final : public NormalizerStage {
 public:
   explicit ReplacePattern(const NormalizerStep &step)
       : pattern(compiled(step.text)), replacement(step.replacement) {}
-  std::string apply(std::string text, bool &moved) const override {
+  Result<std::string> apply(std::string text, bool &moved) const override {
     if (text.empty())
       return text; // nothing is replaced in nothing
     std::string out;
@@ -94,6 +94,8 @@ public:
       done = from = match.end;
       any = true;
     }
+    if (!searcher.failure())
+      return searcher.failure().error();
     return out.append(text, done);
   }
 

@@ -28,6 +28,13 @@ PreTokenizer::Scratch PreTokenizer::makeScratch() const {
   return scratch;
 }
 
+Status PreTokenizer::failure(const Scratch &scratch) {
+  for (const Regex::Searcher &searcher : scratch)
+    if (!searcher.failure())
+      return searcher.failure();
+  return {};
+}
+
 void PreTokenizer::apply(size_t step, std::string_view text, bool atStart, Scratch &scratch,
                          Sink &sink) const {
   if (text.empty())

@@ -22,6 +22,13 @@ void Regex::Searcher::Free::operator()(Scratch *scratch) const {
   delete scratch;
 }
 
+/// What PCRE2 calls `status`.
+static std::string messageOf(int status) {
+  char text[256] = "";
+  pcre2_get_error_message(status, reinterpret_cast<PCRE2_UCHAR *>(text), sizeof(text));
+  return text;
+}
+
 Result<Regex> Regex::compile(std::string_view pattern) {
   auto code = std::make_shared<Code>();
   std::unique_ptr<pcre2_compile_context, void (*)(pcre2_compile_context *)> context(
@@ -37,13 +44,15 @@ Result<Regex> Regex::compile(std::string_view pattern) {
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
   code->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options,
                              &status, &offset, context.get());
-  if (!code->code) {
-    char text[256] = "";
-    pcre2_get_error_message(status, reinterpret_cast<PCRE2_UCHAR *>(text), sizeof(text));
-    return Error{"a pattern that PCRE2 refuses at byte " + std::to_string(offset) + ": " + text};
-  }
+  if (!code->code)
+    return Error{"a pattern that PCRE2 refuses at byte " + std::to_string(offset) + ": " +
+                 messageOf(status)};
   code->jit = pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE) == 0;
-  return Regex(std::shared_ptr<const Code>(std::move(code)));
+  uint32_t least = 0;
+  // What \K leaves out is looked at, not taken.
+  if (pattern.find("\\K") == pattern.npos)
+    pcre2_pattern_info(code->code, PCRE2_INFO_MINLENGTH, &least);
+  return Regex(std::move(code), least);
 }
 
 Regex::Searcher::Searcher(const Regex &regex) : regex(&regex), scratch(new Scratch) {
@@ -66,8 +75,13 @@ bool Regex::Searcher::find(std::string_view text, size_t from, Match &match) {
   if (found == PCRE2_ERROR_JIT_BADOPTION || found == PCRE2_ERROR_JIT_STACKLIMIT)
     found = pcre2_match(regex->code->code, subject, text.size(), from,
                         PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, scratch->data, scratch->limits);
-  if (found < 0)
+  if (found < 0) {
+    if (found != PCRE2_ERROR_NOMATCH && failed)
+      failed = Error{"a pattern of the tokenizer takes too long for the text from byte " +
+                     std::to_string(from) + " on (PCRE2: " + messageOf(found) +
+                     "), change the text there or split it"};
     return false;
+  }
   const size_t *bounds = pcre2_get_ovector_pointer(scratch->data);
   match = {bounds[0], bounds[1]};
   return match.begin <= match.end && match.begin >= from; // \K and lookbehind tricks match nothing

@@ -17,13 +17,18 @@ public:
     size_t begin, end;
   };
 
+  /// The fewest characters that a match takes from the text, or fewer.
+  size_t leastLength() const { return least; }
+
   /// Finds matches in one text. One scratch area per searcher: threads use one each.
   class Searcher {
   public:
     explicit Searcher(const Regex &regex);
-    /// The first match in well-formed `text` at or after `from`; false: none. A pattern that
-    /// exceeds its step limit has none.
+    /// The first match in well-formed `text` at or after `from`; false: none, or `failure` says why
+    /// that is not known.
     bool find(std::string_view text, size_t from, Match &match);
+    /// Success, unless a search has exceeded a limit of steps or memory.
+    const Status &failure() const { return failed; }
 
   private:
     struct Scratch;
@@ -32,12 +37,14 @@ public:
     };
     const Regex *regex;
     std::unique_ptr<Scratch, Free> scratch;
+    Status failed;
   };
 
 private:
   struct Code;
-  explicit Regex(std::shared_ptr<const Code> code) : code(std::move(code)) {}
+  Regex(std::shared_ptr<const Code> code, size_t least) : code(std::move(code)), least(least) {}
   std::shared_ptr<const Code> code;
+  size_t least;
 };
 
 } // namespace mica::rt::tokenizer

@@ -1,6 +1,8 @@
-// sentencepiece's normaliser: its compiled character map, and its rules for white space.
+// sentencepiece's normaliser: its compiled character map, and its rules for white space. The
+// tokenizers package reads the same map by rules of its own.
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
 #include "backends/cpu/runtime/tokenizer/Normalizer.h"
+#include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "backends/cpu/runtime/tokenizer/Table.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
@@ -21,7 +23,11 @@ public:
     size_t length = 0; // 0: none
     uint32_t value = 0;
   };
-  Match longest(std::string_view text) const {
+  Match longest(std::string_view text) const { return search(text, /*shortest=*/false); }
+  Match shortest(std::string_view text) const { return search(text, /*shortest=*/true); }
+
+private:
+  Match search(std::string_view text, bool shortest) const {
     Match match;
     if (units.empty())
       return match;
@@ -38,12 +44,12 @@ public:
         if (at >= units.size())
           return match;
         match = {i + 1, units[at] & 0x7FFFFFFFu};
+        if (shortest)
+          return match;
       }
     }
     return match;
   }
-
-private:
   static size_t offset(uint32_t unit) { return size_t(unit >> 10) << ((unit & (1u << 9)) >> 6); }
   Array<uint32_t> units;
 };
@@ -59,7 +65,7 @@ public:
     kept = PrefixSearch(std::move(userDefined));
   }
 
-  std::string apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, bool &) const override {
     std::string_view rest = text;
     bool removeExtra = rules & SentencePieceRules::removeExtraSpaces;
     while (removeExtra && !rest.empty()) {
@@ -69,7 +75,7 @@ public:
       rest.remove_prefix(part.consumed);
     }
     if (rest.empty())
-      return {};
+      return std::string();
     std::string out;
     out.reserve(rest.size() + rest.size() / 2);
     bool asSuffix = rules & SentencePieceRules::spaceAsSuffix;
@@ -132,7 +138,71 @@ private:
   PrefixSearch kept;
 };
 
+/// The map as the tokenizers package applies it: what the shortest entry at the start of a short
+/// grapheme becomes stands for all of the grapheme; where there is none, or the grapheme is not
+/// short, characters are mapped one by one.
+class CharsMapStage final : public NormalizerStage {
+public:
+  explicit CharsMapStage(const NormalizerStep &step)
+      : darts(step.trie), replacements(step.replacements), grapheme(*Regex::compile("\\X")) {}
+
+  Result<std::string> apply(std::string text, bool &) const override {
+    std::string out;
+    out.reserve(text.size());
+    Regex::Searcher searcher(grapheme);
+    for (size_t at = 0; at < text.size();) {
+      size_t end = graphemeEnd(text, at, searcher);
+      appendGrapheme(std::string_view(text).substr(at, end - at), out);
+      at = end;
+    }
+    if (!searcher.failure())
+      return searcher.failure().error();
+    return repairUtf8(out); // a map is foreign data
+  }
+
+private:
+  static constexpr size_t shortBytes = 6; ///< what a short grapheme is shorter than
+
+  static size_t graphemeEnd(std::string_view text, size_t at, Regex::Searcher &searcher) {
+    auto isAscii = [&](size_t i) {
+      return i >= text.size() || static_cast<uint8_t>(text[i]) < 0x80;
+    };
+    if (isAscii(at) && isAscii(at + 1) && !text.substr(at).starts_with("\r\n"))
+      return at + 1;
+    Regex::Match match;
+    bool found = searcher.find(text, at, match) && match.begin == at && match.end > at;
+    return found ? match.end : at + charLength(text[at]);
+  }
+
+  void appendGrapheme(std::string_view text, std::string &out) const {
+    if (text.size() < shortBytes && append(text, out))
+      return;
+    for (size_t at = 0; at < text.size(); at += charLength(text[at])) {
+      std::string_view character = text.substr(at, charLength(text[at]));
+      if (!append(character, out))
+        out += character;
+    }
+  }
+
+  /// Appends what an entry at the start of `text` becomes; false: there is none.
+  bool append(std::string_view text, std::string &out) const {
+    auto found = darts.shortest(text.substr(0, text.find('\0')));
+    if (found.length == 0 || found.value >= replacements.size())
+      return false;
+    out += replacements.data() + found.value; // zero-terminated, as the table's check ensures
+    return true;
+  }
+
+  Darts darts;
+  std::string_view replacements;
+  Regex grapheme;
+};
+
 } // namespace
+
+std::unique_ptr<NormalizerStage> makeCharsMap(const NormalizerStep &step) {
+  return std::make_unique<CharsMapStage>(step);
+}
 
 std::unique_ptr<NormalizerStage> makeSentencePieceRules(const NormalizerStep &step,
                                                         const Table &table) {

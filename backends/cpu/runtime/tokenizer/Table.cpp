@@ -2,6 +2,7 @@
 #include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace mica::rt::tokenizer {
@@ -153,6 +154,14 @@ void readPieces(Reader &reader, Table &table) {
       checkId(reader, table, id, "the byte ids");
 }
 
+/// A character map of sentencepiece.
+void readCharsMap(Reader &reader, NormalizerStep &step) {
+  step.trie = reader.string("normaliser's trie", maxCharsMapBytes);
+  step.replacements = reader.string("normaliser's replacements", maxCharsMapBytes);
+  if (step.trie.size() % 4 != 0 || (!step.replacements.empty() && step.replacements.back() != '\0'))
+    reader.fail("a broken character map in the normaliser");
+}
+
 /// {code point, count, code points...}*: no run may pass the end.
 void checkDecompositions(Reader &reader, const Array<uint32_t> &list) {
   for (size_t i = 0; i < list.size();) {
@@ -186,12 +195,12 @@ NormalizerStep readNormalizerStep(Reader &reader) {
     break;
   case NormalizerKind::SentencePiece:
     step.rules = reader.number<uint8_t>("normaliser");
-    step.trie = reader.string("normaliser's trie", maxCharsMapBytes);
-    step.replacements = reader.string("normaliser's replacements", maxCharsMapBytes);
-    if ((step.rules & ~SentencePieceRules::all) || step.trie.size() % 4 != 0)
+    readCharsMap(reader, step);
+    if (step.rules & ~SentencePieceRules::all)
       reader.fail("a broken sentencepiece normaliser");
-    if (!step.replacements.empty() && step.replacements.back() != '\0')
-      reader.fail("a broken sentencepiece normaliser");
+    break;
+  case NormalizerKind::CharsMap:
+    readCharsMap(reader, step);
     break;
   case NormalizerKind::CharacterMap:
     step.characters = reader.list<uint32_t>("character map", 1u << 16);
@@ -204,8 +213,10 @@ NormalizerStep readNormalizerStep(Reader &reader) {
   case NormalizerKind::ReplacePattern:
     step.text = reader.utf8("normaliser", maxPatternBytes);
     step.replacement = reader.utf8("normaliser", maxPatternBytes);
-    if (!reader.failed() && !Regex::compile(step.text))
+    if (Result<Regex> pattern = Regex::compile(step.text); !pattern)
       reader.fail("a pattern in the normaliser that PCRE2 refuses");
+    else
+      step.least = pattern->leastLength();
     break;
   }
   return step;
@@ -213,22 +224,24 @@ NormalizerStep readNormalizerStep(Reader &reader) {
 
 /// Chained replacements can grow a text exponentially; published normalisers at most triple it.
 void checkGrowth(Reader &reader, const Table &table) {
-  constexpr size_t mostGrowth = 64;
-  auto grow = [&](size_t &growth, std::string_view from, std::string_view to) {
-    if (reader.failed())
-      return;
-    growth *= to.size() / from.size() + 1;
+  constexpr double mostGrowth = 64;
+  // Where nothing is replaced, each byte stays and `to` is put beside it.
+  auto grow = [&](double &growth, size_t from, size_t to) {
+    auto added = static_cast<double>(to);
+    growth *= from == 0 ? 1 + added : std::max(1.0, added / static_cast<double>(from));
     if (growth > mostGrowth)
       reader.fail("replacements that let the text grow without measure");
   };
-  size_t growth = 1, decoderGrowth = 1, forms = 0, sentencePiece = 0;
+  double growth = 1, decoderGrowth = 1;
+  size_t forms = 0, sentencePiece = 0;
   for (const NormalizerStep &step : table.normalizer) {
     if (step.kind == NormalizerKind::Replace)
-      grow(growth, step.text, step.replacement);
-    if (step.kind == NormalizerKind::ReplacePattern) // which may match nothing at all
-      grow(growth, " ", step.replacement);
+      grow(growth, step.text.size(), step.replacement.size());
+    if (step.kind == NormalizerKind::ReplacePattern)
+      grow(growth, step.least, step.replacement.size());
     forms += step.kind == NormalizerKind::UnicodeForm || step.kind == NormalizerKind::CharacterMap;
-    sentencePiece += step.kind == NormalizerKind::SentencePiece;
+    sentencePiece +=
+        step.kind == NormalizerKind::SentencePiece || step.kind == NormalizerKind::CharsMap;
     size_t run = 0; // the length of one zero-terminated replacement
     for (char byte : step.replacements) {
       run = byte == '\0' ? 0 : run + 1;
@@ -237,7 +250,7 @@ void checkGrowth(Reader &reader, const Table &table) {
     }
   }
   for (const Replacement &entry : table.replacements)
-    grow(decoderGrowth, entry.from, entry.to);
+    grow(decoderGrowth, entry.from.size(), entry.to.size());
   if (forms > 3 || sentencePiece > 1)
     reader.fail("a normaliser that repeats itself");
 }

@@ -41,12 +41,13 @@ struct Merge {
 struct NormalizerStep {
   NormalizerKind kind = NormalizerKind::Prepend;
   std::string_view text, replacement; // Prepend, Replace, ReplacePattern
+  size_t least = 0;                   // ReplacePattern: the fewest bytes that it replaces
   bool compose = false;               // UnicodeForm
   Array<uint32_t> classes, decompositions, compositions;
-  Array<uint32_t> characters;       // CharacterMap
-  bool left = false, right = false; // Strip
-  uint8_t rules = 0;                // SentencePiece
-  std::string_view trie, replacements;
+  Array<uint32_t> characters;          // CharacterMap
+  bool left = false, right = false;    // Strip
+  uint8_t rules = 0;                   // SentencePiece
+  std::string_view trie, replacements; // SentencePiece, CharsMap
 };
 
 struct PreTokenizerStep {

@@ -72,8 +72,10 @@ enum class NormalizerKind : uint8_t {
       5,     ///< list<u32> {code point, count, code points...}: what single characters become
   Strip = 6, ///< u8 left, u8 right: white space at the ends is removed
   ReplacePattern = 7, ///< str PCRE2 pattern, str replacement
+  CharsMap = 8, ///< str darts trie, str zero-terminated replacements, as the tokenizers package
+                ///< reads what sentencepiece has written
 };
-constexpr uint8_t lastNormalizerKind = 7;
+constexpr uint8_t lastNormalizerKind = 8;
 
 namespace SentencePieceRules {
 constexpr uint8_t dummyPrefix = 1;

@@ -99,7 +99,7 @@ Result<Tokenizer> Tokenizer::load(std::span<const std::byte> bytes) {
   return Tokenizer(std::move(parts));
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text, bool addSpecial) const {
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSpecial) const {
   constexpr size_t worthCaching = 4096; // bytes; below, clearing the cache costs more than it saves
   std::string repaired;
   if (!isUtf8(text))
@@ -119,8 +119,12 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool addSpecial) c
     std::string_view segment = text.substr(raw.begin, raw.end - raw.begin);
     std::string normalized;
     bool moved = false;
-    if (!parts->normalizer.identity())
-      segment = normalized = parts->normalizer.apply(segment, moved);
+    if (!parts->normalizer.identity()) {
+      Result<std::string> applied = parts->normalizer.apply(segment, moved);
+      if (!applied)
+        return applied.error();
+      segment = normalized = *std::move(applied);
+    }
     for (const AddedTokens::Part &part : parts->addedTokens.split(segment, /*normalized=*/true)) {
       bool atStart = raw.begin == 0 && part.begin == 0 && !moved;
       if (part.id != -1)
@@ -130,6 +134,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool addSpecial) c
                                   scratch, encoding);
     }
   }
+  if (Status done = PreTokenizer::failure(scratch); !done)
+    return done.error();
   if (addSpecial)
     ids.insert(ids.end(), parts->table.suffixIds.begin(), parts->table.suffixIds.end());
   return ids;

@@ -27,8 +27,8 @@ public:
 
   /// The ids of `text`, in which special tokens are recognised by their spelling. Invalid UTF-8 is
   /// read as U+FFFD. With `addSpecial`, the ids that the model wants around a prompt (such as BOS)
-  /// are added.
-  std::vector<int32_t> encode(std::string_view text, bool addSpecial) const;
+  /// are added. Fails where a pattern of the tokenizer would take too long.
+  Result<std::vector<int32_t>> encode(std::string_view text, bool addSpecial) const;
 
   /// The number of ids, 0 .. size()-1; some may stand for nothing.
   int32_t size() const;

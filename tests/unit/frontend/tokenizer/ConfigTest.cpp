@@ -17,7 +17,7 @@ std::vector<int32_t> prompt(const std::string &model, const std::string &config)
     folder.write("tokenizer_config.json", config);
   auto open = openFolder(folder.path());
   EXPECT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
-  return open ? open->tokenizer.encode("", true) : std::vector<int32_t>();
+  return open ? *open->tokenizer.encode("", true) : std::vector<int32_t>();
 }
 
 TEST(TokenizerConfig, SentencePieceModelsBeginWithBos) {
@@ -56,7 +56,7 @@ TEST(TokenizerConfig, AddsTheTokensOfItsList) {
     "lstrip": false, "normalized": false, "rstrip": false, "single_word": false, "special": true}}})");
   auto open = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
-  EXPECT_THAT(open->tokenizer.encode("<new>", false), ElementsAre(600));
+  EXPECT_THAT(*open->tokenizer.encode("<new>", false), ElementsAre(600));
   EXPECT_TRUE(open->tokenizer.isSpecial(600));
   EXPECT_EQ(open->tokenizer.find("<new>"), 600);
   EXPECT_EQ(open->tokenizer.decode(std::vector<int32_t>{600}), "");

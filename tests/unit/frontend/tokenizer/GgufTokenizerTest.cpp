@@ -172,13 +172,13 @@ TEST_P(GgufTokenizer, IdsAndTextsAreTheReferences) {
     std::string text = texts[i].getAsString()->str();
     if (!isTellable(text))
       continue;
-    EXPECT_THAT(open->tokenizer.encode(text, /*addSpecial=*/false),
+    EXPECT_THAT(*open->tokenizer.encode(text, /*addSpecial=*/false),
                 ElementsAreArray(idList(ids[i])))
         << "text " << i << ": " << text;
     EXPECT_EQ(open->tokenizer.decode(idList(ids[i])), decoded[i].getAsString()->str())
         << "text " << i;
   }
-  EXPECT_THAT(open->tokenizer.encode(texts[0].getAsString()->str(), /*addSpecial=*/true),
+  EXPECT_THAT(*open->tokenizer.encode(texts[0].getAsString()->str(), /*addSpecial=*/true),
               ElementsAreArray(idList(*root.get("prompt"))));
 }
 
@@ -207,7 +207,7 @@ TEST(GgufPreTokenizers, IdsAreTheReferences) {
     ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
     llvm::MD5 hash;
     for (const llvm::json::Value &text : *all.getArray("texts")) {
-      std::vector<int32_t> ids = opened->tokenizer.encode(text.getAsString()->str(), false);
+      std::vector<int32_t> ids = *opened->tokenizer.encode(text.getAsString()->str(), false);
       hash.update(llvm::ArrayRef(reinterpret_cast<const uint8_t *>(ids.data()), 4 * ids.size()));
     }
     EXPECT_EQ(hash.final().digest().str(), *digest.getAsString()) << llvm::StringRef(name).str();
@@ -255,7 +255,7 @@ TEST_F(GgufTokenizerRefusal, RefusesOtherKindsByName) {
   EXPECT_THAT(problem(merges), HasSubstr("the name of a pre-tokenizer is missing"));
   EXPECT_THAT(problem(merges.string("tokenizer.ggml.pre", "default")),
               HasSubstr("the pre-tokenizer \"default\" is not known (tokenizer.ggml.pre), choose a "
-                        "model with one of bloom, codeshell, "));
+                        "model with one of a.x-4.0, bailingmoe, "));
   EXPECT_THAT(problem(byteLevel().u32("tokenizer.ggml.trick", 1)),
               HasSubstr("has the key \"tokenizer.ggml.trick\", which is not known and could"));
 }

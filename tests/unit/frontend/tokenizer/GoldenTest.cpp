@@ -50,9 +50,26 @@ bool linkFiles(const llvm::json::Object &files, const TemporaryFolder &folder) {
     auto path = (shared ? sharedData() : tokenizerData()) / source.str();
     if (!std::filesystem::exists(path))
       return false;
+    if (path.extension() == ".tiktoken") {
+      folder.write(llvm::StringRef(name).str(),
+                   publishedRanks(llvm::StringRef(name).str(), readText(path)));
+      continue;
+    }
     folder.link(llvm::StringRef(name).str(), path);
   }
   return true;
+}
+
+/// Ids from `first` on stand further behind.
+void shift(llvm::json::Value &value, int64_t first, int64_t by) {
+  if (auto id = value.getAsInteger(); id && *id >= first)
+    value = *id + by;
+  if (llvm::json::Array *list = value.getAsArray())
+    for (llvm::json::Value &element : *list)
+      shift(element, first, by);
+  if (llvm::json::Object *object = value.getAsObject())
+    for (auto &entry : *object)
+      shift(entry.second, first, by);
 }
 
 class GoldenTest : public testing::TestWithParam<const char *> {
@@ -64,6 +81,15 @@ protected:
     auto opened = openFolder(folder.path());
     ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
     open.emplace(std::move(*opened));
+    // The goldens are of a rank file that is shorter than the published one, and special tokens
+    // stand behind all ranks.
+    for (const auto &[name, value] : *root.getObject("files"))
+      if (llvm::StringRef(name).ends_with(".tiktoken")) {
+        int64_t ranks =
+            llvm::StringRef(readText(tokenizerData() / "rank_kin.tiktoken")).count('\n');
+        for (const char *key : {"ids", "prompt", "random"})
+          shift(*root.get(key), ranks, publishedRankCount(llvm::StringRef(name).str()) - ranks);
+      }
   }
 
   TemporaryFolder folder;
@@ -76,14 +102,14 @@ TEST_P(GoldenTest, IdsAndTextsAreTheReferences) {
   std::vector<std::string> inputs = texts();
   ASSERT_EQ(inputs.size(), ids.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<int32_t> got = open->tokenizer.encode(inputs[i], /*addSpecial=*/false);
+    std::vector<int32_t> got = *open->tokenizer.encode(inputs[i], /*addSpecial=*/false);
     EXPECT_THAT(got, ElementsAreArray(idList(ids[i]))) << "text " << i << ": " << inputs[i];
     EXPECT_EQ(open->tokenizer.decode(idList(ids[i])), text(decoded[i])) << "text " << i;
   }
 }
 
 TEST_P(GoldenTest, PromptHasTheModelsSpecialTokens) {
-  EXPECT_THAT(open->tokenizer.encode(texts()[0], /*addSpecial=*/true),
+  EXPECT_THAT(*open->tokenizer.encode(texts()[0], /*addSpecial=*/true),
               ElementsAreArray(idList(*root.get("prompt"))));
 }
 
@@ -113,10 +139,11 @@ TEST_P(GoldenTest, StreamedPiecesAreWholeCharactersAndLoseNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Small, GoldenTest,
                          testing::Values("gpt2_kin", "qwen2_kin", "llama3_kin", "digits_kin",
-                                         "llama2_kin", "metaspace_kin", "unigram_kin",
-                                         "unigram_bytes_kin", "sp_bpe", "sp_unigram",
-                                         "sp_unigram_bytes", "sp_bpe_suffix", "qwen_tiktoken",
-                                         "cl100k_base_tiktoken", "o200k_base_tiktoken"),
+                                         "falcon_kin", "llama2_kin", "metaspace_kin", "unigram_kin",
+                                         "unigram_bytes_kin", "precompiled_kin", "sp_bpe",
+                                         "sp_unigram", "sp_unigram_bytes", "sp_bpe_suffix",
+                                         "qwen_tiktoken", "cl100k_base_tiktoken",
+                                         "o200k_base_tiktoken"),
                          [](const auto &info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(Published, GoldenTest,
                          testing::Values("gpt2", "qwen2", "smollm", "minimind", "mistral_v1",
@@ -147,7 +174,7 @@ TEST_P(VectorTest, IdsAreThePublishedOnes) {
     std::istringstream numbers(line);
     std::vector<int32_t> ids((std::istream_iterator<int32_t>(numbers)), {});
     std::string input = inputs.substr(at, end - at);
-    EXPECT_THAT(open->tokenizer.encode(input, false), ElementsAreArray(ids)) << input;
+    EXPECT_THAT(*open->tokenizer.encode(input, false), ElementsAreArray(ids)) << input;
     if (name == "gpt-2") // Qwen2's NFC changes a text or two
       EXPECT_EQ(open->tokenizer.decode(ids), input);
     at = end + separator.size();
@@ -190,12 +217,12 @@ TEST_F(StoriesTest, GoldenIdsAreTheGoldenTexts) {
 }
 
 TEST_F(StoriesTest, PromptsHaveTheGoldenIds) {
-  EXPECT_THAT(open->tokenizer.encode("One day, Tim", true), ElementsAre(1, 385, 328, 432, 326));
-  EXPECT_EQ(open->tokenizer.encode("The cat", true).size(), 4u);
+  EXPECT_THAT(*open->tokenizer.encode("One day, Tim", true), ElementsAre(1, 385, 328, 432, 326));
+  EXPECT_EQ(open->tokenizer.encode("The cat", true)->size(), 4u);
 }
 
 TEST_F(StoriesTest, ContinuationKeepsTheFirstSpace) {
-  std::vector<int32_t> ids = open->tokenizer.encode("and his mom", false);
+  std::vector<int32_t> ids = *open->tokenizer.encode("and his mom", false);
   rt::Tokenizer::Decoder start(open->tokenizer), continuation(open->tokenizer, true);
   EXPECT_EQ(start.push(ids[0]).substr(0, 1), "a");
   EXPECT_EQ(continuation.push(ids[0]).substr(0, 1), " ");

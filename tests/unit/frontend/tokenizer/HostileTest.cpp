@@ -52,7 +52,7 @@ TEST(TokenizerJson, TheFileThatTheOthersBreakIsGood) {
   folder.write("tokenizer.json", good);
   auto open = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
-  EXPECT_THAT(open->tokenizer.encode("abcab<end>", false), testing::ElementsAre(4, 2, 5));
+  EXPECT_THAT(*open->tokenizer.encode("abcab<end>", false), testing::ElementsAre(4, 2, 5));
 }
 
 TEST_P(HostileJson, IsOneClearLine) {
@@ -92,6 +92,18 @@ const Change changes[] = {
      R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "\\h+"}, "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]},
  "post)",
      "(pre_tokenizer.pretokenizers[0].pattern.Regex)"},
+    {"WordsOfBytes",
+     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Whitespace"}]},
+ "post)",
+     "the pre-tokenizer \"Whitespace\" after ByteLevel is not supported"},
+    {"LettersOfBytes",
+     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+     R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Split", "pattern": {"Regex": "[0-9a]"}, "behavior": "Isolated", "invert": false}]},
+ "post)",
+     "the pre-tokenizer \"Split\" after ByteLevel is not supported"},
     {"UnknownBehavior",
      R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
  "post)",
@@ -147,6 +159,15 @@ const Change changes[] = {
     {"ReplaceBadRegex", R"("normalizer": null)",
      R"("normalizer": {"type": "Replace", "pattern": {"Regex": "(a"}, "content": ""})",
      "(normalizer.pattern.Regex)"},
+    {"CharsMapIsNoBase64", R"("normalizer": null)",
+     R"("normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"})",
+     "not a character map of sentencepiece in base64 (normalizer.precompiled_charsmap)"},
+    {"CharsMapIsShort", R"("normalizer": null)",
+     R"("normalizer": {"type": "Precompiled", "precompiled_charsmap": "/////w=="})",
+     "not a character map of sentencepiece in base64 (normalizer.precompiled_charsmap)"},
+    {"CharsMapAgain", R"("normalizer": null)",
+     R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Precompiled", "precompiled_charsmap": "BAAAAAAAAABhAA=="}, {"type": "Precompiled", "precompiled_charsmap": "BAAAAAAAAABhAA=="}]})",
+     "repeats itself"},
     {"ReplaceGrows", R"("normalizer": null)",
      R"("normalizer": {"type": "Replace", "pattern": {"Regex": "b*"}, "content": "0123456789012345678901234567890123456789012345678901234567890123"})",
      "grow without measure"},
@@ -173,7 +194,7 @@ TEST(TokenizerJson, TheUnigramModelThatTheOthersBreakIsGood) {
   folder.write("tokenizer.json", unigram);
   auto open = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
-  EXPECT_THAT(open->tokenizer.encode("AB A\u4f60\u4f60", false), testing::ElementsAre(3, 1, 2, 0));
+  EXPECT_THAT(*open->tokenizer.encode("AB A\u4f60\u4f60", false), testing::ElementsAre(3, 1, 2, 0));
 }
 
 TEST_P(HostileUnigram, IsOneClearLine) {
@@ -220,6 +241,83 @@ TEST(HostileTokenizer, EndlessNormalizersAreAnError) {
                replaced(good, R"("normalizer": null)",
                         R"("normalizer": {"type": "Sequence", "normalizers": [)" + steps + "]}"));
   EXPECT_THAT(errorOf(folder), HasSubstr("more than 64 normalizers is not supported"));
+}
+
+std::string normalizedBy(const std::string &normalizer) {
+  return replaced(good, R"("normalizer": null)", R"("normalizer": )" + normalizer);
+}
+
+/// Steps that replace one byte by another are no growth, however many there are.
+TEST(HostileTokenizer, ManyReplacementsOfOneSizeAreGood) {
+  std::string steps = R"({"type": "Replace", "pattern": {"Regex": "[0-9]"}, "content": "abcabc"})";
+  for (int i = 0; i < 20; ++i)
+    steps += R"(, {"type": "Replace", "pattern": {"String": "x"}, "content": "a"})"
+             R"(, {"type": "Replace", "pattern": {"Regex": "[y-z]"}, "content": "b"})";
+  TemporaryFolder folder;
+  folder.write("tokenizer.json",
+               normalizedBy(R"({"type": "Sequence", "normalizers": [)" + steps + "]}"));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_THAT(*open->tokenizer.encode("xyc1", false), testing::ElementsAre(4, 4, 4));
+}
+
+const std::string endless =
+    R"({"type": "Replace", "pattern": {"Regex": "(a+a+)+[cd]"}, "content": "c"})";
+
+/// A pattern that needs too many steps is an error, wherever the text comes from.
+TEST(HostileTokenizer, EndlessPatternsAreErrors) {
+  std::string text(40, 'a');
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", normalizedBy(endless));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  auto ids = open->tokenizer.encode("aacb" + text, false);
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().message,
+            "a pattern of the tokenizer takes too long for the text from byte "
+            "3 on (PCRE2: match limit exceeded), change the text there or split it");
+  std::string whole =
+      replaced(normalizedBy(endless), R"("normalized": false)", R"("normalized": true)");
+  folder.write("tokenizer.json", replaced(whole, "<end>", text));
+  EXPECT_THAT(errorOf(folder),
+              HasSubstr("tokenizer.json: a tokenizer that cannot be used: a pattern "
+                        "of the tokenizer takes too long for the text from byte 0 on"));
+}
+
+/// The same of a pattern that finds words.
+TEST(HostileTokenizer, EndlessPatternsOfWordsAreErrors) {
+  TemporaryFolder folder;
+  folder.write(
+      "tokenizer.json",
+      replaced(
+          good,
+          R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+          R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "(a+a+)+[cd]"},
+ "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]}, "post)"));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  auto ids = open->tokenizer.encode(std::string(40, 'a'), false);
+  ASSERT_FALSE(ids);
+  EXPECT_THAT(ids.error().message, HasSubstr("takes too long for the text from byte 0 on"));
+}
+
+/// Digits behind ByteLevel would split the two bytes of U+00F2, whose second is spelt U+00B2.
+TEST(HostileTokenizer, PiecesThatDigitsOfBytesSplitAreErrors) {
+  std::string digits = R"({"type": "Sequence", "pretokenizers": [
+    {"type": "ByteLevel", "add_prefix_space": false}, {"type": "Digits", "individual_digits": false}]},
+ "post)";
+  std::string text = replaced(
+      good,
+      R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post)",
+      digits);
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", text);
+  EXPECT_TRUE(static_cast<bool>(openFolder(folder.path())));
+  folder.write("tokenizer.json", replaced(text, R"("abc": 4)", "\"abc\": 4, \"\u00C3\u00B2\": 6"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("Digits after ByteLevel with pieces that join bytes spelt "
+                                         "as numbers is not supported"));
 }
 
 TEST(HostileTokenizer, InvalidUtf8IsAnError) {
@@ -306,6 +404,31 @@ TEST(HostileTokenizer, BrokenRankFilesNameTheLine) {
   TemporaryFolder folder;
   folder.write("cl100k_base.tiktoken", "YWI= 0\n");
   EXPECT_THAT(errorOf(folder), HasSubstr("the byte 0 has no rank"));
+  folder.write("cl100k_base.tiktoken", ranks("YWI= 256\n"));
+  EXPECT_THAT(errorOf(folder),
+              HasSubstr("has 257 ranks and not the 100256 of cl100k_base.tiktoken (ranks)"));
+}
+
+TEST(HostileTokenizer, OfSeveralRankFilesTheKnownOneIsRead) {
+  TemporaryFolder folder;
+  folder.write("a.tiktoken", "?");
+  folder.write("b.tiktoken", "?");
+  EXPECT_THAT(errorOf(folder), HasSubstr(": has the rank files \"a.tiktoken\" and \"b.tiktoken\", "
+                                         "leave the one that the model uses there"));
+  folder.write("qwen.tiktoken", ranks("YWI= 256\n"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("not the 151643 of qwen.tiktoken"));
+  folder.write("cl100k_base.tiktoken", "?");
+  EXPECT_THAT(errorOf(folder), HasSubstr("\"cl100k_base.tiktoken\" and \"qwen.tiktoken\""));
+}
+
+TEST(TokenizerRanks, ArcadesTokensStandBehindItsRanks) {
+  TemporaryFolder folder;
+  folder.write("arcade100k.tiktoken", publishedRanks("arcade100k.tiktoken", ranks("YWI= 256\n")));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_THAT(
+      *open->tokenizer.encode("ab<|endoftext|><|endofprompt|><|im_start|><|extra0|>", false),
+      testing::ElementsAre(256, 100257, 100276, 100277, 100288));
 }
 
 TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
@@ -316,7 +439,7 @@ TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "OddTokenizer"})");
   EXPECT_THAT(errorOf(folder), HasSubstr("not known of the class \"OddTokenizer\""));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "QWenTokenizer"})");
-  EXPECT_TRUE(static_cast<bool>(openFolder(folder.path())));
+  EXPECT_THAT(errorOf(folder), HasSubstr("has 257 ranks and not the 151643 of qwen.tiktoken"));
 }
 
 TEST(HostileTokenizer, AClassWithoutItsJsonIsRefusedByName) {

@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
   }
   std::string file = readText(argv[2]), out;
   for (std::string_view rest = file; rest.size() >= sizeof(uint32_t);) {
-    std::vector<int32_t> ids = open->tokenizer.encode(take(rest), /*addSpecial=*/false);
+    std::vector<int32_t> ids = *open->tokenizer.encode(take(rest), /*addSpecial=*/false);
     append(out, ids.data(), ids.size());
     std::string text = open->tokenizer.decode(ids);
     append(out, text.data(), text.size());

@@ -1,5 +1,7 @@
 #include "TokenizerFixture.h"
 
+#include "llvm/Support/Base64.h"
+
 #include "gtest/gtest.h"
 
 #include <fstream>
@@ -36,6 +38,20 @@ llvm::Expected<OpenTokenizer> openFolder(const std::string &folder) {
   if (!tokenizer)
     return llvm::createStringError(tokenizer.error().message);
   return OpenTokenizer{std::move(bytes), std::move(*tokenizer)};
+}
+
+size_t publishedRankCount(const std::string &name) {
+  return name == "o200k_base.tiktoken" ? 199998 : name == "qwen.tiktoken" ? 151643 : 100256;
+}
+
+std::string publishedRanks(const std::string &name, std::string ranks) {
+  for (size_t rank = llvm::StringRef(ranks).count('\n'); rank < publishedRankCount(name); ++rank) {
+    char piece[] = {'\xFF', '\xFE', static_cast<char>(rank), static_cast<char>(rank >> 8),
+                    static_cast<char>(rank >> 16)};
+    ranks += llvm::encodeBase64(llvm::StringRef(piece, sizeof(piece))) + " " +
+             std::to_string(rank) + "\n";
+  }
+  return ranks;
 }
 
 std::string readText(const std::filesystem::path &path) {

@@ -33,6 +33,12 @@ struct OpenTokenizer {
 /// Reads `folder`, which has a tokenizer, and opens its table at run time.
 llvm::Expected<OpenTokenizer> openFolder(const std::string &folder);
 
+/// A rank file with as many ranks as the published one of that name has: those of `ranks` and then
+/// some that no text reaches.
+std::string publishedRanks(const std::string &name, std::string ranks);
+/// How many that are.
+size_t publishedRankCount(const std::string &name);
+
 std::string readText(const std::filesystem::path &path);
 /// tests/data/tokenizers and the optional data beside the tree.
 std::filesystem::path tokenizerData();

@@ -62,7 +62,7 @@ TEST_P(TextTest, ContinuesText) {
   for (std::string prompt : {"Hi you", "a", "-n", "{}", "[a,b]", "w\xc3\xb6rld \xe2\x82\xac"}) {
     Outcome outcome = run("-p " + shellWord(prompt));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_EQ(outcome.out, expected(tokenizer->encode(prompt, true), 5)) << prompt;
+    EXPECT_EQ(outcome.out, expected(*tokenizer->encode(prompt, true), 5)) << prompt;
     EXPECT_EQ(outcome.err, "");
   }
 }
@@ -71,16 +71,16 @@ TEST_P(TextTest, ControlCharactersAndBrokenUtf8DoNoHarm) {
   for (std::string prompt : {"\x1b]0;t\x07", "a\r\n\tb", "\xff\xfe", "\xe2\x82"}) {
     Outcome outcome = run("-p " + shellWord(prompt));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_EQ(outcome.out, expected(tokenizer->encode(prompt, true), 5));
+    EXPECT_EQ(outcome.out, expected(*tokenizer->encode(prompt, true), 5));
   }
 }
 
 TEST_P(TextTest, ReadsThePromptFromAFile) {
   std::ofstream(folder.file("prompt")) << "Hi\nyou";
   EXPECT_EQ(run("-f " + folder.file("prompt")).out,
-            expected(tokenizer->encode("Hi\nyou", true), 5));
+            expected(*tokenizer->encode("Hi\nyou", true), 5));
   EXPECT_EQ(run("-f /dev/stdin < " + folder.file("prompt")).out,
-            expected(tokenizer->encode("Hi\nyou", true), 5));
+            expected(*tokenizer->encode("Hi\nyou", true), 5));
   Outcome absent = run("-f " + folder.file("absent"));
   EXPECT_EQ(absent.status, 1);
   EXPECT_THAT(absent.err, HasSubstr("absent': No such file or directory"));

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 using mica::rt::TurnHistory;
 using testing::ElementsAre;
@@ -41,9 +42,16 @@ TEST_F(TurnHistoryTest, WhatCannotBeIsSaid) {
               HasSubstr("cannot read the history " + testing::TempDir() + ": it is a folder"));
   EXPECT_THAT(TurnHistory("/nowhere/at/all").append("x").error().message,
               HasSubstr("cannot write the history /nowhere/at/all: No such file"));
-  std::ofstream(path).put(' ');
-  std::filesystem::resize_file(path, (1u << 26) + 1);
-  EXPECT_THAT(TurnHistory(path).read(10).error().message, HasSubstr("larger than 64 MiB"));
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(TurnHistory(path).read(10).error().message,
+              HasSubstr("cannot read the history " + path + ": it is no regular file"));
+}
+
+TEST_F(TurnHistoryTest, OfALargeFileTheLastPartIsRead) {
+  std::ofstream(path) << "first\n";
+  std::filesystem::resize_file(path, 1u << 26);
+  std::ofstream(path, std::ios::app) << "\nlast but one\nlast\n";
+  EXPECT_THAT(*TurnHistory(path).read(10), ElementsAre("last but one", "last"));
 }
 
 } // namespace
