@@ -2,6 +2,7 @@
 
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/OpTable.h"
+#include "ir/Mica/Quantize.h"
 #include "ir/Mica/TensorPart.h"
 
 #include "llvm/Support/raw_ostream.h"

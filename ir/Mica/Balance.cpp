@@ -1,9 +1,9 @@
 //===- Balance.cpp - channels of two tensors, made equally large --------------===//
 
 #include "ir/Mica/Balance.h"
+#include "ir/Mica/Quantize.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 
@@ -38,15 +38,6 @@ static std::optional<double> median(ArrayRef<double> ratios) {
   auto middle = sorted.begin() + (sorted.size() - 1) / 2;
   std::nth_element(sorted.begin(), middle, sorted.end());
   return *middle;
-}
-
-// Both look at every number of a checkpoint. The largest bits, as a maximum of integers has no
-// order of its own, are found several at once.
-float mica::largestMagnitude(ArrayRef<float> values) {
-  int32_t largest = 0;
-  for (size_t i = 0, count = values.size(); i < count; ++i)
-    largest = std::max(largest, std::bit_cast<int32_t>(values[i]) & 0x7fffffff);
-  return std::bit_cast<float>(largest);
 }
 
 void mica::raiseToShares(MutableArrayRef<float> columns, ArrayRef<float> row) {

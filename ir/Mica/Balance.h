@@ -23,9 +23,6 @@ struct Balancing {
 /// By the names of tensors.
 llvm::StringMap<Balancing> findBalancing(mlir::ModuleOp module);
 
-/// The largest magnitude in `values`; infinite or NaN where they hold such a number.
-float largestMagnitude(llvm::ArrayRef<float> values);
-
 /// Raises what each column has so far to the share that its element of `row` has of the row's
 /// largest magnitude. A row of zeros has none.
 void raiseToShares(llvm::MutableArrayRef<float> columns, llvm::ArrayRef<float> row);

@@ -26,14 +26,6 @@ static constexpr int64_t kGroup = QuantizedRow::group;
 /// Rows whose largest magnitude is below have scales without an inverse and count as zero.
 static constexpr float kSmallest = 0x1p-100f;
 
-/// max |row|; infinite or NaN where the row holds such a number.
-static MICA_INLINE float largestMagnitude(const float *row, int64_t count) {
-  uint32_t largest = 0;
-  for (int64_t i = 0; i < count; ++i)
-    largest = std::max(largest, std::bit_cast<uint32_t>(row[i]) & 0x7fffffff);
-  return std::bit_cast<float>(largest);
-}
-
 MICA_CLONES static float quantizeRow(const float *row, int8_t *q, int64_t count) {
   float largest = largestMagnitude(row, count), inverse = 127 / largest;
   if (!(largest >= kSmallest) || std::isinf(largest)) {
@@ -241,7 +233,7 @@ MICA_CLONES static float quantizeGroups(const float *row, int64_t count, uint8_t
 
 float mica::quantizeInt4(ArrayRef<float> row, MutableArrayRef<uint8_t> q,
                          MutableArrayRef<int8_t> multipliers) {
-  float largest = largestMagnitude(row.data(), row.size());
+  float largest = largestMagnitude(row);
   if (!(largest >= kSmallest) || std::isinf(largest)) {
     llvm::fill(q, 8);
     llvm::fill(multipliers, 1);

@@ -11,7 +11,22 @@
 
 #include "ir/Mica/Mica.h"
 
+#include <bit>
+
 namespace mica {
+
+/// The largest magnitude in a row; infinite or NaN where it holds such a number. Inlined, so that it
+/// is compiled for the processors of whoever calls it; a maximum of integers, as one of numbers has
+/// an order that keeps several from being looked at together.
+[[gnu::always_inline]] inline float largestMagnitude(const float *row, int64_t count) {
+  int32_t largest = 0;
+  for (int64_t i = 0; i < count; ++i)
+    largest = std::max(largest, std::bit_cast<int32_t>(row[i]) & 0x7fffffff);
+  return std::bit_cast<float>(largest);
+}
+inline float largestMagnitude(llvm::ArrayRef<float> row) {
+  return largestMagnitude(row.data(), static_cast<int64_t>(row.size()));
+}
 
 /// row[i] ~ scale * q[i] with q in [-127, 127]. Returns the scale: 0 where the row is zero,
 /// infinite or NaN where the row holds such a number, and then q is zero.

@@ -20,7 +20,8 @@ bool tilesTake(Precision weights, int64_t k);
 /// What the choice depends on besides the shape. The defaults of the passes' options are these.
 struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
-  /// are taken whatever the shape.
+  /// are taken whatever the shape. A constant: it is also the number of rows up to which a row's
+  /// bits depend on no other row, which drafts and batches rely on.
   int64_t crossing = 16;
   /// Rows that a call of a function for many rows is assumed to have.
   int64_t manyRows = 64;

@@ -157,7 +157,8 @@ def parse(argv):
     ap.add_argument("--tests", type=lambda text: text.split(","), help="of " + ",".join(keys))
     ap.add_argument("--pairs", type=int, default=7, help="rounds that count (default 7)")
     ap.add_argument("--gen", type=int, default=64, help="tokens to generate (default 64)")
-    ap.add_argument("--threads", type=int, default=load.machine()["processors"])
+    ap.add_argument("--threads", type=int, default=load.machine()["processors"],
+                    help="of all engines (default: every processor, also where two share a core)")
     ap.add_argument("--timeout", type=float, default=900, help="seconds that one process may take")
     ap.add_argument("--bandwidth", metavar="MICA_BANDWIDTH", default=str(ROOT / "build/release/bin/mica-bandwidth"),
                     help="the helper that measures the memory; an empty text: do not")

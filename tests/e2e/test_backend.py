@@ -255,7 +255,7 @@ class Memory(Case):
     def test_running_takes_weights_caches_and_little_more(self):
         """The peak of all that is resident, the pages of the program's file that were read among it: one prompt in
         pieces of 512, then single ids."""
-        for weights in ("f32", "bf16", "int4"):
+        for weights in ("f32", "bf16", "int8", "int4"):
             compiled = program(harness.BUNDLED / "minimind-moe", "--weights", weights)
             info = json.loads(compiled.run("info", "--json").stdout)
             prompt = [i % info["vocab"] for i in range(info["max_seq"] - 20)]

@@ -28,12 +28,14 @@ def ids_of(done):
     return [[int(i) for i in line.split()] for line in done.stdout.decode().splitlines()]
 
 
-@harness.for_each([f"{m}_{w}" for m in MODELS for w in WEIGHTS], "same_text")
+@harness.for_each([f"{m}_{w}" for m in MODELS for w in WEIGHTS] +
+                  ["minimind-dense_int8", "minimind-dense_int4", "minimind-moe_int8", "minimind-dense_int8_int8"],
+                  "same_text")
 @harness.for_each(MODELS, "same_samples")
 class Lookup(Case):
     def same_text(self, model_weights):
-        model, weights = model_weights.split("_")
-        built = program(folder_of(model), "--weights", weights)
+        model, weights, *kv = model_weights.split("_")
+        built = program(folder_of(model), "--weights", weights, *(("--kv", *kv) if kv else ()))
         n, accepted = 60, 0
         for prompt in prompts_of(built):
             plain, rows = built.generate([prompt], n, "--threads", 1)

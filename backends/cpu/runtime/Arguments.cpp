@@ -21,9 +21,10 @@ std::string_view trimmed(std::string_view text) {
                             : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-void addPrefillChunk(CLI::App &app, int64_t &rows) {
-  app.add_option("--prefill-chunk", rows, "Rows of the prompt computed at once")
-      ->capture_default_str()
+void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
+  app.add_option("--prefill-chunk", rows,
+                 "Rows of the prompt computed at once; default: 512, fewer where what they need "
+                 "would take more than 48 MiB")
       ->transform(wholeNumber(1, maxCount));
 }
 
@@ -223,8 +224,10 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
          "With --lookup: the text of these ids instead, of which --depth are the prompt and --gen "
          "are generated, whatever the model makes of them")
       ->type_name("IDS");
-  sub->add_flag("--profile", bench.profile,
-                "Also a table per test: time, bytes and operations of each kernel in one more run");
+  sub->add_flag(
+      "--profile", bench.profile,
+      "Also a table per test without drafts: time, bytes and operations of each kernel in one "
+      "more run");
   sub->add_option("--trace", bench.trace,
                   "Write that run as a trace for chrome://tracing or ui.perfetto.dev")
       ->type_name("FILE.json");

@@ -98,7 +98,7 @@ Status Batch::start(size_t s) {
     bool last = i + 1 == request.prompt.size();
     if (Status pushed = session.push(sequence, request.prompt[i], last); !pushed)
       return pushed;
-    if (!last && session.queued() < arguments.prefillChunk)
+    if (!last && session.queued() < session.chunk())
       continue;
     Result<std::span<const float>> logits = session.run();
     if (!logits)
@@ -205,7 +205,8 @@ Status batchCommand(const Model &model, const Text *text, const RunArguments &ar
   if (left == 0)
     return {};
   Result<std::unique_ptr<Session>> session =
-      Session::create(model, std::min(*arguments.batch, left), arguments.prefillChunk);
+      Session::create(model, std::min(*arguments.batch, left),
+                      arguments.prefillChunk.value_or(defaultChunk(model.manifest())));
   if (!session)
     return session.error();
   Status done = Batch(model, **session, text, arguments, texts, **results).run();

@@ -215,8 +215,8 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                              const BenchArguments &arguments, Profile *profile) {
   const Manifest &m = model.manifest();
-  Result<std::unique_ptr<Session>> made =
-      Session::create(model, test.batch, arguments.prefillChunk);
+  int64_t chunk = arguments.prefillChunk.value_or(defaultChunk(m));
+  Result<std::unique_ptr<Session>> made = Session::create(model, test.batch, chunk);
   if (!made)
     return made.error();
   Session &session = **made;
@@ -224,15 +224,15 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   for (int64_t s = 0; s < test.batch; ++s)
     session.expect(s, test.depth + test.tokens);
   if (test.depth > 0 && test.lookup == 0)
-    if (Status fed = feedPrompt(session, random, test.depth, m, arguments.prefillChunk); !fed)
+    if (Status fed = feedPrompt(session, random, test.depth, m, chunk); !fed)
       return fed.error();
   Script script;
   if (test.lookup > 0)
     script = test.isGiven ? givenScript(arguments.text, positionsBefore(test))
                           : repeatingScript(positionsBefore(test), m.vocab);
   auto runOnce = [&] {
-    return test.lookup > 0 ? runScript(model, session, test, script, arguments.prefillChunk)
-                           : runRandom(session, random, test, m, arguments.prefillChunk);
+    return test.lookup > 0 ? runScript(model, session, test, script, chunk)
+                           : runRandom(session, random, test, m, chunk);
   };
   BenchResult result{test, {}, 0, 0, 0};
   for (int64_t run = -1; run < arguments.repeat; ++run) {

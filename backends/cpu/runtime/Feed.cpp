@@ -60,8 +60,8 @@ private:
 /// Feeds requests to one sequence.
 class Feeder {
 public:
-  Feeder(Session &session, const Manifest &manifest, int64_t chunk, int out)
-      : session(session), vocab(manifest.vocab), chunk(chunk), out(out),
+  Feeder(Session &session, const Manifest &manifest, int out)
+      : session(session), vocab(manifest.vocab), out(out),
         maxWanted(std::max<int64_t>(1, maxLogitsBytes / (vocab * int64_t(sizeof(float))))) {}
 
   Status answer(const FeedRequest &request) {
@@ -76,7 +76,7 @@ public:
       if (Status pushed = session.push(0, request.ids[i], wanted); !pushed)
         return pushed;
       rows += wanted;
-      if (session.queued() >= chunk || rows >= maxWanted || i + 1 == request.ids.size())
+      if (session.queued() >= session.chunk() || rows >= maxWanted || i + 1 == request.ids.size())
         if (Status done = run(); !done)
           return done;
     }
@@ -95,7 +95,7 @@ private:
   }
 
   Session &session;
-  int64_t vocab, chunk;
+  int64_t vocab;
   int out;
   int64_t maxWanted, rows = 0; ///< Queued rows whose logits are wanted.
 };
@@ -145,7 +145,8 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
   int out = dup(STDOUT_FILENO);
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     return Error{std::string("cannot write to the standard output: ") + std::strerror(errno)};
-  Result<std::unique_ptr<Session>> session = Session::create(model, 1, arguments.prefillChunk);
+  Result<std::unique_ptr<Session>> session =
+      Session::create(model, 1, arguments.prefillChunk.value_or(defaultChunk(model.manifest())));
   if (!session)
     return session.error();
   std::unique_ptr<ProbeFile> probes;
@@ -156,7 +157,7 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
     probes = *std::move(created);
     probes->start();
   }
-  Feeder feeder(**session, model.manifest(), arguments.prefillChunk, out);
+  Feeder feeder(**session, model.manifest(), out);
   LineReader lines;
   for (;;) {
     Result<std::optional<std::string>> line = lines.next();

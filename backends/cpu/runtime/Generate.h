@@ -9,8 +9,9 @@ namespace mica::rt {
 using Tokens = std::vector<int32_t>;
 
 struct GenerateOptions {
-  int64_t maxTokens = 256;    ///< New tokens per sequence, at most.
-  int64_t prefillChunk = 512; ///< Rows per call of the model while prompts are read.
+  int64_t maxTokens = 256; ///< New tokens per sequence, at most.
+  int64_t prefillChunk =
+      512; ///< Rows per call of the model while prompts are read, see defaultChunk.
   bool ignoreEos = false;
   bool allLogits =
       false; ///< Hand every fed row's logits to the listener, not only what is sampled from.

@@ -169,4 +169,16 @@ Result<Manifest> parseManifest(std::string_view text) {
   }
 }
 
+int64_t defaultChunk(const Manifest &manifest, bool allLogits) {
+  constexpr int64_t most = 512, least = 16;
+  constexpr uint64_t room = uint64_t(48) << 20;
+  uint64_t row = manifest.scratchBytesPerRow;
+  if (allLogits)
+    row += static_cast<uint64_t>(manifest.vocab) * sizeof(float);
+  int64_t rows = most;
+  while (rows > least && manifest.scratchBytesFixed + static_cast<uint64_t>(rows) * row > room)
+    rows /= 2;
+  return rows;
+}
+
 } // namespace mica::rt

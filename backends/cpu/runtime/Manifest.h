@@ -68,6 +68,10 @@ struct Manifest {
   std::string json; ///< The whole text, for `info --json`.
 };
 
+/// Rows of a prompt per call where nothing else is asked: 512, or by halves fewer where buffers,
+/// with the logits of every row if `allLogits`, would take more than 48 MiB.
+int64_t defaultChunk(const Manifest &manifest, bool allLogits = false);
+
 /// Errors name the key that is missing, of the wrong type or out of range.
 Result<Manifest> parseManifest(std::string_view json);
 

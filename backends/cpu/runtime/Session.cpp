@@ -190,7 +190,7 @@ Status Session::readAgain(int64_t sequence, int64_t end, int64_t length) {
     rows.sequences.push_back(static_cast<int32_t>(sequence));
     rows.positions.push_back(static_cast<int32_t>(position));
     rows.lengths.push_back(static_cast<int32_t>(length));
-    if (rows.count() < chunk && position + 1 < end)
+    if (rows.count() < mostRows && position + 1 < end)
       continue;
     if (Status called = call(rows); !called)
       return called;

@@ -22,14 +22,12 @@ namespace mica::rt {
 
 class Session {
 public:
-  /// Rows per call of the model while tokens are read again, unless told otherwise.
-  static constexpr int64_t defaultChunk = 512;
-
   /// Reserves caches for `sequences` sequences of the model's max_seq positions. `model` must
-  /// outlive the session. Tokens are read again in calls of up to `chunk` rows.
+  /// outlive the session. `chunk` is how many rows of a prompt a call of the model has at most.
   static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences,
-                                                 int64_t chunk = defaultChunk);
+                                                 int64_t chunk);
 
+  int64_t chunk() const { return mostRows; }
   int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
   /// Positions filled so far, queued rows included.
   int64_t length(int64_t sequence) const { return lengths[sequence]; }
@@ -68,7 +66,7 @@ private:
     void clear();
   };
 
-  Session(const Model &model, int64_t chunk) : model(model), chunk(chunk) {}
+  Session(const Model &model, int64_t chunk) : model(model), mostRows(chunk) {}
   Status reserveCaches(int64_t sequences);
   Status growBuffers(const Rows &rows);
   size_t sideOf(int64_t length) const;
@@ -78,7 +76,7 @@ private:
   Status call(Rows &rows);
 
   const Model &model;
-  int64_t chunk;
+  int64_t mostRows; ///< of a call, while tokens are read again as well
   std::vector<int64_t> lengths;
   std::vector<Followed> followed; ///< Empty where frequencies follow no length.
   Rows queue;

@@ -133,6 +133,8 @@ TEST_P(KernelTest, MoeExperts) {
       // Kernels of integers take long to compile: the first cases share theirs.
       if (!format.hasIntegers() || experts.columns == 33)
         cases.push_back(moeExperts(format, experts));
+  for (const Format &format : kFormats)
+    cases.push_back(moeExperts(format, {"one_group", "[1, 3]", 2, 32, 1, "silu", ""}));
   check(cases);
 }
 

@@ -58,7 +58,7 @@ TEST_P(KernelTest, HeadLinear) {
   struct Heads {
     int count, n, k;
   };
-  constexpr Heads kHeads[] = {{3, 24, 7}, {5, 65, 33}, {2, 192, 64}};
+  constexpr Heads kHeads[] = {{3, 24, 7}, {4, 1, 32}, {5, 65, 33}, {2, 192, 64}};
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
     for (Heads heads : some<Heads>(kHeads, format, 2)) {

@@ -278,7 +278,7 @@ TEST_F(GenerateTest, NoTokensWantedStillReadsThePrompt) {
 }
 
 TEST_F(GenerateTest, FeedsOnlyWhatTheSessionDoesNotHold) {
-  auto session = Session::create(*model, 1);
+  auto session = Session::create(*model, 1, 512);
   ASSERT_TRUE(session);
   options.maxTokens = 2;
   ASSERT_TRUE(generate(*model, **session, {{1, 5, 3}}, options, listener));

@@ -158,4 +158,20 @@ TEST(Report, ControlCharactersDoNoHarm) {
   EXPECT_EQ(printable("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\x1b[31m\\x7f");
   EXPECT_EQ(printable("f\xc3\xbcr"), "f\xc3\xbcr");
 }
+TEST(Manifest, ChunksOfPromptsFitTheirBuffers) {
+  Manifest manifest;
+  manifest.vocab = 128256;
+  auto chunk = [&](uint64_t row, uint64_t fixed, bool allLogits = false) {
+    manifest.scratchBytesPerRow = row;
+    manifest.scratchBytesFixed = fixed;
+    return defaultChunk(manifest, allLogits);
+  };
+  EXPECT_EQ(chunk(49152, 5 << 20), 512);
+  EXPECT_EQ(chunk(111488, 5 << 20), 256) << "Llama 3.1 8B";
+  EXPECT_EQ(chunk(49152, 5 << 20, true), 64) << "logits of 128256 numbers for every row";
+  EXPECT_EQ(chunk((48 << 20) / 512, 0), 512);
+  EXPECT_EQ(chunk((48 << 20) / 512, 1), 256);
+  EXPECT_EQ(chunk(1 << 30, 0), 16);
+}
+
 } // namespace
