@@ -42,7 +42,7 @@ private:
           rest.drop_front(2).take_while([](char c) { return llvm::isAlpha(c) || c == '-'; });
       char next = rest.drop_front(2 + options.size()).empty() ? ' ' : rest[2 + options.size()];
       if (!options.empty() && (next == ':' || next == ')') && options != "i" && options != "-i")
-        return refuse("the option group (?" + options + ") is not supported");
+        return refuse("the options \"" + options + "\" of a group are not supported");
     }
     if (rest[0] == '[') {
       inClass = true;

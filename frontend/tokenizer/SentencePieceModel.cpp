@@ -200,6 +200,7 @@ llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
   sentencepiece::SentencePieceProcessor library;
   if (std::string why = refusalOf(library, bytes); !why.empty())
     return refuse("sentencepiece refuses this model: " + why);
+  // No test: every message that both have read has had the same pieces.
   if (static_cast<size_t>(library.GetPieceSize()) != table.pieces.size())
     return refuse("sentencepiece reads another number of pieces");
   table.kind = spec.modelType == 2 ? ModelKind::MergesByScore : ModelKind::Unigram;

@@ -68,6 +68,7 @@ private:
 
 void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Array &list = node.array();
+  // No test: such a file has some hundred megabytes.
   if (list.size() > maxMerges)
     return node.refuse("an absurd number of merges", remedy::fetch);
   MergeList merges(builder, node);

@@ -137,8 +137,8 @@ class Chat(Case):
         file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token_id": 0}))
         self.assertEqual(self.answers("27 + 15\n", built=program(path))[0]["finish"], "stop")
 
-    def test_system(self):
-        template = "{% for m in messages %}{{ m.content }};{% endfor %}"
+    def test_system_and_tools(self):
+        template = "{% for m in messages %}{{ m.content }};{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}"
         built = program(changed("system", template))
         ids = [json.loads(built.run("-n", 0, "--json", *words).stdout)["sequences"][0]["prompt_tokens"]
                for words in (("--chat", "--system", "a b", "-p", "c"), ("-p", "a b;c;"))]
@@ -146,6 +146,18 @@ class Chat(Case):
         longer, shorter = (self.answers("c\n", "-n", "1", *words, built=built)[0]["prompt_tokens"]
                            for words in (("--system", "a b"), ()))
         self.assertGreater(longer, shorter)
+        # Tools reach the same template.
+        tools = pathlib.Path(harness.folder("tools")) / "tools.json"
+        tools.write_text('[ {"name": "f"} ]')
+        ids = [json.loads(built.run("-n", 0, "--json", *words).stdout)["sequences"][0]["prompt_tokens"]
+               for words in (("--chat", "--tools", tools, "-p", "c"), ("-p", 'c;[{"name": "f"}]'))]
+        self.assertEqual(ids[0], ids[1])
+        self.assertEqual(self.answers("c\n", "-n", "1", "--tools", tools, built=built)[0]["prompt_tokens"], len(ids[0]))
+        self.refused(1, ["chat", "--tools", tools], "the chat template has no place for tools, leave --tools out")
+        self.refused(1, ["chat", "--tools", tools.parent], "cannot read the tools from", built=built)
+        for text in ("[]", "{}", "[1]", "["):
+            tools.write_text(text)
+            self.refused(1, ["chat", "--tools", tools], "are no JSON list of objects, write [{", built=built)
 
     def refused(self, status, arguments, words, built=None, stdin=b""):
         done = execute([(built or self.built).path, *arguments], stdin=stdin, check=False)

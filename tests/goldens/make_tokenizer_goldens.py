@@ -146,6 +146,11 @@ def falcon_kin():
          pre_tokenizers.Digits(individual_digits=False), pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]))
 
 
+def whitespace_kin():
+    return byte_level(500, pre_tokenizers.Sequence(
+        [pre_tokenizers.Whitespace(), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]), normalizers.NFD())
+
+
 def byte_fallback(metaspace):
     """Llama-2's kin; `metaspace`: written with that pre-tokenizer and decoder, else with normalisers."""
     letters = sorted(set("".join(corpus())) - set("\n\t\r") - set(chr(c) for c in range(0x600, 0x20000)))
@@ -374,7 +379,7 @@ def gguf_names():
 
 def train(data):
     data.mkdir(parents=True, exist_ok=True)
-    made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "llama3_kin": llama3_kin(), "digits_kin": digits_kin(), "falcon_kin": falcon_kin(),
+    made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "llama3_kin": llama3_kin(), "digits_kin": digits_kin(), "falcon_kin": falcon_kin(), "whitespace_kin": whitespace_kin(),
             "llama2_kin": byte_fallback(metaspace=False), "metaspace_kin": byte_fallback(metaspace=True),
             "unigram_kin": unigram_kin(byte_fallback=False), "unigram_bytes_kin": unigram_kin(byte_fallback=True)}
     for name, tokenizer in made.items():

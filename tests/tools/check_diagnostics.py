@@ -10,7 +10,7 @@ those that later statements add to a diagnostic that has a name. A message witho
 Every createStringError or inputError with words of its own, and every call with such words of a function that hands its message to one
 (`fail("has no rows")`), must be met by what any test below a FOLDER expects: an expected-error or mica.expect_error, a
 line of FileCheck's, the strings of a statement of a unit test, a line of an end-to-end test. checkIndex (whose message is
-`WHAT i is outside of [0, SIZE)`) is one of them. Left out is what a comment `// No test: REASON` before the statement says.
+`WHAT i is outside of [0, SIZE)`) and refuse (with refuseAt and its like) are among them. Left out is what a comment `// No test: REASON` before the statement says.
 Prints what is missing.
 """
 
@@ -27,7 +27,7 @@ EXPECTED = re.compile(r"expected-(?:error|warning)(?:-re)?\s*(?:@[^{]*)?\{\{(.*)
 
 
 # What makes an error that is handed up, and how a test states what it expects of one.
-VALUE = r"createStringError|inputError|checkIndex"
+VALUE = ["createStringError", "inputError", "checkIndex", "refuse", "refuseAt", "refuseUnsupported", "refuseKind"]
 SPEAKER = re.compile(r"^(?P<begin>[^\n;{}]*?)\b(?P<name>\w+)(?: = \[[^\]]*\])?\((?P<takes>[^;{}]*?(?:Twine &|StringRef what)[^;{}]*?)\)(?: const)? \{", re.M)
 MADE = re.compile(r"createStringError|inputError|opError")
 CONDITIONAL = re.compile(r"\((?:[^()]|\([^()]*\))*\?(?:[^()]|\([^()]*\))*\)")
@@ -127,7 +127,7 @@ def values_of(text, shared):
     """Yields (line, regular expression) for every error of a C++ file that is handed up."""
     own = list(speakers_of(text))
     names = sorted(shared | {name for name, *_ in own})
-    for match in re.finditer(rf"\b(?P<name>{'|'.join([VALUE, *names])})\(", text):
+    for match in re.finditer(rf"\b(?P<name>{'|'.join([*VALUE, *names])})\(", text):
         if any(begin <= match.start() <= text.index("{", begin) for _, begin, _, _ in own):
             continue  # the definition
         if UNTESTABLE.search(text, 0, match.start()):
@@ -170,6 +170,8 @@ def files_of(paths):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tests", type=pathlib.Path, action="append", required=True)
+    parser.add_argument("--also", action="append", default=[], metavar="FUNCTION",
+                        help="hands its message up, too, without being in one of the files")
     parser.add_argument("sources", type=pathlib.Path, nargs="+")
     args = parser.parse_args()
     expected, values = [], []
@@ -179,6 +181,7 @@ def main():
         values += expected_values(folder)
     texts = {source: source.read_text(encoding="utf-8") for source in files_of(args.sources)}
     shared = {name for text in texts.values() for name, *_, is_shared in speakers_of(text) if is_shared}
+    shared.update(args.also)
     total, missing = 0, 0
     for source, text in texts.items():
         found = [(line, pattern, expected, "expected-error") for line, pattern in patterns_of(text)]

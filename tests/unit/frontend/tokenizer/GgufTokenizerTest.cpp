@@ -300,8 +300,9 @@ TEST_F(GgufTokenizerRefusal, RefusesBrokenTokens) {
   EXPECT_THAT(problem(typed("0x0A", 6)), HasSubstr("token \"0x0A\" is no byte"));
   EXPECT_THAT(problem(scored().u32("tokenizer.ggml.bos_token_id", 3)),
               HasSubstr("the id 3 is not one of the 3 tokens (tokenizer.ggml.bos_token_id)"));
-  EXPECT_THAT(problem(scored().boolean("tokenizer.ggml.add_bos_token", true)),
-              HasSubstr("there is no such token to add (tokenizer.ggml.add_bos_token)"));
+  EXPECT_THAT(
+      problem(scored().boolean("tokenizer.ggml.add_bos_token", true)),
+      HasSubstr("there is no such token to add (tokenizer.ggml.add_bos_token), set it to false"));
   EXPECT_THAT(problem(scored().u32("tokenizer.ggml.add_bos_token", 1)),
               HasSubstr("true or false is expected (tokenizer.ggml.add_bos_token)"));
   EXPECT_THAT(problem(scored().boolean("tokenizer.ggml.add_sep_token", true)),

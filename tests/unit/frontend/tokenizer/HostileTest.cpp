@@ -393,7 +393,7 @@ std::string ranks(const std::string &line) {
 TEST(HostileTokenizer, BrokenRankFilesNameTheLine) {
   for (auto [line, message] :
        {std::pair("YWI=\n", "(ranks[256])"),
-        std::pair("YW=I 256\n", "a piece in base64, a space and its rank"),
+        std::pair("YW=I 256\n", "a line is a piece in base64, a space and its rank"),
         std::pair("YWI= -1\n", "(ranks[256])"), std::pair("YWI= 7\n", "is used twice"),
         std::pair("YQ== 256\n", "occurs twice"), std::pair("YWI= 257\n", "the rank 256 is missing"),
         std::pair("YWI= 4000000\n", "(ranks")}) {
@@ -435,7 +435,8 @@ TEST(HostileTokenizer, RankFilesOfUnknownPatternsAreRefused) {
   TemporaryFolder folder;
   folder.write("some.tiktoken", ranks("YWI= 256\n"));
   EXPECT_THAT(errorOf(folder),
-              HasSubstr("how text is split before this rank file is used is not known"));
+              HasSubstr("how text is split before this rank file is used is not known, add a "
+                        "tokenizer.json"));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "OddTokenizer"})");
   EXPECT_THAT(errorOf(folder), HasSubstr("not known of the class \"OddTokenizer\""));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "QWenTokenizer"})");

@@ -61,7 +61,7 @@ TEST(RegexTranslation, RefusesWhatItCannotKeep) {
   EXPECT_EQ(refusal(R"([a&&b])"), "nested character classes are not supported");
   EXPECT_EQ(refusal(R"([a[b]])"), "nested character classes are not supported");
   EXPECT_EQ(refusal(R"([\S])"), R"(\S in a character class is not supported)");
-  EXPECT_EQ(refusal(R"((?m:a.b))"), "the option group (?m) is not supported");
+  EXPECT_EQ(refusal(R"((?m:a.b))"), "the options \"m\" of a group are not supported");
   EXPECT_EQ(refusal("[a"), "an unfinished character class");
   EXPECT_EQ(refusal("a\\"), "a backslash at the end");
 }

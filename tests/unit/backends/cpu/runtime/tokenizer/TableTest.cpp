@@ -32,6 +32,7 @@ struct TableText {
   uint8_t addedFlags = 1;
   std::vector<int32_t> prefix, suffix;
   uint8_t decoderStart = 0;
+  uint32_t decoderSteps = 0;
   std::string rest; // after the end
 
   std::vector<std::byte> write() const {
@@ -45,7 +46,7 @@ struct TableText {
     out += preTokenizer;
     number(uint32_t(1)), number(addedId), number(addedFlags), text(addedContent);
     list(prefix, 1), list(suffix, 1);
-    number(decoderStart), number(uint32_t(0)), text(""), text(""), number(uint32_t(0));
+    number(decoderStart), number(uint32_t(0)), text(""), text(""), number(decoderSteps);
     out += rest;
     auto size = static_cast<uint32_t>(out.size());
     std::memcpy(out.data() + 12, &size, 4);
@@ -100,18 +101,19 @@ TEST(TokenizerTable, WrongFieldsAreNamed) {
     EXPECT_THAT(errorOf(table), testing::HasSubstr(what));
   };
   expect("not a tokenizer table", [](TableText &t) { t.magic = 1; });
-  expect("another version", [](TableText &t) { t.version = 99; });
+  expect("a tokenizer table of another version", [](TableText &t) { t.version = 99; });
   expect("unknown model kind", [](TableText &t) { t.kind = 9; });
   expect("unknown model flags", [](TableText &t) { t.flags = 1u << 30; });
   expect("an id out of range in the model", [](TableText &t) { t.unknown = 3; });
   expect("an id out of range in the byte ids", [](TableText &t) { t.firstByteId = 77; });
   expect("pieces out of order", [](TableText &t) { t.ends = {2, 1, 4}; });
-  expect("disagree with their bytes", [](TableText &t) { t.bytes = "abababab"; });
+  expect("pieces that disagree with their bytes", [](TableText &t) { t.bytes = "abababab"; });
   expect("disagree with their bytes", [](TableText &t) { t.pieceFlags = {0}; });
   expect("unknown piece flags", [](TableText &t) { t.pieceFlags[1] = 255; });
-  expect("scores that disagree", [](TableText &t) { t.kind = 2; });
+  expect("scores that disagree with the pieces", [](TableText &t) { t.kind = 2; });
   expect("scores that disagree", [](TableText &t) { t.kind = 4, t.scores = {0, 1}; });
-  expect("not finite", [](TableText &t) { t.kind = 4, t.exactScores = {0, INFINITY, 0}; });
+  expect("a score that is not finite",
+         [](TableText &t) { t.kind = 4, t.exactScores = {0, INFINITY, 0}; });
   expect("not finite", [](TableText &t) { t.kind = 3, t.scores = {0, NAN, 0}; });
   expect("an id out of range in the merges", [](TableText &t) { t.merges[2] = 3; });
   expect("an id out of range in the added tokens", [](TableText &t) { t.addedId = 3; });
@@ -121,7 +123,12 @@ TEST(TokenizerTable, WrongFieldsAreNamed) {
   expect("an id out of range in the prompt", [](TableText &t) { t.prefix = {-1}; });
   expect("an id out of range in the prompt", [](TableText &t) { t.suffix = {3}; });
   expect("unknown decoder", [](TableText &t) { t.decoderStart = 9; });
-  expect("strips nothing", [](TableText &t) { t.decoderStart = 1; });
+  expect("too many pieces", [](TableText &t) { t.ends.assign((1u << 22) + 1, 0); });
+  expect("absurd length of added tokens",
+         [](TableText &t) { t.addedContent = std::string(70000, 'a'); });
+  expect("an empty pattern in the decoder",
+         [](TableText &t) { t.decoderSteps = 1, t.rest = text("") + text("x"); });
+  expect("a decoder that strips nothing", [](TableText &t) { t.decoderStart = 1; });
   expect("bytes after its end", [](TableText &t) { t.rest = "x"; });
 }
 
@@ -132,15 +139,29 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
     return errorOf(table);
   };
   EXPECT_THAT(normalizer("\x09"), testing::HasSubstr("unknown normaliser"));
-  EXPECT_THAT(normalizer("\x02" + text("") + text("x")), testing::HasSubstr("an empty pattern"));
+  EXPECT_THAT(normalizer("\x02" + text("") + text("x")),
+              testing::HasSubstr("an empty pattern in the normaliser"));
   EXPECT_THAT(normalizer("\x02" + text("a") + text(std::string(5000, 'a'))),
-              testing::HasSubstr("grow without measure"));
+              testing::HasSubstr("replacements that let the text grow without measure"));
   EXPECT_THAT(normalizer("\x04\x07" + text("abc") + text("")),
               testing::HasSubstr("a broken character map in the normaliser"));
+  EXPECT_THAT(normalizer("\x04\xFF" + text("") + text("")),
+              testing::HasSubstr("a broken sentencepiece normaliser"));
+  std::string none(4, '\0'), map = "\x08" + text("") + text("a" + std::string(1, '\0'));
+  EXPECT_THAT(normalizer("\x03" + none.substr(0, 1) + one("abcd") + none + none),
+              testing::HasSubstr("broken Unicode tables"));
+  EXPECT_EQ(normalizer(map), "accepted");
+  EXPECT_THAT(normalizer("\x08" + text("") + text(std::string(300, 'a') + none)),
+              testing::HasSubstr("an absurd length of a normaliser's replacement"));
+  TableText twice;
+  twice.normalizer = one(map) + map;
+  twice.normalizer[0] = 2;
+  EXPECT_THAT(errorOf(twice), testing::HasSubstr("a normaliser that repeats itself"));
   EXPECT_THAT(normalizer("\x05" + one("abcd")), testing::HasSubstr("a broken decomposition"));
   EXPECT_THAT(normalizer("\x06\x02\x01"), testing::HasSubstr("unknown normaliser"));
   EXPECT_EQ(normalizer(std::string("\x06\x01\0", 3)), "accepted");
-  EXPECT_THAT(normalizer("\x07" + text("(") + text("x")), testing::HasSubstr("PCRE2 refuses"));
+  EXPECT_THAT(normalizer("\x07" + text("(") + text("x")),
+              testing::HasSubstr("a pattern in the normaliser that PCRE2 refuses"));
   EXPECT_EQ(normalizer("\x07" + text("a*") + text("x")), "accepted");
   auto preTokenizer = [](std::string step) {
     TableText table;
@@ -148,6 +169,8 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
     return errorOf(table);
   };
   EXPECT_THAT(preTokenizer("\x09"), testing::HasSubstr("unknown pre-tokenizer"));
+  EXPECT_THAT(preTokenizer(std::string("\x03\0\0", 3) + text("")),
+              testing::HasSubstr("an empty Metaspace replacement"));
   EXPECT_THAT(preTokenizer(std::string("\x01\x01\0", 3) + text("(")),
               testing::HasSubstr("PCRE2 refuses"));
   EXPECT_EQ(preTokenizer(std::string("\x01\x01\0", 3) + text("a*")), "accepted");
@@ -157,6 +180,10 @@ TEST(TokenizerTable, EveryTruncationIsRefused) {
   std::vector<std::byte> bytes = TableText().write();
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(static_cast<bool>(Tokenizer::load(std::span(bytes).first(size)))) << size;
+  EXPECT_THAT(Tokenizer::load(std::span(bytes).first(3)).error().message,
+              testing::HasSubstr("truncated at header"));
+  EXPECT_THAT(Tokenizer::load(std::span(bytes).first(bytes.size() - 1)).error().message,
+              testing::HasSubstr("its size differs from what its header says"));
 }
 
 TEST(TokenizerTable, EveryChangedByteIsRefusedOrHarmless) {
