@@ -131,6 +131,9 @@ TEST_F(BatchTest, OtherFilesAreRefusedAndLeftAlone) {
   EXPECT_THAT(refusal("{\"tokens\": [1, 5, 3], \"id\": \"a\"}"), HasSubstr("line 2 of '"));
   write(*arguments.output, "some notes");
   EXPECT_THAT(refusal(requests), HasSubstr("is no result of a batch"));
+  write(*arguments.output, whole);
+  EXPECT_THAT(refusal(requests.substr(0, requests.find('\n'))),
+              HasSubstr("is one more result than is asked for"));
   arguments.output = folder.file("missing/results.jsonl");
   EXPECT_THAT(refusal(requests), HasSubstr("cannot write the results to"));
 }
