@@ -24,6 +24,7 @@ public:
   bool number_unsigned(uint64_t value) override { return add(value); }
   bool number_float(double value, const std::string &) override { return add(value); }
   bool string(std::string &value) override { return add(std::move(value)); }
+  // No test: only other forms than text have such.
   bool binary(nlohmann::json::binary_t &) override { return refuse("binary data"); }
   bool start_object(std::size_t) override { return open(llvm::json::Object()); }
   bool end_object() override { return close(); }

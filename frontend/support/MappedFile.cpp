@@ -47,6 +47,7 @@ llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path) {
     return std::move(error);
   size_t size = static_cast<size_t>(status.st_size);
   void *data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  // No test: it takes a file system that maps no files.
   if (data == MAP_FAILED)
     return inputError(path, llvm::Twine("cannot be mapped (") + std::strerror(errno) + ")",
                       "copy it to a local disk");

@@ -5,6 +5,7 @@
 #include "frontend/weights/ZipEntries.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CRC.h"
 
 namespace mica {
 
@@ -62,7 +63,10 @@ llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> by
   };
   if (llvm::StringRef order = llvm::toStringRef(bytesOf("byteorder")); order == "big")
     return inputError(path, "is of a big-endian machine", "convert the model to safetensors");
-  auto tensors = readTorchPickle(bytesOf("data.pkl"), path);
+  llvm::ArrayRef<uint8_t> pickle = bytesOf("data.pkl");
+  if (llvm::crc32(pickle) != entries->lookup(*folder + "/data.pkl").crc)
+    return inputError(path, "has a pickle that its checksum does not agree with", remedy::fetch);
+  auto tensors = readTorchPickle(pickle, path);
   if (!tensors)
     return tensors.takeError();
   std::vector<TensorInfo> infos;

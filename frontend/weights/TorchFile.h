@@ -13,7 +13,8 @@ namespace mica {
 
 /// The tensors of the file `bytes` of torch 1.6 or newer: a zip archive with a pickle that
 /// describes them (TorchPickle) and a file for each storage. Nothing of the pickle is run. All
-/// tensors lie in the file; several may share their bytes.
+/// tensors lie in the file; several may share their bytes. The pickle is checked by the archive's
+/// checksum of it; the tensors are not, which would read all of them (safetensors has none).
 llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> bytes,
                                                       llvm::StringRef path);
 

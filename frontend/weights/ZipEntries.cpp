@@ -116,7 +116,7 @@ llvm::Error ZipReader::readEntry(uint64_t &offset, llvm::StringMap<ZipEntry> &en
   uint64_t data = local + localBytes + read16le(at(local + 26)) + read16le(at(local + 28));
   if (!has(data, size))
     return broken(inQuotes(name) + " is cut");
-  if (!entries.try_emplace(name, ZipEntry{data, size}).second)
+  if (!entries.try_emplace(name, ZipEntry{data, size, read32le(entry + 16)}).second)
     return broken(inQuotes(name) + " stands in it twice");
   return llvm::Error::success();
 }

@@ -11,9 +11,11 @@
 
 namespace mica {
 
-/// Where an entry's bytes lie in the archive.
+/// Where an entry's bytes lie in the archive, and the checksum (CRC-32) that it says of them. Who
+/// reads the bytes checks it.
 struct ZipEntry {
   uint64_t offset = 0, size = 0;
+  uint32_t crc = 0;
 };
 
 /// The entries of the zip archive `bytes` by name, from its directory. They must be stored as they

@@ -35,6 +35,8 @@ FirstDiagnostic::FirstDiagnostic(MLIRContext *context)
           module = moduleOf(diagnostic.getLocation());
           file = module.empty() ? fileOf(diagnostic.getLocation()) : std::string();
         }
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+          said.push_back(describePlace(diagnostic.getLocation()) + ": " + diagnostic.str());
         return success();
       }) {}
 

@@ -6,6 +6,7 @@
 #include "mlir/IR/Diagnostics.h"
 
 #include <string>
+#include <vector>
 
 namespace mica {
 
@@ -13,8 +14,8 @@ namespace mica {
 /// FILE:LINE:COLUMN, else "an unknown place".
 std::string describePlace(mlir::Location location);
 
-/// While it lives, keeps the first error that MLIR reports in a context and silences everything
-/// else: an error is one line.
+/// While it lives, keeps the first error that MLIR reports in a context and all remarks, and
+/// silences everything else: an error is one line.
 class FirstDiagnostic {
 public:
   explicit FirstDiagnostic(mlir::MLIRContext *context);
@@ -26,9 +27,12 @@ public:
   std::string message(llvm::StringRef otherwise) const {
     return error.empty() ? otherwise.str() : error;
   }
+  /// What passes said of what they left as it was, each behind its place.
+  llvm::ArrayRef<std::string> remarks() const { return said; }
 
 private:
   std::string error, file, module;
+  std::vector<std::string> said;
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -129,7 +129,6 @@ static StringRef findWeights(HeadsOfLatent &made, ArrayRef<func::CallOp> calls,
 
 /// Finds the parts of an attention over latents; says why it is none.
 static StringRef findParts(AttentionOp attention, LatentAttention &found) {
-  found.attention = attention;
   if (StringRef reason = findCached(attention.getK(), found.keys); !reason.empty())
     return reason;
   if (StringRef reason = findCached(attention.getV(), found.values); !reason.empty())
@@ -252,22 +251,37 @@ struct AbsorbLatent : mica::impl::AbsorbLatentBase<AbsorbLatent> {
   }
 
 private:
-  /// All layers share caches: they are changed together or not at all.
+  /// All layers share caches: they are changed together or not at all. Where they are not, says why
+  /// of models that have latents.
   bool findAll(SmallVectorImpl<LatentAttention> &all) {
     SymbolTable symbols(getOperation());
     llvm::StringMap<unsigned> gets;
     getOperation().walk([&](GetWeightOp get) { ++gets[get.getWeight()]; });
-    WalkResult result = getOperation().walk([&](AttentionOp attention) -> WalkResult {
-      auto function = attention->getParentOfType<func::FuncOp>();
-      auto calls = findCalls(function);
+    StringRef reason;
+    getOperation().walk([&](AttentionOp attention) -> WalkResult {
+      auto calls = findCalls(attention->getParentOfType<func::FuncOp>());
       LatentAttention &found = all.emplace_back();
-      if (!calls || !findParts(attention, found).empty() ||
-          !findWeights(found.plainKeys, *calls, symbols, gets).empty() ||
-          !findWeights(found.plainValues, *calls, symbols, gets).empty())
-        return WalkResult::interrupt();
-      return failure(found.width() != all.front().width());
+      found.attention = attention;
+      reason = calls ? findParts(attention, found) : "its function is called from elsewhere";
+      if (reason.empty())
+        reason = findWeights(found.plainKeys, *calls, symbols, gets);
+      if (reason.empty())
+        reason = findWeights(found.plainValues, *calls, symbols, gets);
+      if (reason.empty() && found.width() != all.front().width())
+        reason = "latents of layers have different sizes";
+      return failure(!reason.empty());
     });
-    return !all.empty() && !result.wasInterrupted();
+    if (!reason.empty() && hasLatents())
+      all.back().attention.emitRemark("the caches hold keys and values of all heads in full: ")
+          << reason;
+    return !all.empty() && reason.empty();
+  }
+
+  /// Whether heads are joined of parts, as only those are that read latents.
+  bool hasLatents() {
+    return getOperation()
+        .walk([](JoinHeadsOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
   }
 
   /// [H * D, R] becomes a matrix for each head, [H, D, R], or its transposed one, [H, R, D].

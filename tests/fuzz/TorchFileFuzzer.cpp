@@ -1,7 +1,36 @@
 #include "frontend/weights/TorchFile.h"
 #include "frontend/weights/TorchPickle.h"
+#include "frontend/weights/ZipEntries.h"
 
+#include "llvm/Support/CRC.h"
+#include "llvm/Support/Endian.h"
+
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+
+/// The archive with the checksums of its pickles put right: a changed pickle would be refused by
+/// its checksum, before any of its instructions is seen.
+static std::vector<uint8_t> withChecksums(llvm::ArrayRef<uint8_t> data) {
+  std::vector<uint8_t> bytes = data.vec();
+  auto entries = mica::readZipEntries(data, "fuzz");
+  if (!entries) {
+    llvm::consumeError(entries.takeError());
+    return bytes;
+  }
+  for (const auto &entry : *entries) {
+    if (!entry.getKey().ends_with("/data.pkl"))
+      continue;
+    const auto &[offset, size, crc] = entry.getValue();
+    std::array<uint8_t, 4> said;
+    llvm::support::endian::write32le(said.data(), crc);
+    // In the directory, which stands behind the entry.
+    auto place = std::search(bytes.begin() + offset + size, bytes.end(), said.begin(), said.end());
+    if (place != bytes.end())
+      llvm::support::endian::write32le(&*place, llvm::crc32(data.slice(offset, size)));
+  }
+  return bytes;
+}
 
 /// Tensors that are returned lie inside of the file, whatever it says. Files that begin with 'p'
 /// hold a pickle alone, so that its instructions are found sooner.
@@ -10,7 +39,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     llvm::consumeError(mica::readTorchPickle({data + 1, size - 1}, "fuzz").takeError());
     return 0;
   }
-  auto tensors = mica::readTorchFile({data, size}, "fuzz");
+  llvm::consumeError(mica::readTorchFile({data, size}, "fuzz").takeError());
+  std::vector<uint8_t> bytes = withChecksums({data, size});
+  auto tensors = mica::readTorchFile(bytes, "fuzz");
   if (!tensors) {
     llvm::consumeError(tensors.takeError());
     return 0;

@@ -200,6 +200,8 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
     return report.takeError();
   bar.hide();
   warnOfLength(arguments.model, *report);
+  for (const std::string &remark : report->remarks)
+    rt::reportNote(arguments.model + ": " + remark);
   return CompileResult{std::move(*report), std::move(input->ignoredTensors)};
 }
 

@@ -120,6 +120,7 @@ public:
       if (llvm::Error failed = leave(stage, seconds.count()))
         return failed;
     }
+    report.remarks = diagnostic.remarks().vec();
     return report;
   }
 

@@ -62,6 +62,8 @@ struct CompileReport {
   int64_t maxSeq = 0, cacheBytesPerToken = 0;
   /// How long texts may be that the scaling of rope was made for, where one says so.
   std::optional<int64_t> scaledFor;
+  /// What passes have left as it was though the program would be better otherwise, and why.
+  std::vector<std::string> remarks;
 };
 
 /// A file that compiling writes, and the option that has named it.

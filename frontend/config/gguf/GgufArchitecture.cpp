@@ -208,6 +208,19 @@ bool scoresBySigmoid(const GgufModel &model) {
   return numberOf(model, "deepseek2.expert_gating_func") == 2;
 }
 
+/// The first converters did not write how many groups the experts are in. Of the models from that
+/// time those with up to 64 softmax-scored experts have none, DeepSeek V2 (160) has 8; of those
+/// scored by sigmoids V3 (256) has the 8 that its family takes by default, others have none.
+llvm::StringRef groupsLackingOfDeepSeek(const GgufModel &model) {
+  constexpr int64_t mostWithoutGroups = 64, expertsOfV3 = 256;
+  double groups = numberOf(model, "deepseek2.expert_group_count"),
+         experts = numberOf(model, "deepseek2.expert_count");
+  if (groups > 1 && !model.find("deepseek2.expert_group_used_count"))
+    return "expert_group_used_count";
+  bool isOpen = scoresBySigmoid(model) ? experts != expertsOfV3 : experts > mostWithoutGroups;
+  return !model.find("deepseek2.expert_group_count") && isOpen ? "expert_group_count" : "";
+}
+
 const NamingTable *namesOfDeepSeek(const GgufModel &model) {
   return model.findTensor("blk.0.attn_k_b.weight") && !model.findTensor("blk.0.attn_kv_b.weight")
              ? &deepSeekHeadNames
@@ -226,6 +239,7 @@ constexpr GgufArchitecture architectures[] = {
     {.name = "deepseek2",
      .modelType = "deepseek_v2",
      .keys = deepSeekKeys,
+     .lacking = groupsLackingOfDeepSeek,
      .names = namesOfDeepSeek,
      .derive =
          [](const GgufModel &model, llvm::json::Object &config) {
@@ -237,6 +251,7 @@ constexpr GgufArchitecture architectures[] = {
      .modelType = "deepseek_v3",
      .keys = deepSeekKeys,
      .isMeant = scoresBySigmoid,
+     .lacking = groupsLackingOfDeepSeek,
      .names = namesOfDeepSeek,
      .derive = deriveDeepSeek},
     {.name = "gemma", .modelType = "gemma", .addedToGains = true},

@@ -67,6 +67,9 @@ struct GgufArchitecture {
   bool addedToGains = false; ///< the converter added what the family's norms add to their gains
   /// Of several architectures of one name the last that is meant, or the first.
   bool (*isMeant)(const GgufModel &model) = nullptr;
+  /// A key behind the architecture's name that the file lacks though it has no default; empty where
+  /// it has all. May be null.
+  llvm::StringRef (*lacking)(const GgufModel &model) = nullptr;
   /// The table in place of the family's, where the converter laid tensors differently. May be null.
   const NamingTable *(*names)(const GgufModel &model) = nullptr;
   /// Adds to the config what the architecture's code computes. May be null.

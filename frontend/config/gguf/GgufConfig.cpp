@@ -61,6 +61,7 @@ private:
   llvm::Error translateOwn(llvm::StringRef key, llvm::StringRef name, const GgufValue &value);
   llvm::Error checkGeneral(llvm::StringRef key, const GgufValue &value);
   llvm::Error refuse(llvm::StringRef key, const GgufValue &value, const llvm::Twine &expected);
+  llvm::Error checkComplete();
   void setConstants();
   llvm::Error setShape();
   void setTokens();
@@ -191,6 +192,16 @@ llvm::Error ConfigTranslator::translateKeys() {
   return llvm::Error::success();
 }
 
+llvm::Error ConfigTranslator::checkComplete() {
+  llvm::StringRef name = architecture->lacking ? architecture->lacking(model) : "";
+  if (name.empty())
+    return llvm::Error::success();
+  return inputError(path,
+                    "has no key " + inQuotes(own(name)) +
+                        ", without which a model of so many experts can be one of several",
+                    "choose a file that a newer converter wrote");
+}
+
 void ConfigTranslator::setConstants() {
   for (const GgufConstant &constant : architecture->constants) {
     if (config.get(constant.config))
@@ -307,6 +318,8 @@ llvm::Expected<ModelConfig> ConfigTranslator::translate() {
   if (llvm::Error error = chooseArchitecture())
     return std::move(error);
   if (llvm::Error error = translateKeys())
+    return std::move(error);
+  if (llvm::Error error = checkComplete())
     return std::move(error);
   setConstants();
   if (llvm::Error error = setShape())

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-absorb-latent --split-input-file | FileCheck %s
+// RUN: mica-opt %s --mica-absorb-latent --split-input-file --verify-diagnostics | FileCheck %s
 
 // Two calls pass weights of their own; a program keeps no cache of values.
 // CHECK-LABEL: module
@@ -83,6 +83,7 @@ func.func private @no_larger_latent(%c: tensor<?x40xf32>, %qa: tensor<?x2x8xf32>
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: the latent is as large as what is made of it}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -107,6 +108,7 @@ func.func private @no_part_of_each_head(%c: tensor<?x16xf32>, %qa: tensor<?x2x8x
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
   %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: each head has keys of its own in the second part}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
@@ -119,7 +121,7 @@ func.func private @no_part_of_each_head(%c: tensor<?x16xf32>, %qa: tensor<?x2x8x
 // CHECK-NOT: mica.head_linear
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
 !v = !mica.kv_cache<2 x 2 x 8 x f32>
-func.func private @no_two_latents(%c: tensor<?x16xf32>, %d: tensor<?x16xf32>, %q: tensor<?x2x12xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+func.func private @no_two_latents(%c: tensor<?x16xf32>, %d: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
     %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
   %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
@@ -130,7 +132,209 @@ func.func private @no_two_latents(%c: tensor<?x16xf32>, %d: tensor<?x16xf32>, %q
   %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
   %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
   %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: keys and values are made of different rows}}
   %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
       : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
   return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
+
+// -----
+
+// Queries are whole.
+// CHECK-LABEL: func.func private @no_joined_queries
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_joined_queries(%c: tensor<?x16xf32>, %q: tensor<?x2x12xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: queries or keys are not joined of two parts}}
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
+
+// -----
+
+// Queries have another part in front than keys have.
+// CHECK-LABEL: func.func private @no_other_split
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_other_split(%c: tensor<?x16xf32>, %qa: tensor<?x2x4xf32>, %qb: tensor<?x2x8xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x4xf32>, tensor<?x2x8xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: queries and keys are joined of different parts}}
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
+
+// -----
+
+// A product adds a bias.
+// CHECK-LABEL: func.func private @no_bias
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_bias(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %bias: tensor<16xf32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+  %0 = mica.linear %c, %wk bias(%bias : tensor<16xf32>) : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: a product of the latent has a bias, a residual or a kernel}}
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
+
+// -----
+
+// What is read of the keys is a result as well.
+// CHECK-LABEL: func.func private @no_read_alone
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_read_alone(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v, tensor<?x?x2x12xf32>) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: what is read of a cache has another use}}
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn, %kr : tensor<?x2x8xf32>, !k, !v, tensor<?x?x2x12xf32>
+}
+
+// -----
+
+// Another read of the keys remains.
+// CHECK-LABEL: func.func private @no_second_read
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_second_read(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v, tensor<?x?x2x12xf32>) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %again = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: a cache has another use than its attention}}
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn, %again : tensor<?x2x8xf32>, !k, !v, tensor<?x?x2x12xf32>
+}
+
+// -----
+
+// Who calls a public function is not known.
+// CHECK-LABEL: func.func @no_public_layer
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func @no_public_layer(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: its function is called from elsewhere}}
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
+
+// -----
+
+// Values are appended to other places.
+// CHECK-LABEL: func.func private @no_other_place
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_other_place(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %p2: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p2 : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: keys and values are appended to different places}}
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
+}
+
+// -----
+
+// The values are a result as well.
+// CHECK-LABEL: func.func private @no_value_of_two_uses
+// CHECK-NOT: mica.head_linear
+!k = !mica.kv_cache<2 x 2 x 12 x f32>
+!v = !mica.kv_cache<2 x 2 x 8 x f32>
+func.func private @no_value_of_two_uses(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
+    %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v, tensor<?x16xf32>) {
+  %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %1 = mica.split_heads %0 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %k = mica.join_heads %1, %t : tensor<?x2x8xf32>, tensor<?x1x4xf32> -> tensor<?x2x12xf32>
+  %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %v = mica.split_heads %2 : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x12xf32>, !k
+  %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !v
+  %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x2x12xf32>
+  %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x2x8xf32>
+  %q = mica.join_heads %qa, %qb : tensor<?x2x8xf32>, tensor<?x2x4xf32> -> tensor<?x2x12xf32>
+  // expected-remark @below {{the caches hold keys and values of all heads in full: keys or values are not made by a product alone}}
+  %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
+      : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
+  return %y, %kn, %vn, %2 : tensor<?x2x8xf32>, !k, !v, tensor<?x16xf32>
 }

@@ -61,13 +61,17 @@ TEST(ConfigReader, RefusesUnknownModelTypes) {
       MatchesRegex(
           "config.json: has the model_type \"mamba\", which is not known, choose a model of "
           "one of the types .*, llama, minimind, .*qwen3, qwen3_moe.*"));
-  EXPECT_THAT(llamaProblem(R"({"model_type": "absent"})"), HasSubstr("has no key \"model_type\""));
+  EXPECT_THAT(llamaProblem(R"({"model_type": "absent"})"),
+              HasSubstr("has no key \"model_type\", add one of "));
   EXPECT_THAT(llamaProblem(R"({"model_type": 3})"), HasSubstr("has the model_type 3"));
 }
 
 TEST(ConfigReader, RefusesOtherHeads) {
   EXPECT_THAT(llamaProblem(R"({"architectures": ["LlamaForSequenceClassification"]})"),
               HasSubstr("only LlamaForCausalLM is computed for llama"));
+  EXPECT_THAT(problemOf(miniMind3Text, R"({"architectures": ["Other"]})"),
+              HasSubstr("has \"architectures\": [\"Other\"], only MiniMindLM and "
+                        "MiniMindForCausalLM is computed for minimind"));
   EXPECT_THAT(llamaProblem(R"({"architectures": "LlamaForCausalLM"})"),
               HasSubstr("\"architectures\""));
   EXPECT_EQ(llamaProblem(R"({"architectures": null})"), "");
@@ -109,17 +113,25 @@ TEST(ConfigReader, RefusesHeadsThatDoNotFit) {
   EXPECT_THAT(llamaProblem(R"({"num_key_value_heads": 3})"),
               HasSubstr("has 8 attention heads, which its 3 key/value heads do not divide"));
   EXPECT_THAT(llamaProblem(R"({"num_key_value_heads": 16})"), HasSubstr("do not divide"));
-  EXPECT_THAT(llamaProblem(R"({"hidden_size": 60})"),
-              HasSubstr("which its 8 heads do not divide, and no head_dim"));
+  EXPECT_THAT(
+      llamaProblem(R"({"hidden_size": 60})"),
+      HasSubstr("has the hidden size 60, which its 8 heads do not divide, and no head_dim, add "
+                "\"head_dim\""));
   EXPECT_THAT(llamaProblem(R"({"head_dim": 9})"),
-              HasSubstr("has the head size 9, but rope turns pairs"));
+              HasSubstr("has the head size 9, but rope turns pairs: it must be even"));
   EXPECT_THAT(llamaProblem(R"({"hidden_size": 72})"), HasSubstr("has the head size 9"));
+}
+
+TEST(ConfigReader, KnowsItsActivations) {
+  EXPECT_THAT(llamaProblem(R"({"hidden_act": "mish"})"),
+              HasSubstr("has the activation \"mish\" in \"hidden_act\", only silu, gelu, "
+                        "gelu_pytorch_tanh and relu are computed"));
 }
 
 TEST(ConfigReader, BoundsTheExpertsInAll) {
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts": 512, "num_hidden_layers": 512})"), "");
   EXPECT_THAT(problemOf(qwen3MoeText, R"({"num_experts": 513, "num_hidden_layers": 512})"),
-              HasSubstr("has 513 experts in each of 512 layers"));
+              HasSubstr("has 513 experts in each of 512 layers, at most 262144 in all are read"));
 }
 
 TEST(ConfigReader, TakesNullForAbsenceOnlyWhereTheFamilyDoes) {
@@ -143,10 +155,13 @@ TEST(ConfigReader, ReadsTheTypeUnderBothNames) {
   EXPECT_EQ(typeOf(R"({"torch_dtype": "bfloat16"})"), StoredType::BF16);
   EXPECT_EQ(typeOf(R"({"torch_dtype": "absent", "dtype": "float16"})"), StoredType::F16);
   EXPECT_EQ(typeOf(R"({"torch_dtype": "absent"})"), std::nullopt);
+  EXPECT_THAT(llamaProblem(R"({"dtype": "bfloat16"})"),
+              HasSubstr("has \"torch_dtype\": \"float32\", but \"dtype\" says otherwise, keep one "
+                        "of them"));
   EXPECT_THAT(
-      llamaProblem(R"({"dtype": "bfloat16"})"),
-      HasSubstr("has \"torch_dtype\": \"float32\", but \"dtype\" says otherwise, keep one"));
-  EXPECT_THAT(llamaProblem(R"({"torch_dtype": "float8_e4m3fn"})"), HasSubstr("\"float8_e4m3fn\""));
+      llamaProblem(R"({"torch_dtype": "float8_e4m3fn"})"),
+      HasSubstr("has the weight type \"float8_e4m3fn\", only float32, bfloat16 and float16 are "
+                "read, convert the weights to one of them"));
 }
 
 TEST(ConfigReader, ReadsLayerTypes) {
@@ -157,9 +172,10 @@ TEST(ConfigReader, ReadsLayerTypes) {
   };
   EXPECT_EQ(llamaProblem(five("full_attention")), "");
   EXPECT_THAT(llamaProblem(five("sliding_attention")),
-              HasSubstr("has the layer type \"sliding_attention\""));
+              HasSubstr("has the layer type \"sliding_attention\" in \"layer_types\", only "
+                        "full_attention is computed"));
   EXPECT_THAT(llamaProblem(R"({"layer_types": ["full_attention"]})"),
-              HasSubstr("has 1 \"layer_types\" for 5 layers"));
+              HasSubstr("has 1 \"layer_types\" for 5 layers, name one for each layer"));
 }
 
 TEST(ConfigReader, ReadsEndTokens) {
@@ -169,7 +185,10 @@ TEST(ConfigReader, ReadsEndTokens) {
   EXPECT_THAT(eosOf("{}"), testing::ElementsAre(2));
   EXPECT_THAT(eosOf(R"({"eos_token_id": [7, 3, 7]})"), testing::ElementsAre(3, 7));
   EXPECT_THAT(eosOf(R"({"eos_token_id": null})"), testing::IsEmpty());
-  EXPECT_THAT(llamaProblem(R"({"eos_token_id": 512})"), HasSubstr("names the token 512"));
+  EXPECT_THAT(
+      llamaProblem(R"({"eos_token_id": 512})"),
+      HasSubstr("names the token 512 as the text's begin or end, but the vocabulary has 512, "
+                "name one of the vocabulary"));
   EXPECT_THAT(llamaProblem(R"({"bos_token_id": -1})"), HasSubstr("\"bos_token_id\": -1"));
 }
 

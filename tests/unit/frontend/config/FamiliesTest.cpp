@@ -131,8 +131,10 @@ TEST(GptOss, HasItsDefaults) {
       HasSubstr("has the method \"fp8\" in \"quantization_config\", only \"mxfp4\" is read"));
   auto open =
       asFamily("gpt_oss", "GptOssForCausalLM", R"("num_local_experts": 8, "rope_scaling": null)");
-  EXPECT_THAT(llvm::toString(open.takeError()),
-              HasSubstr("has \"rope_scaling\": null, which leaves its kind open"));
+  EXPECT_THAT(
+      llvm::toString(open.takeError()),
+      HasSubstr("has \"rope_scaling\": null, which leaves its kind open, write an object with "
+                "\"rope_type\": \"default\" or \"yarn\""));
 }
 
 TEST(Windows, AreRefusedWhereTheFamilyHasNone) {

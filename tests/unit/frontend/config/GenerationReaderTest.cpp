@@ -75,7 +75,8 @@ TEST(GenerationReader, RefusesWhatCannotBe) {
             "g.json: has \"temperature\": -1, expected a number from 0 to 1000, correct it");
   EXPECT_THAT(problemOf(R"({"top_p": 1.5})"), HasSubstr("\"top_p\": 1.5"));
   EXPECT_THAT(problemOf(R"({"top_k": 2.5})"), HasSubstr("\"top_k\": 2.5, expected an integer"));
-  EXPECT_THAT(problemOf(R"({"do_sample": 1})"), HasSubstr("\"do_sample\": 1"));
+  EXPECT_THAT(problemOf(R"({"do_sample": 1})"),
+              HasSubstr("has \"do_sample\": 1, expected true or false"));
   EXPECT_THAT(problemOf(R"({"eos_token_id": ["a"]})"), HasSubstr("\"eos_token_id\": \"a\""));
 }
 

@@ -132,6 +132,40 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
   EXPECT_THAT(problem(), HasSubstr("has \"deepseek2.attention.key_length\": 15, expected 10"));
 }
 
+/// The first converters wrote no groups, also of models that have some.
+TEST_F(GgufConfig, GroupsOfExpertsAreNotGuessed) {
+  auto problemWith = [&](uint32_t experts, bool isSigmoid, std::optional<uint32_t> groups,
+                         std::optional<uint32_t> kept) {
+    file = latentKeys();
+    std::string key = GgufWriter::raw("deepseek2.expert_count");
+    file.metadata.replace(file.metadata.find(key) + key.size() + 4, 4, GgufWriter::raw(experts));
+    file.u32("deepseek2.attention.key_length", 10).u32("deepseek2.attention.value_length", 6);
+    file.u32("deepseek2.expert_gating_func", isSigmoid ? 2 : 1);
+    if (groups)
+      file.u32("deepseek2.expert_group_count", *groups);
+    if (kept)
+      file.u32("deepseek2.expert_group_used_count", *kept);
+    return problem();
+  };
+  constexpr auto none = std::nullopt;
+  std::string open =
+      "m.gguf: has no key \"deepseek2.expert_group_count\", without which a model of "
+      "so many experts can be one of several, choose a file that a newer converter "
+      "wrote";
+  auto endsAs = [](const std::string &message) { return testing::EndsWith(message); };
+  EXPECT_EQ(problemWith(64, false, none, none), "") << "V2-Lite";
+  EXPECT_EQ(problemWith(64, false, 1, 1), "") << "V2-Lite of a newer converter";
+  EXPECT_THAT(problemWith(160, false, none, none), endsAs(open)) << "V2";
+  EXPECT_EQ(problemWith(160, false, 8, 3), "");
+  EXPECT_EQ(problemWith(256, true, none, none), "") << "V3";
+  EXPECT_THAT(problemWith(64, true, none, none), endsAs(open));
+  EXPECT_THAT(problemWith(384, true, none, none), endsAs(open));
+  EXPECT_EQ(problemWith(384, true, 1, 1), "");
+  EXPECT_THAT(problemWith(160, false, 8, none),
+              HasSubstr("has no key \"deepseek2.expert_group_used_count\""));
+  EXPECT_THAT(problemWith(160, false, 8, 9), HasSubstr("keeps 9 of 8 groups of 160 experts"));
+}
+
 TEST_F(GgufConfig, RowsOfTheNetworkFollowFromTheHiddenSize) {
   file = GgufWriter();
   file.string("general.architecture", "bloom").u32("bloom.context_length", 64);
@@ -179,7 +213,9 @@ TEST_F(GgufConfig, RefusesKeysByTheirOwnNames) {
                         "could change what the model computes, remove it if it does not"));
   file = whole;
   file.u32("xielu.alpha_n", 1);
-  EXPECT_THAT(problem(), HasSubstr("has the key \"xielu.alpha_n\", which is not known, remove it"));
+  EXPECT_THAT(problem(),
+              HasSubstr("has the key \"xielu.alpha_n\", which is not known, remove it if it "
+                        "has no effect"));
   file = whole;
   file.u32("llama.expert_used_count", 8);
   EXPECT_THAT(problem(),
@@ -293,7 +329,7 @@ TEST_F(GgufConfig, RefusesUnknownRope) {
   file = whole;
   file.f32("llama.rope.scaling.factor", 2).f32("llama.rope.scale_linear", 2);
   EXPECT_THAT(problem(),
-              HasSubstr("has \"llama.rope.scale_linear\" beside another factor of rope"));
+              HasSubstr("has \"llama.rope.scale_linear\" beside another factor of rope, keep one"));
   file = whole;
   file.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 0.5f);
   EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.scaling.factor\": 0.5, expected a number"));

@@ -143,8 +143,11 @@ TEST(MiniMindGenerations, RefusesEvidenceThatDisagrees) {
 }
 
 TEST(MiniMindGenerations, RefusesNoEvidence) {
-  EXPECT_THAT(problemOf(miniMind2Text, R"({"n_routed_experts": "absent"})"),
-              HasSubstr("does not tell which generation of MiniMind it describes"));
+  EXPECT_THAT(
+      problemOf(miniMind2Text, R"({"n_routed_experts": "absent"})"),
+      HasSubstr("does not tell which generation of MiniMind it describes (no dim, head_dim, "
+                "num_experts or n_routed_experts), add \"head_dim\" for generation 3 or "
+                "the weights"));
 }
 
 TEST(MiniMindYarn, FollowsTheFlag) {
@@ -182,7 +185,14 @@ TEST(MiniMindYarn, RefusesTheFormOfAutumn2025) {
       problemOf(miniMind2Text,
                 R"({"rope_scaling": {"type": "yarn", "beta_fast": 4, "beta_slow": 1, "factor": 4,
                                            "original_max_position_embeddings": 2048}})"),
-      HasSubstr("has the yarn of MiniMind's autumn 2025"));
+      HasSubstr("has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose formula is "
+                "not computed, convert the model with later code"));
+}
+
+TEST(MiniMindYarn, RefusesTheFlagBesideParameters) {
+  EXPECT_THAT(problemOf(miniMind2Text, R"({"inference_rope_scaling": true,
+                                           "rope_parameters": {"rope_type": "default"}})"),
+              HasSubstr("has both \"inference_rope_scaling\" and \"rope_parameters\", keep one"));
 }
 
 TEST(MiniMindYarn, RefusesOtherScalings) {

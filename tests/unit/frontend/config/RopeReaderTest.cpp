@@ -91,8 +91,10 @@ TEST(Rope, FrequenciesThatFollowTheLength) {
   EXPECT_EQ(scaling.longFactors, (std::vector<double>{5, 6, 7, 8}));
   EXPECT_EQ(scaling.original, 128);
   EXPECT_DOUBLE_EQ(scaling.attentionFactor, std::sqrt(1 + std::log(4.0) / std::log(128.0)));
-  EXPECT_THAT(problem(R"({"rope_scaling": {"type": "su", "short_factor": [1, 2]}})"),
-              HasSubstr("has no list of 4 numbers in \"rope_scaling.short_factor\""));
+  EXPECT_THAT(
+      problem(R"({"rope_scaling": {"type": "su", "short_factor": [1, 2]}})"),
+      HasSubstr("has no list of 4 numbers in \"rope_scaling.short_factor\", which this scaling "
+                "needs"));
   rope = ropeOf(R"({"rope_scaling": {"type": "dynamic", "factor": 2}})");
   EXPECT_TRUE(rope.followsLength());
   EXPECT_EQ(std::get<DynamicScaling>(rope.scaling).factor, 2);
@@ -114,19 +116,23 @@ TEST(Rope, RefusesOtherScalingsByName) {
 TEST(Rope, RefusesUnknownEntries) {
   EXPECT_THAT(
       problem(R"({"rope_scaling": {"type": "linear", "factor": 2, "beta_fast": 3}})"),
-      HasSubstr("has the key \"rope_scaling.beta_fast\", which is not known for its scaling"));
+      HasSubstr("has the key \"rope_scaling.beta_fast\", which is not known for its scaling, "
+                "remove it if it has no effect"));
 }
 
 TEST(Rope, RefusesContradictions) {
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2}})"),
               HasSubstr("but \"rope_type\" differs"));
-  EXPECT_THAT(problem(R"({"rope_parameters": {"rope_theta": 5e5}})"), HasSubstr("keep one"));
+  EXPECT_THAT(problem(R"({"rope_parameters": {"rope_theta": 5e5}})"),
+              HasSubstr("has \"rope_theta\" and another \"rope_parameters.rope_theta\", keep one"));
   EXPECT_THAT(
       problem(
           R"({"rope_scaling": {"type": "default"}, "rope_parameters": {"rope_type": "default"}})"),
-      HasSubstr("has both \"rope_scaling\" and \"rope_parameters\""));
-  EXPECT_THAT(problem(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
-              HasSubstr("several types of layer"));
+      HasSubstr("has both \"rope_scaling\" and \"rope_parameters\", keep one"));
+  EXPECT_THAT(
+      problem(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
+      HasSubstr("has \"rope_parameters\" for several types of layer, only full_attention is "
+                "computed"));
 }
 
 TEST(Rope, RefusesNumbersThatCannotBe) {
@@ -137,10 +143,11 @@ TEST(Rope, RefusesNumbersThatCannotBe) {
               HasSubstr("has no \"rope_scaling.factor\""));
   EXPECT_THAT(problem(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
       "high_freq_factor": 4, "original_max_position_embeddings": 8192}})"),
-              HasSubstr("not above its low_freq_factor"));
+              HasSubstr("has a high_freq_factor in \"rope_scaling\" that is not above its "
+                        "low_freq_factor"));
   EXPECT_THAT(
       problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 2}})"),
-      HasSubstr("below its beta_slow"));
+      HasSubstr("has a beta_fast in \"rope_scaling\" below its beta_slow"));
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "truncate": 1}})"),
               HasSubstr("has \"rope_scaling.truncate\": 1, expected true or false"));
   EXPECT_THAT(
@@ -148,7 +155,8 @@ TEST(Rope, RefusesNumbersThatCannotBe) {
       HasSubstr("\"rope_parameters.partial_rotary_factor\": 1.5, expected a number"));
   EXPECT_THAT(
       problem(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.01}})"),
-      HasSubstr("elements of a head by its partial_rotary_factor, but rope turns pairs"));
+      HasSubstr("turns 0 of 8 elements of a head by its partial_rotary_factor, but rope turns "
+                "pairs"));
 }
 
 } // namespace

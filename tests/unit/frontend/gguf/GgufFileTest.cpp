@@ -99,7 +99,7 @@ TEST(GgufFile, IsRefusedCutAtEveryByte) {
 TEST(GgufFile, SaysWhereItIsCut) {
   std::string bytes = small().bytes();
   EXPECT_EQ(messageOf(read("GGU")), "m: is no GGUF file, fetch it again");
-  EXPECT_THAT(messageOf(read("GGUF")), HasSubstr("ends in its version (4 bytes)"));
+  EXPECT_THAT(messageOf(read("GGUF")), HasSubstr("ends in its version (4 bytes), it is truncated"));
   EXPECT_THAT(messageOf(read(bytes.substr(0, 20))), HasSubstr("ends in its header (20 bytes)"));
   EXPECT_THAT(messageOf(read(bytes.substr(0, 30))), HasSubstr("ends in the name of key 0 of 2"));
   EXPECT_THAT(messageOf(read(bytes.substr(0, 41))), HasSubstr("ends in the key \"a.count\""));
@@ -115,15 +115,22 @@ TEST(GgufFile, RefusesOtherVersions) {
   file.version = 2;
   EXPECT_EQ(problemOf(file), "");
   file.version = 1;
-  EXPECT_THAT(problemOf(file), HasSubstr("has the GGUF version 1, only 2 and 3 are read"));
+  EXPECT_THAT(problemOf(file),
+              HasSubstr("has the GGUF version 1, only 2 and 3 are read, convert it to one of "
+                        "them"));
   file.version = 3u << 24;
-  EXPECT_THAT(problemOf(file), HasSubstr("is a big-endian GGUF file of version 3"));
+  EXPECT_THAT(problemOf(file),
+              HasSubstr("is a big-endian GGUF file of version 3, only little-endian ones are read, "
+                        "convert it"));
 }
 
 TEST(GgufFile, RefusesAbsurdCounts) {
   GgufWriter file = small();
   file.keys = 1ull << 60;
-  EXPECT_THAT(problemOf(file), HasSubstr("declares 1152921504606846976 keys and 2 tensors"));
+  EXPECT_THAT(
+      problemOf(file),
+      HasSubstr("declares 1152921504606846976 keys and 2 tensors, at most 65536 and 1048576 "
+                "are read"));
   file = small();
   file.tensors = 1 << 21;
   EXPECT_THAT(problemOf(file), HasSubstr("at most 65536 and 1048576 are read"));
@@ -139,8 +146,10 @@ TEST(GgufFile, RefusesLengthsBeyondTheFile) {
               HasSubstr("has a value of 9223372036854775808 bytes for the key \"k\""));
   file = GgufWriter();
   file.value("k", GgufKind::Array, GgufWriter::array(GgufKind::F64, 1ull << 61, ""));
-  EXPECT_THAT(problemOf(file),
-              HasSubstr("declares 2305843009213693952 elements for the key \"k\""));
+  EXPECT_THAT(
+      problemOf(file),
+      HasSubstr("declares 2305843009213693952 elements for the key \"k\" (byte 37), but 15 bytes "
+                "follow"));
   file = GgufWriter();
   file.value("k", GgufKind::Array,
              GgufWriter::array(GgufKind::String, 1, GgufWriter::raw<uint64_t>(~0ull)));
@@ -163,7 +172,8 @@ TEST(GgufFile, RefusesUnknownKindsAndNames) {
               HasSubstr("has the kind 13 for the key \"k\" (byte 33), which is not known"));
   EXPECT_THAT(problemOf(GgufWriter().value("k", GgufKind::Bool, "\2")),
               HasSubstr("has a truth value of 2 for the key \"k\""));
-  EXPECT_THAT(problemOf(GgufWriter().u32("", 1)), HasSubstr("has a key whose name has 0 bytes"));
+  EXPECT_THAT(problemOf(GgufWriter().u32("", 1)),
+              HasSubstr("has a key whose name has 0 bytes (key 0)"));
   EXPECT_THAT(problemOf(GgufWriter().floats("", {1}, {1})),
               HasSubstr("has a tensor whose name has 0 bytes (tensor 0)"));
   std::string deep = GgufWriter::array(GgufKind::U8, 0, "");
@@ -176,7 +186,8 @@ TEST(GgufFile, RefusesUnknownKindsAndNames) {
 TEST(GgufFile, RefusesAWrongAlignment) {
   for (uint32_t alignment : {0u, 24u, 1u << 17})
     EXPECT_THAT(problemOf(GgufWriter().u32("general.alignment", alignment)),
-                HasSubstr("expected a power of two up to 65536"));
+                HasSubstr("has \"general.alignment\": " + std::to_string(alignment) +
+                          ", expected a power of two up to 65536"));
   EXPECT_THAT(problemOf(GgufWriter().string("general.alignment", "8")),
               HasSubstr("has \"general.alignment\": \"8\""));
   GgufWriter file;
@@ -186,7 +197,7 @@ TEST(GgufFile, RefusesAWrongAlignment) {
   file = GgufWriter();
   file.entry("t", {1}, 0, 4).data = std::string(64, '\0');
   EXPECT_THAT(problemOf(file),
-              HasSubstr("has the offset 4, which is no multiple of the alignment 32"));
+              HasSubstr("tensor \"t\" has the offset 4, which is no multiple of the alignment 32"));
 }
 
 TEST(GgufFile, RefusesWrongShapesAndTypes) {
@@ -198,12 +209,23 @@ TEST(GgufFile, RefusesWrongShapesAndTypes) {
   EXPECT_EQ(problem({4, 4}, 0), "");
   EXPECT_EQ(problem({}, 0), "") << "a scalar";
   EXPECT_EQ(problem({0, 4}, 0), "") << "nothing";
-  EXPECT_THAT(problem({1, 1, 1, 1, 1}, 0), HasSubstr("has 5 dimensions, at most 4 are read"));
-  EXPECT_THAT(problem({1ull << 63}, 0), HasSubstr("has the dimension 9223372036854775808"));
-  EXPECT_THAT(problem({1ull << 40, 1ull << 40}, 0), HasSubstr("has a size that overflows"));
-  EXPECT_THAT(problem({33}, 2), HasSubstr("are no whole blocks of Q4_0 (32 each)"));
-  EXPECT_THAT(problem({4}, 99), HasSubstr("has the type 99, which is not known, convert it to"));
-  EXPECT_THAT(problem({17}, 0), HasSubstr("has 68 bytes at offset 0, beyond the end of the file"));
+  EXPECT_THAT(problem({1, 1, 1, 1, 1}, 0),
+              HasSubstr("tensor \"t\" has 5 dimensions, at most 4 are read"));
+  EXPECT_THAT(problem({1ull << 63}, 0),
+              HasSubstr("has the dimension 9223372036854775808, not a size"));
+  EXPECT_THAT(problem({1ull << 40, 1ull << 40}, 0),
+              HasSubstr("tensor \"t\" has a size that overflows"));
+  EXPECT_THAT(
+      problem({33}, 2),
+      HasSubstr(
+          "tensor \"t\" has rows of 33 elements, which are no whole blocks of Q4_0 (32 each)"));
+  EXPECT_THAT(problem({4}, 99),
+              HasSubstr("tensor \"t\" has the type 99, which is not known, convert it to one of "));
+  EXPECT_THAT(
+      problem({17}, 0),
+      HasSubstr(
+          "tensor \"t\" has 68 bytes at offset 0, beyond the end of the file (128 bytes), it is "
+          "truncated or its header lies"));
   EXPECT_THAT(problem({4}, 0, 1ull << 63), HasSubstr("beyond the end of the file"));
 }
 

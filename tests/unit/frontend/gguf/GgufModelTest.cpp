@@ -57,17 +57,23 @@ TEST_F(Split, OnlyTheFirstPartIsAModel) {
 
 TEST_F(Split, PartsMustBelongTogether) {
   write(1, part(2, 3, "t1"));
-  EXPECT_THAT(problem(), HasSubstr("does not say that it is part 2 of 3 (split.no, split.count)"));
+  EXPECT_THAT(problem(),
+              HasSubstr("does not say that it is part 2 of 3 (split.no, split.count), fetch the "
+                        "parts of one model"));
   write(1, GgufWriter());
   EXPECT_THAT(problem(), HasSubstr("does not say that it is part 2 of 3"));
   write(1, part(1, 3, "t1").u32("llama.block_count", 1));
-  EXPECT_THAT(problem(),
-              HasSubstr("has the key \"llama.block_count\", which belongs into the first part"));
+  EXPECT_THAT(
+      problem(),
+      HasSubstr("has the key \"llama.block_count\", which belongs into the first part, fetch "
+                "the parts of one model"));
   write(1, part(1, 3, "t0"));
-  EXPECT_THAT(problem(), HasSubstr("holds tensor \"t0\", which " + nameOf(0) + " holds too"));
+  EXPECT_THAT(problem(), HasSubstr("holds tensor \"t0\", which " + nameOf(0) +
+                                   " holds too, fetch the parts of "
+                                   "one model"));
   write(1, part(1, 3, "t1").floats("more", {1}, {1}));
   EXPECT_THAT(problem(), HasSubstr("says that the parts hold 3 tensors (split.tensors.count), but "
-                                   "they hold 4"));
+                                   "they hold 4, fetch the parts of one model"));
   std::filesystem::remove(nameOf(1));
   EXPECT_THAT(problem(), HasSubstr("cannot be read"));
 }

@@ -53,8 +53,9 @@ TEST(Json, RefusesDepthWithoutRecursing) {
 }
 
 TEST(Json, BoundsBytesAndValues) {
-  EXPECT_THAT(problemOf("[1, 2]", {.bytes = 5}), HasSubstr("larger than the 5 bytes"));
-  EXPECT_THAT(problemOf("[1, 2, 3]", {.values = 3}), HasSubstr("more than 3 values"));
+  EXPECT_THAT(problemOf("[1, 2]", {.bytes = 5}),
+              HasSubstr("is larger than the 5 bytes that are read of such a file"));
+  EXPECT_THAT(problemOf("[1, 2, 3]", {.values = 3}), HasSubstr("holds more than 3 values"));
   EXPECT_EQ(problemOf("[1, 2]", {.values = 3}), "");
 }
 

@@ -52,14 +52,18 @@ TEST(Safetensors, RefusesALyingHeaderLength) {
               HasSubstr("declares a header of 18446744073709551615 bytes"));
   std::string beyond = lengthPrefixed("{}", "");
   beyond[0] = 3;
-  EXPECT_THAT(messageOf(read(beyond)), HasSubstr("declares a header of 3 bytes, but 2 follow"));
+  EXPECT_THAT(messageOf(read(beyond)),
+              HasSubstr("declares a header of 3 bytes, but 2 follow; it is truncated or no "
+                        "safetensors file"));
 }
 
 TEST(Safetensors, RefusesATruncatedFile) {
   std::string bytes = safetensors({{"a", {2, 3}}});
   bytes.pop_back();
-  EXPECT_THAT(messageOf(read(bytes)),
-              HasSubstr("tensor \"a\" ends at byte 24 of 23 bytes of data"));
+  EXPECT_THAT(
+      messageOf(read(bytes)),
+      HasSubstr("tensor \"a\" ends at byte 24 of 23 bytes of data, the file is truncated or "
+                "its header lies"));
 }
 
 TEST(Safetensors, RefusesDataThatNobodyOwns) {
@@ -75,8 +79,13 @@ TEST(Safetensors, RefusesOverlapsAndGaps) {
             "\"data_offsets\":" + offsets + "}}",
         std::string(9, '\0'))));
   };
-  EXPECT_THAT(pair("[3,7]"), HasSubstr("\"b\" starts at byte 3 of the data, which overlaps"));
-  EXPECT_THAT(pair("[5,9]"), HasSubstr("\"b\" starts at byte 5 of the data, which leaves a gap"));
+  EXPECT_THAT(
+      pair("[3,7]"),
+      HasSubstr("tensor \"b\" starts at byte 3 of the data, which overlaps the tensor before "
+                "it (ends at 4)"));
+  EXPECT_THAT(pair("[5,9]"),
+              HasSubstr("tensor \"b\" starts at byte 5 of the data, which leaves a gap before it "
+                        "(ends at 4)"));
   EXPECT_THAT(pair("[0,4]"), HasSubstr("overlaps"));
 }
 
@@ -85,7 +94,7 @@ TEST(Safetensors, RefusesSizesThatLie) {
               HasSubstr("tensor \"t\" has 8 bytes, but F32 [3] needs 12"));
   EXPECT_THAT(
       problemOfEntry(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]})"),
-      HasSubstr("whose size overflows"));
+      HasSubstr("has the shape [4294967296, 4294967296], whose size overflows"));
   EXPECT_THAT(
       problemOfEntry(R"({"dtype":"F32","shape":[9223372036854775807,0],"data_offsets":[0,8]})"),
       HasSubstr("whose size overflows"));
@@ -96,30 +105,35 @@ TEST(Safetensors, RefusesSizesThatLie) {
 TEST(Safetensors, RefusesOddEntries) {
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F99","shape":[2],"data_offsets":[0,8]})"),
               HasSubstr("has the unknown dtype \"F99\""));
-  EXPECT_THAT(problemOfEntry(R"({"shape":[2],"data_offsets":[0,8]})"), HasSubstr("has no dtype"));
-  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","data_offsets":[0,8]})"), HasSubstr("has no shape"));
+  EXPECT_THAT(problemOfEntry(R"({"shape":[2],"data_offsets":[0,8]})"),
+              HasSubstr("has no dtype in the header"));
+  EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","data_offsets":[0,8]})"),
+              HasSubstr("has no shape in the header"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"),
-              HasSubstr("has the dimension -2"));
+              HasSubstr("has the dimension -2, not a size"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[1.5],"data_offsets":[0,8]})"),
               HasSubstr("has the dimension 1.5"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]})"),
               HasSubstr("has 9 dimensions"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"),
-              HasSubstr("not a range"));
+              HasSubstr("has the data_offsets [8,0], not a range"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[0]})"),
-              HasSubstr("no pair"));
+              HasSubstr("has no pair of data_offsets in the header"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[-1,8]})"),
               HasSubstr("not a range"));
   EXPECT_THAT(problemOfEntry(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1})"),
-              HasSubstr("has the unknown entry \"x\""));
+              HasSubstr("has the unknown entry \"x\" in the header"));
   EXPECT_THAT(problemOfEntry("3"), HasSubstr("has a header entry \"t\" that is not an object"));
 }
 
 TEST(Safetensors, RefusesBrokenHeaders) {
   EXPECT_THAT(messageOf(read(lengthPrefixed("{\"a\":", ""))), HasSubstr("is not valid JSON"));
-  EXPECT_THAT(messageOf(read(lengthPrefixed("[1]", ""))), HasSubstr("not a JSON object"));
+  EXPECT_THAT(messageOf(read(lengthPrefixed("[1]", ""))),
+              HasSubstr("has a header that is not a JSON object"));
   EXPECT_THAT(messageOf(read(lengthPrefixed(R"({"__metadata__":{"a":1}})", ""))),
-              HasSubstr("__metadata__"));
+              HasSubstr("has a __metadata__ entry \"a\" that is not a string"));
+  EXPECT_THAT(messageOf(read(lengthPrefixed(R"({"__metadata__":[]})", ""))),
+              HasSubstr("has a __metadata__ in its header that is not an object"));
   EXPECT_THAT(messageOf(read(lengthPrefixed("{\"a\":" + std::string(100000, '['), ""))),
               HasSubstr("nests deeper"));
 }

@@ -3,6 +3,7 @@
 
 #include "frontend/support/MappedFile.h"
 #include "tests/unit/frontend/TestFolder.h"
+#include "tests/unit/frontend/ZipWriter.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -87,6 +88,36 @@ TEST(TorchFile, RefusesPicklesThatWouldTakeAllMemory) {
   EXPECT_THAT(problem("\x80\x02}(X" + std::string("\1\0\0\0", 4) + "a" + tensor + "X" +
                       std::string("\1\0\0\0", 4) + "ah" + std::string(1, '\0') + "u."),
               HasSubstr("has the entry \"a\" twice"));
+}
+
+TEST(TorchFile, RefusesArchivesThatAreNotWhole) {
+  // A dictionary with t, two floats of storage 0.
+  auto text = [](const std::string &words) {
+    return "X" + std::string(1, char(words.size())) + std::string(3, '\0') + words;
+  };
+  std::string pickle = "\x80\x02}(" + text("t") + "ctorch._utils\n_rebuild_tensor_v2\n((" +
+                       text("storage") + "ctorch\nFloatStorage\n" + text("0") + text("cpu") +
+                       "K\2tQK" + std::string(1, '\0') + "(K\2t(K\1t\x89)tRu.";
+  auto problem = [](const std::vector<ZipMember> &members) {
+    return messageOf(readTorchFile(llvm::arrayRefFromStringRef(zipArchive(members)), "m.bin"));
+  };
+  ZipMember whole = {"m/data.pkl", pickle}, data = {"m/data/0", "12345678"};
+  EXPECT_EQ(problem({whole, data}), "");
+  EXPECT_EQ(problem({whole, data, {"m/byteorder", "little"}}), "");
+  EXPECT_EQ(problem({whole, data, {"m/byteorder", "big"}}),
+            "m.bin: is of a big-endian machine, convert the model to safetensors");
+  EXPECT_EQ(problem({data, {"data.pkl", pickle}, {"m/n/data.pkl", pickle}}),
+            "m.bin: holds no pickle of tensors, fetch it again");
+  EXPECT_EQ(problem({whole, {"m/data/1", "12345678"}}),
+            "m.bin: lacks the data of tensor \"t\", fetch it again");
+  EXPECT_EQ(problem({whole, {"m/data/0", "1234567"}}),
+            "m.bin: holds too little data of tensor \"t\", fetch it again");
+  ZipMember changed = whole;
+  changed.crc = 1;
+  EXPECT_EQ(problem({changed, data}),
+            "m.bin: has a pickle that its checksum does not agree with, fetch it again");
+  data.crc = 1;
+  EXPECT_EQ(problem({whole, data}), "") << "tensors are not checked";
 }
 
 TEST(TorchFile, RefusesOldFilesByTheirAge) {

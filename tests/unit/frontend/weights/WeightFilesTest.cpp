@@ -98,7 +98,8 @@ TEST(WeightFiles, RefusesATensorThatItsShardLacks) {
   std::string all = entry("a", shard1) + "," + entry("b", shard2) + ",";
   EXPECT_THAT(problemWithIndex(indexOf(all + entry("c", shard1))),
               HasSubstr("model.safetensors.index.json: places tensor \"c\" in \"" +
-                        std::string(shard1) + "\", which does not hold it"));
+                        std::string(shard1) +
+                        "\", which does not hold it, fetch the index and the weights again"));
 }
 
 TEST(WeightFiles, RefusesATensorThatTheIndexLacks) {
@@ -106,7 +107,8 @@ TEST(WeightFiles, RefusesATensorThatTheIndexLacks) {
   folder.write("one.safetensors", safetensors({{"a", {1}}, {"x", {1}}}));
   folder.write("model.safetensors.index.json", indexOf(entry("a", "one.safetensors")));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
-              HasSubstr("holds tensor \"x\", which the index does not place there"));
+              HasSubstr("holds tensor \"x\", which the index does not place there, fetch the index "
+                        "and the weights again"));
 }
 
 TEST(WeightFiles, RefusesATensorInTheWrongShard) {
@@ -120,7 +122,9 @@ TEST(WeightFiles, RefusesATensorInTwoShards) {
   folder.write("two.safetensors", safetensors({{"a", {1}}, {"b", {1}}}));
   folder.write("model.safetensors.index.json",
                indexOf(entry("a", "one.safetensors") + "," + entry("b", "two.safetensors")));
-  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())), HasSubstr("holds tensor \"a\", which"));
+  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
+              HasSubstr("holds tensor \"a\", which " + folder.path("one.safetensors") +
+                        " holds too, fetch the weights again"));
 }
 
 TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
@@ -130,11 +134,19 @@ TEST(WeightFiles, RefusesShardNamesThatLeaveTheFolder) {
     EXPECT_THAT(problemWithIndex(indexOf(entry("a", name))),
                 HasSubstr("which is not the plain name of a .safetensors file"))
         << name;
-  EXPECT_THAT(problemWithIndex(indexOf("\"a\":7")), HasSubstr("plain name"));
+  EXPECT_THAT(
+      problemWithIndex(indexOf("\"a\":7")),
+      HasSubstr("places tensor \"a\" in 7, which is not the plain name of a .safetensors file"));
+  std::string many;
+  for (int i = 0; i < 4097; ++i)
+    many += (i ? "," : "") + entry("t" + std::to_string(i), std::to_string(i) + ".safetensors");
+  EXPECT_THAT(
+      problemWithIndex(indexOf(many)),
+      HasSubstr("names 4097 shards, at most 4096 are read, join the shards to fewer files"));
 }
 
 TEST(WeightFiles, RefusesABrokenIndex) {
-  EXPECT_THAT(problemWithIndex("{}"), HasSubstr("has no weight_map"));
+  EXPECT_THAT(problemWithIndex("{}"), HasSubstr("has no weight_map with tensors in it"));
   EXPECT_THAT(problemWithIndex(indexOf("")), HasSubstr("has no weight_map"));
   EXPECT_THAT(problemWithIndex(indexOf(entry("a", shard1) + "," + entry("a", shard1))),
               HasSubstr("key \"a\" occurs twice"));
@@ -144,14 +156,15 @@ TEST(WeightFiles, RefusesABrokenIndex) {
 TEST(WeightFiles, SaysWhyThereAreNoWeights) {
   TestFolder folder;
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
-              HasSubstr("holds neither model.safetensors nor model.safetensors.index.json"));
+              HasSubstr("holds neither model.safetensors nor model.safetensors.index.json nor "
+                        "pytorch_model.bin, fetch the weights"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("none"))), HasSubstr("does not exist"));
   EXPECT_FALSE(WeightFiles::present(folder.path()));
   folder.write("pytorch_model.bin", "x");
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
               HasSubstr("is no whole zip archive (its directory is missing)"));
   EXPECT_THAT(messageOf(WeightFiles::open(folder.path("pytorch_model.bin"))),
-              HasSubstr("is not a folder"));
+              HasSubstr("is not a folder, name a model folder"));
 }
 
 TEST(WeightFiles, RefusesADirectoryInPlaceOfTheFile) {

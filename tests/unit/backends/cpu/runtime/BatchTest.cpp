@@ -133,6 +133,9 @@ TEST_F(BatchTest, OtherFilesAreRefusedAndLeftAlone) {
       testing::AllOf(HasSubstr("line 2 of '"), HasSubstr("is one more result than is asked for")));
   write(*arguments.output, "some notes");
   EXPECT_THAT(refusal(requests), HasSubstr("is no result of a batch"));
+  write(*arguments.output, whole);
+  EXPECT_THAT(refusal(requests.substr(0, requests.find('\n'))),
+              HasSubstr("is one more result than is asked for"));
   arguments.output = folder.file("missing/results.jsonl");
   EXPECT_THAT(refusal(requests), HasSubstr("cannot write the results to"));
 }

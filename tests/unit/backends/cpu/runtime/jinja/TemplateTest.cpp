@@ -108,6 +108,7 @@ TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
        "the macro 'f' takes not more than 1 arguments"},
       {"{% macro f(a) %}{% endmacro %}{{ f(1, a=2) }}", "the macro 'f' has two values for 'a'"},
       {"{% macro f(a) %}{% endmacro %}{{ f(b=2) }}", "the macro 'f' has no parameter 'b'"},
+      {"{% macro f(a) %}{% endmacro %}{{ f(1, a=2) }}", "the macro 'f' has two values for 'a'"},
       {"{{ [1]|map('upper') }}", "a generator has no text here, make a list of it with |list"},
       {"{{ 'É'|lower }}", "the case of 'É' is asked for, and only ASCII letters have one here"},
       {"{{ x.__class__ }}", "'x' is undefined"},
