@@ -222,9 +222,13 @@ Error Verification::interpretReference() {
   Expected<ModelInput> input = readModel(context, model, WeightsNeeded::Yes);
   if (!input)
     return input.takeError();
-  // The ops of the program, in f32: balanced where its channels are, so that values can be
-  // compared.
+  // The ops of the program, in f32: balanced where its channels are, and its weights that keep
+  // blocks apart from others, so that values can be compared.
+  cpu::CompileOptions options;
+  options.weights = precisionNamed(arguments.model.weights);
+  chooseWeights(*input, options);
   StageOptions stages;
+  stages.keepBlocks = options.keepBlocks;
   stages.balance = manifest.weights == "int8" || manifest.weights == "int4";
   stages.probes = true;
   mlir::PassManager pm(&context);
