@@ -101,14 +101,17 @@ llvm::Expected<Tensor> Interpreter::unbalanced(StringRef source) {
   return partOf(*tensor, source);
 }
 
-/// The largest magnitude of each row (of the elements of the first axis) or of each column (the
-/// last axis).
+/// The largest magnitude of each row (of the elements of the first axis), or the largest share of
+/// its row's largest that an element of each column (the last axis) has.
 static SmallVector<float> largestMagnitudes(const Tensor &x, bool ofRows) {
-  int64_t width = x.shape.back();
+  int64_t width = ofRows ? x.rowSize() : x.shape.back();
   SmallVector<float> largest(ofRows ? x.shape.front() : width, 0.0f);
-  for (auto [i, value] : llvm::enumerate(x.floats)) {
-    float &channel = largest[ofRows ? i / x.rowSize() : i % width];
-    channel = std::max(channel, std::abs(value));
+  for (int64_t begin = 0, row = 0; begin < int64_t(x.floats.size()); begin += width, ++row) {
+    ArrayRef<float> values = ArrayRef(x.floats).slice(begin, width);
+    if (ofRows)
+      largest[row] = largestMagnitude(values);
+    else
+      raiseToShares(largest, values);
   }
   return largest;
 }

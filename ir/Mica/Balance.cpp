@@ -3,6 +3,7 @@
 #include "ir/Mica/Balance.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 
@@ -37,6 +38,24 @@ static std::optional<double> median(ArrayRef<double> ratios) {
   auto middle = sorted.begin() + (sorted.size() - 1) / 2;
   std::nth_element(sorted.begin(), middle, sorted.end());
   return *middle;
+}
+
+// Both look at every number of a checkpoint. The largest bits, as a maximum of integers has no
+// order of its own, are found several at once.
+float mica::largestMagnitude(ArrayRef<float> values) {
+  int32_t largest = 0;
+  for (size_t i = 0, count = values.size(); i < count; ++i)
+    largest = std::max(largest, std::bit_cast<int32_t>(values[i]) & 0x7fffffff);
+  return std::bit_cast<float>(largest);
+}
+
+void mica::raiseToShares(MutableArrayRef<float> columns, ArrayRef<float> row) {
+  assert(columns.size() == row.size() && "an entry of every column");
+  float inverse = 1 / largestMagnitude(row);
+  if (!std::isfinite(inverse))
+    return;
+  for (size_t i = 0, count = row.size(); i < count; ++i)
+    columns[i] = std::max(columns[i], std::abs(row[i]) * inverse);
 }
 
 SmallVector<float> mica::balanceFactors(ArrayRef<float> rows, ArrayRef<float> columns) {

@@ -23,7 +23,14 @@ struct Balancing {
 /// By the names of tensors.
 llvm::StringMap<Balancing> findBalancing(mlir::ModuleOp module);
 
-/// b from the largest magnitudes of all channels' rows and columns.
+/// The largest magnitude in `values`; infinite or NaN where they hold such a number.
+float largestMagnitude(llvm::ArrayRef<float> values);
+
+/// Raises what each column has so far to the share that its element of `row` has of the row's
+/// largest magnitude. A row of zeros has none.
+void raiseToShares(llvm::MutableArrayRef<float> columns, llvm::ArrayRef<float> row);
+
+/// b from the largest magnitudes of all channels' rows and the largest shares of their columns.
 llvm::SmallVector<float> balanceFactors(llvm::ArrayRef<float> rows, llvm::ArrayRef<float> columns);
 
 } // namespace mica

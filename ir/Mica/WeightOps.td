@@ -55,11 +55,12 @@ def Mica_BalanceOp : Mica_Op<"balance"> {
     some tensors meet the columns of others and nothing else (a norm's gains and the products that read the norm,
     `up` and `down` of a gated network), every channel j may be divided by b_j on one side and multiplied by it on
     the other: `mica.balance` says that every weight made of these tensors reads them so. With r_j the largest
-    magnitude in row j of `rows` (of a vector, of its element j), c_j that in column j of `columns` and m the median of
-    all r_j / c_j that are positive and finite (of two middle ones the lower), `b_j = 2^floor(log2(r_j / c_j / m) / 2 +
-    1 / 2)`, and 1 where one of both is zero: channels become about equal on both sides (Nagel et al. 2019,
-    arXiv:1906.04721), and powers of two round nothing. What all b_j have in common changes no precision; by the median
-    channels that are alike stay alike: from half of it up to twice it b is 1.
+    magnitude in row j of `rows` (of a vector, of its element j), c_j the largest share that an element in column j of
+    `columns` has of its row's largest magnitude and m the median of all r_j / c_j that are positive and finite (of two
+    middle ones the lower), `b_j = 2^floor(log2(r_j / c_j / m) / 2 + 1 / 2)`, and 1 where one of both is zero: channels
+    become about equal on both sides (Nagel et al. 2019, arXiv:1906.04721), and powers of two round nothing. A row has
+    a scale of its own, so that a large one says nothing of its columns. What all b_j have in common changes no
+    precision; by the median channels that are alike stay alike: from half of it up to twice it b is 1.
 
     ```
     gain 0.5 32 0.5 becomes 0.5 2 0.5,   columns 1 1/4 1 become 1 4 1:   m = 1/2, b = 1 16 1

@@ -26,7 +26,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
                        isa<BlockIntType>(weight.getElementType())};
     KernelCosts costs;
     // A function for any number of rows is called for more than others take.
-    costs.crossing = mostRows() ? crossing() : 0;
+    costs.crossing = mostRows() ? crossing : 0;
     costs.tiles = tiles;
     costs.minWork = minWork;
     costs.onednnF32 = onednnF32;
@@ -35,17 +35,10 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     return chooseKernel(shape, costs);
   }
 
-  static std::optional<int64_t> rowsAttr(Operation *op, StringRef name) {
-    auto rows = op->getAttrOfType<IntegerAttr>(name);
-    return rows ? std::optional(rows.getInt()) : std::nullopt;
-  }
-
   /// The most rows that the function is called for; nothing where it takes any number.
-  std::optional<int64_t> mostRows() { return rowsAttr(getOperation(), kMaxRowsAttr); }
-
-  int64_t crossing() {
-    std::optional<int64_t> ofModule = rowsAttr(getOperation()->getParentOp(), kCrossingAttr);
-    return ofModule ? *ofModule : KernelCosts().crossing;
+  std::optional<int64_t> mostRows() {
+    auto rows = getOperation()->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
+    return rows ? std::optional(rows.getInt()) : std::nullopt;
   }
 
   AttentionTilingAttr chooseTilingOf(AttentionOp attention) {
@@ -56,6 +49,11 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   }
 
   void runOnOperation() override {
+    FailureOr<int64_t> stated = rowsStated(getOperation()->getParentOfType<ModuleOp>(),
+                                           kCrossingAttr, /*least=*/1, KernelCosts().crossing);
+    if (failed(stated))
+      return signalPassFailure();
+    crossing = *stated;
     // A choice that stands in the IR already was made by someone who knows better.
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
@@ -69,5 +67,8 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
           });
     });
   }
+
+private:
+  int64_t crossing = 0; ///< the most rows of a function for few
 };
 } // namespace

@@ -242,6 +242,15 @@ class Memory(Case):
         note(self, ", ".join(f"{n}: {peaks[n] >> 20} MB at the peak for {sizes[n] >> 20} MB of weights" for n in peaks))
         self.assertGreater(sizes["large"], 10 * sizes["small"])
         self.assertLess(peaks["large"] - peaks["small"], 64 << 20)
+        self.assertLess(peaks["large"], 1e9)
+
+    def test_a_program_is_its_weights_and_little_more(self):
+        for weights in ("f32", "bf16", "int4"):
+            compiled = program(harness.BUNDLED / "minimind-moe", "--weights", weights)
+            info = json.loads(compiled.run("info", "--json").stdout)
+            rest = os.path.getsize(compiled.path) - info["manifest"]["weight_bytes"]
+            note(self, f"{weights}: {rest / 1e6:.1f} MB beside the weights")
+            self.assertLess(rest, 30e6)
 
     def test_running_takes_weights_caches_and_little_more(self):
         """The peak of all that is resident, the pages of the program's file that were read among it: one prompt in

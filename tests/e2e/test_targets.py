@@ -45,14 +45,15 @@ class Targets(Case):
         self.assertEqual(ids, [g.greedy])
 
     def bundled(self, name, target, env):
-        """Same ids as the native program in both precisions and with a cache of integers, from a prompt of many rows."""
+        """Same ids as the native program in all precisions and with a cache of integers, from a prompt of many rows."""
         prompt = np.random.default_rng(1).integers(3, 500, 150).tolist()
-        for weights, kv in (("f32", "f32"), ("bf16", "bf16"), ("f32", "int8")):
+        for weights, kv in (("f32", "f32"), ("bf16", "bf16"), ("f32", "int8"), ("int8", "f32"), ("int4", "f32")):
             native = program(BUNDLED / name, "--weights", weights, "--kv", kv)
             other = program(BUNDLED / name, "--weights", weights, "--kv", kv, "--target", target)
             expected, rows = native.generate([prompt], 16)
             ids, others = other.generate([prompt], 16, env=env)
-            self.close(others[0], rows[0], 1e-5 if kv == "f32" else 2e-2, f"{weights} and {kv}: logits against native")
+            exact = kv == "f32" and weights != "bf16"
+            self.close(others[0], rows[0], 1e-5 if exact else 2e-2, f"{weights} and {kv}: logits against native")
             self.assertEqual(ids, expected, (weights, kv))
 
     def test_avx2_stories(self):

@@ -21,7 +21,8 @@ static void raiseTo(MutableArrayRef<float> largest, ArrayRef<float> values) {
     channel = std::max(channel, value);
 }
 
-/// The largest magnitude of each entry of the first or of the last axis.
+/// The largest magnitude of each entry of the first axis, or the largest share of its row's largest
+/// that an entry of the last axis has.
 static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofRows,
                                             unsigned threads) {
   int64_t width = ofRows && tensor.shape.size() == 1 ? 1 : tensor.shape.back(),
@@ -33,9 +34,10 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
     std::vector<float> values(width);
     for (int64_t row = from; row < to; ++row) {
       readElements(tensor.bytes.data() + row * rowBytes, tensor.stored(), values.data(), width);
-      float *channel = largest.data() + (ofRows ? row / perEntry : 0);
-      for (int64_t i = 0; i < width; ++i)
-        channel[ofRows ? 0 : i] = std::max(channel[ofRows ? 0 : i], std::abs(values[i]));
+      if (ofRows)
+        largest[row / perEntry] = std::max(largest[row / perEntry], largestMagnitude(values));
+      else
+        raiseToShares(largest, values);
     }
     return largest;
   };

@@ -201,6 +201,17 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
                   "Also generate a text that repeats itself with up to N drafted tokens per pass")
       ->type_name("N")
       ->transform(wholeNumber(0, maxCount));
+  sub->add_option_function<std::string>(
+         "--tokens",
+         [&bench](const std::string &list) {
+           Result<Tokens> parsed = parseTokenList(list);
+           if (!parsed)
+             throw CLI::ValidationError("--tokens", parsed.error().message);
+           bench.text = *std::move(parsed);
+         },
+         "With --lookup: the text of these ids instead, of which --depth are the prompt and --gen "
+         "are generated, whatever the model makes of them")
+      ->type_name("IDS");
   sub->add_flag("--profile", bench.profile,
                 "Also a table per test: time, bytes and operations of each kernel in one more run");
   sub->add_option("--trace", bench.trace,

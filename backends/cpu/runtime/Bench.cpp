@@ -71,32 +71,47 @@ Result<Run> runRandom(Session &session, Random &random, const BenchTest &test, c
   return Run{secondsSince(start), calls, 0, 0};
 }
 
-/// Tokens after which the text of a test with lookup begins again.
+/// Tokens after which a text that was not given begins again.
 constexpr int64_t period = 32;
 
 /// Positions that a test needs before those that it fills.
 int64_t positionsBefore(const BenchTest &test) {
-  return test.lookup > 0 ? std::max(test.depth, period) : test.depth;
+  return test.lookup > 0 ? std::max(test.depth, test.isGiven ? 1 : period) : test.depth;
 }
 
-/// The time of a text that goes on as it began, whatever the model makes of it.
-Result<Run> runRepeating(const Model &model, Session &session, const BenchTest &test,
-                         int64_t chunk) {
-  const Manifest &m = model.manifest();
+/// The prompt of a test with lookup and what the text goes on with.
+struct Script {
+  Tokens prompt, rest;
+};
+
+Script givenScript(const Tokens &text, int64_t prompt) {
+  auto middle = text.begin() + prompt;
+  return {Tokens(text.begin(), middle), Tokens(middle, text.end())};
+}
+
+/// The prompt's end is the end of the period, which the script goes on with.
+Script repeatingScript(int64_t prompt, int64_t vocab) {
+  Script script;
+  Random random(2);
+  for (int64_t i = 0; i < period; ++i)
+    script.rest.push_back(static_cast<int32_t>(random.next() % static_cast<uint64_t>(vocab)));
+  for (int64_t i = 0; i < prompt; ++i)
+    script.prompt.push_back(
+        script.rest[static_cast<size_t>((i - prompt) % period + period) % period]);
+  return script;
+}
+
+/// The time of a text that goes on by its script, whatever the model makes of it.
+Result<Run> runScript(const Model &model, Session &session, const BenchTest &test,
+                      const Script &script, int64_t chunk) {
   GenerateOptions options;
   options.maxTokens = test.tokens + 1;
   options.prefillChunk = chunk;
   options.ignoreEos = true;
   options.lookup = test.lookup;
-  Random random(2);
-  for (int64_t i = 0; i < period; ++i)
-    options.script.push_back(static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab)));
-  // Its end is the end of the period, which the script goes on with.
-  Tokens prompt;
-  for (int64_t i = 0, length = positionsBefore(test); i < length; ++i)
-    prompt.push_back(options.script[static_cast<size_t>((i - length) % period + period) % period]);
+  options.script = script.rest;
   GenerateListener listener;
-  std::vector<Tokens> prompts(static_cast<size_t>(test.batch), prompt);
+  std::vector<Tokens> prompts(static_cast<size_t>(test.batch), script.prompt);
   Result<GenerateResult> result = generate(model, session, prompts, options, listener);
   if (!result)
     return result.error();
@@ -122,6 +137,7 @@ double flopsOf(const BenchTest &t, const Manifest::Cost &cost) {
 void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, const Manifest &m) {
   bool defaults = arguments.prompts.empty() && arguments.gens.empty();
   int64_t room = std::max<int64_t>(0, m.maxSeq - arguments.depth);
+  bool isGiven = !arguments.text.empty();
   std::vector<int64_t> prompts = arguments.prompts, gens = arguments.gens,
                        batches = arguments.batches;
   if (defaults) {
@@ -140,7 +156,27 @@ void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, co
   for (int64_t batch : batches)
     for (int64_t gen : gens)
       if (gen > 0 && arguments.lookup > 0)
-        tests.push_back({true, gen, batch, arguments.depth, arguments.lookup});
+        tests.push_back({true, gen, batch, arguments.depth, arguments.lookup, isGiven});
+}
+
+/// Whether the text that was given is long enough for its tests, and one of this model.
+Status checkText(const std::vector<BenchTest> &tests, const BenchArguments &arguments,
+                 const Manifest &m) {
+  if (arguments.lookup == 0)
+    return Error{"--tokens is the text of tests with drafts, give --lookup"};
+  for (int32_t token : arguments.text)
+    if (token >= m.vocab)
+      return Error{"token " + std::to_string(token) +
+                   " of --tokens is not below the vocabulary's " + std::to_string(m.vocab) +
+                   ", give ids of this model"};
+  auto ids = static_cast<int64_t>(arguments.text.size());
+  for (const BenchTest &test : tests)
+    if (test.isGiven && positionsBefore(test) + test.tokens + 1 > ids)
+      return Error{"the test " + test.name() + " needs " +
+                   std::to_string(positionsBefore(test) + test.tokens + 1) +
+                   " ids, but --tokens has " + std::to_string(ids) +
+                   ", choose a smaller --depth or --gen"};
+  return {};
 }
 } // namespace
 
@@ -164,6 +200,9 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
       return Error{"the test " + test.name() + " does not fit into the context of " +
                    std::to_string(manifest.maxSeq) +
                    " positions, choose smaller numbers or compile with a larger --max-seq"};
+  if (!arguments.text.empty())
+    if (Status fits = checkText(tests, arguments, manifest); !fits)
+      return fits.error();
   if (tests.empty())
     return Error{"nothing to measure, give --prompt or --gen above 0 and a --depth below " +
                  std::to_string(manifest.maxSeq)};
@@ -181,8 +220,12 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   if (test.depth > 0 && test.lookup == 0)
     if (Status fed = feedPrompt(session, random, test.depth, m, arguments.prefillChunk); !fed)
       return fed.error();
+  Script script;
+  if (test.lookup > 0)
+    script = test.isGiven ? givenScript(arguments.text, positionsBefore(test))
+                          : repeatingScript(positionsBefore(test), m.vocab);
   auto runOnce = [&] {
-    return test.lookup > 0 ? runRepeating(model, session, test, arguments.prefillChunk)
+    return test.lookup > 0 ? runScript(model, session, test, script, arguments.prefillChunk)
                            : runRandom(session, random, test, m, arguments.prefillChunk);
   };
   BenchResult result{test, {}, 0, 0, 0};

@@ -15,6 +15,7 @@ struct BenchTest {
   int64_t depth;  ///< Positions filled before.
   /// Tokens drafted per call of the model, of a text that repeats itself; 0: none, random tokens.
   int64_t lookup = 0;
+  bool isGiven = false; ///< That text is the arguments'.
   /// "pp512", "tg64", "tg64@b8", "tg64@d4096", "tg64@b8@d4096", "tg64@l8".
   std::string name() const;
 };

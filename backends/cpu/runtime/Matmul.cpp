@@ -75,22 +75,6 @@ Operands operandsOf(MatmulFormat format) {
   return {type::undef, type::undef, type::undef, tag::undef};
 }
 
-/// The threads that a primitive may expect; no more work for it. How it blocks its work depends on
-/// them; sums over K must not, or results would depend on the number of threads. oneDNN 3.7 shares
-/// those out among 16 and more threads where tile registers multiply bf16 and K exceeds 1024, and
-/// in f32 where K is huge beside the rest and threads outnumber blocks of columns; so it is given
-/// fewer (unit test ThreadsChangeNoBit; oneDNN promises nothing). Products that are as deep and
-/// that Mica's own tiles do not take are rare.
-int expectedThreads(const MatmulShape &shape, int threads) {
-  if (shape.format == MatmulFormat::Bf16 && shape.k > 1024 && cpuHas("amx-bf16"))
-    return std::min(threads, 15);
-  constexpr int64_t huge = 20000, small = 512, columns = 64;
-  bool deep = shape.k >= huge && shape.m <= small && shape.n <= small;
-  if (shape.format == MatmulFormat::F32 && deep)
-    return static_cast<int>(std::min<int64_t>(threads, (shape.n + columns - 1) / columns));
-  return threads;
-}
-
 Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
   using dnnl::memory;
   Operands operands = operandsOf(s.format);
@@ -112,6 +96,16 @@ Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
 }
 } // namespace
 
+int expectedThreads(const MatmulShape &shape, int threads, bool tileRegisters) {
+  if (shape.format == MatmulFormat::Bf16 && shape.k > 1024 && tileRegisters)
+    return std::min(threads, 15);
+  constexpr int64_t huge = 20000, small = 512, columns = 64;
+  bool deep = shape.k >= huge && shape.m <= small && shape.n <= small;
+  if (shape.format == MatmulFormat::F32 && deep)
+    return static_cast<int>(std::min<int64_t>(threads, (shape.n + columns - 1) / columns));
+  return threads;
+}
+
 struct Matmul::State {
   using Entry = std::pair<MatmulShape, std::shared_ptr<const Primitive>>;
 
@@ -127,7 +121,8 @@ struct Matmul::State {
       return known->second->second;
     }
     // The setting belongs to this thread.
-    dnnl_threadpool_interop_set_max_concurrency(expectedThreads(shape, adapter.get_num_threads()));
+    dnnl_threadpool_interop_set_max_concurrency(
+        expectedThreads(shape, adapter.get_num_threads(), cpuHas("amx-bf16")));
     recent.emplace_front(shape, std::make_shared<Primitive>(create(engine, shape)));
     index[shape] = recent.begin();
     if (recent.size() > capacity) {

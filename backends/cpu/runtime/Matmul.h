@@ -32,6 +32,14 @@ struct MatmulShape {
   auto operator<=>(const MatmulShape &) const = default;
 };
 
+/// The threads that a primitive may expect; no more work for it. How it blocks its work depends on
+/// them; sums over K must not, or results would depend on the number of threads. oneDNN 3.7 shares
+/// those out among 16 and more threads where tile registers multiply bf16 and K exceeds 1024, and
+/// in f32 where K is huge beside the rest and threads outnumber blocks of columns; so it is given
+/// fewer (unit test ThreadsChangeNoBit; oneDNN promises nothing). Products that are as deep and
+/// that Mica's own tiles do not take are rare.
+int expectedThreads(const MatmulShape &shape, int threads, bool tileRegisters);
+
 /// Creates a oneDNN primitive per shape, once, and keeps the most recently used ones.
 class Matmul {
 public:

@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/PromptLookup.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace mica::rt {
@@ -11,11 +12,17 @@ constexpr int maxPlaces = 256;
 /// The least match length of each record.
 constexpr std::array<int64_t, 8> leastLength{1, 2, 3, 4, 6, 9, 14, 32};
 /// What records say before they know anything: so many tokens right, the longer the match the more,
-/// of a text beside this one about as many as wrong ones.
-constexpr std::array<double, 9> priorRight{0.7, 1, 2, 3, 4, 5, 6, 8, 0.6};
+/// of a text beside this one more after a token that both have than after others.
+constexpr std::array<double, 10> priorRight{0.7, 1, 2, 3, 4, 5, 6, 8, 0.6, 2};
 constexpr double priorWrong = 1;
+/// How far behind what differs a token is looked for that the text beside has as well.
+constexpr int64_t farthestBeside = 4;
+/// Differing tokens after which the text runs beside none.
+constexpr int64_t mostDiffering = 12;
+/// Matches from here on decide which text runs beside this one.
+constexpr int64_t leastBeside = 2;
 /// How much of a record is left after another draft, and after a token of text.
-constexpr double keptByDraft = 0.9, keptByToken = 0.998;
+constexpr double keptByDraft = 0.95, keptByToken = 0.998;
 } // namespace
 
 PromptLookup::PromptLookup(double leastLikelihood) : leastLikelihood(leastLikelihood) {}
@@ -30,9 +37,27 @@ void PromptLookup::observe(int32_t token) {
   auto [known, isNew] = newest.try_emplace(token, place);
   before.push_back(isNew ? -1 : known->second);
   known->second = place;
+  followBeside(token);
   text.push_back(token);
-  if (beside >= 0)
-    ++beside;
+}
+
+/// The first token of the text beside that is the same counts: a skipped one may stand there again
+/// soon.
+void PromptLookup::followBeside(int32_t token) {
+  if (beside < 0)
+    return;
+  int64_t end =
+      std::min<int64_t>(beside + differing + farthestBeside, static_cast<int64_t>(text.size()));
+  for (int64_t place = beside; place < end; ++place)
+    if (text[place] == token) {
+      beside = place + 1;
+      differing = 0;
+      return;
+    }
+  if (++differing > mostDiffering) {
+    beside = -1;
+    differing = 0;
+  }
 }
 
 /// The longest match of the end of the text, of several the most recent one.
@@ -77,13 +102,16 @@ PromptLookup::Tokens PromptLookup::draft(int64_t most) {
     from = match.last + 1;
     each = likelihood(used);
   }
-  if (beside >= 0 && likelihood(besideRecord) > each) {
-    used = besideRecord;
-    from = beside;
-    each = likelihood(used);
-  }
-  beside = from;
   auto size = static_cast<int64_t>(text.size());
+  size_t other = differing == 0 ? besideRecord : differingRecord;
+  if (beside >= 0 && beside + differing < size && likelihood(other) > each) {
+    used = other;
+    from = beside + differing;
+    each = likelihood(used);
+  } else if (match.length >= leastBeside || beside < 0) {
+    beside = from;
+    differing = 0;
+  }
   double all = each;
   for (int64_t i = 0; i < most && all >= leastLikelihood; ++i) {
     // A match that reaches up to the end goes on with the draft itself: a period repeats.

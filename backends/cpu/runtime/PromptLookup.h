@@ -10,11 +10,12 @@
 namespace mica::rt {
 
 /// Prompt lookup decoding (Saxena 2023): where the end of the text stood before, what followed
-/// there is drafted; behind a token that was another one, as the names in a list are, it is what
-/// followed the one there. A draft costs rows of the model, so its length follows from how often
-/// such drafts have been right: short matches and long ones are counted apart, in a text that does
-/// not repeat itself only rare trials are left, and in a template what varies ends the draft. The
-/// same text gives the same drafts everywhere: no clock is involved.
+/// there is drafted. The text runs beside that earlier one from then on: a token that was another
+/// there, as the names in a list are, is skipped on both sides, and the next one that both have
+/// says where they go on together. A draft costs rows of the model, so its length follows from how
+/// often such drafts have been right: short matches and long ones are counted apart, in a text that
+/// does not repeat itself only rare trials are left, and in a template what varies ends the draft.
+/// The same text gives the same drafts everywhere: no clock is involved.
 class PromptLookup {
 public:
   using Tokens = std::vector<int32_t>;
@@ -37,14 +38,16 @@ private:
     int64_t last = -1;  ///< where the matching text ends
     int64_t length = 0; ///< at most maxMatch
   };
-  /// Where drafts come from: matches by their length, or the text beside which this one runs.
-  static constexpr size_t matchRecords = 8, besideRecord = matchRecords;
+  /// Where drafts come from: matches by their length, or the text beside which this one runs, after
+  /// tokens that differ and after one that is the same.
+  static constexpr size_t matchRecords = 8, differingRecord = 8, besideRecord = 9;
   /// How drafts after matches of some length have done; old news counts less.
   struct Record {
     double right = 0, wrong = 0;
     int64_t when = 0; ///< the length of the text when it was written
   };
 
+  void followBeside(int32_t token);
   Match longestMatch() const;
   double likelihood(size_t record) const;
   static size_t recordOf(int64_t matchLength);
@@ -53,8 +56,9 @@ private:
   Tokens text;
   std::vector<int32_t> before;                 ///< of each token, where the same one stood last; -1
   std::unordered_map<int32_t, int32_t> newest; ///< of each token, where it stands last
-  int64_t beside = -1; ///< what would follow if the text went on as the last draft's; -1: nothing
-  std::array<Record, matchRecords + 1> records;
+  int64_t beside = -1; ///< what follows the last token that the text beside has; -1: there is none
+  int64_t differing = 0; ///< tokens since then
+  std::array<Record, besideRecord + 1> records;
   size_t used = 0; ///< the record that the last draft relied on
 };
 

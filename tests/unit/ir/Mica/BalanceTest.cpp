@@ -64,4 +64,16 @@ TEST(BalanceFactors, AreNormalNumbersWhereChannelsAreExtreme) {
   EXPECT_THAT(balanceFactors({3e38f, 1e-45f}, {1e-45f, 3e38f}), ElementsAre(0x1p127f, 1));
 }
 
+TEST(BalanceShares, AreOfTheRowsLargest) {
+  std::vector<float> columns(3);
+  raiseToShares(columns, {1, -4, 2});
+  EXPECT_THAT(columns, ElementsAre(0.25f, 1, 0.5f));
+  // The same row of another size says the same; an empty one nothing.
+  raiseToShares(columns, {256, -1024, 512});
+  raiseToShares(columns, {0, 0, 0});
+  EXPECT_THAT(columns, ElementsAre(0.25f, 1, 0.5f));
+  raiseToShares(columns, {-3, 1, 0});
+  EXPECT_THAT(columns, ElementsAre(1, 1, 0.5f));
+}
+
 } // namespace

@@ -27,17 +27,18 @@ TEST_F(BalancedSourceTest, RowsAreDividedAndColumnsMultiplied) {
   source.add("q", WeightType::BF16, {5, 4});
   source.add("k", WeightType::BF16, {2, 4});
   source.set("gain", {32, 0.5f, 0, 2});
-  source.set("q", {1, 1, 1, 1, 0, 2, 1, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 1, -1});
-  source.set("k", {2, 1, 1, 1, 0, -8, 1, 0});
+  source.set("q", {1, 1, 1, 0.25f, 0, 2, 1, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 1, -0.25f});
+  source.set("k", {200, 100, 100, 50, 0, -8, 1, 0});
   std::string balance = "mica.balance rows [\"gain\"] columns [\"q\", \"k\"]\n";
-  // Channels: 32 against 2, 0.5 against 8, nothing against 1, 2 against 1, which is the median.
+  // Channels: 32 against 1, 0.5 against 1, nothing against 1, 2 against 1/4, which is the median.
+  // That the first row of k is large does not matter, as it has a scale of its own.
   EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<4xf32>"),
-              testing::ElementsAre(8, 2, 0, 2));
+              testing::ElementsAre(16, 2, 0, 2));
   EXPECT_THAT(floats(balance + "mica.weight @k at 0 : tensor<2x4xf32>"),
-              testing::ElementsAre(8, 0.25f, 1, 1, 0, -2, 1, 0));
+              testing::ElementsAre(400, 25, 100, 50, 0, -2, 1, 0));
   EXPECT_THAT(floats(balance + R"(mica.weight @w from ["k", "q"] concat at 0 : tensor<7x4xf32>)"),
-              testing::ElementsAre(8, 0.25f, 1, 1, 0, -2, 1, 0, 4, 0.25f, 1, 1, 0, 0.5f, 1, 0, 0, 0,
-                                   -1, 0, 0, 0, 0, 0, 0, 0, 1, -1));
+              testing::ElementsAre(400, 25, 100, 50, 0, -2, 1, 0, 2, 0.25f, 1, 0.25f, 0, 0.5f, 1, 0,
+                                   0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 1, -0.25f));
   EXPECT_EQ(source.released.back(), "q");
 }
 
@@ -50,21 +51,15 @@ TEST_F(BalancedSourceTest, PackedMatricesOfEveryType) {
     MemorySource plain = source;
     std::vector<float> norm = source.values("norm"), up = source.values("up"),
                        down = source.values("down");
-    auto largest = [](const std::vector<float> &values, size_t first, size_t step, size_t count) {
-      float result = 0;
-      for (size_t i = 0; i < count; ++i)
-        result = std::max(result, std::abs(values[first + i * step]));
-      return result;
-    };
     llvm::SmallVector<float> upRows(70), downColumns(70), gains(100), upColumns(100);
     for (size_t i = 0; i < 70; ++i) {
-      upRows[i] = largest(up, i * 100, 1, 100);
-      downColumns[i] = largest(down, i, 70, 33);
+      upRows[i] = largestMagnitude(llvm::ArrayRef(up).slice(i * 100, 100));
+      raiseToShares(upColumns, llvm::ArrayRef(up).slice(i * 100, 100));
     }
-    for (size_t i = 0; i < 100; ++i) {
+    for (size_t i = 0; i < 33; ++i)
+      raiseToShares(downColumns, llvm::ArrayRef(down).slice(i * 70, 70));
+    for (size_t i = 0; i < 100; ++i)
       gains[i] = std::abs(norm[i]);
-      upColumns[i] = largest(up, i, 100, 70);
-    }
     llvm::SmallVector<float> rows = balanceFactors(upRows, downColumns),
                              columns = balanceFactors(gains, upColumns);
     for (size_t i = 0; i < up.size(); ++i)

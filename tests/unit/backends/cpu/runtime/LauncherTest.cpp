@@ -160,6 +160,27 @@ TEST_F(LauncherTest, BenchOfATextThatRepeatsItself) {
   EXPECT_EQ(int64_t(lookup["accepted"]) + int64_t(lookup["calls"]), 100);
 }
 
+TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
+  writeFakeProgram(program, MICA_LAUNCHER, fakeManifest("", fakeVocab, 200));
+  // A text of ids 3 to 18, said again behind the prompt; 31 stands in neither.
+  std::string said = "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18", text = said + ",31," + said;
+  Outcome outcome =
+      run("bench --prompt 0 --depth 17 --gen 15 --lookup 5 --repeat 1 --json --tokens " + text);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto results = nlohmann::json::parse(outcome.out)["results"];
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[1]["test"], "tg15@d17@l5");
+  const auto &lookup = results[1]["lookup"];
+  EXPECT_GT(lookup["accepted"], 8);
+  EXPECT_EQ(int64_t(lookup["accepted"]) + int64_t(lookup["calls"]), 15);
+  expectError(run("bench --gen 5 --tokens 1,2,3,4,5,6,7,8"), "give --lookup");
+  expectError(run("bench --gen 5 --lookup 2 --tokens 1,2,3,4,5,6"),
+              "the test tg5@l2 needs 7 ids, but --tokens has 6, choose a smaller --depth or --gen");
+  expectError(run("bench --gen 2 --lookup 2 --tokens 1,2,3,32"),
+              "token 32 of --tokens is not below the vocabulary's 32");
+  EXPECT_EQ(run("bench --lookup 2 --tokens 1,x").status, 2);
+}
+
 TEST_F(LauncherTest, LookupNeedsToKnowWhichRowsAreAlike) {
   std::string manifest = fakeManifest();
   manifest.replace(manifest.find("\"few_rows\": 6,"), 14, "");

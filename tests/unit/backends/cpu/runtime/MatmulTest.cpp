@@ -232,6 +232,24 @@ std::string formatName(const testing::TestParamInfo<MatmulFormat> &info) {
   constexpr const char *names[] = {"F32", "Bf16", "U8S8"};
   return names[static_cast<int>(info.param)];
 }
+TEST(Matmul, ExpectsNoMoreThreadsThanLeaveSumsWhole) {
+  auto expected = [](MatmulFormat format, int64_t m, int64_t n, int64_t k, int threads,
+                     bool tileRegisters = false) {
+    return expectedThreads({m, n, k, k, n, format, false}, threads, tileRegisters);
+  };
+  using enum MatmulFormat;
+  EXPECT_EQ(expected(Bf16, 64, 512, 2048, 40), 40);
+  EXPECT_EQ(expected(Bf16, 64, 512, 2048, 40, true), 15);
+  EXPECT_EQ(expected(Bf16, 64, 512, 2048, 8, true), 8);
+  EXPECT_EQ(expected(Bf16, 64, 512, 1024, 40, true), 40);
+  EXPECT_EQ(expected(F32, 64, 192, 20000, 40), 3);
+  EXPECT_EQ(expected(F32, 64, 193, 20000, 40), 4);
+  EXPECT_EQ(expected(F32, 64, 192, 19999, 40), 40);
+  EXPECT_EQ(expected(F32, 513, 192, 20000, 40), 40);
+  EXPECT_EQ(expected(F32, 64, 513, 20000, 40), 40);
+  EXPECT_EQ(expected(U8S8, 64, 192, 20000, 40, true), 40);
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, MatmulTest,
                          testing::Values(MatmulFormat::F32, MatmulFormat::Bf16, MatmulFormat::U8S8),
                          formatName);

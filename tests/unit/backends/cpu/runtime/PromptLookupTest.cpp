@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/PromptLookup.h"
 #include "backends/cpu/runtime/Sampler.h"
+#include "tests/unit/backends/cpu/runtime/Shell.h"
 
 #include <cctype>
 #include <gmock/gmock.h>
@@ -61,6 +62,19 @@ TEST(PromptLookup, HasNoDraftForWhatIsNew) {
   EXPECT_THAT(after({1, 2, 1}).draft(0), IsEmpty());
 }
 
+TEST(PromptLookup, GoesOnBesideARecordWhoseNameWasLonger) {
+  // A name of three tokens between 50 and the separator 7, which stands behind other fields as
+  // well.
+  PromptLookup lookup = after({50, 60, 61, 62, 7, 51, 63, 7, 52, 64, 7, 8, 50});
+  EXPECT_EQ(lookup.draft(1), Tokens{60});
+  lookup.learn(1, 0);
+  lookup.observe(70);
+  EXPECT_EQ(lookup.draft(1), Tokens{61});
+  lookup.learn(1, 0);
+  lookup.observe(7);
+  EXPECT_EQ(lookup.draft(1), Tokens{51}) << "not 8, which followed 7 the last time";
+}
+
 TEST(PromptLookup, APeriodGoesOnBehindTheText) {
   PromptLookup lookup = after({1, 2, 1, 2, 1, 2});
   EXPECT_EQ(lookup.draft(1), Tokens{1});
@@ -117,7 +131,7 @@ TEST(PromptLookup, AListOfLinesTakesHalfOfTheCalls) {
   }
   Cost cost = costOf(text, 15);
   EXPECT_LT(cost.calls, 400);
-  EXPECT_LT(cost.drafted, 2600);
+  EXPECT_LT(cost.drafted, 2800);
 }
 
 /// Words with the space before them, digits, and all else by itself: about what a vocabulary of
@@ -138,73 +152,37 @@ Tokens wordsOf(std::string_view text) {
   return tokens;
 }
 
-constexpr std::string_view list =
-    R"([{"name": "Ada Lovelace", "born": 1815, "field": "mathematics", "country": "England"},
- {"name": "Alan Turing", "born": 1912, "field": "computing", "country": "England"},
- {"name": "Emmy Noether", "born": 1882, "field": "mathematics", "country": "Germany"},
- {"name": "Grace Hopper", "born": 1906, "field": "computing", "country": "United States"},
- {"name": "Katherine Johnson", "born": 1918, "field": "mathematics", "country": "United States"},
- {"name": "Konrad Zuse", "born": 1910, "field": "computing", "country": "Germany"},
- {"name": "Marie Curie", "born": 1867, "field": "physics", "country": "Poland"},
- {"name": "Rosalind Franklin", "born": 1920, "field": "chemistry", "country": "England"},
- {"name": "Sofya Kovalevskaya", "born": 1850, "field": "mathematics", "country": "Russia"}])";
-constexpr std::string_view code = R"(
-struct Rectangle {
-  double width = 0;
-  double height = 0;
-  double area() const { return width * height; }
-  double perimeter() const { return 2 * (width + height); }
-};
-struct Ellipse {
-  double width = 0;
-  double height = 0;
-  double area() const { return pi / 4 * width * height; }
-};
-struct Triangle {
-  double width = 0;
-  double height = 0;
-  double area() const { return width * height / 2; }
-};
-void setWidth(Rectangle &shape, double width) { shape.width = width; }
-void setHeight(Rectangle &shape, double height) { shape.height = height; }
-void setWidth(Ellipse &shape, double width) { shape.width = width; }
-void setHeight(Ellipse &shape, double height) { shape.height = height; }
-void setWidth(Triangle &shape, double width) { shape.width = width; }
-void setHeight(Triangle &shape, double height) { shape.height = height; }
-)";
-constexpr std::string_view passage =
-    R"(The lighthouse was built of granite from the quarry across the bay, and every block
-was numbered before it was shipped. In winter the keepers were relieved only when the sea allowed it,
-which in some years was not before April. They kept a log of the weather, of passing ships and of the
-oil that the lamp had burnt, and when the lamp was replaced in 1927 the log was ended with a single
-line: all is well. What does the passage say of the keepers and of the log? )";
-constexpr std::string_view answer =
-    R"(It says: "In winter the keepers were relieved only when the sea allowed it,
-which in some years was not before April. They kept a log of the weather, of passing ships and of the
-oil that the lamp had burnt, and when the lamp was replaced in 1927 the log was ended with a single
-line: all is well.")";
+/// Of tests/data/repetitive.
+std::string fileOf(const std::string &name) {
+  return mica::test::contents(std::string(MICA_TEST_DATA "/repetitive/") + name + ".txt");
+}
 
 /// Calls that read some rows take little longer than those that read one, not as long: twice as
 /// fast needs more than two tokens of each.
 constexpr double tokensOfACall = 2.3;
 
 TEST(PromptLookup, AListAndCodeTakeLessThanHalfOfTheCalls) {
-  for (std::string_view text : {list, code}) {
+  for (const char *name : {"list", "code"}) {
+    std::string text = fileOf(name);
     Tokens tokens = wordsOf(text);
     Cost cost = costOf(tokens, 15);
-    RecordProperty("tokens of a call", std::to_string(double(tokens.size()) / double(cost.calls)));
-    EXPECT_GT(double(tokens.size()), tokensOfACall * double(cost.calls)) << text.substr(0, 40);
+    RecordProperty(std::string("tokens of a call, ") + name,
+                   std::to_string(double(tokens.size()) / double(cost.calls)));
+    EXPECT_GT(double(tokens.size()), tokensOfACall * double(cost.calls)) << name;
   }
 }
 
-TEST(PromptLookup, AQuotedPassageTakesLessThanHalfOfTheCalls) {
-  std::string both = std::string(passage) + std::string(answer);
-  size_t given = wordsOf(passage).size();
-  Tokens tokens = wordsOf(both);
-  Cost whole = costOf(tokens, 15, given);
-  double made = double(tokens.size() - given);
-  RecordProperty("tokens of a call", std::to_string(made / double(whole.calls)));
-  EXPECT_GT(made, 2 * tokensOfACall * double(whole.calls));
+/// A quoted passage, and code with a name changed.
+TEST(PromptLookup, AnAnswerThatRepeatsItsPromptTakesAFractionOfTheCalls) {
+  for (auto [prompt, answer] : {std::pair("passage", "answer"), std::pair("code", "edit")}) {
+    std::string before = fileOf(prompt);
+    size_t given = wordsOf(before).size();
+    Tokens tokens = wordsOf(before + fileOf(answer));
+    double made = double(tokens.size() - given);
+    double each = made / double(costOf(tokens, 15, given).calls);
+    RecordProperty(std::string("tokens of a call, ") + answer, std::to_string(each));
+    EXPECT_GT(each, 1.5 * tokensOfACall) << answer;
+  }
 }
 
 TEST(PromptLookup, TextWithoutRepetitionCostsLittle) {
@@ -214,7 +192,7 @@ TEST(PromptLookup, TextWithoutRepetitionCostsLittle) {
     for (int i = 0; i < 5000; ++i)
       text.push_back(static_cast<int32_t>(random.next() % words));
     EXPECT_LT(costOf(text, 15, 1, large).drafted, 1000) << words << " words";
-    EXPECT_LT(costOf(text, 15, 1, small).drafted, 200) << words << " words";
+    EXPECT_LT(costOf(text, 15, 1, small).drafted, 300) << words << " words";
   }
 }
 
