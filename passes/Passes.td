@@ -139,6 +139,36 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mica::MicaDialect"];
 }
 
+def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
+  let summary = "weights that are stored in blocks of integers keep these";
+  let description = [{
+    A weight whose sources are stored in blocks of integers with a scale each (`stored`) takes that type, so that what
+    the checkpoint holds is what the program computes with, bit by bit. It stays as it is, with a remark, where its
+    rows are no whole blocks, where it is read transposed, or where it is the same value as another one that is stored
+    otherwise. Experts share a kernel: they keep the blocks of all three matrices, of which gate and up are alike, or of
+    none.
+
+    ```mlir
+    mica.weight @q {stored = !mica.block_int<bits = 8, group = 32>} : tensor<16x32xf32>
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
+      %wq = mica.get_weight @q : tensor<16x32xf32>
+      %q = mica.linear %x, %wq : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+      return %q : tensor<?x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    !blocks = !mica.block_int<bits = 8, group = 32>
+    mica.weight @q {stored = !blocks} : tensor<16x32x!blocks>
+    func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
+      %wq = mica.get_weight @q : tensor<16x32x!blocks>
+      %q = mica.linear %x, %wq : tensor<?x32xf32>, tensor<16x32x!blocks> -> tensor<?x16xf32>
+      return %q : tensor<?x16xf32>
+    }
+    ```
+  }];
+}
+
 def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
   let summary = "channels of about one size, before they share a scale";
   let description = [{
@@ -146,8 +176,8 @@ def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
     is multiplied with: the gains of a norm that only products (and gates of experts) read, and their columns; the
     rows of `up` and the columns of `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in
     `mica.moe_experts`. A weight with another use is left alone, as an embedding table that is the last product's
-    matrix as well. The model's numbers stay the same bit by bit; what is rounded to integers later loses less. It
-    runs where weights become integers.
+    matrix as well, and one that keeps its blocks. The model's numbers stay the same bit by bit; what is rounded to
+    integers later loses less. It runs where weights become integers.
 
     ```mlir
     mica.weight @"norm.weight" : tensor<32xf32>
@@ -182,7 +212,8 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
   let description = [{
     Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`;
     gains, biases and the gates of experts are f32. With integers, tables and the product with the vocabulary have 8
-    bits, and rows are quantised where they enter a product. A cache of `int8` quantises keys and values where they are
+    bits, and rows are quantised where they enter a product. Weights that keep their blocks have a type already, and
+    rows that meet them are quantised in groups. A cache of `int8` quantises keys and values where they are
     appended, a head at a position with a scale of its own; `int4` is for weights only. Residual stream, norms, softmax
     and accumulation stay f32: a value is rounded once, where it enters a product or a cache (or the queries meet keys
     of bf16), and all products of a value share the cast.

@@ -36,12 +36,27 @@ uint32_t fifthBits(Parts &parts) {
   return bits[0] | bits[1] << 8 | bits[2] << 16 | uint32_t(bits[3]) << 24;
 }
 
-void decodeQ4_0(const uint8_t *block, float *values) {
+uint16_t splitQ4_0(const uint8_t *block, int8_t *integers) {
   Parts parts(block);
-  float scale = parts.number();
+  uint16_t scale = parts.half();
   const uint8_t *q = parts.bytes(16);
   for (int i = 0; i < 32; ++i)
-    values[i] = scale * static_cast<float>(nibbleOf(q, i) - 8);
+    integers[i] = static_cast<int8_t>(nibbleOf(q, i) - 8);
+  return scale;
+}
+
+uint16_t splitQ8_0(const uint8_t *block, int8_t *integers) {
+  Parts parts(block);
+  uint16_t scale = parts.half();
+  std::memcpy(integers, parts.bytes(32), 32);
+  return scale;
+}
+
+template <auto split> void decodeIntegers(const uint8_t *block, float *values) {
+  int8_t integers[32];
+  float scale = std::bit_cast<float>(fromF16(split(block, integers)));
+  for (int i = 0; i < 32; ++i)
+    values[i] = scale * static_cast<float>(integers[i]);
 }
 
 void decodeQ4_1(const uint8_t *block, float *values) {
@@ -68,14 +83,6 @@ void decodeQ5_1(const uint8_t *block, float *values) {
   const uint8_t *q = parts.bytes(16);
   for (int i = 0; i < 32; ++i)
     values[i] = scale * static_cast<float>(nibbleOf(q, i) | int(high >> i & 1) << 4) + least;
-}
-
-void decodeQ8_0(const uint8_t *block, float *values) {
-  Parts parts(block);
-  float scale = parts.number();
-  const uint8_t *q = parts.bytes(32);
-  for (int i = 0; i < 32; ++i)
-    values[i] = static_cast<float>(static_cast<int8_t>(q[i])) * scale;
 }
 
 /// Sixteen groups of 16 integers of 2 bits: each group has a scale and an offset of 4 bits.
@@ -209,11 +216,11 @@ void decodeMXFP4(const uint8_t *block, float *values) {
 constexpr TensorType types[] = {
     {0, "F32", 1, 4},
     {1, "F16", 1, 2},
-    {2, "Q4_0", 32, 18, decodeQ4_0},
+    {2, "Q4_0", 32, 18, decodeIntegers<splitQ4_0>, 4, splitQ4_0},
     {3, "Q4_1", 32, 20, decodeQ4_1},
     {6, "Q5_0", 32, 22, decodeQ5_0},
     {7, "Q5_1", 32, 24, decodeQ5_1},
-    {8, "Q8_0", 32, 34, decodeQ8_0},
+    {8, "Q8_0", 32, 34, decodeIntegers<splitQ8_0>, 8, splitQ8_0},
     {9, "Q8_1", 32, 40},
     {10, "Q2_K", 256, 84, decodeQ2_K},
     {11, "Q3_K", 256, 110, decodeQ3_K},

@@ -17,6 +17,9 @@ struct TensorType {
   /// Makes f32 of a block, unaligned, as the package `gguf` does. Null for plain numbers and for
   /// types that are not read.
   void (*decode)(const uint8_t *block, float *values) = nullptr;
+  /// Where a block is integers of so many bits times an f16: makes these, and returns its bits.
+  int integerBits = 0;
+  uint16_t (*split)(const uint8_t *block, int8_t *integers) = nullptr;
 
   bool isPlain() const { return elements == 1; }
   /// How many bits a number takes, its part of the scales included.

@@ -68,9 +68,13 @@ void ModelImporter::declare(const PlannedWeight &weight) {
     llvm::SmallVector<llvm::StringRef> names(weight.sources.begin(), weight.sources.end());
     sources = builder.getStrArrayAttr(names);
   }
+  TypeAttr stored;
+  if (weight.blockBits != 0)
+    stored =
+        TypeAttr::get(BlockIntType::get(builder.getContext(), weight.blockBits, BlockRow::group));
   WeightOp::create(builder, at(weight.symbol), builder.getStringAttr(weight.symbol),
                    TypeAttr::get(typeOf(weight)), sources, compose, builder.getI64IntegerAttr(1),
-                   IntegerAttr(), IntegerAttr());
+                   IntegerAttr(), IntegerAttr(), stored);
 }
 
 void ModelImporter::declareAll() {
@@ -91,13 +95,14 @@ void ModelImporter::declareAll() {
 
 /// One function for all layers of one structure and the same types of weights.
 void ModelImporter::buildLayers() {
-  std::map<std::pair<unsigned, std::vector<StoredType>>, func::FuncOp> byKind;
+  using Form = std::pair<StoredType, int>; // and the bits of blocks
+  std::map<std::pair<unsigned, std::vector<Form>>, func::FuncOp> byKind;
   std::vector<unsigned> functionsOfKind(model.kinds.size());
   for (auto [kind, weights] : llvm::zip_equal(model.layers, plan.layers)) {
-    std::vector<StoredType> stored;
+    std::vector<Form> stored;
     llvm::SmallVector<Type> types;
     for (const PlannedWeight &weight : weights) {
-      stored.push_back(weight.type);
+      stored.emplace_back(weight.type, weight.blockBits);
       types.push_back(typeOf(weight));
     }
     func::FuncOp &function = byKind[{kind, stored}];

@@ -36,6 +36,11 @@ llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
                              static_cast<int64_t>(weight.sources.size()));
     if (!tensor)
       return tensor.takeError();
+    int blockBits = (*tensor)->blocks ? (*tensor)->blocks->integerBits : 0;
+    if (index == 0)
+      weight.blockBits = blockBits;
+    else if (weight.blockBits != blockBits)
+      weight.blockBits = 0;
     if (index == 0)
       weight.type = (*tensor)->type;
     else if (weight.type != (*tensor)->type)

@@ -186,9 +186,12 @@ llvm::Expected<Value> Interpreter::weight(WeightOp op) {
     return error;
   Tensor result = composed(op, sources);
   result.elementType = op.getTensorType().getElementType();
-  for (float &element : result.floats)
-    element = roundTo(result.elementType, element);
-  result.roundRows();
+  // Weights in blocks are what their sources hold.
+  if (!isa<BlockIntType>(result.elementType)) {
+    for (float &element : result.floats)
+      element = roundTo(result.elementType, element);
+    result.roundRows();
+  }
   Value value(std::move(result));
   if (llvm::Error error = value.checkFits(op.getTensorType()))
     return opError(op, "@" + op.getSymName() + ": " + llvm::toString(std::move(error)));

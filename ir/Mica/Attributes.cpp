@@ -86,10 +86,40 @@ LogicalResult Int4Type::verify(EmitError emitError, int64_t group) {
   return success();
 }
 
-bool mica::isQuantized(Type element) { return isa<Int8Type, Int4Type>(element); }
+LogicalResult BlockIntType::verify(EmitError emitError, int64_t bits, int64_t group) {
+  if (bits != 4 && bits != 8)
+    return emitError() << "bits must be 4 or 8, got " << bits;
+  if (group != BlockRow::group)
+    return emitError() << "group must be " << BlockRow::group << ", got " << group;
+  return success();
+}
+
+bool mica::isQuantized(Type element) { return isa<Int8Type, Int4Type, BlockIntType>(element); }
+
+bool mica::isBlocksOfBytes(Type element) {
+  auto blocks = dyn_cast<BlockIntType>(element);
+  return blocks && blocks.getBits() == 8;
+}
+
+Type mica::rowsMeeting(Type element) {
+  MLIRContext *context = element.getContext();
+  return isa<BlockIntType>(element) ? Type(BlockIntType::get(context, 8, BlockRow::group))
+                                    : Type(Int8Type::get(context));
+}
+
+int64_t mica::bytesOfRow(Type element, int64_t k) {
+  return isa<BlockIntType>(element) ? BlockRow(k).bytes : QuantizedRow(k).bytes;
+}
 
 QuantizedMatrix::QuantizedMatrix(Type element, int64_t n, int64_t k)
     : blocks(roundUp(n, kBlockColumns) / kBlockColumns), padded(roundUp(k, 64)) {
+  if (auto ofBlocks = dyn_cast<BlockIntType>(element)) {
+    padded = roundUp(k, ofBlocks.getGroup());
+    groupBytes = kBlockColumns * (2 + ofBlocks.getGroup() * ofBlocks.getBits() / 8);
+    blockBytes = padded / ofBlocks.getGroup() * groupBytes;
+    scales = sums = bytes = blocks * blockBytes;
+    return;
+  }
   if (auto int4 = dyn_cast<Int4Type>(element)) {
     groupBytes = kBlockColumns + kBlockColumns * int4.getGroup() / 2;
     blockBytes = padded / int4.getGroup() * groupBytes;

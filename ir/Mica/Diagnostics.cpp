@@ -30,7 +30,10 @@ std::string mica::describePlace(Location location) {
 
 FirstDiagnostic::FirstDiagnostic(MLIRContext *context)
     : handler(context, [this](Diagnostic &diagnostic) {
-        if (diagnostic.getSeverity() == DiagnosticSeverity::Error && error.empty()) {
+        // Whoever asked for remarks hears them.
+        if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+          return failure();
+        if (error.empty()) {
           error = diagnostic.str();
           module = moduleOf(diagnostic.getLocation());
           file = module.empty() ? fileOf(diagnostic.getLocation()) : std::string();

@@ -41,8 +41,15 @@ inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Whether `element` is an element of quantised rows: !mica.int8 or !mica.int4.
+/// Whether `element` is an element of quantised rows: !mica.int8, !mica.int4 or !mica.block_int.
 bool isQuantized(mlir::Type element);
+
+/// Whether `element` is a !mica.block_int of 8 bits, as rows of activations have them.
+bool isBlocksOfBytes(mlir::Type element);
+
+/// What rows of activations are rounded to where they meet a quantised weight of `element`:
+/// !mica.int8, or !mica.block_int of 8 bits for weights in blocks.
+mlir::Type rowsMeeting(mlir::Type element);
 
 /// Where the parts of a row of activations of !mica.int8 with `k` elements stand, in bytes.
 struct QuantizedRow {
@@ -59,15 +66,33 @@ struct QuantizedRow {
   int64_t bytes;  ///< of the row
 };
 
-/// Where the parts of a packed matrix [n, k] of !mica.int8 or !mica.int4 stand, in bytes.
+/// Where the parts of a row of activations of !mica.block_int of 8 bits with `k` elements stand.
+struct BlockRow {
+  static constexpr int64_t group = QuantizedRow::group;
+
+  explicit BlockRow(int64_t k)
+      : padded(roundUp(k, 2 * group)), scales(padded),
+        sums(scales + roundUp(padded / group * 4, 64)),
+        bytes(sums + roundUp(padded / group * 4, 64)) {}
+
+  int64_t padded; ///< s8 q, 0 where padded, at byte 0
+  int64_t scales; ///< f32 of each group
+  int64_t sums;   ///< i32 -8 * sum of q of each group
+  int64_t bytes;  ///< of the row
+};
+
+/// Bytes of a quantised row of activations with `k` elements.
+int64_t bytesOfRow(mlir::Type element, int64_t k);
+
+/// Where the parts of a packed matrix [n, k] of quantised rows stand, in bytes.
 struct QuantizedMatrix {
   QuantizedMatrix(mlir::Type element, int64_t n, int64_t k);
 
   int64_t blocks;     ///< of 64 rows of the matrix
   int64_t padded;     ///< k, padded
-  int64_t groupBytes; ///< of 4 values (int8) or a group (int4) of 64 rows
+  int64_t groupBytes; ///< of 4 values (int8) or a group (int4, blocks) of 64 rows
   int64_t blockBytes; ///< of a block
-  int64_t scales;     ///< f32 of each row, padded to whole blocks
+  int64_t scales;     ///< f32 of each row, padded to whole blocks; of blocks nothing
   int64_t sums;       ///< i32 of each row: sum of q (int8) or multiplier * (q - 8) (int4)
   int64_t bytes;      ///< of the matrix
 };

@@ -145,6 +145,8 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
     `!mica.int4` stand the scales of its rows (f32) and the sums of their integers (i32). `!mica.int4` stores a group of
     32 values of 64 rows as 64 signed bytes of multipliers and [4][64][4] bytes; byte (j, n, b) holds the values 8 j + b
     of row n (lower half) and 8 j + 4 + b (upper half).
+    `!mica.block_int` stores a group of 32 values of 64 rows as their 64 scales in f16 and, of 8 bits, [8][64][4] bytes
+    with 128 added, of 4 bits the bytes of `!mica.int4`; behind the blocks stands nothing.
   }];
   let parameters = (ins "int64_t":$columns, "int64_t":$depth, "int64_t":$k_block);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -174,6 +176,28 @@ def Mica_Int4Type : TypeDef<Mica_Dialect, "Int4"> {
     squared errors, each weighed by the square of the number itself: errors of large weights count more.
   }];
   let parameters = (ins "int64_t":$group);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Mica_BlockIntType : TypeDef<Mica_Dialect, "BlockInt"> {
+  let mnemonic = "block_int";
+  let summary = "an element of a row of integers with a scale for each block";
+  let description = [{
+    In `tensor<64x128x!mica.block_int<bits = 4, group = 32>>` the rows along the last axis are
+    `x[i] = scale[i / group] * q[i]` with integers of 8 bits in [-128, 127] or of 4 bits in [-8, 7]: the blocks Q8_0 and
+    Q4_0 of GGUF files. A weight of this type is what its sources hold, number by number: nothing is rounded, and the
+    scales keep their f16. Sources must be stored in such blocks.
+
+    Rows that meet such a weight are of 8 bits: every group of 32 elements (and what is left at the end) is rounded as a
+    row of `!mica.int8` of its own, with a scale in f32. A product sums integers within a group, exactly, and adds the
+    groups' sums times both scales in f32, in the order of K.
+
+    ```
+    group = 4 for once, a row 1 2 3 4 0.5 0.25 0 -0.5:   scales 4/127 and 0.5/127, integers 32 64 95 127   127 64 0 -127
+    ```
+  }];
+  let parameters = (ins "int64_t":$bits, "int64_t":$group);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

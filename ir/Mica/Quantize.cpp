@@ -262,6 +262,11 @@ void mica::roundToIntegers(Type element, MutableArrayRef<float> row) {
       value = scale * static_cast<float>(integer);
     return;
   }
+  if (auto blocks = dyn_cast<BlockIntType>(element)) {
+    for (; !row.empty(); row = row.drop_front(std::min<size_t>(row.size(), blocks.getGroup())))
+      roundToIntegers(Int8Type::get(element.getContext()), row.take_front(blocks.getGroup()));
+    return;
+  }
   SmallVector<uint8_t> q(row.size());
   SmallVector<int8_t> multipliers(llvm::divideCeil(row.size(), kGroup));
   float scale = quantizeInt4(row, q, multipliers);

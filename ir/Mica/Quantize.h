@@ -38,7 +38,8 @@ float quantizeInt8(llvm::ArrayRef<float> row, llvm::MutableArrayRef<int8_t> q);
 float quantizeInt4(llvm::ArrayRef<float> row, llvm::MutableArrayRef<uint8_t> q,
                    llvm::MutableArrayRef<int8_t> multipliers);
 
-/// Replaces the numbers of a row by those that its integers of type `element` stand for.
+/// Replaces the numbers of a row by those that its integers of type `element` stand for; of
+/// !mica.block_int as rows of activations are rounded. Weights of that type are not.
 void roundToIntegers(mlir::Type element, llvm::MutableArrayRef<float> row);
 
 } // namespace mica

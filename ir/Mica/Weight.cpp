@@ -18,15 +18,31 @@ SmallVector<StringRef> WeightOp::getSourceNames() {
   return names;
 }
 
+/// Blocks of the type `element` stand along rows, whole ones.
+static LogicalResult verifyBlocks(WeightOp weight, Type element) {
+  auto blocks = dyn_cast<BlockIntType>(element);
+  RankedTensorType type = weight.getTensorType();
+  if (!blocks || (type.getRank() > 1 && type.getShape().back() % blocks.getGroup() == 0))
+    return success();
+  return weight.emitOpError() << "keeps blocks of " << blocks.getGroup()
+                              << ", but has no rows of a multiple of that";
+}
+
 LogicalResult WeightOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
     return emitOpError("needs a tensor type of static, non-empty shape");
   Type element = type.getElementType();
   if (!element.isF32() && !element.isBF16() && !element.isF16() && !isQuantized(element))
-    return emitOpError() << "holds f32, bf16, f16, !mica.int8 or !mica.int4, got " << element;
+    return emitOpError() << "holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block_int, got "
+                         << element;
   if (isQuantized(element) && type.getRank() < 2)
     return emitOpError("holds rows of integers, but is a vector: vectors stay f32");
+  if (failed(verifyBlocks(*this, element)))
+    return failure();
+  if (getStored() && !isa<BlockIntType>(*getStored()))
+    return emitOpError() << "says that its sources are stored as " << *getStored()
+                         << ", expected !mica.block_int";
   if (getCompose() && !getSources())
     return emitOpError("says how it is composed, but not of what");
   int64_t count = getSourceNames().size();

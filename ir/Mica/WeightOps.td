@@ -17,6 +17,9 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     as columns. So a fused tensor of queries, keys and values becomes three weights, whether it holds them one after the
     other or head by head; several suffixes stand in this order.
 
+    `stored` says that the sources hold blocks of integers with a scale each, of that type: a pass may keep them
+    (`mica-keep-blocks`).
+
     Example:
     ```mlir
     mica.weight @"model.norm.weight" : tensor<64xf32>
@@ -25,12 +28,14 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     mica.weight @"experts" from ["0.down_proj.weight", "1.down_proj.weight"] stack : tensor<2x64x172xf32>
     mica.weight @"q_proj" from ["qkv_proj.weight[0:64 of 128]"] : tensor<64x64xf32>
     mica.weight @"c_fc" from ["c_fc.weight^T"] : tensor<256x64xf32>
+    mica.weight @"k_proj" {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x64xf32>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
                        OptionalAttr<StrArrayAttr>:$sources, OptionalAttr<Mica_ComposeAttr>:$compose,
                        DefaultValuedAttr<I64Attr, "1">:$parts,
-                       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes);
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes,
+                       OptionalAttr<TypeAttr>:$stored);
   let assemblyFormat = [{
     $sym_name (`from` $sources^ custom<Composition>($compose))? (`parts` `(` $parts^ `)`)?
     (`at` $offset^)? (`bytes` $bytes^)? attr-dict `:` $type

@@ -30,17 +30,21 @@ static Precision choosePrecision(WeightUse use, Operation *user, Precision matri
 static Type rowsFor(Type element) {
   if (element.isBF16())
     return element;
-  return isQuantized(element) ? Int8Type::get(element.getContext()) : Type();
+  return isQuantized(element) ? rowsMeeting(element) : Type();
 }
 
 namespace {
 /// One cast per value and type, right behind it.
 class SharedCasts {
 public:
+  explicit SharedCasts(Precision matrices) : matrices(matrices) {}
+
   /// Rounds the rows `operand` to what a product with `weights` wants.
   void narrow(OpOperand &operand, Value weights) {
     Value value = operand.get();
-    Type type = rowsFor(elementOf(weights));
+    // Where all else is f32, blocks are numbers in f32 as well.
+    bool exact = matrices == Precision::F32 && isa<BlockIntType>(elementOf(weights));
+    Type type = exact ? Type() : rowsFor(elementOf(weights));
     if (!type || elementOf(value) == type)
       return;
     Value &cast = casts[{value, type}];
@@ -54,6 +58,7 @@ public:
   }
 
 private:
+  Precision matrices;
   llvm::DenseMap<std::pair<Value, Type>, Value> casts;
 };
 
@@ -65,7 +70,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands()) {
         WeightUse use = classifyWeightUse(operand);
-        if (use == WeightUse::None)
+        if (use == WeightUse::None || isa<BlockIntType>(elementOf(operand.get())))
           continue;
         Type type = elementTypeOf(&getContext(), choosePrecision(use, op, weights));
         if (failed(types.require(operand.get(), TypeAttr::get(type), op)))
@@ -82,7 +87,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   /// Rows are rounded where they enter a product with a narrow matrix, queries where they meet
   /// narrow keys; integers meet them as they are.
   void insertCasts() {
-    SharedCasts casts;
+    SharedCasts casts(weights);
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
           .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>(

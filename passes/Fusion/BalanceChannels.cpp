@@ -137,6 +137,8 @@ private:
     if (auto argument = dyn_cast<BlockArgument>(value); argument && call)
       value = call.getOperand(argument.getArgNumber());
     auto get = value.getDefiningOp<GetWeightOp>();
+    if (isa<BlockIntType>(getElementTypeOrSelf(value)))
+      return {};
     return get && get->hasOneUse() && gets[get.getWeight()] == 1
                ? symbols.lookup<WeightOp>(get.getWeight())
                : WeightOp();

@@ -11,6 +11,9 @@ namespace mica {
 struct ProductShape {
   int64_t rows, n, k;
   Precision weights;
+  /// Whether integers have a scale for each group along K, which must be applied inside the sum:
+  /// neither a library nor tile registers can.
+  bool blocks = false;
 };
 
 /// Whether tile registers multiply rows with weights of that precision and k columns: pairs of

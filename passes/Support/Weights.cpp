@@ -65,6 +65,20 @@ LogicalResult WeightProperty::require(Value value, Attribute property, Operation
   return success();
 }
 
+llvm::SetVector<Value> WeightProperty::sameAs(Value value) {
+  llvm::SetVector<Value> found;
+  SmallVector<Value> open{value};
+  while (!open.empty())
+    if (Value next = open.pop_back_val(); found.insert(next))
+      appendSame(next, open);
+  return found;
+}
+
+WeightOp WeightProperty::symbolOf(Value value) {
+  auto get = value.getDefiningOp<GetWeightOp>();
+  return get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
+}
+
 void WeightProperty::appendSame(Value value, SmallVectorImpl<Value> &open) {
   if (auto get = value.getDefiningOp<GetWeightOp>())
     llvm::append_range(open, gets[get.getWeightAttr().getAttr()]);
@@ -189,7 +203,7 @@ WeightOp WeightComposer::composeSymbols(OpBuilder &builder, ArrayRef<WeightOp> i
       WeightOp::create(detached, builder.getFusedLoc(locations), composeNames(names), type,
                        builder.getStrArrayAttr(composeSources(inputs, composition)),
                        ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
-                       /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr());
+                       /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr(), /*stored=*/TypeAttr());
   // Beside its parts, so that the weights of a layer stay together; renamed where the name is
   // taken.
   symbols.insert(result, Block::iterator(inputs.front()));

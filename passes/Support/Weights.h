@@ -32,6 +32,11 @@ public:
   /// `value` needs `property` for `user`; fails when another use needs another one.
   llvm::LogicalResult require(mlir::Value value, mlir::Attribute property, mlir::Operation *user);
 
+  /// All values that are the same weight as `value`, itself among them.
+  llvm::SetVector<mlir::Value> sameAs(mlir::Value value);
+  /// The symbol that `value` is got from, or null.
+  WeightOp symbolOf(mlir::Value value);
+
   /// Changes the types of all values that have the property, of their symbols and of functions.
   void apply(
       llvm::function_ref<mlir::RankedTensorType(mlir::RankedTensorType, mlir::Attribute)> convert);

@@ -36,6 +36,8 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyModel());
   // First: weights keep one form from here on, whatever their precision.
   pm.addPass(createAbsorbLatent());
+  if (options.keepBlocks)
+    pm.addPass(createKeepBlocks());
   if (options.balance || options.weights == Precision::Int8 || options.weights == Precision::Int4)
     pm.addPass(createBalanceChannels());
   pm.addPass(createAssignPrecision({options.weights, options.kv}));
@@ -98,6 +100,9 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
                             llvm::cl::init(defaults.weights), precisionValues()};
   Option<Precision> kv{*this, "kv", llvm::cl::desc("precision of caches"),
                        llvm::cl::init(defaults.kv), precisionValues()};
+  Option<bool> keepBlocks{*this, "keep-blocks",
+                          llvm::cl::desc("weights keep blocks of integers that they are stored in"),
+                          llvm::cl::init(defaults.keepBlocks)};
   Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_few` function"),
                            llvm::cl::init(defaults.costs.crossing)};
   Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tile registers"),
@@ -118,6 +123,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
     StageOptions options;
     options.weights = weights;
     options.kv = kv;
+    options.keepBlocks = keepBlocks;
     options.costs.crossing = crossing;
     options.costs.manyRows = manyRows;
     options.costs.tiles = tiles;

@@ -41,6 +41,8 @@ struct StageOptions {
   KernelCosts costs;
   /// Whether channels are balanced whatever the precision, as they are for integers.
   bool balance = false;
+  /// Whether weights that are stored in blocks of integers keep these, whatever the precision.
+  bool keepBlocks = false;
   /// Whether every op shows its result.
   bool probes = false;
 };

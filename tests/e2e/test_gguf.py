@@ -188,14 +188,39 @@ class Gguf(Case):
         self.assertEqual(harness.execute(arguments, env=env).stdout, first)
         self.assertEqual(len(list(pathlib.Path(env["XDG_CACHE_HOME"], "mica").glob("minimind-dense-*[0-9a-f]"))), 1)
 
-    def test_what_quantising_again_costs(self):
-        """The default's distance from the numbers of the same file."""
-        for kind, bound in (("Q8_0", 5e-4), ("Q4_0", 5e-3)):
-            path, _ = converted("minimind-dense", kind)
-            exact, default = program(path, "--weights", "f32"), program(path)
-            kl = divergence(rows_of(exact, "minimind-dense"), rows_of(default, "minimind-dense"))
-            note(self, f"{kind} as {'int8' if kind == 'Q8_0' else 'int4'}: KL {kl:.1e} (bound {bound:.0e})")
-            self.assertLess(kl, bound)
+    def test_blocks_are_kept_by_default(self):
+        """The default's distance from the numbers of the same file, and that of blocks made anew."""
+        name = "minimind-dense"
+        for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
+            path, _ = converted(name, kind)
+            exact = rows_of(program(path, "--weights", "f32"), name)
+            kept, anew = (divergence(exact, rows_of(program(path, *options), name))
+                          for options in ((), ("--weights", weights)))
+            note(self, f"{kind}: KL {kept:.1e} of blocks kept, {anew:.1e} of {weights}")
+            self.assertLess(kept, 1e-4)
+            self.assertLess(kept, anew)
+
+    def test_blocks_of_several_kinds_in_one_file(self):
+        """Layers and matrices of one layer that are stored differently; what is in no block is int4."""
+        class Mixed(gguf_file.Converter):
+            def put(self, name, values, kind):
+                kinds = {"blk.0.attn_v.weight": "Q8_0", "blk.1.ffn_down.weight": "Q8_0", "blk.2.attn_q.weight": "F16"}
+                return super().put(name, values, kinds.get(name, kind))
+        model = MODELS["minimind-dense"]
+        path = Mixed(model, "Q4_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
+        done = harness.execute([harness.mica, "verify", path, "--json"])
+        self.assertTrue(json.loads(done.stdout)["passed"])
+        fused = harness.emit(path, "fused")
+        for bits in (4, 8):
+            self.assertIn(f"x!mica.block_int<bits = {bits}, group = 32>>", fused)
+        self.assertIn("x!mica.int4<group = 32>>", fused)
+
+    def test_experts_keep_blocks(self):
+        """A mixture of experts."""
+        path, _ = converted("qwen3-moe", "Q8_0")
+        done = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o", "-"])
+        self.assertIn("x!mica.block_int<bits = 8, group = 32>>", done.stdout.decode())
+        harness.execute([harness.mica, "verify", path])
 
 
 class Refused(Case):

@@ -35,7 +35,11 @@ Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
                       "convert the weights to one of them");
   cpu::SourceTensor tensor{*type, info->shape, files.bytes(*info)};
   if (const TensorType *blocks = info->blocks)
-    tensor.blocks = {blocks->elements, blocks->bytes, blocks->decode};
+    tensor.blocks = {.elements = blocks->elements,
+                     .bytes = blocks->bytes,
+                     .decode = blocks->decode,
+                     .bits = blocks->integerBits,
+                     .split = blocks->split};
   if (const TensorInfo *scales = files.scalesOf(*info)) {
     tensor.blocks.join = joinMxfp4;
     tensor.scales = files.bytes(*scales);

@@ -369,6 +369,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   StageOptions stage;
   stage.weights = weights;
   stage.kv = kvPrecision(options, weights);
+  stage.keepBlocks = options.keepBlocks;
   stage.costs.tiles = options.target.tiles;
   stage.probes = options.probes;
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.

@@ -26,6 +26,8 @@ struct CompileOptions {
   TargetDescription target;
   /// Default: the checkpoint's own precision, f16 as bf16.
   std::optional<Precision> weights;
+  /// Whether weights that are stored in blocks of integers with a scale each keep these.
+  bool keepBlocks = false;
   /// Default: bf16, and f32 where the weights are f32.
   std::optional<Precision> kv;
   /// Positions that a program reserves; default: the model's own length, at most 8192.

@@ -26,7 +26,7 @@ static RankedTensorType bytesOf(RankedTensorType tensor) {
   SmallVector<int64_t> shape(tensor.getShape());
   int64_t k = shape.pop_back_val();
   if (tensor.isDynamicDim(0)) {
-    shape.push_back(QuantizedRow(k).bytes);
+    shape.push_back(bytesOfRow(tensor.getElementType(), k));
   } else {
     int64_t n = shape.pop_back_val();
     shape.push_back(QuantizedMatrix(tensor.getElementType(), n, k).bytes);
@@ -98,12 +98,14 @@ LogicalResult mica::cpu::checkProduct(Operation *op, Value x, Value weight) {
       layout.getKBlock() % (16 * depth) != 0)
     return op->emitOpError("multiplies by a weight in another layout than kernels read: columns = ")
            << kBlockColumns << ", depth = " << depth << ", k_block a multiple of " << 16 * depth;
-  auto isInteger = [](Value value) {
-    return isQuantized(cast<RankedTensorType>(value.getType()).getElementType());
-  };
-  if (isInteger(x) != isInteger(weight))
+  Type ofRows = getElementTypeOrSelf(x);
+  if (isQuantized(ofRows) != isQuantized(type.getElementType()))
     return op->emitOpError("multiplies rows and a weight of which only one are integers: rows are "
                            "cast to !mica.int8 for quantised weights, and for no others");
+  if (isQuantized(ofRows) && ofRows != rowsMeeting(type.getElementType()))
+    return op->emitOpError("multiplies rows of ")
+           << ofRows << " and a weight of " << type.getElementType() << ", which meets rows of "
+           << rowsMeeting(type.getElementType());
   return success();
 }
 

@@ -87,6 +87,7 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
     };
     // The inner rows are quantised behind the kernel: it makes them 64 columns at a time.
     Type xElement = cast<RankedTensorType>(op.getX().getType()).getElementType();
+    bool inBlocks = isa<BlockIntType>(xElement);
     Type innerElement = isQuantized(xElement) ? Type(rewriter.getF32Type()) : xElement;
     bool biased = !!op.getGateBias();
     Gating gating{op.getActivation()};
@@ -107,7 +108,8 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
         [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, gate, inner, gating); },
         cost(operands.getGate(), 4 * inner * gate.k))[0];
     if (isQuantized(xElement))
-      h = launch("quantize", specOf(inner), rows, h, perChoice(inner, xElement), emitQuantize)[0];
+      h = launch("quantize", specOf(inner, inBlocks), rows, h, perChoice(inner, xElement),
+                 [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, inBlocks); })[0];
     downFactors.insert(downFactors.begin(), h);
     Value parts = launch(
         productName("experts_down", down.n, inner), specOf(down.element, down.n, inner, biased),

@@ -147,6 +147,14 @@ private:
   const WeightSpec &weight;
 };
 
+/// Scales inside of a sum are for generated kernels.
+static LogicalResult checkKernel(Operation *op, const WeightSpec &weight,
+                                 std::optional<KernelKind> kernel) {
+  if (kernel == KernelKind::OneDnn && isa<BlockIntType>(weight.element))
+    return op->emitOpError("multiplies by integers in blocks, which only generated kernels do");
+  return success();
+}
+
 /// A product [T, K] x [N, K]^T: what linear and lm_head have in common.
 struct Product {
   Operation *op;
@@ -157,6 +165,8 @@ struct Product {
   FailureOr<Value> lower(Launcher &launch) const {
     if (!kernel)
       return op->emitOpError("has no kernel chosen");
+    if (failed(checkKernel(op, spec, *kernel)))
+      return failure();
     Type result = op->getResult(0).getType();
     Value target = residual ? residual : launch.empty(result, launch.rowsOf(x));
     if (*kernel == KernelKind::Generated)
@@ -260,6 +270,8 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
     if (isQuantized(op.getType().getElementType()))
       return op.emitOpError("cannot quantise its own result: give it to mica.cast");
     WeightSpec weight = weightSpecOf(op.getWeight());
+    if (failed(checkKernel(op, weight, op.getKernel())))
+      return failure();
     Launcher launch(rewriter, op.getLoc(), kernels);
     int64_t inner = op.getType().getDimSize(1);
     Value x = operands.getX(), packed = operands.getWeight();

@@ -6,6 +6,11 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
+/// Whether an op makes rows of integers with a scale for each group.
+static bool isInBlocks(Operation *op) {
+  return isa<BlockIntType>(getElementTypeOrSelf(op->getResult(0)));
+}
+
 namespace {
 
 struct LowerRmsNorm : Lowering<RmsNormOp> {
@@ -14,13 +19,14 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     RmsNormSpec spec{op.getEps().convertToDouble(), op.getGainOffset().convertToDouble(),
-                     op.getRounding() == NormRounding::BeforeGain};
+                     op.getRounding() == NormRounding::BeforeGain, isInBlocks(op)};
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op, launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain), rows,
-                   {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
-                   {.weightBytes = sizeInBytes(operands.getWeight())}));
+        op,
+        launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain, spec.inBlocks),
+               rows, {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
+               [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
+               {.weightBytes = sizeInBytes(operands.getWeight())}));
     return success();
   }
 };
@@ -31,14 +37,17 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     double eps = op.getEps().convertToDouble();
-    bool bias = !!op.getBias();
+    bool bias = !!op.getBias(), inBlocks = isInBlocks(op);
     SmallVector<Value> inputs{operands.getX(), operands.getWeight()};
     if (bias)
       inputs.push_back(operands.getBias());
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op, launch("layernorm", specOf(eps, bias), rows, inputs, launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias); },
+        op, launch("layernorm", specOf(eps, bias, inBlocks), rows, inputs,
+                   launch.empty(op.getType(), rows),
+                   [&](KernelBuilder &b, ValueRange args) {
+                     emitLayerNorm(b, args, eps, bias, inBlocks);
+                   },
                    {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
     return success();
   }
@@ -83,8 +92,11 @@ struct LowerQuantize : Lowering<CastOp> {
       return rewriter.notifyMatchFailure(op, "the result is not quantised");
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
-    rewriter.replaceOp(op, launch("quantize", specOf(op.getType().getDimSize(1)), rows,
-                                  operands.getX(), launch.empty(op.getType(), rows), emitQuantize));
+    bool inBlocks = isInBlocks(op);
+    rewriter.replaceOp(
+        op, launch("quantize", specOf(op.getType().getDimSize(1), inBlocks), rows, operands.getX(),
+                   launch.empty(op.getType(), rows),
+                   [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, inBlocks); }));
     return success();
   }
 };

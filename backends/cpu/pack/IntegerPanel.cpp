@@ -14,7 +14,7 @@ using namespace mlir;
 namespace mica::cpu {
 
 RowTails::RowTails(const PackPlan &plan)
-    : rows(plan.hasIntegers() ? plan.integers().blocks * kBlockColumns : 0),
+    : rows(plan.tailBytes() > 0 ? plan.integers().blocks * kBlockColumns : 0),
       scales(plan.matrices * rows), sums(plan.matrices * rows) {}
 
 void RowTails::write(int64_t matrix, uint8_t *out) const {
@@ -98,6 +98,50 @@ private:
   std::vector<int8_t> columns;     ///< multipliers, [groups][64]
 };
 
+/// The integers of 32 values times 64 rows as lanes of 8 values of 4 bits each, or of 4 bytes.
+template <bool fourBits> void packBlock(const int8_t *integers, uint8_t *lanes) {
+  constexpr int64_t kGroup = BlockRow::group;
+  if constexpr (!fourBits) {
+    for (int64_t i = 0; i < kGroup; ++i)
+      lanes[i] = static_cast<uint8_t>(integers[i] + 128);
+    return;
+  }
+  auto nibble = [&](int64_t i) { return integers[i] + 8; };
+  for (int64_t lane = 0; lane < kGroup / 8; ++lane)
+    for (int64_t i = 0; i < 4; ++i)
+      lanes[4 * lane + i] =
+          static_cast<uint8_t>(nibble(8 * lane + i) | nibble(8 * lane + 4 + i) << 4);
+}
+
+/// Rows of !mica.block_int: blocks are taken apart, nothing is computed.
+template <bool fourBits>
+bool packBlocks(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {
+  constexpr int64_t kGroup = BlockRow::group, kBytes = fourBits ? kGroup / 2 : kGroup,
+                    kScales = kTileRows * sizeof(uint16_t);
+  constexpr int8_t kZeros[kGroup] = {};
+  std::array<SourceRow, kTileRows> rows{};
+  for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row)
+    rows[row] = plan.rowOf(matrix, firstRow + row);
+  QuantizedMatrix parts = plan.integers();
+  bool finite = true;
+  for (int64_t group = 0; group < parts.padded / kGroup; ++group, out += parts.groupBytes) {
+    std::array<uint8_t, kTileRows * kBytes> lanes;
+    std::array<uint16_t, kTileRows> scales{};
+    for (auto [row, source] : llvm::enumerate(rows)) {
+      std::array<int8_t, kGroup> integers;
+      if (source.bytes)
+        scales[row] =
+            source.blocks.split(source.bytes + group * source.blocks.bytes, integers.data());
+      // The exponent of infinities and of what is no number.
+      finite &= (scales[row] & 0x7c00) != 0x7c00;
+      packBlock<fourBits>(source.bytes ? integers.data() : kZeros, &lanes[row * kBytes]);
+    }
+    std::memcpy(out, scales.data(), kScales);
+    transposeLanes(lanes.data(), kBytes, kBytes / 4, out + kScales);
+  }
+  return finite;
+}
+
 template <typename Rows>
 bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,
               RowTails &tails) {
@@ -124,6 +168,9 @@ bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *o
 
 bool packIntegers(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out,
                   RowTails &tails) {
+  if (auto blocks = dyn_cast<BlockIntType>(plan.element))
+    return blocks.getBits() == 4 ? packBlocks<true>(plan, matrix, row, out)
+                                 : packBlocks<false>(plan, matrix, row, out);
   return isa<Int4Type>(plan.element) ? packRows<Int4Rows>(plan, matrix, row, out, tails)
                                      : packRows<Int8Rows>(plan, matrix, row, out, tails);
 }

@@ -117,6 +117,8 @@ private:
         tensor->bytes.size() != size_t(tensor->stored().bytesOf(elements)))
       return fail("has rows of " + llvm::Twine(plan_.columns) + " elements, but \"" + name +
                   "\" does not");
+    if (llvm::Error error = checkBlocks(name, *tensor))
+      return error;
     if (!tensors.empty() && tensor->type != plan_.from)
       return fail("is made of tensors of different types (\"" + name + "\" differs)");
     int64_t rows = elements / plan_.columns;
@@ -127,6 +129,21 @@ private:
       return fail("is made of \"" + name + "\", which is balanced by other channels than it has");
     plan_.from = tensor->type;
     tensors.push_back({rows, std::move(*tensor)});
+    return llvm::Error::success();
+  }
+
+  /// Weights in blocks are made of such blocks alone.
+  llvm::Error checkBlocks(StringRef name, const SourceTensor &tensor) {
+    auto blocks = dyn_cast<BlockIntType>(plan_.element);
+    if (!blocks)
+      return llvm::Error::success();
+    if (!tensor.blocks.split || tensor.blocks.bits != blocks.getBits() ||
+        tensor.blocks.elements != blocks.getGroup())
+      return fail("keeps blocks of " + llvm::Twine(blocks.getGroup()) + " integers of " +
+                  llvm::Twine(blocks.getBits()) + " bits, but \"" + name +
+                  "\" is not stored in such");
+    if (!tensor.rowFactors.empty() || !tensor.columnFactors.empty())
+      return fail("keeps blocks as they are, but \"" + name + "\" is balanced");
     return llvm::Error::success();
   }
 

@@ -146,7 +146,7 @@ private:
     work();
     helpers.clear();
     // All panels of a matrix that ends here are packed: the batches before are.
-    for (int64_t i = 0, matrix; i < batch.count && plan.hasIntegers(); ++i)
+    for (int64_t i = 0, matrix; i < batch.count && plan.tailBytes() > 0; ++i)
       if (panelAt(batch.first + i, matrix), endsMatrix(batch.first + i))
         tails.write(matrix, batch.bytes.data() + offsets[i + 1] - plan.tailBytes());
     batch.finite = finite;

@@ -24,6 +24,9 @@ struct BlockCoding {
   void (*decode)(const uint8_t *block, float *values) = nullptr;
   /// Makes a block of the numbers without their scale and of that; where scales stand apart.
   void (*join)(const uint8_t *numbers, uint8_t scale, uint8_t *block) = nullptr;
+  /// Where a block is integers of so many bits times an f16: makes these, and returns its bits.
+  int64_t bits = 0;
+  uint16_t (*split)(const uint8_t *block, int8_t *integers) = nullptr;
 
   explicit operator bool() const { return decode != nullptr; }
 };

@@ -26,15 +26,24 @@ Value mica::cpu::largestMagnitude(KernelBuilder &b, ArrayRef<Value> vectors) {
   return largestOf(b, magnitudes);
 }
 
+IntegerScale::IntegerScale(KernelBuilder &b, Value largest)
+    : scale(b.divf(largest, b.f32(127))),
+      // The integers of zeros are 0 whatever they are divided by.
+      inverse(b.broadcast(b.divf(b.f32(127), b.maxf(largest, b.f32(1e-30f))))) {}
+
+Value IntegerScale::integersOf(KernelBuilder &b, Value numbers) const {
+  Value scaled = math::RoundEvenOp::create(b, b.mulf(numbers, inverse));
+  return arith::FPToSIOp::create(b, b.vec(b.getI32Type()), scaled);
+}
+
 Int8Row::Int8Row(KernelBuilder &b, int64_t columns, Compute compute) : b(b), compute(compute) {
   Value maximum =
       largestOf(b, b.eachVector(columns, b.splatInt(0, b.getI32Type()),
                                 [&](Value column, Value live, Value sofar) {
                                   return largerMagnitudes(b, sofar, values(column, live));
                                 }));
-  scale = b.divf(maximum, b.f32(127));
-  // The integers of zeros are 0 whatever they are divided by.
-  inverse = b.broadcast(b.divf(b.f32(127), b.maxf(maximum, b.f32(1e-30f))));
+  integer.emplace(b, maximum);
+  scale = integer->scale;
 }
 
 Value Int8Row::values(Value column, Value live) const {
@@ -43,8 +52,7 @@ Value Int8Row::values(Value column, Value live) const {
 }
 
 Value Int8Row::integers(Value column, Value live) const {
-  Value scaled = math::RoundEvenOp::create(b, b.mulf(values(column, live), inverse));
-  return arith::FPToSIOp::create(b, b.vec(b.getI32Type()), scaled);
+  return integer->integersOf(b, values(column, live));
 }
 
 void mica::cpu::storeAsBytes(KernelBuilder &b, Value number, Value buffer, ValueRange at) {

@@ -7,6 +7,16 @@
 
 namespace mica::cpu {
 
+/// What makes integers in [-127, 127] of numbers whose largest magnitude is known.
+struct IntegerScale {
+  IntegerScale(KernelBuilder &b, mlir::Value largest);
+  /// The integers [16 x i32] of a vector.
+  mlir::Value integersOf(KernelBuilder &b, mlir::Value numbers) const;
+
+  mlir::Value scale;   ///< f32: 0 for zeros, infinite or NaN where there is such a number
+  mlir::Value inverse; ///< of the scale, in all lanes
+};
+
 /// A row as !mica.int8 has it, whose elements are computed twice: the scale needs the largest of
 /// them.
 class Int8Row {
@@ -29,7 +39,7 @@ private:
 
   KernelBuilder &b;
   Compute compute;
-  mlir::Value inverse; ///< of the scale, in all lanes
+  std::optional<IntegerScale> integer;
 };
 
 /// The largest magnitude of vectors of f32, as a scalar: infinite or NaN where there is such a

@@ -22,11 +22,13 @@ struct RmsNormSpec {
   double eps;
   double gainOffset;
   bool roundBeforeGain;
+  bool inBlocks = false; ///< whether a quantised result is of !mica.block_int
 };
 void emitRmsNorm(KernelBuilder &b, mlir::ValueRange args, const RmsNormSpec &spec);
 
 /// x, gain, (bias), y: formula of mica.layernorm. A task is a row.
-void emitLayerNorm(KernelBuilder &b, mlir::ValueRange args, double eps, bool bias);
+void emitLayerNorm(KernelBuilder &b, mlir::ValueRange args, double eps, bool bias,
+                   bool inBlocks = false);
 
 /// inputs..., y of one shape: y = compute(inputs), element by element. A task is a row.
 void emitElementwise(
@@ -94,8 +96,9 @@ void emitGatedEpilogue(KernelBuilder &b, mlir::ValueRange args, const WeightSpec
 /// block.
 void emitExpandInt4(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
-/// x [T, K] or [T, J, K], quantised y: formula of a mica.cast to !mica.int8. A task is a row.
-void emitQuantize(KernelBuilder &b, mlir::ValueRange args);
+/// x [T, K] or [T, J, K], quantised y: formula of a mica.cast to !mica.int8 or, `inBlocks`, to
+/// !mica.block_int. A task is a row.
+void emitQuantize(KernelBuilder &b, mlir::ValueRange args, bool inBlocks);
 
 //===- Positions, caches, attention ---------------------------------------------===//
 

@@ -29,45 +29,99 @@ static int64_t columnsOf(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getShape().back();
 }
 
-/// Writes a row of `columns` elements of y; `compute(column, live)` gives 16 of them. A quantised
-/// row is computed twice: the scale needs the largest of it.
-static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
-                     llvm::function_ref<Value(Value, Value)> compute) {
-  if (!b.elementOf(y).isInteger(8)) {
-    b.eachVector(columns, [&](Value column, Value live) {
-      b.storeVector(compute(column, live), y, at(row, column), live);
-    });
-    return;
-  }
-  Int8Row integers(b, columns, compute);
-  QuantizedRow parts(columns);
-  Type i8 = b.getI8Type(), i32 = b.getI32Type();
-  storeAsBytes(b, integers.scale, y, at(row, b.idx(parts.scale)));
+using ComputeRow = llvm::function_ref<Value(Value column, Value live)>;
+
+/// Calls `body(first, lives)` for each group of a quantised row, padding included. Of each vector
+/// in it `lives` says how much is of the row, null for nothing; of a whole group it is empty.
+static void eachGroup(KernelBuilder &b, int64_t columns, int64_t padded,
+                      llvm::function_ref<void(Value, ArrayRef<Value>)> body) {
   constexpr int64_t kGroup = QuantizedRow::group;
-  auto quantizeGroup = [&](Value first, ArrayRef<Value> lives) {
-    Value sum = b.splatInt(0, i32);
-    for (int64_t v = 0; v < kGroup / kLanes; ++v) {
-      Value column = b.add(first, v * kLanes);
-      Value q = lives.empty() ? integers.integers(column, {})
-                : lives[v]    ? integers.integers(column, lives[v])
-                              : b.splatInt(0, i32);
-      sum = b.add(sum, q);
-      Value bytes = arith::TruncIOp::create(b, b.vec(i8), b.add(q, b.splatInt(128, i32)));
-      b.storeVector(bytes, y, at(row, column));
-    }
-    Value total = vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
-    Value start = arith::MulIOp::create(b, total, arith::ConstantIntOp::create(b, i32, -8));
-    storeAsBytes(b, start, y, at(row, b.add(b.mul(b.div(first, kGroup), 4), parts.sums)));
-  };
   int64_t whole = columns / kGroup * kGroup;
-  b.loop(b.idx(0), b.idx(whole), kGroup, [&](Value first) { quantizeGroup(first, {}); });
+  b.loop(b.idx(0), b.idx(whole), kGroup, [&](Value first) { body(first, {}); });
   // The rest of the row, and what pads it.
-  for (int64_t first = whole; first < parts.padded; first += kGroup) {
+  for (int64_t first = whole; first < padded; first += kGroup) {
     SmallVector<Value> lives;
     for (int64_t column = first; column < first + kGroup; column += kLanes)
       lives.push_back(column < columns ? b.idx(std::min(columns - column, kLanes)) : Value());
-    quantizeGroup(b.idx(first), lives);
+    body(b.idx(first), lives);
   }
+}
+
+/// Writes 16 integers of a row as bytes, with `offset` added.
+static void storeIntegers(KernelBuilder &b, Value q, int64_t offset, Value y, ArrayRef<Value> to) {
+  if (offset)
+    q = b.add(q, b.splatInt(offset, b.getI32Type()));
+  b.storeVector(arith::TruncIOp::create(b, b.vec(b.getI8Type()), q), y, to);
+}
+
+/// Writes -8 times a group's sum of integers to the sums of a row, which begin at byte `sums`.
+static void storeSum(KernelBuilder &b, Value sum, int64_t sums, Value first, Value y,
+                     ArrayRef<Value> row) {
+  Value total = vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
+  Value start =
+      arith::MulIOp::create(b, total, arith::ConstantIntOp::create(b, b.getI32Type(), -8));
+  Value entry = b.mul(b.div(first, QuantizedRow::group), 4);
+  storeAsBytes(b, start, y, at(row, b.add(entry, sums)));
+}
+
+/// A row of !mica.int8, which is computed twice: the scale needs the largest of it.
+static void storeInt8Row(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
+                         ComputeRow compute) {
+  Int8Row integers(b, columns, compute);
+  QuantizedRow parts(columns);
+  Value none = b.splatInt(0, b.getI32Type());
+  storeAsBytes(b, integers.scale, y, at(row, b.idx(parts.scale)));
+  eachGroup(b, columns, parts.padded, [&](Value first, ArrayRef<Value> lives) {
+    Value sum = none;
+    for (int64_t v = 0; v < QuantizedRow::group / kLanes; ++v) {
+      Value column = b.add(first, v * kLanes);
+      Value q = lives.empty() ? integers.integers(column, {})
+                : lives[v]    ? integers.integers(column, lives[v])
+                              : none;
+      sum = b.add(sum, q);
+      storeIntegers(b, q, 128, y, at(row, column));
+    }
+    storeSum(b, sum, parts.sums, first, y, row);
+  });
+}
+
+/// A row of !mica.block_int: each group is a row of !mica.int8 of its own.
+static void storeBlockRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
+                          ComputeRow compute) {
+  BlockRow parts(columns);
+  eachGroup(b, columns, parts.padded, [&](Value first, ArrayRef<Value> lives) {
+    SmallVector<Value> numbers(BlockRow::group / kLanes, b.splat(0));
+    for (auto [v, vector] : llvm::enumerate(numbers)) {
+      Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
+      if (lives.empty())
+        vector = compute(column, {});
+      else if (Value live = lives[v])
+        vector = arith::SelectOp::create(b, b.maskOf(live), compute(column, live), vector);
+    }
+    IntegerScale scale(b, largestMagnitude(b, numbers));
+    Value sum = b.splatInt(0, b.getI32Type());
+    for (auto [v, vector] : llvm::enumerate(numbers)) {
+      Value q = scale.integersOf(b, vector);
+      sum = b.add(sum, q);
+      storeIntegers(b, q, 0, y, at(row, b.add(first, static_cast<int64_t>(v) * kLanes)));
+    }
+    Value entry = b.mul(b.div(first, BlockRow::group), 4);
+    storeAsBytes(b, scale.scale, y, at(row, b.add(entry, parts.scales)));
+    storeSum(b, sum, parts.sums, first, y, row);
+  });
+}
+
+/// Writes a row of `columns` elements of y; `compute(column, live)` gives 16 of them.
+static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns, bool inBlocks,
+                     ComputeRow compute) {
+  if (!b.elementOf(y).isInteger(8))
+    b.eachVector(columns, [&](Value column, Value live) {
+      b.storeVector(compute(column, live), y, at(row, column), live);
+    });
+  else if (inBlocks)
+    storeBlockRow(b, y, row, columns, compute);
+  else
+    storeInt8Row(b, y, row, columns, compute);
 }
 
 /// 16 elements of a gain or a bias [N], or [H, D] of which every head has a row.
@@ -76,10 +130,10 @@ static Value loadGain(KernelBuilder &b, Value gain, ArrayRef<Value> row, Value c
   return b.loadVector(gain, ofHeads ? at(row.back(), column) : SmallVector<Value>{column}, live);
 }
 
-void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args) {
+void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args, bool inBlocks) {
   Value x = args[2], y = args[3];
   eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
-    storeRow(b, y, row, columnsOf(x),
+    storeRow(b, y, row, columnsOf(x), inBlocks,
              [&](Value column, Value live) { return b.loadVector(x, at(row, column), live); });
   });
 }
@@ -93,7 +147,7 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       return b.fma(values, values, sum);
     });
     Value scale = b.inverseRootOfMean(squares, columns, spec.eps);
-    storeRow(b, y, row, columns, [&](Value column, Value live) {
+    storeRow(b, y, row, columns, spec.inBlocks, [&](Value column, Value live) {
       Value normal = b.mulf(b.loadVector(x, at(row, column), live), scale);
       if (spec.roundBeforeGain)
         normal = b.toF32(b.fromF32(normal, b.elementOf(x)));
@@ -106,7 +160,8 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
   });
 }
 
-void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, bool bias) {
+void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, bool bias,
+                              bool inBlocks) {
   Value x = args[2], gain = args[3], y = args.back();
   int64_t columns = columnsOf(x);
   eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
@@ -125,7 +180,7 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
       return b.fma(difference, difference, carried);
     });
     Value scale = b.inverseRootOfMean(squares, columns, eps);
-    storeRow(b, y, row, columns, [&](Value column, Value live) {
+    storeRow(b, y, row, columns, inBlocks, [&](Value column, Value live) {
       Value result =
           b.mulf(b.mulf(centred(column, live), scale), loadGain(b, gain, row, column, live));
       return bias ? b.addf(result, loadGain(b, args[4], row, column, live)) : result;
@@ -179,17 +234,22 @@ static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y,
   });
 }
 
-static void gatherInt8Row(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
-                          Value y, Value row) {
+static void gatherIntegerRow(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
+                             Value y, Value row) {
   PackedPanel panel = weightPanel(b, table, b.div(token, kBlockColumns), spec);
-  Value lane = b.mul(b.rem(token, kBlockColumns), 4);
-  Value scale = b.broadcastFromBytes(panel.memory, b.add(panel.scales, lane), b.getF32Type());
-  Value scale4 = vector::ExtractStridedSliceOp::create(b, scale, 0, 4, 1);
-  auto gather = [&](Value quad, Value live) {
+  Value row64 = b.rem(token, kBlockColumns), lane = b.mul(row64, 4), scale;
+  bool inBlocks = isa<BlockIntType>(spec.element);
+  if (!inBlocks)
+    scale = vector::ExtractStridedSliceOp::create(
+        b, b.broadcastFromBytes(panel.memory, b.add(panel.scales, lane), b.getF32Type()), 0, 4, 1);
+  auto load = [&](Value quad) -> Value {
+    if (inBlocks)
+      return loadQuadOfBlocks(b, panel, row64, quad);
     Value at = b.add(b.add(panel.offset, lane), b.mul(quad, kBlockColumns * 4));
-    Value numbers =
-        arith::SIToFPOp::create(b, b.vec(b.getF32Type(), 4), b.loadRaw(panel.memory, at, 4));
-    b.storeVector(b.mulf(numbers, scale4), y, {row, b.mul(quad, 4)}, live);
+    return b.mulf(b.toF32(b.loadRaw(panel.memory, at, 4)), scale);
+  };
+  auto gather = [&](Value quad, Value live) {
+    b.storeVector(load(quad), y, {row, b.mul(quad, 4)}, live);
   };
   b.loop(spec.k / 4, [&](Value quad) { gather(quad, {}); });
   if (spec.k % 4)
@@ -201,7 +261,7 @@ void mica::cpu::emitEmbedding(KernelBuilder &b, ValueRange args, const WeightSpe
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value token = b.loadIndex(tokens, row);
     if (isQuantized(spec.element))
-      return gatherInt8Row(b, table, spec, token, y, row);
+      return gatherIntegerRow(b, table, spec, token, y, row);
     if (cast<MemRefType>(table.getType()).getRank() > 2)
       return gatherPackedRow(b, table, token, y, row);
     b.eachVector(columnsOf(y), [&](Value column, Value live) {

@@ -188,6 +188,8 @@ PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange le
   PackedPanel panel{flatten(b, buffer), b.add(start, b.mul(block, matrix.blockBytes)),
                     kBlockColumns, 4};
   panel.quantized = weight.element;
+  if (isa<BlockIntType>(weight.element))
+    return panel;
   panel.scales = b.add(b.add(start, matrix.scales), b.mul(block, kBlockColumns * 4));
   panel.sums = b.add(b.add(start, matrix.sums), b.mul(block, kBlockColumns * 4));
   return panel;
@@ -214,8 +216,8 @@ static ProductTile tileOver(KernelBuilder &b, Value x, int64_t k, SmallVector<Pa
 }
 
 SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
-  if (panels.front().quantized)
-    return emitIntegerTile(b, *this);
+  if (Type quantized = panels.front().quantized)
+    return isa<BlockIntType>(quantized) ? emitBlockTile(b, *this) : emitIntegerTile(b, *this);
   SmallVector<Value> sums(inits);
   if (sums.empty())
     sums.assign(panels.size() * rows.size() * vectors, b.splat(0));
@@ -242,10 +244,10 @@ static constexpr int64_t kMostRows = 8;
 /// registers. `body` covers all 64 columns in steps of `vectors`.
 static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t most, int64_t streams,
                         Type element, llvm::function_ref<void(Value, int64_t, int64_t)> body) {
-  // Accumulators leave half of the registers for the weights and rows. Groups of int4 are summed in
-  // accumulators of their own.
+  // Accumulators leave half of the registers for the weights and rows. Groups of int4 and of blocks
+  // are summed in accumulators of their own.
   constexpr int64_t kBlockVectors = 4;
-  int64_t accumulators = b.target.registers() / (isa<Int4Type>(element) ? 4 : 2);
+  int64_t accumulators = b.target.registers() / (isa<Int4Type, BlockIntType>(element) ? 4 : 2);
   Value first = from;
   for (int64_t rows : {kMostRows, int64_t(4), int64_t(2), int64_t(1)}) {
     if (rows > most || (rows > 1 && rows * streams > accumulators))

@@ -16,8 +16,9 @@ struct PackedPanel {
   mlir::Value offset; ///< of the panel, in elements
   int64_t columns, depth;
   // Of a block of a quantised weight, whose memory are bytes:
-  mlir::Type quantized = {};          ///< !mica.int8 or !mica.int4, else null
-  mlir::Value scales = {}, sums = {}; ///< where those of the block's rows stand, in bytes
+  mlir::Type quantized = {};          ///< !mica.int8, int4 or block_int, else null
+  mlir::Value scales = {}, sums = {}; ///< where those of the block's rows stand, in bytes;
+                                      ///< of block_int null: they are in the panel
   /// Whether the one who reads it brings it from memory, as a part of a stream; null: no.
   mlir::Value streams = {};
 };
@@ -143,6 +144,14 @@ struct RowTiles {
 /// ProductTile::emit for quantised panels: sums of integers, exact in any order, and the scales
 /// of both sides at the end. The results are f32.
 llvm::SmallVector<mlir::Value> emitIntegerTile(KernelBuilder &b, const ProductTile &tile);
+
+/// The same for panels of !mica.block_int, of rows as BlockRow has them: sums of integers within a
+/// group, and these times both scales in f32, one group after the other.
+llvm::SmallVector<mlir::Value> emitBlockTile(KernelBuilder &b, const ProductTile &tile);
+
+/// Four neighbours [4 x f32] of the row `lane` of such a panel: those from element 4 * `quad` on.
+mlir::Value loadQuadOfBlocks(KernelBuilder &b, const PackedPanel &panel, mlir::Value lane,
+                             mlir::Value quad);
 
 /// A row of quantised activations [..., bytes] of `k` values.
 struct IntegerRow {

@@ -19,6 +19,14 @@ func.func @in_tiles(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %i: tensor<?x
   return %y, %z, %v : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>
 }
 
+// Scales inside of a sum are for generated kernels at any number of rows.
+// CHECK-LABEL: func @blocks
+func.func @blocks(%x: tensor<?x512x!mica.block_int<bits = 8, group = 32>>, %w: tensor<512x512x!mica.block_int<bits = 8, group = 32>>) -> tensor<?x512xf32> {
+  // CHECK: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %x, %w : tensor<?x512x!mica.block_int<bits = 8, group = 32>>, tensor<512x512x!mica.block_int<bits = 8, group = 32>> -> tensor<?x512xf32>
+  return %y : tensor<?x512xf32>
+}
+
 // CHECK-LABEL: func @few
 func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32> attributes {mica.max_rows = 16 : i64} {
   // CHECK: mica.linear {{.*}} kernel(generated)

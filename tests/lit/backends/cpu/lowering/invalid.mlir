@@ -290,3 +290,24 @@ func.func private @head_linear_without_layout(%x: tensor<?x2x8xf32>, %w: tensor<
   %y = mica.head_linear %x, %w : tensor<?x2x8xf32>, tensor<2x16x8xf32> -> tensor<?x2x16xf32>
   return %y : tensor<?x2x16xf32>
 }
+
+// -----
+
+#blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
+func.func private @rows_without_groups(%x: tensor<?x32x!mica.int8>, %w: tensor<64x32x!mica.block_int<bits = 4, group = 32>, #blocks>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{multiplies rows of '!mica.int8' and a weight of '!mica.block_int<bits = 4, group = 32>', which meets rows of '!mica.block_int<bits = 8, group = 32>'}}
+  // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x32x!mica.int8>, tensor<64x32x!mica.block_int<bits = 4, group = 32>, #blocks> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+#blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
+!blocks = !mica.block_int<bits = 8, group = 32>
+func.func private @blocks_by_a_library(%x: tensor<?x32x!blocks>, %w: tensor<64x32x!blocks, #blocks>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{multiplies by integers in blocks, which only generated kernels do}}
+  // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
+  %y = mica.linear %x, %w kernel(onednn) : tensor<?x32x!blocks>, tensor<64x32x!blocks, #blocks> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

@@ -13,8 +13,9 @@ namespace mica::test {
 /// `count` numbers in [-1, 1), the same for a name in every run.
 std::vector<float> randomNumbers(llvm::StringRef name, int64_t count);
 
-/// The tensors of f32 that the weights of a module are made of, with random values. Their shapes
-/// follow from the weights' types; sources that are padded need `test.rows` on the weight.
+/// The tensors of f32 that the weights of a module are made of, with random values; those of
+/// weights of !mica.block_int are blocks of such. Their shapes follow from the weights' types;
+/// sources that are padded need `test.rows` on the weight.
 class Checkpoint final : public cpu::WeightSource {
 public:
   explicit Checkpoint(mlir::ModuleOp module);
@@ -24,7 +25,11 @@ public:
   interp::WeightProvider getProvider() const;
 
 private:
+  void addBlocks(llvm::StringRef name, BlockIntType type);
+
   llvm::StringMap<interp::Tensor> tensors;
+  llvm::StringMap<std::vector<uint8_t>> blocks; ///< of those that are stored so
+  llvm::StringMap<int64_t> bits;
 };
 
 } // namespace mica::test

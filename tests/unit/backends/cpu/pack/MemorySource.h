@@ -44,6 +44,8 @@ public:
     }
     entry.blocks.resize(entry.blocks.size() - missing);
   }
+  /// Says that those blocks are integers of 8 bits with an f16 each.
+  void keepable(llvm::StringRef name) { entries[name].keeps = true; }
   /// The same with the bytes of scales apart.
   void addApart(llvm::StringRef name, llvm::ArrayRef<int64_t> shape) {
     addBlocks(name, shape);
@@ -79,6 +81,10 @@ public:
                           llvm::ArrayRef(found.blocks).drop_front(),
                           {.elements = 32, .bytes = 33, .decode = decode, .join = join}};
       tensor.scales = found.scales;
+      if (found.keeps) {
+        tensor.blocks.bits = 8;
+        tensor.blocks.split = split;
+      }
       return tensor;
     }
     return SourceTensor{found.type, found.shape, llvm::ArrayRef(found.bytes).drop_front()};
@@ -96,7 +102,14 @@ private:
     llvm::SmallVector<int64_t, 4> shape;
     std::vector<uint8_t> bytes, blocks, scales;
     std::vector<float> values;
+    bool keeps = false;
   };
+  /// Of addBlocks, whose numbers are integers over 8; spoilt ones are over zero.
+  static uint16_t split(const uint8_t *block, int8_t *integers) {
+    std::memcpy(integers, block + 1, 32);
+    _Float16 scale = 1 / float(block[0]);
+    return std::bit_cast<uint16_t>(scale);
+  }
   static void join(const uint8_t *numbers, uint8_t scale, uint8_t *block) {
     block[0] = scale;
     std::memcpy(block + 1, numbers, 32);

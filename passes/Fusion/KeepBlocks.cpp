@@ -1,0 +1,142 @@
+//===- KeepBlocks.cpp - weights keep the blocks that they are stored in -------------===//
+
+#include "ir/Mica/TensorPart.h"
+#include "passes/Passes.h"
+#include "passes/Support/Weights.h"
+
+namespace mica {
+#define GEN_PASS_DEF_KEEPBLOCKS
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Whether a source of the weight is read across the rows of its tensor.
+static bool isReadAcrossRows(WeightOp weight) {
+  return llvm::any_of(weight.getSourceNames(), [](StringRef source) {
+    std::optional<TensorPart> part = parseTensorPart(source);
+    return part && (part->transposed || part->turned);
+  });
+}
+
+namespace {
+/// What is known of all values that are the same weight.
+struct Class {
+  SmallVector<WeightOp> symbols;
+  BlockIntType blocks; ///< what it keeps, or null
+  std::string whyNot;  ///< where symbols are stored in blocks and it keeps none
+};
+
+class Keeper {
+public:
+  explicit Keeper(ModuleOp module) : module(module), types(module, "elements of") {}
+
+  LogicalResult run() {
+    module.walk([&](Operation *op) {
+      for (OpOperand &operand : op->getOpOperands())
+        if (isMatrix(operand))
+          classOf(operand.get());
+    });
+    module.walk([&](MoeExpertsOp experts) { decideTogether(experts); });
+    return apply();
+  }
+
+private:
+  static bool isMatrix(OpOperand &operand) {
+    WeightUse use = classifyWeightUse(operand);
+    return use == WeightUse::Product || use == WeightUse::Table;
+  }
+
+  Class &classOf(Value value) {
+    auto [place, isNew] = indices.try_emplace(value, classes.size());
+    if (!isNew)
+      return classes[place->second];
+    llvm::SetVector<Value> same = types.sameAs(value);
+    for (Value other : same)
+      indices[other] = classes.size();
+    representatives.push_back(value);
+    classes.push_back(judge(same.getArrayRef()));
+    return classes.back();
+  }
+
+  Class judge(ArrayRef<Value> values) {
+    Class result;
+    BlockIntType blocks;
+    for (Value value : values)
+      if (WeightOp symbol = types.symbolOf(value)) {
+        result.symbols.push_back(symbol);
+        if (std::optional<Type> stored = symbol.getStored())
+          blocks = cast<BlockIntType>(*stored);
+      }
+    if (!blocks)
+      return result;
+    int64_t k = tensorOf(values.front()).getShape().back();
+    if (!llvm::all_of(result.symbols,
+                      [&](WeightOp symbol) { return symbol.getStored() == blocks; }))
+      result.whyNot = "others that take its place are stored otherwise";
+    else if (k % blocks.getGroup() != 0)
+      result.whyNot = "its rows are no whole blocks";
+    else if (llvm::any_of(result.symbols, isReadAcrossRows))
+      result.whyNot = "it is read transposed";
+    else if (!llvm::all_of(values, onlyMultiplies))
+      result.whyNot = "it has a use beside products and tables";
+    else
+      result.blocks = blocks;
+    return result;
+  }
+
+  static bool onlyMultiplies(Value value) {
+    return llvm::all_of(value.getUses(), [](OpOperand &use) {
+      return isa<func::CallOp>(use.getOwner()) || isMatrix(use);
+    });
+  }
+
+  /// Experts are one kernel for gate and up, and their inner rows are rounded as x is.
+  void decideTogether(MoeExpertsOp experts) {
+    BlockIntType gate = classOf(experts.getGate()).blocks, down = classOf(experts.getDown()).blocks,
+                 up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
+    if (gate == up && !gate == !down)
+      return;
+    for (Value matrix : {experts.getGate(), experts.getUp(), experts.getDown()}) {
+      if (!matrix)
+        continue;
+      Class &ofMatrix = classOf(matrix);
+      if (ofMatrix.blocks)
+        ofMatrix.whyNot = "the experts' other matrices do not";
+      ofMatrix.blocks = {};
+    }
+  }
+
+  LogicalResult apply() {
+    for (auto [value, ofValue] : llvm::zip_equal(representatives, classes)) {
+      if (!ofValue.whyNot.empty())
+        for (WeightOp symbol : ofValue.symbols)
+          if (symbol.getStored())
+            symbol.emitRemark() << "does not keep its blocks " << *symbol.getStored() << ": "
+                                << ofValue.whyNot;
+      if (ofValue.blocks && failed(types.require(value, TypeAttr::get(ofValue.blocks), module)))
+        return failure();
+    }
+    types.apply([](RankedTensorType type, Attribute element) {
+      return cast<RankedTensorType>(type.clone(cast<TypeAttr>(element).getValue()));
+    });
+    return success();
+  }
+
+  ModuleOp module;
+  WeightProperty types;
+  DenseMap<Value, size_t> indices;
+  SmallVector<Value> representatives;
+  std::vector<Class> classes;
+};
+
+struct KeepBlocks : mica::impl::KeepBlocksBase<KeepBlocks> {
+  void runOnOperation() override {
+    if (failed(Keeper(getOperation()).run()))
+      signalPassFailure();
+  }
+};
+} // namespace
