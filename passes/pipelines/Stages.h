@@ -38,7 +38,7 @@ struct StageOptions {
   Precision weights = Precision::F32;
   Precision kv = Precision::F32;
   /// What decides who computes a product.
-  KernelCosts costs;
+  KernelCosts costs = {};
   /// Whether channels are balanced whatever the precision, as they are for integers.
   bool balance = false;
   /// Whether weights that are stored in blocks of integers keep these, whatever the precision.

@@ -116,6 +116,8 @@ TEST(TorchFile, RefusesArchivesThatAreNotWhole) {
   changed.crc = 1;
   EXPECT_EQ(problem({changed, data}),
             "m.bin: has a pickle that its checksum does not agree with, fetch it again");
+  changed.crc = 0;
+  EXPECT_EQ(problem({changed, data}), "") << "none was computed";
   data.crc = 1;
   EXPECT_EQ(problem({whole, data}), "") << "tensors are not checked";
 }
