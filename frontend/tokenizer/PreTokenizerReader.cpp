@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/tokenizer/Regex.h"
+#include "backends/cpu/runtime/tokenizer/Utf8.h"
 #include "frontend/tokenizer/JsonComponents.h"
 #include "frontend/tokenizer/RegexTranslation.h"
 #include "frontend/tokenizer/SplitPatterns.h"
@@ -74,16 +75,19 @@ void readMetaspace(const JsonNode &node, TokenizerTable &table) {
                    .Default(std::nullopt);
   if (!known)
     node["prepend_scheme"].refuse("the scheme " + inQuotes(scheme) + " is not known");
-  if (step.text.empty())
-    node["replacement"].refuse("an empty replacement");
+  if (step.text.empty() || rt::tokenizer::charLength(step.text[0]) != step.text.size())
+    node["replacement"].refuse("a replacement that is not one character");
   step.scheme = known.value_or(PrependScheme::Never);
   table.preTokenizer.push_back(std::move(step));
 }
 
 /// Whether a pattern means the same for text and for the spelling of its bytes, where what is not
-/// ASCII looks otherwise.
+/// ASCII looks otherwise and nothing stands between characters.
 bool isOfDigits(llvm::StringRef pattern) {
-  return pattern.find_first_not_of("[]0123456789-{},+*?()|") == llvm::StringRef::npos;
+  if (pattern.find_first_not_of("[]0123456789-{},+*?()|") != llvm::StringRef::npos)
+    return false;
+  auto compiled = Regex::compile(pattern.str());
+  return compiled && compiled->leastLength() > 0;
 }
 
 /// What stands behind ByteLevel sees the spelling of bytes: of digits those of ASCII, and the bytes
@@ -163,9 +167,11 @@ void readPreTokenizer(const JsonNode &node, TokenizerTable &table) {
   } else if (type == "Metaspace") {
     readMetaspace(node, table);
   } else if (type == "Whitespace") {
+    node.allowKeys({"type"});
     table.preTokenizer.push_back(
         split(builtIn(R"(\w+|[^\w\s]+)"), SplitBehavior::Removed, /*invert=*/true));
   } else if (type == "WhitespaceSplit") {
+    node.allowKeys({"type"});
     table.preTokenizer.push_back(split(builtIn(R"(\s)"), SplitBehavior::Removed));
   } else if (type == "Punctuation") {
     node.allowKeys({"type", "behavior"});

@@ -70,7 +70,7 @@ inline constexpr StringLiteral deepseekV3[] = {
 inline constexpr StringLiteral qwen35[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
     R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-inline constexpr StringLiteral falcon[] = {R"([\p{P}$+<=>^`~|]+)", gpt2[0], R"(\p{N}+)",
+inline constexpr StringLiteral falcon[] = {R"([\p{P}$+<=>^`~|]+)", gpt2[0], "[0-9]+",
                                            R"([0-9][0-9][0-9])"};
 inline constexpr StringLiteral viking[] = {bloom[0], R"(\p{N})"};
 inline constexpr StringLiteral bailing[] = {

@@ -378,6 +378,8 @@ llvm::Error Machine::step(uint8_t opcode) {
         opcode == Memoize ? std::optional<uint64_t>(memo.size()) : number(opcode == BinPut ? 1 : 4);
     if (!index || stack.empty())
       return cut();
+    if (memo.size() == maxObjects)
+      return wrong("has a pickle that remembers more than " + llvm::Twine(maxObjects) + " objects");
     memo[*index] = stack.back();
     return llvm::Error::success();
   }
@@ -387,6 +389,8 @@ llvm::Error Machine::step(uint8_t opcode) {
     auto found = index ? memo.find(*index) : memo.end();
     if (found == memo.end())
       return cut();
+    if (stack.size() == maxObjects)
+      return wrong("has a pickle that holds more than " + llvm::Twine(maxObjects) + " objects");
     stack.push_back(found->second);
     return llvm::Error::success();
   }

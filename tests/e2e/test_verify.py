@@ -28,6 +28,10 @@ class Verify(Case):
             note(self, f"{weights}: NMSE of logits {errors[-1]:.1e}, worst op {max(op['nmse'] for op in found['ops']):.1e}")
         self.assertEqual(errors, sorted(errors))
 
+    def test_caches_are_coarser_than_weights(self):
+        found = json.loads(verify(BUNDLED / "minimind-dense", "--weights", "f32", "--kv", "int8", "--json").stdout)
+        self.assertTrue(found["passed"], found["fault"])
+
     def test_text_and_table(self):
         place = harness.folder("verified")
         text = os.path.join(place, "text")

@@ -330,10 +330,10 @@ GGUF_NAMES |= {
                                "[一-龥ࠀ-一가-퟿]+", "\\p{N}+"), BYTES],
     "qwen35": [*isolated(CONTRACTIONS + r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|"
                          r"\s+(?!\S)|\s+"), BYTES],
-    # In its tokenizer.json, ByteLevel stands second; that the rest then sees the spelling of bytes makes no difference to
-    # its vocabulary, where no merge joins a digit to anything else.
+    # In its tokenizer.json, ByteLevel stands second, so that the rest sees the spelling of bytes, where digits are those of
+    # ASCII. Bytes that are spelt as numbers would be split off too, which makes no difference to its vocabulary.
     "falcon": [pre_tokenizers.Punctuation("contiguous"), *isolated(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
-               pre_tokenizers.Digits(individual_digits=False), *isolated("[0-9][0-9][0-9]"), BYTES],
+               *isolated("[0-9]+", "[0-9][0-9][0-9]"), BYTES],
     "viking": [*isolated(" ?[^(\\s|[.,!?…。，、।۔،])]+", r"\p{N}"), BYTES],
     "bailingmoe": [*isolated(r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"), BYTES],
     "seed-coder": [*isolated(CONTRACTIONS + "[^\r\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\r\n]+|\\s*[\r\n]+|"

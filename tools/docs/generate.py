@@ -79,8 +79,8 @@ def families():
             "text: longrope has factors for texts up to its original length and others for longer ones, dynamic's theta grows behind\n"
             "`max_position_embeddings` (`--max-seq` may go beyond it). A prompt is read with the frequencies of its whole length. Where\n"
             "a text crosses that border, while it is generated or from turn to turn of a chat, forwards or back, its tokens are read\n"
-            "again, once, with those of the new length (`-v` says so, `info` where the border lies); behind it, each new token follows\n"
-            "its own position, as in transformers' cached generation.\n")
+            "again, once, with those of the new length (`-v` says so, `info` where the border lies); behind it, each new token, of later\n"
+            "turns as well, follows its own position, as in transformers' cached generation.\n")
 
 
 def main():

@@ -32,10 +32,12 @@ namespace {
 constexpr size_t kIds = 48;
 constexpr std::array<size_t, 5> kLastCalls = {5, 1, 1, 1, 1};
 
-/// How far off a precision may be. The logits' bounds are those of the design for f32 and bf16; an
-/// op's error has passed through all layers before it, and where an op is wrong it is 1.
+/// How far off a precision of weights or caches may be, of both the coarser. For f32 a logit's
+/// bound and for bf16 the divergence's are those of the design; what 8 and 4 bits lose it leaves to
+/// `mica eval`, which has more positions than these. An op's error has passed through all layers
+/// before it, and where an op is wrong it is 1.
 struct Bounds {
-  Precision weights;
+  Precision precision;
   double op;      ///< normalised squared error of an op
   double logits;  ///< largest difference of a logit relative to the largest one
   double kl;      ///< mean KL(reference || program) in nats
@@ -129,8 +131,9 @@ Error Verification::readIds() {
   if (!opened)
     return opened.takeError();
   manifest = std::move(opened->manifest);
+  // From fine to coarse.
   for (const Bounds &row : kBounds)
-    if (manifest.weights == nameOf(row.weights))
+    if (manifest.weights == nameOf(row.precision) || manifest.kv == nameOf(row.precision))
       bounds = row;
   size_t most = std::min(kIds, static_cast<size_t>(manifest.maxSeq));
   if (arguments.text.empty()) {

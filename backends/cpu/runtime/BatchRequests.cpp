@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/BatchRequests.h"
+#include "backends/cpu/runtime/NestedJson.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -86,12 +87,16 @@ Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, cons
       continue;
     std::string where = "line " + std::to_string(line) + " of the requests: ";
     try {
-      requests.push_back(parse(Json::parse(row), tokenizer, manifest));
+      bool tooDeep;
+      Json json = parseNested<Json>(row, tooDeep);
+      if (tooDeep)
+        throw Bad{"nested more than " + std::to_string(mostNested) + " deep"};
+      if (json.is_discarded())
+        throw Bad{"not JSON, write an object such as {\"prompt\": \"Once\"}"};
+      requests.push_back(parse(json, tokenizer, manifest));
       requests.back().line = line;
     } catch (const Bad &bad) {
       return Error{where + bad.message};
-    } catch (const Json::exception &) {
-      return Error{where + "not JSON, write an object such as {\"prompt\": \"Once\"}"};
     }
   }
   return requests;

@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/BatchResults.h"
+#include "backends/cpu/runtime/NestedJson.h"
 #include "backends/cpu/runtime/Output.h"
 
 #include <cerrno>
@@ -30,7 +31,8 @@ Result<std::string> readAll(int fd) {
 
 /// Whether `line` is a result of `text`.
 bool isResultOf(std::string_view line, const BatchText &text) {
-  auto json = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  bool tooDeep;
+  auto json = parseNested<nlohmann::ordered_json>(line, tooDeep);
   if (!json.is_object())
     return false;
   auto number = [&](const char *key) {

@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/ChatTemplate.h"
+#include "backends/cpu/runtime/NestedJson.h"
 #include "backends/cpu/runtime/RunCommand.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
@@ -43,7 +44,11 @@ Status ChatTemplate::useTools(const std::string &path) {
   Result<std::string> file = readTextFile(path, "tools", "--tools");
   if (!file)
     return file.error();
-  Json list = Json::parse(*file, nullptr, /*allow_exceptions=*/false);
+  bool tooDeep;
+  Json list = parseNested<Json>(*file, tooDeep);
+  if (tooDeep)
+    return Error{"the tools in '" + path + "' are nested more than " + std::to_string(mostNested) +
+                 " deep, shorten them"};
   bool fits =
       list.is_array() && !list.empty() &&
       std::all_of(list.begin(), list.end(), [](const Json &tool) { return tool.is_object(); });

@@ -169,9 +169,11 @@ private:
     };
     if (isAscii(at) && isAscii(at + 1) && !text.substr(at).starts_with("\r\n"))
       return at + 1;
+    // The text begins here for the search: where flags follow each other it looks back to the
+    // first of them, which would take as long for each as all before it.
     Regex::Match match;
-    bool found = searcher.find(text, at, match) && match.begin == at && match.end > at;
-    return found ? match.end : at + charLength(text[at]);
+    bool found = searcher.find(text.substr(at), 0, match) && match.begin == 0 && match.end > 0;
+    return at + (found ? match.end : charLength(text[at]));
   }
 
   void appendGrapheme(std::string_view text, std::string &out) const {

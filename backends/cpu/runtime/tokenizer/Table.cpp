@@ -266,8 +266,8 @@ PreTokenizerStep readPreTokenizerStep(Reader &reader) {
     step.scheme = reader.choice<PrependScheme>("pre-tokenizer", 0, lastPrependScheme);
     step.split = reader.choice<uint8_t>("pre-tokenizer", 0, 1) != 0;
     step.text = reader.utf8("pre-tokenizer", maxPatternBytes);
-    if (step.text.empty())
-      reader.fail("an empty Metaspace replacement");
+    if (step.text.empty() || charLength(step.text[0]) != step.text.size())
+      reader.fail("a Metaspace replacement that is not one character");
   }
   return step;
 }

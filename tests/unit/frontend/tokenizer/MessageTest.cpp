@@ -78,7 +78,11 @@ TEST(TokenizerMessages, OfPreTokenizers) {
   expect(R"({"type": "Metaspace", "prepend_scheme": "last"})",
          "the scheme \"last\" is not known (pre_tokenizer.prepend_scheme)");
   expect(R"({"type": "Metaspace", "replacement": ""})",
-         "an empty replacement (pre_tokenizer.replacement)");
+         "a replacement that is not one character (pre_tokenizer.replacement)");
+  expect(R"({"type": "Metaspace", "replacement": "  "})",
+         "a replacement that is not one character (pre_tokenizer.replacement)");
+  expect(R"({"type": "Whitespace", "behavior": "Isolated"})", "behavior");
+  expect(R"({"type": "WhitespaceSplit", "behavior": "Isolated"})", "behavior");
 }
 
 TEST(TokenizerMessages, OfNormalizers) {

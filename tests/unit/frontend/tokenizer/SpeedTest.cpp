@@ -58,7 +58,8 @@ protected:
 };
 
 TEST_P(SpeedTest, AMegabyteOfOneThingTakesSeconds) {
-  for (std::string unit : {"a", "1", "!", "\n", " x", "\u0301", "\u4f60", "\xFF"}) {
+  for (std::string unit :
+       {"a", "1", "!", "\n", " x", "\u0301", "\u4f60", "\xFF", "\U0001F1E9\U0001F1EA"}) {
     EXPECT_LT(seconds(open->tokenizer, repeated(unit, 1000000)), allowance) << unit;
   }
 }
@@ -85,6 +86,15 @@ INSTANTIATE_TEST_SUITE_P(Small, SpeedTest,
                            std::string name = info.param;
                            return name.substr(0, name.find('.'));
                          });
+
+/// Where a grapheme ends depends on how many flags stand before: they are counted once.
+TEST(Speed, AMegabyteOfFlagsThroughACharacterMap) {
+  TemporaryFolder folder;
+  folder.link("tokenizer.json", tokenizerData() / "precompiled_kin.json");
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_LT(seconds(open->tokenizer, repeated("\U0001F1E9\U0001F1EA", 1000000)), allowance);
+}
 
 TEST(Speed, TwoMegabytesTakeNotMuchMoreThanTwiceOne) {
   auto file = sharedData() / "tokenizers/gpt2_tokenizer.json";

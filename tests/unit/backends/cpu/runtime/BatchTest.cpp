@@ -144,6 +144,11 @@ TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
   auto why = [&](const std::string &line) { return refusal("{\"tokens\": [1]}\n" + line); };
   EXPECT_THAT(why("prompt"), StartsWith("line 2 of the requests: not JSON"));
   EXPECT_THAT(why("[1]"), HasSubstr("a JSON object is expected"));
+  EXPECT_THAT(why("{\"tokens\": [1], \"id\": " + std::string(300000, '[')),
+              StartsWith("line 2 of the requests: nested more than 100 deep"));
+  EXPECT_THAT(
+      why("{\"tokens\": [1], \"id\": " + std::string(300000, '[') + std::string(300000, ']') + "}"),
+      StartsWith("line 2 of the requests: nested more than 100 deep"));
   EXPECT_THAT(why("{\"id\": 1}"), HasSubstr("one of \"prompt\" and \"tokens\" is expected"));
   EXPECT_THAT(why("{\"prompt\": 1}"), HasSubstr("\"prompt\" is not a string"));
   EXPECT_THAT(why("{\"prompt\": \"x\"}"), HasSubstr("has no tokenizer, give ids as \"tokens\""));

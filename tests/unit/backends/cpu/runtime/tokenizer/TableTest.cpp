@@ -170,7 +170,7 @@ TEST(TokenizerTable, WrongStepsAreNamed) {
   };
   EXPECT_THAT(preTokenizer("\x09"), testing::HasSubstr("unknown pre-tokenizer"));
   EXPECT_THAT(preTokenizer(std::string("\x03\0\0", 3) + text("")),
-              testing::HasSubstr("an empty Metaspace replacement"));
+              testing::HasSubstr("a Metaspace replacement that is not one character"));
   EXPECT_THAT(preTokenizer(std::string("\x01\x01\0", 3) + text("(")),
               testing::HasSubstr("PCRE2 refuses"));
   EXPECT_EQ(preTokenizer(std::string("\x01\x01\0", 3) + text("a*")), "accepted");
