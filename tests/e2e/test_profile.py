@@ -50,6 +50,17 @@ class Profile(Case):
         self.assertLessEqual(profile["regions_per_token"], regions)
         note(self, f"{profile['regions_per_token']:.1f} parallel regions and {weights / 1e6:.3f} MB per token")
 
+    def test_regions_of_integers(self):
+        """One token takes as many as in bf16; of eight at once, rows behind gated products and attention are rounded by
+        regions of their own, two of a layer."""
+        for weights in ("int8", "int4"):
+            built = program(BUNDLED / "minimind-dense", "--weights", weights)
+            for batch, most in ((1, 3 * 5 + 1), (8, 3 * 12)):
+                profile = profiles(built, "--prompt", 0, "--gen", 4, "--batch", batch)[f"tg4@b{batch}" if batch > 1 else "tg4"]
+                regions = profile["regions_per_token"] * batch
+                note(self, f"{weights}, {batch} at once: {regions:.1f} parallel regions per call")
+                self.assertLessEqual(regions, most)
+
     def test_attention_follows_the_depth(self):
         built = program(BUNDLED / "minimind-dense")
         per_position = cost_of(built)["kv_bytes_per_position"]

@@ -89,9 +89,12 @@ Value strftimeNow(Interpreter &interpreter, Arguments &arguments) {
   if (format.find("%f") != format.npos || format.size() > 200)
     fail("strftime_now does not know microseconds, and formats have at most 200 bytes");
   // Python's local time has no zone.
-  for (const char *zone : {"%z", "%Z"})
-    for (size_t at = format.find(zone); at != format.npos; at = format.find(zone))
+  for (size_t at = format.find('%'); at != format.npos; at = format.find('%', at)) {
+    if (at + 1 < format.size() && (format[at + 1] == 'z' || format[at + 1] == 'Z'))
       format.erase(at, 2);
+    else
+      at = std::min(at + 2, format.size());
+  }
   return interpreter.text(interpreter.now(format));
 }
 

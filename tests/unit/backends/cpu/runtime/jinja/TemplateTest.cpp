@@ -44,6 +44,10 @@ TEST(JinjaTemplates, AreWhatJinja2MakesOfThem) {
     }
 }
 
+TEST(JinjaTemplates, LocalTimeHasNoZone) {
+  EXPECT_EQ(render("{{ strftime_now('%H%z %Z%%z %%%z%') }}"), "<%H %%z %%%>");
+}
+
 TEST(JinjaTemplates, WhiteSpaceIsControlled) {
   EXPECT_EQ(render("a\n  {% if true %}\n  b\n  {% endif %}\nc\n"), "a\n  b\nc");
   EXPECT_EQ(render("a {%- if true -%} b {%- endif +%}\nc"), "ab\nc");
