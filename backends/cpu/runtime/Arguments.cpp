@@ -21,6 +21,14 @@ std::string_view trimmed(std::string_view text) {
                             : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
+/// A list of --tokens; one that is none is a usage error.
+Tokens tokensOf(const std::string &list) {
+  Result<Tokens> parsed = parseTokenList(list);
+  if (!parsed)
+    throw CLI::ValidationError("--tokens", parsed.error().message);
+  return *std::move(parsed);
+}
+
 void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
   app.add_option("--prefill-chunk", rows,
                  "Rows of the prompt computed at once; default: 512, fewer where what they need "
@@ -127,12 +135,8 @@ void addRun(CLI::App &app, RunArguments &run) {
   auto *tokens = app.add_option_function<std::vector<std::string>>(
       "--tokens",
       [&run](const std::vector<std::string> &lists) {
-        for (const std::string &list : lists) {
-          Result<Tokens> parsed = parseTokenList(list);
-          if (!parsed)
-            throw CLI::ValidationError("--tokens", parsed.error().message);
-          run.tokens.push_back(*std::move(parsed));
-        }
+        for (const std::string &list : lists)
+          run.tokens.push_back(tokensOf(list));
       },
       "Token ids to continue, such as 1,2,3; may repeat: one sequence each, in one batch");
   tokens->type_name("IDS")->type_size(1)->expected(1)->allow_extra_args(false);
@@ -214,13 +218,7 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
       ->type_name("N")
       ->transform(wholeNumber(0, maxCount));
   sub->add_option_function<std::string>(
-         "--tokens",
-         [&bench](const std::string &list) {
-           Result<Tokens> parsed = parseTokenList(list);
-           if (!parsed)
-             throw CLI::ValidationError("--tokens", parsed.error().message);
-           bench.text = *std::move(parsed);
-         },
+         "--tokens", [&bench](const std::string &list) { bench.text = tokensOf(list); },
          "With --lookup: the text of these ids instead, of which --depth are the prompt and --gen "
          "are generated, whatever the model makes of them")
       ->type_name("IDS");

@@ -20,7 +20,7 @@ struct RunArguments {
   std::vector<std::string> stops;
   std::optional<int64_t> topK;
   std::optional<uint64_t> seed;
-  std::optional<int64_t> prefillChunk; ///< absent: defaultChunk
+  std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
   int64_t lookup = 0;
   std::optional<int64_t> batch;      ///< --batch: `file` holds requests, so many at once
   std::optional<std::string> output; ///< -o, with --batch
@@ -47,7 +47,7 @@ struct BenchArguments {
   std::vector<int64_t> prompts, gens, batches;
   int64_t depth = 0;
   int64_t repeat = 5;
-  std::optional<int64_t> prefillChunk; ///< absent: defaultChunk
+  std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
   int64_t lookup = 0;
   Tokens text; ///< What tests with lookup generate, behind its first `depth` ids; empty: a period.
   bool profile = false;
@@ -57,7 +57,7 @@ struct BenchArguments {
 };
 
 struct FeedArguments {
-  std::optional<int64_t> prefillChunk; ///< absent: defaultChunk
+  std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
   std::optional<std::string> probes;   ///< a file for what probes see
 };
 

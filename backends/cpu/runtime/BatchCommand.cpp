@@ -206,7 +206,7 @@ Status batchCommand(const Model &model, const Text *text, const RunArguments &ar
     return {};
   Result<std::unique_ptr<Session>> session =
       Session::create(model, std::min(*arguments.batch, left),
-                      arguments.prefillChunk.value_or(defaultChunk(model.manifest())));
+                      rowsOfChunk(arguments.prefillChunk, model.manifest()));
   if (!session)
     return session.error();
   Status done = Batch(model, **session, text, arguments, texts, **results).run();

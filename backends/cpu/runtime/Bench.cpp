@@ -215,7 +215,7 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                              const BenchArguments &arguments, Profile *profile) {
   const Manifest &m = model.manifest();
-  int64_t chunk = arguments.prefillChunk.value_or(defaultChunk(m));
+  int64_t chunk = rowsOfChunk(arguments.prefillChunk, m);
   Result<std::unique_ptr<Session>> made = Session::create(model, test.batch, chunk);
   if (!made)
     return made.error();

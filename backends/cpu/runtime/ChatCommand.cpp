@@ -153,7 +153,7 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
     return usable;
   GenerateOptions options;
   options.maxTokens = arguments.maxTokens.value_or(model.manifest().maxSeq);
-  options.prefillChunk = arguments.run.prefillChunk.value_or(defaultChunk(model.manifest()));
+  options.prefillChunk = rowsOfChunk(arguments.run.prefillChunk, model.manifest());
   options.lookup = arguments.run.lookup;
   options.sampling = samplingOptions(arguments.run, model.manifest());
   Conversation conversation(model, **text, *chatTemplate, options, arguments.system,

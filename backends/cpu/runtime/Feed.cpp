@@ -146,7 +146,7 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     return Error{std::string("cannot write to the standard output: ") + std::strerror(errno)};
   Result<std::unique_ptr<Session>> session =
-      Session::create(model, 1, arguments.prefillChunk.value_or(defaultChunk(model.manifest())));
+      Session::create(model, 1, rowsOfChunk(arguments.prefillChunk, model.manifest()));
   if (!session)
     return session.error();
   std::unique_ptr<ProbeFile> probes;

@@ -11,7 +11,7 @@ using Tokens = std::vector<int32_t>;
 struct GenerateOptions {
   int64_t maxTokens = 256; ///< New tokens per sequence, at most.
   int64_t prefillChunk =
-      512; ///< Rows per call of the model while prompts are read, see defaultChunk.
+      512; ///< Rows per call of the model while prompts are read, see rowsOfChunk.
   bool ignoreEos = false;
   bool allLogits =
       false; ///< Hand every fed row's logits to the listener, not only what is sampled from.

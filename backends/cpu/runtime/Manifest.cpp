@@ -169,7 +169,9 @@ Result<Manifest> parseManifest(std::string_view text) {
   }
 }
 
-int64_t defaultChunk(const Manifest &manifest, bool allLogits) {
+int64_t rowsOfChunk(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits) {
+  if (asked)
+    return *asked;
   constexpr int64_t most = 512, least = 16;
   constexpr uint64_t room = uint64_t(48) << 20;
   uint64_t row = manifest.scratchBytesPerRow;

@@ -68,9 +68,9 @@ struct Manifest {
   std::string json; ///< The whole text, for `info --json`.
 };
 
-/// Rows of a prompt per call where nothing else is asked: 512, or by halves fewer where buffers,
+/// Rows of a prompt per call: as many as are asked for, else 512, or by halves fewer where buffers,
 /// with the logits of every row if `allLogits`, would take more than 48 MiB.
-int64_t defaultChunk(const Manifest &manifest, bool allLogits = false);
+int64_t rowsOfChunk(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits = false);
 
 /// Errors name the key that is missing, of the wrong type or out of range.
 Result<Manifest> parseManifest(std::string_view json);

@@ -306,16 +306,15 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
       return opened.error();
     logits = *std::move(opened);
   }
-  GenerateOptions options{
-      arguments.maxTokens,
-      arguments.prefillChunk.value_or(defaultChunk(model.manifest(), logits != nullptr)),
-      arguments.ignoreEos,
-      logits != nullptr,
-      samplingOptions(arguments, model.manifest()),
-      arguments.lookup,
-      {},
-      chatTemplate ? chatTemplate->endOfTurn() : Tokens(),
-      0};
+  GenerateOptions options{arguments.maxTokens,
+                          rowsOfChunk(arguments.prefillChunk, model.manifest(), logits != nullptr),
+                          arguments.ignoreEos,
+                          logits != nullptr,
+                          samplingOptions(arguments, model.manifest()),
+                          arguments.lookup,
+                          {},
+                          chatTemplate ? chatTemplate->endOfTurn() : Tokens(),
+                          0};
   Writer writer(arguments, text->get(), *sequences, logits.get());
   Result<GenerateResult> result = generate(model, *sequences, options, writer);
   if (!result)

@@ -34,9 +34,7 @@ private:
 
   RowGroup loadRow(ArrayRef<Value> leading, Value group) {
     auto load = [&](Value byte, Type element) {
-      SmallVector<Value> at(leading);
-      at.push_back(byte);
-      return b.broadcastFromBytes(tile.x, at, element);
+      return broadcastOfRow(b, tile.x, leading, byte, element);
     };
     Type i32 = b.getI32Type();
     Value entry = b.mul(group, 4);

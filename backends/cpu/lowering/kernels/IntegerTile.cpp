@@ -29,9 +29,7 @@ public:
 
 private:
   Value loadX(ArrayRef<Value> leading, Value byte, Type element) {
-    SmallVector<Value> at(leading);
-    at.push_back(byte);
-    return b.broadcastFromBytes(tile.x, at, element);
+    return broadcastOfRow(b, tile.x, leading, byte, element);
   }
 
   /// Four bytes of a row, as often as fit a vector.
@@ -139,12 +137,12 @@ private:
 
 Value mica::cpu::scaleSum(KernelBuilder &b, const IntegerRow &row, const PackedPanel &panel,
                           Value column, Value sum) {
-  SmallVector<Value> at(row.leading);
-  at.push_back(b.idx(QuantizedRow(row.k).scale));
+  Value rowScale =
+      broadcastOfRow(b, row.x, row.leading, b.idx(QuantizedRow(row.k).scale), b.getF32Type());
   Value byte = b.mul(column, 4);
   Value scales = b.loadFromBytes(panel.memory, b.add(panel.scales, byte), b.getF32Type());
   Value correction = b.loadFromBytes(panel.memory, b.add(panel.sums, byte), b.getI32Type());
-  return dequantize(b, sum, correction, b.broadcastFromBytes(row.x, at, b.getF32Type()), scales);
+  return dequantize(b, sum, correction, rowScale, scales);
 }
 
 void mica::cpu::expandInt4Group(KernelBuilder &b, Value packed, Value from, Value bytes, Value to) {

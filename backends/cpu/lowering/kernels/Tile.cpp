@@ -230,6 +230,13 @@ SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
   return sums;
 }
 
+Value mica::cpu::broadcastOfRow(KernelBuilder &b, Value x, ArrayRef<Value> leading, Value byte,
+                                Type element) {
+  SmallVector<Value> at(leading);
+  at.push_back(byte);
+  return b.broadcastFromBytes(x, at, element);
+}
+
 Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
   if (columns % kBlockColumns == 0)
     return {};

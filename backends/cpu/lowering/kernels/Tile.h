@@ -141,6 +141,10 @@ struct RowTiles {
   void emit(KernelBuilder &b, mlir::Value sums, int64_t columns, bool accumulate) const;
 };
 
+/// The element of `x` whose bytes begin at `byte` of the row that `leading` names, in every lane.
+mlir::Value broadcastOfRow(KernelBuilder &b, mlir::Value x, llvm::ArrayRef<mlir::Value> leading,
+                           mlir::Value byte, mlir::Type element);
+
 /// ProductTile::emit for quantised panels: sums of integers, exact in any order, and the scales
 /// of both sides at the end. The results are f32.
 llvm::SmallVector<mlir::Value> emitIntegerTile(KernelBuilder &b, const ProductTile &tile);

@@ -164,7 +164,7 @@ TEST(Manifest, ChunksOfPromptsFitTheirBuffers) {
   auto chunk = [&](uint64_t row, uint64_t fixed, bool allLogits = false) {
     manifest.scratchBytesPerRow = row;
     manifest.scratchBytesFixed = fixed;
-    return defaultChunk(manifest, allLogits);
+    return rowsOfChunk({}, manifest, allLogits);
   };
   EXPECT_EQ(chunk(49152, 5 << 20), 512);
   EXPECT_EQ(chunk(111488, 5 << 20), 256) << "Llama 3.1 8B";
@@ -172,6 +172,7 @@ TEST(Manifest, ChunksOfPromptsFitTheirBuffers) {
   EXPECT_EQ(chunk((48 << 20) / 512, 0), 512);
   EXPECT_EQ(chunk((48 << 20) / 512, 1), 256);
   EXPECT_EQ(chunk(1 << 30, 0), 16);
+  EXPECT_EQ(rowsOfChunk(7, manifest), 7);
 }
 
 } // namespace
