@@ -58,12 +58,13 @@ struct QuantizedRow {
 
   explicit QuantizedRow(int64_t k)
       : padded(roundUp(k, 64)), scale(padded), sums(scale + 64),
-        bytes(sums + roundUp(padded / group * 4, 64)) {}
+        numbers(sums + roundUp(padded / group * 4, 64)), bytes(numbers + padded) {}
 
-  int64_t padded; ///< u8 q + 128, 128 where padded, at byte 0
-  int64_t scale;  ///< f32
-  int64_t sums;   ///< i32 -8 * sum of q of each group
-  int64_t bytes;  ///< of the row
+  int64_t padded;  ///< u8 q + 128, 128 where padded, at byte 0
+  int64_t scale;   ///< f32
+  int64_t sums;    ///< i32 -8 * sum of q of each group
+  int64_t numbers; ///< s8 q: the operand with a sign, of products with !mica.int4
+  int64_t bytes;   ///< of the row
 };
 
 /// Where the parts of a row of activations of !mica.block_int of 8 bits with `k` elements stand.

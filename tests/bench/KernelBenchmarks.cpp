@@ -121,23 +121,66 @@ KernelBenchmark experts(const Format &format) {
   return made;
 }
 
+/// The product that makes logits; a table never has 4 bits.
+KernelBenchmark head(const Format &format) {
+  constexpr int64_t vocabulary = 32000, columns = 2048;
+  auto weights = double(vocabulary * columns);
+  return overWeights(format, {{"K", columns}, {"V", vocabulary}}, weights,
+                     "lm_head/{format}/{V}x{K}", R"(
+  mica.weight @w{f} : tensor<{V}x{K}x{weight}>
+  func.func @f{f}({take}) -> tensor<?x{V}xf32> {
+    {cast}
+    %w = mica.get_weight @w{f} : tensor<{V}x{K}x{weight}>
+    %y = mica.lm_head %x, %w : tensor<?x{K}x{rows}>, tensor<{V}x{K}x{weight}> -> tensor<?x{V}xf32>
+    return %y : tensor<?x{V}xf32>
+  })",
+                     {1, 2, 4, 8}, 2 * weights);
+}
+
+/// Rows of the widest f32 that an op of one row after the other reads: of 512 none is left in a
+/// cache, of eight all are, as in a model, and the share of the roofline may exceed 1.
+const std::vector<int64_t> cachedAndOther = {8, 512};
+
+/// The norm of Llama-3.2-1B, with the rounding of its rows to what the products take.
+KernelBenchmark norm(const Format &format) {
+  constexpr int64_t columns = 2048;
+  Words words = wordsOf(format);
+  words.emplace_back("K", columns);
+  KernelBenchmark made;
+  made.name = fill("rmsnorm/{format}/{K}", words);
+  made.format = format.name;
+  made.text = fill(R"(
+  mica.weight @g : tensor<{K}xf32>
+  func.func @f0(%x: tensor<?x{K}xf32>) -> tensor<?x{K}x{rows}> {
+    %g = mica.get_weight @g : tensor<{K}xf32>
+    %y = mica.rmsnorm %x, %g eps(1.0e-05) : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x{rows}>
+    return %y : tensor<?x{K}x{rows}>
+  })",
+                   words);
+  made.rows = cachedAndOther;
+  made.calls = copiesOf(4.0 * columns * double(made.rows.back()));
+  made.arguments = randomArguments;
+  made.work = [](double, int64_t rows) { return Work{4.0 * columns * double(rows), 0}; };
+  return made;
+}
+
 interp::Tensor integers(MLIRContext *context, std::vector<int64_t> values) {
   interp::Tensor tensor = interp::Tensor::zeros(IntegerType::get(context, 32), values.size());
   tensor.ints = std::move(values);
   return tensor;
 }
 
-/// Queries, sequences and positions, and caches that are full up to these positions.
-SmallVector<interp::Value> attentionArguments(func::FuncOp function, int64_t batch,
-                                              std::vector<int64_t> sequences,
-                                              std::vector<int64_t> positions) {
+/// Rows, sequences and positions, and caches that are full up to these positions.
+SmallVector<interp::Value> argumentsOfRows(func::FuncOp function, int64_t batch,
+                                           std::vector<int64_t> sequences,
+                                           std::vector<int64_t> positions) {
   int64_t room = roundUp(positions.back() + 1, 64);
   auto rows = static_cast<int64_t>(positions.size());
   MLIRContext *context = function.getContext();
-  interp::Tensor queries = interp::Tensor::zerosOf(function.getArgumentTypes()[0], rows);
-  for (auto [at, number] : llvm::enumerate(randomNumbers("q", queries.getNumElements())))
-    queries.set(at, number);
-  SmallVector<interp::Value> made{queries, integers(context, std::move(sequences)),
+  interp::Tensor first = interp::Tensor::zerosOf(function.getArgumentTypes()[0], rows);
+  for (auto [at, number] : llvm::enumerate(randomNumbers("q", first.getNumElements())))
+    first.set(at, number);
+  SmallVector<interp::Value> made{first, integers(context, std::move(sequences)),
                                   integers(context, std::move(positions))};
   for (Type type : function.getArgumentTypes().take_back(2)) {
     interp::Value cache = interp::Value::makeCache(cast<KvCacheType>(type), batch, room);
@@ -182,16 +225,48 @@ KernelBenchmark decodeAttention(int64_t depth) {
   KernelBenchmark made = AttentionShape::benchmark();
   made.name = fill("attention/decode/bf16/{depth}", {{"depth", depth}});
   made.calls = copiesOf(AttentionShape::bytesOf(double(depth)));
-  made.rows = {1};
+  made.rows = {1, 8};
   made.arguments = [depth](func::FuncOp function, int64_t rows) {
     std::vector<int64_t> sequences(rows);
     std::iota(sequences.begin(), sequences.end(), 0);
-    return attentionArguments(function, rows, sequences, std::vector<int64_t>(rows, depth - 1));
+    return argumentsOfRows(function, rows, sequences, std::vector<int64_t>(rows, depth - 1));
   };
   made.work = [depth](double, int64_t rows) {
     auto positions = double(rows * depth);
     return Work{AttentionShape::bytesOf(positions), AttentionShape::flopsOf(positions)};
   };
+  return made;
+}
+
+/// What stands between the product of q, k and v and attention: the rope, and the append.
+KernelBenchmark append() {
+  constexpr int64_t columns =
+      (AttentionShape::queryHeads + 2 * AttentionShape::heads) * AttentionShape::size;
+  KernelBenchmark made;
+  made.name = "qkv_append/bf16";
+  made.format = "bf16";
+  made.text = fill(R"(
+  func.func @f0(%x: tensor<?x{columns}xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %kc: {cache}, %vc: {cache}) -> (tensor<?x{H}x{D}xbf16>, {cache}, {cache}) {
+    %layer = arith.constant 0 : index
+    %table = mica.rope_table %p rotary_dim({D}) theta(5.0e+05) : tensor<?xi32> -> tensor<?x2x{pairs}xf32>
+    %q, %k, %v = mica.qkv_append %x, %table, %kc, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
+        : tensor<?x{columns}xf32>, tensor<?x2x{pairs}xf32>, {cache}, {cache} -> tensor<?x{H}x{D}xbf16>
+    return %q, %k, %v : tensor<?x{H}x{D}xbf16>, {cache}, {cache}
+  })",
+                   {{"cache", "!mica.kv_cache<1 x {G} x {D} x bf16>"},
+                    {"columns", columns},
+                    {"pairs", AttentionShape::size / 2},
+                    {"H", AttentionShape::queryHeads},
+                    {"G", AttentionShape::heads},
+                    {"D", AttentionShape::size}});
+  made.rows = cachedAndOther;
+  made.calls = copiesOf(4.0 * columns * double(made.rows.back()));
+  made.arguments = [](func::FuncOp function, int64_t rows) {
+    std::vector<int64_t> positions(rows);
+    std::iota(positions.begin(), positions.end(), 0);
+    return argumentsOfRows(function, 1, std::vector<int64_t>(rows), positions);
+  };
+  made.work = [](double, int64_t rows) { return Work{4.0 * columns * double(rows), 0}; };
   return made;
 }
 
@@ -203,7 +278,7 @@ KernelBenchmark promptAttention(int64_t depth) {
   made.arguments = [depth](func::FuncOp function, int64_t rows) {
     std::vector<int64_t> positions(rows);
     std::iota(positions.begin(), positions.end(), depth - rows);
-    return attentionArguments(function, 1, std::vector<int64_t>(rows), positions);
+    return argumentsOfRows(function, 1, std::vector<int64_t>(rows), positions);
   };
   made.work = [depth](double, int64_t rows) {
     double pairs = double(rows) * (double(depth) - double(rows - 1) / 2);
@@ -223,7 +298,11 @@ std::vector<KernelBenchmark> kernelBenchmarks() {
     for (Shape shape : gatedShapes)
       all.push_back(gatedProduct(format, shape));
     all.push_back(experts(format));
+    all.push_back(norm(format));
+    if (llvm::StringRef(format.name) != "int4")
+      all.push_back(head(format));
   }
+  all.push_back(append());
   for (int64_t depth : {512, 8192}) {
     all.push_back(decodeAttention(depth));
     all.push_back(promptAttention(depth));

@@ -1,8 +1,10 @@
 """What a compiled program does with its command line and with damage to itself."""
 
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
@@ -315,6 +317,30 @@ class Cli(Case):
         for signal_ in (signal.SIGINT, signal.SIGHUP):
             for options in ((), ("--dump-stages", harness.folder("stages"))):
                 self.assertEqual(self.interrupted(signal_, "target", *options, ignored=True), (0, b"", ["out"]))
+
+    def test_progress(self):
+        """Compiling shows how far it is on a terminal, which it leaves clean, and nowhere else."""
+        target = pathlib.Path(harness.folder("progress")) / "program"
+        command = [harness.mica, "compile", BUNDLED / "minimind-dense", "-o", target]
+        self.assertEqual(execute(command).stderr, b"")
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(command, stderr=theirs)
+        os.close(theirs)
+        screen = b""
+        with contextlib.suppress(OSError):  # at the end of what a terminal shows
+            while piece := os.read(ours, 4096):
+                screen += piece
+        self.assertEqual(process.wait(), 0)
+        os.close(ours)
+        *shown, last = screen.split(b"\r\x1b[K")
+        self.assertEqual(last, b"")
+        bars = [re.fullmatch(rb"(#*)(\.*) +(\d+) % (.+)", line) for line in shown[1:]]
+        self.assertTrue(all(bars), shown)
+        self.assertEqual(bars[0][4], b"reading the model")
+        weights = [int(bar[3]) for bar in bars if bar[4].startswith(b"weights")]
+        self.assertEqual((weights, weights[-1]), (sorted(set(weights)), 100))
+        for bar in bars:
+            self.assertEqual((len(bar[1]), len(bar[1]) + len(bar[2])), (int(bar[3]) * 30 // 100, 30))
 
     def test_interrupted_compile_leaves_nothing(self):
         met = 0

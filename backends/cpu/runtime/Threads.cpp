@@ -65,11 +65,11 @@ unsigned quotaOf(const std::string &cpuMax) {
 
 /// The path of this process below `controller` in /proc/self/cgroup; version 2 has the empty
 /// controller name.
-static std::string cgroupPath(const std::string &controller) {
-  std::ifstream file("/proc/self/cgroup");
+static std::string cgroupPath(const std::string &root, const std::string &controller) {
+  std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos)
+    if (second == std::string::npos || line.compare(second + 1, 1, "/") != 0)
       continue;
     std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
     if (names == "," + controller + "," ||
@@ -79,8 +79,7 @@ static std::string cgroupPath(const std::string &controller) {
   return "/";
 }
 
-/// The smallest quota of this process' cgroup and the ones above it; 0 without a limit.
-static unsigned cgroupQuota() {
+unsigned cgroupQuota(const std::string &root) {
   unsigned least = 0;
   auto take = [&](unsigned quota) {
     if (quota > 0 && (least == 0 || quota < least))
@@ -93,11 +92,11 @@ static unsigned cgroupQuota() {
         return;
     }
   };
-  forEachLevel(cgroupPath(""), [&](const std::string &path) {
-    take(quotaOf(firstLine("/sys/fs/cgroup" + path + "/cpu.max")));
+  forEachLevel(cgroupPath(root, ""), [&](const std::string &path) {
+    take(quotaOf(firstLine(root + "/sys/fs/cgroup" + path + "/cpu.max")));
   });
-  forEachLevel(cgroupPath("cpu"), [&](const std::string &path) {
-    std::string folder = "/sys/fs/cgroup/cpu" + path;
+  forEachLevel(cgroupPath(root, "cpu"), [&](const std::string &path) {
+    std::string folder = root + "/sys/fs/cgroup/cpu" + path;
     take(quotaOf(firstLine(folder + "/cpu.cfs_quota_us") + " " +
                  firstLine(folder + "/cpu.cfs_period_us")));
   });
@@ -105,7 +104,7 @@ static unsigned cgroupQuota() {
 }
 
 unsigned defaultThreads() {
-  unsigned cores = coresAllowed(), quota = cgroupQuota();
+  unsigned cores = coresAllowed(), quota = cgroupQuota("");
   return quota > 0 ? std::min(cores, quota) : cores;
 }
 

@@ -19,6 +19,10 @@ unsigned processorsAllowed();
 /// grants; 0 without a limit. "150000 100000" is 1, "max 100000" is 0.
 unsigned quotaOf(const std::string &cpuMax);
 
+/// The smallest quota, as quotaOf, of this process' cgroup and the ones above it, by what is
+/// mounted at `root`/proc and `root`/sys: version 2, version 1 or both; 0 without a limit.
+unsigned cgroupQuota(const std::string &root);
+
 /// Lets the stacks of this thread and of those that are started later take a kernel and as much
 /// again. Refused where the user's hard limit is lower.
 Status allowStacks();

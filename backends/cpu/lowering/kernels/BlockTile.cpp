@@ -18,8 +18,7 @@ public:
         fourBits(cast<BlockIntType>(tile.panels.front().quantized).getBits() == 4) {}
 
   SmallVector<Value> emit() {
-    SmallVector<Value> zeros(tile.panels.size() * tile.rows.size() * tile.vectors, b.splat(0));
-    return b.carry(b.idx(0), tile.groups, 1, zeros,
+    return b.carry(tile.from, tile.groups, 1, tile.inits,
                    [&](Value group, ValueRange sums) { return addGroup(group, sums); });
   }
 

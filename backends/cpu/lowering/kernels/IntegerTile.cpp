@@ -9,8 +9,7 @@ using namespace mica::cpu;
 
 namespace {
 
-/// Emits the sums of one tile. Rows of x are u8 with 128 added; see QuantizedRow and
-/// QuantizedMatrix for the memory.
+/// Emits the sums of one tile; see QuantizedRow and QuantizedMatrix for the memory.
 class IntegerTile {
 public:
   IntegerTile(KernelBuilder &b, const ProductTile &tile)
@@ -18,13 +17,9 @@ public:
         int4(isa<Int4Type>(tile.panels.front().quantized)) {}
 
   SmallVector<Value> emit() {
-    SmallVector<Value> zeros(tile.panels.size() * tile.rows.size() * tile.vectors,
-                             b.splatInt(0, b.getI32Type()));
-    SmallVector<Value> sums =
-        b.carry(b.idx(0), tile.groups, 1, zeros, [&](Value group, ValueRange carried) {
-          return int4 ? addGroup(group, carried) : addQuad(group, carried);
-        });
-    return scale(sums);
+    return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value group, ValueRange sums) {
+      return int4 ? addGroup(group, sums) : addQuad(group, sums);
+    });
   }
 
 private:
@@ -48,14 +43,13 @@ private:
       prefetchAhead(b, panel, b.mul(group, matrix.groupBytes), matrix.groupBytes);
   }
 
-  template <typename Function> SmallVector<Value> eachSum(ValueRange sums, Function function) {
-    SmallVector<Value> next(sums);
+  /// Calls `function(panel, vector, at)` for the vectors of 16 columns of all panels; at(r) is
+  /// where the sum of row r stands.
+  template <typename Function> void eachVector(Function function) {
+    size_t rows = tile.rows.size();
     for (auto [p, panel] : llvm::enumerate(tile.panels))
       for (int64_t v = 0; v < tile.vectors; ++v)
-        function(panel, v, [&](size_t r) -> Value & {
-          return next[(p * tile.rows.size() + r) * tile.vectors + v];
-        });
-    return next;
+        function(panel, v, [&](size_t r) { return (p * rows + r) * tile.vectors + v; });
   }
 
   /// int8: four values along K.
@@ -64,66 +58,64 @@ private:
     for (ArrayRef<Value> leading : tile.rows)
       x.push_back(b.unsignedBytes(loadQuad(leading, b.mul(quad, 4))));
     prefetch(quad);
-    return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
+    SmallVector<Value> next(sums);
+    eachVector([&](const PackedPanel &panel, int64_t v, auto at) {
       SmallVector<Value> w =
           b.signedBytes(b.loadRaw(panel.memory, byteOf(panel, quad, v, 4), 4 * kLanes));
       for (size_t r = 0; r < x.size(); ++r)
-        sum(r) = b.dotBytes(sum(r), x[r], w);
+        next[at(r)] = b.dotBytes(next[at(r)], x[r], w);
     });
+    return next;
   }
 
   /// int4: a group of 32 values along K. The integers of the weights are the unsigned operand, rows
   /// the signed one; the sum starts with what the 8 in every weight adds too much.
   SmallVector<Value> addGroup(Value group, ValueRange sums) {
-    constexpr int64_t kQuads = QuantizedRow::group / 4;
-    Type i8 = b.getI8Type(), i32 = b.getI32Type();
-    Value sign = b.splatInt(-128, i8, 4 * kLanes);
-    SmallVector<Value> starts;
-    SmallVector<SmallVector<Value>> x;
-    for (ArrayRef<Value> leading : tile.rows) {
-      starts.push_back(loadX(leading, b.add(b.mul(group, 4), row.sums), i32));
-      for (int64_t quad = 0; quad < kQuads; ++quad) {
-        Value byte = b.add(b.mul(group, QuantizedRow::group), 4 * quad);
-        x.push_back(b.signedBytes(arith::XOrIOp::create(b, loadQuad(leading, byte), sign)));
-      }
-    }
-    prefetch(group);
-    return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
-      SmallVector<Value> parts(starts);
-      for (int64_t pair = 0; pair < kQuads / 2; ++pair) {
-        Value at = b.add(byteOf(panel, group, v, 4), kBlockColumns * (1 + 4 * pair));
-        Value both = b.loadFromBytes(panel.memory, at, i32);
-        Value nibbles = b.splatInt(0x0f0f0f0f, i32);
-        auto quad = [&](Value values) {
-          return b.unsignedBytes(b.bitcast(arith::AndIOp::create(b, values, nibbles), i8));
-        };
-        SmallVector<Value> low = quad(both),
-                           high = quad(arith::ShRUIOp::create(b, both, b.splatInt(4, i32)));
-        for (size_t r = 0; r < parts.size(); ++r) {
-          parts[r] = b.dotBytes(parts[r], low, x[r * kQuads + 2 * pair]);
-          parts[r] = b.dotBytes(parts[r], high, x[r * kQuads + 2 * pair + 1]);
-        }
-      }
-      Value multipliers = arith::ExtSIOp::create(
-          b, b.vec(i32), b.loadRaw(panel.memory, byteOf(panel, group, v, 1), kLanes));
-      for (size_t r = 0; r < parts.size(); ++r)
-        sum(r) = b.dotWords(sum(r), parts[r], multipliers);
+    SmallVector<Value> starts, parts(sums.size()), next(sums);
+    for (ArrayRef<Value> leading : tile.rows)
+      starts.push_back(loadX(leading, b.add(b.mul(group, 4), row.sums), b.getI32Type()));
+    eachVector([&](const PackedPanel &, int64_t, auto at) {
+      for (size_t r = 0; r < starts.size(); ++r)
+        parts[at(r)] = starts[r];
     });
+    prefetch(group);
+    for (int64_t pair = 0; pair < QuantizedRow::group / 8; ++pair)
+      addPair(group, pair, parts);
+    eachVector([&](const PackedPanel &panel, int64_t v, auto at) {
+      Value multipliers = arith::ExtSIOp::create(
+          b, b.vec(b.getI32Type()), b.loadRaw(panel.memory, byteOf(panel, group, v, 1), kLanes));
+      for (size_t r = 0; r < starts.size(); ++r)
+        next[at(r)] = b.dotWords(next[at(r)], parts[at(r)], multipliers);
+    });
+    return next;
   }
 
-  SmallVector<Value> scale(ValueRange sums) {
-    SmallVector<Value> rowScales;
-    for (ArrayRef<Value> leading : tile.rows)
-      rowScales.push_back(loadX(leading, b.idx(row.scale), b.getF32Type()));
-    return eachSum(sums, [&](const PackedPanel &panel, int64_t v, auto sum) {
-      Value byte = b.mul(b.add(tile.firstColumn, v * kLanes), 4);
-      Value scales = b.loadFromBytes(panel.memory, b.add(panel.scales, byte), b.getF32Type());
-      // Only rows of x with 128 added need the correction.
-      Value correction =
-          int4 ? Value() : b.loadFromBytes(panel.memory, b.add(panel.sums, byte), b.getI32Type());
-      for (size_t r = 0; r < rowScales.size(); ++r)
-        sum(r) = dequantize(b, sum(r), correction, rowScales[r], scales);
+  /// Eight of those values. Rows are read one after the other: where a quad is used once, the
+  /// instruction takes it from memory, else it needs a register for as long as the row's turn.
+  void addPair(Value group, int64_t pair, MutableArrayRef<Value> parts) {
+    Type i8 = b.getI8Type(), i32 = b.getI32Type();
+    Value nibbles = b.splatInt(0x0f0f0f0f, i32);
+    SmallVector<SmallVector<Value>> low, high;
+    eachVector([&](const PackedPanel &panel, int64_t v, auto) {
+      Value at = b.add(byteOf(panel, group, v, 4), kBlockColumns * (1 + 4 * pair));
+      Value both = b.loadFromBytes(panel.memory, at, i32);
+      auto quad = [&](Value values) {
+        return b.unsignedBytes(b.bitcast(arith::AndIOp::create(b, values, nibbles), i8));
+      };
+      low.push_back(quad(both));
+      high.push_back(quad(arith::ShRUIOp::create(b, both, b.splatInt(4, i32))));
     });
+    Value byte = b.add(b.mul(group, QuantizedRow::group), row.numbers + 8 * pair);
+    for (auto [r, leading] : llvm::enumerate(tile.rows)) {
+      SmallVector<Value> x = b.signedBytes(loadQuad(leading, byte)),
+                         behind = b.signedBytes(loadQuad(leading, b.add(byte, 4)));
+      size_t number = 0;
+      eachVector([&](const PackedPanel &, int64_t, auto at) {
+        Value &part = parts[at(r)];
+        part = b.dotBytes(b.dotBytes(part, low[number], x), high[number], behind);
+        ++number;
+      });
+    }
   }
 
   KernelBuilder &b;
@@ -136,12 +128,14 @@ private:
 } // namespace
 
 Value mica::cpu::scaleSum(KernelBuilder &b, const IntegerRow &row, const PackedPanel &panel,
-                          Value column, Value sum) {
+                          Value column, Value sum, bool shifted) {
   Value rowScale =
       broadcastOfRow(b, row.x, row.leading, b.idx(QuantizedRow(row.k).scale), b.getF32Type());
   Value byte = b.mul(column, 4);
   Value scales = b.loadFromBytes(panel.memory, b.add(panel.scales, byte), b.getF32Type());
-  Value correction = b.loadFromBytes(panel.memory, b.add(panel.sums, byte), b.getI32Type());
+  Value correction;
+  if (shifted)
+    correction = b.loadFromBytes(panel.memory, b.add(panel.sums, byte), b.getI32Type());
   return dequantize(b, sum, correction, rowScale, scales);
 }
 

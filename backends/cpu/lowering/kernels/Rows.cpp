@@ -47,11 +47,9 @@ static void eachGroup(KernelBuilder &b, int64_t columns, int64_t padded,
   }
 }
 
-/// Writes 16 integers of a row as bytes, with `offset` added.
-static void storeIntegers(KernelBuilder &b, Value q, int64_t offset, Value y, ArrayRef<Value> to) {
-  if (offset)
-    q = b.add(q, b.splatInt(offset, b.getI32Type()));
-  b.storeVector(arith::TruncIOp::create(b, b.vec(b.getI8Type()), q), y, to);
+/// 16 integers of a row as bytes.
+static Value bytesOf(KernelBuilder &b, Value q) {
+  return arith::TruncIOp::create(b, b.vec(b.getI8Type()), q);
 }
 
 /// Writes -8 times a group's sum of integers to the sums of a row, which begin at byte `sums`.
@@ -79,7 +77,10 @@ static void storeInt8Row(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t
                 : lives[v]    ? integers.integers(column, lives[v])
                               : none;
       sum = b.add(sum, q);
-      storeIntegers(b, q, 128, y, at(row, column));
+      Value bytes = bytesOf(b, q);
+      b.storeVector(bytes, y, at(row, b.add(column, parts.numbers)));
+      bytes = arith::XOrIOp::create(b, bytes, b.splatInt(-128, b.getI8Type()));
+      b.storeVector(bytes, y, at(row, column));
     }
     storeSum(b, sum, parts.sums, first, y, row);
   });
@@ -103,7 +104,7 @@ static void storeBlockRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_
     for (auto [v, vector] : llvm::enumerate(numbers)) {
       Value q = scale.integersOf(b, vector);
       sum = b.add(sum, q);
-      storeIntegers(b, q, 0, y, at(row, b.add(first, static_cast<int64_t>(v) * kLanes)));
+      b.storeVector(bytesOf(b, q), y, at(row, b.add(first, static_cast<int64_t>(v) * kLanes)));
     }
     Value entry = b.mul(b.div(first, BlockRow::group), 4);
     storeAsBytes(b, scale.scale, y, at(row, b.add(entry, parts.scales)));

@@ -195,26 +195,6 @@ PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange le
   return panel;
 }
 
-/// Whether the tile `row` rows and `column` columns behind the first one is that itself: others
-/// find the panels in the cache.
-static Value isFirst(KernelBuilder &b, Value row, Value column) {
-  if (!b.target.prefetchPages)
-    return {};
-  return b.isEqual(arith::OrIOp::create(b, row, column), b.idx(0));
-}
-
-/// A tile over all of K = `k`. Where the panels are quantised, x holds quantised rows.
-static ProductTile tileOver(KernelBuilder &b, Value x, int64_t k, SmallVector<PackedPanel> panels,
-                            Value firstColumn, int64_t vectors) {
-  if (Type quantized = panels.front().quantized) {
-    QuantizedMatrix matrix(quantized, kBlockColumns, k);
-    Value groups = b.idx(matrix.blockBytes / matrix.groupBytes);
-    return {x, k, groups, /*partial=*/false, std::move(panels), firstColumn, vectors};
-  }
-  int64_t depth = panels.front().depth;
-  return {x, k, b.idx(k / depth), k % depth != 0, std::move(panels), firstColumn, vectors};
-}
-
 SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
   if (Type quantized = panels.front().quantized)
     return isa<BlockIntType>(quantized) ? emitBlockTile(b, *this) : emitIntegerTile(b, *this);
@@ -224,7 +204,7 @@ SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
   Step step(b, *this);
   if (asTiles)
     return step.addInTileOrder(std::move(sums));
-  sums = step.addGroups(b.idx(0), groups, std::move(sums));
+  sums = step.addGroups(from ? from : b.idx(0), groups, std::move(sums));
   if (partial)
     step.addGroup(groups, /*isPartial=*/true, sums);
   return sums;
@@ -243,71 +223,167 @@ Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
   return arith::MaxSIOp::create(b, b.sub(b.idx(columns), column), b.idx(0));
 }
 
-/// Rows of the largest tile of vectors.
-static constexpr int64_t kMostRows = 8;
-
-/// Covers rows [from, to) by tiles of at most `most` rows and calls `body(first row, rows,
-/// vectors)` such that rows * vectors * streams accumulators for weights of `element` fit the
-/// registers. `body` covers all 64 columns in steps of `vectors`.
-static void eachRowTile(KernelBuilder &b, Value from, Value to, int64_t most, int64_t streams,
-                        Type element, llvm::function_ref<void(Value, int64_t, int64_t)> body) {
-  // Accumulators leave half of the registers for the weights and rows. Groups of int4 and of blocks
-  // are summed in accumulators of their own.
-  constexpr int64_t kBlockVectors = 4;
-  int64_t accumulators = b.target.registers() / (isa<Int4Type, BlockIntType>(element) ? 4 : 2);
-  Value first = from;
-  for (int64_t rows : {kMostRows, int64_t(4), int64_t(2), int64_t(1)}) {
-    if (rows > most || (rows > 1 && rows * streams > accumulators))
-      continue;
-    int64_t vectors =
-        std::min(kBlockVectors, std::max<int64_t>(1, accumulators / (rows * streams)));
-    Value whole = b.mul(b.div(b.sub(to, first), rows), rows);
-    Value last = b.add(first, whole);
-    b.loop(first, last, rows, [&](Value row) { body(row, rows, vectors); });
-    first = last;
-  }
-}
-
 /// Takes sums as StoreBlockSums does, of one block.
 using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Value>)>;
 
-/// Sums of all rows for the 64 columns of each panel, by vectors, at most `most` rows at a time.
-static void emitSums(KernelBuilder &b, const ProductRows &rows, int64_t most,
-                     const WeightSpec &weight, const SmallVector<PackedPanel> &panels,
-                     StoreSums store) {
-  auto emitTile = [&](Value first, int64_t count, int64_t vectors, Value column) {
-    ProductTile tile = tileOver(b, rows.x, weight.k, panels, column, vectors);
-    for (PackedPanel &panel : tile.panels)
-      panel.streams = isFirst(b, b.sub(first, rows.from), column);
-    SmallVector<Value> names;
-    for (int64_t r = 0; r < count; ++r) {
-      names.push_back(rows.nameOf(b.add(first, r)));
-      tile.rows.push_back(rows.indicesOf(names.back()));
-    }
-    SmallVector<Value> sums = tile.emit(b);
-    for (int64_t v = 0; v < vectors; ++v)
-      for (auto [r, name] : llvm::enumerate(names)) {
-        SmallVector<Value> ofPanels;
-        for (size_t p = 0; p < panels.size(); ++p)
-          ofPanels.push_back(sums[(p * names.size() + r) * vectors + v]);
-        store(name, b.add(column, v * kLanes), ofPanels);
-      }
+namespace {
+/// Sums of rows with the 64 columns of each panel of a block, by vectors. They stand in memory
+/// while all rows meet a step along K of the panels, which is in the first-level cache by then:
+/// what the first tile of rows reads from memory is read from end to end, as processors expect it,
+/// and while the others compute, the next step is on its way.
+class SumsInSteps {
+public:
+  static constexpr int64_t kTogether = 16; ///< rows whose sums are in memory
+
+  /// Tiles have at most `most` rows.
+  SumsInSteps(KernelBuilder &b, const ProductRows &rows, int64_t most, const WeightSpec &weight,
+              int64_t panels)
+      : b(b), rows(rows), weight(weight), integers(isa<Int8Type, Int4Type>(weight.element)),
+        memory(b.stackBuffer({panels, kTogether, kBlockColumns},
+                             integers ? Type(b.getI32Type()) : b.getF32Type())) {
+    // Accumulators leave half of the registers for the weights and rows. Groups of int4 and of
+    // blocks are summed in accumulators of their own.
+    int64_t accumulators =
+        b.target.registers() / (isa<Int4Type, BlockIntType>(weight.element) ? 4 : 2);
+    vectors = std::min(kVectors, accumulators);
+    most = std::min(most, accumulators / vectors);
+    for (int64_t count = 1; count <= most; count *= 2)
+      tiles.insert(tiles.begin(), count);
+  }
+
+  void emit(ArrayRef<PackedPanel> panels, StoreSums store) {
+    Steps steps = stepsOf(panels.front());
+    b.loop(rows.from, rows.to, kTogether, [&](Value first) {
+      Value end = arith::MinSIOp::create(b, b.add(first, kTogether), rows.to);
+      eachSum(first, end, panels.size(),
+              [&](Value, ValueRange at) { vector::StoreOp::create(b, zero(), memory, at); });
+      int64_t whole = steps.groups / steps.each * steps.each;
+      b.loop(b.idx(0), b.idx(whole), steps.each, [&](Value from) {
+        emitStep(first, end, panels, {from, b.add(from, steps.each), /*partial=*/false});
+      });
+      if (whole < steps.groups || steps.partial)
+        emitStep(first, end, panels, {b.idx(whole), b.idx(steps.groups), steps.partial});
+      finish(first, end, panels, store);
+    });
+  }
+
+private:
+  static constexpr int64_t kVectors = kBlockColumns / kLanes, kStepBytes = 8192;
+
+  struct Steps {
+    int64_t groups, each; ///< along K, and of a step
+    bool partial;         ///< whether one more value follows them
   };
-  eachRowTile(b, rows.from, rows.to, most, static_cast<int64_t>(panels.size()), weight.element,
-              [&](Value first, int64_t count, int64_t vectors) {
-                b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes,
-                       [&](Value column) { emitTile(first, count, vectors, column); });
-              });
-}
+  struct Range {
+    Value from, to; ///< groups along K
+    bool partial;
+  };
+
+  Steps stepsOf(const PackedPanel &panel) const {
+    if (panel.quantized) {
+      QuantizedMatrix matrix(panel.quantized, kBlockColumns, weight.k);
+      return {matrix.blockBytes / matrix.groupBytes,
+              std::max<int64_t>(1, kStepBytes / matrix.groupBytes), false};
+    }
+    int64_t bytes = b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8;
+    return {weight.k / panel.depth, kStepBytes / (kBlockColumns * panel.depth * bytes),
+            weight.k % panel.depth != 0};
+  }
+
+  Value zero() { return integers ? b.splatInt(0, b.getI32Type()) : b.splat(0); }
+
+  SmallVector<Value> place(int64_t panel, Value inGroup, Value column) {
+    return {b.idx(panel), inGroup, column};
+  }
+
+  /// Covers rows [first, end) by the tiles.
+  void eachTile(Value first, Value end, llvm::function_ref<void(Value, int64_t)> body) {
+    Value from = first;
+    for (int64_t count : tiles) {
+      Value whole = b.mul(b.div(b.sub(end, from), count), count);
+      Value to = b.add(from, whole);
+      b.loop(from, to, count, [&](Value row) { body(row, count); });
+      from = to;
+    }
+  }
+
+  /// All rows of the group with a step of all panels.
+  void emitStep(Value first, Value end, ArrayRef<PackedPanel> panels, const Range &range) {
+    eachTile(first, end, [&](Value row, int64_t count) {
+      for (auto [number, panel] : llvm::enumerate(panels))
+        b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
+          ProductTile tile{rows.x, weight.k, range.to, range.partial, {panel}, column, vectors};
+          tile.from = range.from;
+          SmallVector<SmallVector<Value>> places;
+          for (int64_t r = 0; r < count; ++r) {
+            Value at = b.add(row, r);
+            tile.rows.push_back(rows.indicesOf(rows.nameOf(at)));
+            for (int64_t v = 0; v < vectors; ++v) {
+              places.push_back(
+                  place(static_cast<int64_t>(number), b.sub(at, first), b.add(column, v * kLanes)));
+              tile.inits.push_back(load(places.back()));
+            }
+          }
+          // Who comes first finds the panel in memory, others in the cache.
+          if (b.target.prefetchPages)
+            tile.panels.front().streams =
+                b.isEqual(arith::OrIOp::create(b, b.sub(row, rows.from), column), b.idx(0));
+          for (auto [sum, at] : llvm::zip_equal(tile.emit(b), places))
+            vector::StoreOp::create(b, sum, memory, at);
+        });
+    });
+  }
+
+  Value load(ValueRange at) { return b.loadRaw(memory, at, kLanes); }
+
+  void finish(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
+    b.loop(first, end, 1, [&](Value row) {
+      Value name = rows.nameOf(row);
+      SmallVector<Value> leading = rows.indicesOf(name);
+      for (int64_t v = 0; v < kVectors; ++v) {
+        Value column = b.idx(v * kLanes);
+        SmallVector<Value> ofPanels;
+        for (auto [number, panel] : llvm::enumerate(panels)) {
+          Value sum = load(place(static_cast<int64_t>(number), b.sub(row, first), column));
+          if (integers)
+            sum = scaleSum(b, {rows.x, leading, weight.k}, panel, column, sum,
+                           /*shifted=*/isa<Int8Type>(weight.element));
+          ofPanels.push_back(sum);
+        }
+        store(name, column, ofPanels);
+      }
+    });
+  }
+
+  /// Calls `body(row, place)` for the vectors of sums of rows [first, end).
+  void eachSum(Value first, Value end, size_t panels,
+               llvm::function_ref<void(Value, ValueRange)> body) {
+    b.loop(first, end, 1, [&](Value row) {
+      for (size_t panel = 0; panel < panels; ++panel)
+        for (int64_t v = 0; v < kVectors; ++v)
+          body(row, place(static_cast<int64_t>(panel), b.sub(row, first), b.idx(v * kLanes)));
+    });
+  }
+
+  KernelBuilder &b;
+  const ProductRows &rows;
+  const WeightSpec &weight;
+  bool integers;
+  Value memory;               ///< [panels][kTogether][64]
+  int64_t vectors;            ///< of 16 columns, of a tile
+  SmallVector<int64_t> tiles; ///< their rows, the largest first
+};
+} // namespace
 
 /// By vectors, one block after the other.
 static void emitByVectors(KernelBuilder &b, const ProductRows &rows, int64_t most,
                           const WeightSpec &weight, BlockSpan blocks, PanelsOfBlock panelsOf,
                           StoreBlockSums store) {
+  SumsInSteps steps(b, rows, most, weight, blocks.panels);
   b.loop(blocks.from, blocks.to, 1, [&](Value block) {
-    emitSums(
-        b, rows, most, weight, panelsOf(block),
-        [&](Value row, Value column, ArrayRef<Value> sums) { store(block, row, column, sums); });
+    steps.emit(panelsOf(block), [&](Value row, Value column, ArrayRef<Value> sums) {
+      store(block, row, column, sums);
+    });
   });
 }
 
@@ -324,16 +400,12 @@ static void emitByTiles(KernelBuilder &b, const ProductRows &rows, const WeightS
 void mica::cpu::emitBlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                               BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
   if (!multipliesInTiles(b, rows.x, weight))
-    return emitByVectors(b, rows, kMostRows, weight, blocks, panelsOf, store);
+    return emitByVectors(b, rows, SumsInSteps::kTogether, weight, blocks, panelsOf, store);
   if (!isQuantized(weight.element))
     return emitByTiles(b, rows, weight, blocks, panelsOf, store);
   Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.sub(rows.to, rows.from),
                                     b.idx(b.target.vectorRows));
   b.either(
-      few,
-      [&] {
-        emitByVectors(b, rows, std::min(b.target.vectorRows, kMostRows), weight, blocks, panelsOf,
-                      store);
-      },
+      few, [&] { emitByVectors(b, rows, b.target.vectorRows, weight, blocks, panelsOf, store); },
       [&] { emitByTiles(b, rows, weight, blocks, panelsOf, store); });
 }

@@ -48,19 +48,20 @@ inline constexpr int64_t kTileGroups = 16;
 struct ProductTile {
   mlir::Value x;      ///< the last axis is K
   int64_t k;          ///< extent of K where the panels are quantised
-  mlir::Value groups; ///< whole groups of `depth` values along K
+  mlir::Value groups; ///< whole groups of `depth` values along K, or where they end
   bool partial;       ///< one more value follows them
   llvm::SmallVector<PackedPanel> panels;
   mlir::Value firstColumn;
   int64_t vectors;                                             ///< how many vectors of 16 columns
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> rows = {}; ///< leading indices of x of each row
   llvm::SmallVector<mlir::Value> inits = {}; ///< what the sums start from; empty: zero
+  mlir::Value from = {};                     ///< the first of the groups; null: 0
   /// Whether pairs are summed as tile registers do it: in each step of kTileGroups groups from
   /// zero, the first and the second values apart. Then there are three accumulators for each sum.
   bool asTiles = false;
 
-  /// The sums [panels][rows][vectors]. Each adds its products in the order of K, whatever the
-  /// tile's shape.
+  /// The sums [panels][rows][vectors]: i32 of panels of !mica.int8 and !mica.int4, else f32. Each
+  /// adds its products in the order of K, whatever the tile's shape.
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &b) const;
 };
 
@@ -145,8 +146,7 @@ struct RowTiles {
 mlir::Value broadcastOfRow(KernelBuilder &b, mlir::Value x, llvm::ArrayRef<mlir::Value> leading,
                            mlir::Value byte, mlir::Type element);
 
-/// ProductTile::emit for quantised panels: sums of integers, exact in any order, and the scales
-/// of both sides at the end. The results are f32.
+/// ProductTile::emit for panels of !mica.int8 and !mica.int4: sums of integers, exact in any order.
 llvm::SmallVector<mlir::Value> emitIntegerTile(KernelBuilder &b, const ProductTile &tile);
 
 /// The same for panels of !mica.block_int, of rows as BlockRow has them: sums of integers within a
@@ -164,10 +164,10 @@ struct IntegerRow {
   int64_t k;
 };
 
-/// Sums of integers of 16 columns from `column` of a panel, of a row whose bytes had 128 added, as
-/// numbers.
+/// Sums of integers of 16 columns from `column` of a panel, of a row whose bytes had 128 added
+/// where it is `shifted`, as numbers.
 mlir::Value scaleSum(KernelBuilder &b, const IntegerRow &row, const PackedPanel &panel,
-                     mlir::Value column, mlir::Value sum);
+                     mlir::Value column, mlir::Value sum, bool shifted = true);
 
 /// Makes bytes of a group of 32 values of 64 rows of !mica.int4: `from` is where it stands in
 /// `packed`, `to` where the bytes shall stand in `bytes`, as a block of !mica.int8 has them.

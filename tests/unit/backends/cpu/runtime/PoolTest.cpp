@@ -1,9 +1,12 @@
 #include "backends/cpu/runtime/Pool.h"
 #include "backends/cpu/runtime/Threads.h"
+#include "tests/unit/backends/cpu/runtime/FakeProgram.h"
 
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <mutex>
 #include <thread>
@@ -180,6 +183,65 @@ TEST(Threads, QuotaOfCgroupVersion2) {
   EXPECT_EQ(quotaOf("100000 0"), 0u);
   EXPECT_EQ(quotaOf(""), 0u);
   EXPECT_EQ(quotaOf("garbage"), 0u);
+}
+
+/// The files that say what a process may use, below a folder of their own.
+class Cgroups : public testing::Test {
+protected:
+  void write(const std::string &path, const std::string &text) {
+    std::string whole = root() + path;
+    std::filesystem::create_directories(std::filesystem::path(whole).parent_path());
+    std::ofstream(whole) << text << "\n";
+  }
+  std::string root() const { return folder.file("root"); }
+  unsigned quota() const { return cgroupQuota(root()); }
+
+  mica::test::TemporaryFolder folder;
+};
+
+TEST_F(Cgroups, NoneIsNoLimit) {
+  EXPECT_EQ(quota(), 0u);
+  write("/proc/self/cgroup", "0::/");
+  write("/sys/fs/cgroup/cgroup.procs", "1");
+  EXPECT_EQ(quota(), 0u);
+}
+
+TEST_F(Cgroups, SmallestOfAllLevels) {
+  write("/proc/self/cgroup", "0::/user.slice/app.scope/inner");
+  write("/sys/fs/cgroup/user.slice/app.scope/inner/cpu.max", "max 100000");
+  EXPECT_EQ(quota(), 0u);
+  write("/sys/fs/cgroup/user.slice/cpu.max", "600000 100000");
+  EXPECT_EQ(quota(), 6u);
+  write("/sys/fs/cgroup/user.slice/app.scope/cpu.max", "250000 100000");
+  EXPECT_EQ(quota(), 2u);
+  write("/sys/fs/cgroup/user.slice/app.scope/inner/cpu.max", "400000 100000");
+  EXPECT_EQ(quota(), 2u);
+  // That of a neighbour says nothing.
+  write("/sys/fs/cgroup/user.slice/other/cpu.max", "100000 100000");
+  EXPECT_EQ(quota(), 2u);
+}
+
+TEST_F(Cgroups, RootOfAContainer) {
+  write("/proc/self/cgroup", "0::/");
+  write("/sys/fs/cgroup/cpu.max", "300000 100000");
+  EXPECT_EQ(quota(), 3u);
+}
+
+TEST_F(Cgroups, VersionOne) {
+  write("/proc/self/cgroup", "5:memory:/box\n4:cpu,cpuacct:/box/in\n1:name=systemd:/box\n0::/");
+  write("/sys/fs/cgroup/cpu/box/in/cpu.cfs_quota_us", "-1");
+  write("/sys/fs/cgroup/cpu/box/in/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(quota(), 0u);
+  write("/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "200000");
+  write("/sys/fs/cgroup/cpu/box/cpu.cfs_period_us", "50000");
+  EXPECT_EQ(quota(), 4u);
+}
+
+TEST_F(Cgroups, GarbageIsNoLimit) {
+  for (const char *text : {"", "garbage", "0::", "0::relative", "::", "4:cpu", "0:/"}) {
+    write("/proc/self/cgroup", text);
+    EXPECT_EQ(quota(), 0u) << text;
+  }
 }
 
 TEST(Threads, DefaultIsWithinTheMachine) {
