@@ -227,17 +227,17 @@ Value mica::cpu::liveColumns(KernelBuilder &b, Value column, int64_t columns) {
 using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Value>)>;
 
 namespace {
-/// Sums of rows with the 64 columns of each panel of a block, by vectors. They stand in memory
-/// while all rows meet a step along K of the panels, which is in the first-level cache by then:
-/// what the first tile of rows reads from memory is read from end to end, as processors expect it,
-/// and while the others compute, the next step is on its way.
-class SumsInSteps {
+/// Sums of rows with the 64 columns of each panel of a block, by vectors. Where a tile holds all
+/// rows, it reads the panels from end to end. Else the sums stand in memory while the rows meet a
+/// step along K of the panels: the first tile reads whole lines of it from memory, in order, as
+/// processors expect it, and the others find it in the first-level cache.
+class BlockSums {
 public:
   static constexpr int64_t kTogether = 16; ///< rows whose sums are in memory
 
   /// Tiles have at most `most` rows.
-  SumsInSteps(KernelBuilder &b, const ProductRows &rows, int64_t most, const WeightSpec &weight,
-              int64_t panels)
+  BlockSums(KernelBuilder &b, const ProductRows &rows, int64_t most, const WeightSpec &weight,
+            int64_t panels)
       : b(b), rows(rows), weight(weight), integers(isa<Int8Type, Int4Type>(weight.element)),
         memory(b.stackBuffer({panels, kTogether, kBlockColumns},
                              integers ? Type(b.getI32Type()) : b.getF32Type())) {
@@ -246,29 +246,67 @@ public:
     int64_t accumulators =
         b.target.registers() / (isa<Int4Type, BlockIntType>(weight.element) ? 4 : 2);
     vectors = std::min(kVectors, accumulators);
-    most = std::min(most, accumulators / vectors);
-    for (int64_t count = 1; count <= most; count *= 2)
+    for (int64_t count = 1; count <= std::min(most, accumulators / vectors); count *= 2) {
       tiles.insert(tiles.begin(), count);
+      if (count == 1 || count * panels <= accumulators / vectors)
+        ofAllRows.push_back(count);
+    }
   }
 
   void emit(ArrayRef<PackedPanel> panels, StoreSums store) {
-    Steps steps = stepsOf(panels.front());
     b.loop(rows.from, rows.to, kTogether, [&](Value first) {
       Value end = arith::MinSIOp::create(b, b.add(first, kTogether), rows.to);
-      eachSum(first, end, panels.size(),
-              [&](Value, ValueRange at) { vector::StoreOp::create(b, zero(), memory, at); });
-      int64_t whole = steps.groups / steps.each * steps.each;
-      b.loop(b.idx(0), b.idx(whole), steps.each, [&](Value from) {
-        emitStep(first, end, panels, {from, b.add(from, steps.each), /*partial=*/false});
-      });
-      if (whole < steps.groups || steps.partial)
-        emitStep(first, end, panels, {b.idx(whole), b.idx(steps.groups), steps.partial});
-      finish(first, end, panels, store);
+      emitGroup(first, end, ofAllRows, panels, store);
     });
   }
 
 private:
   static constexpr int64_t kVectors = kBlockColumns / kLanes, kStepBytes = 8192;
+
+  /// Rows [first, end): of one of these numbers in a tile, of others in steps.
+  void emitGroup(Value first, Value end, ArrayRef<int64_t> counts, ArrayRef<PackedPanel> panels,
+                 StoreSums store) {
+    if (counts.empty())
+      return emitInSteps(first, end, panels, store);
+    b.either(
+        b.isEqual(b.sub(end, first), b.idx(counts.front())),
+        [&] { emitTile(first, counts.front(), panels, store); },
+        [&] { emitGroup(first, end, counts.drop_front(), panels, store); });
+  }
+
+  void emitTile(Value first, int64_t count, ArrayRef<PackedPanel> panels, StoreSums store) {
+    Steps steps = stepsOf(panels.front());
+    b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
+      ProductTile tile =
+          tileOf(first, count, panels, column, {b.idx(0), b.idx(steps.groups), steps.partial});
+      tile.inits.assign(panels.size() * count * vectors, zero());
+      SmallVector<Value> sums = tile.emit(b);
+      for (int64_t r = 0; r < count; ++r)
+        for (int64_t v = 0; v < vectors; ++v)
+          finish(
+              b.add(first, r), b.add(column, v * kLanes), panels,
+              [&](size_t panel) { return sums[(panel * count + r) * vectors + v]; }, store);
+    });
+  }
+
+  void emitInSteps(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
+    Steps steps = stepsOf(panels.front());
+    eachSum(first, end, [&](Value row, Value column) {
+      for (size_t panel = 0; panel < panels.size(); ++panel)
+        vector::StoreOp::create(b, zero(), memory, place(panel, b.sub(row, first), column));
+    });
+    int64_t whole = steps.groups / steps.each * steps.each;
+    b.loop(b.idx(0), b.idx(whole), steps.each, [&](Value from) {
+      emitStep(first, end, panels, {from, b.add(from, steps.each), /*partial=*/false});
+    });
+    if (whole < steps.groups || steps.partial)
+      emitStep(first, end, panels, {b.idx(whole), b.idx(steps.groups), steps.partial});
+    eachSum(first, end, [&](Value row, Value column) {
+      finish(
+          row, column, panels,
+          [&](size_t panel) { return load(place(panel, b.sub(row, first), column)); }, store);
+    });
+  }
 
   struct Steps {
     int64_t groups, each; ///< along K, and of a step
@@ -292,76 +330,76 @@ private:
 
   Value zero() { return integers ? b.splatInt(0, b.getI32Type()) : b.splat(0); }
 
-  SmallVector<Value> place(int64_t panel, Value inGroup, Value column) {
-    return {b.idx(panel), inGroup, column};
+  SmallVector<Value> place(size_t panel, Value inGroup, Value column) {
+    return {b.idx(static_cast<int64_t>(panel)), inGroup, column};
+  }
+
+  Value load(ValueRange at) { return b.loadRaw(memory, at, kLanes); }
+
+  /// Without what the sums start from.
+  ProductTile tileOf(Value row, int64_t count, ArrayRef<PackedPanel> panels, Value column,
+                     const Range &range) {
+    ProductTile tile{rows.x, weight.k, range.to, range.partial, SmallVector<PackedPanel>(panels),
+                     column, vectors};
+    tile.from = range.from;
+    for (int64_t r = 0; r < count; ++r)
+      tile.rows.push_back(rows.indicesOf(rows.nameOf(b.add(row, r))));
+    // Who comes first finds the panels in memory, others in the cache.
+    if (b.target.prefetchPages)
+      for (PackedPanel &panel : tile.panels)
+        panel.streams = b.isEqual(arith::OrIOp::create(b, b.sub(row, rows.from), column), b.idx(0));
+    return tile;
   }
 
   /// Covers rows [first, end) by the tiles.
   void eachTile(Value first, Value end, llvm::function_ref<void(Value, int64_t)> body) {
     Value from = first;
     for (int64_t count : tiles) {
-      Value whole = b.mul(b.div(b.sub(end, from), count), count);
-      Value to = b.add(from, whole);
+      Value to = b.add(from, b.mul(b.div(b.sub(end, from), count), count));
       b.loop(from, to, count, [&](Value row) { body(row, count); });
       from = to;
     }
   }
 
-  /// All rows of the group with a step of all panels.
+  /// Rows [first, end) with a step of all panels.
   void emitStep(Value first, Value end, ArrayRef<PackedPanel> panels, const Range &range) {
     eachTile(first, end, [&](Value row, int64_t count) {
       for (auto [number, panel] : llvm::enumerate(panels))
         b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-          ProductTile tile{rows.x, weight.k, range.to, range.partial, {panel}, column, vectors};
-          tile.from = range.from;
+          ProductTile tile = tileOf(row, count, panel, column, range);
           SmallVector<SmallVector<Value>> places;
-          for (int64_t r = 0; r < count; ++r) {
-            Value at = b.add(row, r);
-            tile.rows.push_back(rows.indicesOf(rows.nameOf(at)));
+          for (int64_t r = 0; r < count; ++r)
             for (int64_t v = 0; v < vectors; ++v) {
               places.push_back(
-                  place(static_cast<int64_t>(number), b.sub(at, first), b.add(column, v * kLanes)));
+                  place(number, b.sub(b.add(row, r), first), b.add(column, v * kLanes)));
               tile.inits.push_back(load(places.back()));
             }
-          }
-          // Who comes first finds the panel in memory, others in the cache.
-          if (b.target.prefetchPages)
-            tile.panels.front().streams =
-                b.isEqual(arith::OrIOp::create(b, b.sub(row, rows.from), column), b.idx(0));
           for (auto [sum, at] : llvm::zip_equal(tile.emit(b), places))
             vector::StoreOp::create(b, sum, memory, at);
         });
     });
   }
 
-  Value load(ValueRange at) { return b.loadRaw(memory, at, kLanes); }
-
-  void finish(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
-    b.loop(first, end, 1, [&](Value row) {
-      Value name = rows.nameOf(row);
-      SmallVector<Value> leading = rows.indicesOf(name);
-      for (int64_t v = 0; v < kVectors; ++v) {
-        Value column = b.idx(v * kLanes);
-        SmallVector<Value> ofPanels;
-        for (auto [number, panel] : llvm::enumerate(panels)) {
-          Value sum = load(place(static_cast<int64_t>(number), b.sub(row, first), column));
-          if (integers)
-            sum = scaleSum(b, {rows.x, leading, weight.k}, panel, column, sum,
-                           /*shifted=*/isa<Int8Type>(weight.element));
-          ofPanels.push_back(sum);
-        }
-        store(name, column, ofPanels);
-      }
-    });
+  /// Stores the numbers that sums of a row and 16 columns stand for.
+  void finish(Value row, Value column, ArrayRef<PackedPanel> panels,
+              llvm::function_ref<Value(size_t)> sumOf, StoreSums store) {
+    Value name = rows.nameOf(row);
+    SmallVector<Value> ofPanels;
+    for (auto [number, panel] : llvm::enumerate(panels)) {
+      Value sum = sumOf(number);
+      if (integers)
+        sum = scaleSum(b, {rows.x, rows.indicesOf(name), weight.k}, panel, column, sum,
+                       /*shifted=*/isa<Int8Type>(weight.element));
+      ofPanels.push_back(sum);
+    }
+    store(name, column, ofPanels);
   }
 
-  /// Calls `body(row, place)` for the vectors of sums of rows [first, end).
-  void eachSum(Value first, Value end, size_t panels,
-               llvm::function_ref<void(Value, ValueRange)> body) {
+  /// Calls `body(row, column)` for the vectors of sums of rows [first, end).
+  void eachSum(Value first, Value end, llvm::function_ref<void(Value, Value)> body) {
     b.loop(first, end, 1, [&](Value row) {
-      for (size_t panel = 0; panel < panels; ++panel)
-        for (int64_t v = 0; v < kVectors; ++v)
-          body(row, place(static_cast<int64_t>(panel), b.sub(row, first), b.idx(v * kLanes)));
+      for (int64_t v = 0; v < kVectors; ++v)
+        body(row, b.idx(v * kLanes));
     });
   }
 
@@ -369,9 +407,10 @@ private:
   const ProductRows &rows;
   const WeightSpec &weight;
   bool integers;
-  Value memory;               ///< [panels][kTogether][64]
-  int64_t vectors;            ///< of 16 columns, of a tile
-  SmallVector<int64_t> tiles; ///< their rows, the largest first
+  Value memory;                   ///< [panels][kTogether][64]
+  int64_t vectors;                ///< of 16 columns, of a tile
+  SmallVector<int64_t> tiles;     ///< their rows, the largest first
+  SmallVector<int64_t> ofAllRows; ///< rows of tiles of all panels
 };
 } // namespace
 
@@ -379,10 +418,10 @@ private:
 static void emitByVectors(KernelBuilder &b, const ProductRows &rows, int64_t most,
                           const WeightSpec &weight, BlockSpan blocks, PanelsOfBlock panelsOf,
                           StoreBlockSums store) {
-  SumsInSteps steps(b, rows, most, weight, blocks.panels);
+  BlockSums sums(b, rows, most, weight, blocks.panels);
   b.loop(blocks.from, blocks.to, 1, [&](Value block) {
-    steps.emit(panelsOf(block), [&](Value row, Value column, ArrayRef<Value> sums) {
-      store(block, row, column, sums);
+    sums.emit(panelsOf(block), [&](Value row, Value column, ArrayRef<Value> ofPanels) {
+      store(block, row, column, ofPanels);
     });
   });
 }
@@ -400,7 +439,7 @@ static void emitByTiles(KernelBuilder &b, const ProductRows &rows, const WeightS
 void mica::cpu::emitBlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                               BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
   if (!multipliesInTiles(b, rows.x, weight))
-    return emitByVectors(b, rows, SumsInSteps::kTogether, weight, blocks, panelsOf, store);
+    return emitByVectors(b, rows, BlockSums::kTogether, weight, blocks, panelsOf, store);
   if (!isQuantized(weight.element))
     return emitByTiles(b, rows, weight, blocks, panelsOf, store);
   Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.sub(rows.to, rows.from),
