@@ -121,8 +121,8 @@ std::string nameOfTest(const testing::TestParamInfo<std::string> &info) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(goldenNames()), nameOfTest);
 
-/// What goldens are: small, with several layers, and for every family one whose heads are no power of
-/// two.
+/// What goldens are: small, with several layers, and for every family one whose heads are no power
+/// of two.
 TEST(Goldens, AreSmallAndOdd) {
   std::map<std::string, bool> hasOdd;
   for (const std::string &name : goldenNames()) {
