@@ -87,10 +87,15 @@ struct FixedKey {
   llvm::StringLiteral values;
 };
 
-/// Whose rules of YaRN hold: transformers always applies it and bounds the ramp by D - 1; MiniMind
-/// applies it only where the context is longer than the original one, bounds the ramp by D/2 - 1
-/// and has defaults for all values.
-enum class YarnRules { Transformers, MiniMind };
+/// YaRN as a family's own code has it, in place of transformers' rules. It is then the only scaling
+/// there is, also where rope_scaling names no type; it acts only where the context is longer than
+/// the original one, and its ramp ends at D/2 - 1. The numbers are those of a config without them.
+struct OwnYarn {
+  int64_t original;
+  double factor, attentionFactor;
+  /// An error where such numbers stand for another formula. May be null.
+  llvm::Error (*check)(const YarnScaling &yarn, llvm::StringRef path) = nullptr;
+};
 
 /// What to do about a model that asks for arithmetic that Mica does not have.
 namespace remedy {
@@ -113,8 +118,8 @@ struct FamilyTraits {
   Scoring scoring = Scoring::Softmax;
   GroupScoring groupScoring = GroupScoring::Best;
   bool correction = false, routerBias = false;
-  bool yarnScalesScores = false; ///< mscale_all_dim counts for attention's scale as well
-  YarnRules yarn = YarnRules::Transformers;
+  bool yarnScalesScores = false;      ///< mscale_all_dim counts for attention's scale as well
+  const OwnYarn *ownYarn = nullptr;   ///< where transformers' rules do not hold
   bool normalisesSingleExpert = true; ///< whether norm_topk_prob counts at k = 1
   bool sharedGate = false;
   bool expertBias = false;

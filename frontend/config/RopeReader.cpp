@@ -48,7 +48,7 @@ private:
   llvm::Expected<RopeScaling> readDynamic();
   llvm::Expected<RopeScaling> readLlama3();
   llvm::Expected<RopeScaling> readYarn();
-  llvm::Expected<RopeScaling> readMiniMindYarn();
+  llvm::Expected<RopeScaling> readOwnYarn();
   llvm::Expected<RopeScaling> readLongRope();
   llvm::Expected<std::vector<double>> factorList(llvm::StringRef key);
   llvm::Expected<double> yarnAttentionFactor(double factor);
@@ -259,24 +259,20 @@ llvm::Expected<RopeScaling> RopeReader::readYarn() {
   return YarnScaling{*factor, *fast, *slow, *attention, *length, dimensions - 1, *truncate};
 }
 
-/// The form of autumn 2025 was another formula under the same name.
-bool isAutumn2025(const YarnScaling &yarn) { return yarn.betaFast == 4 && yarn.factor == 4; }
-
-llvm::Expected<RopeScaling> RopeReader::readMiniMindYarn() {
-  auto length = original(2048);
+llvm::Expected<RopeScaling> RopeReader::readOwnYarn() {
+  const OwnYarn &own = *traits.ownYarn;
+  auto length = original(own.original);
   if (!length)
     return length.takeError();
-  auto factor = number("factor", factors, 16.0), fast = number("beta_fast", positive, 32.0);
+  auto factor = number("factor", factors, own.factor), fast = number("beta_fast", positive, 32.0);
   auto slow = number("beta_slow", positive, 1.0);
-  auto attention = number("attention_factor", positive, 1.0);
+  auto attention = number("attention_factor", positive, own.attentionFactor);
   if (llvm::Error error = firstError(factor, fast, slow, attention))
     return std::move(error);
   YarnScaling yarn = {*factor, *fast, *slow, *attention, *length, headDim / 2 - 1};
-  if (isAutumn2025(yarn))
-    return inputError(path,
-                      "has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose "
-                      "formula is not computed",
-                      "convert the model with later code");
+  if (own.check)
+    if (llvm::Error error = own.check(yarn, path))
+      return std::move(error);
   if (*h.maxPositions <= *length)
     return RopeScaling();
   return yarn;
@@ -325,36 +321,35 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
   auto type = readType();
   if (!type)
     return type.takeError();
-  bool isMiniMind = traits.yarn == YarnRules::MiniMind;
   bool flag = h.yarnFlag.value_or(false), hasParameters = dictionary && dictionary != h.ropeScaling;
   if (flag && hasParameters)
     return inputError(path, "has both \"inference_rope_scaling\" and \"rope_parameters\"",
                       "keep one");
   if (!dictionary)
-    return flag ? readMiniMindYarn() : RopeScaling();
-  // MiniMind's own code takes every rope_scaling for yarn; other types would mean something else to
-  // each reader.
-  if (*type == "yarn" || (isMiniMind && !hasParameters && type->empty()))
-    return isMiniMind ? readMiniMindYarn() : readYarn();
-  if (*type == "linear" && !isMiniMind)
+    return flag ? readOwnYarn() : RopeScaling();
+  // Code with a yarn of its own takes every rope_scaling for it; other types would mean something
+  // else to each reader.
+  bool isOwn = traits.ownYarn;
+  if (*type == "yarn" || (isOwn && !hasParameters && type->empty()))
+    return isOwn ? readOwnYarn() : readYarn();
+  if (*type == "linear" && !isOwn)
     return readLinear();
-  if (*type == "llama3" && !isMiniMind)
+  if (*type == "llama3" && !isOwn)
     return readLlama3();
-  if ((*type == "longrope" || *type == "su") && !isMiniMind)
+  if ((*type == "longrope" || *type == "su") && !isOwn)
     return readLongRope();
-  if (*type == "dynamic" && !isMiniMind)
+  if (*type == "dynamic" && !isOwn)
     return readDynamic();
   if (*type == "default" || (type->empty() && hasParameters))
     return RopeScaling();
   if (type->empty())
     return missing("rope_type");
-  return inputError(path,
-                    "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) +
-                        ", only " +
-                        (isMiniMind ? "default and yarn"
-                                    : "default, linear, dynamic, yarn, longrope and llama3") +
-                        " are computed",
-                    remedy::otherModel);
+  return inputError(
+      path,
+      "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) + ", only " +
+          (isOwn ? "default and yarn" : "default, linear, dynamic, yarn, longrope and llama3") +
+          " are computed",
+      remedy::otherModel);
 }
 
 llvm::Error RopeReader::refuseUnknown() {

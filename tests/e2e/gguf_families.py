@@ -46,6 +46,12 @@ DEEPSEEK = SIZES | RMS | THETA | YARN | {
     "expert_shared_count": "n_shared_experts", "expert_feed_forward_length": "moe_intermediate_size",
     "expert_group_count": "n_group", "expert_group_used_count": "topk_group",
     "expert_weights_scale": "routed_scaling_factor", "expert_weights_norm": "norm_topk_prob"}
+FIRST_DEEPSEEK = SIZES | RMS | {
+    "rope.freq_base": "rope_theta", "leading_dense_block_count": "first_k_dense_replace", "vocab_size": "vocab_size",
+    "rope.dimension_count": lambda c: c["hidden_size"] // c["num_attention_heads"],
+    "rope.scaling.type": lambda c: "none", "expert_count": "n_routed_experts",
+    "expert_used_count": "num_experts_per_tok", "expert_shared_count": "n_shared_experts",
+    "expert_feed_forward_length": "moe_intermediate_size", "expert_weights_scale": lambda c: 1.0}
 # Older files have keys and values as they are made, newer ones as they are kept.
 HEADS_OF_V2 = {"attention.key_length": lambda c: c["qk_nope_head_dim"] + c["qk_rope_head_dim"],
                "attention.value_length": "v_head_dim"}
@@ -58,6 +64,7 @@ ARCHITECTURES = {
     "bloom": ("bloom", BLOOM),
     "cohere": ("command-r", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
                                              "logit_scale": "logit_scale", "rope.scaling.type": lambda c: "none"}),
+    "deepseek": ("deepseek", FIRST_DEEPSEEK),
     "deepseek_v2": ("deepseek2", DEEPSEEK | HEADS_OF_V2),
     "deepseek_v3": ("deepseek2", DEEPSEEK | HEADS_OF_V3),
     "gemma3_text": ("gemma3", SIZES | HEADS | RMS | THETA | FACTOR | {
@@ -66,6 +73,9 @@ ARCHITECTURES = {
         "final_logit_softcapping": "final_logit_softcapping"}),
     "glm4": ("glm4", SIZES | HEADS | RMS | THETA | {"rope.dimension_count": turned}),
     "gpt2": ("gpt2", GPT2),
+    "gpt_neox": ("gptneox", {key: name for key, name in SIZES.items() if "kv" not in key} | {
+        "rope.dimension_count": turned, "use_parallel_residual": "use_parallel_residual",
+        "attention.layer_norm_epsilon": "layer_norm_eps"}),
     "gpt_oss": ("gpt-oss", SIZES | HEADS | RMS | THETA | YARN | {
         "attention.sliding_window": "sliding_window", "expert_count": "num_local_experts",
         "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "intermediate_size"}),
@@ -76,11 +86,13 @@ ARCHITECTURES = {
 }
 
 TOP = gguf_file.TOP | {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm",
-                       "word_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm"}
+                       "word_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm",
+                       "gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm",
+                       "embed_out": "output"}
 LAYER = gguf_file.LAYER | {
     "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
     "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down", "self_attention.query_key_value": "attn_qkv",
-    "self_attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down",
+    "self_attention.dense": "attn_output", "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down",
     "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
     "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
     "self_attn.kv_b_proj": "attn_kv_b", "mlp.shared_experts.gate_proj": "ffn_gate_shexp",
@@ -137,8 +149,11 @@ def relaid(name, values, c):
     if c["model_type"] == "gpt2" and values.ndim == 2 and name.startswith("h."):
         return values.T
     if "query_key_value" in name:  # head by head
-        head = values.shape[0] // c["n_head"] // 3
-        return values.reshape(c["n_head"], 3, head, *values.shape[1:]).swapaxes(0, 1).reshape(values.shape)
+        heads = c.get("n_head") or c["num_attention_heads"]
+        parts = values.reshape(heads, 3, values.shape[0] // heads // 3, *values.shape[1:])
+        return parts.swapaxes(0, 1).reshape(values.shape)
+    if c["model_type"] == "deepseek" and (".q_proj." in name or ".k_proj." in name):
+        return gguf_file.interleaved(values, c["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"])
     if c["model_type"] == "gemma3_text" and values.ndim == 1:
         return values + np.float32(1)
     return values
@@ -151,7 +166,7 @@ def name_of(name, family):
     module, _, part = name.rpartition(".")
     if module in TOP:
         return f"{TOP[module]}.{part}"
-    layer, _, module = module.removeprefix("model.layers.").removeprefix("h.").partition(".")
+    layer, _, module = re.sub(r"^(model\.layers|gpt_neox\.layers|h)\.", "", module).partition(".")
     return f"blk.{layer}.{(LAYER | OWN.get(family, {}))[module]}.{part}"
 
 

@@ -1,6 +1,7 @@
 """Writes GGUF files with numpy alone, and model folders as such files, as llama.cpp's converter would."""
 
 import json
+import math
 import os
 import struct
 
@@ -220,11 +221,25 @@ class Converter:
         for key, name in SCALES.get(a, {}).items():
             self.file.key(f"{a}.{key}", F32, c[name])
         if a in ("gemma2", "phi3"):
-            self.file.key(f"{a}.attention.sliding_window", U32, c["sliding_window"])
+            self.file.key(f"{a}.attention.sliding_window", U32, c["sliding_window"] or 0)
+        self.long_rope()
         part = c.get("rope_parameters", {}).get("partial_rotary_factor")
         if part:
             size = c["hidden_size"] // c["num_attention_heads"]
             self.file.key(f"{a}.rope.dimension_count", U32, int(size * part))
+
+    def long_rope(self):
+        """Factors for each pair, of short texts and of long ones."""
+        rope = self.config.get("rope_parameters", {})
+        if rope.get("rope_type") != "longrope":
+            return
+        a, original = self.architecture, rope["original_max_position_embeddings"]
+        longer = self.config["max_position_embeddings"] / original
+        self.file.key(f"{a}.rope.scaling.original_context_length", U32, original)
+        self.file.key(f"{a}.rope.scaling.attn_factor", F32, (1 + math.log(longer) / math.log(original)) ** 0.5)
+        for kind in ("short", "long"):
+            factors = np.array(rope[f"{kind}_factor"], "<f4")
+            self.file.tensor(f"rope_factors_{kind}.weight", factors.shape, "F32", factors.tobytes())
 
     def stack(self, name, done):
         before, _, rest = name.partition(".experts.")

@@ -7,7 +7,6 @@ from typing import Callable
 
 import torch
 import transformers
-from transformers.models.deepseek_v2 import modeling_deepseek_v2
 
 
 def softmax_margin(_module, _inputs, output):
@@ -29,10 +28,12 @@ class Case:
     older: Callable | None = None  # the config in older names
     strip_prefix: str = ""  # published files have tensors without it
     margin_of: Callable = softmax_margin
-    compose: Callable | None = None  # where transformers has no class: (model, config.json, tensors of a model)
+    # Where transformers' class does not write the folder: of changes to the config (model, config.json, tensors of a model)
+    compose: Callable | None = None
     made_of: str = ""  # of which classes
     without_effect: tuple = ()  # kinds of tensors that cannot show
     in_f64: bool = True  # whether the class computes in f64, for comparison
+    second: Callable | None = None  # what else does, where the class does not: logits of a model and ids
 
 
 SMALL = {
@@ -129,56 +130,6 @@ YARN = {
     "mscale_all_dim": 0.9,
 }
 
-def deepseek():
-    """The first generation: Llama's attention, and the second generation's experts without groups and scaling."""
-    sizes = {k: v for k, v in SMALL.items() if k != "pad_token_id"}
-    llama = transformers.LlamaConfig(**sizes, rms_norm_eps=1e-6, tie_word_embeddings=False)
-    experts = transformers.DeepseekV2Config(
-        **sizes, n_routed_experts=5, n_shared_experts=2, num_experts_per_tok=2, moe_intermediate_size=8
-    )
-    experts._experts_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(
-        llama, dtype=torch.float32, attn_implementation="eager"
-    )
-    for layer in model.model.layers[1:]:
-        layer.mlp = modeling_deepseek_v2.DeepseekV2Moe(experts)
-    written = sizes | {
-        "architectures": ["DeepseekForCausalLM"],
-        "model_type": "deepseek",
-        "hidden_act": "silu",
-        "rms_norm_eps": 1e-6,
-        "rope_theta": 10000.0,
-        "n_routed_experts": 5,
-        "n_shared_experts": 2,
-        "num_experts_per_tok": 2,
-        "moe_intermediate_size": 8,
-        "first_k_dense_replace": 1,
-        "moe_layer_freq": 1,
-        "norm_topk_prob": False,
-        "scoring_func": "softmax",
-        "tie_word_embeddings": False,
-        "torch_dtype": "float32",
-    }
-
-    def tensors(made):
-        found = {}
-        for name, value in made.state_dict().items():
-            place, _, product = name.rpartition(".experts.")
-            if not place:
-                found[name] = value
-                continue
-            for number, matrix in enumerate(value):
-                if product == "down_proj":
-                    parts = {"down_proj": matrix}
-                else:
-                    parts = dict(zip(("gate_proj", "up_proj"), matrix.chunk(2)))
-                for part, rows in parts.items():
-                    found[f"{place}.experts.{number}.{part}.weight"] = rows
-        return found
-
-    return model, written, tensors
-
-
 GPT_OSS = SMALL | WINDOW | {
     "head_dim": 10,
     "num_local_experts": 5,
@@ -205,9 +156,9 @@ def older_gpt_oss(config):
     return config
 
 
-def gpt_oss_in_blocks():
+def gpt_oss_in_blocks(changes):
     """As published: the experts in blocks of 32 4-bit numbers with a common power of two."""
-    sizes = GPT_OSS | {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2}
+    sizes = GPT_OSS | {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2} | changes
     config = transformers.GptOssConfig(**{k: v for k, v in sizes.items() if k != "pad_token_id"})
     config._experts_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
@@ -427,8 +378,7 @@ CASES = {
     ),
     "llama-rope-dynamic": Case(
         "llama",
-        SMALL | {"num_hidden_layers": 1,
-                 "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}},
+        SMALL | {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}},
         THETA,
         older=older,
     ),
@@ -492,12 +442,5 @@ CASES = {
                           "tie_word_embeddings": True},
         {"full": {"layer_types": ["full_attention"] * 2}},
         older=older,
-    ),
-    "deepseek": Case(
-        "deepseek",
-        {},
-        compose=deepseek,
-        made_of="LlamaForCausalLM with DeepseekV2Moe",
-        margin_of=group_margin,
     ),
 }

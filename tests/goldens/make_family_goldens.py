@@ -91,7 +91,7 @@ def margins(model, ids, margin_of):
     hooks = [
         module.register_forward_hook(lambda m, inputs, output: found.append(margin_of(m, inputs, output)))
         for module in model.modules()
-        if type(module).__name__.endswith("Router")
+        if type(module).__name__.endswith(("Router", "Gate"))
     ]
     run(model, ids)
     for hook in hooks:
@@ -113,11 +113,17 @@ def fill(model, seed, offset):
 def published(case, seed, where):
     """(config.json, its model, a function from changes of the config to a model); fills the folder."""
     if case.compose:
-        model, written, tensors = case.compose()
+        model, written, tensors = case.compose({})
         fill(model, seed, case.gain_offset)
         weights = {n: v.detach().contiguous().numpy() for n, v in tensors(model).items()}
         safetensors.numpy.save_file(weights, where / "model.safetensors", metadata={"format": "pt"})
-        return written, model.eval(), None
+
+        def with_changes(changes):
+            other = case.compose(changes)[0]
+            other.load_state_dict(model.state_dict())
+            return other.eval()
+
+        return written, model.eval(), with_changes
     config = transformers.CONFIG_MAPPING[case.model_type](**case.config)
     model = transformers.AutoModelForCausalLM.from_config(
         config, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
@@ -137,7 +143,8 @@ def attempt(case, seed, where):
     logits, ids, margin = folder.greedy(lambda ids: run(model, ids), prompt)
     report = {"mutants": {}}
     if case.in_f64:
-        report["against_f64"] = folder.difference(logits, run(copy.deepcopy(model).double(), prompt))
+        in_f64 = case.second(model, prompt) if case.second else run(copy.deepcopy(model).double(), prompt)
+        report["against_f64"] = folder.difference(logits, in_f64)
         if report["against_f64"] > AGAINST_F64:
             return f"badly conditioned: {report['against_f64']:.1e}", None
     for name, changes in case.mutants.items():

@@ -103,7 +103,7 @@ def ffn_shapes(prefix, hidden, inner, names=("gate_proj", "up_proj", "down_proj"
     return {gate: (inner, hidden), up: (inner, hidden), down: (hidden, inner)}
 
 
-def generation_one(experts=0, shared=True, inner=None, hidden=32, layers=2, heads=4, kv=2, **extra):
+def generation_one(experts=0, shared=True, inner=None, hidden=36, layers=2, heads=6, kv=3, **extra):
     """(config, shapes, spec) of an LMConfig model."""
     config = {
         "model_type": "minimind",
@@ -175,10 +175,10 @@ def generation_two_or_three(
     k=2,
     shared=1,
     inner=None,
-    hidden=32,
+    hidden=36,
     layers=2,
-    heads=4,
-    kv=2,
+    heads=6,
+    kv=3,
     head_dim=None,
     **extra,
 ):
@@ -260,23 +260,24 @@ def generation_two_or_three(
 def cases():
     """{folder: (generation, config, shapes, spec)}."""
 
+    def one(**options):
+        return 1, *generation_one(**options)
+
     def two(**options):
         return 2, *generation_two_or_three(2, **options)
 
     def three(**options):
         return 3, *generation_two_or_three(3, **options)
 
-    def one(**options):
-        return 1, *generation_one(**options)
-
+    odd = {"hidden": 24, "heads": 3, "kv": 1}
     return {
-        "minimind1-dense": one(),
-        "minimind1-dense-multiple-of": one(multiple_of=32, kv=1, layers=1),
-        "minimind1-dense-2024": one(layers=1, rope_theta=1e4),
+        "minimind1-dense": one(**odd),
+        "minimind1-dense-multiple-of": one(multiple_of=32, hidden=30, heads=3, kv=1),
+        "minimind1-dense-2024": one(inner=40, rope_theta=1e4),
         "minimind1-moe-shared": one(experts=4, inner=16, shared=True),
-        "minimind1-moe-shared-false": one(experts=4, inner=16, shared=False, layers=1),
-        "minimind1-moe-not-shared": one(experts=4, inner=16, shared=None, layers=3),
-        "minimind2-dense": two(),
+        "minimind1-moe-shared-false": one(experts=4, inner=16, shared=False, **odd),
+        "minimind1-moe-not-shared": one(experts=4, inner=16, shared=None, layers=3, **odd),
+        "minimind2-dense": two(**odd),
         "minimind2-dense-yarn-flag": two(
             inner=32, inference_rope_scaling=True, max_position_embeddings=32768
         ),
@@ -287,21 +288,25 @@ def cases():
             rope_scaling=SHORT_YARN,
         ),
         "minimind2-dense-yarn-not-needed": two(
-            inner=32, layers=1, inference_rope_scaling=True, max_position_embeddings=2048
+            inner=32, inference_rope_scaling=True, max_position_embeddings=2048
         ),
         "minimind2-dense-yarn-clamp": two(
-            inner=32, inference_rope_scaling=True, rope_theta=100.0, max_position_embeddings=32768
+            inner=32,
+            inference_rope_scaling=True,
+            rope_theta=100.0,
+            max_position_embeddings=32768,
+            **odd,
         ),
-        "minimind2-moe": two(experts=4, inner=32),
+        "minimind2-moe": two(experts=4, inner=16),
         "minimind2-moe-two-shared-k1": two(experts=3, k=1, shared=2, inner=16),
         "minimind2-moe-not-normalised": two(experts=4, shared=0, inner=16, norm_topk_prob=False),
-        "minimind3-dense": three(inner=64, head_dim=16),
-        "minimind3-dense-default-inner": three(hidden=24, heads=2, kv=1),
+        "minimind3-dense": three(inner=64, head_dim=12),
+        "minimind3-dense-default-inner": three(**odd),
         "minimind3-dense-yarn-flag": three(
-            inner=32, inference_rope_scaling=True, max_position_embeddings=32768
+            inner=32, head_dim=10, inference_rope_scaling=True, max_position_embeddings=32768
         ),
         "minimind3-moe": three(experts=4, k=1, inner=16),
-        "minimind3-moe-k2": three(experts=4, k=2, inner=16, head_dim=16),
+        "minimind3-moe-k2": three(experts=4, k=2, inner=16, hidden=32, head_dim=10),
         "minimind3-moe-not-normalised": three(experts=4, k=1, inner=16, norm_topk_prob=False),
     }
 

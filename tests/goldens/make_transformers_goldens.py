@@ -134,17 +134,17 @@ def spec_of(config):
 
 
 def configuration(kind, rope=None, **changes):
-    """A small config in transformers 5's names."""
+    """A small config in transformers 5's names: six heads over three, heads of six elements in Llama's."""
     config = {
         "architectures": [ARCHITECTURES[kind]],
         "model_type": kind,
         "dtype": "float32",
         "hidden_act": "silu",
-        "hidden_size": 32,
+        "hidden_size": 36 if kind == "llama" else 32,
         "intermediate_size": 32,
         "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 3,
         "vocab_size": 64,
         "max_position_embeddings": 128,
         "rms_norm_eps": 1e-5 if kind == "llama" else 1e-6,
@@ -157,7 +157,7 @@ def configuration(kind, rope=None, **changes):
     if kind == "llama":
         config["mlp_bias"] = False
     else:
-        config["head_dim"] = 16
+        config["head_dim"] = 8
     if kind == "qwen3_moe":
         config |= {
             "num_experts": 4,
@@ -181,48 +181,56 @@ def cases():
         "original_max_position_embeddings": 128,
     }
     yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+    three = {"num_attention_heads": 3, "num_key_value_heads": 1}
     return {
         "llama-gqa": (configuration("llama", num_hidden_layers=3), "old"),
         "llama-mha-untied": (
-            configuration("llama", num_key_value_heads=None, tie_word_embeddings=False),
+            configuration(
+                "llama", num_attention_heads=3, num_key_value_heads=None, tie_word_embeddings=False
+            ),
             "new",
         ),
-        "llama-head-dim": (configuration("llama", head_dim=16), "both"),
+        "llama-head-dim": (configuration("llama", head_dim=10), "both"),
         "llama-biases": (configuration("llama", attention_bias=True, mlp_bias=True), "old"),
         "llama-rope-linear": (
-            configuration("llama", {"rope_type": "linear", "factor": 4.0}, num_hidden_layers=1),
+            configuration("llama", {"rope_type": "linear", "factor": 4.0}, **three),
             "both",
         ),
         "llama-rope-llama3": (
-            configuration("llama", llama3, num_hidden_layers=1, max_position_embeddings=1024),
+            configuration("llama", llama3, head_dim=16, max_position_embeddings=1024, **three),
             "both",
         ),
-        "llama-rope-yarn": (configuration("llama", yarn, head_dim=16, num_hidden_layers=1), "both"),
+        "llama-rope-yarn": (configuration("llama", yarn, head_dim=16, **three), "both"),
         "llama-rope-yarn-options": (
             configuration(
                 "llama",
                 yarn | {"beta_fast": 6.0, "beta_slow": 0.5, "attention_factor": 1.25},
                 head_dim=16,
-                num_hidden_layers=1,
+                num_hidden_layers=3,
+                **three,
             ),
             "new",
         ),
-        "qwen3-dense": (configuration("qwen3"), "old"),
+        "qwen3-dense": (
+            configuration("qwen3", num_attention_heads=4, num_key_value_heads=2, head_dim=16),
+            "old",
+        ),
         "qwen3-dense-bias-untied": (
-            configuration("qwen3", attention_bias=True, tie_word_embeddings=False),
+            configuration("qwen3", attention_bias=True, tie_word_embeddings=False, head_dim=10),
             "new",
         ),
         "qwen3-moe": (configuration("qwen3_moe"), "both"),
         "qwen3-moe-not-normalised": (configuration("qwen3_moe", norm_topk_prob=False), "old"),
-        "qwen3-moe-k1": (configuration("qwen3_moe", num_experts_per_tok=1), "old"),
+        "qwen3-moe-k1": (configuration("qwen3_moe", num_experts_per_tok=1, head_dim=10), "old"),
         "qwen3-moe-mixed": (
             configuration(
                 "qwen3_moe",
                 num_hidden_layers=4,
                 decoder_sparse_step=2,
-                head_dim=8,
                 mlp_only_layers=[3],
                 tie_word_embeddings=False,
+                head_dim=10,
+                **three,
             ),
             "new",
         ),

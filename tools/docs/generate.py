@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Writes the pages of docs/ that are made from TableGen descriptions, and the files that others quote whole.
+"""Writes the pages of docs/ that are made from TableGen descriptions and from the families, and the files that others quote
+whole.
 
-    generate.py --tblgen PATH --include DIR [--check]
+    generate.py --tblgen PATH --include DIR --mica PATH [--check]
 
 With --check nothing is written: the exit status is 1 where a page is not what it would become.
 """
 
 import argparse
+import concurrent.futures
 import difflib
 import json
 import pathlib
 import re
 import subprocess
 import sys
+
+import features
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -56,42 +60,72 @@ def quoted(page_name, source):
     return text[:text.index(begin)] + f"{begin}```mlir\n{model}\n```\n" + text[text.index(end):]
 
 
-def families():
-    """The page of model families: the registry, the sentences above each family, and the goldens of its type."""
-    folder = ROOT / "frontend/config/families"
+def emitted(mica, folder):
+    """The IR of a model's folder as it was imported."""
+    return subprocess.run([mica, "compile", str(folder), "--emit", "model", "-o", "-"], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def few(names, most=4):
+    rest = len(names) - most
+    return ", ".join(names) if rest <= 1 else f"{', '.join(names[:most])} and {rest} others"
+
+
+def families(mica):
+    """The page of model families: the registry, the sentences above each family, the goldens of its type, and what is in
+    their IR."""
+    folder, goldens = ROOT / "frontend/config/families", ROOT / "tests/goldens/models"
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.cpp"))}
-    goldens = {}
-    for config in sorted((ROOT / "tests/goldens/models").glob("*/config.json")):
-        kind = json.loads(config.read_text(encoding="utf-8"))["model_type"]
-        goldens.setdefault(kind, []).append(config.parent.name)
-    rows = []
+    architectures = dict(reversed(pair) for pair in re.findall(
+        r'{\.name = "([\w-]+)",\s*\.modelType = "(\w+)"',
+        (ROOT / "frontend/config/gguf/GgufArchitecture.cpp").read_text(encoding="utf-8")))
+    configs = sorted(goldens.glob("*/config.json"))
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found = dict(zip((path.parent.name for path in configs),
+                         map(features.features_of, pool.map(lambda path: emitted(mica, path.parent), configs))))
+    names = {}
+    for path in configs:
+        kind = json.loads(path.read_text(encoding="utf-8"))["model_type"]
+        names.setdefault(kind, []).append(path.parent.name)
+    rows, known = [], [feature.name for feature in features.FEATURES]
     for kind, name in re.findall(r'FAMILY\("(\w+)", (\w+)\)', (folder / "Families.h").read_text(encoding="utf-8")):
-        path = next(p for p, text in sources.items() if f"choose{name}(" in text)
-        text = sources[path]
+        text = next(text for text in sources.values() if f"choose{name}(" in text)
         said = re.findall(rf"((?:^// .*\n)+)llvm::Expected<const Family \*> choose{name}\(", text, re.M)
         what = re.sub(r"\n// ", " ", said[-1].strip())[3:] if said else ""
-        rows.append(f"| `{kind}` | {what} | {', '.join(goldens.get(kind, [])) or 'none yet'} |")
-    return ("<!-- Made from frontend/config/families and tests/goldens/models by `ninja mica-docs`: edit there. -->\n\n"
-            "# Model families\n\nWhat `model_type` may say, what is special about the family, and the small models (tests/goldens) "
-            "whose logits and greedy\ntext the compiled program matches: within 1e-5 in f32, every id.\n\n"
-            "| model_type | the family | verified by |\n|---|---|---|\n" + "\n".join(rows) + "\n\n"
+        proven = names.get(kind) or sys.exit(f"docs/families.md: no golden is of the type {kind}: make one")
+        own = [f for f in known if any(f in found[golden] for golden in proven)]
+        rows.append(f"| `{kind}` | {what} | {', '.join(own)} | {architectures.get(kind, '')} | {', '.join(proven)} |")
+    proofs = []
+    for feature in features.FEATURES:
+        proven = [g for g in found if feature.name in found[g]] or sys.exit(
+            f"docs/families.md: no golden's IR has the feature '{feature.name}': make one or correct its test")
+        proofs.append(f"| {feature.name} | {feature.written} | {few(proven)} |")
+    return ("<!-- Made from frontend/config, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`:\n"
+            "edit there. -->\n\n"
+            "# Model families\n\nWhat `model_type` may say, what is special about the family, what of it stands in the IR of its "
+            "goldens, what GGUF files call it,\nand these goldens: small models (tests/goldens) whose logits and greedy text the "
+            "compiled program matches, within 1e-5 in f32,\nevery id.\n\n"
+            "| model_type | the family | features | GGUF | verified by |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n\n"
             "Ropes scale as linear, yarn, llama3, longrope and dynamic. The frequencies of the last two follow the length of the\n"
             "text: longrope has factors for texts up to its original length and others for longer ones, dynamic's theta grows behind\n"
             "`max_position_embeddings` (`--max-seq` may go beyond it). A prompt is read with the frequencies of its whole length. Where\n"
             "a text crosses that border, while it is generated or from turn to turn of a chat, forwards or back, its tokens are read\n"
             "again, once, with those of the new length (`-v` says so, `info` where the border lies); behind it, each new token, of later\n"
-            "turns as well, follows its own position, as in transformers' cached generation.\n")
+            "turns as well, follows its own position, as in transformers' cached generation.\n\n"
+            "## Features\n\nHow a feature stands in the IR of stage `model` (dialect.md has the ops), and the goldens that have it.\n\n"
+            "| feature | in the IR | verified by |\n|---|---|---|\n" + "\n".join(proofs) + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tblgen", required=True)
     parser.add_argument("--include", required=True)
+    parser.add_argument("--mica", required=True)
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     stale = False
     pages = {name: page(args.tblgen, args.include, parts) for name, parts in PAGES.items()}
-    pages["docs/families.md"] = families()
+    pages["docs/families.md"] = families(args.mica)
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
     for name, new in pages.items():
         path = ROOT / name

@@ -43,7 +43,11 @@ static void deriveLatent(Hyperparameters &h) {
 // one network computes.
 llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"DeepseekForCausalLM"};
-  static constexpr KeyRule own[] = {{"norm_topk_prob", &H::normaliseGate, {}, false}};
+  static constexpr KeyRule own[] = {
+      {"n_routed_experts", &H::experts, ranges::experts},
+      {"n_shared_experts", &H::sharedExperts, {0, 64}, Unset(), Null::Allowed},
+      {"norm_topk_prob", &H::normaliseGate, {}, false},
+  };
   static constexpr FixedKey fixed[] = {
       {"scoring_func", R"(["softmax"])"}, {"moe_layer_freq", "[1]"}, {"pretraining_tp", "[1]"}};
   static const llvm::ArrayRef<KeyRule> keys[] = {own, expertKeys, commonKeys()};
@@ -52,7 +56,7 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixed,
-      .traits = {},
+      .traits = {.normalisesSingleExpert = false},
       .names = &namesOfFirst,
       .derive = deriveExperts,
   };

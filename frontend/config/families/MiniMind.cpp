@@ -100,6 +100,19 @@ void deriveOf3(Hyperparameters &h) {
     h.expertInner = h.inner;
 }
 
+/// The form of autumn 2025 was another formula under the same name.
+llvm::Error refuseAutumn2025(const YarnScaling &yarn, llvm::StringRef path) {
+  if (yarn.betaFast != 4 || yarn.factor != 4)
+    return llvm::Error::success();
+  return inputError(path,
+                    "has the yarn of MiniMind's autumn 2025 (beta_fast 4, factor 4), whose "
+                    "formula is not computed",
+                    "convert the model with later code");
+}
+
+constexpr OwnYarn yarn = {
+    .original = 2048, .factor = 16, .attentionFactor = 1, .check = refuseAutumn2025};
+
 const Family &generation(unsigned number) {
   static const llvm::ArrayRef<KeyRule> keys1[] = {keysOf1, routedKeys};
   static const llvm::ArrayRef<KeyRule> keys2[] = {keysOf2, sharedKeysOf2And3, routedKeys,
@@ -117,9 +130,7 @@ const Family &generation(unsigned number) {
        .architectures = architectures,
        .keys = keys2,
        .fixed = fixedOf2,
-       .traits = {.yarn = YarnRules::MiniMind,
-                  .normalisesSingleExpert = false,
-                  .defaultTheta = 1e6},
+       .traits = {.ownYarn = &yarn, .normalisesSingleExpert = false, .defaultTheta = 1e6},
        .derive = deriveOf2},
       {.name = "minimind (generation 3)",
        .architectures = architectures,
@@ -127,7 +138,7 @@ const Family &generation(unsigned number) {
        .fixed = {},
        .traits = {.normRounding = NormRounding::AfterGain,
                   .qkNorm = QkNorm::PerHead,
-                  .yarn = YarnRules::MiniMind,
+                  .ownYarn = &yarn,
                   .defaultTheta = 1e6},
        .derive = deriveOf3},
   };

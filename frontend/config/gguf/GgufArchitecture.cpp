@@ -68,7 +68,7 @@ constexpr GgufKey commandRKeys[] = {
     {"logit_scale", "logit_scale"},
 };
 
-constexpr GgufKey stableLmKeys[] = {
+constexpr GgufKey parallelKeys[] = {
     {"attention.layer_norm_epsilon", "layer_norm_eps"},
     {"use_parallel_residual", "use_parallel_residual"},
 };
@@ -87,6 +87,17 @@ constexpr GgufKey gptOssKeys[] = {
     {"expert_feed_forward_length", "intermediate_size"},
     // Scores of the chosen experts alone.
     {.name = "expert_gating_func", .values = "[3]"},
+};
+
+constexpr GgufKey firstDeepSeekKeys[] = {
+    {"leading_dense_block_count", "first_k_dense_replace"},
+    {"expert_count", "n_routed_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_shared_count", "n_shared_experts"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_weights_norm", "norm_topk_prob"},
+    {.name = "expert_gating_func", .values = "[1]"}, // softmax
+    {.name = "expert_weights_scale", .values = "[0, 1]"},
 };
 
 constexpr GgufKey deepSeekKeys[] = {
@@ -134,6 +145,7 @@ constexpr GgufConstant commandRConstants[] = {attentionBias,
                                               {"use_qk_norm", "", "blk.0.attn_q_norm.weight"}};
 constexpr GgufConstant stableLmConstants[] = {{"use_qkv_bias", "", "blk.0.attn_q.bias"},
                                               {"qk_layernorm", "", "blk.0.attn_q_norm.weight"}};
+constexpr GgufConstant gptNeoXConstants[] = {{"attention_bias", "", "blk.0.attn_qkv.bias"}};
 constexpr GgufConstant starcoder2Constants[] = {{"use_bias", "", "blk.0.attn_q.bias"}};
 
 // What converters lay differently than the family has it; the names of transformers otherwise.
@@ -236,6 +248,11 @@ constexpr GgufArchitecture architectures[] = {
      .modelType = "cohere",
      .keys = commandRKeys,
      .constants = commandRConstants},
+    {.name = "deepseek",
+     .modelType = "deepseek",
+     .keys = firstDeepSeekKeys,
+     .constants = attentionConstants,
+     .pairing = Pairing::Interleaved},
     {.name = "deepseek2",
      .modelType = "deepseek_v2",
      .keys = deepSeekKeys,
@@ -265,7 +282,10 @@ constexpr GgufArchitecture architectures[] = {
      .keys = gemma3Keys,
      .addedToGains = true,
      .derive = [](const GgufModel &, llvm::json::Object &config) { deriveGemma(config, 62); }},
-    {.name = "glm4", .modelType = "glm4", .constants = attentionConstants},
+    {.name = "glm4",
+     .modelType = "glm4",
+     .constants = attentionConstants,
+     .turnedPart = "partial_rotary_factor"},
     {.name = "gpt-oss",
      .modelType = "gpt_oss",
      .keys = gptOssKeys,
@@ -273,6 +293,12 @@ constexpr GgufArchitecture architectures[] = {
      .names = [](const GgufModel &) { return &gptOssNames; },
      .derive = deriveGptOss},
     {.name = "gpt2", .modelType = "gpt2", .keys = gpt2Keys, .names = joined},
+    {.name = "gptneox",
+     .modelType = "gpt_neox",
+     .keys = parallelKeys,
+     .constants = gptNeoXConstants,
+     .turnedPart = "rotary_pct",
+     .names = joined},
     {.name = "granite",
      .modelType = "granite",
      .keys = graniteScales,
@@ -301,8 +327,9 @@ constexpr GgufArchitecture architectures[] = {
      .constants = qwen3MoeConstants},
     {.name = "stablelm",
      .modelType = "stablelm",
-     .keys = stableLmKeys,
+     .keys = parallelKeys,
      .constants = stableLmConstants,
+     .turnedPart = "partial_rotary_factor",
      .names = usual},
     {.name = "starcoder2",
      .modelType = "starcoder2",

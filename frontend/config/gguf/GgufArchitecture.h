@@ -65,6 +65,9 @@ struct GgufArchitecture {
   /// the same.
   Pairing pairing = Pairing::Half;
   bool addedToGains = false; ///< the converter added what the family's norms add to their gains
+  /// The key of config.json that says which part of a head turns, in families where that is not the
+  /// whole head by default.
+  llvm::StringLiteral turnedPart = "";
   /// Of several architectures of one name the last that is meant, or the first.
   bool (*isMeant)(const GgufModel &model) = nullptr;
   /// A key behind the architecture's name that the file lacks though it has no default; empty where

@@ -229,9 +229,10 @@ llvm::Error ConfigTranslator::setShape() {
                   *hidden = find("embedding_length"), *heads = find("attention.head_count");
   auto width = [](const GgufValue *value) { return value ? value->integer().value_or(0) : 0; };
   int64_t size = width(head) ? width(head) : width(heads) > 0 ? width(hidden) / width(heads) : 0;
-  if (turning && size > 0 && width(turning) != size)
-    set("partial_rotary_factor", double(width(turning)) / double(size),
-        own("rope.dimension_count"));
+  bool isPart = !architecture->turnedPart.empty();
+  if (turning && size > 0 && (isPart || width(turning) != size))
+    set(isPart ? architecture->turnedPart : "partial_rotary_factor",
+        double(width(turning)) / double(size), own("rope.dimension_count"));
   return llvm::Error::success();
 }
 

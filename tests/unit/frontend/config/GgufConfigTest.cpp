@@ -87,6 +87,70 @@ TEST_F(GgufConfig, GainsOfGemmaAreWhole) {
   EXPECT_EQ(config->kinds[0].attention.scale, 0.25) << "of the head, whatever the family's default";
 }
 
+TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
+  file = keysOf("deepseek", 4);
+  file.u32("deepseek.expert_count", 4).u32("deepseek.expert_used_count", 2);
+  file.u32("deepseek.expert_shared_count", 2).u32("deepseek.expert_feed_forward_length", 16);
+  file.u32("deepseek.leading_dense_block_count", 1).f32("deepseek.expert_weights_scale", 1);
+  file.string("deepseek.rope.scaling.type", "none").u32("deepseek.rope.dimension_count", 8);
+  GgufWriter whole = file;
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->family, "deepseek");
+  EXPECT_EQ(config->kinds[0].attention.rope.pairing, Pairing::Interleaved);
+  EXPECT_TRUE(std::holds_alternative<DenseConfig>(config->kinds[0].ffn));
+  auto &sparse = std::get<SparseConfig>(config->kinds[1].ffn);
+  EXPECT_EQ(sparse.shared.inner, 32) << "one network of both";
+  EXPECT_FALSE(sparse.normalise);
+
+  file = whole;
+  file.boolean("deepseek.expert_weights_norm", true);
+  auto normalised = read();
+  ASSERT_TRUE(bool(normalised)) << messageOf(std::move(normalised));
+  EXPECT_TRUE(std::get<SparseConfig>(normalised->kinds[1].ffn).normalise);
+
+  file = whole;
+  file.u32("deepseek.expert_gating_func", 2);
+  EXPECT_THAT(problem(),
+              testing::EndsWith("m.gguf: has \"deepseek.expert_gating_func\": 2, expected "
+                                "one of [1] (nothing else is computed), choose a model "
+                                "without it"));
+}
+
+TEST_F(GgufConfig, HeadsOfGptNeoXTurnAsFarAsTheFileSays) {
+  GgufWriter whole;
+  whole.string("general.architecture", "gptneox").u32("gptneox.context_length", 64);
+  whole.u32("gptneox.embedding_length", 32).u32("gptneox.block_count", 1);
+  whole.u32("gptneox.attention.head_count", 4).u32("gptneox.feed_forward_length", 96);
+  whole.f32("gptneox.attention.layer_norm_epsilon", 1e-5f);
+  whole.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+  whole.floats("blk.0.attn_qkv.bias", {96}, std::vector<float>(96));
+  for (uint32_t turned : {2, 4, 8}) {
+    file = whole;
+    file.u32("gptneox.rope.dimension_count", turned);
+    file.boolean("gptneox.use_parallel_residual", turned != 4);
+    auto config = read();
+    ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+    EXPECT_EQ(config->family, "gpt_neox");
+    EXPECT_EQ(config->kinds[0].attention.rope.dimensions, turned);
+    EXPECT_TRUE(config->kinds[0].attention.qkvBias);
+    EXPECT_EQ(config->block.parallel, turned == 4 ? Parallel::No : Parallel::OwnNorms);
+    EXPECT_EQ(config->names->qkvOrder, QkvOrder::Consecutive) << "the converter sorted it";
+  }
+  file = whole;
+  file.u32("gptneox.rope.dimension_count", 3);
+  EXPECT_THAT(problem(), HasSubstr("turns 3 of 8 elements of a head"));
+}
+
+TEST_F(GgufConfig, WholeHeadsOfStableLmMayTurn) {
+  file = keysOf("stablelm");
+  file.f32("stablelm.attention.layer_norm_epsilon", 1e-5f);
+  file.u32("stablelm.rope.dimension_count", 8);
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->kinds[0].attention.rope.dimensions, 8) << "and no quarter";
+}
+
 /// A small model of the architecture of DeepSeek's second and third generation.
 GgufWriter latentKeys() {
   GgufWriter file = keysOf("deepseek2", 4);
@@ -200,7 +264,8 @@ TEST_F(GgufConfig, RefusesArchitecturesWithoutAFamily) {
   file = keysOf("mamba");
   EXPECT_THAT(problem(),
               HasSubstr("has the architecture \"mamba\", which is not known, choose a "
-                        "model of one of the architectures bloom, command-r, deepseek2, gemma"));
+                        "model of one of the architectures bloom, command-r, deepseek, deepseek2, "
+                        "gemma"));
   file = GgufWriter().u32("general.architecture", 1);
   EXPECT_THAT(problem(), HasSubstr("has no key \"general.architecture\" with a name"));
 }

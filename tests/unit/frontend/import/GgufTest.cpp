@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GgufBlocks,
 /// The file of a golden, to be spoilt.
 class GgufRefusal : public testing::Test {
 protected:
-  explicit GgufRefusal(const char *name = "llama-gqa")
+  explicit GgufRefusal(const char *name = "qwen3-dense")
       : file(GgufFolder((goldens / name).string()).write()) {}
   std::string problem() {
     mlir::MLIRContext context;
@@ -230,13 +230,13 @@ protected:
 TEST_F(GgufRefusal, NamesTensorsByTheFilesNames) {
   GgufWriter whole = file;
   replace(file.entries, "blk.0.attn_q.weight", "blk.0.attn_x.weight");
-  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.0.attn_q.weight\" [32, 32] is missing"));
+  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.0.attn_q.weight\" [64, 32] is missing"));
   file = whole;
   file.floats("blk.0.attn_rot.weight", {1}, {1});
-  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.0.attn_rot.weight\" [1] has no place in llama"));
+  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.0.attn_rot.weight\" [1] has no place in qwen3"));
   file = whole;
   file.floats("blk.00.attn_q.weight", {1}, {1});
-  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.00.attn_q.weight\" [1] has no place in llama"));
+  EXPECT_THAT(problem(), HasSubstr("tensor \"blk.00.attn_q.weight\" [1] has no place in qwen3"));
   file = whole;
   file.floats("model.norm.weight", {1}, {1});
   EXPECT_THAT(problem(), HasSubstr("holds tensor \"output_norm.weight\", which"));

@@ -1,6 +1,7 @@
 // What the importer makes of published models, run by the interpreter, gives the logits of the
 // authors' own code.
 
+#include "frontend/config/ConfigReader.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/support/Json.h"
 #include "ir/Interpreter/Npy.h"
@@ -8,7 +9,10 @@
 #include "tests/unit/frontend/import/GoldenModel.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <map>
 
 using namespace mica;
 using namespace mica::test;
@@ -116,6 +120,26 @@ std::string nameOfTest(const testing::TestParamInfo<std::string> &info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(goldenNames()), nameOfTest);
+
+/// What goldens are: small, with several layers, and for every family one whose heads are no power
+/// of two.
+TEST(Goldens, AreSmallAndOdd) {
+  std::map<std::string, bool> hasOdd;
+  for (const std::string &name : goldenNames()) {
+    std::string folder = (goldens / name).string();
+    uintmax_t size = 0;
+    for (const auto &file : fs::directory_iterator(folder))
+      size += file.file_size();
+    EXPECT_LE(size, 150'000u) << name;
+    auto weights = llvm::cantFail(WeightFiles::open(folder));
+    auto config = llvm::cantFail(readModelConfig(folder, &weights));
+    EXPECT_GE(config.layers.size(), 2u) << name;
+    EXPECT_LE(config.layers.size(), 4u) << name;
+    hasOdd[config.family] |= !llvm::isPowerOf2_64(config.kinds.front().attention.heads);
+  }
+  for (const auto &[family, odd] : hasOdd)
+    EXPECT_TRUE(odd) << family;
+}
 
 /// The IR of a golden with `from` replaced by `to` throughout, compiled without its config.
 double distanceOfEdited(const std::string &name, const std::string &from, const std::string &to) {

@@ -1,0 +1,262 @@
+"""What is special about a model, read off its IR of stage `model`: a table of features, each with the words of the dialect
+that carry it and the question whether a module has it."""
+
+import dataclasses
+import re
+from typing import Callable
+
+
+@dataclasses.dataclass
+class Op:
+    """A line of a function: `name` without the dialect, `uses` and `results` without the percent sign."""
+
+    name: str
+    text: str
+    results: list
+    uses: list
+    place: int
+
+
+class Function:
+    """The ops of a function in order. A result is known by its name, without `#0` and the like."""
+
+    def __init__(self, name, lines):
+        self.name, self.ops, self.maker = name, [], {}
+        for line in lines:
+            found = re.match(r"\s*(?:(%[^=]+) = )?(?:mica\.|func\.)?(\w+) ?(.*)", line)
+            left, name, rest = found[1] or "", found[2], found[3]
+            values = [re.findall(r"%([\w.]+)", text) for text in (left, rest)]
+            op = Op(name, rest, *values, len(self.ops))
+            self.ops.append(op)
+            self.maker |= dict.fromkeys(op.results, op)
+
+    def of(self, *names):
+        return [op for op in self.ops if op.name in names]
+
+    def source(self, op, index=0):
+        """The op that made an operand; null where it is an argument."""
+        return self.maker.get(op.uses[index])
+
+    def made_by(self, op, *names):
+        source = self.source(op)
+        return source is not None and source.name in names
+
+    def users(self, op):
+        return [other for other in self.ops if set(op.results) & set(other.uses)]
+
+
+class Model:
+    """The text of a module, its functions of layers and its entry."""
+
+    def __init__(self, text):
+        self.weights = re.findall(r"^  mica\.weight (.*)$", text, re.M)
+        functions = [Function(name, body.splitlines())
+                     for name, body in re.findall(r"^  func\.func (?:private )?@(\w+)\(.*\n((?:    .*\n)+)  }", text, re.M)]
+        self.layers = [f for f in functions if f.name != "main"]
+        self.main = next(f for f in functions if f.name == "main")
+
+    def ops(self, *names):
+        return [op for layer in self.layers for op in layer.of(*names)]
+
+    def pairs(self, *names):
+        """Ops with the layer that they stand in."""
+        return [(layer, op) for layer in self.layers for op in layer.of(*names)]
+
+
+def has(*names, word="", main=False):
+    """Whether there is such an op, with the word in its text."""
+    return lambda model: any(word in op.text for op in (model.main.of(*names) if main else model.ops(*names)))
+
+
+def some_without(name, word):
+    return lambda model: has(name, word=word)(model) and any(word not in op.text for op in model.ops(name))
+
+
+NORMS = ("rmsnorm", "layernorm")
+
+
+def result_of(op):
+    return op.text.rpartition("-> ")[2] if "->" in op.text else op.text.rpartition(" : ")[2].partition(", ")[0]
+
+
+def head_norms(model, shared):
+    """Of heads, that is of tensors of three dimensions; a gain of one dimension is that of all heads."""
+    for _, op in model.pairs(*NORMS):
+        row, gain = re.findall(r"tensor<([^>]*)x[^x>]*>", op.text.rpartition(" : ")[2])[:2]
+        if row.count("x") == 2 and ("x" not in gain) == shared:
+            return True
+    return False
+
+
+def norms_over_heads(model):
+    return any(layer.made_by(op, "linear") and any(user.name == "split_heads" for user in layer.users(op))
+               for layer, op in model.pairs(*NORMS))
+
+
+def norms_behind(model):
+    return any(layer.made_by(op, "linear") and any(user.name == "add" for user in layer.users(op))
+               for layer, op in model.pairs(*NORMS))
+
+
+def no_norms_in_front(model):
+    return any(layer.source(layer.of("linear")[0]) is None for layer in model.layers)
+
+
+def behind_attention(layer, *names):
+    start = layer.of("attention")[0].place
+    return [op for op in layer.of(*names) if op.place > start]
+
+
+def parallel(name):
+    """The network reads what was there in front of attention, by a norm of its own or by attention's."""
+
+    def test(model):
+        for layer in model.layers:
+            start = layer.of("attention")[0].place
+            for op in behind_attention(layer, *name):
+                source = layer.source(op)
+                if source is None or source.place < start:
+                    return True
+        return False
+
+    return test
+
+
+def own_scale(model):
+    for op in model.ops("attention"):
+        size = int(re.search(r"tensor<\?x\d+x(\d+)x", op.text)[1])
+        if abs(float(re.search(r"scale\(([^)]*)\)", op.text)[1]) * size**0.5 - 1) > 1e-6:
+            return True
+    return False
+
+
+def biases(behind):
+    def test(model):
+        for layer in model.layers:
+            last = next(user for user in layer.users(layer.of("merge_heads")[0]))
+            if any("bias(" in op.text and (op.place > last.place) == behind for op in layer.of("linear")):
+                return True
+        return False
+
+    return test
+
+
+def rope(word):
+    return has("rope", word=word)
+
+
+def two_ropes(model):
+    return len({re.search(r"theta\(.*?\)( scaling\(#[^>]*>\))?", op.text)[0] for op in model.ops("rope")}) > 1
+
+
+def activation(name, gated):
+    """Of dense networks; a gate's values are multiplied."""
+    return lambda model: any(any(user.name == "mul" for user in layer.users(op)) == gated for layer, op in model.pairs(name))
+
+
+def scaled(*makers):
+    """Whether what these ops make is multiplied in layers."""
+    return lambda model: any(layer.made_by(op, *makers) for layer, op in model.pairs("scale"))
+
+
+def scaled_in_main(maker):
+    return lambda model: any(model.main.made_by(op, maker) for op in model.main.of("scale"))
+
+
+def shared_experts(model):
+    return any(gate.uses[0] == op.uses[0] for layer, gate in model.pairs("moe_gate") for op in layer.of("linear"))
+
+
+def tied(model):
+    return any(op.uses[1] == model.main.of("embedding")[0].uses[1] for op in model.main.of("lm_head"))
+
+
+def parts(count):
+    """Whether a stored matrix is cut into so many weights of a layer's products."""
+
+    def test(model):
+        found = {}
+        for weight in model.weights:
+            name, _, source = weight.partition(" from ")
+            if ".weight" in name and "_proj_" not in name:
+                for stored in set(re.findall(r'"([^"\[]+)[^"]*\[\d+:\d+ of \d+\]"', source)):
+                    found.setdefault(stored, set()).add(name)
+        return any(len(names) == count for names in found.values())
+
+    return test
+
+
+@dataclasses.dataclass
+class Feature:
+    name: str
+    written: str  # in the IR
+    test: Callable
+
+
+FEATURES = [Feature(*row) for row in (
+    ("RMS norms", "`rmsnorm`", has("rmsnorm")),
+    ("layer norms", "`layernorm`", has("layernorm")),
+    ("gains minus one", "`rmsnorm .. gain_offset(..)`", has("rmsnorm", word="gain_offset(")),
+    ("no norms in front", "`linear` of the stream", no_norms_in_front),
+    ("norms behind blocks", "a norm between `linear` and `add`", norms_behind),
+    ("q/k norms per head", "a norm behind `split_heads`", lambda m: head_norms(m, True)),
+    ("q/k norms with a gain per head", "a norm behind `split_heads`, its gain `H x D`", lambda m: head_norms(m, False)),
+    ("q/k norms over all heads", "a norm in front of `split_heads`", norms_over_heads),
+    ("grouped heads", "`repeat_kv`", has("repeat_kv")),
+    ("latents", "`join_heads`", has("join_heads")),
+    ("fused qkv", "`weight .. from [\"..[a:b of c]\"]`", parts(3)),
+    ("fused gate_up", "`weight .. from [\"..[a:b of c]\"]`", parts(2)),
+    ("biases around attention", "`linear .. bias(..)`", biases(False)),
+    ("biases in the network", "`linear .. bias(..)`", biases(True)),
+    ("rope of halves", "`rope .. half`", rope(" half ")),
+    ("rope of neighbours", "`rope .. interleaved`", rope(" interleaved ")),
+    ("partial rope", "`rope .. rotary_dim(..)`", rope("rotary_dim(")),
+    *((f"rope scaled: {kind}", f"`rope .. scaling(#mica.{kind}_scaling<..>)`", rope(f"#mica.{kind}_scaling"))
+      for kind in ("linear", "llama3", "yarn")),
+    *((f"rope scaled: {kind}", f"`rope .. lengths(..) .. scaling(#mica.{kind}_scaling<..>)`", rope(f"#mica.{kind}_scaling"))
+      for kind in ("dynamic", "longrope")),
+    ("two ropes", "`rope` of two `theta`", two_ropes),
+    ("learned positions", "`embedding %positions`", lambda m: any(op.uses[0] == "positions" for op in m.main.of("embedding"))),
+    ("sinusoidal positions", "`sinusoid`", has("sinusoid", main=True)),
+    ("ALiBi", "`attention .. alibi(..)`", has("attention", word="alibi(")),
+    ("window in all layers", "`attention .. window(..)`",
+     lambda m: all("window(" in op.text for op in m.ops("attention"))),
+    ("window in some layers", "`attention` with `window(..)` and without", some_without("attention", "window(")),
+    ("capped scores", "`attention .. softcap(..)`", has("attention", word="softcap(")),
+    ("scores scaled otherwise", "`attention .. scale(s)`, s not 1 / sqrt(D)", own_scale),
+    ("sinks", "`attention .. sinks(..)`", has("attention", word="sinks(")),
+    ("parallel residual with one norm", "`linear` of what attention reads", parallel(("linear",))),
+    ("parallel residual with two norms", "a norm of the stream in front of attention", parallel(NORMS)),
+    ("gated SiLU", "`silu`, `mul`", activation("silu", True)),
+    ("gated GELU (tanh)", "`gelu_tanh`, `mul`", activation("gelu_tanh", True)),
+    ("plain GELU", "`gelu`", activation("gelu", False)),
+    ("plain GELU (tanh)", "`gelu_tanh`", activation("gelu_tanh", False)),
+    ("experts by softmax", "`moe_gate .. softmax`, `moe_experts`", has("moe_gate", word=" softmax ")),
+    ("experts by sigmoid", "`moe_gate .. sigmoid`, `moe_experts`", has("moe_gate", word=" sigmoid ")),
+    ("weights of experts add up to one", "`moe_gate .. normalize`", has("moe_gate", word="normalize")),
+    ("groups of experts", "`moe_gate .. groups(..)`", has("moe_gate", word="groups(")),
+    ("correction", "`moe_gate .. correction(..)`", has("moe_gate", word="correction(")),
+    ("bias of the router", "`moe_gate .. bias(..)`", has("moe_gate", word=" bias(")),
+    ("biases of experts", "`moe_experts .. biases(..)`", has("moe_experts", word="biases(")),
+    ("limits in experts", "`moe_experts .. clamped(..)`", has("moe_experts", word="clamped(")),
+    ("experts stored as mxfp4", "`weight .. from [\".._blocks..\"]`", lambda m: any("_blocks[" in w for w in m.weights)),
+    ("shared experts", "`linear` of what the gate reads", shared_experts),
+    ("gate of the shared expert", "`sigmoid_gate`", has("sigmoid_gate")),
+    ("dense layers beside sparse", "functions with `moe_gate` and without",
+     lambda m: len({bool(layer.of("moe_gate")) for layer in m.layers}) > 1),
+    ("multiplier of experts", "`scale` of `moe_experts`", scaled("moe_experts")),
+    ("multiplier of residuals", "`scale` of `linear`", scaled("linear")),
+    ("multiplier of embeddings", "`scale` of `embedding`", scaled_in_main("embedding")),
+    ("multiplier of logits", "`scale` of `lm_head`", scaled_in_main("lm_head")),
+    ("capped logits", "`softcap`", has("softcap", main=True)),
+    ("norm of embeddings", "a norm of `embedding`",
+     lambda m: any(m.main.made_by(op, "embedding") for op in m.main.of(*NORMS))),
+    ("tied head", "`lm_head` of the weight of `embedding`", tied),
+    ("untied head", "`lm_head` of a weight of its own", lambda m: not tied(m)),
+)]
+
+
+def features_of(text):
+    """Names of the features that a module of stage `model` has."""
+    model = Model(text)
+    return [feature.name for feature in FEATURES if feature.test(model)]
