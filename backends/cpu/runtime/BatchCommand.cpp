@@ -211,7 +211,7 @@ Status batchCommand(const Model &model, const Text *text, const RunArguments &ar
     return session.error();
   Status done = Batch(model, **session, text, arguments, texts, **results).run();
   if (done && arguments.verbose)
-    noteReadAgain((*session)->readAgain());
+    noteReadAgain((*session)->readAgain(), (*session)->secondsReadAgain());
   return done;
 }
 

@@ -118,7 +118,7 @@ private:
         static_cast<long long>(answer.promptTokens), static_cast<long long>(answer.heldTokens),
         answer.promptSeconds, static_cast<long long>(answer.tokens), answer.decodeSeconds);
     reportNote(line);
-    noteReadAgain(answer.readAgain);
+    noteReadAgain(answer.readAgain, answer.readAgainSeconds);
   }
 
   std::string report(const Conversation::Answer &answer) const {

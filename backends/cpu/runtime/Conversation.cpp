@@ -93,7 +93,8 @@ Result<Conversation::Answer> Conversation::answer(const Tokens &prompt, const Li
                 static_cast<int64_t>(result->sequences[0].tokens.size()),
                 result->promptSeconds,
                 result->decodeSeconds,
-                result->readAgain};
+                result->readAgain,
+                result->readAgainSeconds};
 }
 
 Result<Conversation::Answer> Conversation::ask(std::string content, const Listener &listener) {

@@ -19,6 +19,7 @@ public:
     int64_t tokens = 0;                       ///< New ones.
     double promptSeconds = 0, decodeSeconds = 0;
     int64_t readAgain = 0; ///< Tokens fed once more, see Session.
+    double readAgainSeconds = 0;
   };
   /// Hears pieces of the answer, whole characters; false ends it.
   using Listener = std::function<Result<bool>(const std::string &piece)>;

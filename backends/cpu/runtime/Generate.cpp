@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace mica::rt {
 
@@ -51,6 +52,7 @@ private:
   Status run();
   Status choose(const Wanted &row, std::span<const float> logits);
   bool verify(const Wanted &row);
+  Result<bool> prepare();
   bool feedNext(Status &failure);
   Status feedSequence(int64_t sequence, int64_t drafts);
   int64_t draftLimit(int64_t sequence, int64_t drafts) const;
@@ -69,6 +71,8 @@ private:
   GenerateListener &listener;
   std::vector<Sequence> sequences;
   std::vector<Wanted> wanted;
+  bool stopped = false;  ///< By the listener, while tokens were read again.
+  int64_t forgotten = 0; ///< Positions that were filled before that.
   GenerateResult result;
 };
 
@@ -143,7 +147,28 @@ bool Loop::verify(const Wanted &row) {
   return goesOn;
 }
 
+/// Reads again what must be. False where the listener ends that, and with it all texts.
+Result<bool> Loop::prepare() {
+  int64_t before = filled() - session.queued();
+  Result<bool> prepared =
+      session.prepare([&](int64_t sequence) { return listener.goesOn(sequence); });
+  if (!prepared || *prepared)
+    return prepared;
+  stopped = true;
+  forgotten = before - filled();
+  wanted.clear();
+  for (size_t s = 0; s < sequences.size(); ++s)
+    if (std::exchange(sequences[s].active, false))
+      result.sequences[s].finish = Finish::StopText;
+  return false;
+}
+
 Status Loop::run() {
+  Result<bool> prepared = prepare();
+  if (!prepared)
+    return prepared.error();
+  if (!*prepared)
+    return {};
   Result<std::span<const float>> logits = session.run();
   if (!logits)
     return logits.error();
@@ -167,10 +192,11 @@ Status Loop::run() {
 
 Status Loop::prefill() {
   auto start = std::chrono::steady_clock::now();
+  double again = session.secondsReadAgain();
   for (size_t s = 0; s < prompts.size(); ++s)
     for (auto i = static_cast<size_t>(options.held); i < prompts[s].size(); ++i) {
       bool last = i + 1 == prompts[s].size();
-      if (session.queued() == 0 && !listener.goesOn(static_cast<int64_t>(s))) {
+      if (session.queued() == 0 && (stopped || !listener.goesOn(static_cast<int64_t>(s)))) {
         result.sequences[s].finish = Finish::StopText;
         sequences[s].active = false;
         break;
@@ -178,12 +204,14 @@ Status Loop::prefill() {
       if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], last && sequences[s].active);
           !pushed)
         return pushed;
-      ++result.promptTokens;
-      if (session.queued() >= options.prefillChunk || (last && s + 1 == prompts.size()))
-        if (Status ran = run(); !ran)
-          return ran;
+      int64_t rows = session.queued();
+      if (rows < options.prefillChunk && !(last && s + 1 == prompts.size()))
+        continue;
+      if (Status ran = run(); !ran)
+        return ran;
+      result.promptTokens += stopped ? 0 : rows;
     }
-  result.promptSeconds = secondsSince(start);
+  result.promptSeconds = secondsSince(start) - (session.secondsReadAgain() - again);
   return {};
 }
 
@@ -223,7 +251,8 @@ bool Loop::feedNext(Status &failure) {
 
 Status Loop::decode() {
   auto start = std::chrono::steady_clock::now();
-  int64_t before = filled();
+  double again = session.secondsReadAgain();
+  int64_t before = filled() + forgotten;
   Status failure;
   while (feedNext(failure)) {
     failure = run();
@@ -231,8 +260,8 @@ Status Loop::decode() {
     if (!failure)
       break;
   }
-  result.decodeTokens = filled() - before;
-  result.decodeSeconds = secondsSince(start);
+  result.decodeTokens = filled() + forgotten - before;
+  result.decodeSeconds = secondsSince(start) - (session.secondsReadAgain() - again);
   return failure;
 }
 
@@ -268,6 +297,7 @@ Result<GenerateResult> generate(const Model &model, Session &session,
     session.expect(s, std::max(static_cast<int64_t>(prompts[s].size()), options.expected));
   }
   int64_t readBefore = session.readAgain();
+  double secondsBefore = session.secondsReadAgain();
   Loop loop(model, session, prompts, options, listener);
   Status done = loop.prefill();
   if (done)
@@ -276,6 +306,7 @@ Result<GenerateResult> generate(const Model &model, Session &session,
     return done.error();
   GenerateResult result = loop.take();
   result.readAgain = session.readAgain() - readBefore;
+  result.readAgainSeconds = session.secondsReadAgain() - secondsBefore;
   return result;
 }
 

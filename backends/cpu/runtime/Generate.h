@@ -43,6 +43,7 @@ struct GenerateResult {
   int64_t decodeCalls = 0;           ///< Calls of the model behind the prompts.
   int64_t readAgain = 0;             ///< Tokens fed once more, see Session.
   double promptSeconds = 0, decodeSeconds = 0;
+  double readAgainSeconds = 0; ///< No part of the others.
 };
 
 /// Hears what happens while it happens. An error ends generation.
@@ -50,7 +51,8 @@ class GenerateListener {
 public:
   virtual ~GenerateListener() = default;
   virtual Status token(int64_t sequence, int32_t token) { return {}; }
-  /// Whether a sequence shall go on behind its newest token.
+  /// Whether a sequence shall go on behind its newest token. Also asked while its prompt is read,
+  /// and while tokens are read again, when no is the end of all sequences.
   virtual bool goesOn(int64_t sequence) { return true; }
   /// The logits of a sequence's next fed position; only with GenerateOptions::allLogits.
   virtual Status logits(int64_t sequence, std::span<const float> row) { return {}; }

@@ -175,6 +175,8 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
        {{"tokens", result.decodeTokens},
         {"seconds", result.decodeSeconds},
         {"tokens_per_s", rate(result.decodeTokens, result.decodeSeconds)}}}};
+  if (result.readAgain > 0)
+    json["read_again"] = {{"tokens", result.readAgain}, {"seconds", result.readAgainSeconds}};
   if (lookup)
     json["lookup"] = {
         {"drafted", result.drafted}, {"accepted", result.accepted}, {"calls", result.decodeCalls}};
@@ -193,7 +195,7 @@ void noteSpeed(const GenerateResult &result, bool lookup) {
     reportNote("lookup: " + std::to_string(result.accepted) + " of " +
                std::to_string(result.drafted) + " drafted tokens were right, " +
                std::to_string(result.decodeCalls) + " passes");
-  noteReadAgain(result.readAgain);
+  noteReadAgain(result.readAgain, result.readAgainSeconds);
 }
 
 Result<std::unique_ptr<NpyWriter>> openLogits(const RunArguments &arguments, const Manifest &m,
@@ -229,10 +231,15 @@ Status finishRun(const Model &model, const RunArguments &arguments,
 }
 } // namespace
 
-void noteReadAgain(int64_t tokens) {
-  if (tokens > 0)
-    reportNote(std::to_string(tokens) +
-               " tokens were read again: the model turns those of longer texts otherwise");
+void noteReadAgain(int64_t tokens, double seconds) {
+  if (tokens == 0)
+    return;
+  char line[120];
+  std::snprintf(line, sizeof line,
+                "%lld tokens were read again in %.2f s: the model turns those of longer texts "
+                "otherwise",
+                static_cast<long long>(tokens), seconds);
+  reportNote(line);
 }
 
 SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &manifest) {

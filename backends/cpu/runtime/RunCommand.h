@@ -28,6 +28,6 @@ std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptio
 Status runCommand(const Model &model, const RunArguments &arguments);
 
 /// Says how many tokens were fed once more, where there were some (see Session).
-void noteReadAgain(int64_t tokens);
+void noteReadAgain(int64_t tokens, double seconds);
 
 } // namespace mica::rt

@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Session.h"
 #include "backends/cpu/runtime/Profile.h"
+#include "backends/cpu/runtime/Seconds.h"
 
 #include <algorithm>
 #include <optional>
@@ -182,27 +183,42 @@ Status Session::call(Rows &rows) {
   return {};
 }
 
-/// Fills the first `end` positions of a sequence again, as parts of a text of `length`.
-Status Session::readAgain(int64_t sequence, int64_t end, int64_t length) {
+/// Fills the first `end` positions of a sequence again, as parts of a text of `length`. Returns how
+/// many it has filled before `goesOn` said no.
+Result<int64_t> Session::readAgain(int64_t sequence, int64_t end, int64_t length,
+                                   const GoesOn &goesOn) {
+  auto start = std::chrono::steady_clock::now();
   Rows rows;
-  for (int64_t position = 0; position < end; ++position) {
-    rows.tokens.push_back(followed[sequence].ids[static_cast<size_t>(position)]);
-    rows.sequences.push_back(static_cast<int32_t>(sequence));
-    rows.positions.push_back(static_cast<int32_t>(position));
-    rows.lengths.push_back(static_cast<int32_t>(length));
-    if (rows.count() < mostRows && position + 1 < end)
-      continue;
-    if (Status called = call(rows); !called)
-      return called;
+  int64_t filled = 0;
+  while (filled < end && (!goesOn || goesOn(sequence))) {
     rows.clear();
+    for (int64_t position = filled; position < std::min(end, filled + mostRows); ++position) {
+      rows.tokens.push_back(followed[sequence].ids[static_cast<size_t>(position)]);
+      rows.sequences.push_back(static_cast<int32_t>(sequence));
+      rows.positions.push_back(static_cast<int32_t>(position));
+      rows.lengths.push_back(static_cast<int32_t>(length));
+    }
+    if (Status called = call(rows); !called)
+      return called.error();
+    filled += rows.count();
   }
-  rowsReadAgain += end;
-  return {};
+  rowsReadAgain += filled;
+  secondsAgain += secondsSince(start);
+  return filled;
 }
 
-/// Says of the queued rows which length they follow; what stands before them is read again where
-/// that was for another side of a border.
-Status Session::prepare() {
+/// Forgets the queued rows.
+void Session::takeBack() {
+  for (size_t row = queue.tokens.size(); row-- > 0;)
+    truncate(queue.sequences[row], queue.positions[row]);
+  queue.clear();
+}
+
+/// Says of the queued rows which length they follow.
+Result<bool> Session::prepare(const GoesOn &goesOn) {
+  queue.lengths.clear();
+  if (followed.empty())
+    return true;
   for (size_t begin = 0, end; begin < queue.tokens.size(); begin = end) {
     int64_t sequence = queue.sequences[begin], first = queue.positions[begin];
     for (end = begin; end < queue.tokens.size() && queue.sequences[end] == sequence;)
@@ -214,19 +230,30 @@ Status Session::prepare() {
       int64_t own = lengthAt(sequence, position);
       return sideOf(own) == side ? own : last;
     };
-    if (first > 0 && known.side != side)
-      if (Status read = readAgain(sequence, first, lengthOf(first)); !read)
-        return read;
+    if (first > 0 && known.side != side) {
+      Result<int64_t> filled = readAgain(sequence, first, lengthOf(first), goesOn);
+      if (!filled)
+        return filled.error();
+      if (*filled < first) {
+        takeBack();
+        // Before the first call all is as it was.
+        if (*filled > 0) {
+          truncate(sequence, *filled);
+          known.side = side;
+        }
+        return false;
+      }
+    }
     known.side = side;
     for (size_t row = begin; row < end; ++row)
       queue.lengths.push_back(static_cast<int32_t>(lengthOf(queue.positions[row])));
   }
-  return {};
+  return true;
 }
 
 Result<std::span<const float>> Session::run() {
-  if (!followed.empty())
-    if (Status prepared = prepare(); !prepared)
+  if (queue.lengths.size() != queue.tokens.size())
+    if (Result<bool> prepared = prepare({}); !prepared)
       return prepared.error();
   if (Status called = call(queue); !called)
     return called.error();

@@ -18,6 +18,8 @@
 #include "backends/cpu/runtime/Memory.h"
 #include "backends/cpu/runtime/Model.h"
 
+#include <functional>
+
 namespace mica::rt {
 
 class Session {
@@ -40,16 +42,23 @@ public:
   void expect(int64_t sequence, int64_t total);
   /// How many rows may be queued at once without one of them crossing a border, from the next on.
   int64_t roomBeforeBorder(int64_t sequence) const;
-  /// Tokens that were read again.
+  /// Tokens that were read again, and what that took.
   int64_t readAgain() const { return rowsReadAgain; }
+  double secondsReadAgain() const { return secondsAgain; }
 
   /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
   /// other, and all that are queued together are read on the last one's side of a border. Errors: a
   /// token outside the vocabulary, a full context.
   Status push(int64_t sequence, int32_t token, bool wantLogits);
   int64_t queued() const { return queue.count(); }
-  /// Runs the queued rows. The logits, f32[outputs, vocab] in the order of the rows that wanted
-  /// them, are valid until the next run.
+  /// Whether the session shall go on to read a sequence's tokens again.
+  using GoesOn = std::function<bool(int64_t sequence)>;
+  /// Reads again what the queued rows have before them on another side of a border; `goesOn` is
+  /// asked before each call of the model. False where it has said no: the queued rows are taken
+  /// back then, and what has not been read again of that sequence is forgotten.
+  Result<bool> prepare(const GoesOn &goesOn);
+  /// Runs the queued rows, prepared or not. The logits, f32[outputs, vocab] in the order of the
+  /// rows that wanted them, are valid until the next run.
   Result<std::span<const float>> run();
 
 private:
@@ -71,8 +80,8 @@ private:
   Status growBuffers(const Rows &rows);
   size_t sideOf(int64_t length) const;
   int64_t lengthAt(int64_t sequence, int64_t position) const;
-  Status prepare();
-  Status readAgain(int64_t sequence, int64_t end, int64_t length);
+  Result<int64_t> readAgain(int64_t sequence, int64_t end, int64_t length, const GoesOn &goesOn);
+  void takeBack();
   Status call(Rows &rows);
 
   const Model &model;
@@ -81,6 +90,7 @@ private:
   std::vector<Followed> followed; ///< Empty where frequencies follow no length.
   Rows queue;
   int64_t rowsReadAgain = 0;
+  double secondsAgain = 0;
   std::vector<Memory> caches;
   std::vector<std::vector<int64_t>> cacheShapes; ///< With run-time sizes filled in.
   Memory scratch, logits;

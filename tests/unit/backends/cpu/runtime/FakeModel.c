@@ -1,11 +1,13 @@
 // A model object as the compiler makes them, whose arithmetic a test can follow: the next token
 // after tokens t0 t1 ... is (7 + sum over i of t_i (i + 1)) mod vocab, read back from its cache. It
 // checks what the runtime promises (order of rows, sizes, alignment, zeroed caches) and answers any
-// violation with NaN; feeding the token `poison` does the same.
+// violation with NaN; feeding the token `poison` does the same. With FOLLOWS_LENGTHS it is one
+// whose rows follow the length of their text, on two sides of a border: all that a row sees must
+// have been made on its own side.
 #include <stddef.h>
 #include <stdint.h>
 
-enum { block = 4 };
+enum { block = 4, border = 8, ofLongTexts = 64 };
 
 typedef struct {
   void *allocated, *aligned;
@@ -27,7 +29,7 @@ __attribute__((weak)) void mica_fake_trace(int64_t rows, const int32_t *tokens,
                                            int64_t outputs, const int32_t *outputRows);
 
 typedef struct {
-  const Vector *tokens, *sequences, *positions, *outputs;
+  const Vector *tokens, *sequences, *positions, *outputs, *lengths; ///< lengths: or null
   const Cube *cache;
   const Vector *weights, *scratch;
   const Matrix *logits;
@@ -42,6 +44,11 @@ static int32_t at(const Vector *v, int64_t i) {
 static float *cell(const Cube *cache, int64_t sequence, int64_t position) {
   return (float *)cache->aligned + sequence * cache->strides[0] +
          position / block * cache->strides[1] + position % block * cache->strides[2];
+}
+
+/// What is added to the token in the cache.
+static int32_t sideOf(const Call *call, int64_t row) {
+  return call->lengths && at(call->lengths, row) > border ? ofLongTexts : 0;
 }
 
 static void append(Call *call) {
@@ -60,7 +67,9 @@ static void append(Call *call) {
       call->broken = 1;
     if (token == call->logits->sizes[1] - 1)
       call->broken = 1;
-    *cell(call->cache, sequence, position) = (float)(token + 1);
+    if (call->lengths && at(call->lengths, r) <= position)
+      call->broken = 1;
+    *cell(call->cache, sequence, position) = (float)(token + 1 + sideOf(call, r));
   }
 }
 
@@ -80,11 +89,15 @@ static void head(void *context, int64_t begin, int64_t end) {
   for (int64_t o = begin; o < end; ++o) {
     int32_t row = at(call->outputs, o);
     int64_t next = 7;
-    for (int64_t p = 0; p <= at(call->positions, row); ++p)
-      next += (int64_t)(*cell(call->cache, at(call->sequences, row), p) - 1) * (p + 1);
+    int broken = call->broken;
+    for (int64_t p = 0; p <= at(call->positions, row); ++p) {
+      int64_t seen = (int64_t)*cell(call->cache, at(call->sequences, row), p);
+      broken |= (seen > ofLongTexts) != (sideOf(call, row) > 0);
+      next += (seen % ofLongTexts - 1) * (p + 1);
+    }
     float *logits = (float *)call->logits->aligned + o * call->logits->strides[0];
     for (int64_t v = 0; v < vocab; ++v)
-      logits[v] = call->broken ? __builtin_nanf("") : v == next % vocab ? 1.0f : -0.01f * (float)v;
+      logits[v] = broken ? __builtin_nanf("") : v == next % vocab ? 1.0f : -0.01f * (float)v;
   }
 }
 
@@ -95,7 +108,11 @@ const int64_t mica_kernel_costs[][11] = {
     {offsetof(Call, rows), 1000, 0, 0, 0, 0, 0, 10, 2000, 0, 0}};
 
 void mica_forward(void *const *d) {
-  Call call = {d[0], d[1], d[2], d[3], d[4], d[6], d[7], d[8], 0, 0};
+#ifdef FOLLOWS_LENGTHS
+  Call call = {d[0], d[1], d[2], d[3], d[4], d[5], d[7], d[8], d[9], 0, 0};
+#else
+  Call call = {d[0], d[1], d[2], d[3], NULL, d[4], d[6], d[7], d[8], 0, 0};
+#endif
   call.rows = call.outputs->size;
   if (mica_fake_trace)
     mica_fake_trace(call.tokens->size, call.tokens->aligned, call.sequences->aligned,

@@ -25,6 +25,13 @@ std::string fakeManifest(const std::string &features, int64_t vocab, int64_t max
     "config": {"layers": 1}})";
 }
 
+std::string fakeManifestOfLengths() {
+  std::string manifest = fakeManifest();
+  manifest.insert(manifest.rfind('}'),
+                  R"(, "length_borders": [)" + std::to_string(fakeBorder) + "]");
+  return manifest;
+}
+
 static void require(const rt::Status &status) {
   if (status)
     return;
@@ -37,7 +44,9 @@ void writeFakeProgram(const std::string &path, const std::string &launcher,
   auto writer = program::ProgramWriter::create(path, launcher);
   if (!writer)
     require(writer.error());
-  std::ifstream file(MICA_FAKE_MODEL, std::ios::binary);
+  bool followsLengths = manifest.find("length_borders") != manifest.npos;
+  std::ifstream file(followsLengths ? MICA_FAKE_MODEL_OF_LENGTHS : MICA_FAKE_MODEL,
+                     std::ios::binary);
   std::string code((std::istreambuf_iterator<char>(file)), {});
   std::vector<float> weights(16, 1.0f);
   require((*writer)->add(SectionKind::Code, std::as_bytes(std::span(code))));

@@ -9,13 +9,19 @@
 namespace mica::test {
 
 inline constexpr int64_t fakeVocab = 32, fakeMaxSeq = 20;
+/// Of the model whose rows follow the length of their text, beyond which they are others.
+inline constexpr int64_t fakeBorder = 8;
 inline constexpr int32_t fakePoison = 31, fakeEos = 2, fakeBos = 1;
 
 /// The manifest of the fake model. `features`, such as "\"avx2\"", is what it demands of a CPU.
 std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeVocab,
                          int64_t maxSeq = fakeMaxSeq);
 
-/// Writes the program to `path`; aborts the test process on failure.
+/// That of the model whose rows follow the length of their text.
+std::string fakeManifestOfLengths();
+
+/// Writes the program to `path`, around the model that the manifest is of; aborts the test process
+/// on failure.
 void writeFakeProgram(const std::string &path, const std::string &launcher,
                       const std::string &manifest, std::span<const std::byte> tokenizer = {});
 

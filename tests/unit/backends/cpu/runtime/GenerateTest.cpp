@@ -9,27 +9,8 @@ using namespace mica::test;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-namespace {
-struct Row {
-  int32_t token, sequence, position;
-  bool operator==(const Row &) const = default;
-};
-struct Call {
-  std::vector<Row> rows;
-  std::vector<int32_t> outputs;
-};
-std::vector<Call> trace;
-} // namespace
-
-extern "C" void mica_fake_trace(int64_t rows, const int32_t *tokens, const int32_t *sequences,
-                                const int32_t *positions, int64_t outputs,
-                                const int32_t *outputRows) {
-  Call call;
-  for (int64_t r = 0; r < rows; ++r)
-    call.rows.push_back({tokens[r], sequences[r], positions[r]});
-  call.outputs.assign(outputRows, outputRows + outputs);
-  trace.push_back(call);
-}
+using Row = FakeCall::Row;
+static std::vector<FakeCall> &trace = fakeCalls;
 
 namespace {
 class GenerateTest : public FakeModelFixture {
@@ -38,7 +19,6 @@ protected:
     FakeModelFixture::SetUp();
     options.sampling.temperature = 0;
     options.ignoreEos = true;
-    trace.clear();
   }
 
   Result<GenerateResult> run(const std::vector<Tokens> &prompts) {
