@@ -7,6 +7,7 @@
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <string>
@@ -23,8 +24,12 @@ public:
 
   void encode(std::string_view word, std::vector<int32_t> &ids) const override {
     std::vector<Node> nodes(word.size() + 1); // [i]: the best path over the first i bytes
-    for (size_t at = 0; at < word.size(); at += charLength(word[at]))
-      extend(word, at, nodes);
+    size_t reached = 0;
+    for (size_t at = 0; at < word.size(); at += charLength(word[at])) {
+      if (!exact)
+        keepSmall(nodes, at, reached);
+      extend(word, at, nodes, reached);
+    }
     std::vector<size_t> ends;
     for (size_t at = word.size(); at > 0; at = nodes[at].start)
       ends.push_back(at);
@@ -111,12 +116,26 @@ private:
       ids.push_back(table.unknownId);
   }
 
-  /// Carries the best path that ends at `at` over every piece that starts there.
-  void extend(std::string_view word, size_t at, std::vector<Node> &nodes) const {
+  /// Sums of a long text grow until a float cannot tell paths apart: sentencepiece 0.2.3 starts them
+  /// again from 0.
+  static void keepSmall(std::vector<Node> &nodes, size_t at, size_t reached) {
+    constexpr double most = 100000;
+    double offset = nodes[at].score;
+    if (std::abs(offset) <= most)
+      return;
+    for (size_t i = at; i <= reached; ++i)
+      if (nodes[i].id != unreached)
+        nodes[i].score = static_cast<float>(nodes[i].score - offset);
+  }
+
+  /// Carries the best path that ends at `at` over every piece that starts there; `reached` is where
+  /// the longest path ends.
+  void extend(std::string_view word, size_t at, std::vector<Node> &nodes, size_t &reached) const {
     size_t charBytes = charLength(word[at]);
     double here = nodes[at].score;
     bool coversChar = false;
     auto offer = [&](size_t length, int32_t id, double candidate) {
+      reached = std::max(reached, at + length);
       Node &target = nodes[at + length];
       if (target.id == unreached || candidate > target.score)
         target = {id, candidate, at};
@@ -125,9 +144,11 @@ private:
       uint8_t flags = table.pieceFlags[id];
       if (flags & PieceFlags::unused)
         return;
-      // A user-defined piece gets a bonus that no sum of logarithms can beat (sentencepiece 0.2.3).
+      // A user-defined piece gets a bonus that no sum of logarithms can beat (sentencepiece 0.2.3),
+      // rounded once.
       bool always = (flags & PieceFlags::userDefined) != 0;
-      double score = always ? static_cast<float>(length) * 0.1f - 0.1f : scoreOf(id);
+      double score =
+          always ? static_cast<float>(0.1 * static_cast<double>(length - 1)) : scoreOf(id);
       offer(length, id, rounded(score + here));
       coversChar |= length == charBytes;
     });
