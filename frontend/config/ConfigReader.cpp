@@ -87,7 +87,7 @@ llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, ll
   if (llvm::Error error = checkArchitectures(config, **family, path))
     return std::move(error);
   std::vector<IgnoredKey> ignored;
-  auto h = readKeys(config, path, (*entry)->modelType, **family, ignored);
+  auto h = readKeys(config, path, **family, ignored);
   if (!h)
     return h.takeError();
   auto model = buildModelConfig(std::move(*h), **family, path);

@@ -9,6 +9,7 @@
 #define MICA_FRONTEND_CONFIG_FAMILY_H
 
 #include "frontend/config/Hyperparameters.h"
+#include "frontend/config/IrrelevantKeys.h"
 #include "frontend/config/ModelConfig.h"
 #include "ir/Mica/ModelDescription.h"
 
@@ -144,6 +145,7 @@ struct Family {
   const NamingTable *names = &transformersNames;
   /// Fills in sizes that the family's code computes where the file has none. May be null.
   void (*derive)(Hyperparameters &) = nullptr;
+  llvm::ArrayRef<UnreadKey> unread = {}; ///< beside those of all families
 };
 
 /// What tells the families of one model_type apart.

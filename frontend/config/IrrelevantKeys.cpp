@@ -1,31 +1,23 @@
 #include "frontend/config/IrrelevantKeys.h"
 
-#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/GlobPattern.h"
 
 namespace mica {
 namespace {
 
-constexpr llvm::StringLiteral bookkeeping = "says who wrote the file or how to load it in Python";
+using namespace reasons;
+
 constexpr llvm::StringLiteral training = "acts in training only";
 constexpr llvm::StringLiteral outputs = "selects what Python code returns beside the logits";
 constexpr llvm::StringLiteral classification = "belongs to classification heads";
 constexpr llvm::StringLiteral tokenizer = "is the tokenizer's, which has its own files";
 constexpr llvm::StringLiteral generation = "is about generating text, see generation_config.json";
-constexpr llvm::StringLiteral implementation =
-    "selects among implementations of the same arithmetic";
 constexpr llvm::StringLiteral otherShapes = "belongs to encoder-decoder models";
 constexpr llvm::StringLiteral browser = "configures a browser's runtime";
 
-/// The one table of keys that are known and read by nobody.
-struct KeyRow {
-  llvm::StringLiteral key, reason;
-  llvm::StringLiteral modelTypes = ""; ///< separated by commas; empty for all
-};
-
-constexpr KeyRow keyRows[] = {
+/// The one table of keys that are known of every family and read by none.
+constexpr UnreadKey unreadKeys[] = {
     {"_name_or_path", bookkeeping},
-    {"_sliding_window_pattern", "is written beside layer_types, which count", "gemma3_text"},
     {"_attn_implementation", implementation},
     {"_attn_implementation_autoset", implementation},
     {"_commit_hash", bookkeeping},
@@ -37,7 +29,6 @@ constexpr KeyRow keyRows[] = {
     {"attn_pdrop", training},
     {"aux_loss_alpha", training},
     {"bad_words_ids", generation},
-    {"bias_dropout_fusion", implementation, "bloom"},
     {"begin_suppress_tokens", generation},
     {"cache_implementation", implementation},
     {"chunk_size_feed_forward", implementation},
@@ -47,51 +38,41 @@ constexpr KeyRow keyRows[] = {
     {"diversity_penalty", generation},
     {"do_sample", generation},
     {"dropout", training},
-    {"attention_softmax_in_fp32", "is always so", "bloom"},
     {"early_stopping", generation},
     {"ep_size", implementation},
     {"embd_pdrop", training},
     {"embedding_dropout", training},
     {"encoder_no_repeat_ngram_size", generation},
     {"exponential_decay_length_penalty", generation},
-    {"experts_per_token", "is num_experts_per_tok again, which counts", "gpt_oss"},
     {"finetuning_task", bookkeeping},
-    {"flash_attn", implementation, "minimind"},
     {"forced_bos_token_id", generation},
     {"forced_eos_token_id", generation},
     {"gradient_checkpointing", training},
     {"hidden_dropout", training},
     {"id2label", classification},
     {"initializer_range", training},
-    {"initial_context_length", "stands in rope's scaling again, which counts", "gpt_oss"},
     {"init_std", training},
     {"is_decoder", otherShapes},
-    {"is_llama_config", bookkeeping, "llama"},
     {"label2id", classification},
     {"layerdrop", training},
     {"length_penalty", generation},
-    {"masked_softmax_fusion", implementation, "bloom"},
     {"mask_value", "hidden keys have no weight at all here, however a mask would be written"},
     {"max_length", generation},
     {"min_length", generation},
     {"model_type", "chose the family"},
-    {"n_ctx", "is the number of positions again", "gpt2"},
     {"name_or_path", bookkeeping},
     {"no_repeat_ngram_size", generation},
     {"num_beam_groups", generation},
     {"num_beams", generation},
     {"num_labels", classification},
     {"num_return_sequences", generation},
-    {"offset_alibi", "moves all scores of a row alike", "bloom"},
     {"output_attentions", outputs},
     {"output_hidden_states", outputs},
     {"output_router_logits", outputs},
     {"output_scores", outputs},
     {"pad_token_id", "batches are not padded"},
     {"prefix", tokenizer},
-    {"pretraining_tp", implementation, "bloom"},
     {"problem_type", classification},
-    {"qk_head_dim", "is the sum of its two parts", "deepseek_v2,deepseek_v3"},
     {"remove_invalid_values", generation},
     {"repetition_penalty", generation},
     {"resid_pdrop", training},
@@ -107,9 +88,6 @@ constexpr KeyRow keyRows[] = {
     {"summary_proj_to_labels", classification},
     {"summary_type", classification},
     {"summary_use_proj", classification},
-    {"skip_bias_add", implementation, "bloom"},
-    {"skip_bias_add_qkv", implementation, "bloom"},
-    {"slow_but_exact", implementation, "bloom"},
     {"suppress_tokens", generation},
     {"task_specific_params", generation},
     {"temperature", generation},
@@ -160,20 +138,13 @@ constexpr TensorRow tensorRows[] = {
     {"gpt_neox.layers.*.attention.masked_bias", causalMask},
 };
 
-bool applies(const KeyRow &row, llvm::StringRef modelType) {
-  if (row.modelTypes.empty())
-    return true;
-  llvm::SmallVector<llvm::StringRef> types;
-  llvm::StringRef(row.modelTypes).split(types, ',');
-  return llvm::is_contained(types, modelType);
-}
-
 } // namespace
 
-std::optional<llvm::StringRef> whyIrrelevant(llvm::StringRef key, llvm::StringRef modelType) {
-  for (const KeyRow &row : keyRows)
-    if (row.key == key && applies(row, modelType))
-      return row.reason;
+std::optional<llvm::StringRef> whyIrrelevant(llvm::StringRef key, llvm::ArrayRef<UnreadKey> own) {
+  for (llvm::ArrayRef<UnreadKey> rows : {own, llvm::ArrayRef<UnreadKey>(unreadKeys)})
+    for (const UnreadKey &row : rows)
+      if (row.name == key)
+        return row.reason;
   return std::nullopt;
 }
 

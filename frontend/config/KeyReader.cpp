@@ -1,6 +1,5 @@
 #include "frontend/config/KeyReader.h"
 
-#include "frontend/config/IrrelevantKeys.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
 
@@ -147,9 +146,8 @@ private:
 /// The config while its keys are read.
 class KeyReader {
 public:
-  KeyReader(const llvm::json::Object &config, llvm::StringRef path, llvm::StringRef modelType,
-            const Family &family)
-      : config(config), path(path), modelType(modelType), family(family), lists(family.keys) {
+  KeyReader(const llvm::json::Object &config, llvm::StringRef path, const Family &family)
+      : config(config), path(path), family(family), lists(family.keys) {
     lists.push_back(everyKeys());
   }
 
@@ -163,7 +161,7 @@ private:
   llvm::Error fillAbsent();
 
   const llvm::json::Object &config;
-  llvm::StringRef path, modelType;
+  llvm::StringRef path;
   const Family &family;
   llvm::SmallVector<llvm::ArrayRef<KeyRule>> lists; ///< the family's keys, then those of all
   Hyperparameters h;
@@ -213,7 +211,7 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
   }
   if (const FixedKey *fixed = findFixed(commonFixedKeys(), key))
     return checkFixed(path, *fixed, value);
-  if (auto reason = whyIrrelevant(key, modelType)) {
+  if (auto reason = whyIrrelevant(key, family.unread)) {
     ignored.push_back({path.str(), key.str(), reason->str()});
     return llvm::Error::success();
   }
@@ -255,9 +253,8 @@ llvm::Expected<Hyperparameters> KeyReader::read(std::vector<IgnoredKey> &ignored
 } // namespace
 
 llvm::Expected<Hyperparameters> readKeys(const llvm::json::Object &config, llvm::StringRef path,
-                                         llvm::StringRef modelType, const Family &family,
-                                         std::vector<IgnoredKey> &ignored) {
-  return KeyReader(config, path, modelType, family).read(ignored);
+                                         const Family &family, std::vector<IgnoredKey> &ignored) {
+  return KeyReader(config, path, family).read(ignored);
 }
 
 } // namespace mica

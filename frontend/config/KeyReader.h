@@ -17,8 +17,7 @@ llvm::Expected<int64_t> readInteger(llvm::StringRef path, llvm::StringRef key,
 /// `ignored`. Refuses, naming it, a key that is neither read nor known to be irrelevant, and a
 /// value outside its key's rule.
 llvm::Expected<Hyperparameters> readKeys(const llvm::json::Object &config, llvm::StringRef path,
-                                         llvm::StringRef modelType, const Family &family,
-                                         std::vector<IgnoredKey> &ignored);
+                                         const Family &family, std::vector<IgnoredKey> &ignored);
 
 } // namespace mica
 

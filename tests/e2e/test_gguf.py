@@ -27,7 +27,7 @@ FAMILIES |= {
     "qwen2-moe": {"num_hidden_layers": 1, "decoder_sparse_step": 1, "mlp_only_layers": [], "layer_types": None},
 }
 # The same of architectures that lay tensors differently; without changes the golden's own logits are wanted.
-LAID = {name: {} for name in ("bloom", "cohere", "deepseek", "glm4", "gpt-neox", "gpt2", "stablelm")}
+LAID = {name: {} for name in ("bloom", "cohere", "deepseek", "glm4", "gpt-neox", "gpt-neox-sequential", "gpt2", "stablelm")}
 YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 16,
         "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 0.9, "mscale_all_dim": 0.9}
 LAID |= {

@@ -443,4 +443,12 @@ CASES = {
         {"full": {"layer_types": ["full_attention"] * 2}},
         older=older,
     ),
+    "gpt-neox-sequential": Case(
+        "gpt_neox",
+        {k: v for k, v in SMALL.items() if k != "num_key_value_heads"}
+        | {"use_parallel_residual": False, "attention_bias": False, "intermediate_size": 28,
+           "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0}},
+        THETA | LAYER_EPS | {"parallel": {"use_parallel_residual": True}},
+        older=older_gpt_neox,
+    ),
 }

@@ -45,6 +45,16 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
       {"apply_residual_connection_post_layernorm", "[false]"},
       {"n_inner", "[null]"},
   };
+  static constexpr UnreadKey unread[] = {
+      {"attention_softmax_in_fp32", "is always so"},
+      {"bias_dropout_fusion", reasons::implementation},
+      {"masked_softmax_fusion", reasons::implementation},
+      {"offset_alibi", "moves all scores of a row alike"},
+      {"pretraining_tp", reasons::implementation},
+      {"skip_bias_add", reasons::implementation},
+      {"skip_bias_add_qkv", reasons::implementation},
+      {"slow_but_exact", reasons::implementation},
+  };
   static const llvm::ArrayRef<KeyRule> keys[] = {own};
   static const auto familyWith = [](const NamingTable &table) {
     return Family{
@@ -65,6 +75,7 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
               h.attentionBias = h.mlpBias = true;
               h.inner = 4 * *h.hidden;
             },
+        .unread = unread,
     };
   };
   static const Family model = familyWith(names), decoder = familyWith(namesOfDecoder);

@@ -23,6 +23,8 @@ static constexpr KeyRule latentKeys[] = {
     optionalKey("topk_group", &H::keptGroups, ranges::experts),
 };
 
+static constexpr UnreadKey latentUnread[] = {{"qk_head_dim", "is the sum of its two parts"}};
+
 static constexpr NamingTable namesOfFirst = changed(
     transformersNames, [](NamingTable &names) { names.sharedExpert = "mlp.shared_experts"; });
 
@@ -92,6 +94,7 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
             if (h.choice != "group_limited_greedy")
               h.groups.reset();
           },
+      .unread = latentUnread,
   };
   return &family;
 }
@@ -130,6 +133,7 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
                  .yarnScalesScores = true},
       .names = &latentNames,
       .derive = deriveLatent,
+      .unread = latentUnread,
   };
   return &family;
 }

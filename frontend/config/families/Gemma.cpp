@@ -81,6 +81,8 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
       {"query_pre_attn_scalar", &H::scoreScalar, ranges::multiplier, 256.0},
       {"final_logit_softcapping", &H::logitSoftcap, ranges::multiplier, Unset(), Null::Allowed},
   };
+  static constexpr UnreadKey unread[] = {
+      {"_sliding_window_pattern", "is written beside layer_types, which count"}};
   static const llvm::ArrayRef<KeyRule> keys[] = {own, sharedKeys, commonKeys()};
   static const Family family = {
       .name = "gemma3_text",
@@ -98,6 +100,7 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
                  .slides = [](const Hyperparameters &h,
                               int64_t layer) { return (layer + 1) % *h.windowPattern != 0; }},
       .names = &namesOf2And3,
+      .unread = unread,
   };
   return &family;
 }

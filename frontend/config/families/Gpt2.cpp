@@ -48,6 +48,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &evidence) {
       {"scale_attn_by_inverse_layer_idx", "[false]"},
       {"reorder_and_upcast_attn", "[false]"},
   };
+  static constexpr UnreadKey unread[] = {{"n_ctx", "is the number of positions again"}};
   static const llvm::ArrayRef<KeyRule> keys[] = {own};
   static const auto familyWith = [](const NamingTable &table) {
     return Family{
@@ -67,6 +68,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &evidence) {
               h.attentionBias = h.mlpBias = true;
               h.inner = h.inner.value_or(4 * *h.hidden);
             },
+        .unread = unread,
     };
   };
   static const Family model = familyWith(names), decoder = familyWith(namesOfDecoder);

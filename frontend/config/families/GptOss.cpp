@@ -48,6 +48,10 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
       {"swiglu_limit", &H::gateLimit, ranges::multiplier, 7.0},
       optionalKey("quantization_config", &H::quantization),
   };
+  static constexpr UnreadKey unread[] = {
+      {"experts_per_token", "is num_experts_per_tok again, which counts"},
+      {"initial_context_length", "stands in rope's scaling again, which counts"},
+  };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
   static const auto familyWith = [](const NamingTable &table) {
     return Family{
@@ -69,6 +73,7 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
               if (!h.ropeScaling && !h.ropeParameters)
                 h.ropeParameters = &usualRope();
             },
+        .unread = unread,
     };
   };
   static const Family plain = familyWith(names), blocks = familyWith(namesOfBlocks);

@@ -17,6 +17,7 @@ llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
       {"partial_rotary_factor", "[1, null]"},
       {"sliding_window", "[null]"},
   };
+  static constexpr UnreadKey unread[] = {{"is_llama_config", reasons::bookkeeping}};
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
   static const Family llama = {
       .name = "llama",
@@ -24,6 +25,7 @@ llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixed,
       .traits = {},
+      .unread = unread,
   };
   return &llama;
 }

@@ -76,6 +76,8 @@ constexpr FixedKey fixedOf2[] = {
     {"tie_word_embeddings", "[true]"},
 };
 
+constexpr UnreadKey unread[] = {{"flash_attn", reasons::implementation}};
+
 /// I = m * ceil(int(2 * 4C / 3) / m).
 void deriveOf1(Hyperparameters &h) {
   h.tiedHead = true;
@@ -125,13 +127,15 @@ const Family &generation(unsigned number) {
        .fixed = fixedOf1,
        .traits = {.pairing = Pairing::Interleaved, .normalisesSingleExpert = false},
        .names = &metaNames,
-       .derive = deriveOf1},
+       .derive = deriveOf1,
+       .unread = unread},
       {.name = "minimind (generation 2)",
        .architectures = architectures,
        .keys = keys2,
        .fixed = fixedOf2,
        .traits = {.ownYarn = &yarn, .normalisesSingleExpert = false, .defaultTheta = 1e6},
-       .derive = deriveOf2},
+       .derive = deriveOf2,
+       .unread = unread},
       {.name = "minimind (generation 3)",
        .architectures = architectures,
        .keys = keys3,
@@ -140,7 +144,8 @@ const Family &generation(unsigned number) {
                   .qkNorm = QkNorm::PerHead,
                   .ownYarn = &yarn,
                   .defaultTheta = 1e6},
-       .derive = deriveOf3},
+       .derive = deriveOf3,
+       .unread = unread},
   };
   return families[number - 1];
 }
