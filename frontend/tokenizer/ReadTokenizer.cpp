@@ -76,6 +76,9 @@ llvm::Expected<std::string> rankFileIn(llvm::StringRef folder) {
        entry.increment(error))
     if (llvm::StringRef(entry->path()).ends_with(".tiktoken"))
       (isKnownRankFile(entry->path()) ? known : found).push_back(entry->path());
+  if (error)
+    return inputError(folder, "its files cannot be listed: " + error.message(),
+                      "make it a folder that can be read");
   std::vector<std::string> &files = known.empty() ? found : known;
   if (files.empty())
     return std::string();

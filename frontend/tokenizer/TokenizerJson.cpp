@@ -8,6 +8,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
+#include <charconv>
+#include <cmath>
+
 namespace mica {
 
 using namespace rt::tokenizer;
@@ -85,6 +88,30 @@ void readMerges(const JsonNode &node, TokenizerBuilder &builder) {
   }
 }
 
+/// `score` as the tokenizers package reads it from its shortest decimal form: all digits as one
+/// number, divided by a power of ten, where both round. The last bit decides between segmentations
+/// whose sums are equal.
+double scoreOfPackage(double score) {
+  char text[40];
+  auto written =
+      std::to_chars(text, text + sizeof text, std::abs(score), std::chars_format::scientific);
+  llvm::StringRef mantissa, power;
+  std::tie(mantissa, power) = llvm::StringRef(text, written.ptr - text).split('e');
+  auto [whole, decimals] = mantissa.split('.');
+  uint64_t digits = 0;
+  int exponent = 0;
+  bool broken = !llvm::to_integer((whole + decimals).str(), digits, 10) ||
+                !llvm::to_integer(power.ltrim('+'), exponent, 10);
+  exponent -= static_cast<int>(decimals.size());
+  if (broken || std::abs(exponent) > 300)
+    return score;
+  double scale = 1;
+  std::string one = "1e" + std::to_string(std::abs(exponent));
+  std::from_chars(one.data(), one.data() + one.size(), scale);
+  double value = static_cast<double>(digits);
+  return std::copysign(exponent < 0 ? value / scale : value * scale, score);
+}
+
 /// Pieces with scores, in the order of ids.
 void readScoredVocab(const JsonNode &node, TokenizerBuilder &builder) {
   const llvm::json::Array &list = node.array();
@@ -99,7 +126,7 @@ void readScoredVocab(const JsonNode &node, TokenizerBuilder &builder) {
     builder.addPiece(*spelling, static_cast<int64_t>(i), node);
     if (i >= builder.table.pieces.size())
       return; // refused
-    builder.table.pieces[i].score = *score;
+    builder.table.pieces[i].score = scoreOfPackage(*score);
   }
 }
 

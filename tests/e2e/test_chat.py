@@ -153,11 +153,69 @@ class Chat(Case):
                for words in (("--chat", "--tools", tools, "-p", "c"), ("-p", 'c;[{"name": "f"}]'))]
         self.assertEqual(ids[0], ids[1])
         self.assertEqual(self.answers("c\n", "-n", "1", "--tools", tools, built=built)[0]["prompt_tokens"], len(ids[0]))
-        self.refused(1, ["chat", "--tools", tools], "the chat template has no place for tools, leave --tools out")
+        self.refused(1, ["chat", "--tools", tools], "the chat template has no place for tools, leave them out")
         self.refused(1, ["chat", "--tools", tools.parent], "cannot read the tools from", built=built)
         for text in ("[]", "{}", "[1]", "["):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], "are no JSON list of objects, write [{", built=built)
+
+    def test_results_of_tools_are_turns(self):
+        template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
+        built = program(changed("results", template))
+        turns = self.answers('c\n/tool {"sum": 42}\n"""\n/tool a\nb\n"""\n', "-n", "1", built=built)
+        # What the conversation has become is what the template makes of it: the same ids as of that text.
+        said = f"user=c;assistant={turns[0]['content']};tool={{\"sum\": 42}};assistant={turns[1]['content']};tool=a\nb;"
+        ids = json.loads(built.run("-n", 0, "--json", "-p", said).stdout)["sequences"][0]["prompt_tokens"]
+        self.assertEqual(turns[2]["prompt_tokens"], len(ids))
+        deaf = "{% for m in messages if m.role != 'tool' %}{{ m.content }};{% endfor %}"
+        self.refused(1, ["chat", "-n", "1"], "the chat template leaves out what the role 'tool' says, say it as yourself",
+                     built=program(changed("deaf", deaf)), stdin=b"/tool 42\n")
+
+    def test_a_batch_of_conversations(self):
+        template = ("{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{{ m.role }}={{ m.content or m.tool_calls | tojson }};"
+                    "{% endfor %}{% if add_generation_prompt %}assistant={% endif %}")
+        built, path = program(changed("batch", template)), pathlib.Path(harness.folder("batch-requests")) / "requests.jsonl"
+        call = [{"function": {"name": "add", "arguments": {"a": 1}}}]
+        talk = [{"role": "user", "content": "1 + 1"}, {"role": "assistant", "content": None, "tool_calls": call},
+                {"role": "tool", "content": "2"}]
+        requests = [{"messages": talk, "tools": [{"name": "add"}]}, {"messages": talk[:1]}]
+        path.write_text("".join(json.dumps(request) + "\n" for request in requests))
+        results = [json.loads(line) for line in built.run("-f", path, "--batch", 2, "-n", 2, "--temperature", 0).stdout.splitlines()]
+        texts = ['[{"name": "add"}]user=1 + 1;assistant=[{"function": {"name": "add", "arguments": {"a": 1}}}];tool=2;assistant=',
+                 "user=1 + 1;assistant="]
+        for result, text in zip(results, texts, strict=True):
+            alone = json.loads(built.run("-n", 2, "--json", "--temperature", 0, "-p", text).stdout)["sequences"][0]
+            self.assertEqual((result["prompt_tokens"], result["text"]), (len(alone["prompt_tokens"]), alone["text"]))
+        for request, words in (({"messages": "hi"}, '"messages" is no list of objects with a role each, write [{"role": "user", "content"'),
+                               ({"messages": [{"content": "hi"}]}, '"messages" is no list of objects with a role each'),
+                               ({"prompt": "x", "tools": []}, 'line 1 of the requests: "tools" go with "messages"'),
+                               ({"messages": talk, "tools": []}, '"tools" are no JSON list of objects, write [{'),
+                               ({"messages": talk, "prompt": "x"}, 'one of "prompt", "tokens" and "messages" is expected')):
+            path.write_text(json.dumps(request))
+            self.refused(1, ["-f", path, "--batch", "1"], words, built=built)
+        path.write_text('{"messages": [{"role": "user", "content": "27 + 15"}], "tools": [{"name": "f"}]}')
+        self.refused(1, ["-f", path, "--batch", "1"], "the chat template has no place for tools, leave them out")
+        self.refused(1, ["-f", path, "--batch", "1"], "the model has no chat template", built=program(changed("batch-none")))
+        # The template's end of a turn ends the text, although generation_config.json does not know it.
+        own = changed("batch-ends", (MODEL / "chat_template.jinja").read_text())
+        file = own / "generation_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token_id": 0}))
+        path.write_text('{"messages": [{"role": "user", "content": "27 + 15"}]}')
+        result = json.loads(program(own).run("-f", path, "--batch", 1, "--temperature", 0).stdout)
+        self.assertEqual((result["text"].strip(), result["finish"]), ("42", "stop"))
+
+    def test_a_template_that_refuses_answers_is_an_error(self):
+        """What ends a turn is not known then. One that wants the last word to be the user's is asked with one more turn."""
+        deaf = "{% for m in messages %}{% if m.role != 'user' %}{{ raise_exception('users only') }}{% endif %}{{ m.content }}{% endfor %}"
+        built = program(changed("users", deaf))
+        for words in (["chat"], ["--chat", "-p", "x"]):
+            self.refused(1, words, "the chat template has failed (line 1: the template refuses this conversation: users only), ", built=built, stdin=b"hi\n")
+        last = ("{% if messages[-1].role != 'user' %}{{ raise_exception('users last') }}{% endif %}"
+                "{% for m in messages %}{{ 'Q: ' + m.content + ' = ?\\nA:' if m.role == 'user' else ' ' + m.content + '<|im_end|>' }}{% endfor %}")
+        path = changed("last", last)
+        file = path / "generation_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token_id": 0}))
+        self.assertEqual(self.answers("27 + 15\n", built=program(path))[0]["finish"], "stop")
 
     def refused(self, status, arguments, words, built=None, stdin=b""):
         done = execute([(built or self.built).path, *arguments], stdin=stdin, check=False)

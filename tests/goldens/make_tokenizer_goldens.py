@@ -235,9 +235,9 @@ def normalizer_map(proto):
 def sentencepiece_model(**options):
     """Bytes of a tokenizer.model. Single-threaded: training must give the same bytes again."""
     model = io.BytesIO()
+    own = {"user_defined_symbols": ["<tool>", "ab", "[REFERENCE_DOC_3]"], **options}
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()), model_writer=model, num_threads=1, minloglevel=2, hard_vocab_limit=False,
-        user_defined_symbols=["<tool>", "ab", "[REFERENCE_DOC_3]"], **options)
+        sentence_iterator=iter(corpus()), model_writer=model, num_threads=1, minloglevel=2, hard_vocab_limit=False, **own)
     return model.getvalue()
 
 
@@ -287,7 +287,7 @@ class Tiktoken:
         return self.engine.decode([i for i in ids if i not in self.special])
 
 
-SENTENCEPIECE = ("sp_bpe", "sp_unigram", "sp_unigram_bytes", "sp_bpe_suffix")
+SENTENCEPIECE = ("sp_bpe", "sp_unigram", "sp_unigram_bytes", "sp_unigram_runs", "sp_bpe_suffix")
 
 
 def isolated(*patterns):
@@ -397,6 +397,10 @@ def train(data):
                            normalization_rule_tsv=str(rules)),
         "sp_unigram_bytes": dict(model_type="unigram", vocab_size=700, byte_fallback=True, add_dummy_prefix=False,
                                  remove_extra_whitespaces=False, normalization_rule_name="identity"),
+        # Many ways to cut a run of one character into pieces of one's own, with sums that differ by how they round.
+        "sp_unigram_runs": dict(model_type="unigram", vocab_size=400, byte_fallback=False, remove_extra_whitespaces=False,
+                                normalization_rule_name="identity",
+                                user_defined_symbols=["aa", "aaaa", "--", "---", "==", "00", "000", "the", "▁▁", "中中", "!!", "__"]),
         "sp_bpe_suffix": dict(model_type="bpe", vocab_size=400, byte_fallback=False,
                               treat_whitespace_as_suffix=True, normalization_rule_tsv=str(rules)),
     }

@@ -116,9 +116,10 @@ CLI::Option *addTools(CLI::App &app, std::optional<std::string> &tools) {
 
 void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
   auto *batch = app.add_option("--batch", run.batch,
-                               "FILE holds requests, one JSON object per line with \"prompt\" or "
-                               "\"tokens\" and, where wished, \"id\", \"n\", \"seed\" and "
-                               "\"max_tokens\": compute B at once, write a JSON object per line");
+                               "FILE holds requests, one JSON object per line with \"prompt\", "
+                               "\"tokens\" or \"messages\" (and \"tools\") for the chat template "
+                               "and, where wished, \"id\", \"n\", \"seed\" and \"max_tokens\": "
+                               "compute B at once, write a JSON object per line");
   batch->type_name("B")->transform(wholeNumber(1, maxBatch));
   batch->needs(file);
   auto *output = app.add_option("-o,--output", run.output,

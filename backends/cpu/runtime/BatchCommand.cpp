@@ -141,8 +141,11 @@ Status Batch::take(size_t s, std::span<const float> logits) {
   slot.tokens.push_back(*token);
   if (slot.decoder)
     slot.text += slot.stop.push(slot.decoder->push(*token));
-  const std::vector<int32_t> &eos = model.manifest().eos;
-  bool ended = !arguments.ignoreEos && std::find(eos.begin(), eos.end(), *token) != eos.end();
+  auto isIn = [&](const std::vector<int32_t> &ids) {
+    return std::find(ids.begin(), ids.end(), *token) != ids.end();
+  };
+  bool ended = !arguments.ignoreEos &&
+               (isIn(model.manifest().eos) || isIn(texts[slot.index].request->endTokens));
   bool full = session.room(static_cast<int64_t>(s)) == 0;
   bool enough = static_cast<int64_t>(slot.tokens.size()) >= slot.maxTokens;
   if (!ended && !slot.stop.stopped() && !full && !enough)

@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/BatchRequests.h"
+#include "backends/cpu/runtime/ChatTemplate.h"
 #include "backends/cpu/runtime/NestedJson.h"
 
 #include <limits>
@@ -11,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t maxTexts = 1'000'000;
 
-/// Thrown on the way out of parse; caught in parseBatchRequests.
+/// Thrown on the way out of RequestReader; caught in parseBatchRequests.
 struct Bad {
   std::string message;
 };
@@ -31,32 +32,68 @@ uint64_t seedOf(const Json &value) {
   return value.get<uint64_t>();
 }
 
-Tokens promptOf(const Json &json, const Text *tokenizer, const Manifest &manifest) {
-  auto text = json.find("prompt"), ids = json.find("tokens");
-  if ((text != json.end()) == (ids != json.end()))
-    throw Bad{"one of \"prompt\" and \"tokens\" is expected"};
-  if (ids != json.end()) {
-    Tokens tokens;
-    if (!ids->is_array())
-      throw Bad{"\"tokens\" is not an array of ids"};
-    for (const Json &id : *ids)
-      tokens.push_back(static_cast<int32_t>(wholeNumber(id, "tokens", 0, manifest.vocab - 1)));
-    return tokens;
-  }
-  if (!text->is_string())
+/// Reads requests for one program.
+class RequestReader {
+public:
+  RequestReader(const Text *tokenizer, const Manifest &manifest)
+      : tokenizer(tokenizer), manifest(manifest) {}
+
+  BatchRequest read(const Json &json);
+
+private:
+  Tokens idsOf(const Json &ids) const;
+  Tokens textOf(const Json &text) const;
+  /// Also says what ends an answer.
+  Tokens conversationOf(const Json &json, Tokens &endTokens);
+
+  const Text *tokenizer;
+  const Manifest &manifest;
+  Tokens endOfTurn; ///< of the chat template, where it is loaded
+  std::optional<ChatTemplate> chatTemplate;
+};
+
+Tokens RequestReader::idsOf(const Json &ids) const {
+  Tokens tokens;
+  if (!ids.is_array())
+    throw Bad{"\"tokens\" is not an array of ids"};
+  for (const Json &id : ids)
+    tokens.push_back(static_cast<int32_t>(wholeNumber(id, "tokens", 0, manifest.vocab - 1)));
+  return tokens;
+}
+
+template <typename T> T orThrow(Result<T> result) {
+  if (!result)
+    throw Bad{result.error().message};
+  return *std::move(result);
+}
+
+Tokens RequestReader::textOf(const Json &text) const {
+  if (!text.is_string())
     throw Bad{"\"prompt\" is not a string"};
   if (!tokenizer)
     throw Bad{"the program has no tokenizer, give ids as \"tokens\""};
-  Result<Tokens> encoded = tokenizer->encode(text->get<std::string>());
-  if (!encoded)
-    throw Bad{encoded.error().message};
-  return *std::move(encoded);
+  return orThrow(tokenizer->encode(text.get<std::string>()));
 }
 
-BatchRequest parse(const Json &json, const Text *tokenizer, const Manifest &manifest) {
+Tokens RequestReader::conversationOf(const Json &json, Tokens &endTokens) {
+  if (!chatTemplate) {
+    ChatTemplate loaded = orThrow(ChatTemplate::load(manifest, tokenizer));
+    endOfTurn = orThrow(loaded.endOfTurn());
+    chatTemplate.emplace(std::move(loaded));
+  }
+  endTokens = endOfTurn;
+  chatTemplate->forgetTools(); // those of the request before
+  if (auto tools = json.find("tools"); tools != json.end())
+    if (Status set = chatTemplate->setTools(tools->dump()); !set)
+      throw Bad{set.error().message};
+  return orThrow(chatTemplate->encodeJson(json["messages"].dump()));
+}
+
+BatchRequest RequestReader::read(const Json &json) {
   if (!json.is_object())
     throw Bad{"a JSON object is expected"};
   BatchRequest request;
+  int prompts = 0;
   for (const auto &[key, value] : json.items()) {
     if (key == "id")
       request.id = value.dump();
@@ -66,11 +103,23 @@ BatchRequest parse(const Json &json, const Text *tokenizer, const Manifest &mani
       request.seed = seedOf(value);
     else if (key == "max_tokens")
       request.maxTokens = wholeNumber(value, key, 0, std::numeric_limits<int32_t>::max());
-    else if (key != "prompt" && key != "tokens")
+    else if (key == "prompt" || key == "tokens" || key == "messages")
+      ++prompts;
+    else if (key != "tools")
       throw Bad{"the key \"" + key +
-                "\" is not known, write prompt, tokens, id, n, seed or max_tokens"};
+                "\" is not known, write prompt, tokens, messages, tools, id, n, seed or "
+                "max_tokens"};
   }
-  request.prompt = promptOf(json, tokenizer, manifest);
+  if (prompts != 1)
+    throw Bad{"one of \"prompt\", \"tokens\" and \"messages\" is expected"};
+  if (json.contains("tools") && !json.contains("messages"))
+    throw Bad{"\"tools\" go with \"messages\""};
+  if (auto ids = json.find("tokens"); ids != json.end())
+    request.prompt = idsOf(*ids);
+  else if (auto text = json.find("prompt"); text != json.end())
+    request.prompt = textOf(*text);
+  else
+    request.prompt = conversationOf(json, request.endTokens);
   if (Status fits = checkPrompt(manifest, request.prompt); !fits)
     throw Bad{fits.error().message};
   return request;
@@ -80,6 +129,7 @@ BatchRequest parse(const Json &json, const Text *tokenizer, const Manifest &mani
 Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, const Text *tokenizer,
                                                      const Manifest &manifest) {
   std::vector<BatchRequest> requests;
+  RequestReader reader(tokenizer, manifest);
   for (int64_t line = 1; !text.empty(); ++line) {
     std::string_view row = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(row.size() + 1, text.size()));
@@ -93,7 +143,7 @@ Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, cons
         throw Bad{"nested more than " + std::to_string(mostNested) + " deep"};
       if (json.is_discarded())
         throw Bad{"not JSON, write an object such as {\"prompt\": \"Once\"}"};
-      requests.push_back(parse(json, tokenizer, manifest));
+      requests.push_back(reader.read(json));
       requests.back().line = line;
     } catch (const Bad &bad) {
       return Error{where + bad.message};

@@ -17,6 +17,7 @@ struct BatchRequest {
   int64_t count = 1; ///< texts that are wanted
   std::optional<uint64_t> seed;
   std::optional<int64_t> maxTokens;
+  Tokens endTokens = {}; ///< end a text beside the model's own: the chat template's
 };
 
 /// The requests in `text`; lines of white space are passed over. Errors name the line: what is no

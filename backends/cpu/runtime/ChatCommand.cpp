@@ -12,9 +12,11 @@
 namespace mica::rt {
 
 namespace {
+constexpr std::string_view toolResult = "/tool ";
 constexpr const char *help =
     "/help   this list\n"
     "/reset  forget the conversation and begin anew\n"
+    "/tool RESULT  say what a tool that the model has called gives\n"
     "/exit   leave, as Ctrl-D does\n"
     "A line that ends with a backslash goes on with the next; lines between \"\"\" and \"\"\" are "
     "one "
@@ -53,6 +55,8 @@ private:
       return say(turn.substr(1));
     if (!turn.starts_with("/"))
       return say(turn);
+    if (turn.starts_with(toolResult))
+      return say(turn.substr(toolResult.size()), "tool");
     leaves = turn == "/exit";
     if (turn == "/help")
       return writeTo(STDERR_FILENO, help);
@@ -60,11 +64,11 @@ private:
       conversation.reset();
     else if (!leaves)
       reportNote("there is no command '" + turn.substr(0, turn.find(' ')) +
-                 "': /help, /reset and /exit are known, and // begins a turn with a slash");
+                 "': /help, /reset, /tool and /exit are known, and // begins a turn with a slash");
     return {};
   }
 
-  Status say(const std::string &turn) {
+  Status say(const std::string &turn, const char *role = "user") {
     takeInterrupt();
     interrupted = false;
     bool newline = true;
@@ -78,7 +82,7 @@ private:
       }
       return !interrupted;
     };
-    Result<Conversation::Answer> answer = conversation.ask(turn, listener);
+    Result<Conversation::Answer> answer = conversation.ask({role, turn}, listener);
     if (!answer)
       return refuse(answer.error());
     if (arguments.json)
@@ -151,12 +155,15 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
       return used;
   if (Status usable = checkSampling(arguments.run, model.manifest(), text->get()); !usable)
     return usable;
+  Result<Tokens> endOfTurn = chatTemplate->endOfTurn();
+  if (!endOfTurn)
+    return endOfTurn.error();
   GenerateOptions options;
   options.maxTokens = arguments.maxTokens.value_or(model.manifest().maxSeq);
   options.prefillChunk = rowsOfChunk(arguments.run.prefillChunk, model.manifest());
   options.lookup = arguments.run.lookup;
   options.sampling = samplingOptions(arguments.run, model.manifest());
-  Conversation conversation(model, **text, *chatTemplate, options, arguments.system,
+  Conversation conversation(model, **text, *chatTemplate, *endOfTurn, options, arguments.system,
                             arguments.run.stops);
   std::unique_ptr<ChatInput> input = openChatInput(arguments.history);
   return Chat(arguments, conversation, *input, model.manifest().maxSeq).run();

@@ -10,6 +10,16 @@ namespace mica::rt {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+constexpr const char *noTools = "are no JSON list of objects, write [{\"type\": \"function\", "
+                                "\"function\": {\"name\": ...}}]";
+
+bool isListOfObjects(const Json &list) {
+  return list.is_array() && !list.empty() &&
+         std::all_of(list.begin(), list.end(), [](const Json &each) { return each.is_object(); });
+}
+} // namespace
+
 Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const Text *text) {
   if (!manifest.chat)
     return Error{"the model has no chat template, continue a text with -p instead"};
@@ -27,7 +37,11 @@ Result<std::string> ChatTemplate::render(const std::vector<Message> &messages, b
   Json list = Json::array();
   for (const Message &message : messages)
     list.push_back({{"role", message.role}, {"content", tokenizer::repairUtf8(message.content)}});
-  Json context = {{"messages", std::move(list)},
+  return renderJson(list.dump(), answer);
+}
+
+Result<std::string> ChatTemplate::renderJson(const std::string &messages, bool answer) const {
+  Json context = {{"messages", Json::parse(messages)},
                   {"tools", Json::parse(tools)},
                   {"documents", nullptr},
                   {"add_generation_prompt", answer}};
@@ -49,21 +63,24 @@ Status ChatTemplate::useTools(const std::string &path) {
   if (tooDeep)
     return Error{"the tools in '" + path + "' are nested more than " + std::to_string(mostNested) +
                  " deep, shorten them"};
-  bool fits =
-      list.is_array() && !list.empty() &&
-      std::all_of(list.begin(), list.end(), [](const Json &tool) { return tool.is_object(); });
-  if (!fits)
-    return Error{"the tools in '" + path +
-                 "' are no JSON list of objects, write [{\"type\": \"function\", \"function\": "
-                 "{\"name\": ...}}]"};
+  if (!isListOfObjects(list))
+    return Error{"the tools in '" + path + "' " + noTools};
+  return setTools(list.dump());
+}
+
+Status ChatTemplate::setTools(const std::string &list) {
+  Json parsed = Json::parse(list);
+  if (!isListOfObjects(parsed))
+    return Error{std::string("\"tools\" ") + noTools};
   const std::vector<Message> question = {{"user", "A question"}};
+  forgetTools();
   Result<std::string> without = render(question, true);
-  tools = list.dump();
+  tools = parsed.dump();
   Result<std::string> with = render(question, true);
   if (!with)
     return with.error();
   if (without && *with == *without)
-    return Error{"the chat template has no place for tools, leave --tools out"};
+    return Error{"the chat template has no place for tools, leave them out"};
   return {};
 }
 
@@ -74,19 +91,40 @@ Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool a
   return text.encodeSpelt(*rendered);
 }
 
-Tokens ChatTemplate::endOfTurn() const {
+Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
+  Json list = Json::parse(messages);
+  bool haveRoles = isListOfObjects(list);
+  for (const Json &message : list)
+    haveRoles = haveRoles && message.contains("role") && message["role"].is_string();
+  if (!haveRoles)
+    return Error{"\"messages\" is no list of objects with a role each, write [{\"role\": \"user\", "
+                 "\"content\": \"Hello\"}]"};
+  Result<std::string> rendered = renderJson(messages, true);
+  if (!rendered)
+    return rendered.error();
+  return text.encodeSpelt(*rendered);
+}
+
+Result<Tokens> ChatTemplate::endOfTurn() const {
   static constexpr std::string_view answer = "The answer";
-  Result<std::string> rendered =
-      render({{"user", "A question"}, {"assistant", std::string(answer)}}, false);
-  size_t place = rendered ? rendered->rfind(answer) : std::string::npos;
+  std::vector<Message> turns = {{"user", "A question"}, {"assistant", std::string(answer)}};
+  Result<std::string> rendered = render(turns, false);
+  if (!rendered) { // some want the last word to be the user's
+    turns.push_back({"user", "A question"});
+    if (Result<std::string> longer = render(turns, true))
+      rendered = std::move(longer);
+  }
+  if (!rendered)
+    return rendered.error();
+  size_t place = rendered->rfind(answer);
   if (place == std::string::npos)
-    return {};
+    return Tokens();
   std::string rest = rendered->substr(place + answer.size());
   rest.erase(0, std::min(rest.find_first_not_of(" \n"), rest.size()));
   Result<Tokens> ids = text.encodeSpelt(rest);
-  if (!ids || ids->empty() || !text.isSpecial(ids->front()))
-    return {};
-  return {ids->front()};
+  if (ids)
+    ids->resize(!ids->empty() && text.isSpecial(ids->front()) ? 1 : 0);
+  return ids;
 }
 
 } // namespace mica::rt

@@ -8,7 +8,7 @@
 namespace mica::rt {
 
 struct Message {
-  std::string role; ///< "system", "user" or "assistant"
+  std::string role; ///< "system", "user", "assistant" or "tool"
   std::string content;
 };
 
@@ -24,13 +24,23 @@ public:
   /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
   /// refuses it.
   Result<Tokens> encode(const std::vector<Message> &messages, bool answer) const;
-  /// The special token that the template puts behind an answer; empty: none.
-  Tokens endOfTurn() const;
+  /// The same of messages as JSON: a list of objects with a role each, as the template takes them,
+  /// with an answer's beginning behind. Errors: also that they are no such list.
+  Result<Tokens> encodeJson(const std::string &messages) const;
+  /// Makes tools known to the template, a JSON list of objects. Errors: as of useTools, without the
+  /// file; no such list.
+  Status setTools(const std::string &list);
+  void forgetTools() { tools = "null"; }
+  /// The special token that the template puts behind an answer; empty: none. Errors: the template
+  /// refuses a conversation with an answer.
+  Result<Tokens> endOfTurn() const;
 
 private:
   ChatTemplate(const Manifest::Chat &chat, const Text &text, jinja::Template program)
       : chat(chat), text(text), program(std::move(program)) {}
   Result<std::string> render(const std::vector<Message> &messages, bool answer) const;
+  /// Of a JSON list.
+  Result<std::string> renderJson(const std::string &messages, bool answer) const;
 
   const Manifest::Chat &chat;
   const Text &text;

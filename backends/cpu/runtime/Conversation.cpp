@@ -45,11 +45,11 @@ private:
 } // namespace
 
 Conversation::Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-                           GenerateOptions options, std::optional<std::string> system,
-                           std::vector<std::string> stops)
+                           const Tokens &endOfTurn, GenerateOptions options,
+                           std::optional<std::string> system, std::vector<std::string> stops)
     : model(model), text(text), chatTemplate(chatTemplate), options(std::move(options)),
       system(std::move(system)), stops(std::move(stops)) {
-  this->options.endTokens = chatTemplate.endOfTurn();
+  this->options.endTokens = endOfTurn;
   reset();
 }
 
@@ -97,11 +97,25 @@ Result<Conversation::Answer> Conversation::answer(const Tokens &prompt, const Li
                 result->readAgainSeconds};
 }
 
-Result<Conversation::Answer> Conversation::ask(std::string content, const Listener &listener) {
+Result<Tokens> Conversation::prompt(const Message &message) {
+  messages.push_back(message);
+  Result<Tokens> with = chatTemplate.encode(messages, true);
+  if (message.role == "user" || !with)
+    return with;
+  // Many templates pass over the roles that they do not know.
+  messages.back().content += ".";
+  Result<Tokens> other = chatTemplate.encode(messages, true);
+  messages.back() = message;
+  if (other && *other == *with)
+    return Error{"the chat template leaves out what the role '" + message.role +
+                 "' says, say it as yourself"};
+  return with;
+}
+
+Result<Conversation::Answer> Conversation::ask(Message message, const Listener &listener) {
   if (Status reserved = reserve(); !reserved)
     return reserved.error();
-  messages.push_back({"user", std::move(content)});
-  Result<Tokens> prompt = chatTemplate.encode(messages, true);
+  Result<Tokens> prompt = this->prompt(message);
   Result<Answer> result = prompt ? answer(*prompt, listener) : Result<Answer>(prompt.error());
   if (result)
     messages.push_back({"assistant", result->text});

@@ -25,14 +25,15 @@ public:
   using Listener = std::function<Result<bool>(const std::string &piece)>;
 
   /// All must outlive the conversation. `system`: what it begins with; `stops`: what ends an answer
-  /// and is no part of it.
+  /// and is no part of it. `endOfTurn`: the template's.
   Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-               GenerateOptions options, std::optional<std::string> system,
+               const Tokens &endOfTurn, GenerateOptions options, std::optional<std::string> system,
                std::vector<std::string> stops);
 
-  /// Says `content` and hears the answer, which is kept even where the listener has ended it.
-  /// Errors: the template refuses, the context is too short; nothing is kept then.
-  Result<Answer> ask(std::string content, const Listener &listener);
+  /// Says `message` and hears the answer, which is kept even where the listener has ended it.
+  /// Errors: the template refuses or leaves the message out, the context is too short; nothing is
+  /// kept then.
+  Result<Answer> ask(Message message, const Listener &listener);
   /// Begins anew.
   void reset();
   /// Positions filled.
@@ -40,6 +41,8 @@ public:
 
 private:
   Status reserve();
+  /// The conversation with one message more.
+  Result<Tokens> prompt(const Message &message);
   Result<Answer> answer(const Tokens &prompt, const Listener &listener);
 
   const Model &model;

@@ -293,6 +293,7 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
   if (arguments.batch)
     return batchCommand(model, text->get(), arguments);
   std::optional<ChatTemplate> chatTemplate;
+  Tokens endOfTurn;
   if (arguments.chat) {
     Result<ChatTemplate> loaded = ChatTemplate::load(model.manifest(), text->get());
     if (!loaded)
@@ -300,6 +301,10 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
     if (arguments.tools)
       if (Status used = loaded->useTools(*arguments.tools); !used)
         return used;
+    Result<Tokens> found = loaded->endOfTurn();
+    if (!found)
+      return found.error();
+    endOfTurn = *std::move(found);
     chatTemplate.emplace(*std::move(loaded));
   }
   Result<std::vector<Tokens>> sequences =
@@ -320,7 +325,7 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
                           samplingOptions(arguments, model.manifest()),
                           arguments.lookup,
                           {},
-                          chatTemplate ? chatTemplate->endOfTurn() : Tokens(),
+                          endOfTurn,
                           0};
   Writer writer(arguments, text->get(), *sequences, logits.get());
   Result<GenerateResult> result = generate(model, *sequences, options, writer);

@@ -8,7 +8,7 @@ namespace {
 class PrependStage final : public NormalizerStage {
 public:
   explicit PrependStage(std::string_view prefix) : prefix(prefix) {}
-  Result<std::string> apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &) const override {
     if (!text.empty())
       text.insert(0, prefix);
     return text;
@@ -21,9 +21,9 @@ private:
 class ReplaceStage final : public NormalizerStage {
 public:
   ReplaceStage(std::string_view from, std::string_view to) : from(from), to(to) {}
-  Result<std::string> apply(std::string text, bool &moved) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
     size_t at = text.find(from);
-    moved |= at == 0 && replacedMovesStart(from, to);
+    trace.moved |= at == 0 && replacedMovesStart(from, to);
     if (at == std::string::npos)
       return text;
     std::string out;
@@ -75,11 +75,18 @@ Normalizer::Normalizer(const Table &table) {
 
 Normalizer::~Normalizer() = default;
 
-Result<std::string> Normalizer::apply(std::string_view text, bool &moved) const {
-  Result<std::string> out = std::string(text);
-  for (const auto &stage : stages)
-    if (out)
-      out = stage->apply(*std::move(out), moved);
+Result<std::string> Normalizer::apply(std::string_view text, Trace &trace) const {
+  std::string out(text);
+  for (const auto &stage : stages) {
+    Result<std::string> next = stage->apply(std::move(out), trace);
+    if (!next) {
+      trace.failedAt = stage == stages.front() ? trace.failedAt : 0; // else of another text
+      return next;
+    }
+    out = *std::move(next);
+    if (out.size() > mostGrowth * text.size())
+      return Error{"the tokenizer's normalizers write more than 64 times as much"};
+  }
   return out;
 }
 

@@ -19,14 +19,24 @@ public:
   explicit Normalizer(const Table &table);
   ~Normalizer();
 
+  /// What happened to the places of a text's characters.
+  struct Trace {
+    bool moved = false;  ///< what is now the first character comes from one that was not
+    size_t failedAt = 0; ///< where in the text an error is, or before it
+  };
+
+  /// How many times as long as it was a text may become: published normalizers reach 14, with
+  /// U+FDFA.
+  static constexpr size_t mostGrowth = 64;
+
   bool identity() const { return stages.empty(); }
-  /// Well-formed text in, well-formed text out; an error where a pattern exceeds its limits.
+  /// Well-formed text in, well-formed text out; an error where a pattern exceeds its limits, or the
+  /// text grows beyond measure.
   Result<std::string> apply(std::string_view text) const {
-    bool moved = false;
-    return apply(text, moved);
+    Trace trace;
+    return apply(text, trace);
   }
-  /// `moved` becomes true where what is now the first character comes from one that was not.
-  Result<std::string> apply(std::string_view text, bool &moved) const;
+  Result<std::string> apply(std::string_view text, Trace &trace) const;
 
 private:
   std::vector<std::unique_ptr<NormalizerStage>> stages;
@@ -36,7 +46,7 @@ private:
 class NormalizerStage {
 public:
   virtual ~NormalizerStage() = default;
-  virtual Result<std::string> apply(std::string text, bool &moved) const = 0;
+  virtual Result<std::string> apply(std::string text, Normalizer::Trace &trace) const = 0;
 };
 
 /// Whether what begins the text has moved when `to` replaces `from` there: the tokenizers package

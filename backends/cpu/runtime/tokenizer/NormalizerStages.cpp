@@ -15,7 +15,7 @@ public:
     for (size_t i = 0; i + 1 < list.size(); i += 2 + list[i + 1])
       entries[list[i]] = static_cast<uint32_t>(i);
   }
-  Result<std::string> apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &) const override {
     std::string out;
     out.reserve(text.size());
     for (size_t at = 0; at < text.size(); at += charLength(text[at]))
@@ -49,10 +49,10 @@ class Strip final : public NormalizerStage {
 public:
   explicit Strip(const NormalizerStep &step)
       : left(step.left), right(step.right), before(compiled(spaceBefore)), one(compiled(space)) {}
-  Result<std::string> apply(std::string text, bool &moved) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
     Regex::Match match;
     if (left && Regex::Searcher(before).find(text, 0, match))
-      text.erase(0, match.end), moved = true;
+      text.erase(0, match.end), trace.moved = true;
     Regex::Searcher searcher(one);
     while (right && !text.empty()) {
       size_t last = text.size() - 1;
@@ -74,7 +74,7 @@ class ReplacePattern final : public NormalizerStage {
 public:
   explicit ReplacePattern(const NormalizerStep &step)
       : pattern(compiled(step.text)), replacement(step.replacement) {}
-  Result<std::string> apply(std::string text, bool &moved) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
     if (text.empty())
       return text; // nothing is replaced in nothing
     std::string out;
@@ -89,13 +89,15 @@ public:
       }
       out.append(text, done, match.begin - done);
       out += replacement;
-      moved |= match.begin == 0 &&
-               replacedMovesStart(std::string_view(text).substr(0, match.end), replacement);
+      trace.moved |= match.begin == 0 &&
+                     replacedMovesStart(std::string_view(text).substr(0, match.end), replacement);
       done = from = match.end;
       any = true;
     }
-    if (!searcher.failure())
+    if (!searcher.failure()) {
+      trace.failedAt = text.size() - searcher.failedText().size();
       return searcher.failure().error();
+    }
     return out.append(text, done);
   }
 

@@ -28,11 +28,11 @@ PreTokenizer::Scratch PreTokenizer::makeScratch() const {
   return scratch;
 }
 
-Status PreTokenizer::failure(const Scratch &scratch) {
+const Regex::Searcher *PreTokenizer::failure(const Scratch &scratch) {
   for (const Regex::Searcher &searcher : scratch)
     if (!searcher.failure())
-      return searcher.failure();
-  return {};
+      return &searcher;
+  return nullptr;
 }
 
 void PreTokenizer::apply(size_t step, std::string_view text, bool atStart, Scratch &scratch,

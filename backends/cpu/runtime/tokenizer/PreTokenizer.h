@@ -24,8 +24,8 @@ public:
   /// What the split patterns need while they search; one per thread.
   using Scratch = std::vector<Regex::Searcher>;
 
-  /// Success, or the first error that `split` has met: the words after it mean nothing.
-  static Status failure(const Scratch &scratch);
+  /// Null, or a search of `split` that has failed: the words after it mean nothing.
+  static const Regex::Searcher *failure(const Scratch &scratch);
 
   static Result<PreTokenizer> create(const Table &table);
   Scratch makeScratch() const;

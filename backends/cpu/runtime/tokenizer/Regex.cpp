@@ -76,10 +76,10 @@ bool Regex::Searcher::find(std::string_view text, size_t from, Match &match) {
     found = pcre2_match(regex->code->code, subject, text.size(), from,
                         PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, scratch->data, scratch->limits);
   if (found < 0) {
-    if (found != PCRE2_ERROR_NOMATCH && failed)
-      failed = Error{"a pattern of the tokenizer takes too long for the text from byte " +
-                     std::to_string(from) + " on (PCRE2: " + messageOf(found) +
-                     "), change the text there or split it"};
+    if (found != PCRE2_ERROR_NOMATCH && failed) {
+      failed = Error{"a pattern of the tokenizer takes too long (PCRE2: " + messageOf(found) + ")"};
+      failedAt = text.substr(from);
+    }
     return false;
   }
   const size_t *bounds = pcre2_get_ovector_pointer(scratch->data);

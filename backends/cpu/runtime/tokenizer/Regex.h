@@ -29,6 +29,8 @@ public:
     bool find(std::string_view text, size_t from, Match &match);
     /// Success, unless a search has exceeded a limit of steps or memory.
     const Status &failure() const { return failed; }
+    /// The text from where that search began; only where it failed, while that text is there.
+    std::string_view failedText() const { return failedAt; }
 
   private:
     struct Scratch;
@@ -38,6 +40,7 @@ public:
     const Regex *regex;
     std::unique_ptr<Scratch, Free> scratch;
     Status failed;
+    std::string_view failedAt;
   };
 
 private:

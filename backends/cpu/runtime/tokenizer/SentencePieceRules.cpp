@@ -65,7 +65,7 @@ public:
     kept = PrefixSearch(std::move(userDefined));
   }
 
-  Result<std::string> apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &) const override {
     std::string_view rest = text;
     bool removeExtra = rules & SentencePieceRules::removeExtraSpaces;
     while (removeExtra && !rest.empty()) {
@@ -146,7 +146,7 @@ public:
   explicit CharsMapStage(const NormalizerStep &step)
       : darts(step.trie), replacements(step.replacements), grapheme(*Regex::compile("\\X")) {}
 
-  Result<std::string> apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
     std::string out;
     out.reserve(text.size());
     Regex::Searcher searcher(grapheme);
@@ -155,8 +155,10 @@ public:
       appendGrapheme(std::string_view(text).substr(at, end - at), out);
       at = end;
     }
-    if (!searcher.failure())
+    if (!searcher.failure()) {
+      trace.failedAt = text.size() - searcher.failedText().size();
       return searcher.failure().error();
+    }
     return repairUtf8(out); // a map is foreign data
   }
 

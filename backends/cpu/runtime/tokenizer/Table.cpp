@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/tokenizer/Table.h"
+#include "backends/cpu/runtime/tokenizer/Normalizer.h"
 #include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
@@ -222,19 +223,22 @@ NormalizerStep readNormalizerStep(Reader &reader) {
   return step;
 }
 
-/// Chained replacements can grow a text exponentially; published normalisers at most triple it.
+/// Chained replacements can grow a text exponentially; published ones at most triple it, and begin
+/// it with three bytes more. What Unicode forms and character maps add is seen when they run
+/// (Normalizer::apply).
 void checkGrowth(Reader &reader, const Table &table) {
-  constexpr double mostGrowth = 64;
   // Where nothing is replaced, each byte stays and `to` is put beside it.
   auto grow = [&](double &growth, size_t from, size_t to) {
     auto added = static_cast<double>(to);
     growth *= from == 0 ? 1 + added : std::max(1.0, added / static_cast<double>(from));
-    if (growth > mostGrowth)
+    if (growth > static_cast<double>(Normalizer::mostGrowth))
       reader.fail("replacements that let the text grow without measure");
   };
   double growth = 1, decoderGrowth = 1;
   size_t forms = 0, sentencePiece = 0;
   for (const NormalizerStep &step : table.normalizer) {
+    if (step.kind == NormalizerKind::Prepend)
+      grow(growth, 0, step.text.size());
     if (step.kind == NormalizerKind::Replace)
       grow(growth, step.text.size(), step.replacement.size());
     if (step.kind == NormalizerKind::ReplacePattern)

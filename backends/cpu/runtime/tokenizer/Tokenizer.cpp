@@ -2,6 +2,7 @@
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <cstring>
+#include <functional>
 
 namespace mica::rt {
 
@@ -41,6 +42,12 @@ private:
   };
   std::vector<Entry> table = std::vector<Entry>(entries);
 };
+
+/// `error`, which is found at this byte of a text.
+Error at(size_t byte, const Error &error) {
+  return {error.message + " from byte " + std::to_string(byte) +
+          " of the text on, change the text there or split it"};
+}
 
 class Encoding final : public PreTokenizer::Sink {
 public:
@@ -118,24 +125,29 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
     }
     std::string_view segment = text.substr(raw.begin, raw.end - raw.begin);
     std::string normalized;
-    bool moved = false;
+    Normalizer::Trace trace;
     if (!parts->normalizer.identity()) {
-      Result<std::string> applied = parts->normalizer.apply(segment, moved);
+      Result<std::string> applied = parts->normalizer.apply(segment, trace);
       if (!applied)
-        return applied.error();
+        return at(raw.begin + trace.failedAt, applied.error());
       segment = normalized = *std::move(applied);
     }
     for (const AddedTokens::Part &part : parts->addedTokens.split(segment, /*normalized=*/true)) {
-      bool atStart = raw.begin == 0 && part.begin == 0 && !moved;
+      bool atStart = raw.begin == 0 && part.begin == 0 && !trace.moved;
       if (part.id != -1)
         ids.push_back(part.id);
       else
         parts->preTokenizer.split(segment.substr(part.begin, part.end - part.begin), atStart,
                                   scratch, encoding);
     }
+    if (const Regex::Searcher *failed = PreTokenizer::failure(scratch)) {
+      // Steps that change the text search in one of their own.
+      const char *place = failed->failedText().data();
+      bool own =
+          std::less<>()(place, text.data()) || std::less<>()(text.data() + text.size(), place);
+      return at(own ? raw.begin : place - text.data(), failed->failure().error());
+    }
   }
-  if (Status done = PreTokenizer::failure(scratch); !done)
-    return done.error();
   if (addSpecial)
     ids.insert(ids.end(), parts->table.suffixIds.begin(), parts->table.suffixIds.end());
   return ids;

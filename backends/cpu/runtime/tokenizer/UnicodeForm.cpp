@@ -29,7 +29,7 @@ public:
           step.compositions[i + 2];
   }
 
-  Result<std::string> apply(std::string text, bool &) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &) const override {
     // Latin-1's letters decompose, but their composed form is the composed normal form.
     if (std::all_of(text.begin(), text.end(),
                     [](char c) { return static_cast<uint8_t>(c) < 0x80; }))

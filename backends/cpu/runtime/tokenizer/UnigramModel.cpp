@@ -116,8 +116,8 @@ private:
       ids.push_back(table.unknownId);
   }
 
-  /// Sums of a long text grow until a float cannot tell paths apart: sentencepiece 0.2.3 starts them
-  /// again from 0.
+  /// Sums of a long text grow until a float cannot tell paths apart: sentencepiece 0.2.3 starts
+  /// them again from 0.
   static void keepSmall(std::vector<Node> &nodes, size_t at, size_t reached) {
     constexpr double most = 100000;
     double offset = nodes[at].score;

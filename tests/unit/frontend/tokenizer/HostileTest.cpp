@@ -261,6 +261,40 @@ TEST(HostileTokenizer, ManyReplacementsOfOneSizeAreGood) {
   EXPECT_THAT(*open->tokenizer.encode("xyc1", false), testing::ElementsAre(4, 4, 4));
 }
 
+/// What is put before a text counts for the shortest text that there is.
+TEST(HostileTokenizer, PrependsThatAreTooLongAreErrors) {
+  TemporaryFolder folder;
+  std::string text(63, 'a');
+  folder.write("tokenizer.json",
+               normalizedBy(R"({"type": "Prepend", "prepend": ")" + text + "\"}"));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_EQ(open->tokenizer.encode("b", false)->size(), 63u); // the last a joins the b
+  folder.write("tokenizer.json",
+               normalizedBy(R"({"type": "Prepend", "prepend": "a)" + text + "\"}"));
+  EXPECT_THAT(errorOf(folder), HasSubstr("a tokenizer that cannot be used: the tokenizer table is "
+                                         "broken: replacements that let the text grow without "
+                                         "measure"));
+}
+
+/// One Arabic ligature becomes 18 characters, five of them Lam: a bound on each step is no bound on
+/// all.
+TEST(HostileTokenizer, TextsThatGrowBeyondMeasureAreErrors) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json",
+               normalizedBy(R"({"type": "Sequence", "normalizers": [{"type": "NFKC"},
+                 {"type": "Replace", "pattern": {"String": "\u0644"}, "content": ")" +
+                            std::string(40, 'c') + R"("}]})"));
+  auto open = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
+  EXPECT_TRUE(static_cast<bool>(open->tokenizer.encode("ab\uFDFA", false)));
+  auto ids = open->tokenizer.encode("ab<end>\uFDFA", false);
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().message,
+            "the tokenizer's normalizers write more than 64 times as much from "
+            "byte 7 of the text on, change the text there or split it");
+}
+
 const std::string endless =
     R"({"type": "Replace", "pattern": {"Regex": "(a+a+)+[cd]"}, "content": "c"})";
 
@@ -273,15 +307,19 @@ TEST(HostileTokenizer, EndlessPatternsAreErrors) {
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
   auto ids = open->tokenizer.encode("aacb" + text, false);
   ASSERT_FALSE(ids);
-  EXPECT_EQ(ids.error().message,
-            "a pattern of the tokenizer takes too long for the text from byte "
-            "3 on (PCRE2: match limit exceeded), change the text there or split it");
+  EXPECT_EQ(
+      ids.error().message,
+      "a pattern of the tokenizer takes too long (PCRE2: match limit exceeded) from byte 3 of "
+      "the text on, change the text there or split it");
+  ids = open->tokenizer.encode("b<end>aacb" + text, false);
+  ASSERT_FALSE(ids);
+  EXPECT_THAT(ids.error().message, HasSubstr("from byte 9 of the text on"));
   std::string whole =
       replaced(normalizedBy(endless), R"("normalized": false)", R"("normalized": true)");
   folder.write("tokenizer.json", replaced(whole, "<end>", text));
   EXPECT_THAT(errorOf(folder),
-              HasSubstr("tokenizer.json: a tokenizer that cannot be used: a pattern "
-                        "of the tokenizer takes too long for the text from byte 0 on"));
+              HasSubstr("tokenizer.json: a tokenizer that cannot be used: a pattern of the "
+                        "tokenizer takes too long (PCRE2: match limit exceeded)"));
 }
 
 /// The same of a pattern that finds words.
@@ -297,9 +335,9 @@ TEST(HostileTokenizer, EndlessPatternsOfWordsAreErrors) {
  "behavior": "Isolated", "invert": false}, {"type": "ByteLevel"}]}, "post)"));
   auto open = openFolder(folder.path());
   ASSERT_TRUE(static_cast<bool>(open)) << llvm::toString(open.takeError());
-  auto ids = open->tokenizer.encode(std::string(40, 'a'), false);
+  auto ids = open->tokenizer.encode("ab<end>bb" + std::string(40, 'a'), false);
   ASSERT_FALSE(ids);
-  EXPECT_THAT(ids.error().message, HasSubstr("takes too long for the text from byte 0 on"));
+  EXPECT_THAT(ids.error().message, HasSubstr("(PCRE2: match limit exceeded) from byte 7 of "));
 }
 
 /// Digits behind ByteLevel would split the two bytes of U+00F2, whose second is spelt U+00B2.
@@ -337,6 +375,17 @@ TEST(HostileTokenizer, NoFilesAreNoTokenizer) {
   auto table = readTokenizer(folder.path());
   ASSERT_TRUE(static_cast<bool>(table)) << llvm::toString(table.takeError());
   EXPECT_FALSE(table->has_value());
+}
+
+/// Where rank files are looked for in vain, nobody knows whether there is one.
+TEST(HostileTokenizer, AFolderThatCannotBeListedIsAnError) {
+  TemporaryFolder folder;
+  folder.write("file", "");
+  auto table = readTokenizer(folder.path() + "/file");
+  ASSERT_FALSE(static_cast<bool>(table));
+  EXPECT_THAT(llvm::toString(table.takeError()),
+              HasSubstr("/file: its files cannot be listed: Not a directory, make it a folder that "
+                        "can be read"));
 }
 
 /// A good sentencepiece model.

@@ -149,7 +149,8 @@ TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
   EXPECT_THAT(
       why("{\"tokens\": [1], \"id\": " + std::string(300000, '[') + std::string(300000, ']') + "}"),
       StartsWith("line 2 of the requests: nested more than 100 deep"));
-  EXPECT_THAT(why("{\"id\": 1}"), HasSubstr("one of \"prompt\" and \"tokens\" is expected"));
+  EXPECT_THAT(why("{\"id\": 1}"),
+              HasSubstr("one of \"prompt\", \"tokens\" and \"messages\" is expected"));
   EXPECT_THAT(why("{\"prompt\": 1}"), HasSubstr("\"prompt\" is not a string"));
   EXPECT_THAT(why("{\"prompt\": \"x\"}"), HasSubstr("has no tokenizer, give ids as \"tokens\""));
   EXPECT_THAT(why("{\"tokens\": 3}"), HasSubstr("\"tokens\" is not an array of ids"));
