@@ -4,10 +4,10 @@
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
 
-// A quantised row of 100 elements: 128 bytes of values, 64 with the scale, 64 with sums of groups. A matrix [172, 100]: three
-// blocks of 64 x 128 bytes, 192 scales and 192 sums.
+// A quantised row of 100 elements: 128 bytes of values with 128 added, 64 with the scale, 64 with sums of groups, 128 bytes of
+// values as they are. A matrix [172, 100]: three blocks of 64 x 128 bytes, 192 scales and 192 sums.
 // CHECK-LABEL: func.func private @generated
-// CHECK-SAME: tensor<?x256xi8>
+// CHECK-SAME: tensor<?x384xi8>
 // CHECK-SAME: tensor<26112xi8>
 // CHECK: exec.launch @linear_172x100 tasks(%c3) ins(%arg0, %arg1
 func.func private @generated(%x: tensor<?x100x!mica.int8>, %w: tensor<172x100x!mica.int8, #packed>) -> tensor<?x172xf32> {
@@ -29,7 +29,7 @@ func.func private @four_bits(%x: tensor<?x100x!mica.int8>, %w: tensor<172x100x!m
 // CHECK-LABEL: func.func private @onednn
 // CHECK: scf.for
 // CHECK: tensor.extract_slice %arg1
-// CHECK: exec.matmul k(100) n(1024) ins(%arg0, {{.*}} : tensor<?x256xi8>, tensor<131072xi8>) outs({{.*}} : tensor<?x1024xi32>)
+// CHECK: exec.matmul k(100) n(1024) ins(%arg0, {{.*}} : tensor<?x384xi8>, tensor<131072xi8>) outs({{.*}} : tensor<?x1024xi32>)
 // CHECK: exec.launch @epilogue_2100x100
 // CHECK: }
 // CHECK: exec.matmul k(100) n(64)
@@ -57,7 +57,7 @@ func.func private @gated(%x: tensor<?x100x!mica.int8>, %w: tensor<256x100x!mica.
 // CHECK-LABEL: func.func private @rows
 // CHECK: exec.launch @embedding
 // CHECK: exec.launch @quantize
-// CHECK: exec.launch @rmsnorm{{.*}} -> tensor<?x256xi8>
+// CHECK: exec.launch @rmsnorm{{.*}} -> tensor<?x384xi8>
 func.func private @rows(%tokens: tensor<?xi32>, %table: tensor<96x100x!mica.int8, #packed>, %g: tensor<100xf32>)
     -> (tensor<?x100x!mica.int8>, tensor<?x100x!mica.int8>) {
   %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<96x100x!mica.int8, #packed> -> tensor<?x100xf32>

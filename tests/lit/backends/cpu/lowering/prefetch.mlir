@@ -12,10 +12,8 @@
 !values = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>
 // A unit is 256 bytes, 128 elements; a page 2048, the 8 pages 16384 of them.
 // CHECK-LABEL: func.func private @linear_192x64
-// VECTORS: scf.for %[[ROW:.*]] = %c0 to
-// VECTORS: scf.for %[[COLUMN:.*]] = %c0 to
-// VECTORS: %[[EITHER:.*]] = arith.ori %[[ROW]], %[[COLUMN]]
-// VECTORS: %[[FIRST:.*]] = arith.cmpi eq, %[[EITHER]], %c0
+// VECTORS: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c16
+// VECTORS: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0
 // VECTORS: scf.if %[[FIRST]] {
 // VECTORS: %[[IN_CHUNK:.*]] = arith.remui %[[AT:.*]], %c16384
 // VECTORS: %[[NUMBER:.*]] = arith.divui %[[IN_CHUNK]], %c128
@@ -31,6 +29,12 @@
 // VECTORS: %[[AHEAD:.*]] = arith.addi %[[PLACE]], %c16384
 // VECTORS: memref.prefetch %{{.*}}[%[[AHEAD]]], read, locality<2>, data
 // VECTORS-COUNT-3: memref.prefetch
+// VECTORS: }
+// Of more rows than a tile has, the first ones ask.
+// VECTORS: scf.for %[[OF_MANY:.*]] = %[[ROW]] to %{{.*}} step %c4
+// VECTORS: %[[FIRST_OF_MANY:.*]] = arith.cmpi eq, %[[OF_MANY]], %c0
+// VECTORS: scf.if %[[FIRST_OF_MANY]] {
+// VECTORS-COUNT-4: memref.prefetch
 // VECTORS: }
 // A step of tiles takes 16 pairs, 16 units: half of them are asked for before each of two tiles.
 // TILES: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c256
