@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { block = 4, border = 8, ofLongTexts = 64 };
+enum { block = 4, border = 8, ofLongTexts = 1 << 20 };
 
 typedef struct {
   void *allocated, *aligned;
@@ -46,7 +46,7 @@ static float *cell(const Cube *cache, int64_t sequence, int64_t position) {
          position / block * cache->strides[1] + position % block * cache->strides[2];
 }
 
-/// What is added to the token in the cache.
+/// What is added to the token in the cache: more than any vocabulary has.
 static int32_t sideOf(const Call *call, int64_t row) {
   return call->lengths && at(call->lengths, row) > border ? ofLongTexts : 0;
 }
