@@ -195,16 +195,27 @@ PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange le
   return panel;
 }
 
+/// Whether products with a weight of `element` (null: of floats) are summed as i32.
+static bool sumsIntegers(Type element) { return isa_and_present<Int8Type, Int4Type>(element); }
+
+/// What the sums of a vector of columns start from.
+static Value zeroSums(KernelBuilder &b, Type element) {
+  return sumsIntegers(element) ? b.splatInt(0, b.getI32Type()) : b.splat(0);
+}
+
 SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
-  if (Type quantized = panels.front().quantized)
-    return isa<BlockIntType>(quantized) ? emitBlockTile(b, *this) : emitIntegerTile(b, *this);
-  SmallVector<Value> sums(inits);
-  if (sums.empty())
-    sums.assign(panels.size() * rows.size() * vectors, b.splat(0));
-  Step step(b, *this);
+  Type quantized = panels.front().quantized;
+  ProductTile tile = *this;
+  if (!from)
+    tile.from = b.idx(0);
+  if (inits.empty())
+    tile.inits.assign(panels.size() * rows.size() * vectors, zeroSums(b, quantized));
+  if (quantized)
+    return isa<BlockIntType>(quantized) ? emitBlockTile(b, tile) : emitIntegerTile(b, tile);
+  Step step(b, tile);
   if (asTiles)
-    return step.addInTileOrder(std::move(sums));
-  sums = step.addGroups(from ? from : b.idx(0), groups, std::move(sums));
+    return step.addInTileOrder(tile.inits);
+  SmallVector<Value> sums = step.addGroups(tile.from, groups, tile.inits);
   if (partial)
     step.addGroup(groups, /*isPartial=*/true, sums);
   return sums;
@@ -238,7 +249,7 @@ public:
   /// Tiles have at most `most` rows.
   BlockSums(KernelBuilder &b, const ProductRows &rows, int64_t most, const WeightSpec &weight,
             int64_t panels)
-      : b(b), rows(rows), weight(weight), integers(isa<Int8Type, Int4Type>(weight.element)),
+      : b(b), rows(rows), weight(weight), integers(sumsIntegers(weight.element)),
         memory(b.stackBuffer({panels, kTogether, kBlockColumns},
                              integers ? Type(b.getI32Type()) : b.getF32Type())) {
     // Accumulators leave half of the registers for the weights and rows. Groups of int4 and of
@@ -279,7 +290,6 @@ private:
     b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
       ProductTile tile =
           tileOf(first, count, panels, column, {b.idx(0), b.idx(steps.groups), steps.partial});
-      tile.inits.assign(panels.size() * count * vectors, zero());
       SmallVector<Value> sums = tile.emit(b);
       for (int64_t r = 0; r < count; ++r)
         for (int64_t v = 0; v < vectors; ++v)
@@ -293,7 +303,8 @@ private:
     Steps steps = stepsOf(panels.front());
     eachSum(first, end, [&](Value row, Value column) {
       for (size_t panel = 0; panel < panels.size(); ++panel)
-        vector::StoreOp::create(b, zero(), memory, place(panel, b.sub(row, first), column));
+        vector::StoreOp::create(b, zeroSums(b, weight.element), memory,
+                                place(panel, b.sub(row, first), column));
     });
     int64_t whole = steps.groups / steps.each * steps.each;
     b.loop(b.idx(0), b.idx(whole), steps.each, [&](Value from) {
@@ -328,15 +339,12 @@ private:
             weight.k % panel.depth != 0};
   }
 
-  Value zero() { return integers ? b.splatInt(0, b.getI32Type()) : b.splat(0); }
-
   SmallVector<Value> place(size_t panel, Value inGroup, Value column) {
     return {b.idx(static_cast<int64_t>(panel)), inGroup, column};
   }
 
   Value load(ValueRange at) { return b.loadRaw(memory, at, kLanes); }
 
-  /// Without what the sums start from.
   ProductTile tileOf(Value row, int64_t count, ArrayRef<PackedPanel> panels, Value column,
                      const Range &range) {
     ProductTile tile{rows.x, weight.k, range.to, range.partial, SmallVector<PackedPanel>(panels),
