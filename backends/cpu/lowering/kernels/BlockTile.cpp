@@ -80,8 +80,7 @@ private:
     for (ArrayRef<Value> leading : tile.rows)
       x.push_back(loadRow(leading, group));
     Value inPanel = b.mul(group, matrix.groupBytes);
-    for (const PackedPanel &panel : tile.panels)
-      prefetchAhead(b, panel, inPanel, matrix.groupBytes);
+    prefetchForGroup(b, tile, group, matrix.groupBytes);
     SmallVector<Value> next(sums);
     for (auto [p, panel] : llvm::enumerate(tile.panels))
       for (int64_t v = 0; v < tile.vectors; ++v) {

@@ -38,11 +38,6 @@ private:
                  b.mul(column, bytesPerColumn));
   }
 
-  void prefetch(Value group) {
-    for (const PackedPanel &panel : tile.panels)
-      prefetchAhead(b, panel, b.mul(group, matrix.groupBytes), matrix.groupBytes);
-  }
-
   /// Calls `function(panel, vector, at)` for the vectors of 16 columns of all panels; at(r) is
   /// where the sum of row r stands.
   template <typename Function> void eachVector(Function function) {
@@ -57,7 +52,7 @@ private:
     SmallVector<SmallVector<Value>> x;
     for (ArrayRef<Value> leading : tile.rows)
       x.push_back(b.unsignedBytes(loadQuad(leading, b.mul(quad, 4))));
-    prefetch(quad);
+    prefetchForGroup(b, tile, quad, matrix.groupBytes);
     SmallVector<Value> next(sums);
     eachVector([&](const PackedPanel &panel, int64_t v, auto at) {
       SmallVector<Value> w =
@@ -78,7 +73,7 @@ private:
       for (size_t r = 0; r < starts.size(); ++r)
         parts[at(r)] = starts[r];
     });
-    prefetch(group);
+    prefetchForGroup(b, tile, group, matrix.groupBytes);
     for (int64_t pair = 0; pair < QuantizedRow::group / 8; ++pair)
       addPair(group, pair, parts);
     eachVector([&](const PackedPanel &panel, int64_t v, auto at) {

@@ -30,10 +30,16 @@ public:
     Value at = b.add(b.sub(offset, inChunk), b.rem(offset, unit()));
     at = b.add(at, b.mul(b.rem(number, in_turn::pages), page));
     at = b.add(at, b.mul(b.div(number, in_turn::pages), unit()));
+    lines(b.add(at, chunk), in_turn::unit / in_turn::line);
+  }
+
+  /// Asks for `count` lines from `at` on. They go to the second level: the first is the smaller the
+  /// more rows are in use.
+  void lines(Value at, int64_t count) {
     constexpr unsigned kSecondLevel = 2;
-    for (int64_t byte = 0; byte < in_turn::unit; byte += in_turn::line)
-      memref::PrefetchOp::create(b, memory, b.add(at, chunk + byte / bytes), /*isWrite=*/false,
-                                 kSecondLevel, /*isDataCache=*/true);
+    for (int64_t line = 0; line < count; ++line)
+      memref::PrefetchOp::create(b, memory, b.add(at, line * in_turn::line / bytes),
+                                 /*isWrite=*/false, kSecondLevel, /*isDataCache=*/true);
   }
 
 private:
@@ -61,4 +67,15 @@ void mica::cpu::prefetchAhead(KernelBuilder &b, const PackedPanel &panel, Value 
     auto roundUp = [&](Value value) { return b.mul(b.div(b.add(value, unit - 1), unit), unit); };
     b.loop(roundUp(offset), roundUp(b.add(offset, count)), unit, [&](Value at) { ahead.ask(at); });
   });
+}
+
+void mica::cpu::prefetchForGroup(KernelBuilder &b, const ProductTile &tile, Value group,
+                                 int64_t count) {
+  for (const PackedPanel &panel : tile.panels)
+    prefetchAhead(b, panel, b.mul(group, count), count);
+  if (tile.ahead.lines == 0)
+    return;
+  Value passed = arith::MulIOp::create(b, b.sub(group, tile.from), tile.ahead.perGroup);
+  Ahead(b, tile.panels.front().memory)
+      .lines(b.add(tile.ahead.begin, b.div(passed, LinesAhead::kParts)), tile.ahead.lines);
 }

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/lowering/kernels/Tile.h"
 
+#include "backends/cpu/program/PagesInTurn.h"
 #include "ir/Mica/Mica.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 
@@ -28,17 +29,15 @@ public:
     SmallVector<SmallVector<Value>> values;
     for (ArrayRef<Value> row : tile.rows)
       values.push_back(loadRow(row, group, isPartial));
+    prefetchForGroup(b, tile, group, tile.panels.front().columns * depth);
     auto each = static_cast<int64_t>(sums.size()) / results();
-    for (auto [p, panel] : llvm::enumerate(tile.panels)) {
-      int64_t elements = panel.columns * panel.depth;
-      prefetchAhead(b, panel, b.mul(group, elements), elements);
+    for (auto [p, panel] : llvm::enumerate(tile.panels))
       for (int64_t v = 0; v < tile.vectors; ++v) {
         SmallVector<Value> columns = loadColumns(panel, group, b.add(tile.firstColumn, v * kLanes));
         for (auto [r, row] : llvm::enumerate(values))
           multiply(row, columns,
                    sums.slice(((p * values.size() + r) * tile.vectors + v) * each, each));
       }
-    }
   }
 
   /// Groups [from, to).
@@ -240,8 +239,9 @@ using StoreSums = llvm::function_ref<void(Value name, Value column, ArrayRef<Val
 namespace {
 /// Sums of rows with the 64 columns of each panel of a block, by vectors. Where a tile holds all
 /// rows, it reads the panels from end to end. Else the sums stand in memory while the rows meet a
-/// step along K of the panels: the first tile reads whole lines of it from memory, in order, as
-/// processors expect it, and the others find it in the first-level cache.
+/// step along K of the panels: the first tile reads whole lines of it, in order, as processors
+/// expect it, and the others find it in the first-level cache. Lest memory rests meanwhile, each
+/// asks for its share of the next step.
 class BlockSums {
 public:
   static constexpr int64_t kTogether = 16; ///< rows whose sums are in memory
@@ -273,6 +273,9 @@ public:
 
 private:
   static constexpr int64_t kVectors = kBlockColumns / kLanes, kStepBytes = 8192;
+  /// Fewer rows in steps are over before memory is: asking costs them more than it brings.
+  static constexpr int64_t kLeastAhead = 5;
+  static constexpr int64_t kLine = rt::pages_in_turn::line;
 
   /// Rows [first, end): of one of these numbers in a tile, of others in steps.
   void emitGroup(Value first, Value end, ArrayRef<int64_t> counts, ArrayRef<PackedPanel> panels,
@@ -290,6 +293,11 @@ private:
     b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
       ProductTile tile =
           tileOf(first, count, panels, column, {b.idx(0), b.idx(steps.groups), steps.partial});
+      // Who comes first finds the panels in memory, others in the cache.
+      if (b.target.prefetchPages)
+        for (PackedPanel &panel : tile.panels)
+          panel.streams =
+              b.isEqual(arith::OrIOp::create(b, b.sub(first, rows.from), column), b.idx(0));
       SmallVector<Value> sums = tile.emit(b);
       for (int64_t r = 0; r < count; ++r)
         for (int64_t v = 0; v < vectors; ++v)
@@ -306,12 +314,17 @@ private:
         vector::StoreOp::create(b, zeroSums(b, weight.element), memory,
                                 place(panel, b.sub(row, first), column));
     });
-    int64_t whole = steps.groups / steps.each * steps.each;
-    b.loop(b.idx(0), b.idx(whole), steps.each, [&](Value from) {
-      emitStep(first, end, panels, {from, b.add(from, steps.each), /*partial=*/false});
+    Value count = b.sub(end, first), groups = b.idx(steps.groups);
+    Value enough = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, count, b.idx(kLeastAhead));
+    LinesAhead ahead{
+        arith::SelectOp::create(b, enough, b.idx(steps.each * steps.elements), b.idx(0)),
+        arith::DivUIOp::create(b, b.idx(LinesAhead::kParts * steps.elements), count)};
+    b.loop(b.idx(0), groups, steps.each, [&](Value from) {
+      Value to = arith::MinSIOp::create(b, b.add(from, steps.each), groups);
+      emitStep(first, end, panels, {from, to, /*partial=*/false}, ahead);
     });
-    if (whole < steps.groups || steps.partial)
-      emitStep(first, end, panels, {b.idx(whole), b.idx(steps.groups), steps.partial});
+    if (steps.partial)
+      emitStep(first, end, panels, {groups, groups, /*partial=*/true}, {});
     eachSum(first, end, [&](Value row, Value column) {
       finish(
           row, column, panels,
@@ -320,8 +333,9 @@ private:
   }
 
   struct Steps {
-    int64_t groups, each; ///< along K, and of a step
-    bool partial;         ///< whether one more value follows them
+    int64_t groups, each;    ///< along K, and of a step
+    int64_t elements, bytes; ///< of a group of 64 columns
+    bool partial;            ///< whether one more value follows them
   };
   struct Range {
     Value from, to; ///< groups along K
@@ -329,14 +343,27 @@ private:
   };
 
   Steps stepsOf(const PackedPanel &panel) const {
+    int64_t groups = weight.k / panel.depth, elements = kBlockColumns * panel.depth;
+    bool partial = weight.k % panel.depth != 0;
     if (panel.quantized) {
       QuantizedMatrix matrix(panel.quantized, kBlockColumns, weight.k);
-      return {matrix.blockBytes / matrix.groupBytes,
-              std::max<int64_t>(1, kStepBytes / matrix.groupBytes), false};
+      groups = matrix.blockBytes / matrix.groupBytes;
+      elements = matrix.groupBytes;
+      partial = false;
     }
-    int64_t bytes = b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8;
-    return {weight.k / panel.depth, kStepBytes / (kBlockColumns * panel.depth * bytes),
-            weight.k % panel.depth != 0};
+    int64_t bytes = elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8;
+    return {groups, std::max<int64_t>(1, kStepBytes / bytes), elements, bytes, partial};
+  }
+
+  /// What a tile of `count` rows from `row` on asks for in the step from `from` on, with all rows
+  /// from `first` on. `ahead` says how far the next step is and what a row asks for.
+  LinesAhead sharedBy(Value row, int64_t count, Value first, Value from, const PackedPanel &panel,
+                      const LinesAhead &ahead) {
+    Steps steps = stepsOf(panel);
+    Value before = arith::MulIOp::create(b, b.mul(b.sub(row, first), steps.each), ahead.perGroup);
+    Value begin = b.add(b.add(panel.offset, b.mul(from, steps.elements)), ahead.begin);
+    return {b.add(begin, b.div(before, LinesAhead::kParts)), b.mul(ahead.perGroup, count),
+            llvm::divideCeilSigned(steps.bytes * count, kLine * kLeastAhead)};
   }
 
   SmallVector<Value> place(size_t panel, Value inGroup, Value column) {
@@ -352,10 +379,6 @@ private:
     tile.from = range.from;
     for (int64_t r = 0; r < count; ++r)
       tile.rows.push_back(rows.indicesOf(rows.nameOf(b.add(row, r))));
-    // Who comes first finds the panels in memory, others in the cache.
-    if (b.target.prefetchPages)
-      for (PackedPanel &panel : tile.panels)
-        panel.streams = b.isEqual(arith::OrIOp::create(b, b.sub(row, rows.from), column), b.idx(0));
     return tile;
   }
 
@@ -370,11 +393,14 @@ private:
   }
 
   /// Rows [first, end) with a step of all panels.
-  void emitStep(Value first, Value end, ArrayRef<PackedPanel> panels, const Range &range) {
+  void emitStep(Value first, Value end, ArrayRef<PackedPanel> panels, const Range &range,
+                const LinesAhead &ahead) {
     eachTile(first, end, [&](Value row, int64_t count) {
       for (auto [number, panel] : llvm::enumerate(panels))
         b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
           ProductTile tile = tileOf(row, count, panel, column, range);
+          if (ahead.begin)
+            tile.ahead = sharedBy(row, count, first, range.from, panel, ahead);
           SmallVector<SmallVector<Value>> places;
           for (int64_t r = 0; r < count; ++r)
             for (int64_t v = 0; v < vectors; ++v) {

@@ -44,6 +44,16 @@ PackedPanel weightPanel(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange l
 /// Groups along K of a panel that one multiplication of tile registers takes.
 inline constexpr int64_t kTileGroups = 16;
 
+/// Lines of a panel that a tile asks for while it computes: for each of its groups the next
+/// `lines`, from `begin` on.
+struct LinesAhead {
+  static constexpr int64_t kParts = 64;
+  mlir::Value begin; ///< in elements of the panel's memory
+  mlir::Value
+      perGroup;      ///< kParts times the elements from where a group asks to where the next does
+  int64_t lines = 0; ///< 0: none are asked for
+};
+
 /// Sums over K for some rows and some columns of one or more panels of the same shape.
 struct ProductTile {
   mlir::Value x;      ///< the last axis is K
@@ -56,6 +66,7 @@ struct ProductTile {
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> rows = {}; ///< leading indices of x of each row
   llvm::SmallVector<mlir::Value> inits = {}; ///< what the sums start from; empty: zero
   mlir::Value from = {};                     ///< the first of the groups; null: 0
+  LinesAhead ahead = {};                     ///< of the first panel
   /// Whether pairs are summed as tile registers do it: in each step of kTileGroups groups from
   /// zero, the first and the second values apart. Then there are three accumulators for each sum.
   bool asTiles = false;
@@ -64,6 +75,11 @@ struct ProductTile {
   /// adds its products in the order of K, whatever the tile's shape.
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &b) const;
 };
+
+/// Asks for lines on behalf of a group of a tile, whose panels have `count` elements for each: for
+/// those `ahead`, and where the target gains by it for those 32 KiB behind the group in the panels
+/// that stream.
+void prefetchForGroup(KernelBuilder &b, const ProductTile &tile, mlir::Value group, int64_t count);
 
 /// Where the target gains by it and the panel `streams`, asks for lines 32 KiB behind the `count`
 /// elements that are `offset` behind the panel's first.

@@ -19,17 +19,50 @@
 // CHECK: scf.for %{{.*}} = %c0 to %c100 step %c1 iter_args(
 // CHECK: } else {
 // CHECK-COUNT-4: vector.store %cst, %[[SUMS]]
-// CHECK: scf.for %[[FROM:.*]] = %c0 to %c96 step %c32 {
-// CHECK: %[[TO:.*]] = arith.addi %[[FROM]], %c32
-// CHECK: scf.for %{{.*}} = %[[FIRST]] to %{{.*}} step %c4 {
+// Five rows and more ask for the next step while they are busy with one, each row for its share in 64ths of an element.
+// CHECK: %[[MANY:.*]] = arith.cmpi sge, %[[COUNT]], %c5
+// CHECK: %[[DISTANCE:.*]] = arith.select %[[MANY]], %c2048, %c0
+// CHECK: %[[SHARE:.*]] = arith.divui %c4096, %[[COUNT]]
+// CHECK: scf.for %[[FROM:.*]] = %c0 to %c100 step %c32 {
+// CHECK: %[[NEXT:.*]] = arith.addi %[[FROM]], %c32
+// CHECK: %[[TO:.*]] = arith.minsi %[[NEXT]], %c100
+// CHECK: scf.for %[[ROW:.*]] = %[[FIRST]] to %{{.*}} step %c4 {
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[ROW]], %[[FIRST]]
+// CHECK: %[[STEPS:.*]] = arith.muli %[[BEFORE]], %c32
+// CHECK: %[[TAKEN:.*]] = arith.muli %[[STEPS]], %[[SHARE]]
+// CHECK: %[[BEGIN:.*]] = arith.addi %{{.*}}, %[[DISTANCE]]
+// CHECK: %[[WHOLE:.*]] = arith.divui %[[TAKEN]], %c64
+// CHECK: %[[MINE:.*]] = arith.addi %[[BEGIN]], %[[WHOLE]]
+// CHECK: %[[PER_GROUP:.*]] = arith.muli %[[SHARE]], %c4
 // CHECK-COUNT-16: vector.load %[[SUMS]]
-// CHECK: scf.for %{{.*}} = %[[FROM]] to %[[TO]] step %c1 iter_args(
+// CHECK: scf.for %[[GROUP:.*]] = %[[FROM]] to %[[TO]] step %c1 iter_args(
+// CHECK: %[[PASSED:.*]] = arith.subi %[[GROUP]], %[[FROM]]
+// CHECK: %[[PARTS:.*]] = arith.muli %[[PASSED]], %[[PER_GROUP]]
+// CHECK: %[[LINES:.*]] = arith.divui %[[PARTS]], %c64
+// CHECK: %[[AT:.*]] = arith.addi %[[MINE]], %[[LINES]]
+// CHECK: memref.prefetch %{{.*}}[%[[AT]]], read, locality<2>, data
+// CHECK-COUNT-3: memref.prefetch
+// CHECK: vector.fma
 // CHECK-COUNT-16: vector.store %{{.*}}, %[[SUMS]]
 // CHECK: step %c2 {
+// CHECK-COUNT-2: memref.prefetch
 // CHECK: step %c1 {
-// The rest of K is a step of its own.
-// CHECK: scf.for %{{.*}} = %c96 to %c100 step %c1 iter_args(
+// CHECK-COUNT-1: memref.prefetch
 func.func private @product(%x: tensor<?x100xf32>, %w: tensor<64x100xf32, #f32>) -> tensor<?x64xf32> {
   %y = mica.linear %x, %w kernel(generated) : tensor<?x100xf32>, tensor<64x100xf32, #f32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// A value of K that no pair takes is a step of its own.
+#bf16 = #mica.packed<columns = 64, depth = 2, k_block = 32>
+// CHECK-LABEL: func.func private @linear_64x101(
+// CHECK: scf.for %[[FROM:.*]] = %c0 to %c50 step %c32 {
+// CHECK: step %c4 {
+// CHECK: iter_args(
+// CHECK: step %c4 {
+// CHECK-NOT: iter_args(
+// CHECK: step %c2 {
+func.func private @odd(%x: tensor<?x101xbf16>, %w: tensor<64x101xbf16, #bf16>) -> tensor<?x64xf32> {
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x101xbf16>, tensor<64x101xbf16, #bf16> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
