@@ -29,7 +29,7 @@ PromptLookup::PromptLookup(double leastLikelihood) : leastLikelihood(leastLikeli
 
 double PromptLookup::leastLikelihoodOf(uint64_t weightBytes) {
   constexpr uint64_t cached = uint64_t(256) << 20;
-  return weightBytes > cached ? 0.1 : 0.2;
+  return weightBytes > cached ? 0.07 : 0.2;
 }
 
 void PromptLookup::observe(int32_t token) {

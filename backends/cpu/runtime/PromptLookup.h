@@ -22,7 +22,7 @@ public:
 
   /// A row is drafted if it is at least as likely to be right as that.
   explicit PromptLookup(double leastLikelihood);
-  /// For a model with weights of that size. One more row costs about 0.03 rows of its own where
+  /// For a model with weights of that size. One more row costs 0.01 to 0.05 rows of its own where
   /// weights come from memory, up to 0.3 for a small model in the caches.
   static double leastLikelihoodOf(uint64_t weightBytes);
 
