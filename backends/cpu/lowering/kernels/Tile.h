@@ -44,14 +44,13 @@ PackedPanel weightPanel(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange l
 /// Groups along K of a panel that one multiplication of tile registers takes.
 inline constexpr int64_t kTileGroups = 16;
 
-/// Lines of a panel that a tile asks for while it computes: for each of its groups the next
-/// `lines`, from `begin` on.
+/// Lines of a panel that a tile asks for while it computes: each of its groups for the `lines` from
+/// its own place on, the first group from `begin` on.
 struct LinesAhead {
   static constexpr int64_t kParts = 64;
-  mlir::Value begin; ///< in elements of the panel's memory
-  mlir::Value
-      perGroup;      ///< kParts times the elements from where a group asks to where the next does
-  int64_t lines = 0; ///< 0: none are asked for
+  mlir::Value begin;    ///< in elements of the panel's memory
+  mlir::Value perGroup; ///< from a group's place to the next one's, in elements / kParts
+  int64_t lines = 0;    ///< 0: none are asked for
 };
 
 /// Sums over K for some rows and some columns of one or more panels of the same shape.
