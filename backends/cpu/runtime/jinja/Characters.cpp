@@ -139,4 +139,11 @@ std::string toLower(std::string_view text) {
   return result;
 }
 
+std::string capitalized(std::string_view text) {
+  std::string result = toLower(text);
+  if (!result.empty() && result[0] >= 'a' && result[0] <= 'z')
+    result[0] = static_cast<char>(result[0] - 32);
+  return result;
+}
+
 } // namespace mica::rt::jinja

@@ -36,6 +36,8 @@ std::vector<std::string_view> linesOf(std::string_view text, bool keepEnds);
 /// them are not here.
 std::string toUpper(std::string_view text);
 std::string toLower(std::string_view text);
+/// The first letter in upper case, all others in lower case.
+std::string capitalized(std::string_view text);
 /// Errors: as above.
 void requirePlainCase(std::string_view text);
 

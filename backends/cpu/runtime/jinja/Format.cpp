@@ -18,7 +18,7 @@ public:
   Percent(const std::string &format, const Value &values) : format(format) {
     mapping = values.mapping();
     const Sequence *sequence = values.sequence();
-    keyed = mapping ||
+    keyed = mapping || values.isUndefined() ||
             (sequence && (sequence->kind == Sequence::List || sequence->kind == Sequence::Range));
     if (sequence && sequence->kind == Sequence::Tuple)
       items = sequence->items;

@@ -53,9 +53,7 @@ Value lower(Interpreter &interpreter, const Value &object, const Arguments &argu
 
 Value capitalize(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
-  std::string text = toLower(textOf(object));
-  return interpreter.text(toUpper(text.substr(0, 1)) +
-                          text.substr(std::min<size_t>(1, text.size())));
+  return interpreter.text(capitalized(textOf(object)));
 }
 
 Value title(Interpreter &interpreter, const Value &object, const Arguments &arguments) {

@@ -67,8 +67,9 @@ Value reals(std::string_view operation, double a, double b) {
     return a * b;
   if (operation == "**") {
     double result = std::pow(a, b);
-    if ((a == 0 && b < 0) || (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) ||
-        (std::isnan(result) && !std::isnan(a) && !std::isnan(b)))
+    if (std::isnan(result) && !std::isnan(a) && !std::isnan(b))
+      fail("the power of two numbers is complex, which is not supported");
+    if ((a == 0 && b < 0) || (std::isinf(result) && std::isfinite(a) && std::isfinite(b)))
       fail("the power of two numbers is none");
     return result;
   }

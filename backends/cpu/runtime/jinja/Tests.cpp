@@ -103,6 +103,8 @@ bool isSame(Interpreter &, const Value &value, const Arguments &arguments) {
   if (value.sequence() || value.mapping() || value.object())
     return value.sequence() == other.sequence() && value.mapping() == other.mapping() &&
            value.object() == other.object();
+  if (value.isUndefined() != other.isUndefined())
+    return false;
   fail("the test 'sameas' is supported for true, false, none and containers only");
 }
 

@@ -47,10 +47,7 @@ Value lower(Interpreter &interpreter, const Value &value, const Arguments &argum
 
 Value capitalize(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters("capitalize", arguments, {});
-  std::string text = toLower(toText(value));
-  if (!text.empty())
-    text[0] = toUpper(std::string_view(text).substr(0, 1))[0];
-  return interpreter.text(std::move(text));
+  return interpreter.text(capitalized(toText(value)));
 }
 
 /// Words begin behind white space, `-`, and opening brackets.
@@ -128,8 +125,9 @@ Value truncate(Interpreter &interpreter, const Value &value, const Arguments &ar
     fail("truncate takes a length of at least its end's, and no negative leeway");
   const Sequence *sequence = value.sequence();
   const Mapping *mapping = value.mapping();
-  bool counted = mapping || (sequence && sequence->kind != Sequence::Generator);
-  size_t count = mapping ? mapping->entries.size() : counted ? sequence->items.size() : 0;
+  bool counted =
+      mapping || value.isUndefined() || (sequence && sequence->kind != Sequence::Generator);
+  size_t count = mapping ? mapping->entries.size() : sequence ? sequence->items.size() : 0;
   if (counted && static_cast<int64_t>(count) <= length + leeway)
     return value;
   if (!value.text())

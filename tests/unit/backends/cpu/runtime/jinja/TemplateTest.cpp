@@ -48,6 +48,23 @@ TEST(JinjaTemplates, LocalTimeHasNoZone) {
   EXPECT_EQ(render("{{ strftime_now('%H%z %Z%%z %%%z%') }}"), "<%H %%z %%%>");
 }
 
+TEST(JinjaTemplates, WhatIsUndefinedIsEmptyWhereJinja2TakesIt) {
+  EXPECT_EQ(render("<{{ x|truncate(5) }}{{ 'text' % x }}{{ 'a' is sameas x }}>"), "<textFalse>");
+}
+
+TEST(JinjaTemplates, WhatHasNoCaseKeepsItsFirstCharacter) {
+  EXPECT_EQ(render("{{ '😀Ab'.capitalize() }} {{ '你Ab'|capitalize }} {{ 'aB'|capitalize }}{{ "
+                   "''|capitalize }}"),
+            "😀ab 你ab Ab");
+  EXPECT_EQ(render("{{ 'École'|capitalize }}"),
+            "error: line 1: the case of 'É' is asked for, and only ASCII letters have one here");
+}
+
+TEST(JinjaTemplates, ComplexNumbersAreRefused) {
+  EXPECT_EQ(render("{{ (-8) ** 0.5 }}"),
+            "error: line 1: the power of two numbers is complex, which is not supported");
+}
+
 TEST(JinjaTemplates, WhiteSpaceIsControlled) {
   EXPECT_EQ(render("a\n  {% if true %}\n  b\n  {% endif %}\nc\n"), "a\n  b\nc");
   EXPECT_EQ(render("a {%- if true -%} b {%- endif +%}\nc"), "ab\nc");
