@@ -159,7 +159,7 @@ std::string toText(const ModelFacts &facts) {
   std::string text;
   llvm::raw_string_ostream out(text);
   auto line = [&](llvm::StringRef name, const llvm::Twine &value) {
-    out << llvm::formatv("{0,-14}", name) << value << "\n";
+    out << llvm::formatv("{0,-13} ", name) << value << "\n";
   };
   line("model", facts.name + (facts.family.empty() ? "" : " (" + facts.family + ")"));
   line("context", llvm::Twine(facts.context) + " positions");
@@ -177,7 +177,9 @@ std::string toText(const ModelFacts &facts) {
                       bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[name, function] : facts.functions) {
-    line(name, function.calls > 0 ? llvm::Twine(function.calls) + " layers" : llvm::Twine("entry"));
+    line(name, function.calls == 0   ? "entry"
+               : function.calls == 1 ? "1 layer"
+                                     : llvm::Twine(function.calls) + " layers");
     line("", countsText(function.ops));
   }
   out << "kernels for " << facts.target << "\n";
