@@ -143,10 +143,11 @@ def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
   let summary = "weights that are stored in blocks of integers keep these";
   let description = [{
     A weight whose sources are stored in blocks of integers with a scale each (`stored`) takes that type, so that what
-    the checkpoint holds is what the program computes with, bit by bit. It stays as it is, with a remark, where its
-    rows are no whole blocks, where it is read transposed, or where it is the same value as another one that is stored
-    otherwise. Experts share a kernel: they keep the blocks of all three matrices, of which gate and up are alike, or of
-    none.
+    the checkpoint holds is what the program computes with, bit by bit. Layers whose weights are stored differently are
+    of different kinds: of a function that is called with both there is one for each. A weight stays as it is, with a
+    remark, where its rows are no whole blocks, where it is read transposed, or where it is the same value as another
+    one that is stored otherwise. Experts share a kernel: they keep the blocks of all three matrices, of which gate and
+    up are alike, or of none.
 
     ```mlir
     mica.weight @q {stored = !mica.block_int<bits = 8, group = 32>} : tensor<16x32xf32>
@@ -214,7 +215,8 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
     gains, biases and the gates of experts are f32. With integers, tables and the product with the vocabulary have 8
     bits, and rows are quantised where they enter a product. Weights that keep their blocks have a type already, and
     rows that meet them are quantised in groups. A cache of `int8` quantises keys and values where they are
-    appended, a head at a position with a scale of its own; `int4` is for weights only. Residual stream, norms, softmax
+    appended, a head at a position with a scale of its own; `int4` is for weights only. With `keep-bits` a matrix that
+    is stored in blocks of 8 bits, and could not keep these, has no fewer. Residual stream, norms, softmax
     and accumulation stay f32: a value is rounded once, where it enters a product or a cache (or the queries meet keys
     of bf16), and all products of a value share the cast.
 
@@ -244,7 +246,9 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Mica_PrecisionOption<"weights", "matrices">, Mica_PrecisionOption<"kv", "caches">];
+  let options = [Mica_PrecisionOption<"weights", "matrices">, Mica_PrecisionOption<"kv", "caches">,
+                 Option<"keepBits", "keep-bits", "bool", /*default=*/"false",
+                        "matrices stored in blocks of 8 bits have no fewer">];
   let dependentDialects = ["::mica::MicaDialect"];
 }
 

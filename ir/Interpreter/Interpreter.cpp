@@ -68,10 +68,10 @@ llvm::Error Scope::runOp(Operation *op) {
   llvm::Expected<SmallVector<Value>> results = (*function)(op, *this);
   if (!results)
     return results.takeError();
+  if (const TraceHook &trace = interpreter.getTrace())
+    trace(op, get(op->getOperands()), *results);
   if (llvm::Error error = bind(op->getResults(), *results))
     return opError(op, llvm::toString(std::move(error)));
-  if (const TraceHook &trace = interpreter.getTrace())
-    trace(op, *results);
   return llvm::Error::success();
 }
 

@@ -25,9 +25,10 @@ namespace mica::interp {
 /// type of the `mica.weight` is the interpreter's work.
 using WeightProvider = std::function<llvm::Expected<Tensor>(llvm::StringRef name)>;
 
-/// Called after every op with its results. A cache changes in place later: clone() what shall be
-/// kept.
-using TraceHook = std::function<void(mlir::Operation *op, llvm::ArrayRef<Value> results)>;
+/// Called after every op with its results, before anyone reads them: what it puts in their place is
+/// what later ops see. A cache changes in place later: clone() what shall be kept.
+using TraceHook = std::function<void(mlir::Operation *op, llvm::ArrayRef<Value> operands,
+                                     llvm::MutableArrayRef<Value> results)>;
 
 class Interpreter {
 public:

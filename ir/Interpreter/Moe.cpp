@@ -1,5 +1,6 @@
 //===- Moe.cpp - mixtures of experts ----------------------------------------------------===//
 
+#include "ir/Interpreter/Moe.h"
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"
@@ -11,13 +12,17 @@ using namespace mlir;
 
 namespace mica::interp {
 
-/// softmax(x W^T + b) or sigmoid(x W^T + b), one score per expert. Rounded to f32 where the kernels
-/// round, because scores that are equal in f32 are ties.
-static SmallVector<float> scoresOf(ArrayRef<float> x, const Tensor &gate, const Tensor *bias,
-                                   Scoring scoring) {
-  SmallVector<float> scores;
+/// x W^T + b, one product per expert. Rounded to f32 where the kernels round, because scores that
+/// are equal in f32 are ties.
+static SmallVector<float> productsOf(ArrayRef<float> x, const Tensor &gate, const Tensor *bias) {
+  SmallVector<float> products;
   for (int64_t e = 0; e < gate.shape[0]; ++e)
-    scores.push_back(static_cast<float>(dot(x, gate.row(e)) + (bias ? bias->floats[e] : 0)));
+    products.push_back(static_cast<float>(dot(x, gate.row(e)) + (bias ? bias->floats[e] : 0)));
+  return products;
+}
+
+/// softmax or sigmoid of the products, one score per expert.
+static SmallVector<float> scoresOf(SmallVector<float> scores, Scoring scoring) {
   if (scoring == Scoring::Sigmoid) {
     for (float &score : scores)
       score = static_cast<float>(1 / (1 + std::exp(-double(score))));
@@ -71,6 +76,17 @@ static SmallVector<float> choicesOf(MoeGateOp op, ArrayRef<float> scores,
   return choices;
 }
 
+/// What the experts count.
+static SmallVector<float> weightsOf(MoeGateOp op, ArrayRef<float> scores,
+                                    ArrayRef<int64_t> experts) {
+  double total = 1e-20;
+  for (int64_t expert : experts)
+    total += scores[expert];
+  return llvm::map_to_vector(experts, [&](int64_t expert) {
+    return static_cast<float>(op.getNormalize() ? scores[expert] / total : scores[expert]);
+  });
+}
+
 static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &gate = scope.tensor(op.getGate());
   const Tensor *bias = op.getBias() ? &scope.tensor(op.getBias()) : nullptr;
@@ -79,17 +95,56 @@ static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope
   Tensor weights = Tensor::zerosOf(op.getWeights().getType(), rows);
   Tensor experts = Tensor::zerosOf(op.getExperts().getType(), rows);
   for (int64_t t = 0; t < rows; ++t) {
-    SmallVector<float> scores = scoresOf(x.row(t), gate, bias, op.getScoring());
+    SmallVector<float> scores = scoresOf(productsOf(x.row(t), gate, bias), op.getScoring());
     SmallVector<int64_t> best = bestOf(choicesOf(op, scores, correction), k);
-    double total = 1e-20;
-    for (int64_t expert : best)
-      total += scores[expert];
-    for (auto [j, expert] : llvm::enumerate(best)) {
-      weights.set(t * k + j, op.getNormalize() ? scores[expert] / total : scores[expert]);
-      experts.ints[t * k + j] = expert;
-    }
+    llvm::copy(weightsOf(op, scores, best), weights.floats.begin() + t * k);
+    llvm::copy(best, experts.ints.begin() + t * k);
   }
   return SmallVector<Value>{Value(std::move(weights)), Value(std::move(experts))};
+}
+
+/// The sum of the magnitudes of a product's terms, the largest of all experts.
+static double reachOf(ArrayRef<float> x, const Tensor &gate, const Tensor *bias) {
+  double reach = 0;
+  for (int64_t e = 0; e < gate.shape[0]; ++e) {
+    double sum = bias ? std::abs(bias->floats[e]) : 0;
+    for (auto [a, b] : llvm::zip_equal(x, gate.row(e)))
+      sum += std::abs(double(a) * b);
+    reach = std::max(reach, sum);
+  }
+  return reach;
+}
+
+std::optional<SmallVector<float>> weightsIfNearTie(MoeGateOp op, ArrayRef<Value> operands,
+                                                   int64_t row, ArrayRef<int64_t> experts,
+                                                   double slack) {
+  auto tensorOf = [&](mlir::Value operand) -> const Tensor * {
+    for (auto [name, value] : llvm::zip_equal(op->getOperands(), operands))
+      if (name == operand)
+        return value.getTensor();
+    return nullptr;
+  };
+  const Tensor &gate = *tensorOf(op.getGate());
+  const Tensor *bias = tensorOf(op.getBias());
+  ArrayRef<float> x = tensorOf(op.getX())->row(row);
+  auto favour = [&](SmallVector<float> numbers, double amount) {
+    for (auto [e, number] : llvm::enumerate(numbers))
+      number += static_cast<float>(llvm::is_contained(experts, static_cast<int64_t>(e)) ? amount
+                                                                                        : -amount);
+    return numbers;
+  };
+  SmallVector<float> products = productsOf(x, gate, bias),
+                     favoured = scoresOf(favour(products, slack * reachOf(x, gate, bias)),
+                                         op.getScoring());
+  favoured = favour(favoured, slack * *llvm::max_element(favoured));
+  SmallVector<int64_t> best =
+      bestOf(choicesOf(op, favoured, tensorOf(op.getCorrection())), op.getK());
+  SmallVector<int64_t> chosen(experts);
+  llvm::sort(best);
+  llvm::sort(chosen);
+  if (best != chosen)
+    return std::nullopt;
+  return weightsOf(op, scoresOf(products, op.getScoring()), experts);
 }
 
 /// activation(gate) * up, or what is made of them between limits.

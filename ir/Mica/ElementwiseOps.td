@@ -236,8 +236,8 @@ def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
-  let arguments = (ins Mica_RowsOrHeads:$x, StrAttr:$name, Optional<Index>:$layer);
-  let results = (outs Mica_RowsOrHeads:$result);
+  let arguments = (ins Mica_Shown:$x, StrAttr:$name, Optional<Index>:$layer);
+  let results = (outs Mica_Shown:$result);
   let assemblyFormat = "$x $name (`layer` `(` $layer^ `)`)? attr-dict `:` type($x)";
 }
 

@@ -33,6 +33,12 @@ static Type rowsFor(Type element) {
   return isQuantized(element) ? rowsMeeting(element) : Type();
 }
 
+/// What a weight is stored in, where that are blocks.
+static BlockIntType blocksOf(WeightOp weight) {
+  std::optional<Type> stored = weight ? weight.getStored() : std::nullopt;
+  return stored ? dyn_cast<BlockIntType>(*stored) : BlockIntType();
+}
+
 namespace {
 /// One cast per value and type, right behind it.
 class SharedCasts {
@@ -65,6 +71,18 @@ private:
 struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   using AssignPrecisionBase::AssignPrecisionBase;
 
+  /// Int8 where a matrix of `op` is stored in blocks of 8 bits, Int4 elsewhere: all of an op, as
+  /// experts share a kernel.
+  static Precision bitsStored(Operation *op, WeightProperty &types) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (WeightUse use = classifyWeightUse(operand);
+          use == WeightUse::Product || use == WeightUse::Table)
+        for (Value same : types.sameAs(operand.get()))
+          if (BlockIntType blocks = blocksOf(types.symbolOf(same)); blocks && blocks.getBits() == 8)
+            return Precision::Int8;
+    return Precision::Int4;
+  }
+
   LogicalResult assignWeights() {
     WeightProperty types(getOperation(), "elements of");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
@@ -72,7 +90,9 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
         WeightUse use = classifyWeightUse(operand);
         if (use == WeightUse::None || isa<BlockIntType>(elementOf(operand.get())))
           continue;
-        Type type = elementTypeOf(&getContext(), choosePrecision(use, op, weights));
+        Precision matrices =
+            keepBits ? std::min(weights.getValue(), bitsStored(op, types)) : weights.getValue();
+        Type type = elementTypeOf(&getContext(), choosePrecision(use, op, matrices));
         if (failed(types.require(operand.get(), TypeAttr::get(type), op)))
           return WalkResult::interrupt();
       }

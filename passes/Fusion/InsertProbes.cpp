@@ -14,18 +14,17 @@ namespace mica {
 using namespace mlir;
 using namespace mica;
 
-/// Rows of numbers that are computed: no tables, no views of caches, no other forms of what is
-/// shown already. What a gate chooses goes to the experts unseen, as these must know that the gate
-/// has chosen.
+/// Rows of numbers that are computed, and what a gate chooses: no tables, no views of caches, no
+/// other forms of what is shown already.
 static bool isShown(OpResult result) {
   Operation *op = result.getOwner();
-  if (isa<CastOp, SplitHeadsOp, MergeHeadsOp, RopeTableOp, MoeGateOp, GetWeightOp, SelectWeightOp,
-          ProbeOp>(op) ||
+  if (isa<CastOp, SplitHeadsOp, MergeHeadsOp, RopeTableOp, GetWeightOp, SelectWeightOp, ProbeOp>(
+          op) ||
       !isa<MicaDialect>(op->getDialect()))
     return false;
   auto type = dyn_cast<RankedTensorType>(result.getType());
-  return type && type.getElementType().isFloat() && type.getRank() >= 2 && type.getRank() <= 3 &&
-         type.isDynamicDim(0) && type.getNumDynamicDims() == 1;
+  return type && (type.getElementType().isFloat() || isa<MoeGateOp>(op)) && type.getRank() >= 2 &&
+         type.getRank() <= 3 && type.isDynamicDim(0) && type.getNumDynamicDims() == 1;
 }
 
 /// The last word of what a weight is called; empty where it has no name.
@@ -70,6 +69,8 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
         if (!type || (!isShown(result) && !isQuantized(type.getElementType())) || isa<CastOp>(op))
           continue;
         std::string name = nameOf(op);
+        if (type.getElementType().isInteger(32))
+          name += " choices";
         if (int number = ++counts[name]; number > 1)
           name += " (" + std::to_string(number) + ")";
         if (!isShown(result))

@@ -1,6 +1,7 @@
 //===- KeepBlocks.cpp - weights keep the blocks that they are stored in -------------===//
 
 #include "ir/Mica/TensorPart.h"
+#include "mlir/IR/SymbolTable.h"
 #include "passes/Passes.h"
 #include "passes/Support/Weights.h"
 
@@ -20,6 +21,41 @@ static bool isReadAcrossRows(WeightOp weight) {
     std::optional<TensorPart> part = parseTensorPart(source);
     return part && (part->transposed || part->turned);
   });
+}
+
+/// How the weights that a call passes are stored, argument by argument.
+static ArrayAttr storageOf(func::CallOp call, const SymbolTable &symbols) {
+  Builder builder(call.getContext());
+  SmallVector<Attribute> stored;
+  for (Value operand : call.getOperands()) {
+    auto get = operand.getDefiningOp<GetWeightOp>();
+    auto weight = get ? symbols.lookup<WeightOp>(get.getWeight()) : WeightOp();
+    TypeAttr type = weight ? weight.getStoredAttr() : TypeAttr();
+    stored.push_back(type ? Attribute(type) : Attribute(builder.getUnitAttr()));
+  }
+  return builder.getArrayAttr(stored);
+}
+
+/// Layers whose weights are stored differently are of different kinds:
+/// f(a: 8 bits), f(b: 4 bits) => f(a), f_0(b)
+static void splitByStorage(ModuleOp module) {
+  SymbolTable symbols(module);
+  for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
+    std::optional<SmallVector<func::CallOp>> calls = findCalls(function);
+    if (!calls)
+      continue;
+    llvm::MapVector<ArrayAttr, SmallVector<func::CallOp>> kinds;
+    for (func::CallOp call : *calls)
+      kinds[storageOf(call, symbols)].push_back(call);
+    Operation *last = function;
+    for (auto &[storage, own] : llvm::drop_begin(kinds)) {
+      func::FuncOp kind = function.clone();
+      symbols.insert(kind, std::next(Block::iterator(last)));
+      last = kind;
+      for (func::CallOp call : own)
+        call.setCallee(kind.getSymName());
+    }
+  }
 }
 
 namespace {
@@ -135,6 +171,7 @@ private:
 
 struct KeepBlocks : mica::impl::KeepBlocksBase<KeepBlocks> {
   void runOnOperation() override {
+    splitByStorage(getOperation());
     if (failed(Keeper(getOperation()).run()))
       signalPassFailure();
   }

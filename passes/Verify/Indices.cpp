@@ -35,11 +35,18 @@ static LogicalResult verifyIndex(const DataFlowSolver &solver, Operation *op, Va
                     << count - 1;
 }
 
+/// What makes `value`, which probes may show on its way.
+static Operation *makerOf(Value value) {
+  while (auto probe = value.getDefiningOp<ProbeOp>())
+    value = probe.getX();
+  return value.getDefiningOp();
+}
+
 /// The gate numbers the experts that it chooses among.
 static LogicalResult verifyExperts(MoeExpertsOp op) {
-  auto gate = op.getExperts().getDefiningOp<MoeGateOp>();
+  auto gate = dyn_cast_if_present<MoeGateOp>(makerOf(op.getExperts()));
   int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0);
-  if (!gate || op.getWeights().getDefiningOp() != gate)
+  if (!gate || makerOf(op.getWeights()) != gate)
     return op.emitOpError("takes weights and numbers of experts that are not both results of one "
                           "mica.moe_gate: give it those, so that the numbers are known to fit");
   int64_t chosenFrom = cast<RankedTensorType>(gate.getGate().getType()).getDimSize(0);

@@ -38,9 +38,10 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createAbsorbLatent());
   if (options.keepBlocks)
     pm.addPass(createKeepBlocks());
-  if (options.balance || options.weights == Precision::Int8 || options.weights == Precision::Int4)
+  bool integers = options.weights == Precision::Int8 || options.weights == Precision::Int4;
+  if (options.balance.value_or(integers))
     pm.addPass(createBalanceChannels());
-  pm.addPass(createAssignPrecision({options.weights, options.kv}));
+  pm.addPass(createAssignPrecision({options.weights, options.kv, options.keepBlocks}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
   // Gate and up first: they would otherwise be merged like any products of the same rows.
   pm.addPass(createFuseGatedLinear());

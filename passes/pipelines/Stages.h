@@ -39,9 +39,10 @@ struct StageOptions {
   Precision kv = Precision::F32;
   /// What decides who computes a product.
   KernelCosts costs = {};
-  /// Whether channels are balanced whatever the precision, as they are for integers.
-  bool balance = false;
-  /// Whether weights that are stored in blocks of integers keep these, whatever the precision.
+  /// Whether channels are balanced; where it does not say, they are for integers.
+  std::optional<bool> balance = {};
+  /// Whether weights that are stored in blocks of integers keep these, whatever the precision, or
+  /// at least as many bits.
   bool keepBlocks = false;
   /// Whether every op shows its result.
   bool probes = false;

@@ -70,6 +70,11 @@ class Terminal:
         """Waits for anything at all."""
         assert self.screen or select.select([self.fd], [], [], 20)[0], "nothing comes"
 
+    def silence(self, seconds):
+        """Waits until nothing has come for so long."""
+        while select.select([self.fd], [], [], seconds)[0]:
+            self.screen += os.read(self.fd, 4096)
+
     def write(self, text):
         os.write(self.fd, text)
 

@@ -13,6 +13,7 @@ import gguf_file
 import harness
 from harness import BUNDLED, GOLDENS, Case, note, program
 from test_bundled import golden
+from test_eval import bundled_text, evaluate, file_of
 from test_goldens import Golden
 from test_integers import divergence, rows_of
 
@@ -187,7 +188,7 @@ class Gguf(Case):
         out = harness.execute([harness.mica, "inspect", path]).stdout.decode()
         self.assertRegex(out, r"model +qwen3-dense \(qwen3\)")
         self.assertRegex(out, r"stored as +Q4_0, 4\.50 bits a number for the most part")
-        self.assertRegex(out, r"of weights \(int4\)")
+        self.assertRegex(out, r"of weights \(int4, kept 4-bit blocks of 32\)")
         said = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o",
                                 os.path.join(harness.scratch, "fused.mlir")]).stderr.decode()
         self.assertIn("most weights are Q4_0 (4.50 bits each), the program's are int4", said)
@@ -213,6 +214,25 @@ class Gguf(Case):
             self.assertLess(kept, 1e-4)
             self.assertLess(kept, anew)
 
+    def test_eval_says_what_the_program_lost(self):
+        """`mica eval` of the default beside the same file in f32, and of one quantised a second time."""
+        text = file_of(bundled_text())
+        for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
+            path, _ = converted("minimind-dense", kind)
+            exact = program(path, "--weights", "f32")
+            kept, anew = (evaluate(program(path, *options).path, "--text", text, "--context", 256, "--reference", exact.path)
+                          for options in ((), ("--weights", weights)))
+            for found in (kept, anew):
+                self.assertGreater(found["positions"], 1000)
+                self.assertEqual(found["reference"], kept["reference"])
+            note(self, f"{kind}: KL {kept['kl']['mean']:.1e}, same top {kept['same_top']:.3f}; as {weights} "
+                 f"{anew['kl']['mean']:.1e}, {anew['same_top']:.3f}")
+            self.assertTrue(0 < kept["kl"]["mean"] < min(1e-4, anew["kl"]["mean"]))
+            # Of a text half of which are numbers that nobody can know: no bound of the design's.
+            self.assertGreaterEqual(kept["same_top"], 0.97)
+            ratio = kept["program"]["perplexity"] / kept["reference"]["perplexity"]
+            self.assertAlmostEqual(ratio, 1, 2)
+
     def test_blocks_of_several_kinds_in_one_file(self):
         """Layers and matrices of one layer that are stored differently; what is in no block is int4."""
         class Mixed(gguf_file.Converter):
@@ -221,9 +241,14 @@ class Gguf(Case):
                 return super().put(name, values, kinds.get(name, kind))
         model = MODELS["minimind-dense"]
         path = Mixed(model, "Q4_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
-        done = harness.execute([harness.mica, "verify", path, "--json"])
+        done = harness.execute([harness.mica, "verify", path, "--json", "--positions", "48"])
         self.assertTrue(json.loads(done.stdout)["passed"])
         fused = harness.emit(path, "fused")
+        # All but the one matrix that is stored in none keep theirs: layers are of three kinds.
+        for name, blocks in (("0.self_attn.v_proj", 8), ("1.self_attn.v_proj", 4), ("1.mlp.down_proj", 8), ("2.mlp.down_proj", 4)):
+            self.assertRegex(fused, rf"mica\.weight @[^\n]*layers\.{name}\.[^\n]*x!mica\.block_int<bits = {blocks}, group = 32>>\n")
+        built = program(path).run("info").stdout.decode()
+        self.assertIn("weights       int4, kept 4-bit blocks of 32 and 8-bit blocks of 32, cache bf16\n", built)
         for bits in (4, 8):
             self.assertIn(f"x!mica.block_int<bits = {bits}, group = 32>>", fused)
         self.assertIn("x!mica.int4<group = 32>>", fused)

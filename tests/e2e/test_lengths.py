@@ -2,12 +2,14 @@
 
 import json
 import pathlib
+import re
 
 import numpy as np
 
 import checkpoint
 import harness
 from harness import BUNDLED, Case, GOLDENS, execute, program
+from test_chat import Terminal
 
 BORDERS = {"llama-rope-dynamic": 128, "phi3-longrope": 64}
 NAMES = sorted(BORDERS)
@@ -119,16 +121,20 @@ class Lengths(Case):
 class Turns(Case):
     """A conversation whose text crosses the border, forwards and back."""
 
-    def chat(self, template):
+    def chat(self, template, border=40, endless=False):
         def change(config):
-            config |= {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "max_position_embeddings": 40,
+            config |= {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "max_position_embeddings": border,
                        "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}
             del config["use_moe"]
         folder = pathlib.Path(harness.folder("turns")) / "model"
         checkpoint.edited(BUNDLED / "minimind-dense", folder, config=change)
         if template:
             (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-        return program(folder, "--max-seq", "512")
+        if endless:
+            for file, end in (("generation_config.json", {"eos_token_id": 0}), ("tokenizer_config.json", {"eos_token": "<|endoftext|>"})):
+                file = folder / file
+                file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | end), encoding="utf-8")
+        return program(folder, "--max-seq", str(max(512, border + 64)))
 
     def answers(self, model, turns):
         """What is answered, and how often tokens were read again."""
@@ -154,3 +160,33 @@ class Turns(Case):
         self.assertGreater(rows[1]["prompt_tokens"], 40)
         self.assertEqual((rows[0]["content"], rows[1]["content"]), (rows[2]["content"], rows[3]["content"]))
         self.assertEqual(times, 3)
+
+    def test_interrupt_while_tokens_are_read_again(self):
+        """An answer crosses the border in a long text, which takes seconds to read again token by token: Ctrl-C ends that at
+        once, and the same turn begins anew from a cache that holds no row of the other side."""
+        template = "1 + 2 = " * 1500 + "{{ messages[-1].content }}"
+        size = json.loads(self.chat(template, border=13000).run("chat", "--json", "-n", 1, stdin=b"a\n").stdout)["prompt_tokens"]
+        model = self.chat(template, border=size + 4, endless=True)
+        options = ("chat", "--temperature", "0", "-n", "12", "--prefill-chunk", "1", "--threads", "1", "-v")
+        whole = model.run(*options, stdin=b"a\n")
+        self.assertIn(f"{size + 4} tokens were read again", whole.stderr.decode())
+        terminal = Terminal([model.path, *options])
+        terminal.prompt()
+        terminal.write(b"a\r")
+        terminal.read_until(b"a\r\n")
+        terminal.some()  # of the answer
+        terminal.silence(0.5)
+        terminal.write(b"\x03")
+        terminal.read_until(b"mica: note: stopped\r\n", seconds=2)
+        noted = terminal.read_until(b"> ").decode()
+        self.assertIn("answer: 5 tokens", noted)
+        again = re.search(r"(\d+) tokens were read again", noted)
+        self.assertTrue(0 < int(again[1]) < size, noted)
+        terminal.prompt(b"")
+        terminal.write(b"a\r")
+        terminal.read_until(b"a\r\n")
+        answer = terminal.read_until(b"mica: note: ", seconds=60)
+        self.assertIn(whole.stdout.replace(b"\n", b"\r\n"), answer)
+        terminal.prompt()
+        terminal.write(b"/exit\r")
+        self.assertEqual(terminal.close(), 0)

@@ -2,58 +2,178 @@
 
 import json
 import os
+import pathlib
 import shutil
 
+import numpy
+
 import checkpoint
+import gguf_file
 import harness
-from harness import BUNDLED, Case, execute, note
+from harness import BUNDLED, Case, execute, GOLDENS, note
+from test_eval import bundled_text, file_of
+
+FORMATS = {"f32": (), "bf16": (), "int8": (), "int4": ("--kv", "int8")}
 
 
 def verify(model, *options, check=True):
     return execute([harness.mica, "verify", model, *options], check=check)
 
 
+def found(*arguments):
+    return json.loads(verify(*arguments, "--json").stdout)
+
+
+def spoilt(model, tensor, rows=0.125):
+    """A copy of the model in which the first rows of one matrix are zero."""
+    def change(weights):
+        matrix = weights[tensor].copy()
+        matrix[: max(1, int(len(matrix) * rows))] = 0
+        weights[tensor] = matrix
+    return checkpoint.edited(model, os.path.join(harness.folder("broken"), "model"), tensors=change)
+
+
+@harness.for_each(("minimind-moe", "deepseek-v2", "gemma3-text", "qwen3-dense"), "every_format")
 class Verify(Case):
     def test_programs_are_what_the_interpreter_says(self):
         """Each precision within its bounds, and errors that grow with fewer bits."""
         errors = []
-        for weights in ("f32", "bf16", "int8", "int4"):
-            found = json.loads(verify(BUNDLED / "minimind-dense", "--weights", weights, "--json").stdout)
-            self.assertTrue(found["passed"], found)
-            self.assertIsNone(found["fault"])
-            self.assertEqual((found["weights"], found["positions"]), (weights, 48))
-            layers = [op["layer"] for op in found["ops"] if op["op"] == "attention"]
+        for weights in FORMATS:
+            got = found(BUNDLED / "minimind-dense", "--weights", weights, "--positions", 64)
+            self.assertTrue(got["passed"], got)
+            self.assertIsNone(got["fault"])
+            self.assertEqual((got["weights"], got["positions"]), (weights, 64))
+            layers = [op["layer"] for op in got["ops"] if op["op"] == "attention"]
             self.assertEqual(layers, [0, 1, 2])
-            errors.append(found["logits"]["nmse"])
-            note(self, f"{weights}: NMSE of logits {errors[-1]:.1e}, worst op {max(op['nmse'] for op in found['ops']):.1e}")
+            errors.append(got["logits"]["nmse"])
+            note(self, f"{weights}: NMSE of logits {errors[-1]:.1e}, worst op {max(op['nmse'] for op in got['ops']):.1e}, "
+                 f"from f32 {max(op['nmse_from_f32'] for op in got['ops']):.1e}")
         self.assertEqual(errors, sorted(errors))
 
+    def every_format(self, name):
+        """Trained or not: what a format loses is no fault."""
+        for weights, options in FORMATS.items():
+            model = BUNDLED / name if name.startswith("minimind") else GOLDENS / "models" / name
+            got = found(model, "--weights", weights, *options, "--positions", 40)
+            self.assertTrue(got["passed"], f"{weights}: {got['fault']}, {got['logits']}")
+
+    def test_trained_models_keep_the_bounds_of_bf16(self):
+        """With a text, of which a trained model is sure."""
+        place = file_of(bundled_text())
+        got = found(BUNDLED / "minimind-dense", "--weights", "bf16", "--text", place, "--positions", 1000)
+        note(self, f"1000 positions: KL {got['kl']:.1e}, same top {got['same_top']:.4f}")
+        self.assertTrue(got["passed"], got["bounds"])
+        self.assertEqual((got["bounds"]["kl"], got["bounds"]["same_top"]), (1e-3, 0.99))
+        self.assertGreaterEqual(got["same_top"], 0.99)
+        self.assertIsNone(found(BUNDLED / "minimind-dense", "--weights", "bf16")["bounds"]["same_top"])
+
+    def test_both_sides_of_a_border(self):
+        """As many positions as reach behind windows and borders, or a word that they do not."""
+        longrope, window = GOLDENS / "models" / "phi3-longrope", GOLDENS / "models" / "mistral"
+        got = found(longrope, "--weights", "f32")
+        self.assertTrue(got["passed"], got["fault"])
+        self.assertEqual((got["positions"], got["not_reached"]), (128, []))
+        got = found(longrope, "--weights", "f32", "--positions", 64)
+        self.assertEqual(got["not_reached"], ["the rope's other frequencies: more than 64 positions"])
+        got = found(window, "--weights", "f32", "--positions", 12)
+        self.assertEqual(got["not_reached"], ["the end of a window: more than 12 positions"])
+        table = verify(window, "--positions", 12).stdout.decode()
+        self.assertIn("not reached, see --positions: the end of a window: more than 12 positions\n", table)
+        done = verify(window, "--positions", 129, check=False)
+        self.assertEqual((done.returncode, done.stderr.decode()),
+                         (1, f"mica: error: {window}: --positions 129 is more than the 128 that the program has, "
+                             "give fewer or a larger --max-seq\n"))
+
     def test_caches_are_coarser_than_weights(self):
-        found = json.loads(verify(BUNDLED / "minimind-dense", "--weights", "f32", "--kv", "int8", "--json").stdout)
-        self.assertTrue(found["passed"], found["fault"])
+        got = found(BUNDLED / "minimind-dense", "--weights", "f32", "--kv", "int8", "--positions", 64)
+        self.assertTrue(got["passed"], got["fault"])
 
     def test_text_and_table(self):
         place = harness.folder("verified")
         text = os.path.join(place, "text")
         with open(text, "w", encoding="utf-8") as file:
             file.write("Q: 27 + 15 = ?\nA: 42\n" * 10)
-        table = verify(BUNDLED / "minimind-moe", "--text", text, "--weights", "f32").stdout.decode()
+        table = verify(BUNDLED / "minimind-moe", "--text", text, "--weights", "f32", "--positions", 48).stdout.decode()
         for words in ("layer  op", "moe_experts", "attention", "logits", "same top  100.0 %"):
             self.assertIn(words, table)
 
+    def finds(self, broken, model, place, *options):
+        """The first op that is wrong is that layer's, and no other is."""
+        done = verify(broken, "--against", model, *options, "--positions", 48, "--json", check=False)
+        self.assertEqual(done.returncode, 1, done.stderr.decode())
+        self.assertIn(f"first at {place}: check that layer's weights and kernels", done.stderr.decode())
+        got = json.loads(done.stdout)
+        self.assertEqual(got["fault"], place)
+        over = [(op["layer"], op["op"]) for op in got["ops"] if op["nmse"] > got["bounds"]["op_nmse"]]
+        self.assertEqual(len(over), 1, over)
+
     def test_a_fault_in_one_layer_is_found_there(self):
-        """Rows of one matrix of layer 1 were changed on the way: the first op that is wrong is that layer's."""
-        def change(weights):
-            down = weights["model.layers.1.mlp.down_proj.weight"].copy()
-            down[: len(down) // 8] = 0
-            weights["model.layers.1.mlp.down_proj.weight"] = down
+        """Rows of one matrix of layer 1 were changed on the way."""
         model = BUNDLED / "minimind-dense"
-        broken = checkpoint.edited(model, os.path.join(harness.folder("broken"), "model"), tensors=change)
-        for weights in ("bf16", "int8"):
-            done = verify(broken, "--against", model, "--weights", weights, check=False)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("first at layer 1, linear down_proj", done.stderr.decode())
-        verify(broken, "--weights", "bf16")
+        broken = spoilt(model, "model.layers.1.mlp.down_proj.weight")
+        for weights in FORMATS:
+            self.finds(broken, model, "layer 1, linear down_proj", "--weights", weights)
+        verify(broken, "--weights", "bf16", "--positions", 48)
+
+    def test_a_fault_in_one_expert(self):
+        model = BUNDLED / "minimind-moe"
+        broken = spoilt(model, "model.layers.2.mlp.experts.3.up_proj.weight")
+        for weights in ("bf16", "int4"):
+            self.finds(broken, model, "layer 2, moe_experts gate_up_proj", "--weights", weights)
+
+    def test_a_near_tie_is_no_fault(self):
+        """Three of four experts are as good as equal for every row: the order of sums decides."""
+        model = BUNDLED / "minimind-moe"
+
+        def change(share):
+            def edit(weights):
+                name = "model.layers.1.mlp.gate.weight"
+                gate = weights[name] = (weights[name].astype("u4") << 16).view("<f4")
+                signs = numpy.where(numpy.arange(gate.shape[1]) % 3 < 2, 1, -1)
+                for expert, sign in ((1, 1), (2, -1)):
+                    gate[expert] = gate[0] * (1 + share * sign * signs)
+            return edit
+        tied, other = (checkpoint.edited(model, os.path.join(harness.folder(name), "model"), tensors=change(share))
+                       for name, share in (("tied", 1e-7), ("other", 1e-2)))
+        for weights in ("f32", "bf16"):
+            got = found(tied, "--weights", weights, "--positions", 64)
+            self.assertTrue(got["passed"], got["fault"])
+            self.assertGreater(got["near_ties"]["ops"], 0)
+            self.assertGreater(got["near_ties"]["logits"], 0)
+        table = verify(tied, "--weights", "f32", "--positions", 64).stdout.decode()
+        self.assertRegex(table, r"experts as good as equal, taken as the program chose: for \d+ rows of ops, \d+ of the logits\n")
+        # An expert that is wrong is found all the same.
+        broken = spoilt(tied, "model.layers.1.mlp.experts.2.up_proj.weight")
+        self.finds(broken, tied, "layer 1, moe_experts gate_up_proj", "--weights", "f32")
+        # And other choices that are no ties.
+        done = verify(other, "--against", tied, "--weights", "f32", "--positions", 64, "--json", check=False)
+        self.assertEqual((done.returncode, json.loads(done.stdout)["fault"]), (1, "layer 1, moe_gate gate"))
+        self.assertIn("first at layer 1, moe_gate gate: check that layer's weights", done.stderr.decode())
+
+    def test_a_fault_in_a_latent(self):
+        """Of what makes keys of latents: the caches do not hold them."""
+        model = GOLDENS / "models" / "deepseek-v2"
+        broken = spoilt(model, "model.layers.1.self_attn.kv_b_proj.weight")
+        self.finds(broken, model, "layer 1, head_linear kv_b_proj_keys", "--weights", "f32")
+        self.finds(broken, model, "layer 1, head_linear kv_b_proj_keys", "--weights", "int8")
+
+    def test_a_fault_in_kept_blocks(self):
+        """One bit of a scale of the file; and the folder that the file was made of beside it."""
+        model = BUNDLED / "minimind-dense"
+        for kind in ("Q8_0", "Q4_0"):
+            place = pathlib.Path(harness.folder("blocks"))
+            converter = gguf_file.Converter(model, kind)
+            whole = converter.convert().write(place / "whole.gguf")
+            tensors = converter.file.tensors
+            index = next(i for i, tensor in enumerate(tensors) if tensor[0] == "blk.2.attn_output.weight")
+            name, shape, stored, data = tensors[index]
+            tensors[index] = name, shape, stored, data[:1] + bytes([data[1] ^ 4]) + data[2:]
+            broken = converter.file.write(place / "broken.gguf")
+            self.finds(broken, whole, "layer 2, linear o_proj")
+            got = found(whole, "--against", model, "--positions", 48)
+            self.assertTrue(got["passed"], got["fault"])
+            # What the folder has in f32 was rounded once more: a coarser sieve.
+            self.finds(whole, spoilt(model, "model.layers.1.mlp.down_proj.weight", rows=0.125 if kind == "Q8_0" else 1), "layer 1, linear down_proj")
 
     def test_models_must_fit(self):
         done = verify(BUNDLED / "minimind-dense", "--against", BUNDLED / "minimind-moe", check=False)
@@ -62,7 +182,7 @@ class Verify(Case):
 
     def test_nothing_stays_behind(self):
         place = harness.folder("temporary")
-        execute([harness.mica, "verify", BUNDLED / "minimind-dense", "--json"], env={**os.environ, "TMPDIR": place})
+        execute([harness.mica, "verify", BUNDLED / "minimind-dense", "--json", "--positions", "9"], env={**os.environ, "TMPDIR": place})
         self.assertEqual(os.listdir(place), [])
         shutil.rmtree(place)
         done = execute([harness.mica, "verify", BUNDLED / "minimind-dense"], env={**os.environ, "TMPDIR": place}, check=False)

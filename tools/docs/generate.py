@@ -112,6 +112,8 @@ def families(mica):
             "a text crosses that border, while it is generated or from turn to turn of a chat, forwards or back, its tokens are read\n"
             "again, once, with those of the new length (`-v` says so, `info` where the border lies); behind it, each new token, of later\n"
             "turns as well, follows its own position, as in transformers' cached generation.\n\n"
+            "A window saves time, not memory: a layer that sees the last positions only keeps keys and values of the whole context all\n"
+            "the same, and what `inspect`, `info` and `compile -v` call the cache per token counts every layer alike.\n\n"
             "## Features\n\nHow a feature stands in the IR of stage `model` (dialect.md has the ops), and the goldens that have it.\n\n"
             "| feature | in the IR | verified by |\n|---|---|---|\n" + "\n".join(proofs) + "\n")
 

@@ -142,7 +142,8 @@ llvm::Error compare(func::FuncOp function, ArrayRef<interp::Value> results,
   return llvm::Error::success();
 }
 
-void printTrace(Operation *op, ArrayRef<interp::Value> results) {
+void printTrace(Operation *op, ArrayRef<interp::Value> /*operands*/,
+                ArrayRef<interp::Value> results) {
   for (const interp::Value &result : results) {
     result.print(llvm::errs() << op->getName() << " " << op->getLoc() << " ");
     llvm::errs() << "\n";

@@ -10,7 +10,7 @@
 
 namespace CLI {
 class App;
-}
+} // namespace CLI
 
 namespace mica::tool {
 
@@ -57,7 +57,7 @@ struct EvalArguments {
 struct VerifyArguments {
   ModelArguments model;
   std::string text, against;
-  int64_t threads = 0; ///< 0: not given
+  int64_t positions = 0, threads = 0; ///< 0: not given
   bool json = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include "tools/mica/ModelFacts.h"
 
+#include "backends/cpu/compile/Manifest.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
@@ -10,6 +11,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -75,6 +77,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
   for (auto weight : module.getOps<WeightOp>())
     narrowest = std::max(narrowest, precisionOf(weight.getTensorType().getElementType()));
   facts.weights = nameOf(narrowest).str();
+  facts.keptBlocks = cpu::keptBlocks(module);
   facts.storedBytes = cpu::packedBytes(module);
 }
 
@@ -140,6 +143,8 @@ llvm::json::Object toJson(const ModelFacts &facts) {
                             {"kernels", std::move(kernels)}};
   if (!facts.stored.empty())
     object["stored"] = facts.stored;
+  if (!facts.keptBlocks.empty())
+    object["kept_blocks"] = llvm::json::Array(facts.keptBlocks);
   return object;
 }
 
@@ -154,7 +159,7 @@ std::string toText(const ModelFacts &facts) {
   std::string text;
   llvm::raw_string_ostream out(text);
   auto line = [&](llvm::StringRef name, const llvm::Twine &value) {
-    out << llvm::formatv("{0,-14}", name) << value << "\n";
+    out << llvm::formatv("{0,-13} ", name) << value << "\n";
   };
   line("model", facts.name + (facts.family.empty() ? "" : " (" + facts.family + ")"));
   line("context", llvm::Twine(facts.context) + " positions");
@@ -167,10 +172,14 @@ std::string toText(const ModelFacts &facts) {
   if (!facts.stored.empty())
     line("stored as", facts.stored + " for the most part");
   line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
-                      facts.weights + "), " + bytesText(static_cast<double>(facts.cachePerToken)) +
+                      facts.weights + (facts.keptBlocks.empty() ? "" : ", kept ") +
+                      llvm::join(facts.keptBlocks, " and ") + "), " +
+                      bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[name, function] : facts.functions) {
-    line(name, function.calls > 0 ? llvm::Twine(function.calls) + " layers" : llvm::Twine("entry"));
+    line(name, function.calls == 0   ? "entry"
+               : function.calls == 1 ? "1 layer"
+                                     : llvm::Twine(function.calls) + " layers");
     line("", countsText(function.ops));
   }
   out << "kernels for " << facts.target << "\n";

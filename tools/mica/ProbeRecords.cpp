@@ -31,6 +31,22 @@ Distance::Distance(ArrayRef<float> values, ArrayRef<float> reference) {
   nmse = share(squares, all);
 }
 
+Distance Distance::ofChoices(ArrayRef<float> values, ArrayRef<float> reference, size_t count) {
+  size_t rows = values.size() / count, others = 0;
+  for (size_t row = 0; row < rows; ++row)
+    if (values.slice(row * count, count) != reference.slice(row * count, count))
+      ++others;
+  Distance distance;
+  distance.largest = distance.nmse =
+      rows == 0 ? 0 : static_cast<double>(others) / static_cast<double>(rows);
+  return distance;
+}
+
+void Distance::raise(const Distance &other) {
+  largest = std::max(largest, other.largest);
+  nmse = std::max(nmse, other.nmse);
+}
+
 void ProbeRecords::add(StringRef name, int64_t layer, ArrayRef<float> values) {
   std::vector<Record> &own = records[name.str()];
   size_t occurrence = occurrences[name.str()]++;

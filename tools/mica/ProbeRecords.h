@@ -15,6 +15,11 @@ namespace mica::tool {
 struct Distance {
   Distance() = default;
   Distance(llvm::ArrayRef<float> values, llvm::ArrayRef<float> reference);
+  /// Of what a gate chose, `count` experts in a row: both are the share of rows that differ.
+  static Distance ofChoices(llvm::ArrayRef<float> values, llvm::ArrayRef<float> reference,
+                            size_t count);
+  /// The larger of both, number by number.
+  void raise(const Distance &other);
 
   double largest = 0; ///< max |a - b| / max |b|
   double nmse = 0;    ///< sum (a - b)^2 / sum b^2; 1 where one of both is not finite

@@ -101,12 +101,22 @@ static CLI::App *addVerify(CLI::App &app, VerifyArguments &arguments) {
           "let the interpreter read the model from here, for instance from the folder that "
           "a GGUF file was made of")
       ->type_name("MODEL2");
+  command
+      ->add_option(
+          "--positions", arguments.positions,
+          "how many tokens are fed, so that windows and borders of ropes are met (default: "
+          "48 to 512, fewer of a large model)")
+      ->transform(rt::wholeNumber(2));
   command->add_option("--threads", arguments.threads, "threads of the program")
       ->transform(rt::wholeNumber(1));
   command->add_flag("--json", arguments.json, "as one JSON object");
-  command->footer("The interpreter computes in f64 from weights in f32. Exit status 1 where an op "
-                  "or the logits "
-                  "are further off than the precision explains.");
+  command->footer(
+      "An op is held against the interpreter, which rounds weights and rows alike and computes "
+      "from "
+      "the program's own rows; logits against the interpreter in f32. Exit status 1 where an op is "
+      "further off than the order of its sums explains, or logits of f32 or bf16 further than "
+      "their "
+      "precision does.");
   return command;
 }
 

@@ -448,7 +448,7 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
 }
 
 /// exec.probe => mica_rt_probe(name, its length, layer, x, rows, numbers of a row, stride of rows,
-/// whether they are bf16)
+/// what they are: see ProbeNumbers in backends/cpu/runtime/Probes.h)
 LogicalResult ExecLowering::lower(ProbeOp probe) {
   OpBuilder builder(probe);
   Location loc = probe.getLoc();
@@ -464,7 +464,7 @@ LogicalResult ExecLowering::lower(ProbeOp probe) {
     return probe.emitError() << "shows " << probe.getX().getType()
                              << ", whose rows are not contiguous in memory";
   MemRefDescriptor x(Parameter::castTo(builder, loc, probe.getX(), converter.convertType(type)));
-  Type i32 = builder.getI32Type();
+  Type i32 = builder.getI32Type(), element = type.getElementType();
   FailureOr<LLVM::LLVMFuncOp> show =
       declare(builder, kProbe, {pointer, i64, i64, pointer, i64, i64, i64, i32});
   if (failed(show))
@@ -478,7 +478,10 @@ LogicalResult ExecLowering::lower(ProbeOp probe) {
                  Parameter::castTo(builder, loc, probe.getLayer(), i64),
                  x.bufferPtr(builder, loc, converter, type), x.size(builder, loc, 0),
                  constant(builder, loc, i64, ofRow), x.stride(builder, loc, 0),
-                 constant(builder, loc, i32, type.getElementType().isBF16())});
+                 constant(builder, loc, i32,
+                          element.isBF16()        ? 1
+                          : element.isInteger(32) ? 2
+                                                  : 0)});
   probe.erase();
   return success();
 }

@@ -9,6 +9,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
@@ -154,6 +156,18 @@ static json describeOps(ModuleOp module) {
   return functions;
 }
 
+std::vector<std::string> mica::cpu::keptBlocks(ModuleOp module) {
+  std::set<std::pair<unsigned, int64_t>> kinds;
+  for (auto weight : module.getOps<WeightOp>())
+    if (auto blocks = dyn_cast<BlockIntType>(weight.getTensorType().getElementType()))
+      kinds.emplace(blocks.getBits(), blocks.getGroup());
+  std::vector<std::string> names;
+  names.reserve(kinds.size());
+  for (auto [bits, group] : kinds)
+    names.push_back(std::to_string(bits) + "-bit blocks of " + std::to_string(group));
+  return names;
+}
+
 json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq,
                                 const TargetDescription &target) {
   func::FuncOp entry = firstEntry(module);
@@ -177,6 +191,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"ops", describeOps(module)},
       {"config", config},
   };
+  if (std::vector<std::string> blocks = keptBlocks(module); !blocks.empty())
+    manifest["kept_blocks"] = blocks;
   if (takesLengths(entry.getFunctionType())) {
     SmallVector<int64_t> borders = lengthBorders(module);
     manifest["length_borders"] = std::vector<int64_t>(borders.begin(), borders.end());

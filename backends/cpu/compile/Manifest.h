@@ -17,6 +17,9 @@ namespace mica::cpu {
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
                                int64_t maxSeq, const TargetDescription &target);
 
+/// The blocks that weights of a GGUF file keep at stage `kernels`: "8-bit blocks of 32".
+std::vector<std::string> keptBlocks(mlir::ModuleOp module);
+
 /// Adds what only stage `loops` knows: the scratch memory.
 void addScratch(nlohmann::json &manifest, mlir::ModuleOp module);
 

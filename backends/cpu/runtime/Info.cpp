@@ -97,7 +97,10 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
     text += name + std::string(14 - std::char_traits<char>::length(name), ' ') + value + "\n";
   };
   line("model", m.name);
-  line("weights", m.weights + ", cache " + m.kv);
+  std::string kept;
+  for (const std::string &blocks : m.keptBlocks)
+    kept += (kept.empty() ? ", kept " : " and ") + blocks;
+  line("weights", m.weights + kept + ", cache " + m.kv);
   line("vocabulary", std::to_string(m.vocab));
   line("context",
        std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");

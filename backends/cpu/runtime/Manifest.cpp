@@ -105,6 +105,9 @@ void parseModel(const Json &json, Manifest &m) {
   m.name = text(at(json, "name"), "name");
   m.weights = text(at(json, "weights"), "weights");
   m.kv = text(at(json, "kv"), "kv");
+  if (auto kept = json.find("kept_blocks"); kept != json.end())
+    for (const Json &blocks : array(*kept, "kept_blocks"))
+      m.keptBlocks.push_back(text(blocks, "kept_blocks"));
   m.vocab = integer(at(json, "vocab"), "vocab", 1, maxToken);
   m.maxSeq = integer(at(json, "max_seq"), "max_seq", 1, maxToken);
   m.positionBlock = integer(at(json, "position_block"), "position_block", 1, maxToken);

@@ -29,7 +29,8 @@ struct Manifest {
   int64_t vocab = 0;
   int64_t maxSeq = 0; ///< Positions per sequence.
   std::string cpu;
-  std::vector<std::string> features; ///< LLVM's names.
+  std::vector<std::string> features;   ///< LLVM's names.
+  std::vector<std::string> keptBlocks; ///< Of a file that weights were stored in, in words.
   std::vector<CacheSpec> caches;
   int64_t positionBlock = 64;
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;

@@ -30,19 +30,25 @@ void ProbeFile::append(const void *data, size_t bytes) {
 }
 
 void ProbeFile::add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
-                    bool bf16) {
+                    ProbeNumbers numbers) {
   append(&head, sizeof head);
   append(name.data(), name.size());
   std::vector<float> row(static_cast<size_t>(head.columns));
   for (int64_t r = 0; r < head.rows; ++r) {
-    if (bf16) {
-      const auto *from = static_cast<const uint16_t *>(x) + r * stride;
-      for (size_t i = 0; i < row.size(); ++i)
-        row[i] = std::bit_cast<float>(uint32_t(from[i]) << 16);
-      append(row.data(), row.size() * sizeof(float));
-    } else {
-      append(static_cast<const float *>(x) + r * stride, row.size() * sizeof(float));
-    }
+    size_t first = static_cast<size_t>(r * stride);
+    for (size_t i = 0; i < row.size(); ++i)
+      switch (numbers) {
+      case ProbeNumbers::F32:
+        row[i] = static_cast<const float *>(x)[first + i];
+        break;
+      case ProbeNumbers::BF16:
+        row[i] = std::bit_cast<float>(uint32_t(static_cast<const uint16_t *>(x)[first + i]) << 16);
+        break;
+      case ProbeNumbers::I32:
+        row[i] = static_cast<float>(static_cast<const int32_t *>(x)[first + i]);
+        break;
+      }
+    append(row.data(), row.size() * sizeof(float));
   }
 }
 

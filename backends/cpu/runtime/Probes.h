@@ -21,6 +21,10 @@ struct ProbeHead {
   int64_t nameBytes, layer, rows, columns;
 };
 
+/// What a program has the numbers of a probe in. A file has them in f32, which numbers of experts
+/// are as well.
+enum class ProbeNumbers : int32_t { F32 = 0, BF16 = 1, I32 = 2 };
+
 /// A file of all that probes see, in the order in which the model computes. It appears under its
 /// name at `commit`.
 class ProbeFile {
@@ -29,9 +33,10 @@ public:
 
   /// From now on probes write here.
   void start();
-  void beginCall() { add({}, {0, -1, 0, 0}, nullptr, 0, false); }
-  /// Numbers are f32, or bf16, and rows `stride` of them apart.
-  void add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride, bool bf16);
+  void beginCall() { add({}, {0, -1, 0, 0}, nullptr, 0, ProbeNumbers::F32); }
+  /// Rows are `stride` numbers apart.
+  void add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
+           ProbeNumbers numbers);
   /// Errors: what could not be written since the start.
   Status commit();
 

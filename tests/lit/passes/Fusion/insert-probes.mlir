@@ -34,3 +34,17 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
   return %n : tensor<?x32xf32>
 }
+
+// What a gate chooses is shown as well, and the experts take it from the probes.
+// CHECK-LABEL: func.func private @sparse(
+// CHECK: %[[WEIGHTS:.*]], %[[EXPERTS:.*]] = mica.moe_gate
+// CHECK-DAG: %[[CHOSEN:.*]] = mica.probe %[[EXPERTS]] "moe_gate router choices" layer(%{{.*}}) : tensor<?x2xi32>
+// CHECK-DAG: %[[COUNTED:.*]] = mica.probe %[[WEIGHTS]] "moe_gate router" layer(%{{.*}}) : tensor<?x2xf32>
+// CHECK: mica.moe_experts %{{.*}}, %[[COUNTED]], %[[CHOSEN]],
+func.func private @sparse(%x: tensor<?x32xf32>, %layer: index, %router: tensor<4x32xf32> loc("model.layers.*.router.weight"),
+    %gate: tensor<4x64x32xf32>, %up: tensor<4x64x32xf32>, %down: tensor<4x32x64xf32>) -> tensor<?x32xf32> {
+  %weights, %experts = mica.moe_gate %x, %router softmax k(2) : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %y = mica.moe_experts %x, %weights, %experts, %gate, %down up(%up : tensor<4x64x32xf32>) silu inner(64) : tensor<?x32xf32>,
+      tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}

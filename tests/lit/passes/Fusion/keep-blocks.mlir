@@ -45,8 +45,12 @@ module @no_blocks {
   mica.weight @a {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
   // expected-remark @+1 {{others that take its place are stored otherwise}}
   mica.weight @b {stored = !mica.block_int<bits = 4, group = 32>} : tensor<32x32xf32>
-  func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
+  func.func private @inner(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+  func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
+    %y = call @inner(%x, %w) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
     return %y : tensor<?x32xf32>
   }
   func.func @main(%x: tensor<?x32xf32>, %v: tensor<?x48xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2xf32>) {
@@ -82,5 +86,33 @@ module @no_blocks_of_some_experts {
     %y = mica.moe_experts %x, %p, %e, %gate, %down up(%up : tensor<4x64x32xf32>) silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
         tensor<?x2xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
     return %y : tensor<?x32xf32>
+  }
+}
+
+// -----
+
+// Three layers are of two kinds, by what their weights are stored in.
+// CHECK-LABEL: module @kinds
+// CHECK: func.func private @layer(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block_int<bits = 8, group = 32>>)
+// CHECK: func.func private @layer_0(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block_int<bits = 4, group = 32>>)
+// CHECK: call @layer(
+// CHECK: call @layer_0(
+// CHECK: call @layer(
+module @kinds {
+  mica.weight @a {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
+  mica.weight @b {stored = !mica.block_int<bits = 4, group = 32>} : tensor<32x32xf32>
+  mica.weight @c {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
+  func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
+    %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+  func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    %a = mica.get_weight @a : tensor<32x32xf32>
+    %b = mica.get_weight @b : tensor<32x32xf32>
+    %c = mica.get_weight @c : tensor<32x32xf32>
+    %0 = call @layer(%x, %a) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    %1 = call @layer(%0, %b) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    %2 = call @layer(%1, %c) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
+    return %2 : tensor<?x32xf32>
   }
 }

@@ -1,6 +1,7 @@
 //===- InterpreterTest.cpp - what the interpreter offers to other code ------------------===//
 
 #include "ir/Interpreter/Interpreter.h"
+#include "ir/Interpreter/Moe.h"
 #include "ir/Interpreter/OpTable.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -53,6 +54,62 @@ TEST_F(InterpreterTest, RoundsToNearestTiesToEven) {
   EXPECT_EQ(roundTo(bf16, 1.0040), 1.0078125f);
   EXPECT_EQ(roundTo(f16, 70000), INFINITY);
   EXPECT_EQ(roundTo(Float32Type::get(&context), 0.1), 0.1f);
+}
+
+/// What a gate with these products chooses its experts by, and what it gives to `experts`.
+class NearTieTest : public InterpreterTest {
+protected:
+  std::optional<SmallVector<float>> weights(StringRef scoring, SmallVector<int64_t> experts,
+                                            double slack) {
+    func::FuncOp function = parse((R"(
+      func.func @f(%x: tensor<1x2xf32>, %w: tensor<4x2xf32>, %b: tensor<4xf32>) {
+        %weights, %experts = mica.moe_gate %x, %w )" +
+                                   scoring + R"( normalize
+            : tensor<1x2xf32>, tensor<4x2xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
+        return
+      })")
+                                      .str());
+    auto gate = *function.getOps<MoeGateOp>().begin();
+    // Products 2, 1 + 1e-6, 1 and 0.5, all of terms whose magnitudes sum up to 4 at most.
+    interp::Value x = floats({1, 2}, {1, 1}),
+                  w = floats({4, 2}, {3, -1, 1 + 1e-6f, 0, 0, 1, 0.25, 0.25}),
+                  b = floats({4}, {0, 0, 0, 0.5});
+    SmallVector<interp::Value> operands = {x, w};
+    if (gate->getNumOperands() > 2)
+      operands.push_back(b);
+    return weightsIfNearTie(gate, operands, 0, experts, slack);
+  }
+};
+
+TEST_F(NearTieTest, TakesWhatIsAsGoodAsTheBest) {
+  EXPECT_TRUE(weights("softmax k(2)", {0, 1}, 0));
+  EXPECT_FALSE(weights("softmax k(2)", {0, 2}, 0));
+  EXPECT_FALSE(weights("softmax k(2)", {0, 2}, 1e-8));
+  std::optional<SmallVector<float>> taken = weights("softmax k(2)", {0, 2}, 1e-6);
+  ASSERT_TRUE(taken);
+  // Of the scores as they are, not as they were moved.
+  EXPECT_NEAR((*taken)[0], 1 / (1 + std::exp(-1.0)), 1e-6);
+  EXPECT_NEAR((*taken)[1], 1 / (1 + std::exp(1.0)), 1e-6);
+  // In the order of who chose.
+  EXPECT_EQ(*weights("softmax k(2)", {2, 0}, 1e-6), (SmallVector<float>{(*taken)[1], (*taken)[0]}));
+}
+
+TEST_F(NearTieTest, RefusesWhatIsWorse) {
+  for (StringRef scoring : {"softmax k(2)", "sigmoid k(2)"}) {
+    EXPECT_FALSE(weights(scoring, {1, 2}, 1e-5));
+    EXPECT_FALSE(weights(scoring, {0, 3}, 1e-5));
+    EXPECT_FALSE(weights(scoring, {0, 0}, 1e-5));
+    EXPECT_FALSE(weights(scoring, {0, 7}, 1e-5));
+  }
+}
+
+TEST_F(NearTieTest, KnowsCorrectionsAndGroups) {
+  // With half of a score more, the last expert is the second.
+  EXPECT_TRUE(weights("correction(%b : tensor<4xf32>) sigmoid k(2)", {3, 0}, 1e-6));
+  EXPECT_FALSE(weights("correction(%b : tensor<4xf32>) sigmoid k(2)", {0, 2}, 1e-6));
+  // The first group has the best one.
+  EXPECT_TRUE(weights("sigmoid k(2) groups(2 keep 1 by best)", {0, 1}, 1e-6));
+  EXPECT_FALSE(weights("sigmoid k(2) groups(2 keep 1 by best)", {0, 2}, 1e-6));
 }
 
 constexpr const char *kAppend = R"(
@@ -184,13 +241,24 @@ TEST_F(InterpreterTest, TheTraceSeesEveryOp) {
     return %z : tensor<1x2xf32>
   })");
   std::vector<std::pair<std::string, float>> seen;
-  auto trace = [&](Operation *op, ArrayRef<interp::Value> results) {
+  auto trace = [&](Operation *op, ArrayRef<interp::Value>, ArrayRef<interp::Value> results) {
     seen.emplace_back(op->getName().getStringRef().str(), results[0].getTensor()->floats[1]);
   };
   llvm::cantFail(interpret(f, {floats({1, 2}, {1, 3})}, {}, trace));
   std::vector<std::pair<std::string, float>> expected{
       {"mica.add", 6}, {"func.call", 6}, {"mica.mul", 36}};
   EXPECT_EQ(seen, expected);
+  // What it puts in the place of a result is what later ops read.
+  auto change = [&](Operation *op, ArrayRef<interp::Value> operands,
+                    MutableArrayRef<interp::Value> results) {
+    if (isa<AddOp>(op)) {
+      EXPECT_EQ(operands[1].getTensor()->floats[1], 3);
+      results[0] = floats({1, 2}, {4, 5});
+    }
+  };
+  auto changed = interpret(f, {floats({1, 2}, {1, 3})}, {}, change);
+  ASSERT_TRUE(static_cast<bool>(changed));
+  EXPECT_EQ(changed->front().getTensor()->floats, (std::vector<float>{16, 25}));
 }
 
 } // namespace

@@ -63,13 +63,19 @@ func.func @products(%x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memr
 // PROBES: llvm.mlir.global internal constant @probe.0("linear o_proj")
 // CHECK-LABEL: func.func @probes
 // CHECK: llvm.mlir.addressof @probe.0
-// CHECK: llvm.call @mica_rt_probe(%{{.*}}) : (!llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64, i32) -> ()
+// CHECK: %[[F32:.*]] = llvm.mlir.constant(0 : i32) : i32
+// CHECK: llvm.call @mica_rt_probe(%{{.*}}, %[[F32]]) : (!llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64, i32) -> ()
 // CHECK: llvm.mlir.addressof @probe.1
-// CHECK: llvm.call @mica_rt_probe
+// CHECK: %[[BF16:.*]] = llvm.mlir.constant(1 : i32) : i32
+// CHECK: llvm.call @mica_rt_probe(%{{.*}}, %[[BF16]])
+// CHECK: llvm.mlir.addressof @probe.2
+// CHECK: %[[I32:.*]] = llvm.mlir.constant(2 : i32) : i32
+// CHECK: llvm.call @mica_rt_probe(%{{.*}}, %[[I32]])
 // CHECK-NOT: exec.probe
-func.func @probes(%layer: index, %x: memref<?x64xf32, strided<[80, 1], offset: ?>>, %y: memref<?x2x32xbf16>) {
+func.func @probes(%layer: index, %x: memref<?x64xf32, strided<[80, 1], offset: ?>>, %y: memref<?x2x32xbf16>, %z: memref<?x2xi32>) {
   exec.probe "linear o_proj" layer(%layer) ins(%x : memref<?x64xf32, strided<[80, 1], offset: ?>>)
   exec.probe "attention" layer(%layer) ins(%y : memref<?x2x32xbf16>)
+  exec.probe "choices" layer(%layer) ins(%z : memref<?x2xi32>)
   return
 }
 

@@ -109,6 +109,15 @@ TEST(Manifest, SaysWhereFrequenciesChange) {
   EXPECT_EQ(m->lengthBorders, (std::vector<int64_t>{64, 128}));
 }
 
+TEST(Manifest, SaysWhichBlocksWereKept) {
+  json manifest = json::parse(fakeManifest());
+  EXPECT_THAT(parseManifest(manifest.dump())->keptBlocks, ElementsAre());
+  manifest["kept_blocks"] = {"8-bit blocks of 32"};
+  EXPECT_THAT(parseManifest(manifest.dump())->keptBlocks, ElementsAre("8-bit blocks of 32"));
+  EXPECT_THAT(errorAfter([](json &m) { m["kept_blocks"] = {8}; }),
+              HasSubstr("'kept_blocks' is not a string"));
+}
+
 TEST(Manifest, CarriesTheChatTemplate) {
   json manifest = json::parse(fakeManifest());
   manifest["chat"] = {{"template", "{{ bos_token }}"}, {"special_tokens", {{"bos_token", "<s>"}}}};

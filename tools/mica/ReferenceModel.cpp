@@ -1,0 +1,95 @@
+//===- ReferenceModel.cpp - a model that the interpreter runs ---------------===//
+
+#include "tools/mica/ReferenceModel.h"
+
+#include "ir/Mica/Diagnostics.h"
+#include "tools/mica-interpret/CheckpointWeights.h"
+#include "tools/mica/Commands.h"
+
+#include "mlir/Pass/PassManager.h"
+
+#include <set>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+mlir::DialectRegistry ReferenceModel::registry() {
+  mlir::DialectRegistry registry;
+  cpu::registerCompilerDialects(registry);
+  return registry;
+}
+
+Expected<std::unique_ptr<ReferenceModel>>
+ReferenceModel::open(const std::string &model, StringRef asked, StageOptions stages) {
+  std::unique_ptr<ReferenceModel> opened(new ReferenceModel());
+  FirstDiagnostic diagnostic(&opened->context);
+  Expected<ModelInput> input = readModel(opened->context, model, WeightsNeeded::Yes);
+  if (!input)
+    return input.takeError();
+  opened->input = std::move(*input);
+  cpu::CompileOptions options;
+  options.weights = precisionNamed(asked);
+  chooseWeights(opened->input, options);
+  stages.keepBlocks = options.keepBlocks;
+  stages.probes = true;
+  mlir::PassManager pm(&opened->context);
+  buildModelToFused(pm, stages);
+  if (failed(pm.run(*opened->input.module)))
+    return createStringError(model + ": " + diagnostic.message("cannot be fused"));
+  opened->main = opened->input.module->lookupSymbol<mlir::func::FuncOp>("main");
+  return std::move(opened);
+}
+
+Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(ArrayRef<int32_t> ids) const {
+  mlir::Type i32 = mlir::IntegerType::get(&context, 32);
+  auto count = static_cast<int64_t>(ids.size());
+  auto numbers = [&](auto number) {
+    interp::Tensor tensor = interp::Tensor::zeros(i32, {count});
+    for (int64_t i = 0; i < count; ++i)
+      tensor.ints[static_cast<size_t>(i)] = number(i);
+    return interp::Value(std::move(tensor));
+  };
+  auto own = [](int64_t i) { return i; };
+  std::vector<interp::Value> inputs = {
+      numbers([&](int64_t i) { return ids[static_cast<size_t>(i)]; }),
+      numbers([](int64_t) { return 0; }), numbers(own), numbers(own)};
+  mlir::FunctionType type = mlir::func::FuncOp(main).getFunctionType();
+  if (takesLengths(type))
+    inputs.push_back(numbers([&](int64_t) { return count; }));
+  for (mlir::Type argument : type.getInputs().drop_front(inputs.size())) {
+    auto cache = dyn_cast<KvCacheType>(argument);
+    if (!cache)
+      return createStringError("@main has an argument that is no cache behind its numbers");
+    if (Error error =
+            interp::checkSize({cache.getLayers(), 1, count, cache.getHeads(), cache.getHeadDim()}))
+      return std::move(error);
+    inputs.push_back(interp::Value::makeCache(cache, 1, count));
+  }
+  return inputs;
+}
+
+Expected<std::vector<float>> ReferenceModel::logits(ArrayRef<int32_t> ids,
+                                                    interp::TraceHook trace) const {
+  Expected<std::vector<interp::Value>> inputs = makeInputs(ids);
+  if (!inputs)
+    return inputs.takeError();
+  auto weights = [&](StringRef name) { return storedTensor(*input.weights, name, &context); };
+  Expected<SmallVector<interp::Value>> results =
+      interp::interpret(main, *inputs, weights, std::move(trace));
+  if (!results)
+    return results.takeError();
+  return results->front().getTensor()->floats;
+}
+
+SmallVector<int64_t> ReferenceModel::windows() const {
+  std::set<int64_t> windows;
+  mlir::ModuleOp module = *input.module;
+  module.walk([&](AttentionOp attention) {
+    if (auto window = attention.getWindow())
+      windows.insert(static_cast<int64_t>(*window));
+  });
+  return {windows.begin(), windows.end()};
+}
+
+} // namespace mica::tool
