@@ -198,6 +198,24 @@ class Chat(Case):
                                ({"messages": talk, "prompt": "x"}, 'one of "prompt", "tokens" and "messages" is expected')):
             path.write_text(json.dumps(request))
             self.refused(1, ["-f", path, "--batch", "1"], words, built=built)
+        # With --chat a prompt is a user's turn, behind what --system and --tools say.
+        tools = path.with_name("tools.json")
+        tools.write_text('[{"name": "shared"}]')
+        path.write_text("".join(json.dumps({"prompt": "1 + 1"} | more) + "\n" for more in ({}, {"tools": [{"name": "own"}]}, {})))
+        done = built.run("-f", path, "--batch", 2, "-n", 2, "--temperature", 0, "--chat", "--system", "s", "--tools", tools)
+        for line, name in zip(done.stdout.splitlines(), ("shared", "own", "shared"), strict=True):
+            text = '[{"name": "%s"}]system=s;user=1 + 1;assistant=' % name
+            alone = json.loads(built.run("-n", 2, "--json", "--temperature", 0, "-p", text).stdout)["sequences"][0]
+            result = json.loads(line)
+            self.assertEqual((result["prompt_tokens"], result["text"]), (len(alone["prompt_tokens"]), alone["text"]))
+        path.write_text(json.dumps({"messages": talk}))
+        self.refused(1, ["-f", path, "--batch", "1", "--chat", "--system", "s"], built=built,
+                     words='--system goes with "prompt", write a message with the role "system" instead')
+        path.write_text('{"prompt": 1}')
+        self.refused(1, ["-f", path, "--batch", "1", "--chat"], 'line 1 of the requests: "prompt" is not a string', built=built)
+        tools.write_text("{}")
+        path.write_text('{"prompt": "x"}')
+        self.refused(1, ["-f", path, "--batch", "1", "--chat", "--tools", tools], "are no JSON list of objects, write [{", built=built)
         path.write_text('{"messages": [{"role": "user", "content": "27 + 15"}], "tools": [{"name": "f"}]}')
         self.refused(1, ["-f", path, "--batch", "1"], "the chat template has no place for tools, leave them out")
         self.refused(1, ["-f", path, "--batch", "1"], "the model has no chat template", built=program(changed("batch-none")))

@@ -159,8 +159,9 @@ void addRun(CLI::App &app, RunArguments &run) {
       ->type_name("FILE.npy");
   app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
   app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
-  auto *chat = app.add_flag(
-      "--chat", run.chat, "Put the text through the model's chat template, as one turn of a user");
+  auto *chat = app.add_flag("--chat", run.chat,
+                            "Put the text through the model's chat template, as one turn of a "
+                            "user; with --batch each prompt");
   chat->excludes(tokens);
   addSystem(app, run.system)->needs(chat);
   addTools(app, run.tools)->needs(chat);
@@ -280,11 +281,7 @@ int print(const std::string &text) {
 std::string unusableWithBatch(const RunArguments &run) {
   if (!run.batch)
     return {};
-  return run.logits       ? "--logits"
-         : run.json       ? "--json"
-         : run.chat       ? "--chat"
-         : run.lookup > 0 ? "--lookup"
-                          : "";
+  return run.logits ? "--logits" : run.json ? "--json" : run.lookup > 0 ? "--lookup" : "";
 }
 
 /// An option of generating text that was given to another command; empty where there is none.

@@ -194,7 +194,8 @@ Status batchCommand(const Model &model, const Text *text, const RunArguments &ar
   Result<std::string> file = readTextFile(*arguments.file, "requests", "-f");
   if (!file)
     return file.error();
-  Result<std::vector<BatchRequest>> requests = parseBatchRequests(*file, text, model.manifest());
+  Result<std::vector<BatchRequest>> requests =
+      parseBatchRequests(*file, text, model.manifest(), arguments);
   if (!requests)
     return requests.error();
   std::vector<BatchText> texts;

@@ -1,6 +1,8 @@
 #include "backends/cpu/runtime/BatchRequests.h"
 #include "backends/cpu/runtime/ChatTemplate.h"
 #include "backends/cpu/runtime/NestedJson.h"
+#include "backends/cpu/runtime/RunCommand.h"
+#include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -35,21 +37,27 @@ uint64_t seedOf(const Json &value) {
 /// Reads requests for one program.
 class RequestReader {
 public:
-  RequestReader(const Text *tokenizer, const Manifest &manifest)
-      : tokenizer(tokenizer), manifest(manifest) {}
+  RequestReader(const Text *tokenizer, const Manifest &manifest, const RunArguments &arguments)
+      : tokenizer(tokenizer), manifest(manifest), arguments(arguments) {}
 
   BatchRequest read(const Json &json);
 
 private:
   Tokens idsOf(const Json &ids) const;
   Tokens textOf(const Json &text) const;
-  /// Also says what ends an answer.
-  Tokens conversationOf(const Json &json, Tokens &endTokens);
+  /// What `messages` are in the tokens of the model, with the tools of a request or null. Also says
+  /// what ends an answer.
+  Tokens conversationOf(const Json &messages, const Json *tools, Tokens &endTokens);
+  /// A prompt as one turn of a user.
+  Json turnOf(const Json &prompt) const;
+  void loadTemplate();
 
   const Text *tokenizer;
   const Manifest &manifest;
+  const RunArguments &arguments;
   Tokens endOfTurn; ///< of the chat template, where it is loaded
   std::optional<ChatTemplate> chatTemplate;
+  std::optional<std::string> sharedTools; ///< of requests without their own
 };
 
 Tokens RequestReader::idsOf(const Json &ids) const {
@@ -67,26 +75,52 @@ template <typename T> T orThrow(Result<T> result) {
   return *std::move(result);
 }
 
-Tokens RequestReader::textOf(const Json &text) const {
-  if (!text.is_string())
+const Json &requireString(const Json &prompt) {
+  if (!prompt.is_string())
     throw Bad{"\"prompt\" is not a string"};
+  return prompt;
+}
+
+Tokens RequestReader::textOf(const Json &text) const {
+  requireString(text);
   if (!tokenizer)
     throw Bad{"the program has no tokenizer, give ids as \"tokens\""};
   return orThrow(tokenizer->encode(text.get<std::string>()));
 }
 
-Tokens RequestReader::conversationOf(const Json &json, Tokens &endTokens) {
-  if (!chatTemplate) {
-    ChatTemplate loaded = orThrow(ChatTemplate::load(manifest, tokenizer));
-    endOfTurn = orThrow(loaded.endOfTurn());
-    chatTemplate.emplace(std::move(loaded));
+void RequestReader::loadTemplate() {
+  if (chatTemplate)
+    return;
+  ChatTemplate loaded = orThrow(ChatTemplate::load(manifest, tokenizer));
+  endOfTurn = orThrow(loaded.endOfTurn());
+  if (arguments.tools) {
+    if (Status used = loaded.useTools(*arguments.tools); !used)
+      throw Bad{used.error().message};
+    sharedTools = orThrow(readTextFile(*arguments.tools, "tools", "--tools"));
   }
+  chatTemplate.emplace(std::move(loaded));
+}
+
+Tokens RequestReader::conversationOf(const Json &messages, const Json *tools, Tokens &endTokens) {
+  loadTemplate();
   endTokens = endOfTurn;
   chatTemplate->forgetTools(); // those of the request before
-  if (auto tools = json.find("tools"); tools != json.end())
-    if (Status set = chatTemplate->setTools(tools->dump()); !set)
-      throw Bad{set.error().message};
-  return orThrow(chatTemplate->encodeJson(json["messages"].dump()));
+  Status set;
+  if (tools)
+    set = chatTemplate->setTools(tools->dump());
+  else if (sharedTools)
+    set = chatTemplate->setTools(*sharedTools);
+  if (!set)
+    throw Bad{set.error().message};
+  return orThrow(chatTemplate->encodeJson(messages.dump()));
+}
+
+Json RequestReader::turnOf(const Json &prompt) const {
+  Json messages = Json::array();
+  if (arguments.system)
+    messages.push_back({{"role", "system"}, {"content", tokenizer::repairUtf8(*arguments.system)}});
+  messages.push_back({{"role", "user"}, {"content", requireString(prompt)}});
+  return messages;
 }
 
 BatchRequest RequestReader::read(const Json &json) {
@@ -112,14 +146,18 @@ BatchRequest RequestReader::read(const Json &json) {
   }
   if (prompts != 1)
     throw Bad{"one of \"prompt\", \"tokens\" and \"messages\" is expected"};
-  if (json.contains("tools") && !json.contains("messages"))
+  auto find = [&](const char *key) { return json.contains(key) ? &json[key] : nullptr; };
+  const Json *tools = find("tools"), *text = find("prompt"), *messages = find("messages");
+  if (tools && !messages && !(text && arguments.chat))
     throw Bad{"\"tools\" go with \"messages\""};
-  if (auto ids = json.find("tokens"); ids != json.end())
+  if (messages && arguments.system)
+    throw Bad{"--system goes with \"prompt\", write a message with the role \"system\" instead"};
+  if (const Json *ids = find("tokens"))
     request.prompt = idsOf(*ids);
-  else if (auto text = json.find("prompt"); text != json.end())
+  else if (text && !arguments.chat)
     request.prompt = textOf(*text);
   else
-    request.prompt = conversationOf(json, request.endTokens);
+    request.prompt = conversationOf(messages ? *messages : turnOf(*text), tools, request.endTokens);
   if (Status fits = checkPrompt(manifest, request.prompt); !fits)
     throw Bad{fits.error().message};
   return request;
@@ -127,9 +165,10 @@ BatchRequest RequestReader::read(const Json &json) {
 } // namespace
 
 Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, const Text *tokenizer,
-                                                     const Manifest &manifest) {
+                                                     const Manifest &manifest,
+                                                     const RunArguments &arguments) {
   std::vector<BatchRequest> requests;
-  RequestReader reader(tokenizer, manifest);
+  RequestReader reader(tokenizer, manifest, arguments);
   for (int64_t line = 1; !text.empty(); ++line) {
     std::string_view row = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(row.size() + 1, text.size()));

@@ -20,10 +20,11 @@ struct BatchRequest {
   Tokens endTokens = {}; ///< end a text beside the model's own: the chat template's
 };
 
-/// The requests in `text`; lines of white space are passed over. Errors name the line: what is no
-/// request, has a key that is not known, or a prompt that the model cannot read. `tokenizer` may be
-/// null.
+/// The requests in `text`; lines of white space are passed over. Of the arguments those count that
+/// say how conversations are written. Errors name the line: what is no request, has a key that is
+/// not known, or a prompt that the model cannot read. `tokenizer` may be null.
 Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, const Text *tokenizer,
-                                                     const Manifest &manifest);
+                                                     const Manifest &manifest,
+                                                     const RunArguments &arguments);
 
 } // namespace mica::rt
