@@ -168,14 +168,13 @@ Error Verification::run() {
 
 Error Verification::makeProgram() {
   auto temporary = [](SmallString<128> &path, std::optional<FileRemover> &remover) -> Error {
-    int file;
-    if (std::error_code failed = sys::fs::createTemporaryFile("mica-verify", "tmp", file, path))
+    std::error_code failed = sys::fs::createTemporaryFile("mica-verify", "tmp", path);
+    // Whoever writes it makes it anew.
+    if (!failed)
+      failed = sys::fs::remove(path);
+    if (failed)
       return createStringError("cannot make a temporary file (" + failed.message() +
                                "), set TMPDIR to a folder with room");
-    sys::fs::file_t handle = file;
-    (void)sys::fs::closeFile(handle);
-    // Whoever writes it makes it anew.
-    (void)sys::fs::remove(path);
     remover.emplace(path);
     return Error::success();
   };
