@@ -162,12 +162,12 @@ class Turns(Case):
         self.assertEqual(times, 3)
 
     def test_interrupt_while_tokens_are_read_again(self):
-        """An answer crosses the border in a long text, which takes seconds to read again token by token: Ctrl-C ends that at
+        """An answer crosses the border in a long text, which takes a second to read again, 64 tokens a call: Ctrl-C ends that at
         once, and the same turn begins anew from a cache that holds no row of the other side."""
         template = "1 + 2 = " * 1500 + "{{ messages[-1].content }}"
         size = json.loads(self.chat(template, border=13000).run("chat", "--json", "-n", 1, stdin=b"a\n").stdout)["prompt_tokens"]
         model = self.chat(template, border=size + 4, endless=True)
-        options = ("chat", "--temperature", "0", "-n", "12", "--prefill-chunk", "1", "--threads", "1", "-v")
+        options = ("chat", "--temperature", "0", "-n", "12", "--prefill-chunk", "64", "--threads", "1", "-v")
         whole = model.run(*options, stdin=b"a\n")
         self.assertIn(f"{size + 4} tokens were read again", whole.stderr.decode())
         terminal = Terminal([model.path, *options])
@@ -175,7 +175,7 @@ class Turns(Case):
         terminal.write(b"a\r")
         terminal.read_until(b"a\r\n")
         terminal.some()  # of the answer
-        terminal.silence(0.5)
+        terminal.silence(0.3)
         terminal.write(b"\x03")
         terminal.read_until(b"mica: note: stopped\r\n", seconds=2)
         noted = terminal.read_until(b"> ").decode()
