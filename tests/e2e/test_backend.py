@@ -244,6 +244,24 @@ class Memory(Case):
         self.assertLess(peaks["large"] - peaks["small"], 64 << 20)
         self.assertLess(peaks["large"], 1e9)
 
+    def test_all_cores_pack(self):
+        """As many threads as a program computes with, by the processors that the process may use."""
+        compiled = program(harness.BUNDLED / "minimind-dense")
+        place = harness.folder("packed")
+        for allowed in ({min(os.sched_getaffinity(0))}, os.sched_getaffinity(0)):
+            before = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, allowed)
+            try:
+                report = json.loads(execute([harness.mica, "compile", harness.BUNDLED / "minimind-dense", "--json",
+                                             "-o", os.path.join(place, "program")]).stdout)
+                threads = json.loads(compiled.run("bench", "--prompt", 1, "--gen", 1, "--repeat", 1, "--json").stdout)["threads"]
+            finally:
+                os.sched_setaffinity(0, before)
+            self.assertEqual(report["packing_threads"], threads)
+            self.assertLessEqual(threads, len(allowed))
+            with open(os.path.join(place, "program"), "rb") as one, open(compiled.path, "rb") as other:
+                self.assertEqual(one.read(), other.read())
+
     def test_a_program_is_its_weights_and_little_more(self):
         for weights in ("f32", "bf16", "int4"):
             compiled = program(harness.BUNDLED / "minimind-moe", "--weights", weights)

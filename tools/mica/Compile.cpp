@@ -232,6 +232,7 @@ static int printReport(const CompileResult &result, StringRef output, uint64_t p
                        {"stages", std::move(stages)},
                        {"left_out", std::move(ignored)},
                        {"weight_bytes", static_cast<int64_t>(report.weightBytes)},
+                       {"packing_threads", static_cast<int64_t>(report.packingThreads)},
                        {"peak_anonymous_bytes", static_cast<int64_t>(peak)},
                        {"version", MICA_VERSION}};
   if (report.maxSeq > 0) {

@@ -9,6 +9,7 @@
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/program/ProgramWriter.h"
+#include "backends/cpu/runtime/Threads.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/ModelDescription.h"
 #include "ir/Mica/Names.h"
@@ -275,6 +276,7 @@ private:
     };
     pack.sink = sink;
     pack.progress = progress;
+    report.packingThreads = pack.threads = rt::defaultThreads();
     if (llvm::Error failed = packWeights(*packed, *weights, pack))
       return failed;
     report.weightBytes = writer.sectionSize();

@@ -59,6 +59,7 @@ struct StageReport {
 struct CompileReport {
   std::vector<StageReport> stages;
   uint64_t weightBytes = 0;
+  unsigned packingThreads = 0; ///< 0: no weights were packed
   /// Positions that the program reserves, and bytes of its caches for each: from stage `kernels`
   /// on.
   int64_t maxSeq = 0, cacheBytesPerToken = 0;

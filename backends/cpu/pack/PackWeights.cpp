@@ -67,10 +67,10 @@ class WeightPacker {
 public:
   WeightPacker(WeightOp weight, const PackPlan &plan, const WeightSource &source, unsigned threads)
       : weight(weight), plan(plan), source(source), threads(threads), tails(plan) {
-    // Large enough that starting threads does not count, small enough to stay in the last-level
-    // cache.
+    // Large enough that starting threads does not count and that each has something to do, small
+    // enough to stay in the last-level cache.
     constexpr int64_t batchBytes = 4 << 20;
-    perBatch = std::max<int64_t>(1, batchBytes / plan.panelBytes(0));
+    perBatch = std::max<int64_t>(2 * int64_t(threads), batchBytes / plan.panelBytes(0));
   }
 
   llvm::Error run(llvm::function_ref<llvm::Error(ArrayRef<uint8_t>)> sink) {

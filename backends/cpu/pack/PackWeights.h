@@ -14,7 +14,7 @@ struct PackOptions {
   llvm::function_ref<llvm::Error(llvm::ArrayRef<uint8_t>)> sink;
   /// Hears after every piece how many of how many bytes are done.
   llvm::function_ref<void(uint64_t done, uint64_t all)> progress;
-  unsigned threads = 2;
+  unsigned threads = 1; ///< that pack, while the one that calls hands over
 };
 
 /// Bytes of all weights of `module` as a program stores them.
