@@ -39,10 +39,6 @@ static std::vector<size_t> affinity() {
   return {};
 }
 
-unsigned processorsAllowed() {
-  return std::max<unsigned>(1, static_cast<unsigned>(affinity().size()));
-}
-
 /// Cores of the affinity mask, hardware threads of one core counted once.
 static unsigned coresAllowed() {
   std::set<std::string> cores;
@@ -52,7 +48,7 @@ static unsigned coresAllowed() {
         firstLine("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
     cores.insert(siblings.empty() ? name : siblings);
   }
-  return std::max<unsigned>(1, static_cast<unsigned>(cores.size()));
+  return static_cast<unsigned>(cores.size());
 }
 
 unsigned quotaOf(const std::string &cpuMax) {
@@ -103,10 +99,14 @@ unsigned cgroupQuota(const std::string &root) {
   return least;
 }
 
-unsigned defaultThreads() {
-  unsigned cores = coresAllowed(), quota = cgroupQuota("");
-  return quota > 0 ? std::min(cores, quota) : cores;
+unsigned withinQuota(unsigned processors, const std::string &root) {
+  unsigned quota = cgroupQuota(root);
+  return std::max(1u, quota > 0 ? std::min(processors, quota) : processors);
 }
+
+unsigned processorsAllowed() { return withinQuota(static_cast<unsigned>(affinity().size()), ""); }
+
+unsigned defaultThreads() { return withinQuota(coresAllowed(), ""); }
 
 /// Of threads that are started without saying so: glibc takes it from the limit that the program
 /// was started with.

@@ -12,7 +12,8 @@ namespace mica::rt {
 /// share of the bandwidth.
 unsigned defaultThreads();
 
-/// Processors in this process' affinity mask, at least 1.
+/// min(processors in the affinity mask, whole processors of the cgroup's quota), at least 1: how
+/// many threads can run at once without being stopped for others of this process.
 unsigned processorsAllowed();
 
 /// The quota in whole processors (rounded down, at least 1) that a cgroup version 2 `cpu.max` line
@@ -22,6 +23,9 @@ unsigned quotaOf(const std::string &cpuMax);
 /// The smallest quota, as quotaOf, of this process' cgroup and the ones above it, by what is
 /// mounted at `root`/proc and `root`/sys: version 2, version 1 or both; 0 without a limit.
 unsigned cgroupQuota(const std::string &root);
+
+/// min(`processors`, cgroupQuota where there is one), at least 1.
+unsigned withinQuota(unsigned processors, const std::string &root);
 
 /// Lets the stacks of this thread and of those that are started later take a kernel and as much
 /// again. Refused where the user's hard limit is lower.

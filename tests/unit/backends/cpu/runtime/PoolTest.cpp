@@ -201,6 +201,8 @@ protected:
 
 TEST_F(Cgroups, NoneIsNoLimit) {
   EXPECT_EQ(quota(), 0u);
+  EXPECT_EQ(withinQuota(3, root()), 3u);
+  EXPECT_EQ(withinQuota(0, root()), 1u);
   write("/proc/self/cgroup", "0::/");
   write("/sys/fs/cgroup/cgroup.procs", "1");
   EXPECT_EQ(quota(), 0u);
@@ -225,6 +227,8 @@ TEST_F(Cgroups, RootOfAContainer) {
   write("/proc/self/cgroup", "0::/");
   write("/sys/fs/cgroup/cpu.max", "300000 100000");
   EXPECT_EQ(quota(), 3u);
+  EXPECT_EQ(withinQuota(2, root()), 2u);
+  EXPECT_EQ(withinQuota(8, root()), 3u);
 }
 
 TEST_F(Cgroups, VersionOne) {
