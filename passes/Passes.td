@@ -650,7 +650,9 @@ def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
   let summary = "one loop over layers instead of one call per layer";
   let description = [{
     Consecutive calls of one layer function, for layers i, i + 1, ..., become a loop that carries what one call hands to
-    the next; `mica.select_weight` picks the weights of a turn:
+    the next; `mica.select_weight` picks the weights of a turn. Where functions take turns, as those of layers with and
+    without a window do, a turn of the loop calls each of them once more: of the periods up to 16 that which rolls the
+    most calls, the shortest of those.
 
     ```mlir
     mica.weight @w0 : tensor<32xf32>

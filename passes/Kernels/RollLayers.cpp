@@ -3,6 +3,9 @@
 #include "passes/Passes.h"
 
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <map>
 
 namespace mica {
 #define GEN_PASS_DEF_ROLLLAYERS
@@ -20,163 +23,271 @@ static std::optional<int64_t> getConstant(Value value) {
 }
 
 namespace {
-/// What an operand of a call is for the next call of a run.
+/// The calls of one turn of a loop.
+using Turn = ArrayRef<func::CallOp>;
+
+/// What an operand of a call is for the same call in the next turn of a run.
 struct Role {
-  enum Kind { Same, Carried, Layer, Weight } kind;
-  unsigned result = 0; ///< of the call before, for Carried
-  bool operator==(const Role &other) const { return kind == other.kind && result == other.result; }
+  /// Carried: a result of the turn before. Within: of a call before it in its turn.
+  enum Kind { Same, Carried, Within, Layer, Weight } kind;
+  unsigned call = 0, result = 0; ///< which result, of which call of the turn
+  int64_t step = 0;              ///< of Layer: from one turn to the next
+  bool operator==(const Role &other) const = default;
 };
 
-/// Consecutive calls of one function that a loop can make.
+/// Consecutive calls that a loop can make, in turns of `period` of them.
 struct Run {
   SmallVector<func::CallOp> calls;
-  SmallVector<Role> roles;
+  size_t period = 1;
+  SmallVector<SmallVector<Role>> roles = {}; ///< of each call of a turn, those of its operands
+
+  size_t turns() const { return calls.size() / period; }
+  Turn turn(size_t number) const { return ArrayRef(calls).slice(number * period, period); }
 };
 } // namespace
 
-/// The role of operand `index` between two consecutive calls, or nothing.
-static std::optional<Role> findRole(func::CallOp call, func::CallOp next, unsigned index) {
-  Value before = call.getOperand(index), after = next.getOperand(index);
-  if (before == after)
+/// Layers of several kinds take turns in patterns of at most this length.
+static constexpr size_t kLongestPeriod = 16;
+
+/// The number of the call in `turn` that `value` is a result of, or nothing.
+static std::optional<unsigned> findCall(Turn turn, Value value) {
+  const auto *found = llvm::find(turn, value.getDefiningOp());
+  return found == turn.end() ? std::nullopt : std::optional<unsigned>(found - turn.begin());
+}
+
+/// The role of operand `index` of call `number` between two consecutive turns, or nothing.
+static std::optional<Role> findRole(Turn turn, Turn next, unsigned number, unsigned index) {
+  Value before = turn[number]->getOperand(index), after = next[number]->getOperand(index);
+  std::optional<unsigned> maker = findCall(turn, before);
+  if (before == after && !maker)
     return Role{Role::Same};
-  if (after.getDefiningOp() == call)
-    return Role{Role::Carried, cast<OpResult>(after).getResultNumber()};
+  if (std::optional<unsigned> earlier = findCall(turn, after))
+    return Role{Role::Carried, *earlier, cast<OpResult>(after).getResultNumber()};
+  if (maker && maker == findCall(next, after) &&
+      cast<OpResult>(before).getResultNumber() == cast<OpResult>(after).getResultNumber())
+    return Role{Role::Within, *maker, cast<OpResult>(after).getResultNumber()};
   if (before.getDefiningOp<GetWeightOp>() && after.getDefiningOp<GetWeightOp>())
     return Role{Role::Weight};
   auto first = getConstant(before), second = getConstant(after);
-  if (first && second && *second == *first + 1)
-    return Role{Role::Layer};
+  if (first && second && *second > *first && *second - *first <= int64_t(turn.size()))
+    return Role{Role::Layer, 0, 0, *second - *first};
   return std::nullopt;
 }
 
-/// The roles of all operands when `next` may follow `call` in a loop: nothing else may need the
-/// results of `call`.
-static std::optional<SmallVector<Role>> findRoles(func::CallOp call, func::CallOp next) {
-  SmallVector<Role> roles;
-  for (unsigned index = 0; index < call.getNumOperands(); ++index) {
-    std::optional<Role> role = findRole(call, next, index);
-    if (!role)
+/// The roles of all operands when `next` may follow `turn` in a loop: nothing else may need the
+/// results of `turn`.
+static std::optional<SmallVector<SmallVector<Role>>> findRoles(Turn turn, Turn next) {
+  SmallVector<SmallVector<Role>> roles(turn.size());
+  for (unsigned number = 0; number < turn.size(); ++number) {
+    func::CallOp call = turn[number], later = next[number];
+    if (call.getCallee() != later.getCallee())
       return std::nullopt;
-    roles.push_back(*role);
+    for (unsigned index = 0; index < call.getNumOperands(); ++index) {
+      std::optional<Role> role = findRole(turn, next, number, index);
+      if (!role)
+        return std::nullopt;
+      roles[number].push_back(*role);
+    }
+    if (!llvm::all_of(call->getUsers(), [&](Operation *user) {
+          return llvm::is_contained(turn, user) || llvm::is_contained(next, user);
+        }))
+      return std::nullopt;
   }
-  if (!llvm::all_of(call->getUsers(), [&](Operation *user) { return user == next; }))
-    return std::nullopt;
   return roles;
 }
 
-/// Maximal runs among the calls of `block`, at least two calls each.
-static SmallVector<Run> findRuns(Block &block) {
-  SmallVector<Run> runs;
-  Run run;
-  auto finish = [&] {
-    if (run.calls.size() > 1)
-      runs.push_back(run);
-    run = {};
-  };
-  for (auto call : block.getOps<func::CallOp>()) {
-    if (!run.calls.empty() && run.calls.back().getCallee() == call.getCallee()) {
-      auto roles = findRoles(run.calls.back(), call);
-      if (roles && (run.calls.size() == 1 || *roles == run.roles)) {
-        run.calls.push_back(call);
-        run.roles = *roles;
-        continue;
-      }
-    }
-    finish();
-    run.calls.push_back(call);
-  }
-  finish();
-  return runs;
+/// Whether some call takes that result of the turn before.
+static bool isCarried(const Run &run, unsigned call, unsigned result) {
+  return llvm::any_of(run.roles, [&](ArrayRef<Role> roles) {
+    return llvm::is_contained(roles, Role{Role::Carried, call, result});
+  });
 }
 
-/// The number of the first layer: what all operands of that role begin with; 0 without such
-/// operands.
-static std::optional<int64_t> findFirstLayer(const Run &run) {
-  std::optional<int64_t> first;
-  func::CallOp call = run.calls.front();
-  for (auto [index, role] : llvm::enumerate(run.roles)) {
-    if (role.kind != Role::Layer)
-      continue;
-    int64_t layer = *getConstant(call.getOperand(index));
-    if (first && *first != layer)
-      return std::nullopt;
-    first = layer;
+/// Whether all that is needed behind the last turn is carried from turn to turn.
+static bool handsOn(const Run &run) {
+  Turn last = run.turn(run.turns() - 1);
+  for (auto [number, call] : llvm::enumerate(last))
+    for (OpResult result : call->getResults())
+      for (Operation *user : result.getUsers())
+        if (!llvm::is_contained(last, user) && !isCarried(run, number, result.getResultNumber()))
+          return false;
+  return true;
+}
+
+/// The longest run of that period that begins `calls`; of one turn where a loop cannot make it.
+static Run findRun(ArrayRef<func::CallOp> calls, size_t period) {
+  Run run{SmallVector<func::CallOp>(calls.take_front(period)), period};
+  for (size_t end = 2 * period; end <= calls.size(); end += period) {
+    Turn next = calls.slice(end - period, period);
+    auto roles = findRoles(run.turn(run.turns() - 1), next);
+    if (!roles || (run.turns() > 1 && *roles != run.roles))
+      break;
+    run.roles = std::move(*roles);
+    run.calls.append(next.begin(), next.end());
   }
-  return first.value_or(0);
+  if (!handsOn(run))
+    run.calls.truncate(period);
+  return run;
+}
+
+/// Runs among the calls of `block`, of two turns at least. Of those that begin at a call it is the
+/// one that has most of them, and of these the one of the shortest period.
+static SmallVector<Run> findRuns(Block &block) {
+  auto all = block.getOps<func::CallOp>();
+  SmallVector<func::CallOp> calls(all.begin(), all.end());
+  SmallVector<Run> runs;
+  for (ArrayRef<func::CallOp> rest = calls; !rest.empty();) {
+    std::optional<Run> best;
+    for (size_t period = 1; period <= std::min(kLongestPeriod, rest.size() / 2); ++period) {
+      Run run = findRun(rest, period);
+      if (run.turns() > 1 && (!best || run.calls.size() > best->calls.size()))
+        best = std::move(run);
+    }
+    rest = rest.drop_front(best ? best->calls.size() : 1);
+    if (best)
+      runs.push_back(std::move(*best));
+  }
+  return runs;
 }
 
 namespace {
 /// Writes the loop of one run.
 class LayerRoller {
 public:
-  LayerRoller(IRRewriter &rewriter, const Run &run, int64_t firstLayer)
-      : rewriter(rewriter), run(run), firstLayer(firstLayer),
+  LayerRoller(IRRewriter &rewriter, const Run &run)
+      : rewriter(rewriter), run(run), first(run.turn(0)),
         loc(rewriter.getFusedLoc(
             llvm::map_to_vector(run.calls, [](func::CallOp call) { return call.getLoc(); }))) {}
 
-  void roll() {
-    func::CallOp first = run.calls.front(), last = run.calls.back();
+  LogicalResult roll() {
+    if (failed(moveOperands()))
+      return failure();
     SmallVector<Value> inits;
-    for (auto [operand, role] : llvm::zip_equal(first.getOperands(), run.roles))
-      if (role.kind == Role::Carried)
-        inits.push_back(operand);
-    rewriter.setInsertionPoint(first);
-    Value firstNumber = firstLayer == 0 ? Value() : constant(firstLayer);
-    auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(run.calls.size()),
-                                   constant(1), inits);
+    eachCarried([&](Value operand, const Role &) { inits.push_back(operand); });
+    rewriter.setInsertionPoint(first.front());
+    makeConstants();
+    auto loop = scf::ForOp::create(rewriter, loc, constant(0),
+                                   constant(static_cast<int64_t>(run.turns())), constant(1), inits);
     rewriter.setInsertionPointToStart(loop.getBody());
-    writeBody(loop, firstNumber);
+    writeBody(loop);
+    Turn last = run.turn(run.turns() - 1);
     unsigned carried = 0;
-    for (const Role &role : run.roles)
-      if (role.kind == Role::Carried)
-        rewriter.replaceAllUsesWith(last.getResult(role.result), loop.getResult(carried++));
+    eachCarried([&](Value, const Role &role) {
+      rewriter.replaceAllUsesWith(func::CallOp(last[role.call]).getResult(role.result),
+                                  loop.getResult(carried++));
+    });
     eraseCalls();
+    return success();
   }
 
 private:
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(rewriter, loc, value); }
 
-  void writeBody(scf::ForOp loop, Value firstNumber) {
-    Value entry = loop.getInductionVar(), layer = entry;
-    if (firstLayer != 0)
-      layer = arith::AddIOp::create(rewriter, loc, entry, firstNumber);
-    SmallVector<Value> operands;
-    unsigned carried = 0;
-    for (auto [index, role] : llvm::enumerate(run.roles)) {
-      switch (role.kind) {
-      case Role::Same:
-        operands.push_back(run.calls.front()->getOperand(index));
-        break;
-      case Role::Carried:
-        operands.push_back(loop.getRegionIterArg(carried++));
-        break;
-      case Role::Layer:
-        operands.push_back(layer);
-        break;
-      case Role::Weight:
-        operands.push_back(selectWeight(index, entry));
-        break;
-      }
-    }
-    func::CallOp first = run.calls.front();
-    auto call = func::CallOp::create(rewriter, loc, first.getResultTypes(), first.getCalleeAttr(),
-                                     operands);
-    SmallVector<Value> next;
-    for (const Role &role : run.roles)
+  /// Of the first turn.
+  void eachOperand(llvm::function_ref<void(Value, const Role &)> function) {
+    for (auto [call, roles] : llvm::zip_equal(first, run.roles))
+      for (auto [operand, role] : llvm::zip_equal(call->getOperands(), roles))
+        function(operand, role);
+  }
+
+  void eachCarried(llvm::function_ref<void(Value, const Role &)> function) {
+    eachOperand([&](Value operand, const Role &role) {
       if (role.kind == Role::Carried)
-        next.push_back(call.getResult(role.result));
+        function(operand, role);
+    });
+  }
+
+  /// What the first turn needs must be there before its first call.
+  LogicalResult moveOperands() {
+    SmallVector<Operation *> late;
+    bool there = true;
+    eachOperand([&](Value operand, const Role &role) {
+      Operation *maker = operand.getDefiningOp();
+      if (role.kind == Role::Within || !maker || maker->getBlock() != first.front()->getBlock() ||
+          maker->isBeforeInBlock(first.front()))
+        return;
+      there &= maker->getNumOperands() == 0 && isMemoryEffectFree(maker);
+      late.push_back(maker);
+    });
+    if (!there)
+      return rewriter.notifyMatchFailure(first.front(), "an operand is made between the calls");
+    for (Operation *maker : late)
+      rewriter.moveOpBefore(maker, first.front());
+    return success();
+  }
+
+  /// Those of layers, outside of the loop.
+  void makeConstants() {
+    eachOperand([&](Value operand, const Role &role) {
+      if (role.kind != Role::Layer)
+        return;
+      int64_t number = *getConstant(operand);
+      if (number != 0 && !numbers.contains(number))
+        numbers[number] = constant(number);
+      if (role.step != 1 && !numbers.contains(role.step))
+        numbers[role.step] = constant(role.step);
+    });
+  }
+
+  /// first + turn * step
+  Value layerOf(Value entry, int64_t firstLayer, int64_t step) {
+    Value &layer = layers[{firstLayer, step}];
+    if (layer)
+      return layer;
+    layer = entry;
+    if (step != 1)
+      layer = arith::MulIOp::create(rewriter, loc, layer, numbers.at(step));
+    if (firstLayer != 0)
+      layer = arith::AddIOp::create(rewriter, loc, layer, numbers.at(firstLayer));
+    return layer;
+  }
+
+  void writeBody(scf::ForOp loop) {
+    SmallVector<func::CallOp> calls;
+    unsigned carried = 0;
+    for (auto [number, call] : llvm::enumerate(first)) {
+      SmallVector<Value> operands;
+      for (auto [index, role] : llvm::enumerate(run.roles[number])) {
+        Value operand = func::CallOp(call)->getOperand(index);
+        switch (role.kind) {
+        case Role::Same:
+          operands.push_back(operand);
+          break;
+        case Role::Carried:
+          operands.push_back(loop.getRegionIterArg(carried++));
+          break;
+        case Role::Within:
+          operands.push_back(calls[role.call].getResult(role.result));
+          break;
+        case Role::Layer:
+          operands.push_back(layerOf(loop.getInductionVar(), *getConstant(operand), role.step));
+          break;
+        case Role::Weight:
+          operands.push_back(selectWeight(number, index, loop.getInductionVar()));
+          break;
+        }
+      }
+      func::CallOp model = call;
+      calls.push_back(func::CallOp::create(rewriter, loc, model.getResultTypes(),
+                                           model.getCalleeAttr(), operands));
+    }
+    SmallVector<Value> next;
+    eachCarried(
+        [&](Value, const Role &role) { next.push_back(calls[role.call].getResult(role.result)); });
     scf::YieldOp::create(rewriter, loc, next);
   }
 
-  /// The weight that operand `index` is in the turn `entry` of the loop.
-  Value selectWeight(unsigned index, Value entry) {
+  /// The weight that operand `index` of call `number` is in the turn `entry` of the loop.
+  Value selectWeight(unsigned number, unsigned index, Value entry) {
     SmallVector<Attribute> names;
-    for (func::CallOp call : run.calls)
+    for (size_t turn = 0; turn < run.turns(); ++turn) {
+      func::CallOp call = run.turn(turn)[number];
       names.push_back(call->getOperand(index).getDefiningOp<GetWeightOp>().getWeightAttr());
-    Value first = run.calls.front()->getOperand(index);
+    }
+    Value weight = func::CallOp(first[number])->getOperand(index);
     if (llvm::all_equal(names))
-      return first;
-    return SelectWeightOp::create(rewriter, first.getLoc(), first.getType(),
+      return weight;
+    return SelectWeightOp::create(rewriter, weight.getLoc(), weight.getType(),
                                   rewriter.getArrayAttr(names), entry);
   }
 
@@ -196,32 +307,20 @@ private:
 
   IRRewriter &rewriter;
   const Run &run;
-  int64_t firstLayer;
+  Turn first;
   Location loc;
+  std::map<int64_t, Value> numbers;                    ///< constants
+  std::map<std::pair<int64_t, int64_t>, Value> layers; ///< by the first one and the step
 };
 
 struct RollLayers : mica::impl::RollLayersBase<RollLayers> {
+  // call f(x, i), call f(.., i + 1), ... => scf.for i { call f(.., i) }
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (Block &block : function.getBody())
         for (const Run &run : findRuns(block))
-          (void)rollRun(rewriter, run);
-  }
-
-  // call f(x, i), call f(.., i + 1), ... => scf.for i { call f(.., i) }
-  static LogicalResult rollRun(IRRewriter &rewriter, const Run &run) {
-    func::CallOp last = run.calls.back();
-    std::optional<int64_t> firstLayer = findFirstLayer(run);
-    if (!firstLayer)
-      return rewriter.notifyMatchFailure(last, "the layer numbers of a call differ");
-    for (OpResult result : last->getResults())
-      if (!result.use_empty() &&
-          !llvm::is_contained(run.roles, Role{Role::Carried, result.getResultNumber()}))
-        return rewriter.notifyMatchFailure(last,
-                                           "a result is needed that no call hands to the next");
-    LayerRoller(rewriter, run, *firstLayer).roll();
-    return success();
+          (void)LayerRoller(rewriter, run).roll();
   }
 };
 } // namespace

@@ -218,6 +218,20 @@ class Depth(Case):
             self.assertGreater(sizes[8], 1000)
             self.assertLess(abs(sizes[64] / sizes[8] - 1), 0.1)
 
+    def test_kinds_of_layers_that_take_turns_do_not_grow_either(self):
+        """One layer in `period` reaches back further than its neighbours."""
+        for name, period in (("gemma2", 2), ("gemma3-text", 6), ("gpt-oss", 2)):
+            sizes = []
+            for layers in (4 * period, 16 * period):
+                place = harness.folder(f"turns-{name}-{layers}")
+                config = json.loads((harness.GOLDENS / "models" / name / "config.json").read_text())
+                kinds = ["full_attention" if i % period == period - 1 else "sliding_attention" for i in range(layers)]
+                with open(os.path.join(place, "config.json"), "w", encoding="utf-8") as file:
+                    json.dump({**config, "num_hidden_layers": layers, "layer_types": kinds}, file)
+                sizes.append(text_size(compile_file(place, emit="obj")[0]))
+            note(self, f"{name}: {sizes[0]} and {sizes[1]} bytes of code for {4 * period} and {16 * period} layers")
+            self.assertLess(abs(sizes[1] / sizes[0] - 1), 0.1, name)
+
     def test_mixtures_do_not_grow_either(self):
         config = {**MOE, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "vocab_size": 256}
         sizes = [text_size(compile_file(random_model(config, n, "bf16"), emit="obj")[0]) for n in (4, 32)]

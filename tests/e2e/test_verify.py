@@ -33,8 +33,31 @@ def spoilt(model, tensor, rows=0.125):
     return checkpoint.edited(model, os.path.join(harness.folder("broken"), "model"), tensors=change)
 
 
+def deepened(model, period, layers):
+    """A copy of the model with more layers, of which one in `period` reaches back to the beginning. Weights come again."""
+    def change(config):
+        own = config["num_hidden_layers"]
+        config["num_hidden_layers"] = layers
+        config["layer_types"] = ["full_attention" if i % period == period - 1 else "sliding_attention" for i in range(layers)]
+        change.own = own
+
+    def repeat(weights):
+        for name in list(weights):
+            for layer in range(change.own, layers):
+                weights[name.replace(f"model.layers.{layer % change.own}.", f"model.layers.{layer}.")] = weights[name]
+    return checkpoint.edited(model, os.path.join(harness.folder("deeper"), "model"), config=change, tensors=repeat)
+
+
 @harness.for_each(("minimind-moe", "deepseek-v2", "gemma3-text", "qwen3-dense"), "every_format")
 class Verify(Case):
+    def test_kinds_of_layers_that_take_turns(self):
+        """Loops over two and three kinds of layers, some with layers behind them that no turn has."""
+        for name, period, layers in (("gemma2", 2, 7), ("gemma3-text", 3, 6), ("gpt-oss", 2, 6)):
+            result = found(deepened(GOLDENS / "models" / name, period, layers), "--positions", "40")
+            note(self, f"{name}, {layers} layers: worst op {max(op['nmse'] for op in result['ops']):.1e}")
+            self.assertEqual(max(op["layer"] for op in result["ops"] if op["layer"] is not None), layers - 1)
+            self.assertTrue(result["passed"])
+
     def test_programs_are_what_the_interpreter_says(self):
         """Each precision within its bounds, and errors that grow with fewer bits."""
         errors = []

@@ -94,6 +94,7 @@ private:
 
   /// What a function returns lies in the scratch memory that the next call uses again: the caller
   /// copies it to a buffer of its own, unless the only use is such a copy, made before other calls.
+  /// In a loop that buffer is one that the call has read for the last time.
   static void keepResults(func::FuncOp function) {
     function.walk([](func::CallOp call) {
       OpBuilder builder(call->getContext());
@@ -114,10 +115,50 @@ private:
     return true;
   }
 
+  /// Calls `visit` for the users of `value` and of its views.
+  static void eachUser(Value value, llvm::function_ref<void(Operation *)> visit) {
+    for (Operation *user : value.getUsers())
+      if (isa<ViewLikeOpInterface>(user))
+        for (Value view : user->getResults())
+          eachUser(view, visit);
+      else
+        visit(user);
+  }
+
+  /// An operand of the call of the type of its result which nobody reads after the call, before it
+  /// is written as a whole in the same block: a loop carries it. Null: there is none.
+  static Value findReadForTheLastTime(OpResult result) {
+    Operation *call = result.getOwner();
+    for (Value operand : call->getOperands()) {
+      if (operand.getType() != result.getType())
+        continue;
+      bool written = false, read = false;
+      eachUser(operand, [&](Operation *user) {
+        // Null before and behind a loop.
+        Operation *place = call->getBlock()->findAncestorOpInBlock(*user);
+        if (!place || !call->isBeforeInBlock(place))
+          return;
+        auto copy = dyn_cast<memref::CopyOp>(user);
+        if (copy && place == user && copy.getTarget() == operand)
+          written = true;
+        else
+          read = true;
+      });
+      if (written && !read)
+        return operand;
+    }
+    return {};
+  }
+
   // %r = call => %r = call; %own = alloc; copy %r, %own
   static void keepResult(OpBuilder &builder, OpResult result) {
     Location loc = result.getLoc();
     auto type = cast<MemRefType>(result.getType());
+    if (Value read = findReadForTheLastTime(result)) {
+      result.replaceAllUsesWith(read);
+      memref::CopyOp::create(builder, loc, result, read);
+      return;
+    }
     SmallVector<Value> extents;
     for (auto [axis, extent] : llvm::enumerate(type.getShape()))
       if (ShapedType::isDynamic(extent))
@@ -170,12 +211,9 @@ private:
 
   /// The last operation of the body that uses `value` or a view of it.
   void extend(Value value, Block &body, DenseMap<Operation *, unsigned> &order, unsigned &last) {
-    for (Operation *user : value.getUsers()) {
+    eachUser(value, [&](Operation *user) {
       last = std::max(last, order[body.findAncestorOpInBlock(*user)]);
-      if (isa<ViewLikeOpInterface>(user))
-        for (Value view : user->getResults())
-          extend(view, body, order, last);
-    }
+    });
   }
 
   /// First fit in the order of allocation; rows and fixed parts are separate regions.

@@ -109,3 +109,86 @@ func.func @no_layers_side_by_side(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %c = mica.add %a, %b : tensor<?x32xf32>
   return %c : tensor<?x32xf32>
 }
+
+// -----
+
+mica.weight @w0 : tensor<32xf32>
+mica.weight @w1 : tensor<32xf32>
+mica.weight @w2 : tensor<32xf32>
+mica.weight @w3 : tensor<32xf32>
+mica.weight @w4 : tensor<32xf32>
+mica.weight @shared : tensor<32xf32>
+func.func private @near(%x: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>) -> tensor<?x32xf32> {
+  return %x : tensor<?x32xf32>
+}
+func.func private @far(%x: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>, %s: tensor<32xf32>) -> tensor<?x32xf32> {
+  return %x : tensor<?x32xf32>
+}
+// Kinds that take turns: each turn calls both. What its second call needs is there before the loop. A last near one stays.
+// CHECK-LABEL: func @kinds_in_turn
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x32xf32>
+func.func @kinds_in_turn(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %2 = arith.constant 2 : index
+  %3 = arith.constant 3 : index
+  %4 = arith.constant 4 : index
+  // CHECK-DAG: %[[SHARED:.*]] = mica.get_weight @shared
+  // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+  // CHECK-DAG: %[[C2:.*]] = arith.constant 2 : index
+  // CHECK: %[[R:.*]] = scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[Y:.*]] = %[[X]])
+  // CHECK-NEXT: %[[NEAR:.*]] = arith.muli %[[I]], %[[C2]]
+  // CHECK-NEXT: %[[W:.*]] = mica.select_weight [@w0, @w2][%[[I]]]
+  // CHECK-NEXT: %[[A:.*]] = func.call @near(%[[Y]], %[[NEAR]], %[[W]])
+  // CHECK-NEXT: %[[TWICE:.*]] = arith.muli %[[I]], %[[C2]]
+  // CHECK-NEXT: %[[FAR:.*]] = arith.addi %[[TWICE]], %[[C1]]
+  // CHECK-NEXT: %[[V:.*]] = mica.select_weight [@w1, @w3][%[[I]]]
+  // CHECK-NEXT: %[[B:.*]] = func.call @far(%[[A]], %[[FAR]], %[[V]], %[[SHARED]])
+  // CHECK-NEXT: scf.yield %[[B]]
+  // CHECK: call @near(%[[R]],
+  %w0 = mica.get_weight @w0 : tensor<32xf32>
+  %a = call @near(%x, %0, %w0) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %w1 = mica.get_weight @w1 : tensor<32xf32>
+  %s0 = mica.get_weight @shared : tensor<32xf32>
+  %b = call @far(%a, %1, %w1, %s0) : (tensor<?x32xf32>, index, tensor<32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
+  %w2 = mica.get_weight @w2 : tensor<32xf32>
+  %c = call @near(%b, %2, %w2) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %w3 = mica.get_weight @w3 : tensor<32xf32>
+  %s1 = mica.get_weight @shared : tensor<32xf32>
+  %d = call @far(%c, %3, %w3, %s1) : (tensor<?x32xf32>, index, tensor<32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
+  %w4 = mica.get_weight @w4 : tensor<32xf32>
+  %e = call @near(%d, %4, %w4) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  return %e : tensor<?x32xf32>
+}
+
+// The first call's result is needed behind the loop, and no turn hands it to the next.
+// CHECK-LABEL: func @no_result_of_a_turn_behind_it
+func.func @no_result_of_a_turn_behind_it(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xf32> {
+  // CHECK-NOT: scf.for
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %2 = arith.constant 2 : index
+  %3 = arith.constant 3 : index
+  %a = call @near(%x, %0, %w) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %b = call @far(%a, %1, %w, %w) : (tensor<?x32xf32>, index, tensor<32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
+  %c = call @near(%b, %2, %w) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %d = call @far(%c, %3, %w, %w) : (tensor<?x32xf32>, index, tensor<32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
+  %e = mica.add %c, %d : tensor<?x32xf32>
+  return %e : tensor<?x32xf32>
+}
+
+// What the second call of a turn begins with is made between the calls.
+// CHECK-LABEL: func @no_operand_made_between
+func.func @no_operand_made_between(%x: tensor<?x32xf32>, %w: tensor<32xf32>, %n: index) -> tensor<?x32xf32> {
+  // CHECK-NOT: scf.for
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %2 = arith.constant 2 : index
+  %3 = arith.constant 3 : index
+  %a = call @near(%x, %0, %w) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %m = arith.addi %n, %n : index
+  %b = call @far(%a, %m, %w, %w) : (tensor<?x32xf32>, index, tensor<32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
+  %c = call @near(%b, %2, %w) : (tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %d = call @far(%c, %m, %w, %w) : (tensor<?x32xf32>, index, tensor<32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
+  return %d : tensor<?x32xf32>
+}

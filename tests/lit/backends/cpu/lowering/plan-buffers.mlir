@@ -40,6 +40,61 @@ module {
 
 // -----
 
+// Of two calls in a turn of a loop the first one's result goes where its operand was, which nobody reads any more. Where
+// somebody does it needs a buffer of its own.
+// CHECK: mica.scratch_fixed = 0 : i64, mica.scratch_per_row = 128 : i64
+module {
+  func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) { return }
+  func.func private @layer(%x: memref<?x16xf32>) -> memref<?x16xf32> {
+    %zero = arith.constant 0 : index
+    %rows = memref.dim %x, %zero : memref<?x16xf32>
+    %y = memref.alloc(%rows) : memref<?x16xf32>
+    exec.launch @kernel tasks(%rows) ins(%x : memref<?x16xf32>) outs(%y : memref<?x16xf32>)
+    return %y : memref<?x16xf32>
+  }
+  // CHECK-LABEL: func.func @turns
+  func.func @turns(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %rows = memref.dim %tokens, %zero : memref<?xi32>
+    // CHECK: %[[X:.*]] = memref.view %{{.*}} : memref<?xi8> to memref<?x16xf32>
+    %x = memref.alloc(%rows) : memref<?x16xf32>
+    // CHECK: scf.for
+    scf.for %i = %zero to %n step %one {
+      // CHECK: %[[A:.*]] = func.call @layer(%[[X]],
+      // CHECK-NEXT: memref.copy %[[A]], %[[X]]
+      %a = func.call @layer(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
+      // CHECK: %[[B:.*]] = func.call @layer(%[[X]],
+      // CHECK-NEXT: memref.copy %[[B]], %[[X]]
+      %b = func.call @layer(%a) : (memref<?x16xf32>) -> memref<?x16xf32>
+      memref.copy %b, %x : memref<?x16xf32> to memref<?x16xf32>
+    }
+    return
+  }
+}
+
+// -----
+
+module {
+  func.func private @layer(%x: memref<?x16xf32>) -> memref<?x16xf32> { return %x : memref<?x16xf32> }
+  func.func @read_again(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %rows = memref.dim %tokens, %zero : memref<?xi32>
+    %x = memref.alloc(%rows) : memref<?x16xf32>
+    scf.for %i = %zero to %n step %one {
+      // expected-error @+1 {{allocates inside of a loop or branch, which has no place in the plan}}
+      %a = func.call @layer(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
+      %c = func.call @layer(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
+      %b = func.call @layer(%a) : (memref<?x16xf32>) -> memref<?x16xf32>
+      memref.copy %b, %x : memref<?x16xf32> to memref<?x16xf32>
+    }
+    return
+  }
+}
+
+// -----
+
 module {
   func.func @nested(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
     %zero = arith.constant 0 : index
