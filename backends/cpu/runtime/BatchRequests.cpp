@@ -75,10 +75,9 @@ template <typename T> T orThrow(Result<T> result) {
   return *std::move(result);
 }
 
-const Json &requireString(const Json &prompt) {
+void requireString(const Json &prompt) {
   if (!prompt.is_string())
     throw Bad{"\"prompt\" is not a string"};
-  return prompt;
 }
 
 Tokens RequestReader::textOf(const Json &text) const {
@@ -119,7 +118,8 @@ Json RequestReader::turnOf(const Json &prompt) const {
   Json messages = Json::array();
   if (arguments.system)
     messages.push_back({{"role", "system"}, {"content", tokenizer::repairUtf8(*arguments.system)}});
-  messages.push_back({{"role", "user"}, {"content", requireString(prompt)}});
+  requireString(prompt);
+  messages.push_back({{"role", "user"}, {"content", prompt}});
   return messages;
 }
 
