@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a program costs before it answers: the time and the memory of compiling it, its size, the time to its first token.
+"""What a program costs before it answers: time and memory of compiling, its size, the time to its first token,
+by itself and by `mica run` without and with the program in its cache.
 
     costs.py MICA MODEL [--weights bf16,int8,int4] [--runs 20] [-- OPTIONS OF mica compile]
 
@@ -16,8 +17,9 @@ import tempfile
 import time
 
 
-def run(command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+def run(command, **environment):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False,
+                          env={**os.environ, **environment})
     if done.returncode:
         sys.exit(done.stderr.strip())
     return done.stdout
@@ -32,14 +34,23 @@ def compiled(mica, model, weights, program, options):
     return seconds, json.loads(report)
 
 
-def first_token(program, runs):
+ONE_TOKEN = ("--tokens", "1", "-n", 1, "--ignore-eos", "--print-tokens")
+
+
+def first_token(command, runs, **environment):
     """Milliseconds from the start of the process to its end after one token, the median."""
     times = []
     for _ in range(runs):
         start = time.monotonic()
-        run([program, "--tokens", "1", "-n", 1, "--ignore-eos", "--print-tokens"])
+        run([*command, *ONE_TOKEN], **environment)
         times.append(1e3 * (time.monotonic() - start))
     return statistics.median(times)
+
+
+def by_mica_run(command, runs):
+    """(seconds without the program in the cache, with it)"""
+    with tempfile.TemporaryDirectory() as cache:
+        return [first_token(command, count, XDG_CACHE_HOME=cache) / 1e3 for count in (1, runs)]
 
 
 def main():
@@ -50,14 +61,17 @@ def main():
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("options", nargs="*")
     args = parser.parse_args()
-    print("| weights | compiling, s | peak, MB | program, MB | beside weights, MB | first token, ms |\n|---|---|---|---|---|---|")
+    print("| weights | compiling, s | peak, MB | program, MB | beside weights, MB | first token, ms "
+          "| mica run cold, s | warm, s |\n|---|---|---|---|---|---|---|---|")
     for weights in args.weights.split(","):
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(folder, "program")
             seconds, report = compiled(args.mica, args.model, weights, program, args.options)
             size = os.path.getsize(program)
             cells = [f"{seconds:.2f}", f"{report['peak_anonymous_bytes'] / 1e6:.0f}", f"{size / 1e6:.1f}",
-                     f"{(size - report['weight_bytes']) / 1e6:.1f}", f"{first_token(program, args.runs):.1f}"]
+                     f"{(size - report['weight_bytes']) / 1e6:.1f}", f"{first_token([program], args.runs):.1f}"]
+            mica_run = [args.mica, "run", args.model, "--weights", weights, *args.options]
+            cells += [f"{each:.3f}" for each in by_mica_run(mica_run, args.runs)]
             print("| " + " | ".join([weights, *cells]) + " |", flush=True)
 
 
