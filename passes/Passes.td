@@ -177,7 +177,8 @@ def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
     is multiplied with: the gains of a norm that only products (and gates of experts) read, and their columns; the
     rows of `up` and the columns of `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in
     `mica.moe_experts`. A weight with another use is left alone, as an embedding table that is the last product's
-    matrix as well, and one that keeps its blocks. The model's numbers stay the same bit by bit; what is rounded to
+    matrix as well, and one that keeps its blocks. A norm's `gain_offset` is added where its gains are read, in f32 as
+    the norm would, for all its calls or none. The model's numbers stay the same bit by bit; what is rounded to
     integers later loses less. It runs where weights become integers.
 
     ```mlir

@@ -57,8 +57,7 @@ private:
   llvm::Expected<Tensor> unbalanced(llvm::StringRef source);
   /// What a mica.balance divides rows by and multiplies columns with.
   llvm::Expected<llvm::SmallVector<float>> factors(BalanceOp op);
-  llvm::Expected<llvm::SmallVector<float>> magnitudes(BalanceOp op, mlir::ArrayAttr names,
-                                                      bool ofRows);
+  llvm::Expected<llvm::SmallVector<float>> magnitudes(BalanceOp op, bool ofRows);
 
   mlir::ModuleOp module;
   WeightProvider weights;

@@ -118,15 +118,18 @@ static SmallVector<float> largestMagnitudes(const Tensor &x, bool ofRows) {
 }
 
 /// The largest magnitudes over several tensors, channel by channel.
-llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, ArrayAttr names,
-                                                           bool ofRows) {
+llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, bool ofRows) {
   SmallVector<float> largest;
+  ArrayAttr names = ofRows ? op.getRows() : op.getColumns();
   for (StringRef name : names.getAsValueRange<StringAttr>()) {
     llvm::Expected<Tensor> tensor = unbalanced(name);
     if (!tensor)
       return opError(op, llvm::toString(tensor.takeError()));
     if (!tensor->isFloat() || tensor->shape.empty())
       return opError(op, "'" + name + "' is no tensor of floats of rank 1 or more");
+    if (ofRows)
+      for (float &value : tensor->floats)
+        value += rowOffset(op);
     SmallVector<float> own = largestMagnitudes(*tensor, ofRows);
     if (!largest.empty() && own.size() != largest.size())
       return opError(op, "'" + name + "' has " + Twine(own.size()) +
@@ -151,17 +154,17 @@ llvm::Expected<Tensor> Interpreter::source(StringRef name) {
     if (!factors)
       return factors.takeError();
     for (auto [i, value] : llvm::enumerate(tensor->floats))
-      value = ofRows ? value / (*factors)[i / tensor->rowSize()]
+      value = ofRows ? (value + rowOffset(op)) / (*factors)[i / tensor->rowSize()]
                      : value * (*factors)[i % tensor->shape.back()];
   }
   return tensor;
 }
 
 llvm::Expected<SmallVector<float>> Interpreter::factors(BalanceOp op) {
-  llvm::Expected<SmallVector<float>> rows = magnitudes(op, op.getRows(), /*ofRows=*/true);
+  llvm::Expected<SmallVector<float>> rows = magnitudes(op, /*ofRows=*/true);
   if (!rows)
     return rows.takeError();
-  llvm::Expected<SmallVector<float>> columns = magnitudes(op, op.getColumns(), /*ofRows=*/false);
+  llvm::Expected<SmallVector<float>> columns = magnitudes(op, /*ofRows=*/false);
   if (!columns)
     return columns.takeError();
   if (rows->size() != columns->size())

@@ -23,6 +23,9 @@ struct Balancing {
 /// By the names of tensors.
 llvm::StringMap<Balancing> findBalancing(mlir::ModuleOp module);
 
+/// What `op` adds to the elements of its rows, or 0 where it is null.
+float rowOffset(BalanceOp op);
+
 /// Raises what each column has so far to the share that its element of `row` has of the row's
 /// largest magnitude. A row of zeros has none.
 void raiseToShares(llvm::MutableArrayRef<float> columns, llvm::ArrayRef<float> row);

@@ -62,6 +62,9 @@ def Mica_BalanceOp : Mica_Op<"balance"> {
     a scale of its own, so that a large one says nothing of its columns. What all b_j have in common changes no
     precision; by the median channels that are alike stay alike: from half of it up to twice it b is 1.
 
+    With an `offset` the elements of `rows` are the checkpoint's with it added, in f32, as the gains of a norm are whose
+    checkpoint holds what they differ by from 1.
+
     ```
     gain 0.5 32 0.5 becomes 0.5 2 0.5,   columns 1 1/4 1 become 1 4 1:   m = 1/2, b = 1 16 1
     ```
@@ -73,8 +76,8 @@ def Mica_BalanceOp : Mica_Op<"balance"> {
     mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
     ```
   }];
-  let arguments = (ins StrArrayAttr:$rows, StrArrayAttr:$columns);
-  let assemblyFormat = "`rows` $rows `columns` $columns attr-dict";
+  let arguments = (ins StrArrayAttr:$rows, StrArrayAttr:$columns, DefaultValuedAttr<F64Attr, "0.0">:$offset);
+  let assemblyFormat = "`rows` $rows (`offset` `(` $offset^ `)`)? `columns` $columns attr-dict";
   let hasVerifier = 1;
 }
 

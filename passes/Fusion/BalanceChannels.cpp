@@ -18,6 +18,12 @@ namespace {
 struct Meeting {
   SmallVector<Value> rows, columns;
   bool byEntry = false; ///< stacks of matrices: those of an expert meet each other alone
+  RmsNormOp norm = {};  ///< that adds an offset to its gains, `rows`
+};
+
+/// The names of their tensors.
+struct Names {
+  SmallVector<StringRef> rows, columns;
 };
 } // namespace
 
@@ -79,9 +85,10 @@ static SmallVector<Meeting> findMeetings(func::FuncOp function) {
     std::optional<Meeting> meeting =
         TypeSwitch<Operation *, std::optional<Meeting>>(op)
             .Case([](RmsNormOp norm) {
-              // (offset + w) / b is no offset plus a scaled w.
-              bool hasOffset = !norm.getGainOffset().isZero();
-              return hasOffset ? std::nullopt : findMeeting(norm, norm.getWeight());
+              std::optional<Meeting> meeting = findMeeting(norm, norm.getWeight());
+              if (meeting && !norm.getGainOffset().isZero())
+                meeting->norm = norm;
+              return meeting;
             })
             .Case([](LayerNormOp norm) {
               return findMeeting(norm, norm->getOperands().drop_front());
@@ -111,25 +118,45 @@ public:
         ++uses[name];
   }
 
-  /// `call` is where the arguments of the meeting's function come from, or null where it has none.
-  void write(const Meeting &meeting, func::CallOp call) {
-    SmallVector<StringRef> rows, columns;
-    if (!appendTensors(meeting.rows, call, rows) || !appendTensors(meeting.columns, call, columns))
-      return;
-    WeightOp first = lookup(meeting.rows.front(), call);
-    OpBuilder builder(first->getContext());
-    builder.setInsertionPointAfter(first);
-    auto add = [&](ArrayRef<StringRef> rows, ArrayRef<StringRef> columns) {
-      BalanceOp::create(builder, first.getLoc(), builder.getStrArrayAttr(rows),
-                        builder.getStrArrayAttr(columns));
-    };
-    if (!meeting.byEntry)
-      return add(rows, columns);
-    for (auto [row, column] : llvm::zip(rows, columns))
-      add(row, column);
+  /// For all calls of the meeting's function; a null one is of a function without arguments.
+  void write(const Meeting &meeting, ArrayRef<func::CallOp> calls) {
+    SmallVector<std::optional<Names>> names =
+        llvm::map_to_vector(calls, [&](func::CallOp call) { return findNames(meeting, call); });
+    double offset = 0;
+    if (RmsNormOp norm = meeting.norm) {
+      // (offset + w) / b is no offset plus a scaled w: all calls' gains have it added, or none.
+      if (names.empty() || llvm::is_contained(names, std::nullopt))
+        return;
+      offset = norm.getGainOffset().convertToDouble();
+      norm.setGainOffset(APFloat(0.0));
+    }
+    for (auto [call, found] : llvm::zip_equal(calls, names))
+      if (found)
+        write(meeting, *found, offset, lookup(meeting.rows.front(), call));
   }
 
 private:
+  std::optional<Names> findNames(const Meeting &meeting, func::CallOp call) {
+    Names names;
+    bool known = appendTensors(meeting.rows, call, names.rows) &&
+                 appendTensors(meeting.columns, call, names.columns);
+    return known ? std::optional(names) : std::nullopt;
+  }
+
+  /// Behind `weight`.
+  static void write(const Meeting &meeting, const Names &names, double offset, WeightOp weight) {
+    OpBuilder builder(weight->getContext());
+    builder.setInsertionPointAfter(weight);
+    auto add = [&](ArrayRef<StringRef> rows, ArrayRef<StringRef> columns) {
+      BalanceOp::create(builder, weight.getLoc(), builder.getStrArrayAttr(rows),
+                        builder.getStrArrayAttr(columns), builder.getF64FloatAttr(offset));
+    };
+    if (!meeting.byEntry)
+      return add(names.rows, names.columns);
+    for (auto [row, column] : llvm::zip(names.rows, names.columns))
+      add(row, column);
+  }
+
   /// The weight that `value` is in a call; null where it is none, or has a use beside this one.
   WeightOp lookup(Value value, func::CallOp call) {
     if (!value.hasOneUse())
@@ -173,12 +200,10 @@ struct BalanceChannels : mica::impl::BalanceChannelsBase<BalanceChannels> {
     Balancer balancer(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       std::optional<SmallVector<func::CallOp>> calls = findCalls(function);
-      for (const Meeting &meeting : findMeetings(function)) {
-        if (!calls)
-          balancer.write(meeting, {});
-        for (func::CallOp call : calls ? *calls : SmallVector<func::CallOp>())
-          balancer.write(meeting, call);
-      }
+      if (!calls)
+        calls.emplace(1);
+      for (const Meeting &meeting : findMeetings(function))
+        balancer.write(meeting, *calls);
     }
   }
 };

@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 import checkpoint
+import gguf_file
 import harness
 import outlier_twin
 from harness import BUNDLED, Case, note, program
@@ -48,22 +49,6 @@ def divergences(reference, got):
 def divergence(reference, got):
     """The mean of all positions."""
     return float(divergences(reference, got).mean())
-
-
-def rounded_q4_0(x):
-    """What llama.cpp's Q4_0 makes of a matrix: blocks of 32 with a scale in f16 and integers from -8 to 7."""
-    blocks = x.reshape(-1, 32)
-    d = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1) / np.float32(-8)
-    inverse = np.divide(np.float32(1), d, out=np.zeros_like(d), where=d != 0)
-    q = np.minimum(15, np.trunc(blocks * inverse + np.float32(8.5)))
-    return ((q - 8) * d.astype("f2").astype("f4")).astype("<f4").reshape(x.shape)
-
-
-def round_matrices(tensors):
-    """Changes the tensors of a folder in bf16 in place: all in f32, and every matrix as Q4_0 rounds it."""
-    for name, bits in tensors.items():
-        x = (bits.astype("u4") << 16).view("<f4")
-        tensors[name] = rounded_q4_0(x) if x.ndim == 2 else x
 
 
 @harness.for_each(NAMES, "heldout_int8")
@@ -116,15 +101,16 @@ class Integers(Case):
         self.with_twin(BUNDLED / "minimind-moe", sequences("minimind-moe", 43, 96), int8=2e-3, int4=2e-2)
 
     def test_dense_against_q4_0(self):
-        """4 bits lose no more than llama.cpp's Q4_0 (--pure: the embedding, too).
+        """4 bits lose no more than llama.cpp's Q4_0 (--pure: the embedding, too), as a file of architecture qwen3.
 
-        Its rounded matrices meet f32 here; our int4 rounds rows of activations to 8 bits and caches to bf16 besides.
+        Its numbers meet f32 here; our int4 rounds rows of activations to 8 bits and caches to bf16 besides.
         """
         name = "minimind-dense"
         expected = rows_of(program(BUNDLED / name, "--weights", "f32"), name)
-        theirs = os.path.join(harness.folder("q4_0"), "q4_0")
-        checkpoint.edited(BUNDLED / name, theirs, tensors=round_matrices)
-        sizes = [(a.size, 4.5 if a.ndim == 2 else 32) for a in checkpoint.read(theirs).values()]
+        converter = gguf_file.Converter(BUNDLED / name, "Q4_0")
+        theirs = converter.convert().write(os.path.join(harness.folder("q4_0"), "dense.gguf"))
+        self.assertEqual(converter.architecture, "qwen3")
+        sizes = [(a.size, 4.5 if a.ndim == 2 else 32) for a in converter.tensors.values()]
         count, bits = sum(size for size, _ in sizes), sum(size * each for size, each in sizes)
         _, stored = harness.compile_file(BUNDLED / name, "--weights", "int4")
         lost = {"int4": (divergence(expected, rows_of(program(BUNDLED / name, "--weights", "int4"), name)),

@@ -35,6 +35,9 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
     std::vector<float> values(width);
     for (int64_t row = from; row < to; ++row) {
       readElements(tensor.bytes.data() + row * rowBytes, tensor.stored(), values.data(), width);
+      if (tensor.rowOffset != 0)
+        for (float &value : values)
+          value += tensor.rowOffset;
       if (ofRows)
         largest[row / perEntry] = std::max(largest[row / perEntry], largestMagnitude(values));
       else
@@ -58,12 +61,14 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
 
 /// The largest over several tensors.
 static llvm::Expected<SmallVector<float>>
-largestMagnitudes(const WeightSource &source, ArrayAttr names, bool ofRows, unsigned threads) {
+largestMagnitudes(const WeightSource &source, BalanceOp op, bool ofRows, unsigned threads) {
   SmallVector<float> largest;
+  ArrayAttr names = ofRows ? op.getRows() : op.getColumns();
   for (StringRef name : names.getAsValueRange<StringAttr>()) {
     llvm::Expected<SourceTensor> tensor = source.find(name);
     if (!tensor)
       return tensor.takeError();
+    tensor->rowOffset = ofRows ? rowOffset(op) : 0;
     int64_t elements = std::accumulate(tensor->shape.begin(), tensor->shape.end(), int64_t(1),
                                        std::multiplies<>());
     if (tensor->shape.empty() || elements <= 0 ||
@@ -84,12 +89,11 @@ llvm::Expected<const BalancedSource::Factors *> BalancedSource::factorsOf(Balanc
   std::unique_ptr<Factors> &factors = known[op];
   if (factors)
     return factors.get();
-  llvm::Expected<SmallVector<float>> rows =
-      largestMagnitudes(source, op.getRows(), /*ofRows=*/true, threads);
+  llvm::Expected<SmallVector<float>> rows = largestMagnitudes(source, op, /*ofRows=*/true, threads);
   if (!rows)
     return rows.takeError();
   llvm::Expected<SmallVector<float>> columns =
-      largestMagnitudes(source, op.getColumns(), /*ofRows=*/false, threads);
+      largestMagnitudes(source, op, /*ofRows=*/false, threads);
   if (!columns)
     return columns.takeError();
   if (rows->size() != columns->size())
@@ -110,6 +114,7 @@ llvm::Expected<SourceTensor> BalancedSource::find(StringRef name) const {
     llvm::Expected<const Factors *> factors = factorsOf(op);
     if (!factors)
       return factors.takeError();
+    tensor->rowOffset = rowOffset(op);
     tensor->rowFactors = (*factors)->rows;
   }
   if (BalanceOp op = found->second.columns) {

@@ -46,7 +46,7 @@ SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
   if (!run.source)
     return {};
   int64_t offset = index - run.begin;
-  return {run.source + offset * StoredAs{from, run.blocks}.bytesOf(columns),
+  return {run.source + offset * StoredAs{from, run.blocks}.bytesOf(columns), run.rowOffset,
           run.rowFactors ? run.rowFactors[offset] : 1, run.columnFactors, run.blocks};
 }
 
@@ -156,8 +156,8 @@ private:
     };
     const SourceTensor &source = tensor.source;
     plan_.runs.push_back({next, source.bytes.data() + row * source.stored().bytesOf(plan_.columns),
-                          dataOf(source.rowFactors, row), dataOf(source.columnFactors, 0),
-                          source.blocks});
+                          source.rowOffset, dataOf(source.rowFactors, row),
+                          dataOf(source.columnFactors, 0), source.blocks});
     next += count;
   }
 

@@ -13,6 +13,7 @@ namespace mica::cpu {
 /// A row of a source.
 struct SourceRow {
   const uint8_t *bytes = nullptr; ///< null for zeros
+  float offset = 0;               ///< added to all elements, before
   float factor = 1;               ///< of all elements
   const float *factors = nullptr; ///< of each element; null for 1
   BlockCoding blocks = {};
@@ -20,8 +21,9 @@ struct SourceRow {
 
 /// Consecutive rows of a weight that are consecutive rows of one source, or zero.
 struct RowRun {
-  int64_t begin;                        ///< first row of the weight, counted over all its matrices
-  const uint8_t *source;                ///< of that row; null for zeros
+  int64_t begin;         ///< first row of the weight, counted over all its matrices
+  const uint8_t *source; ///< of that row; null for zeros
+  float rowOffset = 0;
   const float *rowFactors = nullptr;    ///< from that row on; null for 1
   const float *columnFactors = nullptr; ///< null for 1
   BlockCoding blocks = {};

@@ -104,7 +104,7 @@ bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, We
 bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64_t count,
                 uint8_t *target, WeightType to) {
   int64_t from = sizeOf(plan.from);
-  if (row.factor == 1 && !row.factors)
+  if (row.offset == 0 && row.factor == 1 && !row.factors)
     return convertElements(row.bytes + begin * from, plan.from, target, to, count);
   bool finite = true;
   std::array<float, 64> piece;
@@ -114,7 +114,8 @@ bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64
     finite &=
         convertElements(row.bytes + (begin + i) * from, plan.from, bytes, WeightType::F32, size);
     for (int64_t j = 0; j < size; ++j)
-      piece[j] *= row.factors ? row.factor * row.factors[begin + i + j] : row.factor;
+      piece[j] = (piece[j] + row.offset) *
+                 (row.factors ? row.factor * row.factors[begin + i + j] : row.factor);
     finite &= convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, size);
   }
   return finite;
@@ -133,7 +134,7 @@ SourceRow withoutBlocks(const PackPlan &plan, const SourceRow &row, float *scrat
   if (!row.blocks)
     return row;
   readElements(row.bytes, {plan.from, row.blocks}, scratch, plan.columns);
-  return {reinterpret_cast<const uint8_t *>(scratch), row.factor, row.factors};
+  return {reinterpret_cast<const uint8_t *>(scratch), row.offset, row.factor, row.factors};
 }
 
 bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,

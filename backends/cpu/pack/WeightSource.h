@@ -48,6 +48,8 @@ struct SourceTensor {
   llvm::SmallVector<int64_t, 4> shape;
   llvm::ArrayRef<uint8_t> bytes;
   BlockCoding blocks = {};
+  /// Added to all elements, before these are multiplied.
+  float rowOffset = 0;
   /// What entries of the first and of the last axis are multiplied with; empty for 1.
   llvm::ArrayRef<float> rowFactors = {}, columnFactors = {};
   /// A byte for each block, where `bytes` holds these without their scales; else empty.

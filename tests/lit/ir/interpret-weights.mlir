@@ -1,6 +1,6 @@
-// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 e=2x4x3 r=2x3 s=4x3 t=4x3 bias_a=2 bias_b=1
+// RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 e=2x4x3 r=2x3 s=4x3 gains=3 q=2x3 t=4x3 bias_a=2 bias_b=1
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 16 of 16 functions stated what to expect and did it
+// CHECK: 17 of 17 functions stated what to expect and did it
 
 mica.weight @a : tensor<2x3xf32>
 mica.weight @b : tensor<2x3xf32>
@@ -23,6 +23,11 @@ mica.weight @too_short from ["a", "b"] concat : tensor<3x3xf32>
 mica.weight @missing : tensor<1xf32>
 mica.weight @r : tensor<2x3xf32>
 mica.balance rows ["r", "s"] columns ["after"]
+mica.weight @gains : tensor<3xf32>
+mica.weight @stored_gains from ["gains[0:1 of 1]"] : tensor<3xf32>
+mica.weight @q : tensor<2x3xf32>
+mica.weight @stored_q from ["q[0:1 of 1]"] : tensor<2x3xf32>
+mica.balance rows ["gains"] offset(1.0) columns ["q"]
 
 func.func private @x() -> tensor<1x3xf32> {
   %x = arith.constant dense<[[1.0, -2.0, 0.5]]> : tensor<1x3xf32>
@@ -109,6 +114,20 @@ func.func @weight_behind_the_list() -> tensor<2x3xf32> attributes {mica.expect_e
 func.func @balanced_by_different_channels() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.balance' 's' has 4 channels, the ones before have 2"} {
   %0 = mica.get_weight @r : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
+}
+
+// What the norm adds to its gains is added where they are read.
+func.func @balanced_with_an_offset() -> (tensor<1x2xf32>, tensor<1x2xf32>) attributes {mica.expect_pairs, mica.tolerance = 1.0e-06} {
+  %x = func.call @x() : () -> tensor<1x3xf32>
+  %gains = mica.get_weight @gains : tensor<3xf32>
+  %q = mica.get_weight @q : tensor<2x3xf32>
+  %n = mica.rmsnorm %x, %gains eps(1.0e-05) : tensor<1x3xf32>, tensor<3xf32> -> tensor<1x3xf32>
+  %y = mica.linear %n, %q : tensor<1x3xf32>, tensor<2x3xf32> -> tensor<1x2xf32>
+  %stored_gains = mica.get_weight @stored_gains : tensor<3xf32>
+  %stored_q = mica.get_weight @stored_q : tensor<2x3xf32>
+  %m = mica.rmsnorm %x, %stored_gains eps(1.0e-05) gain_offset(1.0) : tensor<1x3xf32>, tensor<3xf32> -> tensor<1x3xf32>
+  %z = mica.linear %m, %stored_q : tensor<1x3xf32>, tensor<2x3xf32> -> tensor<1x2xf32>
+  return %y, %z : tensor<1x2xf32>, tensor<1x2xf32>
 }
 
 // Rows [first, last) of every `period` rows of a tensor.

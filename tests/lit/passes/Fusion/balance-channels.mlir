@@ -48,6 +48,41 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
 
 // -----
 
+// Gains with an offset have it added where they are read, those of every call.
+// CHECK: mica.balance rows ["norm0"] offset(1.000000e+00) columns ["w0"]
+// CHECK: mica.balance rows ["norm1"] offset(1.000000e+00) columns ["w1"]
+// CHECK-LABEL: func.func private @gains_with_an_offset
+// CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(1.000000e-05) : tensor<?x16xf32>
+// CHECK: mica.rmsnorm %{{.*}}, %{{.*}} eps(1.000000e-05) gain_offset(1.000000e+00) : tensor<?x16xf32>
+mica.weight @norm0 : tensor<16xf32>
+mica.weight @w0 : tensor<16x16xf32>
+mica.weight @other0 : tensor<16xf32>
+mica.weight @v0 : tensor<16x16xf32>
+mica.weight @norm1 : tensor<16xf32>
+mica.weight @w1 : tensor<16x16xf32>
+func.func private @gains_with_an_offset(%x: tensor<?x16xf32>, %norm: tensor<16xf32>, %w: tensor<16x16xf32>,
+    %other: tensor<16xf32>, %v: tensor<16x16xf32>) -> tensor<?x16xf32> {
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) gain_offset(1.0) : tensor<?x16xf32>, tensor<16xf32> -> tensor<?x16xf32>
+  %y = mica.linear %n, %w : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %o = mica.rmsnorm %y, %other eps(1.0e-05) gain_offset(1.0) : tensor<?x16xf32>, tensor<16xf32> -> tensor<?x16xf32>
+  %z = mica.linear %o, %v : tensor<?x16xf32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %z : tensor<?x16xf32>
+}
+func.func @main(%x: tensor<?x16xf32>, %given: tensor<16xf32>) -> tensor<?x16xf32> {
+  %n0 = mica.get_weight @norm0 : tensor<16xf32>
+  %w0 = mica.get_weight @w0 : tensor<16x16xf32>
+  %o0 = mica.get_weight @other0 : tensor<16xf32>
+  %v0 = mica.get_weight @v0 : tensor<16x16xf32>
+  %y = call @gains_with_an_offset(%x, %n0, %w0, %o0, %v0) : (tensor<?x16xf32>, tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
+  %n1 = mica.get_weight @norm1 : tensor<16xf32>
+  %w1 = mica.get_weight @w1 : tensor<16x16xf32>
+  // The second norm's gains are no weight of the checkpoint here.
+  %z = call @gains_with_an_offset(%y, %n1, %w1, %given, %v0) : (tensor<?x16xf32>, tensor<16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) -> tensor<?x16xf32>
+  return %z : tensor<?x16xf32>
+}
+
+// -----
+
 // Expert by expert.
 // CHECK: mica.balance rows ["up.0"] columns ["down.0"]
 // CHECK: mica.balance rows ["up.1"] columns ["down.1"]

@@ -43,6 +43,19 @@ TEST_F(BalancedSourceTest, RowsAreDividedAndColumnsMultiplied) {
   EXPECT_EQ(source.released.back(), "q");
 }
 
+TEST_F(BalancedSourceTest, AnOffsetIsAddedBeforeRowsAreDivided) {
+  source.add("gain", WeightType::BF16, {4});
+  source.add("q", WeightType::F32, {1, 4});
+  source.set("gain", {0, -0.5f, 15, -1});
+  source.set("q", {1, 1, 1, 1});
+  std::string balance = "mica.balance rows [\"gain\"] offset(1.0) columns [\"q\"]\n";
+  // Channels of 1, 1/2, 16 and 0; those that count have 1 in their middle.
+  EXPECT_THAT(floats(balance + "mica.weight @gain at 0 : tensor<4xf32>"),
+              testing::ElementsAre(1, 0.5f, 4, 0));
+  EXPECT_THAT(floats(balance + "mica.weight @q at 0 : tensor<1x4xf32>"),
+              testing::ElementsAre(1, 1, 4, 1));
+}
+
 TEST_F(BalancedSourceTest, PackedMatricesOfEveryType) {
   // Rows of `up` are balanced with the columns of `down`, its columns with a norm.
   source.add("norm", WeightType::BF16, {100});
