@@ -507,11 +507,13 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
-  let summary = "a copy of the model for few rows, and one for many";
+  let summary = "copies of the model for few rows, for several and for many";
   let description = [{
-    `f => f_few, f_many` for every function. `f_few` has the attribute `mica.max_rows = crossing`: it is called for at
-    most so many rows, as in decoding; `f_many` is for more, as in reading a prompt. Afterwards the module says where
-    the crossing is (`mica.crossing`); where it says so before, its own number counts.
+    `f => f_few, f_several, f_many` for every function. `f_few` has the attribute `mica.max_rows = few_rows`: it is
+    called for at most so many rows, as in decoding. `f_several` has `mica.max_rows = crossing`: these are mostly rows
+    of one prompt, but so few that generated kernels multiply them faster. `f_many` is for more. Afterwards the module
+    says where it was cut (`mica.few_rows`, `mica.crossing`); where it says so before, its own numbers count. Where the
+    crossing is no more than `few_rows`, that is as many and there is no `f_several`.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -524,12 +526,19 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    module attributes {mica.crossing = 16 : i64} {
+    module attributes {mica.crossing = 32 : i64, mica.few_rows = 16 : i64} {
     func.func private @layer_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
       return %x : tensor<?x32xf32>
     }
     func.func @main_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
       %y = call @layer_few(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+      return %y : tensor<?x32xf32>
+    }
+    func.func private @layer_several(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 32 : i64} {
+      return %x : tensor<?x32xf32>
+    }
+    func.func @main_several(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 32 : i64} {
+      %y = call @layer_several(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
       return %y : tensor<?x32xf32>
     }
     func.func private @layer_many(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -543,6 +552,8 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"crossing", "crossing", "int64_t", "KernelCosts().crossing",
+                        "the most rows that generated kernels multiply, where the module does not say">,
+                 Option<"fewRows", "few-rows", "int64_t", "KernelCosts().fewRows",
                         "the most rows that `_few` functions are called for, where the module does not say">];
 }
 

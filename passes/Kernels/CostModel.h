@@ -23,9 +23,14 @@ bool tilesTake(Precision weights, int64_t k);
 /// What the choice depends on besides the shape. The defaults of the passes' options are these.
 struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
-  /// are taken whatever the shape. A constant: it is also the number of rows up to which a row's
-  /// bits depend on no other row, which drafts and batches rely on.
-  int64_t crossing = 16;
+  /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
+  /// a Zen 4, they were 1.4, 1.5 and 1.2 times as fast as oneDNN in int8, int4 and bf16 at 17 rows,
+  /// 1.1, 1.3 and 1.0 times at 32, as fast at 48 (`bench --prompt N`). A constant: up to it a row's
+  /// bits depend on no other row.
+  int64_t crossing = 32;
+  /// The most rows of a call that decodes, at most `crossing`: attention is cut for single rows of
+  /// several sequences. More rows are mostly a prompt's, whose attention takes tiles of rows.
+  int64_t fewRows = 16;
   /// Rows that a call of a function for many rows is assumed to have.
   int64_t manyRows = 64;
   /// Whether generated kernels multiply pairs of bf16 and integers in tile registers, which beat

@@ -8,9 +8,13 @@
 
 namespace mica {
 
-/// On a module: the most rows that its `_few` functions are called for, as in decoding. Whoever
-/// writes it before the functions are copied decides. Without it: KernelCosts::crossing.
+/// On a module: the most rows that generated kernels multiply whatever the shape. Whoever writes it
+/// before the functions are copied decides. Without it: KernelCosts::crossing.
 inline constexpr llvm::StringLiteral kCrossingAttr = "mica.crossing";
+
+/// On a module: the most rows that its `_few` functions are called for, as in decoding; as above.
+/// Without it: KernelCosts::fewRows, or the crossing where that is less.
+inline constexpr llvm::StringLiteral kFewRowsAttr = "mica.few_rows";
 
 /// On a function: the most rows it is called for; functions without it take any number.
 inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";

@@ -45,15 +45,19 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
     int64_t group =
         headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
-    return chooseTiling({mostRows().has_value(), group}, &getContext());
+    bool decodes = mostRows() && *mostRows() <= fewRows;
+    return chooseTiling({decodes, group}, &getContext());
   }
 
   void runOnOperation() override {
-    FailureOr<int64_t> stated = rowsStated(getOperation()->getParentOfType<ModuleOp>(),
-                                           kCrossingAttr, /*least=*/1, KernelCosts().crossing);
-    if (failed(stated))
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    FailureOr<int64_t> most =
+                           rowsStated(module, kCrossingAttr, /*least=*/1, KernelCosts().crossing),
+                       few = rowsStated(module, kFewRowsAttr, /*least=*/1, KernelCosts().fewRows);
+    if (failed(most) || failed(few))
       return signalPassFailure();
-    crossing = *stated;
+    crossing = *most;
+    fewRows = *few;
     // A choice that stands in the IR already was made by someone who knows better.
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
@@ -69,6 +73,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   }
 
 private:
-  int64_t crossing = 0; ///< the most rows of a function for few
+  int64_t crossing = 0; ///< the most rows that are multiplied by generated kernels
+  int64_t fewRows = 0;  ///< the most rows of a function that decodes
 };
 } // namespace

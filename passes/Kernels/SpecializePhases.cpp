@@ -1,4 +1,4 @@
-//===- SpecializePhases.cpp - few rows and many rows ---------------------------===//
+//===- SpecializePhases.cpp - few rows, several, many ---------------------------===//
 
 #include "passes/Kernels/Phases.h"
 #include "passes/Passes.h"
@@ -42,22 +42,31 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
       module.emitError("has been specialized for few and many rows already");
       return signalPassFailure();
     }
-    FailureOr<int64_t> most = rowsStated(module, kCrossingAttr, /*least=*/1, crossing);
-    if (failed(most))
+    FailureOr<int64_t> most = rowsStated(module, kCrossingAttr, /*least=*/1, crossing),
+                       few = rowsStated(module, kFewRowsAttr, /*least=*/1, fewRows);
+    if (failed(most) || failed(few))
       return signalPassFailure();
-    if (*most < 1) {
-      module.emitError("the crossing between few and many rows must be at least 1, got ") << *most;
+    if (*most < 1 || *few < 1) {
+      module.emitError("the most rows of few and of several must be at least 1, got ")
+          << *few << " and " << *most;
       return signalPassFailure();
     }
+    *few = std::min(*few, *most);
     SymbolTable symbols(module);
     auto rowsAttr = [&](int64_t rows) {
       return Builder(module.getContext()).getI64IntegerAttr(rows);
     };
-    for (func::FuncOp clone : cloneWithSuffix(functions, "_few", symbols))
-      clone->setAttr(kMaxRowsAttr, rowsAttr(*most));
+    auto cloneFor = [&](int64_t rows, StringRef suffix) {
+      for (func::FuncOp clone : cloneWithSuffix(functions, suffix, symbols))
+        clone->setAttr(kMaxRowsAttr, rowsAttr(rows));
+    };
+    cloneFor(*few, "_few");
+    if (*few < *most)
+      cloneFor(*most, "_several");
     cloneWithSuffix(functions, "_many", symbols);
     for (func::FuncOp function : functions)
       symbols.erase(function);
+    module->setAttr(kFewRowsAttr, rowsAttr(*few));
     module->setAttr(kCrossingAttr, rowsAttr(*most));
   }
 };

@@ -58,7 +58,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 // Alive afterwards: mica, func, arith, scf.
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   const KernelCosts &costs = options.costs;
-  pm.addPass(createSpecializePhases({costs.crossing}));
+  pm.addPass(createSpecializePhases({costs.crossing, costs.fewRows}));
   pm.addNestedPass<func::FuncOp>(
       createSelectKernels({costs.manyRows, costs.tiles, costs.minWork, costs.onednnF32,
                            costs.onednnBf16, costs.onednnInt8}));
@@ -104,8 +104,10 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<bool> keepBlocks{*this, "keep-blocks",
                           llvm::cl::desc("weights keep blocks of integers that they are stored in"),
                           llvm::cl::init(defaults.keepBlocks)};
-  Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_few` function"),
+  Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_several` function"),
                            llvm::cl::init(defaults.costs.crossing)};
+  Option<int64_t> fewRows{*this, "few-rows", llvm::cl::desc("most rows of a `_few` function"),
+                          llvm::cl::init(defaults.costs.fewRows)};
   Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tile registers"),
                      llvm::cl::init(defaults.costs.tiles)};
   Option<int64_t> manyRows{*this, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
@@ -126,6 +128,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
     options.kv = kv;
     options.keepBlocks = keepBlocks;
     options.costs.crossing = crossing;
+    options.costs.fewRows = fewRows;
     options.costs.manyRows = manyRows;
     options.costs.tiles = tiles;
     options.costs.minWork = minWork;

@@ -136,5 +136,5 @@ class Bits(Case):
         self.same(built, [("--prefill-chunk", k) for k in (1024, 1, 16, 17, 250)])
 
     def few_rows(self, precision):
-        """1 to 16 rows at once, for this machine."""
-        self.same(program(self.model(), *PRECISIONS[precision]), [("--prefill-chunk", k) for k in (1, 2, 7, 16)])
+        """1 to 32 rows at once, for this machine."""
+        self.same(program(self.model(), *PRECISIONS[precision]), [("--prefill-chunk", k) for k in (1, 2, 7, 16, 17, 32)])

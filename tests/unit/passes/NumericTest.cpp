@@ -115,13 +115,15 @@ TEST_P(GoldenPassTest, FusionKeepsTheLogitsOfBf16) {
 
 TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
   StageOptions options;
-  options.costs.crossing = 4;
+  options.costs.fewRows = 4;
+  options.costs.crossing = 8;
   options.costs.minWork = 0;
   ASSERT_TRUE(run([&](OpPassManager &pm) {
     llvm::cantFail(
         StageTable::graphStages().buildPipeline(pm, Stage::Model, Stage::Kernels, options));
   }));
   EXPECT_LT(distance(interpret(4, "main_few"), logits), 1e-5);
+  EXPECT_LT(distance(interpret(8, "main_several"), logits), 1e-5);
   EXPECT_LT(distance(interpret(prompt.size(), "main_many"), logits), 1e-5);
 }
 

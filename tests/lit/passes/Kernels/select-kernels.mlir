@@ -77,6 +77,19 @@ func.func @attention_few(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: t
   return %y : tensor<?x8x64xf32>
 }
 
+// More than few are mostly a prompt's, however they are multiplied.
+// CHECK-LABEL: func @attention_several
+func.func @attention_several(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %w: tensor<512x512xf32>)
+    -> (tensor<?x8x64xf32>, tensor<?x512xf32>) attributes {mica.max_rows = 32 : i64} {
+  // CHECK: mica.attention {{.*}} tiling(<rows = 8, chunk = 512, split = false>) :
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+      : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+  %m = mica.merge_heads %y : tensor<?x8x64xf32> to tensor<?x512xf32>
+  // CHECK: mica.linear {{.*}} kernel(generated)
+  %z = mica.linear %m, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
+  return %y, %z : tensor<?x8x64xf32>, tensor<?x512xf32>
+}
+
 // Many rows: tiles of some 32 pairs of a row and a query head of the group, and the same chunks.
 // CHECK-LABEL: func @attention_many
 func.func @attention_many(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %e: tensor<?x?x8x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)

@@ -1,10 +1,13 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases=crossing=8 | FileCheck %s
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-specialize-phases="crossing=8 few-rows=4" | FileCheck %s
 
-// CHECK: module attributes {mica.crossing = 8 : i64}
+// CHECK: module attributes {mica.crossing = 8 : i64, mica.few_rows = 4 : i64}
 // CHECK-NOT: func private @layer(
-// CHECK: func private @layer_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
-// CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
+// CHECK: func private @layer_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
+// CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 4 : i64}
 // CHECK: call @layer_few
+// CHECK: func private @layer_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
+// CHECK: func @main_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 8 : i64}
+// CHECK: call @layer_several
 // CHECK: func private @layer_many({{.*}}) -> tensor<?x32xf32> {
 // CHECK: func @main_many({{.*}}) -> tensor<?x32xf32> {
 // CHECK: call @layer_many
@@ -28,10 +31,24 @@ module @no_second_time attributes {mica.crossing = 8 : i64} {
 
 // -----
 
-// A number that stands in the module counts, not the option's.
-// CHECK: module @its_own attributes {mica.crossing = 3 : i64}
+// Numbers that stand in the module count, not the options'.
+// CHECK: module @its_own attributes {mica.crossing = 6 : i64, mica.few_rows = 2 : i64}
+// CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 2 : i64}
+// CHECK: func @main_several({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 6 : i64}
+module @its_own attributes {mica.few_rows = 2 : i64, mica.crossing = 6 : i64} {
+  func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+    return %x : tensor<?x32xf32>
+  }
+}
+
+// -----
+
+// Few rows are at most as many as the crossing's: then there are two copies.
+// CHECK: module @no_several attributes {mica.crossing = 3 : i64, mica.few_rows = 3 : i64}
 // CHECK: func @main_few({{.*}}) -> tensor<?x32xf32> attributes {mica.max_rows = 3 : i64}
-module @its_own attributes {mica.crossing = 3 : i64} {
+// CHECK-NOT: _several
+// CHECK: func @main_many(
+module @no_several attributes {mica.crossing = 3 : i64} {
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }

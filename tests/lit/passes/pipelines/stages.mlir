@@ -3,10 +3,10 @@
 //
 // RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-fused="weights=bf16 kv=bf16" -o %t.fused
 // RUN: FileCheck %s --check-prefix=FUSED < %t.fused
-// RUN: mica-opt %t.fused --mica-verify-fused --mica-fused-to-kernels="crossing=4 min-work=0" -o %t.kernels
+// RUN: mica-opt %t.fused --mica-verify-fused --mica-fused-to-kernels="crossing=8 few-rows=4 min-work=0" -o %t.kernels
 // RUN: FileCheck %s --check-prefix=KERNELS < %t.kernels
 // RUN: mica-opt %t.kernels --mica-verify-kernels | diff %t.kernels -
-// RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-kernels="weights=bf16 kv=bf16 crossing=4 min-work=0" | diff %t.kernels -
+// RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-kernels="weights=bf16 kv=bf16 crossing=8 few-rows=4 min-work=0" | diff %t.kernels -
 
 // FUSED-NOT: mica.weight {{.*}}k_proj.weight :
 // FUSED: mica.weight @model.layers.1.self_attn.qkv_proj.weight from {{.*}} concat : tensor<64x32xbf16>
@@ -30,7 +30,7 @@
 // FUSED-COUNT-2: call @layer
 // FUSED: mica.lm_head
 
-// KERNELS: module @tiny attributes {mica.crossing = 4 : i64, mica.model = {
+// KERNELS: module @tiny attributes {mica.crossing = 8 : i64, mica.few_rows = 4 : i64, mica.model = {
 // KERNELS: mica.weight {{.*}} at 0 bytes
 // KERNELS-LABEL: func private @layer_few
 // KERNELS: mica.attention {{.*}} tiling(<rows = 1, chunk = 512, split = true>)
@@ -42,6 +42,12 @@
 // KERNELS: mica.select_weight [@model.layers.0.self_attn.qkv_proj.weight, @model.layers.1.self_attn.qkv_proj.weight]
 // KERNELS: call @layer_few
 // KERNELS-NOT: call
+// KERNELS-LABEL: func private @layer_several
+// KERNELS: mica.attention {{.*}} tiling(<rows = 16, chunk = 512, split = false>)
+// KERNELS: mica.gated_linear {{.*}} kernel(generated)
+// KERNELS-LABEL: func @main_several
+// KERNELS-SAME: attributes {mica.max_rows = 8 : i64}
+// KERNELS: call @layer_several
 // KERNELS-LABEL: func private @layer_many
 // KERNELS: mica.gated_linear {{.*}} kernel(onednn)
 // KERNELS: mica.linear {{.*}} kernel(onednn)

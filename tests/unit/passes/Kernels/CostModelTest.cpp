@@ -35,8 +35,8 @@ TEST(CostModel, FormatsThatTheLibraryIsSlowInAreGenerated) {
 }
 
 TEST(CostModel, FewRowsAreGenerated) {
-  EXPECT_EQ(chooseKernel({16, 2048, 2048, Precision::F32}, {}), KernelKind::Generated);
-  EXPECT_EQ(chooseKernel({17, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);
+  EXPECT_EQ(chooseKernel({32, 2048, 2048, Precision::F32}, {}), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({33, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);
 }
 
 TEST(CostModel, TilesBeatTheLibrary) {
