@@ -40,7 +40,7 @@ class Cli(Case):
         self.assertEqual(len({tuple(r) for r in runs.values()}), 4)
         for seed, ids in runs.items():
             self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed), ids)
-            self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed, "--threads", 1), ids)
+            self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed, "--threads", seed + 1), ids)
 
     def test_sampling_follows_the_logits(self):
         """Frequencies of the first id of many seeds against softmax(logits / T)."""
@@ -297,7 +297,7 @@ class Cli(Case):
     def interrupted(self, signal_, watched, *options, ignored=False):
         """Starts a compile and ends it by a signal as soon as a file appears in the folder `watched` (target or temporary).
 
-        What is left in both then; the dumped stages do not count.
+        What is left in both then; the dumped stages do not count. A program that is there is whole.
         """
         target, temporary = harness.folder("target"), harness.folder("temporary")
         place = {"target": target, "temporary": temporary}[watched]
@@ -310,6 +310,8 @@ class Cli(Case):
             pass
         process.send_signal(signal_)
         out, error = process.communicate(timeout=harness.SECONDS)
+        if "out" in os.listdir(target):
+            harness.Program(os.path.join(target, "out")).run("info")
         return process.returncode, out + error, os.listdir(target) + os.listdir(temporary)
 
     def test_ignored_signal_is_ignored(self):
@@ -348,10 +350,11 @@ class Cli(Case):
             for watched in ("target", "temporary"):
                 for options in ((), ("--dump-stages", harness.folder("stages"))):
                     status, printed, left = self.interrupted(signal_, watched, *options)
-                    # On a busy machine a signal may come when all is done.
-                    self.assertIn((status, left), ((-signal_, []), (0, ["out"])), (signal_, watched, options, printed))
+                    # On a busy machine a signal may come when all is done, or all but leaving.
+                    self.assertIn(status, (-signal_, 0), (signal_, watched, options, printed))
+                    self.assertIn(left, ([], ["out"]) if status else (["out"],), (signal_, watched, options, printed))
                     self.assertEqual(printed, b"")
-                    met += status != 0
+                    met += not left
         note(self, f"{met} of 12 met at work")
         self.assertGreater(met, 0)
 
