@@ -257,17 +257,14 @@ public:
     int64_t accumulators =
         b.target.registers() / (isa<Int4Type, BlockIntType>(weight.element) ? 4 : 2);
     vectors = std::min(kVectors, accumulators);
-    for (int64_t count = 1; count <= std::min(most, accumulators / vectors); count *= 2) {
-      tiles.insert(tiles.begin(), count);
-      if (count == 1 || count * panels <= accumulators / vectors)
-        ofAllRows.push_back(count);
-    }
+    for (int64_t count = 1; count <= std::min(most, accumulators / vectors); count *= 2)
+      tiles.push_back(count);
   }
 
   void emit(ArrayRef<PackedPanel> panels, StoreSums store) {
     b.loop(rows.from, rows.to, kTogether, [&](Value first) {
       Value end = arith::MinSIOp::create(b, b.add(first, kTogether), rows.to);
-      emitGroup(first, end, ofAllRows, panels, store);
+      emitGroup(first, end, tiles, panels, store);
     });
   }
 
@@ -291,14 +288,17 @@ private:
   void emitTile(Value first, int64_t count, ArrayRef<PackedPanel> panels, StoreSums store) {
     Steps steps = stepsOf(panels.front());
     b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-      ProductTile tile =
-          tileOf(first, count, panels, column, {b.idx(0), b.idx(steps.groups), steps.partial});
-      // Who comes first finds the panels in memory, others in the cache.
-      if (b.target.prefetchPages)
-        for (PackedPanel &panel : tile.panels)
-          panel.streams =
+      // One panel after the other: a thread reads one stream.
+      SmallVector<Value> sums;
+      for (const PackedPanel &panel : panels) {
+        ProductTile tile =
+            tileOf(first, count, panel, column, {b.idx(0), b.idx(steps.groups), steps.partial});
+        // Who comes first finds the panel in memory, others in the cache.
+        if (b.target.prefetchPages)
+          tile.panels.front().streams =
               b.isEqual(arith::OrIOp::create(b, b.sub(first, rows.from), column), b.idx(0));
-      SmallVector<Value> sums = tile.emit(b);
+        llvm::append_range(sums, tile.emit(b));
+      }
       for (int64_t r = 0; r < count; ++r)
         for (int64_t v = 0; v < vectors; ++v)
           finish(
@@ -385,7 +385,7 @@ private:
   /// Covers rows [first, end) by the tiles.
   void eachTile(Value first, Value end, llvm::function_ref<void(Value, int64_t)> body) {
     Value from = first;
-    for (int64_t count : tiles) {
+    for (int64_t count : llvm::reverse(tiles)) {
       Value to = b.add(from, b.mul(b.div(b.sub(end, from), count), count));
       b.loop(from, to, count, [&](Value row) { body(row, count); });
       from = to;
@@ -443,8 +443,7 @@ private:
   bool integers;
   Value memory;                   ///< [panels][kTogether][64]
   int64_t vectors;                ///< of 16 columns, of a tile
-  SmallVector<int64_t> tiles;     ///< their rows, the largest first
-  SmallVector<int64_t> ofAllRows; ///< rows of tiles of all panels
+  SmallVector<int64_t> tiles;     ///< their rows, the smallest first
 };
 } // namespace
 
