@@ -280,7 +280,7 @@ llvm::Error KernelModule::reachCode(const cpu::TargetDescription &target) {
 }
 
 llvm::Expected<std::unique_ptr<KernelModule>>
-KernelModule::compile(StringRef text, const cpu::TargetDescription &target) {
+KernelModule::compile(StringRef text, const cpu::TargetDescription &target, bool unevenWeights) {
   std::unique_ptr<KernelModule> made(new KernelModule);
   DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
@@ -290,7 +290,7 @@ KernelModule::compile(StringRef text, const cpu::TargetDescription &target) {
   if (!made->source)
     return llvm::createStringError("the text is no module");
   made->module = made->source->clone();
-  made->checkpoint = std::make_unique<Checkpoint>(*made->source);
+  made->checkpoint = std::make_unique<Checkpoint>(*made->source, unevenWeights);
   if (llvm::Error error = made->reachKernels())
     return error;
   made->recordSignatures();

@@ -67,9 +67,10 @@ class KernelModule {
 public:
   /// Functions return a tensor first, then tensors and caches; caches are those that they received,
   /// in the same order. All tensors that they return have as many rows as their first argument.
+  /// Weights that become integers are `unevenWeights` on demand: subnormal ones take time.
   /// Errors say which stage cannot be reached and why.
   static llvm::Expected<std::unique_ptr<KernelModule>>
-  compile(llvm::StringRef text, const cpu::TargetDescription &target);
+  compile(llvm::StringRef text, const cpu::TargetDescription &target, bool unevenWeights = false);
 
   /// The function as it was written.
   mlir::func::FuncOp getFunction(llvm::StringRef name) const;
