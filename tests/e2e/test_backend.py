@@ -13,6 +13,9 @@ import checkpoint
 import harness
 from harness import Case, compile_file, execute, note, program
 
+sys.path.insert(0, str(harness.ROOT / "tests/tools"))
+import resident
+
 CONFIG = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 512, "intermediate_size": 1408,
           "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 2048,
           "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True}
@@ -257,6 +260,27 @@ class Memory(Case):
         self.assertGreater(sizes["large"], 10 * sizes["small"])
         self.assertLess(peaks["large"] - peaks["small"], 64 << 20)
         self.assertLess(peaks["large"], 1e9)
+
+    def test_mapped_input_is_dropped(self):
+        """Of a model in many tensors a few are mapped at once, also where weights are looked at before they are packed."""
+        sizes, peaks = {}, {}
+        for layers in (1, 8):
+            place = harness.folder("mapped")
+            checkpoint.random(place, {**CONFIG, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": layers},
+                              "bf16")
+            sizes[layers] = os.path.getsize(os.path.join(place, "model.safetensors"))
+            for weights in ("bf16", "int8"):
+                done, peak = resident.run([harness.mica, "compile", place, "-o", os.path.join(place, "program"),
+                                           "--weights", weights])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                peaks[weights, layers] = peak["RssFile"]
+            shutil.rmtree(place)
+        for weights in ("bf16", "int8"):
+            more = peaks[weights, 8] - peaks[weights, 1]
+            note(self, f"{weights}: {more / 1e6:.1f} MB more of files are mapped at the peak where the model has "
+                       f"{(sizes[8] - sizes[1]) / 1e6:.1f} MB more")
+            self.assertGreater(peaks[weights, 1], 1e6)
+            self.assertLess(more, 0.2 * (sizes[8] - sizes[1]), weights)
 
     def test_all_cores_pack(self):
         """As many threads as a program computes with, by the processors that the process may use."""
