@@ -75,6 +75,9 @@ Checkpoint::Checkpoint(ModuleOp module, bool uneven) {
   Type f32 = Float32Type::get(module.getContext());
   for (auto weight : module.getOps<WeightOp>())
     for (StringRef name : weight.getSourceNames()) {
+      // Weights may share what they are made of.
+      if (tensors.contains(name))
+        continue;
       interp::Tensor tensor = interp::Tensor::zeros(f32, sourceShapeOf(weight));
       tensor.floats = randomNumbers(name, tensor.getNumElements());
       Type stored = weight.getTensorType().getElementType();

@@ -72,6 +72,9 @@ public:
   static llvm::Expected<std::unique_ptr<KernelModule>>
   compile(llvm::StringRef text, const cpu::TargetDescription &target, bool unevenWeights = false);
 
+  /// Fails where `compile` would, but makes neither weights nor code.
+  static llvm::Error lower(llvm::StringRef text, const cpu::TargetDescription &target);
+
   /// The function as it was written.
   mlir::func::FuncOp getFunction(llvm::StringRef name) const;
 
@@ -94,6 +97,7 @@ private:
   };
 
   KernelModule() = default;
+  static llvm::Expected<std::unique_ptr<KernelModule>> parse(llvm::StringRef text);
   llvm::Error reachKernels();
   void recordSignatures();
   llvm::Error reachLoops(const cpu::TargetDescription &target);
