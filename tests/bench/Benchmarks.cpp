@@ -40,7 +40,7 @@ public:
     for (int64_t number = 0; number < kernel.functions; ++number) {
       std::string name = "f" + std::to_string(number);
       auto arguments = kernel.arguments(module->getFunction(name), rows);
-      for (int64_t call = 0; call < kernel.calls; ++call)
+      for (int64_t call = 0, calls = kernel.calls(rows); call < calls; ++call)
         made.push_back(module->prepare(name, arguments));
     }
     return made;

@@ -1,6 +1,7 @@
 // What mica-benchmarks measures: functions of mica ops, with what a call must read and compute.
 #pragma once
 
+#include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelHarness.h"
 
 #include <functional>
@@ -19,16 +20,38 @@ struct Work {
 /// turn, so that a call finds nothing of what it reads in a cache, as in a model.
 struct KernelBenchmark {
   std::string name;
-  std::string format; ///< of the weights, or of the cache: f32, bf16, int8 or int4
+  std::string format; ///< of the products, whose limit it tells: f32, bf16 or int8
   std::string text;
   int64_t functions = 1;
-  int64_t calls = 1; ///< of each function, with arguments of their own: where those are large
   std::vector<int64_t> rows;
+  /// How often each function is called with arguments of their own: where those are large.
+  std::function<int64_t(int64_t rows)> calls = [](int64_t) { return 1; };
   std::function<llvm::SmallVector<interp::Value>(mlir::func::FuncOp, int64_t rows)> arguments;
   std::function<Work(double weightBytes, int64_t rows)> work;
 };
 
-/// Products, experts and attention in the shapes of models.
+/// How many things of so many bytes no cache holds.
+int64_t copiesOf(double bytes);
+
+/// All ways of storing matrices.
+std::vector<test::Format> allFormats();
+
+/// KernelBenchmark::format for weights of such.
+std::string peaksOf(const test::Format &format);
+
+/// The keys of a format; rows are of one size, because subnormal ones take time of their own.
+inline test::Words evenWordsOf(const test::Format &format) {
+  return test::wordsOf(format, /*uneven=*/false);
+}
+
+/// Rows that an op of one row after the other reads: of 512 none is left in a cache, of eight all
+/// are, as in a model, and the share of the roofline may exceed 1.
+inline const std::vector<int64_t> cachedAndOther = {8, 512};
+
+/// Every kernel, in the shapes of models.
+std::vector<KernelBenchmark> productBenchmarks();
+std::vector<KernelBenchmark> rowBenchmarks();
+std::vector<KernelBenchmark> attentionBenchmarks();
 std::vector<KernelBenchmark> kernelBenchmarks();
 
 } // namespace mica::bench

@@ -1,37 +1,68 @@
 #!/usr/bin/env python3
-"""What a program costs before it answers: time and memory of compiling, its size, the time to its first token,
-by itself and by `mica run` without and with the program in its cache.
+"""What a program costs: time and memory of compiling, its size, the time to its first token by itself and by `mica run`
+without and with the program in its cache, and the memory of a long prompt.
 
-    costs.py MICA MODEL [--weights bf16,int8,int4] [--runs 20] [-- OPTIONS OF mica compile]
+    costs.py MICA MODEL [--weights bf16,int8,int4] [--runs 20] [--prompt 2048] [-- OPTIONS OF mica compile]
+    costs.py --programs PROGRAM... [--prompt 2048]
 
-The first compile reads the model from the disk, so it is repeated: times are of files that are in memory.
+The first compile reads the model from the disk, so it is repeated: times are of files that are in memory. Of memory, peaks
+are printed: a process' own ("anonymous"), the pages of files that it maps ("mapped": the model while it is compiled, the
+weights while the program runs), and what a program takes beside its weights and the positions of its cache. The second
+form measures programs that are there already.
 """
 
 import argparse
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+import resident
 
-def run(command, **environment):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False,
-                          env={**os.environ, **environment})
+
+def output(done):
+    """What a process printed that ended well."""
     if done.returncode:
-        sys.exit(done.stderr.strip())
+        sys.exit(done.stderr.decode().strip())
     return done.stdout
 
 
+def run(command, **environment):
+    return output(subprocess.run([str(c) for c in command], capture_output=True, check=False,
+                                 env={**os.environ, **environment}))
+
+
 def compiled(mica, model, weights, program, options):
-    """(seconds, the report of the second compile)"""
+    """(seconds, the report, the mapped bytes at the peak) of the second compile."""
     for _ in range(2):
         start = time.monotonic()
-        report = run([mica, "compile", model, "-o", program, "--weights", weights, "--json", *options])
+        done, peaks = resident.run([mica, "compile", model, "-o", program, "--weights", weights, "--json", *options])
         seconds = time.monotonic() - start
-    return seconds, json.loads(report)
+    return seconds, json.loads(output(done)), peaks["RssFile"]
+
+
+def memory(program, prompt):
+    """Cells of the memory that a prompt of so many tokens and 16 more take."""
+    info = json.loads(run([program, "info", "--json"]))
+    prompt = min(prompt, info["max_seq"] - 16)
+    ids = ",".join(str(3 + i * 7 % (info["vocab"] - 3)) for i in range(prompt))
+    done, peaks = resident.run([program, "--tokens", ids, "-n", 16, "--ignore-eos", "--print-tokens"])
+    output(done)
+    cache = (prompt + 16) * info["cache_bytes_per_token"]
+    rest = peaks["VmHWM"] - info["manifest"]["weight_bytes"] - cache
+    return [str(prompt), *(f"{size / 1e6:.0f}" for size in (peaks["RssAnon"], peaks["RssFile"], cache, rest))]
+
+
+MEMORY = ("prompt", "anonymous, MB", "mapped, MB", "cache, MB", "beside weights and cache, MB")
+
+
+def head(*titles):
+    print("| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|")
 
 
 ONE_TOKEN = ("--tokens", "1", "-n", 1, "--ignore-eos", "--print-tokens")
@@ -55,24 +86,34 @@ def by_mica_run(command, runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mica")
-    parser.add_argument("model")
+    parser.add_argument("mica", nargs="?")
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("--programs", nargs="+", default=[])
     parser.add_argument("--weights", default="bf16,int8,int4")
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--prompt", type=int, default=2048)
     parser.add_argument("options", nargs="*")
     args = parser.parse_args()
-    print("| weights | compiling, s | peak, MB | program, MB | beside weights, MB | first token, ms "
-          "| mica run cold, s | warm, s |\n|---|---|---|---|---|---|---|---|")
+    if bool(args.programs) == bool(args.model):
+        parser.error("expects either MICA and MODEL or --programs")
+    if args.programs:
+        head("program", *MEMORY)
+        for program in args.programs:
+            print("| " + " | ".join([os.path.basename(program), *memory(program, args.prompt)]) + " |", flush=True)
+        return
+    head("weights", "compiling, s", "anonymous, MB", "mapped, MB", "program, MB", "beside weights, MB", "first token, ms",
+         "mica run cold, s", "warm, s", *MEMORY)
     for weights in args.weights.split(","):
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(folder, "program")
-            seconds, report = compiled(args.mica, args.model, weights, program, args.options)
+            seconds, report, mapped = compiled(args.mica, args.model, weights, program, args.options)
             size = os.path.getsize(program)
-            cells = [f"{seconds:.2f}", f"{report['peak_anonymous_bytes'] / 1e6:.0f}", f"{size / 1e6:.1f}",
-                     f"{(size - report['weight_bytes']) / 1e6:.1f}", f"{first_token([program], args.runs):.1f}"]
+            cells = [f"{seconds:.2f}", f"{report['peak_anonymous_bytes'] / 1e6:.0f}", f"{mapped / 1e6:.0f}",
+                     f"{size / 1e6:.1f}", f"{(size - report['weight_bytes']) / 1e6:.1f}",
+                     f"{first_token([program], args.runs):.1f}"]
             mica_run = [args.mica, "run", args.model, "--weights", weights, *args.options]
             cells += [f"{each:.3f}" for each in by_mica_run(mica_run, args.runs)]
-            print("| " + " | ".join([weights, *cells]) + " |", flush=True)
+            print("| " + " | ".join([weights, *cells, *memory(program, args.prompt)]) + " |", flush=True)
 
 
 if __name__ == "__main__":

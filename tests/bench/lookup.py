@@ -4,8 +4,8 @@
     lookup.py PROGRAM [--lookup 15] [--pairs 5] [--threads N]
 
 The texts are those of tests/data/repetitive, as ids of the program's own tokenizer: a list of records, code, and
-answers that quote the prompt or change a name in its code. `bench` generates them with and without drafts, in alternation, whatever the model makes of
-them: a model that writes such a text gains what is printed.
+answers that quote the prompt or change a name in its code. `bench` generates them with and without drafts, in
+alternation, whatever the model makes of them: a model that writes such a text gains what is printed.
 """
 
 import argparse

@@ -13,6 +13,9 @@ import checkpoint
 import harness
 from harness import Case, compile_file, execute, note, program
 
+sys.path.insert(0, str(harness.ROOT / "tests/tools"))
+import resident
+
 CONFIG = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 512, "intermediate_size": 1408,
           "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 2048,
           "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True}
@@ -239,6 +242,7 @@ class Depth(Case):
         self.assertLess(abs(sizes[1] / sizes[0] - 1), 0.1)
 
 
+@harness.for_each(("bf16", "int8", "int4"), "only_chosen_experts")
 class Memory(Case):
     def test_peak_does_not_grow_with_the_model(self):
         """Ten times the weights, in more layers and in one matrix that is larger than the whole small model."""
@@ -258,6 +262,27 @@ class Memory(Case):
         self.assertLess(peaks["large"] - peaks["small"], 64 << 20)
         self.assertLess(peaks["large"], 1e9)
 
+    def test_mapped_input_is_dropped(self):
+        """Of a model in many tensors a few are mapped at once, also where weights are looked at before they are packed."""
+        sizes, peaks = {}, {}
+        for layers in (1, 8):
+            place = harness.folder("mapped")
+            checkpoint.random(place, {**CONFIG, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": layers},
+                              "bf16")
+            sizes[layers] = os.path.getsize(os.path.join(place, "model.safetensors"))
+            for weights in ("bf16", "int8"):
+                done, peak = resident.run([harness.mica, "compile", place, "-o", os.path.join(place, "program"),
+                                           "--weights", weights])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                peaks[weights, layers] = peak["RssFile"]
+            shutil.rmtree(place)
+        for weights in ("bf16", "int8"):
+            more = peaks[weights, 8] - peaks[weights, 1]
+            note(self, f"{weights}: {more / 1e6:.1f} MB more of files are mapped at the peak where the model has "
+                       f"{(sizes[8] - sizes[1]) / 1e6:.1f} MB more")
+            self.assertGreater(peaks[weights, 1], 1e6)
+            self.assertLess(more, 0.2 * (sizes[8] - sizes[1]), weights)
+
     def test_all_cores_pack(self):
         """As many threads as a program computes with, by the processors that the process may use."""
         compiled = program(harness.BUNDLED / "minimind-dense")
@@ -275,6 +300,55 @@ class Memory(Case):
             self.assertLessEqual(threads, len(allowed))
             with open(os.path.join(place, "program"), "rb") as one, open(compiled.path, "rb") as other:
                 self.assertEqual(one.read(), other.read())
+
+    def touched(self, compiled, requests):
+        """How many bytes of the weights a process has read after each request, a list of ids; they go to one sequence."""
+        info, counts = json.loads(compiled.run("info", "--json").stdout), []
+        # What is in no cache of the system comes in small pieces.
+        with open(compiled.path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        with subprocess.Popen([compiled.path, "feed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            length = 0
+            for ids in requests:
+                process.stdin.write(f"{length} {len(ids) - 1} {' '.join(map(str, ids))}\n".encode())
+                process.stdin.flush()
+                self.assertEqual(len(process.stdout.read(4 * info["vocab"])), 4 * info["vocab"])
+                length += len(ids)
+                counts.append(resident.pages_of(process.pid, compiled.path, info["manifest"]["weight_bytes"]))
+            process.stdin.close()
+        return counts
+
+    def only_chosen_experts(self, weights):
+        """Experts that no row chooses are not read. Of eight the gate takes the second or the last: its rows are zero but
+        for these two, each the other's negative, so that one of them is above zero."""
+        config = {**MOE, "n_routed_experts": 8, "num_experts_per_tok": 1, "n_shared_experts": 0, "intermediate_size": 4096}
+        plain, place = random_model(config, 2, "bf16"), os.path.join(harness.folder("gates"), "gates")
+        rng = np.random.default_rng(7)
+
+        def choose(tensors):
+            for name in tensors:
+                if name.endswith("mlp.gate.weight"):
+                    rows = np.zeros(tensors[name].shape, "<f4")
+                    rows[1] = rng.standard_normal(rows.shape[1])
+                    rows[7] = -rows[1]
+                    tensors[name] = (rows.view("u4") >> 16).astype("<u2")
+
+        checkpoint.edited(plain, place, tensors=choose)
+        stored = [(name, int(size)) for name, size in re.findall(
+            r"mica\.weight @(\S+) .*\bbytes (\d+) ", harness.emit(place, "loops", "--weights", weights))]
+        expert = sum(size for name, size in stored if ".experts." in name) / (2 * 8)
+        rest = sum(size for _, size in stored) - 2 * 8 * expert
+        ids = rng.integers(3, 2000, 64).tolist()
+        steps = self.touched(program(place, "--weights", weights), [[i] for i in ids[:32]] + [ids])
+        note(self, f"{weights}: 16 experts of {expert / 1e6:.1f} MB and {rest / 1e6:.1f} MB of others; {steps[0] / 1e6:.1f} MB "
+                   f"are read by the first id, {steps[-2] / 1e6:.1f} by 32 ids, {steps[-1] / 1e6:.1f} with a prompt")
+        # One or both of each layer; half of another one for the pages around what is read.
+        for read, chosen in ((steps[0], 2), (steps[-2], 4), (steps[-1], 4)):
+            self.assertGreaterEqual(read, chosen * expert)
+            self.assertLess(read, rest + (chosen + 0.5) * expert)
+        # A gate of random numbers takes many of them.
+        self.assertGreater(self.touched(program(plain, "--weights", weights), [ids])[0], 8 * expert)
 
     def test_a_program_is_its_weights_and_little_more(self):
         for weights in ("f32", "bf16", "int4"):

@@ -1,9 +1,11 @@
 """--lookup: drafts from the text so far change nothing but the number of passes."""
 
 import json
+import os
 
 import numpy as np
 
+import checkpoint
 import harness
 from harness import BUNDLED, Case, GOLDENS, note, program, shared
 
@@ -94,15 +96,24 @@ class Lookup(Case):
         self.assertEqual(len(ids_of(plain)[0]), 30)
 
     def test_real_texts(self):
-        """Those that the context holds: a call of the model makes more than two ids."""
+        """A call of the model makes more than two ids, whatever the text is; this tokenizer cuts texts small."""
         script = harness.ROOT / "tests/bench/lookup.py"
-        done = harness.execute(["/usr/bin/python3", script, program(BUNDLED / "minimind-dense").path, "--pairs", 1])
+        longer = os.path.join(harness.folder("longer"), "longer")
+        checkpoint.edited(BUNDLED / "minimind-dense", longer, config=lambda c: c.update(max_position_embeddings=2048))
+        done = harness.execute(["/usr/bin/python3", script, program(longer).path, "--pairs", 1])
         rows = {cells[1]: cells[2:7] for cells in
                 ([c.strip() for c in line.split("|")] for line in done.stdout.decode().splitlines()[2:])}
-        self.assertEqual(list(rows), ["code", "quoted passage"])
+        self.assertEqual(list(rows), ["list", "code", "code, edited", "quoted passage"])
         for name, (ids, per_call, *speeds) in rows.items():
             note(self, f"{name}: {ids} ids, {per_call} per call, {speeds[2]} times as fast")
             self.assertGreater(float(per_call), 2.2, name)
+        self.assertEqual(done.stderr, b"")
+
+    def test_text_beyond_the_context(self):
+        """Texts that a program's context holds are measured, the others are named."""
+        script = harness.ROOT / "tests/bench/lookup.py"
+        done = harness.execute(["/usr/bin/python3", script, program(BUNDLED / "minimind-dense").path, "--pairs", 1])
+        self.assertEqual(len(done.stdout.splitlines()), 2 + 2)
         self.assertIn(b"list: mica: error: ", done.stderr)
 
     def test_bench(self):

@@ -167,6 +167,8 @@ private:
         return function.emitOpError("@")
                << function.getSymName()
                << " returns no logits: this is not stage `kernels`, from which this pass starts";
+      // Logits are f32; a function that is looked at alone may end with rows of integers.
+      logits = cast<RankedTensorType>(PhysicalTypeConverter().convertType(logits));
       Type types[] = {bytes, bytes, MemRefType::get(logits.getShape(), logits.getElementType())};
       for (Type type : types)
         (void)function.insertArgument(function.getNumArguments(), type, {}, function.getLoc());

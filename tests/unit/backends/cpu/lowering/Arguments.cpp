@@ -56,12 +56,6 @@ std::vector<int64_t> randomIntegers(DictionaryAttr hints, const std::string &nam
   return integers;
 }
 
-/// What all of a row is multiplied with where rows are uneven.
-float factorOf(int64_t row) {
-  constexpr float factors[] = {1, 0.5f, 0.25f, 0};
-  return factors[row % std::size(factors)];
-}
-
 interp::Value randomCache(KvCacheType type, const std::string &name) {
   interp::Value value = interp::Value::makeCache(type, std::size(kDepths), kPositions);
   interp::Cache &cache = *value.getCache()->cache;
@@ -95,10 +89,13 @@ SmallVector<interp::Value> randomArguments(func::FuncOp function, int64_t rows) 
     interp::Tensor tensor = interp::Tensor::zerosOf(type, own ? own.getInt() : rows);
     if (!tensor.isFloat())
       tensor.ints = randomIntegers(hints, name, tensor.getNumElements(), tensor.rowSize());
-    else
-      for (auto [at, number] : llvm::enumerate(randomNumbers(name, tensor.getNumElements())))
-        tensor.set(
-            at, number * (hints.contains("test.uneven") ? factorOf(at / tensor.rowSize()) : 1.0f));
+    else {
+      std::vector<float> numbers = randomNumbers(name, tensor.getNumElements());
+      if (hints.contains("test.uneven"))
+        makeUneven(numbers, tensor.rowSize());
+      for (auto [at, number] : llvm::enumerate(numbers))
+        tensor.set(at, number);
+    }
     arguments.push_back(std::move(tensor));
   }
   return arguments;

@@ -9,8 +9,8 @@
 //                  depths
 //   tensor<?xkxi32> {test.among = [...]}  the numbers of the list, each at most once in a row
 //   any tensor     {test.rows = N}        so many rows, whatever the step has
-//   floats         {test.uneven}          rows times 1, 1/2, 1/4 and 0 in turn, for rows with
-//   scales a cache                               filled: what lies behind a row's position is stale
+//   floats         {test.uneven}          what makeUneven makes of rows, for rows with scales
+//   a cache                               filled: what lies behind a row's position is stale
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_ARGUMENTS_H

@@ -8,16 +8,6 @@ using namespace mica::test;
 
 namespace {
 
-#define BYTES "!mica.block_int<bits = 8, group = 32>"
-
-/// Rows are of 8 bits whatever the weights.
-const Format kBlockFormats[] = {{"bytes", "f32", BYTES, BYTES, {kStepOfInt8, kStepOfInt8 / 20}},
-                                {"nibbles",
-                                 "f32",
-                                 BYTES,
-                                 "!mica.block_int<bits = 4, group = 32>",
-                                 {kStepOfInt8, kStepOfInt8 / 20}}};
-
 /// For each format and each of `sizes` (keys N and K, and `make`, which has keys of its own).
 std::vector<KernelCase> casesOf(const char *name, std::initializer_list<Words> sizes,
                                 const char *text, bool gated = false) {
@@ -33,9 +23,11 @@ std::vector<KernelCase> casesOf(const char *name, std::initializer_list<Words> s
   return cases;
 }
 
-/// One group; several, in pairs and not; blocks of 64 rows that are whole and that are not.
+/// One group; several, in pairs and not; blocks of 64 rows that are whole and that are not; one
+/// row.
 TEST_P(IntegerKernelTest, LinearOfBlocks) {
-  check(casesOf("linear_{format}_{N}x{K}", {{{"N", 65}, {"K", 32}}, {{"N", 17}, {"K", 160}}}, R"(
+  check(casesOf("linear_{format}_{N}x{K}",
+                {{{"N", 65}, {"K", 32}}, {{"N", 17}, {"K", 160}}, {{"N", 1}, {"K", 32}}}, R"(
   mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
   mica.weight @{name}.b : tensor<{N}xf32>
   func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
@@ -48,7 +40,8 @@ TEST_P(IntegerKernelTest, LinearOfBlocks) {
 }
 
 TEST_P(IntegerKernelTest, GatedLinearOfBlocks) {
-  check(casesOf("gated_{format}", {{{"N", 67}, {"both", 256}, {"K", 96}}}, R"(
+  check(casesOf("gated_{format}_{N}x{K}",
+                {{{"N", 67}, {"both", 256}, {"K", 96}}, {{"N", 1}, {"both", 128}, {"K", 32}}}, R"(
   mica.weight @{name}.w from ["{name}.g", "{name}.u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
   func.func @{name}({take}) -> tensor<?x{N}xf32> {
     {cast}
@@ -60,7 +53,8 @@ TEST_P(IntegerKernelTest, GatedLinearOfBlocks) {
 }
 
 TEST_P(IntegerKernelTest, HeadLinearOfBlocks) {
-  check(casesOf("head_linear_{format}", {{{"N", 24}, {"D", 32}, {"K", "3x32"}}}, R"(
+  check(casesOf("head_linear_{format}_{N}",
+                {{{"N", 24}, {"D", 32}, {"K", "3x32"}}, {{"N", 1}, {"D", 32}, {"K", "3x32"}}}, R"(
   mica.weight @{name}.w : tensor<3x{N}x{D}x{weight}>
   func.func @{name}({take}) -> tensor<?x3x{N}xf32> {
     {cast}
@@ -91,7 +85,8 @@ TEST_P(IntegerKernelTest, TablesOfBlocks) {
   check(cases);
 }
 
-/// Norms that make rows in blocks; experts, whose inner rows are made between their products.
+/// Norms that make rows in blocks; experts, whose inner rows are made between their products:
+/// both with rows, and the first without any.
 TEST_P(IntegerKernelTest, MakersOfBlocks) {
   std::vector<KernelCase> cases = casesOf("norms_{format}", {{{"K", 96}}}, R"(
   mica.weight @{name}.g : tensor<{K}xf32>
@@ -105,16 +100,19 @@ TEST_P(IntegerKernelTest, MakersOfBlocks) {
     %z = mica.linear %q, %w : tensor<?x{K}x{rows}>, tensor<21x{K}x{weight}> -> tensor<?x21xf32>
     return %y, %z : tensor<?x21xf32>, tensor<?x21xf32>
   })");
-  llvm::append_range(cases, casesOf("experts_{format}", {{{"K", 64}, {"inner", 96}}}, R"(
+  llvm::append_range(cases, casesOf("experts_{format}_{inner}x{K}",
+                                    {{{"K", 64}, {"inner", 96}, {"both", 256}, {"among", "[0, 1]"}},
+                                     {{"K", 32}, {"inner", 32}, {"both", 128}, {"among", "[1]"}}},
+                                    R"(
   mica.weight @{name}.up from ["{name}.g0", "{name}.u0", "{name}.g1", "{name}.u1"] stack parts(2) {test.rows = {inner} : i64}
-      : tensor<2x256x{K}x{weight}>
+      : tensor<2x{both}x{K}x{weight}>
   mica.weight @{name}.down from ["{name}.d0", "{name}.d1"] stack : tensor<2x{K}x{inner}x{weight}>
-  func.func @{name}({take}, %w: tensor<?x1xf32>, %e: tensor<?x1xi32> {test.below = 2 : i64}) -> tensor<?x{K}xf32> {
+  func.func @{name}({take}, %w: tensor<?x1xf32>, %e: tensor<?x1xi32> {test.among = {among}}) -> tensor<?x{K}xf32> {
     {cast}
-    %up = mica.get_weight @{name}.up : tensor<2x256x{K}x{weight}>
+    %up = mica.get_weight @{name}.up : tensor<2x{both}x{K}x{weight}>
     %down = mica.get_weight @{name}.down : tensor<2x{K}x{inner}x{weight}>
     %y = mica.moe_experts %x, %w, %e, %up, %down relu inner({inner}) : tensor<?x{K}x{rows}>, tensor<?x1xf32>,
-        tensor<?x1xi32>, tensor<2x256x{K}x{weight}>, tensor<2x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
+        tensor<?x1xi32>, tensor<2x{both}x{K}x{weight}>, tensor<2x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
     return %y : tensor<?x{K}xf32>
   })"));
   for (KernelCase &row : cases)

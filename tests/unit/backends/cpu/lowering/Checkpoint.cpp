@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 
+#include <cmath>
 #include <random>
 
 using namespace mlir;
@@ -21,6 +22,43 @@ std::vector<float> randomNumbers(StringRef name, int64_t count) {
   return numbers;
 }
 
+void makeUneven(MutableArrayRef<float> numbers, int64_t rowSize) {
+  for (int64_t row = 0; !numbers.empty(); ++row, numbers = numbers.drop_front(rowSize)) {
+    MutableArrayRef<float> own = numbers.take_front(rowSize);
+    auto scale = [&](float factor) {
+      for (float &number : own)
+        number *= factor;
+    };
+    switch (row % 8) {
+    case 0:
+      break;
+    case 1: // One in sixteen stands out.
+      for (auto [at, number] : llvm::enumerate(own))
+        number *= at % 16 == 5 ? 1.0f : 0x1p-6f;
+      break;
+    case 2:
+      scale(0.5f);
+      break;
+    case 3:
+      scale(0);
+      break;
+    case 4:
+      llvm::fill(own, -0.375f);
+      break;
+    case 5: // Every 32 of them have a size of their own.
+      for (auto [at, number] : llvm::enumerate(own))
+        number = std::ldexp(number, -static_cast<int>(at / 32 * 5 % 7));
+      break;
+    case 6:
+      scale(0x1p-20f);
+      break;
+    case 7:
+      scale(0x1p-140f);
+      break;
+    }
+  }
+}
+
 /// The shape of each source of `weight`.
 static SmallVector<int64_t> sourceShapeOf(WeightOp weight) {
   SmallVector<int64_t> shape(weight.getTensorType().getShape());
@@ -33,15 +71,22 @@ static SmallVector<int64_t> sourceShapeOf(WeightOp weight) {
   return shape;
 }
 
-Checkpoint::Checkpoint(ModuleOp module) {
+Checkpoint::Checkpoint(ModuleOp module, bool uneven) {
   Type f32 = Float32Type::get(module.getContext());
   for (auto weight : module.getOps<WeightOp>())
     for (StringRef name : weight.getSourceNames()) {
+      // Weights may share what they are made of.
+      if (tensors.contains(name))
+        continue;
       interp::Tensor tensor = interp::Tensor::zeros(f32, sourceShapeOf(weight));
       tensor.floats = randomNumbers(name, tensor.getNumElements());
+      Type stored = weight.getTensorType().getElementType();
+      auto blocks = dyn_cast<BlockIntType>(stored);
+      if (uneven && isQuantized(stored) && !blocks)
+        makeUneven(tensor.floats, tensor.shape.back());
       tensors.try_emplace(name, std::move(tensor));
-      if (auto type = dyn_cast<BlockIntType>(weight.getTensorType().getElementType()))
-        addBlocks(name, type);
+      if (blocks)
+        addBlocks(name, blocks);
     }
 }
 

@@ -13,12 +13,17 @@ namespace mica::test {
 /// `count` numbers in [-1, 1), the same for a name in every run.
 std::vector<float> randomNumbers(llvm::StringRef name, int64_t count);
 
+/// Makes rows of such numbers what those of models are: of many sizes, with few numbers far above
+/// the others, all zero, all alike, subnormal. Which of these a row becomes depends on its number.
+void makeUneven(llvm::MutableArrayRef<float> numbers, int64_t rowSize);
+
 /// The tensors of f32 that the weights of a module are made of, with random values; those of
 /// weights of !mica.block_int are blocks of such. Their shapes follow from the weights' types;
 /// sources that are padded need `test.rows` on the weight.
 class Checkpoint final : public cpu::WeightSource {
 public:
-  explicit Checkpoint(mlir::ModuleOp module);
+  /// With `uneven` such are those that become integers.
+  Checkpoint(mlir::ModuleOp module, bool uneven);
 
   llvm::Expected<cpu::SourceTensor> find(llvm::StringRef name) const override;
   void release(llvm::StringRef) const override {}

@@ -34,6 +34,19 @@ inline const Format kFormats[] = {
     {"int4", "f32", "!mica.int8", "!mica.int4<group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
 };
 
+#define MICA_BYTES "!mica.block_int<bits = 8, group = 32>"
+
+/// Blocks of files that are kept as they are. Rows are of 8 bits whatever the weights.
+inline const Format kBlockFormats[] = {
+    {"bytes", "f32", MICA_BYTES, MICA_BYTES, {kStepOfInt8, kStepOfInt8 / 20}},
+    {"nibbles",
+     "f32",
+     MICA_BYTES,
+     "!mica.block_int<bits = 4, group = 32>",
+     {kStepOfInt8, kStepOfInt8 / 20}}};
+
+#undef MICA_BYTES
+
 /// Of a product [T, k] x [n, k]^T of numbers between -1 and 1, whose sums are about sqrt(k) / 3.
 /// Products of bf16 and of integers are exact, and so are sums of integers; what is left are k
 /// additions of f32, or the roundings of the scales.
@@ -47,11 +60,15 @@ inline Tolerance toleranceOfGatedProduct(int64_t k) {
   return {2 * product.most, 2 * product.usual, product.size * product.size};
 }
 
-/// The keys of a format. `{take}` declares an argument of rows [T, K], `{cast}` makes %x of it.
-inline Words wordsOf(const Format &format) {
+/// The keys of a format. `{take}` declares an argument of rows [T, K], which are uneven where they
+/// are rounded, `{cast}` makes %x of it.
+inline Words wordsOf(const Format &format, bool uneven = true) {
   bool casts = llvm::StringRef(format.argument) != format.rows;
+  std::string rounded = "%a: tensor<?x{K}x{argument}>";
+  if (uneven)
+    rounded += " {test.uneven}";
   return {
-      {"take", casts ? "%a: tensor<?x{K}x{argument}> {test.uneven}" : "%x: tensor<?x{K}x{rows}>"},
+      {"take", casts ? rounded : "%x: tensor<?x{K}x{rows}>"},
       {"cast", casts ? "%x = mica.cast %a : tensor<?x{K}x{argument}> to tensor<?x{K}x{rows}>" : ""},
       {"format", format.name},
       {"argument", format.argument},

@@ -115,6 +115,8 @@ KernelCall KernelModule::prepare(StringRef function, ArrayRef<interp::Value> arg
     auto tensor = cast<RankedTensorType>(type);
     SmallVector<int64_t> shape(tensor.getShape());
     shape[0] = rows;
+    if (isQuantized(tensor.getElementType()))
+      shape.back() = bytesOfRow(tensor.getElementType(), shape.back());
     size_t bytes = bytesOf(tensor.getElementType(), shape);
     std::string name = "result " + std::to_string(call.outputs.size());
     call.outputs.push_back({tensor.getElementType(), &call.add(at, name, shape, bytes, 4)});
@@ -279,8 +281,7 @@ llvm::Error KernelModule::reachCode(const cpu::TargetDescription &target) {
   return model->error.empty() ? llvm::Error::success() : llvm::createStringError(model->error);
 }
 
-llvm::Expected<std::unique_ptr<KernelModule>>
-KernelModule::compile(StringRef text, const cpu::TargetDescription &target) {
+llvm::Expected<std::unique_ptr<KernelModule>> KernelModule::parse(StringRef text) {
   std::unique_ptr<KernelModule> made(new KernelModule);
   DialectRegistry registry;
   cpu::registerCompilerDialects(registry);
@@ -290,7 +291,25 @@ KernelModule::compile(StringRef text, const cpu::TargetDescription &target) {
   if (!made->source)
     return llvm::createStringError("the text is no module");
   made->module = made->source->clone();
-  made->checkpoint = std::make_unique<Checkpoint>(*made->source);
+  return made;
+}
+
+llvm::Error KernelModule::lower(StringRef text, const cpu::TargetDescription &target) {
+  auto made = parse(text);
+  if (!made)
+    return made.takeError();
+  if (llvm::Error error = (*made)->reachKernels())
+    return error;
+  return (*made)->reachLoops(target);
+}
+
+llvm::Expected<std::unique_ptr<KernelModule>>
+KernelModule::compile(StringRef text, const cpu::TargetDescription &target, bool unevenWeights) {
+  auto parsed = parse(text);
+  if (!parsed)
+    return parsed.takeError();
+  std::unique_ptr<KernelModule> made = std::move(*parsed);
+  made->checkpoint = std::make_unique<Checkpoint>(*made->source, unevenWeights);
   if (llvm::Error error = made->reachKernels())
     return error;
   made->recordSignatures();

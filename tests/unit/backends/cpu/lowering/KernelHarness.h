@@ -67,9 +67,13 @@ class KernelModule {
 public:
   /// Functions return a tensor first, then tensors and caches; caches are those that they received,
   /// in the same order. All tensors that they return have as many rows as their first argument.
+  /// Weights that become integers are `unevenWeights` on demand: subnormal ones take time.
   /// Errors say which stage cannot be reached and why.
   static llvm::Expected<std::unique_ptr<KernelModule>>
-  compile(llvm::StringRef text, const cpu::TargetDescription &target);
+  compile(llvm::StringRef text, const cpu::TargetDescription &target, bool unevenWeights = false);
+
+  /// Fails where `compile` would, but makes neither weights nor code.
+  static llvm::Error lower(llvm::StringRef text, const cpu::TargetDescription &target);
 
   /// The function as it was written.
   mlir::func::FuncOp getFunction(llvm::StringRef name) const;
@@ -93,6 +97,7 @@ private:
   };
 
   KernelModule() = default;
+  static llvm::Expected<std::unique_ptr<KernelModule>> parse(llvm::StringRef text);
   llvm::Error reachKernels();
   void recordSignatures();
   llvm::Error reachLoops(const cpu::TargetDescription &target);

@@ -29,9 +29,26 @@ static double ulpOf(float value) {
   return std::ldexp(1.0, exponent - 8);
 }
 
-/// Names the element that is furthest off, if one is further off than allowed.
+/// The largest number of each row among the arguments that are uneven; empty where none is.
+static std::vector<double> sizesOfRows(func::FuncOp function, ArrayRef<interp::Value> arguments) {
+  std::vector<double> sizes;
+  for (auto [index, argument] : llvm::enumerate(arguments)) {
+    if (!function.getArgAttr(index, "test.uneven"))
+      continue;
+    const interp::Tensor &tensor = *argument.getTensor();
+    sizes.resize(tensor.shape[0]);
+    for (auto [at, number] : llvm::enumerate(tensor.floats)) {
+      double &size = sizes[static_cast<int64_t>(at) / tensor.rowSize()];
+      size = std::max(size, std::abs(double(number)));
+    }
+  }
+  return sizes;
+}
+
+/// Names the element that is furthest off, if one is further off than allowed. Rows of sizes of
+/// their own are compared one by one.
 static std::string findDifference(const interp::Value &actual, const interp::Value &expected,
-                                  const Tolerance &tolerance) {
+                                  const Tolerance &tolerance, std::vector<double> sizes) {
   interp::Value a = actual.flattened(), b = expected.flattened();
   const interp::Tensor &as = *a.getTensor(), &bs = *b.getTensor();
   std::string text;
@@ -42,26 +59,36 @@ static std::string findDifference(const interp::Value &actual, const interp::Val
     os << "the integers differ";
   if (!text.empty() || !as.isFloat())
     return text;
-  double largest = tolerance.size, worst = 0, squares = 0;
-  for (float value : bs.floats)
-    largest = std::max(largest, std::abs(double(value)));
+  // What is subnormal has few digits.
+  constexpr double normal = std::numeric_limits<float>::min();
+  double subnormal = sizes.empty() ? 0 : normal;
+  if (bs.shape[0] != static_cast<int64_t>(sizes.size()))
+    sizes = {1.0};
+  size_t length = bs.floats.size() / sizes.size();
+  double worst = 0, squares = 0, largest = 0;
   for (auto [index, x, y] : llvm::enumerate(as.floats, bs.floats)) {
-    double off = std::abs(double(x) - double(y)), ulp = bs.elementType.isBF16() ? ulpOf(y) : 0,
-           allowed = tolerance.most * largest + ulp, beyond = std::max(off - ulp, 0.0);
+    if (index % length == 0) {
+      largest = std::max(tolerance.size * sizes[index / length], normal);
+      for (float value : ArrayRef(bs.floats).slice(index, length))
+        largest = std::max(largest, std::abs(double(value)));
+    }
+    double ulp = bs.elementType.isBF16() ? ulpOf(y) : subnormal,
+           off = std::abs(double(x) - double(y)), share = off / largest,
+           allowed = tolerance.most + ulp / largest, beyond = std::max(off - ulp, 0.0) / largest;
     squares += beyond * beyond;
     // Not a number compares as false.
-    if (off <= allowed || (off - allowed <= worst && !text.empty()))
+    if (share <= allowed || (share - allowed <= worst && !text.empty()))
       continue;
-    worst = off - allowed;
+    worst = share - allowed;
     text.clear();
     os << "element " << index << " is " << llvm::format("%.9g", x) << " instead of "
        << llvm::format("%.9g", y) << ", off by "
-       << llvm::format("%.3g of %.3g allowed", off / largest, allowed / largest);
+       << llvm::format("%.3g of %.3g allowed", share, allowed);
   }
   double usual = std::sqrt(squares / double(bs.floats.size()));
-  if (text.empty() && usual > tolerance.usual * largest)
+  if (text.empty() && usual > tolerance.usual)
     os << "elements are off by "
-       << llvm::format("%.3g of %.3g allowed on average", usual / largest, tolerance.usual);
+       << llvm::format("%.3g of %.3g allowed on average", usual, tolerance.usual);
   return text;
 }
 
@@ -94,7 +121,7 @@ void KernelTest::check(ArrayRef<KernelCase> cases) {
     text += row.text;
   auto target = cpu::describeTarget(GetParam());
   ASSERT_TRUE(bool(target)) << llvm::toString(target.takeError());
-  auto compiled = KernelModule::compile(text, *target);
+  auto compiled = KernelModule::compile(text, *target, /*unevenWeights=*/true);
   ASSERT_TRUE(bool(compiled)) << llvm::toString(compiled.takeError());
   module = std::move(*compiled);
   for (const KernelCase &row : cases) {
@@ -127,7 +154,7 @@ void KernelTest::checkNumbers(const KernelCase &row) {
     SmallVector<interp::Value> actual = run(row, arguments);
     ASSERT_EQ(actual.size(), expected->size());
     for (auto [index, a, b] : llvm::enumerate(actual, *expected))
-      EXPECT_EQ(findDifference(a, b, row.tolerance), "")
+      EXPECT_EQ(findDifference(a, b, row.tolerance, sizesOfRows(function, arguments)), "")
           << "result " << index << " of " << rows << " rows";
   }
 }

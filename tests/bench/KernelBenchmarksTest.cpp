@@ -1,0 +1,109 @@
+// No kernel is without a benchmark.
+#include "tests/bench/KernelBenchmarks.h"
+
+#include "backends/cpu/compile/Compiler.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/STLExtras.h"
+#include "gmock/gmock.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::bench;
+using testing::IsSupersetOf;
+
+namespace {
+
+/// What becomes no kernel: declarations, views, and what earlier passes replace.
+constexpr llvm::StringRef kNoKernels[] = {
+    "mica.balance",   "mica.get_weight",    "mica.kv_read",     "mica.merge_heads", "mica.probe",
+    "mica.repeat_kv", "mica.select_weight", "mica.split_heads", "mica.split",       "mica.weight"};
+
+/// What the benchmarks are made of.
+class KernelBenchmarksTest : public testing::Test {
+protected:
+  void SetUp() override {
+    DialectRegistry registry;
+    cpu::registerCompilerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    for (const KernelBenchmark &benchmark : kernelBenchmarks()) {
+      SCOPED_TRACE(benchmark.name);
+      EXPECT_TRUE(names.insert(benchmark.name).second);
+      auto module = parseSourceString<ModuleOp>(benchmark.text, &context);
+      ASSERT_TRUE(module);
+      EXPECT_EQ(llvm::range_size(module->getOps<func::FuncOp>()), benchmark.functions);
+      module->walk([&](Operation *op) {
+        std::string name = op->getName().getStringRef().str();
+        ops.insert(name);
+        for (Value operand : op->getOperands())
+          if (operand.getDefiningOp<GetWeightOp>() || operand.getDefiningOp<KvReadOp>() ||
+              isa<KvCacheType>(operand.getType()))
+            stored[name].insert(textOf(operand.getType()));
+      });
+    }
+  }
+
+  static std::string textOf(Type type) {
+    if (auto cache = dyn_cast<KvCacheType>(type))
+      type = cache.getElementType();
+    std::string text;
+    llvm::raw_string_ostream(text) << getElementTypeOrSelf(type);
+    return text;
+  }
+
+  MLIRContext context;
+  std::set<std::string> names, ops;
+  std::map<std::string, std::set<std::string>> stored; ///< of weights and caches that an op reads
+};
+
+/// One function of each: the others are like it.
+TEST_F(KernelBenchmarksTest, BecomeKernels) {
+  auto target = llvm::cantFail(cpu::describeTarget("native"));
+  for (const KernelBenchmark &benchmark : kernelBenchmarks()) {
+    SCOPED_TRACE(benchmark.name);
+    auto module = parseSourceString<ModuleOp>(benchmark.text, &context);
+    ASSERT_TRUE(module);
+    for (auto function : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+      if (function.getSymName() != "f0")
+        function.erase();
+    for (auto weight : llvm::make_early_inc_range(module->getOps<WeightOp>()))
+      if (SymbolTable::symbolKnownUseEmpty(weight, *module))
+        weight.erase();
+    std::string text;
+    llvm::raw_string_ostream(text) << *module;
+    llvm::Error error = test::KernelModule::lower(text, target);
+    EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  }
+}
+
+TEST_F(KernelBenchmarksTest, HaveEveryOp) {
+  for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("mica"))
+    if (!llvm::is_contained(kNoKernels, name.getStringRef()))
+      EXPECT_TRUE(ops.count(name.getStringRef().str())) << name.getStringRef().str();
+}
+
+TEST_F(KernelBenchmarksTest, HaveEveryFormatOfWeights) {
+  std::set<std::string> matrices, tables;
+  for (const test::Format &format : allFormats()) {
+    matrices.insert(format.weight);
+    // A table never has integers of 4 bits of our own.
+    if (llvm::StringRef(format.name) != "int4")
+      tables.insert(format.weight);
+  }
+  for (const char *op :
+       {"mica.linear", "mica.gated_linear", "mica.head_linear", "mica.moe_experts"})
+    EXPECT_THAT(stored[op], IsSupersetOf(matrices)) << op;
+  for (const char *op : {"mica.lm_head", "mica.embedding"})
+    EXPECT_THAT(stored[op], IsSupersetOf(tables)) << op;
+}
+
+TEST_F(KernelBenchmarksTest, HaveEveryCache) {
+  for (const char *op : {"mica.attention", "mica.kv_append", "mica.qkv_append"})
+    EXPECT_THAT(stored[op], IsSupersetOf({"f32", "bf16", "!mica.int8"})) << op;
+}
+
+} // namespace

@@ -1,0 +1,244 @@
+// Products with weights: of few and of many rows, experts and their gates, tables of tokens.
+#include "tests/bench/KernelBenchmarks.h"
+#include "tests/unit/backends/cpu/lowering/Arguments.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mica::test;
+
+namespace mica::bench {
+
+namespace {
+/// Rows of generated products, and of oneDNN's.
+const std::vector<int64_t> generatedRows = {1, 2, 4, 8, 16, 32, 64, 128, 512},
+                           libraryRows = {16, 32, 128, 512};
+
+struct Shape {
+  int64_t n, k;
+};
+/// Llama-3.2-1B: q with k and v, down; gate with up, there and in MiniMind's 104M.
+constexpr Shape productShapes[] = {{3072, 2048}, {2048, 8192}},
+                gatedShapes[] = {{8192, 2048}, {2048, 768}};
+
+/// At most; the packed size decides once the weights are there.
+double bytesPerWeight(const Format &format) {
+  llvm::StringRef weight = format.weight;
+  bool nibbles = weight.contains("int4") || weight.contains("bits = 4");
+  return weight == "f32" ? 4 : weight == "bf16" ? 2 : nibbles ? 0.5 : 1;
+}
+
+/// `text` for the functions 0 to `count` - 1, as {f}.
+std::string repeated(const std::string &text, int64_t count) {
+  std::string all;
+  for (int64_t number = 0; number < count; ++number)
+    all += fill(text, {{"f", number}});
+  return all;
+}
+
+/// Functions of one text over `weights` numbers each; all have copies of the same, which are made
+/// once. `sizes` are the keys of name and text besides those of the format.
+KernelBenchmark overWeights(const Format &format, const Words &sizes, double weights,
+                            const char *name, const char *text, std::vector<int64_t> rows,
+                            double flopsPerRow) {
+  Words words = evenWordsOf(format);
+  llvm::append_range(words, sizes);
+  KernelBenchmark made;
+  made.name = fill(name, words);
+  made.format = peaksOf(format);
+  made.functions = copiesOf(weights * bytesPerWeight(format));
+  made.text = repeated(fill(text, words), made.functions);
+  made.rows = std::move(rows);
+  made.arguments = randomArguments;
+  made.work = [flopsPerRow](double weightBytes, int64_t rows) {
+    return Work{weightBytes, flopsPerRow * double(rows)};
+  };
+  return made;
+}
+
+/// A product with `n` columns and depth `k`.
+KernelBenchmark product(const Format &format, Shape shape, const char *kernel,
+                        const std::vector<int64_t> &rows) {
+  auto weights = double(shape.n * shape.k);
+  return overWeights(format, {{"kernel", kernel}, {"K", shape.k}, {"N", shape.n}}, weights,
+                     "linear/{kernel}/{format}/{N}x{K}", R"(
+  mica.weight @w{f} from ["w"] concat : tensor<{N}x{K}x{weight}>
+  func.func @f{f}({take}) -> tensor<?x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @w{f} : tensor<{N}x{K}x{weight}>
+    %y = mica.linear %x, %w kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+                     rows, 2 * weights);
+}
+
+/// Gate and up with the activation.
+KernelBenchmark gatedProduct(const Format &format, Shape shape) {
+  auto weights = 2 * double(shape.n * shape.k);
+  return overWeights(format, {{"K", shape.k}, {"N", shape.n}, {"both", 2 * shape.n}}, weights,
+                     "gated/generated/{format}/{N}x{K}", R"(
+  mica.weight @w{f} from ["g", "u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
+  func.func @f{f}({take}) -> tensor<?x{N}x{argument}> {
+    {cast}
+    %w = mica.get_weight @w{f} : tensor<{both}x{K}x{weight}>
+    %y = mica.gated_linear %x, %w silu : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}x{argument}>
+    return %y : tensor<?x{N}x{argument}>
+  })",
+                     generatedRows, 2 * weights);
+}
+
+/// How many experts there are and how many a row chooses, and their matrices.
+struct Experts {
+  int64_t all, chosen, columns, inner;
+};
+/// MiniMind 2; a small one of many experts.
+constexpr Experts expertShapes[] = {{4, 2, 640, 1728}, {32, 4, 1024, 768}};
+
+/// The names of all tensors of `letters` for so many experts: ["g0", "u0", "g1", ...].
+std::string namesOf(llvm::StringRef letters, int64_t experts) {
+  std::string names;
+  for (int64_t expert = 0; expert < experts; ++expert)
+    for (char letter : letters)
+      names +=
+          (names.empty() ? "[\"" : ", \"") + std::string(1, letter) + std::to_string(expert) + '"';
+  return names + "]";
+}
+
+KernelBenchmark experts(const Format &format, const Experts &shape) {
+  double weights = 3.0 * double(shape.columns * shape.inner),
+         flopsPerRow = 2 * double(shape.chosen) * weights;
+  std::string among;
+  for (int64_t expert = 0; expert < shape.all; ++expert)
+    among += (expert ? ", " : "[") + std::to_string(expert);
+  KernelBenchmark made =
+      overWeights(format,
+                  {{"upNames", namesOf("gu", shape.all)},
+                   {"downNames", namesOf("d", shape.all)},
+                   {"among", among + "]"},
+                   {"E", shape.all},
+                   {"K", shape.columns},
+                   {"inner", shape.inner},
+                   {"both", 2 * roundUp(shape.inner, kBlockColumns)},
+                   {"k", shape.chosen}},
+                  double(shape.all) * weights, "experts/generated/{format}/{E}x{inner}x{K}", R"(
+  mica.weight @up{f} from {upNames} stack parts(2) {test.rows = {inner} : i64} : tensor<{E}x{both}x{K}x{weight}>
+  mica.weight @down{f} from {downNames} stack : tensor<{E}x{K}x{inner}x{weight}>
+  func.func @f{f}({take}, %w: tensor<?x{k}xf32>, %e: tensor<?x{k}xi32> {test.among = {among}}) -> tensor<?x{K}xf32> {
+    {cast}
+    %up = mica.get_weight @up{f} : tensor<{E}x{both}x{K}x{weight}>
+    %down = mica.get_weight @down{f} : tensor<{E}x{K}x{inner}x{weight}>
+    %y = mica.moe_experts %x, %w, %e, %up, %down silu inner({inner}) : tensor<?x{K}x{rows}>, tensor<?x{k}xf32>,
+        tensor<?x{k}xi32>, tensor<{E}x{both}x{K}x{weight}>, tensor<{E}x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
+    return %y : tensor<?x{K}xf32>
+  })",
+                  {1, 8, 16, 128, 512}, flopsPerRow);
+  // Only chosen experts are read: by one row its own, by several most.
+  made.work = [=](double weightBytes, int64_t rows) {
+    double idle = std::pow(1 - double(shape.chosen) / double(shape.all), double(rows));
+    return Work{weightBytes * (1 - idle), flopsPerRow * double(rows)};
+  };
+  return made;
+}
+
+/// The product that makes logits; a table never has 4 bits.
+KernelBenchmark head(const Format &format) {
+  constexpr int64_t vocabulary = 32000, columns = 2048;
+  auto weights = double(vocabulary * columns);
+  return overWeights(format, {{"K", columns}, {"V", vocabulary}}, weights,
+                     "lm_head/{format}/{V}x{K}", R"(
+  mica.weight @w{f} : tensor<{V}x{K}x{weight}>
+  func.func @f{f}({take}) -> tensor<?x{V}xf32> {
+    {cast}
+    %w = mica.get_weight @w{f} : tensor<{V}x{K}x{weight}>
+    %y = mica.lm_head %x, %w : tensor<?x{K}x{rows}>, tensor<{V}x{K}x{weight}> -> tensor<?x{V}xf32>
+    return %y : tensor<?x{V}xf32>
+  })",
+                     {1, 2, 4, 8}, 2 * weights);
+}
+
+/// A product for each head, as DeepSeek-V3 has them around attention over latent vectors.
+KernelBenchmark heads(const Format &format) {
+  constexpr int64_t count = 128, columns = 512, depth = 128;
+  auto weights = double(count * columns * depth);
+  return overWeights(format, {{"K", "{H}x{D}"}, {"H", count}, {"D", depth}, {"N", columns}},
+                     weights, "head_linear/{format}/{H}x{N}x{D}", R"(
+  mica.weight @w{f} from ["w"] concat : tensor<{H}x{N}x{D}x{weight}>
+  func.func @f{f}({take}) -> tensor<?x{H}x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @w{f} : tensor<{H}x{N}x{D}x{weight}>
+    %y = mica.head_linear %x, %w : tensor<?x{K}x{rows}>, tensor<{H}x{N}x{D}x{weight}> -> tensor<?x{H}x{N}xf32>
+    return %y : tensor<?x{H}x{N}xf32>
+  })",
+                     {1, 8, 128}, 2 * weights);
+}
+
+/// The gate of DeepSeek-V3, with the scores of others and with its own.
+KernelBenchmark gate(const char *name, const char *vectors, const char *options) {
+  constexpr int64_t experts = 256, columns = 7168, chosen = 8;
+  auto weights = double(experts * columns);
+  return overWeights(kFormats[0],
+                     {{"case", name},
+                      {"vectors", vectors},
+                      {"options", options},
+                      {"E", experts},
+                      {"K", columns},
+                      {"k", chosen}},
+                     weights, "moe_gate/{case}/{E}x{K}", R"(
+  mica.weight @w{f} from ["w"] concat : tensor<{E}x{K}xf32>
+  mica.weight @c{f} from ["c"] concat : tensor<{E}xf32>
+  func.func @f{f}({take}) -> (tensor<?x{k}xf32>, tensor<?x{k}xi32>) {
+    %g = mica.get_weight @w{f} : tensor<{E}x{K}xf32>
+    %c = mica.get_weight @c{f} : tensor<{E}xf32>
+    %w, %e = mica.moe_gate %x, %g {vectors} {options} normalize : tensor<?x{K}xf32>, tensor<{E}x{K}xf32> -> tensor<?x{k}xf32>, tensor<?x{k}xi32>
+    return %w, %e : tensor<?x{k}xf32>, tensor<?x{k}xi32>
+  })",
+                     {1, 8, 128}, 2 * weights);
+}
+
+/// Rows of a table, which are the same in every call: caches hold them, and the share of the
+/// roofline may exceed 1.
+KernelBenchmark table(const Format &format) {
+  constexpr int64_t vocabulary = 32000, columns = 2048;
+  KernelBenchmark made = overWeights(format, {{"K", columns}, {"V", vocabulary}},
+                                     double(vocabulary * columns), "embedding/{format}/{V}x{K}", R"(
+  mica.weight @w{f} : tensor<{V}x{K}x{weight}>
+  func.func @f{f}(%tokens: tensor<?xi32> {test.below = {V} : i64}) -> tensor<?x{K}xf32> {
+    %w = mica.get_weight @w{f} : tensor<{V}x{K}x{weight}>
+    %y = mica.embedding %tokens, %w : tensor<?xi32>, tensor<{V}x{K}x{weight}> -> tensor<?x{K}xf32>
+    return %y : tensor<?x{K}xf32>
+  })",
+                                     cachedAndOther, 0);
+  made.work = [](double weightBytes, int64_t rows) {
+    return Work{weightBytes / double(vocabulary) * double(rows), 0};
+  };
+  return made;
+}
+} // namespace
+
+std::vector<KernelBenchmark> productBenchmarks() {
+  std::vector<KernelBenchmark> all;
+  for (const Format &format : allFormats()) {
+    // Integers with a scale for each block are nobody's but the generated kernels'.
+    bool blocks = llvm::StringRef(format.weight).contains("block_int");
+    for (Shape shape : productShapes) {
+      all.push_back(product(format, shape, "generated", generatedRows));
+      if (!blocks)
+        all.push_back(product(format, shape, "onednn", libraryRows));
+    }
+    for (Shape shape : gatedShapes)
+      all.push_back(gatedProduct(format, shape));
+    for (const Experts &shape : expertShapes)
+      all.push_back(experts(format, shape));
+    all.push_back(heads(format));
+    if (llvm::StringRef(format.name) != "int4") {
+      all.push_back(head(format));
+      all.push_back(table(format));
+    }
+  }
+  all.push_back(gate("softmax", "", "softmax k(8)"));
+  all.push_back(gate("sigmoid_groups", "correction(%c : tensor<{E}xf32>)",
+                     "sigmoid k(8) groups(8 keep 4 by best_two)"));
+  return all;
+}
+
+} // namespace mica::bench
