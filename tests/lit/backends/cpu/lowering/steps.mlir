@@ -66,3 +66,19 @@ func.func private @odd(%x: tensor<?x101xbf16>, %w: tensor<64x101xbf16, #bf16>) -
   %y = mica.linear %x, %w kernel(generated) : tensor<?x101xbf16>, tensor<64x101xbf16, #bf16> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
+
+// Of gate and up a row reads one panel after the other, not both side by side: all of a task is one stream.
+// CHECK-LABEL: func.func private @gated_linear_64x100(
+// CHECK: scf.if
+// CHECK: %[[GATE:.*]]:4 = scf.for %{{.*}} = %c0 to %c100 step %c1 iter_args(
+// CHECK-COUNT-4: vector.fma
+// CHECK-NOT: vector.fma
+// CHECK: %[[UP:.*]]:4 = scf.for %{{.*}} = %c0 to %c100 step %c1 iter_args(
+// CHECK-COUNT-4: vector.fma
+// CHECK-NOT: vector.fma
+// CHECK: %[[GATE]]#0
+// CHECK: %[[UP]]#0
+func.func private @gated(%x: tensor<?x100xf32>, %w: tensor<128x100xf32, #f32>) -> tensor<?x64xf32> {
+  %y = mica.gated_linear %x, %w silu kernel(generated) : tensor<?x100xf32>, tensor<128x100xf32, #f32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
