@@ -5,7 +5,8 @@
 
 A share of the gains of every norm that feeds products is multiplied by the factor, and the columns of the matrices that
 read it are divided by it; likewise the rows of every `up` and the columns of its `down`. Large models have such channels,
-small ones do not. The factor is a power of two, so that nothing is rounded: the twin's f32 logits are the source's.
+small ones do not. The factor is a power of two, so that nothing is rounded: the twin's f32 logits are the source's. Only
+gains of Gemma, which are stored less 1, are rounded to f32.
 """
 
 import argparse
@@ -24,7 +25,8 @@ def pairs(names):
         if match := re.fullmatch(r"(model\.layers\.\d+\.)self_attn\.[qkv]_proj\.weight", name):
             readers.setdefault(match[1] + "input_layernorm.weight", []).append(name)
         if match := re.fullmatch(r"(model\.layers\.\d+\.)mlp\.(.*\.)?(gate_proj|up_proj|gate)\.weight", name):
-            readers.setdefault(match[1] + "post_attention_layernorm.weight", []).append(name)
+            norms = [match[1] + f"{norm}_layernorm.weight" for norm in ("pre_feedforward", "post_attention")]
+            readers.setdefault(next(norm for norm in norms if norm in names), []).append(name)
         if match := re.fullmatch(r"(.*\.)down_proj\.weight", name):
             readers[match[1] + "up_proj.weight"] = [name]
         if name == "lm_head.weight":
@@ -40,8 +42,13 @@ def scaled(tensor, factors):
     return (tensor.astype("<f4") * factors).astype("<f4")
 
 
-def add_outliers(tensors, share=0.01, factor=64.0, seed=0):
-    """Changes the tensors of a folder in place."""
+def offset_of(config):
+    """What a model adds to the gains of its norms."""
+    return 1.0 if config["model_type"].startswith("gemma") else 0.0
+
+
+def add_outliers(tensors, share=0.01, factor=64.0, seed=0, offset=0.0):
+    """Changes the tensors of a folder in place; gains are `offset` more than the tensors of norms."""
     rng = np.random.default_rng(seed)
     found = pairs(tensors)
     if not found:
@@ -50,7 +57,10 @@ def add_outliers(tensors, share=0.01, factor=64.0, seed=0):
         rows = tensors[source].shape[0]
         factors = np.ones(rows, "<f4")
         factors[rng.choice(rows, max(1, round(share * rows)), replace=False)] = factor
-        tensors[source] = scaled(tensors[source], factors.reshape(-1, *[1] * (tensors[source].ndim - 1)))
+        if tensors[source].ndim == 1 and offset:
+            tensors[source] = ((tensors[source] + offset) * factors - offset).astype("<f4")
+        else:
+            tensors[source] = scaled(tensors[source], factors.reshape(-1, *[1] * (tensors[source].ndim - 1)))
         for reader in readers:
             tensors[reader] = scaled(tensors[reader], 1 / factors)
 
@@ -63,8 +73,9 @@ def main():
     parser.add_argument("--factor", type=float, default=64.0)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
+    offset = offset_of(checkpoint.config_of(args.source))
     checkpoint.edited(args.source, args.target,
-                      tensors=lambda tensors: add_outliers(tensors, args.share, args.factor, args.seed))
+                      tensors=lambda tensors: add_outliers(tensors, args.share, args.factor, args.seed, offset))
 
 
 if __name__ == "__main__":
