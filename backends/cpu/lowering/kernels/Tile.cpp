@@ -441,9 +441,9 @@ private:
   const ProductRows &rows;
   const WeightSpec &weight;
   bool integers;
-  Value memory;                   ///< [panels][kTogether][64]
-  int64_t vectors;                ///< of 16 columns, of a tile
-  SmallVector<int64_t> tiles;     ///< their rows, the smallest first
+  Value memory;               ///< [panels][kTogether][64]
+  int64_t vectors;            ///< of 16 columns, of a tile
+  SmallVector<int64_t> tiles; ///< their rows, the smallest first
 };
 } // namespace
 
