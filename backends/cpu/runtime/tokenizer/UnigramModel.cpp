@@ -31,14 +31,14 @@ public:
       extend(word, at, nodes, reached);
     }
     std::vector<size_t> ends;
-    for (size_t at = word.size(); at > 0; at = nodes[at].start)
+    for (size_t at = word.size(); at > 0; at -= nodes[at].length)
       ends.push_back(at);
     bool afterUnknown = false;
     size_t run = 0; // where the unknown text that ends here began
     for (size_t i = ends.size(); i-- > 0;) {
       const Node &node = nodes[ends[i]];
       if (isUnknown(node.id)) {
-        run = exact && afterUnknown ? run : node.start;
+        run = exact && afterUnknown ? run : ends[i] - node.length;
         bool goesOn = exact && i > 0 && isUnknown(nodes[ends[i - 1]].id);
         if (!goesOn)
           encodeRun(word.substr(run, ends[i] - run), afterUnknown, ids);
@@ -54,10 +54,11 @@ private:
   static constexpr int32_t unreached = -2, unknown = -1;
   using Entries = std::vector<std::pair<std::string_view, int32_t>>;
 
+  /// Small: there is one per byte.
   struct Node {
-    int32_t id = unreached;
     double score = 0; // a float in all but ExactUnigram
-    size_t start = 0;
+    int32_t id = unreached;
+    uint32_t length = 0; // of the last piece
   };
 
   Entries entries() {
@@ -138,7 +139,7 @@ private:
       reached = std::max(reached, at + length);
       Node &target = nodes[at + length];
       if (target.id == unreached || candidate > target.score)
-        target = {id, candidate, at};
+        target = {candidate, id, static_cast<uint32_t>(length)};
     };
     search.forEach(word.substr(at), [&](size_t length, int32_t id) {
       uint8_t flags = table.pieceFlags[id];
