@@ -12,10 +12,11 @@ using testing::ElementsAre;
 
 std::vector<int32_t> encode(const std::string &vocabulary, const std::string &text) {
   TemporaryFolder folder;
-  folder.write("tokenizer.json",
-               R"({"normalizer": null, "pre_tokenizer": null, "decoder": {"type": "Metaspace"}, "model":
+  folder.write(
+      "tokenizer.json",
+      R"({"normalizer": null, "pre_tokenizer": null, "decoder": {"type": "Metaspace"}, "model":
                    {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], )" +
-                   vocabulary + "]}}");
+          vocabulary + "]}}");
   auto open = openFolder(folder.path());
   if (!open) {
     ADD_FAILURE() << llvm::toString(open.takeError());
@@ -33,8 +34,8 @@ TEST(Unigram, ScoresAreNotRounded) {
 
 TEST(Unigram, SumsOfLongTextsAreNotRounded) {
   // At -200000 the next f32 is a 64th away, at which the difference of a thousandth disappears.
-  std::vector<int32_t> ids = encode(R"(["a", -1], ["b", -1], ["ab", -2.001], ["c", -1])",
-                                    std::string(200000, 'c') + "ab");
+  std::vector<int32_t> ids =
+      encode(R"(["a", -1], ["b", -1], ["ab", -2.001], ["c", -1])", std::string(200000, 'c') + "ab");
   ASSERT_EQ(ids.size(), 200002u);
   EXPECT_EQ(ids[200000], 1);
   EXPECT_EQ(ids[200001], 2);

@@ -59,8 +59,8 @@ TEST_P(Utf8Test, StreamGivesTheSameInWholeCharacters) {
 INSTANTIATE_TEST_SUITE_P(Cases, Utf8Test, testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
 
-/// All strings of up to four bytes at whose values rules begin or end, whole and as streams, against
-/// what Python makes of them:
+/// All strings of up to four bytes at whose values rules begin or end, whole and as streams,
+/// against what Python makes of them:
 ///
 ///   h = 0xcbf29ce484222325
 ///   for n in range(1, 5):
