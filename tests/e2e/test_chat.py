@@ -329,6 +329,67 @@ class Chat(Case):
         terminal.write(b"/exit\r")
         self.assertEqual(terminal.close(), 0)
 
+    def spoken(self, terminal, turn):
+        """Says `turn` and returns what -v counts: tokens of the conversation, those from the cache, those of the answer."""
+        terminal.write(turn + b"\r")
+        counts = re.search(rb"note: (\d+) tokens of the conversation, (\d+) of them from the cache, in [\d.]+ s; answer: (\d+) tokens in",
+                           terminal.prompt())
+        return [int(count) for count in counts.groups()]
+
+    def test_a_conversation_on_a_terminal(self):
+        """Over turns only what is new is fed, whether an answer ended by itself or was stopped: it stays said."""
+        terminal = Terminal([self.built.path, "chat", "--temperature", "0", "-v"])
+        terminal.prompt()
+        turns = [self.spoken(terminal, turn) for turn in (b"27 + 15", b"1 + 2", b"sort c a b")]
+        self.assertEqual([held for _, held, _ in turns], [0] + [tokens + answer - 1 for tokens, _, answer in turns[:-1]])
+        terminal.write(b"/exit\r")
+        self.assertEqual(terminal.close(), 0)
+
+        letter = json.loads((MODEL / "tokenizer.json").read_text())["model"]["vocab"]["Q"]
+        always = ["chat", f"--logit-bias={letter}=1e9", "-v"]
+        path = changed("endless-memory", "{% for m in messages %}{{ m.content }};{% endfor %}")
+        file = path / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"max_position_embeddings": LONG}))
+        terminal = Terminal([program(path, "--max-seq", str(LONG)).path, *always])
+        terminal.prompt()
+        said = 0
+        for _ in range(2):
+            terminal.write(b"a\r")
+            terminal.read_until(b"QQQQ")
+            terminal.write(b"\x03")
+            terminal.read_until(b"mica: note: stopped\r\n")
+            tokens, held, answer = (int(count) for count in re.search(rb"(\d+) tokens of .* (\d+) of them .* (\d+) tokens in", terminal.prompt()).groups())
+            self.assertGreaterEqual(held, max(0, said - 1))
+            self.assertGreater(tokens, held)
+            said = tokens + answer
+        terminal.write(b"\x04")
+        self.assertEqual(terminal.close(), 0)
+
+        # What no longer fits is said, and ends nothing.
+        terminal = Terminal([program(path, "--max-seq", "64").path, *always])
+        terminal.prompt()
+        for turn in (b"a", b"/reset\ra"):
+            terminal.write(turn + b"\r")
+            self.assertIn(b"QQQQ", terminal.read_until(b"mica: note: the context of 64 positions is full, /reset begins anew\r\n"))
+            terminal.prompt()
+            terminal.write(b"b\r")
+            self.assertRegex(terminal.read_until(b"; /reset begins anew\r\n"),
+                             rb"mica: note: the prompt has \d+ tokens, \d+ more than the context of 64 positions")
+            terminal.prompt()
+        terminal.write(b"/exit\r")
+        self.assertEqual(terminal.close(), 0)
+
+        # A turn that is too long was not said, and the cache still holds those before.
+        terminal = Terminal([program(path, "--max-seq", "64").path, *always, "-n", "3"])
+        terminal.prompt()
+        tokens, _, answer = self.spoken(terminal, b"a")
+        terminal.write(100 * b"Q" + b"\r")
+        terminal.read_until(b"more than the context of 64 positions")
+        terminal.prompt()
+        self.assertEqual(self.spoken(terminal, b"a")[1], tokens + answer - 1)
+        terminal.write(b"/exit\r")
+        self.assertEqual(terminal.close(), 0)
+
     def test_stop_strings(self):
         turns = self.answers("count from 7 to 12:\n27 + 15\n", "--stop", " 10", "--stop", "nothing of this")
         self.assertEqual([(turn["content"].rstrip("\n"), turn["finish"]) for turn in turns], [(" 7 8 9", "stop_text"), (" 42", "stop")])

@@ -40,7 +40,15 @@ class Cli(Case):
         self.assertEqual(len({tuple(r) for r in runs.values()}), 4)
         for seed, ids in runs.items():
             self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed), ids)
-            self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed, "--threads", seed + 1), ids)
+            for threads in (1, 2, 3, 5):
+                self.assertEqual(self.ids("-n", 40, "--temperature", 1, "--top-p", 1, "--seed", seed, "--threads", threads), ids)
+        # With all that chooses, over several sequences and a prompt of many rows.
+        prompts = ("--tokens", ",".join(str(3 + i * 7 % 60) for i in range(50)), "--tokens", "9,8,7")
+        options = ("--temperature", 1.3, "--top-k", 30, "--top-p", 0.95, "--min-p", 0.01, "--typical-p", 0.9, "--repetition-penalty", 1.1,
+                   "--presence-penalty", 0.2, "--frequency-penalty", 0.1, "--logit-bias", "4=1.5", "--seed", 11)
+        texts = {self.built.run(*prompts, "-n", 40, "--print-tokens", "--ignore-eos", *options, "--threads", threads).stdout
+                 for threads in (1, 2, 3, 5)}
+        self.assertEqual(len(texts), 1)
 
     def test_sampling_follows_the_logits(self):
         """Frequencies of the first id of many seeds against softmax(logits / T)."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the reference packages make of the ten megabytes of tokenizer_corpus.py, as digests.
+"""What the reference packages make of the eleven megabytes of tokenizer_corpus.py, as digests.
 
     make_corpus_goldens.py [--shared DIR] [--only NAME]... [--keep DIR]
 
@@ -20,8 +20,8 @@ import tokenizer_corpus as corpus
 
 SIZE, BLOCK = 10_000_000, 1_000_000
 OUT = goldens.OUT / "corpus.json"
-BUNDLED = {"bundled_dense": {"tokenizer.json": "models:minimind-dense/tokenizer.json",
-                             "tokenizer_config.json": "models:minimind-dense/tokenizer_config.json"}}
+BUNDLED = {f"bundled_{kind}": {file: f"models:minimind-{kind}/{file}" for file in ("tokenizer.json", "tokenizer_config.json")}
+           for kind in ("dense", "moe")}
 
 
 def records(engine, texts):

@@ -3,7 +3,7 @@
 
     make_sampling_goldens.py
 
-Writes tests/goldens/sampling.json. Every case goes through the processors that `generate` would make for its options, in
+Writes tests/goldens/sampling.json. Every case goes through the processors that `generate` lists for its options, in
 its order. Presence and frequency penalties are not among them: they follow the OpenAI API's reference (each counts the
 tokens generated so far, not the prompt's) at vLLM's place, behind the repetition penalty and before the temperature.
 """
@@ -25,18 +25,26 @@ def openai_penalties(scores, generated, options):
     return scores - options.get("frequency_penalty", 0) * counts - options.get("presence_penalty", 0) * (counts > 0)
 
 
+class Model(transformers.GenerationMixin):
+    """As much of a model as `generate` asks when it lists the processors for given options."""
+    config = transformers.GPT2Config()
+
+
 def distribution(logits, prompt, generated, options):
     ids = torch.tensor([prompt + generated])
     scores = torch.tensor([logits])
+    given = {key: value for key, value in options.items() if key not in ("presence_penalty", "frequency_penalty", "logit_bias")}
     if "logit_bias" in options:
-        scores = p.SequenceBiasLogitsProcessor([[[token], bias] for token, bias in options["logit_bias"]])(ids, scores)
-    if "repetition_penalty" in options:
-        scores = p.RepetitionPenaltyLogitsProcessor(options["repetition_penalty"])(ids, scores)
-    scores = openai_penalties(scores, generated, options)
-    for key, make in (("temperature", p.TemperatureLogitsWarper), ("top_k", p.TopKLogitsWarper), ("top_p", p.TopPLogitsWarper),
-                      ("min_p", p.MinPLogitsWarper), ("typical_p", p.TypicalLogitsWarper)):
-        if key in options:
-            scores = make(options[key])(ids, scores)
+        given["sequence_bias"] = [[[token], bias] for token, bias in options["logit_bias"]]
+    processors = Model()._get_logits_processor(transformers.GenerationConfig(**{"top_k": 0} | given, do_sample=True), ids.shape[1])
+    at = sum(isinstance(each, (p.SequenceBiasLogitsProcessor, p.RepetitionPenaltyLogitsProcessor)) for each in processors)
+    assert len(processors) == len(given), "every option has a processor"
+    for i, process in enumerate(processors):
+        if i == at:
+            scores = openai_penalties(scores, generated, options)
+        scores = process(ids, scores)
+    if at == len(processors):
+        scores = openai_penalties(scores, generated, options)
     chances = scores[0].double().softmax(-1)
     return {str(i): round(chance, 9) for i, chance in enumerate(chances.tolist()) if chance > 0}
 

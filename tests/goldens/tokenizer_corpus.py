@@ -5,8 +5,9 @@
 
 FILE gets one record per text: its length in bytes as u32, little-endian, then the text in UTF-8. Texts are prose and
 code, some thirty languages, emoji with joiners and modifiers, combining marks in any order, long runs of spaces, digits,
-letters and line ends, spellings of special tokens, and characters from all of Unicode. Only what Python promises to keep
-from version to version is drawn (random(), not choice()), so that the same seed gives the same bytes.
+letters and line ends, spellings of special tokens, and characters from all of Unicode. Behind them stand some texts of a
+hundred kilobytes and more, most of them without a break, over which queues and sums of scores get long. Only what Python
+promises to keep from version to version is drawn (random(), not choice()), so that the same seed gives the same bytes.
 """
 
 import argparse
@@ -161,13 +162,29 @@ class Writer:
         return "".join(parts[:-1]).translate(NEWER)
 
 
+    def long_texts(self):
+        """Texts of a hundred kilobytes and more: first such with breaks, then without."""
+        han, kana = ("".join(text for text in LANGUAGES if text[0] in first) for first in ("天今", "い"))
+        for size, join, piece in ((150, "", lambda: self.text() + "\n"), (120, " ", self.word), (100, "", lambda: self.one(han[:-1])),
+                                  (100, "", self.word), (100, "", self.invented), (100, "", lambda: self.one(han + kana + "a1 ")),
+                                  (100, "", lambda: str(self.below(10))), (100, "", lambda: "a"), (100, "", lambda: self.one("你 .a")),
+                                  (100, "", lambda: self.one(["▁", "a", "é", "중", "🦙", "\u0301"]))):
+            parts, made = [], 0
+            while made < size * 1000:
+                parts.append(piece())
+                made += len((parts[-1] + join).encode())
+            yield join.join(parts).translate(NEWER)
+
+
 def texts(size, seed=SEED):
-    """UTF-8 texts until their bytes reach `size`."""
+    """UTF-8 texts until their bytes reach `size`, then the long ones."""
     writer, made = Writer(seed), 0
     while made < size:
         text = writer.text().encode()
         made += len(text)
         yield text
+    for text in writer.long_texts():
+        yield text.encode()
 
 
 def write(file, size):

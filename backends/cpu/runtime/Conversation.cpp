@@ -72,6 +72,9 @@ Status Conversation::reserve() {
 Result<Conversation::Answer> Conversation::answer(const Tokens &prompt, const Listener &listener) {
   if (prompt.empty())
     return Error{"the chat template makes no text of this conversation, say something else"};
+  // What is refused before anything is fed leaves the cache as it is.
+  if (Status fits = checkPrompt(model.manifest(), prompt); !fits)
+    return fits.error();
   // The logits of the last position are wanted: it is fed in any case.
   auto same = std::mismatch(prompt.begin(), prompt.end() - 1, held.begin(), held.end());
   options.held = same.first - prompt.begin();

@@ -16,10 +16,11 @@ namespace {
 
 using Text = std::string_view;
 
+/// Small: of a long text there is one per character.
 struct Symbol {
-  Text text; // empty: merged into its left neighbour
+  uint32_t begin, length : 31, frozen : 1; // frozen: a user-defined piece
   int32_t previous, next;
-  bool frozen; // a user-defined piece
+  bool merged() const { return length == 0; } // into its left neighbour
 };
 
 struct Candidate {
@@ -56,17 +57,24 @@ private:
   /// The state of one call.
   class Merging {
   public:
-    Merging(const ScoreModel &model, Text word) : model(model) {
-      while (!word.empty()) {
-        auto found = model.kept.longest(word);
+    Merging(const ScoreModel &model, Text word) : model(model), word(word) {
+      auto begins = [&](char byte) {
+        return model.table.has(ModelFlags::byteLevel) || (byte & 0xC0) != 0x80;
+      };
+      // Growing would copy the symbols of a long text over and over.
+      symbols.reserve(std::count_if(word.begin(), word.end(), begins));
+      for (size_t begin = 0; begin < word.size();) {
+        Text ahead = word.substr(begin);
+        auto found = model.kept.longest(ahead);
         // A user-defined piece that ends inside a character leaves its rest to be met here.
-        size_t rest = std::min<size_t>(charLength(word[0]), word.size());
+        size_t rest = std::min<size_t>(charLength(ahead[0]), ahead.size());
         if (model.table.has(ModelFlags::byteLevel))
           rest = 1;
         size_t length = found.length ? found.length : rest;
         auto at = static_cast<int32_t>(symbols.size());
-        symbols.push_back({word.substr(0, length), at - 1, at + 1, found.length != 0});
-        word.remove_prefix(length);
+        symbols.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(length),
+                           found.length != 0, at - 1, at + 1});
+        begin += length;
       }
       symbols.back().next = -1;
       for (int32_t i = 0; i + 1 < static_cast<int32_t>(symbols.size()); ++i)
@@ -76,12 +84,11 @@ private:
     void run(std::vector<int32_t> &ids) {
       for (Candidate best{}; queue.pop(best);) {
         Symbol &left = symbols[best.at], &right = symbols[best.right];
-        if (left.text.empty() || right.text.empty() ||
-            left.text.size() + right.text.size() != best.length)
+        if (left.merged() || right.merged() || left.length + right.length != best.length)
           continue;
-        left.text = joined(left, right);
+        left.length = best.length;
         left.next = right.next;
-        right.text = {};
+        right.length = 0;
         if (left.next != -1)
           symbols[left.next].previous = best.at;
         consider(left.previous, best.at);
@@ -89,29 +96,28 @@ private:
       }
       bool afterUnknown = false;
       for (int32_t i = 0; i != -1; i = symbols[i].next)
-        emit(symbols[i].text, afterUnknown, ids);
+        emit(text(symbols[i]), afterUnknown, ids);
     }
 
   private:
-    static Text joined(const Symbol &left, const Symbol &right) { // neighbours in one text
-      return {left.text.data(), left.text.size() + right.text.size()};
-    }
+    Text text(const Symbol &symbol) const { return word.substr(symbol.begin, symbol.length); }
 
     void consider(int32_t left, int32_t right) {
       if (left == -1 || right == -1 || symbols[left].frozen || symbols[right].frozen)
         return;
-      Text text = joined(symbols[left], symbols[right]);
-      int32_t id = model.pieces.find(text);
+      Text joined = word.substr(symbols[left].begin, symbols[left].length + symbols[right].length);
+      int32_t id = model.pieces.find(joined);
       if (id == -1)
         return;
-      queue.push(keyOf(model.table.scores[id]), {left, right, static_cast<uint32_t>(text.size())});
+      queue.push(keyOf(model.table.scores[id]),
+                 {left, right, static_cast<uint32_t>(joined.size())});
       if (model.table.pieceFlags[id] & PieceFlags::unused)
-        halves[text] = {symbols[left].text, symbols[right].text};
+        halves[joined] = {text(symbols[left]), text(symbols[right])};
     }
 
     /// Ids of `text`, an unused piece replaced by what it was merged from.
-    void emit(Text text, bool &afterUnknown, std::vector<int32_t> &ids) const {
-      std::vector<Text> rest{text};
+    void emit(Text text, bool &afterUnknown, std::vector<int32_t> &ids) {
+      rest.push_back(text);
       while (!rest.empty()) {
         Text part = rest.back();
         rest.pop_back();
@@ -133,9 +139,11 @@ private:
     }
 
     const ScoreModel &model;
+    Text word;
     std::vector<Symbol> symbols;
     MergeQueue<Candidate> queue;
     std::unordered_map<Text, std::pair<Text, Text>> halves; // of unused pieces
+    std::vector<Text> rest;                                 // of what is emitted
   };
 
   const Table &table;

@@ -54,7 +54,7 @@ private:
   static constexpr int32_t unreached = -2, unknown = -1;
   using Entries = std::vector<std::pair<std::string_view, int32_t>>;
 
-  /// Small: a long word has one per byte.
+  /// Small: there is one per byte.
   struct Node {
     double score = 0; // a float in all but ExactUnigram
     int32_t id = unreached;

@@ -1,42 +1,45 @@
-// Which of two paths through a text is better, where they differ by less than a float can tell. The
-// ids are those of the tokenizers package 0.23.
-#include "tests/unit/frontend/tokenizer/TokenizerFixture.h"
+// Scores of a Unigram in a tokenizer.json are f64, and so are their sums: paths that single
+// precision could not tell apart. The ids are those of the package tokenizers 0.23.3.
+#include "TokenizerFixture.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-using namespace mica;
-using namespace mica::test;
-
+namespace mica::test {
 namespace {
 
-/// Of a model with the pieces <unk>, a, b and ab.
-std::vector<int32_t> encoded(const std::string &b, const std::string &ab, const std::string &text) {
+using testing::ElementsAre;
+
+std::vector<int32_t> encode(const std::string &vocabulary, const std::string &text) {
   TemporaryFolder folder;
   folder.write(
       "tokenizer.json",
-      R"({"decoder": {"type": "Metaspace"}, "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1],)"
-      R"( ["b", )" +
-          b + R"(], ["ab", )" + ab + "]]}}");
-  auto opened = openFolder(folder.path());
-  if (!opened) {
-    ADD_FAILURE() << llvm::toString(opened.takeError());
+      R"({"normalizer": null, "pre_tokenizer": null, "decoder": {"type": "Metaspace"}, "model":
+                   {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], )" +
+          vocabulary + "]}}");
+  auto open = openFolder(folder.path());
+  if (!open) {
+    ADD_FAILURE() << llvm::toString(open.takeError());
     return {};
   }
-  return *opened->tokenizer.encode(text, /*addSpecial=*/false);
+  return *open->tokenizer.encode(text, /*addSpecial=*/false);
 }
 
-TEST(Unigram, ScoresAreThoseOfTheFileAsDoubles) {
-  EXPECT_THAT(encoded("-1.000000001", "-2.0000000005", "ab"), testing::ElementsAre(3));
-  EXPECT_THAT(encoded("-1.000000001", "-2.000000002", "ab"), testing::ElementsAre(1, 2));
+TEST(Unigram, ScoresAreNotRounded) {
+  // In f32 all paths weigh -2, and of equal ones the first found, the long piece, would win.
+  EXPECT_THAT(encode(R"(["a", -1.00000001], ["b", -1], ["ab", -2.00000002])", "ab"),
+              ElementsAre(1, 2));
+  EXPECT_THAT(encode(R"(["a", -1.00000001], ["b", -1], ["ab", -2])", "ab"), ElementsAre(3));
 }
 
-TEST(Unigram, SumsOfALongTextAreDoublesToo) {
-  constexpr size_t pairs = 120000; // beyond a sum of 100000, where sentencepiece begins anew
-  std::string text;
-  for (size_t i = 0; i < pairs; ++i)
-    text += "ab";
-  EXPECT_EQ(encoded("-1.000000001", "-2.0000000005", text), std::vector<int32_t>(pairs, 3));
+TEST(Unigram, SumsOfLongTextsAreNotRounded) {
+  // At -200000 the next f32 is a 64th away, at which the difference of a thousandth disappears.
+  std::vector<int32_t> ids =
+      encode(R"(["a", -1], ["b", -1], ["ab", -2.001], ["c", -1])", std::string(200000, 'c') + "ab");
+  ASSERT_EQ(ids.size(), 200002u);
+  EXPECT_EQ(ids[200000], 1);
+  EXPECT_EQ(ids[200001], 2);
 }
 
 } // namespace
+} // namespace mica::test

@@ -3,7 +3,7 @@
 
     corpus_test.py --tool mica-tokenize
 
-Each tokenizer reads all ten megabytes, in two to four seconds. Those whose files stand beside the tree are left out, loudly,
+Each tokenizer reads all eleven megabytes, in two to four seconds. Those whose files stand beside the tree are left out, loudly,
 where they do not.
 """
 

@@ -59,6 +59,35 @@ TEST_P(Utf8Test, StreamGivesTheSameInWholeCharacters) {
 INSTANTIATE_TEST_SUITE_P(Cases, Utf8Test, testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
 
+/// All strings of up to four bytes at whose values rules begin or end, whole and as streams,
+/// against what Python makes of them:
+///
+///   h = 0xcbf29ce484222325
+///   for n in range(1, 5):
+///       for s in itertools.product(border, repeat=n):
+///           for b in bytes(s).decode(errors="replace").encode() + b"\n":
+///               h = (h ^ b) * 0x100000001b3 & 2**64 - 1
+TEST(Utf8, EveryShortStringIsRepairedAsPythonDoes) {
+  constexpr std::string_view border = "\x41\x7F\x80\x8F\x90\x9F\xA0\xBF\xC0\xC1\xC2\xDF"
+                                      "\xE0\xE1\xEC\xED\xEE\xEF\xF0\xF1\xF3\xF4\xF5\xFF";
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t length = 1, count = border.size(); length <= 4; ++length, count *= border.size())
+    for (size_t number = 0; number < count; ++number) {
+      std::string bytes(length, 0), streamed;
+      for (size_t i = length, rest = number; i-- > 0; rest /= border.size())
+        bytes[i] = border[rest % border.size()];
+      std::string repaired = repairUtf8(bytes);
+      Utf8Stream stream;
+      for (char byte : bytes)
+        stream.push({&byte, 1}, streamed, /*perByte=*/false);
+      stream.flush(streamed, /*perByte=*/false);
+      ASSERT_EQ(streamed, repaired) << testing::PrintToString(bytes);
+      for (char byte : repaired + "\n")
+        hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+    }
+  EXPECT_EQ(hash, 0x7d405799b4d0ad09u);
+}
+
 TEST(Utf8, PerByteGivesOneReplacementForEachByte) {
   Utf8Stream stream;
   std::string out;
