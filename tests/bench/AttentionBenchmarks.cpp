@@ -160,8 +160,10 @@ KernelBenchmark append(const char *name, const char *text, const Precision &prec
                           {"cache", "!mica.kv_cache<1 x 8 x 64 x {element}>"},
                           {"element", precision.element},
                           {"type", precision.queries}});
-  made.rows = cachedAndOther;
-  made.calls = [=](int64_t) { return copiesOf(4.0 * double(columns * cachedAndOther.back())); };
+  made.rows = ArrayRef(cachedAndOther).vec();
+  made.calls = [=](int64_t) {
+    return copiesOf(4.0 * double(columns * ArrayRef(cachedAndOther).back()));
+  };
   made.arguments = [](func::FuncOp function, int64_t rows) {
     return oneSequence(function, rows, 0);
   };

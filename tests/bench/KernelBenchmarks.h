@@ -46,7 +46,7 @@ inline test::Words evenWordsOf(const test::Format &format) {
 
 /// Rows that an op of one row after the other reads: of 512 none is left in a cache, of eight all
 /// are, as in a model, and the share of the roofline may exceed 1.
-inline const std::vector<int64_t> cachedAndOther = {8, 512};
+inline constexpr int64_t cachedAndOther[] = {8, 512};
 
 /// Every kernel, in the shapes of models.
 std::vector<KernelBenchmark> productBenchmarks();

@@ -11,8 +11,8 @@ namespace mica::bench {
 
 namespace {
 /// Rows of generated products, and of oneDNN's.
-const std::vector<int64_t> generatedRows = {1, 2, 4, 8, 16, 32, 64, 128, 512},
-                           libraryRows = {16, 32, 128, 512};
+constexpr int64_t generatedRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512},
+                  libraryRows[] = {16, 32, 128, 512};
 
 struct Shape {
   int64_t n, k;
@@ -39,7 +39,7 @@ std::string repeated(const std::string &text, int64_t count) {
 /// Functions of one text over `weights` numbers each; all have copies of the same, which are made
 /// once. `sizes` are the keys of name and text besides those of the format.
 KernelBenchmark overWeights(const Format &format, const Words &sizes, double weights,
-                            const char *name, const char *text, std::vector<int64_t> rows,
+                            const char *name, const char *text, ArrayRef<int64_t> rows,
                             double flopsPerRow) {
   Words words = evenWordsOf(format);
   llvm::append_range(words, sizes);
@@ -48,7 +48,7 @@ KernelBenchmark overWeights(const Format &format, const Words &sizes, double wei
   made.format = peaksOf(format);
   made.functions = copiesOf(weights * bytesPerWeight(format));
   made.text = repeated(fill(text, words), made.functions);
-  made.rows = std::move(rows);
+  made.rows = rows.vec();
   made.arguments = randomArguments;
   made.work = [flopsPerRow](double weightBytes, int64_t rows) {
     return Work{weightBytes, flopsPerRow * double(rows)};
@@ -58,7 +58,7 @@ KernelBenchmark overWeights(const Format &format, const Words &sizes, double wei
 
 /// A product with `n` columns and depth `k`.
 KernelBenchmark product(const Format &format, Shape shape, const char *kernel,
-                        const std::vector<int64_t> &rows) {
+                        ArrayRef<int64_t> rows) {
   auto weights = double(shape.n * shape.k);
   return overWeights(format, {{"kernel", kernel}, {"K", shape.k}, {"N", shape.n}}, weights,
                      "linear/{kernel}/{format}/{N}x{K}", R"(

@@ -82,10 +82,10 @@ KernelBenchmark overRows(const std::string &name, const RowOp &op, const std::st
   })",
                    words);
   double bytes = op.bytesPerRow;
-  made.rows = cachedAndOther;
+  made.rows = ArrayRef(cachedAndOther).vec();
   // An op over positions alone has its results in no cache.
   made.calls = [=](int64_t) {
-    return copiesOf(std::max(bytes, 4.0 * columns) * double(cachedAndOther.back()));
+    return copiesOf(std::max(bytes, 4.0 * columns) * double(ArrayRef(cachedAndOther).back()));
   };
   made.arguments = randomArguments;
   made.work = [=](double, int64_t rows) { return Work{bytes * double(rows), 0}; };

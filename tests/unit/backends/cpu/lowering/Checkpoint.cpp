@@ -52,7 +52,7 @@ void makeUneven(MutableArrayRef<float> numbers, int64_t rowSize) {
     case 6:
       scale(0x1p-20f);
       break;
-    case 7:
+    default:
       scale(0x1p-140f);
       break;
     }

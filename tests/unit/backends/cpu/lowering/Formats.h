@@ -27,7 +27,7 @@ struct Format {
 
 inline constexpr double kStepOfBf16 = 0x1p-8, kStepOfInt8 = 1.0 / 127;
 
-inline const Format kFormats[] = {
+inline constexpr Format kFormats[] = {
     {"f32", "f32", "f32", "f32", 4e-6},
     {"bf16", "bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
     {"int8", "f32", "!mica.int8", "!mica.int8", {kStepOfInt8, kStepOfInt8 / 20}},
@@ -37,7 +37,7 @@ inline const Format kFormats[] = {
 #define MICA_BYTES "!mica.block_int<bits = 8, group = 32>"
 
 /// Blocks of files that are kept as they are. Rows are of 8 bits whatever the weights.
-inline const Format kBlockFormats[] = {
+inline constexpr Format kBlockFormats[] = {
     {"bytes", "f32", MICA_BYTES, MICA_BYTES, {kStepOfInt8, kStepOfInt8 / 20}},
     {"nibbles",
      "f32",

@@ -9,9 +9,10 @@ namespace mica::test {
 struct Tolerance {
   /// Sums, products and functions of f32: a few dozen roundings of 2^-24 each, of which about the
   /// root of their number remains.
-  Tolerance() : Tolerance(2e-6) {}
-  Tolerance(double most) : Tolerance(most, most) {}
-  Tolerance(double most, double usual, double size = 0) : most(most), usual(usual), size(size) {}
+  constexpr Tolerance() : Tolerance(2e-6) {}
+  constexpr Tolerance(double most) : Tolerance(most, most) {}
+  constexpr Tolerance(double most, double usual, double size = 0)
+      : most(most), usual(usual), size(size) {}
 
   double most;  ///< for each element
   double usual; ///< for the root mean square of all elements
