@@ -1,10 +1,12 @@
 #include "backends/cpu/runtime/BatchCommand.h"
+#include "backends/cpu/program/Hash.h"
 #include "backends/cpu/runtime/BatchResults.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/RunCommand.h"
 #include "backends/cpu/runtime/StopText.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -180,6 +182,7 @@ std::string Batch::describe(const Slot &slot) const {
   json["seed"] = slot.seed;
   json["prompt_tokens"] = wanted.request->prompt.size();
   json["new_tokens"] = slot.tokens.size();
+  json["digest"] = wanted.digest;
   return toJsonText(json);
 }
 
@@ -190,6 +193,33 @@ void Batch::showProgress() const {
 }
 } // namespace
 
+/// All that decides every text beside its request: the program and the options.
+static std::string decidingText(const Model &model, const RunArguments &arguments) {
+  SamplingOptions sampling = samplingOptions(arguments, model.manifest());
+  nlohmann::json json = {
+      {"program", model.manifest().json},
+      {"sampling",
+       {sampling.temperature, sampling.topK, sampling.topP, sampling.minP, sampling.typicalP,
+        sampling.repetitionPenalty, sampling.presencePenalty, sampling.frequencyPenalty,
+        sampling.seed}},
+      {"max_tokens", arguments.maxTokens},
+      {"stops", arguments.stops},
+      {"ignore_eos", arguments.ignoreEos},
+      {"tokens", arguments.printTokens}};
+  for (const LogitBias &bias : sampling.logitBias)
+    json["logit_bias"].push_back({bias.token, bias.bias});
+  return json.dump();
+}
+
+static std::string digestOf(const std::string &deciding, const BatchRequest &request) {
+  nlohmann::json json = {request.prompt, request.endTokens, request.seed.value_or(0),
+                         request.seed.has_value(), request.maxTokens.value_or(-1)};
+  std::string all = deciding + json.dump();
+  char digest[17];
+  std::snprintf(digest, sizeof digest, "%016" PRIx64, program::hashBytes(all.data(), all.size()));
+  return digest;
+}
+
 Status batchCommand(const Model &model, const Text *text, const RunArguments &arguments) {
   Result<std::string> file = readTextFile(*arguments.file, "requests", "-f");
   if (!file)
@@ -199,9 +229,10 @@ Status batchCommand(const Model &model, const Text *text, const RunArguments &ar
   if (!requests)
     return requests.error();
   std::vector<BatchText> texts;
+  std::string deciding = decidingText(model, arguments);
   for (const BatchRequest &request : *requests)
     for (int64_t sample = 0; sample < request.count; ++sample)
-      texts.push_back({&request, sample});
+      texts.push_back({&request, sample, digestOf(deciding, request)});
   Result<std::unique_ptr<BatchResults>> results = BatchResults::open(arguments.output, texts);
   if (!results)
     return results.error();

@@ -39,10 +39,11 @@ bool isResultOf(std::string_view line, const BatchText &text) {
     auto found = json.find(key);
     return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : -1;
   };
-  auto id = json.find("id");
+  auto id = json.find("id"), digest = json.find("digest");
   return number("line") == text.request->line && number("sample") == text.sample &&
          number("prompt_tokens") == static_cast<int64_t>(text.request->prompt.size()) &&
-         (id == json.end() ? "" : id->dump()) == text.request->id;
+         (id == json.end() ? "" : id->dump()) == text.request->id && digest != json.end() &&
+         *digest == text.digest;
 }
 } // namespace
 
@@ -80,7 +81,7 @@ Status BatchResults::resume(const std::vector<BatchText> &texts) {
       return refuse("is one more result than is asked for");
     if (!isResultOf(line, texts[next]))
       return refuse("is not the result of line " + std::to_string(texts[next].request->line) +
-                    " of the requests");
+                    " of the requests with these options and this program");
     ++next;
     rest.remove_prefix(end + 1);
   }

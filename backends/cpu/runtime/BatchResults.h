@@ -12,6 +12,8 @@ namespace mica::rt {
 struct BatchText {
   const BatchRequest *request;
   int64_t sample; ///< which of the request's texts, from 0
+  /// Of all that decides the text, as its result has it: results are kept only where it is theirs.
+  std::string digest;
 };
 
 class BatchResults {

@@ -127,7 +127,8 @@ TEST_F(BatchTest, OtherFilesAreRefusedAndLeftAlone) {
   refused(whole, "{\"tokens\": [1, 5, 3], \"id\": \"a\"}");
   refused(whole, "{\"tokens\": [1, 5], \"id\": \"a\"}");
   EXPECT_THAT(refusal("{\"tokens\": [1, 5], \"id\": \"a\"}"),
-              HasSubstr("is not the result of line 1 of the requests"));
+              HasSubstr("is not the result of line 1 of the requests with these options and this "
+                        "program, choose another file with -o"));
   EXPECT_THAT(
       refusal("{\"tokens\": [1, 5, 3], \"id\": \"a\"}"),
       testing::AllOf(HasSubstr("line 2 of '"), HasSubstr("is one more result than is asked for")));
@@ -138,6 +139,29 @@ TEST_F(BatchTest, OtherFilesAreRefusedAndLeftAlone) {
               HasSubstr("is one more result than is asked for"));
   arguments.output = folder.file("missing/results.jsonl");
   EXPECT_THAT(refusal(requests), HasSubstr("cannot write the results to"));
+}
+
+TEST_F(BatchTest, ResultsOfOtherRequestsAndOptionsAreNotKept) {
+  const std::string request = "{\"tokens\": [1, 5, 3]}", why = "is not the result of line 1";
+  run(request);
+  EXPECT_THAT(refusal("{\"tokens\": [1, 6, 3]}"), HasSubstr(why));
+  EXPECT_THAT(refusal("{\"tokens\": [1, 5, 3], \"seed\": 3}"), HasSubstr(why));
+  EXPECT_THAT(refusal("{\"tokens\": [1, 5, 3], \"max_tokens\": 2}"), HasSubstr(why));
+  RunArguments before = arguments;
+  auto refused = [&](auto change) {
+    change();
+    EXPECT_THAT(refusal(request), HasSubstr(why));
+    arguments = before;
+  };
+  refused([&] { arguments.temperature = 1.5; });
+  refused([&] { arguments.minP = 0.25; });
+  refused([&] { arguments.maxTokens += 1; });
+  refused([&] { arguments.seed = 9; });
+  refused([&] { arguments.stops = {"x"}; });
+  refused([&] { arguments.logitBias = {{3, 1.5f}}; });
+  // How many at once, and by how many threads, changes nothing.
+  arguments.batch = 1;
+  EXPECT_THAT(rows(run(request)), testing::SizeIs(1));
 }
 
 TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
