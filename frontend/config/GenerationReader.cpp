@@ -25,46 +25,64 @@ constexpr NumberKey numberKeys[] = {
     {bounds::repetitionPenalty, &G::repetitionPenalty},
 };
 
-/// What transformers and vLLM have beside these, each with a neutral value: 0, 1 or nothing.
-constexpr llvm::StringLiteral otherChoices[] = {
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "diversity_penalty",
-    "dola_layers",
-    "encoder_no_repeat_ngram_size",
-    "encoder_repetition_penalty",
-    "epsilon_cutoff",
-    "eta_cutoff",
-    "exponential_decay_length_penalty",
-    "force_words_ids",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "frequency_penalty",
-    "guidance_scale",
-    "logit_bias",
-    "min_length",
-    "min_new_tokens",
-    "no_repeat_ngram_size",
-    "num_beams",
-    "penalty_alpha",
-    "presence_penalty",
-    "sequence_bias",
-    "stop_strings",
-    "suppress_tokens",
-    "top_h",
-    "watermarking_config",
+/// What transformers and vLLM have beside these.
+struct OtherChoice {
+  llvm::StringLiteral name;
+  std::optional<double> neutral = {}; ///< the number that changes nothing
+  llvm::StringLiteral option = "";    ///< of programs, that does the same
 };
 
-bool choosesTokens(llvm::StringRef key) { return llvm::is_contained(otherChoices, key); }
+constexpr OtherChoice otherChoices[] = {
+    {"bad_words_ids"},
+    {"begin_suppress_tokens"},
+    {"diversity_penalty", 0},
+    {"dola_layers"},
+    {"encoder_no_repeat_ngram_size", 0},
+    {"encoder_repetition_penalty", 1},
+    {"epsilon_cutoff", 0},
+    {"eta_cutoff", 0},
+    {"exponential_decay_length_penalty"},
+    {"force_words_ids"},
+    {"forced_bos_token_id"},
+    {"forced_eos_token_id"},
+    {"frequency_penalty", 0, "--frequency-penalty"},
+    {"guidance_scale", 1},
+    {"logit_bias", {}, "--logit-bias"},
+    {"min_length", 0},
+    {"min_new_tokens", 0},
+    {"no_repeat_ngram_size", 0},
+    {"num_beams", 1},
+    {"penalty_alpha", 0},
+    {"presence_penalty", 0, "--presence-penalty"},
+    {"sequence_bias"},
+    {"stop_strings", {}, "--stop"},
+    {"suppress_tokens"},
+    {"top_h"},
+    {"watermarking_config"},
+};
 
-bool isNeutral(const llvm::json::Value &value) {
+/// Whether a value of `choice` changes nothing.
+bool isNeutral(const OtherChoice &choice, const llvm::json::Value &value) {
   if (auto number = value.getAsNumber())
-    return *number == 0 || *number == 1;
+    return choice.neutral && *number == *choice.neutral;
   if (auto flag = value.getAsBoolean())
     return !*flag;
   const llvm::json::Array *list = value.getAsArray();
   const llvm::json::Object *object = value.getAsObject();
   return (list && list->empty()) || (object && object->empty());
+}
+
+/// Why a key that is none of a program's defaults is passed over.
+IgnoredKey ignoredKey(llvm::StringRef path, llvm::StringRef key, const llvm::json::Value &value) {
+  const auto *choice =
+      llvm::find_if(otherChoices, [&](const OtherChoice &other) { return other.name == key; });
+  if (choice == std::end(otherChoices) || isNeutral(*choice, value))
+    return {path.str(), key.str(), "is not a setting that the program samples by", false};
+  std::string reason = "changes which tokens are chosen, and programs do not know it";
+  if (!choice->option.empty())
+    reason = "changes which tokens are chosen, and programs take it only as " +
+             choice->option.str();
+  return {path.str(), key.str(), std::move(reason), true};
 }
 
 constexpr Range rangeOf(const NumberBounds &bounds) { return {bounds.least, bounds.most}; }
@@ -110,11 +128,7 @@ llvm::Error readKey(llvm::StringRef path, llvm::StringRef key, const llvm::json:
   if (key == "eos_token_id")
     return readIds(path, key, value, defaults.eos);
   if (key != "do_sample") {
-    bool missed = choosesTokens(key) && !isNeutral(value);
-    ignored.push_back({path.str(), key.str(),
-                       missed ? "changes which tokens are chosen, and programs do not know it"
-                              : "is not a setting that the program samples by",
-                       missed});
+    ignored.push_back(ignoredKey(path, key, value));
     return llvm::Error::success();
   }
   auto flag = value.getAsBoolean();

@@ -61,6 +61,25 @@ TEST(GenerationReader, MissesWhatChangesTheChoice) {
               testing::ElementsAre("bad_words_ids", "no_repeat_ngram_size", "penalty_alpha"));
 }
 
+TEST(GenerationReader, EachNumberHasItsOwnNeutralValue) {
+  GenerationDefaults g;
+  std::vector<IgnoredKey> ignored;
+  EXPECT_EQ(read(R"({"forced_bos_token_id": 1, "guidance_scale": 1.0, "no_repeat_ngram_size": 1,
+                     "num_beams": 1, "presence_penalty": 1.0, "frequency_penalty": 0})",
+                 g, ignored),
+            "");
+  std::vector<std::string> missed;
+  for (const IgnoredKey &key : ignored)
+    if (key.missed)
+      missed.push_back(key.key + " " + key.reason);
+  const std::string changes = " changes which tokens are chosen, and programs ";
+  EXPECT_THAT(missed,
+              testing::ElementsAre("forced_bos_token_id" + changes + "do not know it",
+                                   "no_repeat_ngram_size" + changes + "do not know it",
+                                   "presence_penalty" + changes +
+                                       "take it only as --presence-penalty"));
+}
+
 TEST(GenerationReader, KeepsWhatItDoesNotName) {
   GenerationDefaults g;
   std::vector<IgnoredKey> ignored;
