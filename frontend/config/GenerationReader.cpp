@@ -80,8 +80,8 @@ IgnoredKey ignoredKey(llvm::StringRef path, llvm::StringRef key, const llvm::jso
     return {path.str(), key.str(), "is not a setting that the program samples by", false};
   std::string reason = "changes which tokens are chosen, and programs do not know it";
   if (!choice->option.empty())
-    reason = "changes which tokens are chosen, and programs take it only as " +
-             choice->option.str();
+    reason =
+        "changes which tokens are chosen, and programs take it only as " + choice->option.str();
   return {path.str(), key.str(), std::move(reason), true};
 }
 

@@ -99,6 +99,14 @@ class Chat(Case):
         self.assertEqual(done.stdout.decode(), " 42\n a b c d\n 7 8 9 10 11 12\n")
         self.assertEqual(done.stderr, b"")
 
+    def test_several_lines_are_one_turn(self):
+        """From a pipe as on a terminal: between fences, or behind backslashes; what is open at the end is a turn."""
+        one = self.answers("27 +\\\n15\n")
+        self.assertEqual(len(one), 1)
+        for text in ('"""\n27 +\n15"""\n', '"""\n27 +\n15\n"""\n', '"""27 +\n15', '"""27 +\n15"""'):
+            self.assertEqual(self.answers(text), one, text)
+        self.assertEqual(len(self.answers('a\\\nb\nc\n"""\nd\n\ne\n"""\n')), 3)
+
     def test_prompt_goes_through_the_template(self):
         self.assertEqual(self.built.run("--chat", "-p", "27 + 15 = ?", "--temperature", 0).stdout, b" 42\n")
         path = pathlib.Path(harness.folder("prompt")) / "sum"
@@ -171,7 +179,7 @@ class Chat(Case):
         # What the conversation has become is what the template makes of it: the same ids as of that text.
         said = f"user=c;assistant={turns[0]['content']};tool={{\"sum\": 42}};assistant={turns[1]['content']};tool=a\nb;"
         ids = json.loads(built.run("-n", 0, "--json", "-p", said).stdout)["sequences"][0]["prompt_tokens"]
-        self.assertEqual(turns[2]["prompt_tokens"], len(ids))
+        self.assertEqual((len(turns), turns[2]["prompt_tokens"]), (3, len(ids)))
         deaf = "{% for m in messages if m.role != 'tool' %}{{ m.content }};{% endfor %}"
         self.refused(1, ["chat", "-n", "1"], "the chat template leaves out what the role 'tool' says, say it as yourself",
                      built=program(changed("deaf", deaf)), stdin=b"/tool 42\n")

@@ -196,16 +196,15 @@ void Batch::showProgress() const {
 /// All that decides every text beside its request: the program and the options.
 static std::string decidingText(const Model &model, const RunArguments &arguments) {
   SamplingOptions sampling = samplingOptions(arguments, model.manifest());
-  nlohmann::json json = {
-      {"program", model.manifest().json},
-      {"sampling",
-       {sampling.temperature, sampling.topK, sampling.topP, sampling.minP, sampling.typicalP,
-        sampling.repetitionPenalty, sampling.presencePenalty, sampling.frequencyPenalty,
-        sampling.seed}},
-      {"max_tokens", arguments.maxTokens},
-      {"stops", arguments.stops},
-      {"ignore_eos", arguments.ignoreEos},
-      {"tokens", arguments.printTokens}};
+  nlohmann::json json = {{"program", model.manifest().json},
+                         {"sampling",
+                          {sampling.temperature, sampling.topK, sampling.topP, sampling.minP,
+                           sampling.typicalP, sampling.repetitionPenalty, sampling.presencePenalty,
+                           sampling.frequencyPenalty, sampling.seed}},
+                         {"max_tokens", arguments.maxTokens},
+                         {"stops", arguments.stops},
+                         {"ignore_eos", arguments.ignoreEos},
+                         {"tokens", arguments.printTokens}};
   for (const LogitBias &bias : sampling.logitBias)
     json["logit_bias"].push_back({bias.token, bias.bias});
   return json.dump();

@@ -12,9 +12,14 @@ namespace {
 /// Longer turns exceed every context.
 constexpr size_t maxTurnBytes = size_t(1) << 28;
 
+constexpr std::string_view fence = "\"\"\"";
+
 class PipeInput final : public ChatInput {
 public:
-  Result<std::optional<std::string>> read() override {
+  bool interactive() const override { return false; }
+
+private:
+  Result<std::optional<std::string>> readLine(bool /*continued*/) override {
     for (;;) {
       size_t end = buffer.find('\n', searched);
       if (end != buffer.npos)
@@ -27,9 +32,6 @@ public:
         return more.error();
     }
   }
-  bool interactive() const override { return false; }
-
-private:
   std::optional<std::string> take(size_t size, size_t mark) {
     std::string line = buffer.substr(0, size);
     buffer.erase(0, size + mark);
@@ -61,6 +63,41 @@ private:
 
 volatile std::sig_atomic_t interrupted = 0;
 } // namespace
+
+Result<std::optional<std::string>> ChatInput::read() {
+  Result<std::optional<std::string>> line = readLine(/*continued=*/false);
+  if (!line || !*line)
+    return line;
+  std::string turn;
+  bool fenced = (*line)->starts_with(fence);
+  if (fenced)
+    (*line)->erase(0, fence.size());
+  for (;;) {
+    std::string &text = **line;
+    bool ends = fenced ? text.ends_with(fence) : !text.ends_with('\\');
+    if (fenced && ends)
+      text.resize(text.size() - fence.size());
+    else if (!fenced && !ends)
+      text.pop_back();
+    // A fence alone on its line is no line of the turn.
+    if (fenced && ends && text.empty() && turn.ends_with('\n'))
+      turn.pop_back();
+    turn += text;
+    if (turn.size() > maxTurnBytes)
+      return Error{"a turn of the conversation is larger than 256 MiB, give shorter ones"};
+    if (ends)
+      break;
+    if (!(fenced && turn.empty()))
+      turn += '\n';
+    line = readLine(/*continued=*/true);
+    if (!line)
+      return line;
+    if (!*line)
+      break;
+  }
+  remember(turn);
+  return std::optional(turn);
+}
 
 bool takeInterrupt() {
   bool was = interrupted;

@@ -13,7 +13,6 @@ namespace mica::rt {
 
 namespace {
 constexpr int maxHistory = 1000;
-constexpr std::string_view fence = "\"\"\"";
 
 class TerminalInput final : public ChatInput {
 public:
@@ -53,36 +52,6 @@ public:
       el_end(editor);
   }
 
-  Result<std::optional<std::string>> read() override {
-    continued = false;
-    std::optional<std::string> line = readLine();
-    if (!line)
-      return line;
-    std::string turn;
-    bool fenced = line->starts_with(fence);
-    if (fenced)
-      line->erase(0, fence.size());
-    continued = true;
-    for (;;) {
-      bool ends = fenced ? line->ends_with(fence) : !line->ends_with('\\');
-      if (fenced && ends)
-        line->resize(line->size() - fence.size());
-      else if (!fenced && !ends)
-        line->pop_back();
-      turn += *line;
-      if (ends)
-        break;
-      // An opening fence alone on its line is no line of the turn.
-      if (!(fenced && turn.empty()))
-        turn += '\n';
-      line = readLine();
-      if (!line)
-        break;
-    }
-    remember(turn);
-    return std::optional(turn);
-  }
-
   bool interactive() const override { return true; }
 
 private:
@@ -95,7 +64,8 @@ private:
 
   /// Without its newline; nothing at the end. A signal from elsewhere clears the line as Ctrl-C
   /// does.
-  std::optional<std::string> readLine() {
+  Result<std::optional<std::string>> readLine(bool isContinued) override {
+    continued = isContinued;
     int size = 0;
     const char *text = nullptr;
     do {
@@ -103,11 +73,11 @@ private:
       text = editor ? el_gets(editor, &size) : nullptr;
     } while (!(text && size > 0 && text[size - 1] == '\n') && takeInterrupt());
     if (!text || size <= 0)
-      return std::nullopt;
+      return std::optional<std::string>();
     std::string line(text, static_cast<size_t>(size));
     while (line.ends_with('\n') || line.ends_with('\r'))
       line.pop_back();
-    return line;
+    return std::optional(line);
   }
 
   void enter(const std::string &turn) {
@@ -125,7 +95,7 @@ private:
       enter(turn);
   }
 
-  void remember(const std::string &turn) {
+  void remember(const std::string &turn) override {
     if (turn.find_first_not_of(" \n") == turn.npos)
       return;
     enter(turn);

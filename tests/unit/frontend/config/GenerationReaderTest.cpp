@@ -73,11 +73,10 @@ TEST(GenerationReader, EachNumberHasItsOwnNeutralValue) {
     if (key.missed)
       missed.push_back(key.key + " " + key.reason);
   const std::string changes = " changes which tokens are chosen, and programs ";
-  EXPECT_THAT(missed,
-              testing::ElementsAre("forced_bos_token_id" + changes + "do not know it",
-                                   "no_repeat_ngram_size" + changes + "do not know it",
-                                   "presence_penalty" + changes +
-                                       "take it only as --presence-penalty"));
+  EXPECT_THAT(missed, testing::ElementsAre("forced_bos_token_id" + changes + "do not know it",
+                                           "no_repeat_ngram_size" + changes + "do not know it",
+                                           "presence_penalty" + changes +
+                                               "take it only as --presence-penalty"));
 }
 
 TEST(GenerationReader, KeepsWhatItDoesNotName) {
