@@ -82,6 +82,7 @@ bool AddedTokens::accept(std::string_view text, const AddedToken &token, size_t 
         break;
       begin = previous;
     }
+    begin = std::max(begin, from);
   }
   if (token.flags & AddedTokenFlags::stripRight)
     while (end < text.size() && is(whiteSpace, characterAt(text, end)))
@@ -110,8 +111,11 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool no
       continue;
     if (done < begin)
       parts.push_back({done, begin, -1});
-    parts.push_back({begin, end, token.id});
-    done = at = end;
+    // One that strips on the left loses what was stripped on the right before it.
+    if (begin < end)
+      parts.push_back({begin, end, token.id});
+    // What is stripped on the right is searched all the same: the next token may begin in it.
+    done = end;
   }
   if (done < text.size())
     parts.push_back({done, text.size(), -1});
