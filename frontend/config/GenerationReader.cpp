@@ -135,7 +135,7 @@ llvm::Error readKey(llvm::StringRef path, llvm::StringRef key, const llvm::json:
   if (!flag)
     return inputError(path, "has \"do_sample\": " + shown(value) + ", expected true or false",
                       remedy::correct);
-  defaults.doSample = *flag;
+  defaults.doSample = flag;
   return llvm::Error::success();
 }
 
