@@ -10,7 +10,7 @@ from harness import BUNDLED, Case
 STAGES = ("model", "fused", "kernels", "loops", "llvm")
 
 # How often ops, or launches of their kernels at stage `loops`, stand in the text of each stage: a layer's body once per
-# kind of layer; from stage `kernels` on once per phase: few rows and many.
+# kind of layer; from stage `kernels` on once per phase: few rows, several and many.
 DENSE = {
     "model": {"rmsnorm": 5, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 0},
     "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 0},
@@ -100,8 +100,8 @@ class Stages(Case):
         ops = ALIVE[name].get(stage, {})
         if stage in ("model", "fused"):
             return ops
-        counts = {op: 2 * count for op, count in ops.items()}
-        return counts | ({"attention": 1, "attention_chunks": 1} if stage == "loops" else {})
+        counts = {op: 3 * count for op, count in ops.items()}
+        return counts | ({"attention": 2, "attention_chunks": 1} if stage == "loops" else {})
 
     def same(self, got, wanted, what):
         if got != wanted:
