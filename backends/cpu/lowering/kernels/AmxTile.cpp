@@ -420,7 +420,7 @@ private:
   }
 
   SmallVector<Value> rowSums(Value row, const PackedPanel &panel) {
-    ProductTile tile{rows.x,   weight.k, b.idx(weight.k / 2), /*partial=*/false, {panel},
+    ProductTile tile{rows.x,   weight.k, b.idx(weight.k / 2), /*partial=*/false, panel,
                      b.idx(0), kVectors};
     tile.rows.push_back(rows.indicesOf(rows.nameOf(row)));
     tile.asTiles = true;

@@ -524,7 +524,7 @@ private:
       Value groups = b.idx(padded / depth);
       if (queryLimbs)
         return queryLimbs->multiply(panel, groups, pair, count, position, together);
-      ProductTile tile{queries, padded, groups, /*partial=*/false, {panel}, position, together};
+      ProductTile tile{queries, padded, groups, /*partial=*/false, panel, position, together};
       for (int64_t i = 0; i < count; ++i)
         tile.rows.push_back({b.add(pair, i)});
       tile.asTiles = inTileOrder;
@@ -568,8 +568,7 @@ private:
         for (auto [sum, product] : llvm::zip_equal(sums, added))
           sum = b.addf(sum, product);
       } else {
-        ProductTile tile{weights, block,  at.liveGroups, /*partial=*/false,
-                         {panel}, column, vectors};
+        ProductTile tile{weights, block, at.liveGroups, /*partial=*/false, panel, column, vectors};
         for (int64_t i = 0; i < count; ++i)
           tile.rows.push_back({b.idx(i)});
         tile.inits = std::move(sums);

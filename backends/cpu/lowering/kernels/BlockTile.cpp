@@ -14,8 +14,8 @@ namespace {
 class BlockTile {
 public:
   BlockTile(KernelBuilder &b, const ProductTile &tile)
-      : b(b), tile(tile), row(tile.k), matrix(tile.panels.front().quantized, kBlockColumns, tile.k),
-        fourBits(cast<BlockIntType>(tile.panels.front().quantized).getBits() == 4) {}
+      : b(b), tile(tile), row(tile.k), matrix(tile.panel.quantized, kBlockColumns, tile.k),
+        fourBits(cast<BlockIntType>(tile.panel.quantized).getBits() == 4) {}
 
   SmallVector<Value> emit() {
     return b.carry(tile.from, tile.groups, 1, tile.inits,
@@ -56,18 +56,19 @@ private:
   }
 
   /// The sums of a group whose integers begin at `byte`.
-  SmallVector<Value> addIntegers(const PackedPanel &panel, Value byte, ArrayRef<RowGroup> x) {
+  SmallVector<Value> addIntegers(Value byte, ArrayRef<RowGroup> x) {
+    Value memory = tile.panel.memory;
     SmallVector<Value> parts = llvm::map_to_vector(x, [](const RowGroup &r) { return r.start; });
     Type i8 = b.getI8Type(), i32 = b.getI32Type();
     constexpr int64_t kLine = 4 * kBlockColumns;
     if (!fourBits) {
       for (int64_t quad = 0; quad < kQuads; ++quad)
-        addQuad(quad, b.loadRaw(panel.memory, b.add(byte, quad * kLine), 4 * kLanes), x, parts);
+        addQuad(quad, b.loadRaw(memory, b.add(byte, quad * kLine), 4 * kLanes), x, parts);
       return parts;
     }
     Value nibbles = b.splatInt(0x0f0f0f0f, i32);
     for (int64_t pair = 0; pair < kQuads / 2; ++pair) {
-      Value both = b.loadFromBytes(panel.memory, b.add(byte, pair * kLine), i32),
+      Value both = b.loadFromBytes(memory, b.add(byte, pair * kLine), i32),
             high = arith::ShRUIOp::create(b, both, b.splatInt(4, i32));
       addQuad(2 * pair, b.bitcast(arith::AndIOp::create(b, both, nibbles), i8), x, parts);
       addQuad(2 * pair + 1, b.bitcast(arith::AndIOp::create(b, high, nibbles), i8), x, parts);
@@ -82,18 +83,17 @@ private:
     Value inPanel = b.mul(group, matrix.groupBytes);
     prefetchForGroup(b, tile, group, matrix.groupBytes);
     SmallVector<Value> next(sums);
-    for (auto [p, panel] : llvm::enumerate(tile.panels))
-      for (int64_t v = 0; v < tile.vectors; ++v) {
-        Value begin = b.add(panel.offset, inPanel), column = b.add(tile.firstColumn, v * kLanes);
-        Value integers = b.add(b.add(begin, b.mul(column, 4)), kScaleBytes * kBlockColumns);
-        SmallVector<Value> parts = addIntegers(panel, integers, x);
-        Value scales = b.toF32(b.loadFromBytes(
-            panel.memory, b.add(begin, b.mul(column, kScaleBytes)), b.getF16Type()));
-        for (auto [r, part] : llvm::enumerate(parts)) {
-          Value &sum = next[(p * x.size() + r) * tile.vectors + v];
-          sum = b.fma(b.mulf(b.toF32(part), x[r].scale), scales, sum);
-        }
+    for (int64_t v = 0; v < tile.vectors; ++v) {
+      Value begin = b.add(tile.panel.offset, inPanel), column = b.add(tile.firstColumn, v * kLanes);
+      Value integers = b.add(b.add(begin, b.mul(column, 4)), kScaleBytes * kBlockColumns);
+      SmallVector<Value> parts = addIntegers(integers, x);
+      Value scales = b.toF32(b.loadFromBytes(
+          tile.panel.memory, b.add(begin, b.mul(column, kScaleBytes)), b.getF16Type()));
+      for (auto [r, part] : llvm::enumerate(parts)) {
+        Value &sum = next[r * tile.vectors + v];
+        sum = b.fma(b.mulf(b.toF32(part), x[r].scale), scales, sum);
       }
+    }
     return next;
   }
 

@@ -13,8 +13,8 @@ namespace {
 class IntegerTile {
 public:
   IntegerTile(KernelBuilder &b, const ProductTile &tile)
-      : b(b), tile(tile), row(tile.k), matrix(tile.panels.front().quantized, kBlockColumns, tile.k),
-        int4(isa<Int4Type>(tile.panels.front().quantized)) {}
+      : b(b), tile(tile), row(tile.k), matrix(tile.panel.quantized, kBlockColumns, tile.k),
+        int4(isa<Int4Type>(tile.panel.quantized)) {}
 
   SmallVector<Value> emit() {
     return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value group, ValueRange sums) {
@@ -32,19 +32,17 @@ private:
     return b.bitcast(loadX(leading, byte, b.getI32Type()), b.getI8Type());
   }
 
-  Value byteOf(const PackedPanel &panel, Value group, int64_t vector, int64_t bytesPerColumn) {
+  Value byteOf(Value group, int64_t vector, int64_t bytesPerColumn) {
     Value column = b.add(tile.firstColumn, vector * kLanes);
-    return b.add(b.add(panel.offset, b.mul(group, matrix.groupBytes)),
+    return b.add(b.add(tile.panel.offset, b.mul(group, matrix.groupBytes)),
                  b.mul(column, bytesPerColumn));
   }
 
-  /// Calls `function(panel, vector, at)` for the vectors of 16 columns of all panels; at(r) is
-  /// where the sum of row r stands.
+  /// Calls `function(vector, at)` for the vectors of 16 columns; at(r) is where the sum of row r
+  /// stands.
   template <typename Function> void eachVector(Function function) {
-    size_t rows = tile.rows.size();
-    for (auto [p, panel] : llvm::enumerate(tile.panels))
-      for (int64_t v = 0; v < tile.vectors; ++v)
-        function(panel, v, [&](size_t r) { return (p * rows + r) * tile.vectors + v; });
+    for (int64_t v = 0; v < tile.vectors; ++v)
+      function(v, [&](size_t r) { return r * tile.vectors + v; });
   }
 
   /// int8: four values along K.
@@ -54,9 +52,9 @@ private:
       x.push_back(b.unsignedBytes(loadQuad(leading, b.mul(quad, 4))));
     prefetchForGroup(b, tile, quad, matrix.groupBytes);
     SmallVector<Value> next(sums);
-    eachVector([&](const PackedPanel &panel, int64_t v, auto at) {
+    eachVector([&](int64_t v, auto at) {
       SmallVector<Value> w =
-          b.signedBytes(b.loadRaw(panel.memory, byteOf(panel, quad, v, 4), 4 * kLanes));
+          b.signedBytes(b.loadRaw(tile.panel.memory, byteOf(quad, v, 4), 4 * kLanes));
       for (size_t r = 0; r < x.size(); ++r)
         next[at(r)] = b.dotBytes(next[at(r)], x[r], w);
     });
@@ -69,16 +67,16 @@ private:
     SmallVector<Value> starts, parts(sums.size()), next(sums);
     for (ArrayRef<Value> leading : tile.rows)
       starts.push_back(loadX(leading, b.add(b.mul(group, 4), row.sums), b.getI32Type()));
-    eachVector([&](const PackedPanel &, int64_t, auto at) {
+    eachVector([&](int64_t, auto at) {
       for (size_t r = 0; r < starts.size(); ++r)
         parts[at(r)] = starts[r];
     });
     prefetchForGroup(b, tile, group, matrix.groupBytes);
     for (int64_t pair = 0; pair < QuantizedRow::group / 8; ++pair)
       addPair(group, pair, parts);
-    eachVector([&](const PackedPanel &panel, int64_t v, auto at) {
+    eachVector([&](int64_t v, auto at) {
       Value multipliers = arith::ExtSIOp::create(
-          b, b.vec(b.getI32Type()), b.loadRaw(panel.memory, byteOf(panel, group, v, 1), kLanes));
+          b, b.vec(b.getI32Type()), b.loadRaw(tile.panel.memory, byteOf(group, v, 1), kLanes));
       for (size_t r = 0; r < starts.size(); ++r)
         next[at(r)] = b.dotWords(next[at(r)], parts[at(r)], multipliers);
     });
@@ -91,9 +89,9 @@ private:
     Type i8 = b.getI8Type(), i32 = b.getI32Type();
     Value nibbles = b.splatInt(0x0f0f0f0f, i32);
     SmallVector<SmallVector<Value>> low, high;
-    eachVector([&](const PackedPanel &panel, int64_t v, auto) {
-      Value at = b.add(byteOf(panel, group, v, 4), kBlockColumns * (1 + 4 * pair));
-      Value both = b.loadFromBytes(panel.memory, at, i32);
+    eachVector([&](int64_t v, auto) {
+      Value at = b.add(byteOf(group, v, 4), kBlockColumns * (1 + 4 * pair));
+      Value both = b.loadFromBytes(tile.panel.memory, at, i32);
       auto quad = [&](Value values) {
         return b.unsignedBytes(b.bitcast(arith::AndIOp::create(b, values, nibbles), i8));
       };
@@ -105,7 +103,7 @@ private:
       SmallVector<Value> x = b.signedBytes(loadQuad(leading, byte)),
                          behind = b.signedBytes(loadQuad(leading, b.add(byte, 4)));
       size_t number = 0;
-      eachVector([&](const PackedPanel &, int64_t, auto at) {
+      eachVector([&](int64_t, auto at) {
         Value &part = parts[at(r)];
         part = b.dotBytes(b.dotBytes(part, low[number], x), high[number], behind);
         ++number;

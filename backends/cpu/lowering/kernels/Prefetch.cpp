@@ -71,11 +71,10 @@ void mica::cpu::prefetchAhead(KernelBuilder &b, const PackedPanel &panel, Value 
 
 void mica::cpu::prefetchForGroup(KernelBuilder &b, const ProductTile &tile, Value group,
                                  int64_t count) {
-  for (const PackedPanel &panel : tile.panels)
-    prefetchAhead(b, panel, b.mul(group, count), count);
+  prefetchAhead(b, tile.panel, b.mul(group, count), count);
   if (tile.ahead.lines == 0)
     return;
   Value passed = arith::MulIOp::create(b, b.sub(group, tile.from), tile.ahead.perGroup);
-  Ahead(b, tile.panels.front().memory)
+  Ahead(b, tile.panel.memory)
       .lines(b.add(tile.ahead.begin, b.div(passed, LinesAhead::kParts)), tile.ahead.lines);
 }

@@ -14,12 +14,12 @@ using namespace mica::cpu;
 
 namespace {
 
-/// How the groups of a tile are multiplied. There may be several sums [panels][rows][vectors] of a
-/// kind beside each other.
+/// How the groups of a tile are multiplied. There may be several sums [rows][vectors] of a kind
+/// beside each other.
 class Step {
 public:
   Step(KernelBuilder &b, const ProductTile &tile)
-      : b(b), tile(tile), depth(tile.panels.front().depth),
+      : b(b), tile(tile), depth(tile.panel.depth),
         pairs(depth == 2 && b.elementOf(tile.x).isBF16()),
         dots(pairs && b.target.bf16Dot && !tile.asTiles) {}
 
@@ -29,15 +29,13 @@ public:
     SmallVector<SmallVector<Value>> values;
     for (ArrayRef<Value> row : tile.rows)
       values.push_back(loadRow(row, group, isPartial));
-    prefetchForGroup(b, tile, group, tile.panels.front().columns * depth);
+    prefetchForGroup(b, tile, group, tile.panel.columns * depth);
     auto each = static_cast<int64_t>(sums.size()) / results();
-    for (auto [p, panel] : llvm::enumerate(tile.panels))
-      for (int64_t v = 0; v < tile.vectors; ++v) {
-        SmallVector<Value> columns = loadColumns(panel, group, b.add(tile.firstColumn, v * kLanes));
-        for (auto [r, row] : llvm::enumerate(values))
-          multiply(row, columns,
-                   sums.slice(((p * values.size() + r) * tile.vectors + v) * each, each));
-      }
+    for (int64_t v = 0; v < tile.vectors; ++v) {
+      SmallVector<Value> columns = loadColumns(group, b.add(tile.firstColumn, v * kLanes));
+      for (auto [r, row] : llvm::enumerate(values))
+        multiply(row, columns, sums.slice((r * tile.vectors + v) * each, each));
+    }
   }
 
   /// Groups [from, to).
@@ -67,9 +65,7 @@ public:
   }
 
 private:
-  int64_t results() const {
-    return static_cast<int64_t>(tile.panels.size() * tile.rows.size()) * tile.vectors;
-  }
+  int64_t results() const { return static_cast<int64_t>(tile.rows.size()) * tile.vectors; }
 
   /// One group of a row of x as the vectors that multiply the weights.
   SmallVector<Value> loadRow(ArrayRef<Value> row, Value group, bool partial) {
@@ -100,8 +96,9 @@ private:
     return {broadcastPair(b, b.fromF32(pair, b.getBF16Type()))};
   }
 
-  /// 16 columns of one group of a panel, in the form that `multiply` takes.
-  SmallVector<Value> loadColumns(const PackedPanel &panel, Value group, Value column) {
+  /// 16 columns of one group of the panel, in the form that `multiply` takes.
+  SmallVector<Value> loadColumns(Value group, Value column) {
+    const PackedPanel &panel = tile.panel;
     Value inPanel = b.mul(b.add(b.mul(group, panel.columns), column), depth);
     Value vector = b.loadRaw(panel.memory, b.add(panel.offset, inPanel), kLanes * depth);
     if (depth == 1)
@@ -203,12 +200,12 @@ static Value zeroSums(KernelBuilder &b, Type element) {
 }
 
 SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
-  Type quantized = panels.front().quantized;
+  Type quantized = panel.quantized;
   ProductTile tile = *this;
   if (!from)
     tile.from = b.idx(0);
   if (inits.empty())
-    tile.inits.assign(panels.size() * rows.size() * vectors, zeroSums(b, quantized));
+    tile.inits.assign(rows.size() * vectors, zeroSums(b, quantized));
   if (quantized)
     return isa<BlockIntType>(quantized) ? emitBlockTile(b, tile) : emitIntegerTile(b, tile);
   Step step(b, tile);
@@ -295,7 +292,7 @@ private:
             tileOf(first, count, panel, column, {b.idx(0), b.idx(steps.groups), steps.partial});
         // Who comes first finds the panel in memory, others in the cache.
         if (b.target.prefetchPages)
-          tile.panels.front().streams =
+          tile.panel.streams =
               b.isEqual(arith::OrIOp::create(b, b.sub(first, rows.from), column), b.idx(0));
         llvm::append_range(sums, tile.emit(b));
       }
@@ -372,10 +369,9 @@ private:
 
   Value load(ValueRange at) { return b.loadRaw(memory, at, kLanes); }
 
-  ProductTile tileOf(Value row, int64_t count, ArrayRef<PackedPanel> panels, Value column,
+  ProductTile tileOf(Value row, int64_t count, const PackedPanel &panel, Value column,
                      const Range &range) {
-    ProductTile tile{rows.x, weight.k, range.to, range.partial, SmallVector<PackedPanel>(panels),
-                     column, vectors};
+    ProductTile tile{rows.x, weight.k, range.to, range.partial, panel, column, vectors};
     tile.from = range.from;
     for (int64_t r = 0; r < count; ++r)
       tile.rows.push_back(rows.indicesOf(rows.nameOf(b.add(row, r))));

@@ -53,31 +53,31 @@ struct LinesAhead {
   int64_t lines = 0;    ///< 0: none are asked for
 };
 
-/// Sums over K for some rows and some columns of one or more panels of the same shape.
+/// Sums over K for some rows and some columns of a panel.
 struct ProductTile {
   mlir::Value x;      ///< the last axis is K
-  int64_t k;          ///< extent of K where the panels are quantised
+  int64_t k;          ///< extent of K where the panel is quantised
   mlir::Value groups; ///< whole groups of `depth` values along K, or where they end
   bool partial;       ///< one more value follows them
-  llvm::SmallVector<PackedPanel> panels;
+  PackedPanel panel;
   mlir::Value firstColumn;
   int64_t vectors;                                             ///< how many vectors of 16 columns
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> rows = {}; ///< leading indices of x of each row
   llvm::SmallVector<mlir::Value> inits = {}; ///< what the sums start from; empty: zero
   mlir::Value from = {};                     ///< the first of the groups; null: 0
-  LinesAhead ahead = {};                     ///< of the first panel
+  LinesAhead ahead = {};
   /// Whether pairs are summed as tile registers do it: in each step of kTileGroups groups from
   /// zero, the first and the second values apart. Then there are three accumulators for each sum.
   bool asTiles = false;
 
-  /// The sums [panels][rows][vectors]: i32 of panels of !mica.int8 and !mica.int4, else f32. Each
-  /// adds its products in the order of K, whatever the tile's shape.
+  /// The sums [rows][vectors]: i32 of panels of !mica.int8 and !mica.int4, else f32. Each adds
+  /// its products in the order of K, whatever the tile's shape.
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &b) const;
 };
 
-/// Asks for lines on behalf of a group of a tile, whose panels have `count` elements for each: for
-/// those `ahead`, and where the target gains by it for those 32 KiB behind the group in the panels
-/// that stream.
+/// Asks for lines on behalf of a group of a tile, whose panel has `count` elements for each: for
+/// those `ahead`, and where the target gains by it and the panel streams for those 32 KiB behind
+/// the group.
 void prefetchForGroup(KernelBuilder &b, const ProductTile &tile, mlir::Value group, int64_t count);
 
 /// Where the target gains by it and the panel `streams`, asks for lines 32 KiB behind the `count`
