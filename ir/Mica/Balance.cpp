@@ -27,9 +27,7 @@ llvm::StringMap<Balancing> mica::findBalancing(ModuleOp module) {
   return result;
 }
 
-float mica::rowOffset(BalanceOp op) {
-  return op ? static_cast<float>(op.getOffset().convertToDouble()) : 0;
-}
+float mica::rowOffset(BalanceOp op) { return static_cast<float>(op.getOffset().convertToDouble()); }
 
 /// NaN, infinity and nothing are the ratios of channels that cannot be balanced.
 static bool counts(double ratio) { return ratio > 0 && !std::isinf(ratio); }

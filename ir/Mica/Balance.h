@@ -23,7 +23,7 @@ struct Balancing {
 /// By the names of tensors.
 llvm::StringMap<Balancing> findBalancing(mlir::ModuleOp module);
 
-/// What `op` adds to the elements of its rows, or 0 where it is null.
+/// What `op` adds to the elements of its rows.
 float rowOffset(BalanceOp op);
 
 /// Raises what each column has so far to the share that its element of `row` has of the row's
