@@ -57,7 +57,6 @@ private:
   const RunArguments &arguments;
   Tokens endOfTurn; ///< of the chat template, where it is loaded
   std::optional<ChatTemplate> chatTemplate;
-  std::optional<std::string> sharedTools; ///< of requests without their own
 };
 
 Tokens RequestReader::idsOf(const Json &ids) const {
@@ -92,11 +91,9 @@ void RequestReader::loadTemplate() {
     return;
   ChatTemplate loaded = orThrow(ChatTemplate::load(manifest, tokenizer));
   endOfTurn = orThrow(loaded.endOfTurn());
-  if (arguments.tools) {
+  if (arguments.tools)
     if (Status used = loaded.useTools(*arguments.tools); !used)
       throw Bad{used.error().message};
-    sharedTools = orThrow(readTextFile(*arguments.tools, "tools", "--tools"));
-  }
   chatTemplate.emplace(std::move(loaded));
 }
 
@@ -104,13 +101,9 @@ Tokens RequestReader::conversationOf(const Json &messages, const Json *tools, To
   loadTemplate();
   endTokens = endOfTurn;
   chatTemplate->forgetTools(); // those of the request before
-  Status set;
   if (tools)
-    set = chatTemplate->setTools(tools->dump());
-  else if (sharedTools)
-    set = chatTemplate->setTools(*sharedTools);
-  if (!set)
-    throw Bad{set.error().message};
+    if (Status set = chatTemplate->setTools(tools->dump()); !set)
+      throw Bad{set.error().message};
   return orThrow(chatTemplate->encodeJson(messages.dump()));
 }
 

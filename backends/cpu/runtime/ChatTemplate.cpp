@@ -65,7 +65,9 @@ Status ChatTemplate::useTools(const std::string &path) {
                  " deep, shorten them"};
   if (!isListOfObjects(list))
     return Error{"the tools in '" + path + "' " + noTools};
-  return setTools(list.dump());
+  Status set = setTools(list.dump());
+  shared = tools;
+  return set;
 }
 
 Status ChatTemplate::setTools(const std::string &list) {
@@ -73,7 +75,7 @@ Status ChatTemplate::setTools(const std::string &list) {
   if (!isListOfObjects(parsed))
     return Error{std::string("\"tools\" ") + noTools};
   const std::vector<Message> question = {{"user", "A question"}};
-  forgetTools();
+  tools = "null";
   Result<std::string> without = render(question, true);
   tools = parsed.dump();
   Result<std::string> with = render(question, true);

@@ -17,8 +17,8 @@ public:
   /// Errors: the program has no template or no tokenizer, or the template cannot be run.
   static Result<ChatTemplate> load(const Manifest &manifest, const Text *text);
 
-  /// Makes the tools of a file, a JSON list of objects, known to the template. Errors: the file is
-  /// not such a list, or the template has no place for tools.
+  /// Makes the tools of a file, a JSON list of objects, known to the template for all
+  /// conversations. Errors: the file is not such a list, or the template has no place for tools.
   Status useTools(const std::string &path);
 
   /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
@@ -27,10 +27,11 @@ public:
   /// The same of messages as JSON: a list of objects with a role each, as the template takes them,
   /// with an answer's beginning behind. Errors: also that they are no such list.
   Result<Tokens> encodeJson(const std::string &messages) const;
-  /// Makes tools known to the template, a JSON list of objects. Errors: as of useTools, without the
-  /// file; no such list.
+  /// Makes tools known to the template, a JSON list of objects, instead of those of a file. Errors:
+  /// as of useTools, without the file; no such list.
   Status setTools(const std::string &list);
-  void forgetTools() { tools = "null"; }
+  /// Those of the file again, where there is one.
+  void forgetTools() { tools = shared; }
   /// The special token that the template puts behind an answer; empty: none. Errors: the template
   /// refuses a conversation with an answer.
   Result<Tokens> endOfTurn() const;
@@ -45,7 +46,7 @@ private:
   const Manifest::Chat &chat;
   const Text &text;
   jinja::Template program;
-  std::string tools = "null"; ///< JSON
+  std::string shared = "null", tools = shared; ///< JSON: of all conversations, and of this one
 };
 
 } // namespace mica::rt
