@@ -118,6 +118,16 @@ class Batch(Case):
         self.run_batch("-o", results)
         self.assertEqual(results.read_bytes(), whole)
 
+    def test_resumes_without_a_seed(self):
+        """What is there stays, though each run draws a seed of its own; what stops a text may be any bytes."""
+        results, options = self.place / "drawn.jsonl", ("--temperature", 1, "--stop", b"\xff".decode(errors="surrogateescape"))
+        self.built.run("-f", self.requests, "--batch", 3, "-n", 8, *options, "-o", results)
+        whole = results.read_bytes().splitlines(keepends=True)
+        results.write_bytes(b"".join(whole[:2]) + whole[2][:10])
+        self.built.run("-f", self.requests, "--batch", 3, "-n", 8, *options, "-o", results)
+        again = results.read_bytes().splitlines(keepends=True)
+        self.assertEqual((again[:2], len(again)), (whole[:2], len(whole)))
+
     def test_without_batch_the_file_is_the_prompt(self):
         text = self.requests.read_text(encoding="utf-8")
         self.assertEqual(self.built.run("-f", self.requests, "-n", 4, *GREEDY).stdout,

@@ -193,29 +193,37 @@ void Batch::showProgress() const {
 }
 } // namespace
 
-/// All that decides every text beside its request: the program and the options.
-static std::string decidingText(const Model &model, const RunArguments &arguments) {
-  SamplingOptions sampling = samplingOptions(arguments, model.manifest());
-  nlohmann::json json = {{"program", model.manifest().json},
-                         {"sampling",
-                          {sampling.temperature, sampling.topK, sampling.topP, sampling.minP,
-                           sampling.typicalP, sampling.repetitionPenalty, sampling.presencePenalty,
-                           sampling.frequencyPenalty, sampling.seed}},
-                         {"max_tokens", arguments.maxTokens},
-                         {"stops", arguments.stops},
-                         {"ignore_eos", arguments.ignoreEos},
-                         {"tokens", arguments.printTokens}};
-  for (const LogitBias &bias : sampling.logitBias)
-    json["logit_bias"].push_back({bias.token, bias.bias});
-  return json.dump();
+static uint64_t hashOf(const nlohmann::ordered_json &json) {
+  std::string text = toJsonText(json);
+  return program::hashBytes(text.data(), text.size());
 }
 
-static std::string digestOf(const std::string &deciding, const BatchRequest &request) {
-  nlohmann::json json = {request.prompt, request.endTokens, request.seed.value_or(0),
-                         request.seed.has_value(), request.maxTokens.value_or(-1)};
-  std::string all = deciding + json.dump();
+/// Of all that decides every text beside its request: the program and the options.
+static uint64_t hashOfSettings(const Model &model, const RunArguments &arguments) {
+  SamplingOptions sampling = samplingOptions(arguments, model.manifest());
+  nlohmann::ordered_json json = {{"program", model.manifest().json},
+                                 {"sampling", describeSampling(sampling)},
+                                 {"presence_penalty", sampling.presencePenalty},
+                                 {"frequency_penalty", sampling.frequencyPenalty},
+                                 {"max_tokens", arguments.maxTokens},
+                                 {"stops", arguments.stops},
+                                 {"ignore_eos", arguments.ignoreEos},
+                                 {"tokens", arguments.printTokens}};
+  // A seed that is drawn is another one each time; results say theirs.
+  if (arguments.seed)
+    json["seed"] = *arguments.seed;
+  for (const LogitBias &bias : sampling.logitBias)
+    json["logit_bias"].push_back({bias.token, bias.bias});
+  return hashOf(json);
+}
+
+static std::string digestOf(uint64_t settings, const BatchRequest &request) {
+  nlohmann::ordered_json json = {settings, request.prompt, request.endTokens,
+                                 request.maxTokens.value_or(-1)};
+  if (request.seed)
+    json.push_back(*request.seed);
   char digest[17];
-  std::snprintf(digest, sizeof digest, "%016" PRIx64, program::hashBytes(all.data(), all.size()));
+  std::snprintf(digest, sizeof digest, "%016" PRIx64, hashOf(json));
   return digest;
 }
 
@@ -228,10 +236,12 @@ Status batchCommand(const Model &model, const Text *text, const RunArguments &ar
   if (!requests)
     return requests.error();
   std::vector<BatchText> texts;
-  std::string deciding = decidingText(model, arguments);
-  for (const BatchRequest &request : *requests)
+  uint64_t settings = hashOfSettings(model, arguments);
+  for (const BatchRequest &request : *requests) {
+    std::string digest = digestOf(settings, request);
     for (int64_t sample = 0; sample < request.count; ++sample)
-      texts.push_back({&request, sample, digestOf(deciding, request)});
+      texts.push_back({&request, sample, digest});
+  }
   Result<std::unique_ptr<BatchResults>> results = BatchResults::open(arguments.output, texts);
   if (!results)
     return results.error();
