@@ -55,7 +55,8 @@ class Terminal:
                 piece = b""
             if not piece:
                 raise AssertionError(f"the program ended before {text!r}: {self.screen!r}")
-            self.screen += piece
+            # What asks a terminal to mark pasted text moves nothing on it.
+            self.screen = re.sub(rb"\x1b\[\?2004[hl]", b"", self.screen + piece)
         head, self.screen = self.screen[:self.screen.index(text) + len(text)], self.screen[self.screen.index(text) + len(text):]
         return head
 
@@ -100,11 +101,13 @@ class Chat(Case):
         self.assertEqual(done.stderr, b"")
 
     def test_several_lines_are_one_turn(self):
-        """From a pipe as on a terminal: between fences, or behind backslashes; what is open at the end is a turn."""
+        """From a pipe as on a terminal: between fences, or behind backslashes."""
         one = self.answers("27 +\\\n15\n")
         self.assertEqual(len(one), 1)
-        for text in ('"""\n27 +\n15"""\n', '"""\n27 +\n15\n"""\n', '"""27 +\n15', '"""27 +\n15"""'):
+        for text in ('"""\n27 +\n15"""\n', '"""\n27 +\n15\n"""\n', '"""27 +\n15"""'):
             self.assertEqual(self.answers(text), one, text)
+        self.refused(1, ["chat"], 'the conversation ends within a turn that """ began, end it with """', stdin=b'"""27 +\n15')
+        self.refused(1, ["chat"], "the conversation ends within a turn, leave out the backslash at the end of its last line", stdin=b"27\\\n")
         self.assertEqual(len(self.answers('a\\\nb\nc\n"""\nd\n\ne\n"""\n')), 3)
 
     def test_prompt_goes_through_the_template(self):
@@ -314,6 +317,24 @@ class Chat(Case):
         terminal.prompt()
         terminal.write(b"\x04")
         self.assertEqual(terminal.close(), 0)
+
+    def test_what_is_pasted_is_one_turn(self):
+        """With its lines and tabs, and without keys; a turn that is not ended can be abandoned."""
+        path = pathlib.Path(harness.folder("pasted")) / "turns"
+        terminal = Terminal([self.built.path, "chat", "--temperature", "0", "-n", "1", "--history", path])
+        terminal.prompt()
+        terminal.write(b"say \x1b[200~sort c\ra\tb\x1b[2J\x03\xc3\xa9\r\x1b[201~!\r")
+        terminal.prompt()
+        for leave in (b"\x03", b"\x04"):
+            terminal.write(b'"""not this\r')
+            terminal.prompt(b". ")
+            terminal.write(b"nor this" * (leave == b"\x03") + leave)
+            terminal.prompt()
+        terminal.write(b"a\tb\r")
+        terminal.prompt()
+        terminal.write(b"\x04")
+        self.assertEqual(terminal.close(), 0)
+        self.assertEqual(path.read_text(encoding="utf-8"), "say sort c\\na\tb[2J\u00e9!\na\tb\n")
 
     def test_interrupt_stops_the_answer_only(self):
         """A model that does not stop by itself, and would go on for minutes, ends at once and hears what comes next."""

@@ -19,8 +19,9 @@ constexpr const char *help =
     "/tool RESULT  say what a tool that the model has called gives\n"
     "/exit   leave, as Ctrl-D does\n"
     "A line that ends with a backslash goes on with the next; lines between \"\"\" and \"\"\" are "
-    "one "
-    "turn.\nCtrl-C stops an answer. A turn that begins with a slash is written with two.\n";
+    "one turn,\nand so is what is pasted. Ctrl-C stops an answer, or leaves a turn unsaid. A turn "
+    "that "
+    "begins with\na slash is written with two.\n";
 
 class Chat {
 public:

@@ -19,25 +19,24 @@ public:
   bool interactive() const override { return false; }
 
 private:
-  Result<std::optional<std::string>> readLine(bool /*continued*/) override {
+  Result<Line> readLine(bool /*continued*/) override {
     for (;;) {
       size_t end = buffer.find('\n', searched);
       if (end != buffer.npos)
         return take(end, 1);
       searched = buffer.size();
       if (ended)
-        return buffer.empty() ? Result<std::optional<std::string>>(std::nullopt)
-                              : take(buffer.size(), 0);
+        return buffer.empty() ? Line{Line::EndOfInput} : take(buffer.size(), 0);
       if (Status more = fill(); !more)
         return more.error();
     }
   }
-  std::optional<std::string> take(size_t size, size_t mark) {
-    std::string line = buffer.substr(0, size);
+  Line take(size_t size, size_t mark) {
+    Line line{Line::Whole, buffer.substr(0, size)};
     buffer.erase(0, size + mark);
     searched = 0;
-    if (line.ends_with('\r'))
-      line.pop_back();
+    if (line.text.ends_with('\r'))
+      line.text.pop_back();
     return line;
   }
 
@@ -64,16 +63,12 @@ private:
 volatile std::sig_atomic_t interrupted = 0;
 } // namespace
 
-Result<std::optional<std::string>> ChatInput::read() {
-  Result<std::optional<std::string>> line = readLine(/*continued=*/false);
-  if (!line || !*line)
-    return line;
+Result<std::optional<std::string>> ChatInput::readTurn(std::string text) {
   std::string turn;
-  bool fenced = (*line)->starts_with(fence);
+  bool fenced = text.starts_with(fence);
   if (fenced)
-    (*line)->erase(0, fence.size());
+    text.erase(0, fence.size());
   for (;;) {
-    std::string &text = **line;
     bool ends = fenced ? text.ends_with(fence) : !text.ends_with('\\');
     if (fenced && ends)
       text.resize(text.size() - fence.size());
@@ -86,17 +81,41 @@ Result<std::optional<std::string>> ChatInput::read() {
     if (turn.size() > maxTurnBytes)
       return Error{"a turn of the conversation is larger than 256 MiB, give shorter ones"};
     if (ends)
-      break;
+      return std::optional(turn);
     if (!(fenced && turn.empty()))
       turn += '\n';
-    line = readLine(/*continued=*/true);
+    Result<Line> line = readLine(/*continued=*/true);
     if (!line)
-      return line;
-    if (!*line)
-      break;
+      return line.error();
+    if (line->kind == Line::Abandoned)
+      return std::optional<std::string>();
+    if (line->kind == Line::EndOfInput)
+      return Error{fenced
+                       ? "the conversation ends within a turn that \"\"\" began, end it with "
+                         "\"\"\""
+                       : "the conversation ends within a turn, leave out the backslash at the end "
+                         "of its last line"};
+    text = std::move(line->text);
   }
-  remember(turn);
-  return std::optional(turn);
+}
+
+Result<std::optional<std::string>> ChatInput::read() {
+  for (;;) {
+    Result<Line> line = readLine(/*continued=*/false);
+    if (!line)
+      return line.error();
+    if (line->kind == Line::EndOfInput)
+      return std::optional<std::string>();
+    if (line->kind == Line::Abandoned)
+      continue;
+    Result<std::optional<std::string>> turn = readTurn(std::move(line->text));
+    if (!turn)
+      return turn;
+    if (!*turn)
+      continue;
+    remember(**turn);
+    return turn;
+  }
 }
 
 bool takeInterrupt() {

@@ -14,16 +14,27 @@ public:
   virtual ~ChatInput() = default;
   /// The next turn; nothing at the end of the input. A turn is a line, or several of them: those of
   /// which all but the last end in a backslash, and what stands between two marks of three double
-  /// quotes. Errors: input that cannot be read.
+  /// quotes. Errors: input that cannot be read, or that ends within a turn.
   Result<std::optional<std::string>> read();
   /// Whether somebody sits there.
   virtual bool interactive() const = 0;
 
 protected:
-  /// The next line, without its end; nothing at the end of the input. `continued`: it is not the
-  /// first of its turn.
-  virtual Result<std::optional<std::string>> readLine(bool continued) = 0;
+  struct Line {
+    enum Kind {
+      Whole,
+      Abandoned, ///< and the lines of its turn before it
+      EndOfInput
+    } kind;
+    std::string text = {}; ///< of a whole one, without its end
+  };
+  /// The next one. `continued`: it is not the first of its turn.
+  virtual Result<Line> readLine(bool continued) = 0;
   virtual void remember(const std::string & /*turn*/) {}
+
+private:
+  /// The rest of the turn that begins with `text`; nothing where it is abandoned.
+  Result<std::optional<std::string>> readTurn(std::string text);
 };
 
 /// With line editing and history where stdin is a terminal, else from what stdin is. `history`: the

@@ -14,6 +14,10 @@ namespace mica::rt {
 namespace {
 constexpr int maxHistory = 1000;
 
+/// What terminals put around what is pasted, once they are asked to (xterm's bracketed paste).
+constexpr const char *pasteBegins = "\033[200~";
+constexpr std::wstring_view pasteEnds = L"\033[201~";
+
 class TerminalInput final : public ChatInput {
 public:
   explicit TerminalInput(const std::optional<std::string> &file) {
@@ -21,7 +25,8 @@ public:
     std::setlocale(LC_CTYPE, "");
     if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
       std::setlocale(LC_CTYPE, "C.UTF-8");
-    editor = el_init("mica", stdin, isatty(STDOUT_FILENO) ? stdout : stderr, stderr);
+    screen = isatty(STDOUT_FILENO) ? stdout : stderr;
+    editor = el_init("mica", stdin, screen, stderr);
     history = history_init();
     HistEvent event;
     if (history)
@@ -32,13 +37,17 @@ public:
     el_set(editor, EL_PROMPT, prompt);
     el_set(editor, EL_EDITOR, "emacs");
     el_set(editor, EL_HIST, ::history, history);
-    // Ctrl-C clears the line that is being written; while an answer is, it is a signal. The first
+    // Ctrl-C abandons the turn that is being written; while an answer is, it is a signal. The first
     // time that libedit takes the terminal over it adopts the terminal's own characters, so what is
     // set before that is lost.
     el_set(editor, EL_PREP_TERM, 1);
     el_set(editor, EL_SETTY, "-d", "intr=", nullptr);
     el_set(editor, EL_PREP_TERM, 0);
-    el_set(editor, EL_BIND, "^C", "em-kill-line", nullptr);
+    el_set(editor, EL_ADDFN, "mica-abandon", "Abandon the turn", abandon);
+    el_set(editor, EL_ADDFN, "mica-paste", "Take over what is pasted", paste);
+    el_set(editor, EL_BIND, "^C", "mica-abandon", nullptr);
+    el_set(editor, EL_BIND, pasteBegins, "mica-paste", nullptr);
+    el_set(editor, EL_BIND, "^I", "ed-insert", nullptr);
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(editor, nullptr);
     if (file)
@@ -55,29 +64,82 @@ public:
   bool interactive() const override { return true; }
 
 private:
-  static char *prompt(EditLine *editor) {
-    static char first[] = "> ", more[] = ". ";
+  static TerminalInput *of(EditLine *editor) {
     void *self = nullptr;
     el_get(editor, EL_CLIENTDATA, &self);
-    return self && static_cast<TerminalInput *>(self)->continued ? more : first;
+    return static_cast<TerminalInput *>(self);
   }
 
-  /// Without its newline; nothing at the end. A signal from elsewhere clears the line as Ctrl-C
-  /// does.
-  Result<std::optional<std::string>> readLine(bool isContinued) override {
+  static char *prompt(EditLine *editor) {
+    static char first[] = "> ", more[] = ". ";
+    TerminalInput *self = of(editor);
+    return self && self->continued ? more : first;
+  }
+
+  static unsigned char abandon(EditLine *editor, int /*key*/) {
+    const LineInfoW *line = el_wline(editor);
+    int size = static_cast<int>(line->lastchar - line->buffer);
+    el_cursor(editor, static_cast<int>(line->lastchar - line->cursor));
+    el_wdeletestr(editor, size);
+    TerminalInput *self = of(editor);
+    self->abandoned = self->continued;
+    return self->abandoned ? CC_NEWLINE : CC_REFRESH;
+  }
+
+  /// What is pasted becomes part of the line whole: its newlines end no turn, and nothing in it is
+  /// a key. One newline at its end is that of the last line.
+  static unsigned char paste(EditLine *editor, int /*key*/) {
+    std::wstring text;
+    wchar_t letter = 0;
+    while (!text.ends_with(pasteEnds) && el_wgetc(editor, &letter) == 1)
+      text += letter == L'\r' ? L'\n' : letter;
+    if (text.ends_with(pasteEnds))
+      text.resize(text.size() - pasteEnds.size());
+    if (text.ends_with(L'\n'))
+      text.pop_back();
+    std::erase_if(text, [](wchar_t c) {
+      return (c < L' ' && c != L'\n' && c != L'\t') || (c >= 0x7f && c < 0xa0);
+    });
+    bool taken = text.empty() || el_winsertstr(editor, text.c_str()) == 0;
+    return taken ? CC_REFRESH : CC_ERROR;
+  }
+
+  /// Terminals that can then mark what is pasted; others pass over it.
+  void markPastes(bool on) {
+    std::fputs(on ? "\033[?2004h" : "\033[?2004l", screen);
+    std::fflush(screen);
+  }
+
+  /// A signal from elsewhere does as Ctrl-C. At the end of the input a turn of several lines is
+  /// abandoned first: Ctrl-D leaves a conversation only between turns.
+  Result<Line> readLine(bool isContinued) override {
+    if (!editor)
+      return Line{Line::EndOfInput};
     continued = isContinued;
+    abandoned = false;
     int size = 0;
     const char *text = nullptr;
+    markPastes(true);
     do {
       takeInterrupt();
-      text = editor ? el_gets(editor, &size) : nullptr;
-    } while (!(text && size > 0 && text[size - 1] == '\n') && takeInterrupt());
-    if (!text || size <= 0)
-      return std::optional<std::string>();
-    std::string line(text, static_cast<size_t>(size));
-    while (line.ends_with('\n') || line.ends_with('\r'))
-      line.pop_back();
-    return std::optional(line);
+      text = el_gets(editor, &size);
+      if (!(text && size > 0 && text[size - 1] == '\n') && takeInterrupt())
+        abandoned = continued;
+      else
+        break;
+    } while (!abandoned);
+    markPastes(false);
+    bool ended = !text || size <= 0;
+    if (abandoned || (ended && continued)) {
+      std::fputs("\n", screen);
+      return Line{Line::Abandoned};
+    }
+    if (ended)
+      return Line{Line::EndOfInput};
+    Line line{Line::Whole, std::string(text, static_cast<size_t>(size))};
+    while (line.text.ends_with('\n') || line.text.ends_with('\r'))
+      line.text.pop_back();
+    return line;
   }
 
   void enter(const std::string &turn) {
@@ -109,10 +171,12 @@ private:
     reportNote(error.message + ", what is said here is not kept");
   }
 
+  std::FILE *screen = nullptr;
   EditLine *editor = nullptr;
   History *history = nullptr;
   std::optional<TurnHistory> kept;
-  bool continued = false;
+  bool continued = false; ///< The line is not the first of its turn.
+  bool abandoned = false;
 };
 } // namespace
 
