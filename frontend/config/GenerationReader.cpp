@@ -139,6 +139,35 @@ llvm::Error readKey(llvm::StringRef path, llvm::StringRef key, const llvm::json:
   return llvm::Error::success();
 }
 
+/// What transformers samples by where a file says that it samples and no more.
+constexpr double defaultTemperature = 1, defaultTopP = 1;
+constexpr int64_t defaultTopK = 50;
+
+/// Says what the file leaves to transformers: numbers alone do not make it sample, and numbers that
+/// are not there are its own. A file that says nothing of either leaves the choice to the program.
+void complete(GenerationDefaults &g, llvm::StringRef path, std::vector<IgnoredKey> &ignored) {
+  if (!g.doSample) {
+    const char *first = nullptr;
+    for (const NumberKey &key : numberKeys)
+      if (key.slot != &G::repetitionPenalty && g.*key.slot && !first)
+        first = key.bounds.name.data();
+    if (g.topK && !first)
+      first = bounds::topK.name.data();
+    if (!first)
+      return;
+    g.doSample = false;
+    ignored.push_back({path.str(), first,
+                       "counts only beside \"do_sample\": true, without which transformers takes "
+                       "the likeliest token, and so does the program",
+                       true});
+  }
+  if (!*g.doSample)
+    return;
+  g.temperature = g.temperature.value_or(defaultTemperature);
+  g.topP = g.topP.value_or(defaultTopP);
+  g.topK = g.topK.value_or(defaultTopK);
+}
+
 } // namespace
 
 llvm::Error readGeneration(const llvm::json::Object &object, llvm::StringRef path,
@@ -154,6 +183,7 @@ llvm::Error readGeneration(const llvm::json::Object &object, llvm::StringRef pat
     if (llvm::Error error = readKey(path, key, value, defaults, ignored))
       return error;
   }
+  complete(defaults, path, ignored);
   return llvm::Error::success();
 }
 

@@ -67,12 +67,12 @@ class Sampling(Case):
     def test_what_the_makers_wanted_and_programs_lack_is_named(self):
         model = pathlib.Path(harness.folder("missed"), "model")
         shutil.copytree(GOLDENS / "models/llama-gqa", model)
-        (model / "generation_config.json").write_text('{"penalty_alpha": 0.6, "typical_p": 0.5, "num_beams": 1}', encoding="utf-8")
+        (model / "generation_config.json").write_text('{"penalty_alpha": 0.6, "do_sample": true, "typical_p": 0.5, "num_beams": 1}', encoding="utf-8")
         done = execute([harness.mica, "compile", model, "-o", f"{model}.program"])
         self.assertEqual(done.stderr.decode(), f'mica: warning: {model}/generation_config.json: "penalty_alpha" changes which '
                                                "tokens are chosen, and programs do not know it\n")
         info = json.loads(execute([f"{model}.program", "info", "--json"]).stdout)
-        self.assertEqual(info["sampling"]["typical_p"], 0.5)
+        self.assertEqual((info["sampling"]["typical_p"], info["sampling"]["top_k"]), (0.5, 50))
 
     def test_a_terminal_is_not_harmed(self):
         """What a model writes reaches a pipe as it is, and a terminal without its control characters."""

@@ -70,7 +70,7 @@ void addSampling(CLI::App &app, RunArguments &run) {
       ->transform(wholeNumber(0, maxCount));
   app.add_option("--top-p", run.topP,
                  "Sample from the likeliest tokens that make up P of the probability")
-      ->check(numberBetween(1e-9, 1));
+      ->check(numberBetween(0, 1));
   app.add_option("--min-p", run.minP, "Drop tokens less likely than P times the likeliest")
       ->check(numberBetween(0, 1));
   app.add_option("--typical-p", run.typicalP,

@@ -6,7 +6,7 @@
 
 namespace mica::rt {
 
-/// The options of the command line, where absent those of the manifest's generation defaults, else
+/// The options of the command line, where absent what the model proposes, where it proposes nothing
 /// temperature 0.8 and top-p 0.95. `do_sample: false` means greedy. Without --seed, one is drawn.
 SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &manifest);
 

@@ -256,6 +256,9 @@ llvm::Error ConfigTranslator::readSampling(ModelConfig &model) {
       sampling[name] = toJson(*value);
       origins.emplace_back(name.str(), key.str());
     }
+  // Numbers are there only to be sampled by.
+  if (!sampling.empty())
+    sampling["do_sample"] = true;
   return readGeneration(sampling, path, model.generation, model.ignored);
 }
 

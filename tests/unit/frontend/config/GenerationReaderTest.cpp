@@ -49,7 +49,7 @@ TEST(GenerationReader, MissesWhatChangesTheChoice) {
   std::vector<IgnoredKey> ignored;
   EXPECT_EQ(read(R"({"penalty_alpha": 0.6, "num_beams": 1, "epsilon_cutoff": 0.0, "top_h": null,
                      "suppress_tokens": [], "sequence_bias": {}, "no_repeat_ngram_size": 3,
-                     "bad_words_ids": [[1]], "max_length": 9, "typical_p": 0.9})",
+                     "bad_words_ids": [[1]], "max_length": 9, "do_sample": true, "typical_p": 0.9})",
                  g, ignored),
             "");
   EXPECT_EQ(g.typicalP, 0.9);
@@ -77,6 +77,38 @@ TEST(GenerationReader, EachNumberHasItsOwnNeutralValue) {
                                            "no_repeat_ngram_size" + changes + "do not know it",
                                            "presence_penalty" + changes +
                                                "take it only as --presence-penalty"));
+}
+
+TEST(GenerationReader, SamplesAsTransformersWhereTheFileSaysThatItSamples) {
+  GenerationDefaults g;
+  std::vector<IgnoredKey> ignored;
+  EXPECT_EQ(read(R"({"do_sample": true, "top_p": 0.9})", g, ignored), "");
+  EXPECT_EQ(g.temperature, 1.0);
+  EXPECT_EQ(g.topK, 50);
+  EXPECT_EQ(g.topP, 0.9);
+  EXPECT_EQ(g.minP, std::nullopt);
+  EXPECT_THAT(ignored, testing::IsEmpty());
+}
+
+TEST(GenerationReader, NumbersAloneDoNotMakeItSample) {
+  GenerationDefaults g;
+  std::vector<IgnoredKey> ignored;
+  EXPECT_EQ(read(R"({"top_k": 20, "repetition_penalty": 1.1})", g, ignored), "");
+  EXPECT_EQ(g.doSample, false);
+  EXPECT_EQ(g.repetitionPenalty, 1.1);
+  ASSERT_EQ(ignored.size(), 1u);
+  EXPECT_TRUE(ignored[0].missed);
+  EXPECT_EQ(ignored[0].key + " " + ignored[0].reason,
+            "top_k counts only beside \"do_sample\": true, without which transformers takes the "
+            "likeliest token, and so does the program");
+
+  GenerationDefaults said;
+  EXPECT_EQ(read(R"({"do_sample": false, "top_k": 20})", said, ignored), "");
+  EXPECT_EQ(ignored.size(), 1u) << "the file says it itself";
+
+  GenerationDefaults silent;
+  EXPECT_EQ(read(R"({"repetition_penalty": 1.1})", silent, ignored), "");
+  EXPECT_EQ(silent.doSample, std::nullopt);
 }
 
 TEST(GenerationReader, KeepsWhatItDoesNotName) {

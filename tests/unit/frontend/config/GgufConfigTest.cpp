@@ -52,6 +52,7 @@ TEST_F(GgufConfig, SpeaksOfShapes) {
   EXPECT_THAT(config->generation.eos, testing::ElementsAre(2, 5));
   EXPECT_EQ(config->generation.temperature, 0.6);
   EXPECT_EQ(config->generation.topK, 20);
+  EXPECT_EQ(config->generation.doSample, true);
   ASSERT_FALSE(config->ignored.empty());
   EXPECT_EQ(config->ignored[0].key, "general.architecture");
   EXPECT_EQ(config->ignored[0].reason, "chose the family");

@@ -230,7 +230,8 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--seed 1 info", "--seed goes with generating text, not with info");
   expectUsageError("--json feed", "--json goes with generating text, not with feed");
   expectUsageError("--temperature -1", "--temperature");
-  expectUsageError("--top-p 0", "--top-p");
+  expectUsageError("--top-p -0.1", "--top-p");
+  expectUsageError("--typical-p 0", "--typical-p");
   expectUsageError("--top-p 1.01", "--top-p");
   expectUsageError("--top-k -1", "--top-k");
   expectUsageError("--min-p 2", "--min-p");
