@@ -42,21 +42,25 @@ class Terminal:
                                         env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
         os.close(child)
 
+    def more(self, end, text):
+        """Reads on, for `text` before the time `end`."""
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+            raise AssertionError(f"{text!r} does not come, but {self.screen!r}")
+        try:
+            piece = os.read(self.fd, 4096)
+        except OSError:
+            piece = b""
+        if not piece:
+            raise AssertionError(f"the program ended before {text!r}: {self.screen!r}")
+        # What asks a terminal to mark pasted text moves nothing on it.
+        self.screen = re.sub(rb"\x1b\[\?2004[hl]", b"", self.screen + piece)
+
     def read_until(self, text, seconds=20):
         """What is written up to `text`, with it."""
         end = time.monotonic() + seconds
         while text not in self.screen:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
-                raise AssertionError(f"{text!r} does not come, but {self.screen!r}")
-            try:
-                piece = os.read(self.fd, 4096)
-            except OSError:
-                piece = b""
-            if not piece:
-                raise AssertionError(f"the program ended before {text!r}: {self.screen!r}")
-            # What asks a terminal to mark pasted text moves nothing on it.
-            self.screen = re.sub(rb"\x1b\[\?2004[hl]", b"", self.screen + piece)
+            self.more(end, text)
         head, self.screen = self.screen[:self.screen.index(text) + len(text)], self.screen[self.screen.index(text) + len(text):]
         return head
 
@@ -69,7 +73,9 @@ class Terminal:
 
     def some(self):
         """Waits for anything at all."""
-        assert self.screen or select.select([self.fd], [], [], 20)[0], "nothing comes"
+        end = time.monotonic() + 20
+        while not self.screen:
+            self.more(end, "anything")
 
     def silence(self, seconds):
         """Waits until nothing has come for so long."""
