@@ -276,8 +276,8 @@ Error Verification::readIds() {
   auto room = static_cast<size_t>(manifest.maxSeq);
   if (arguments.positions > manifest.maxSeq)
     return createStringError("--positions " + Twine(arguments.positions) + " is more than the " +
-                             Twine(room) +
-                             " that the program has, give fewer or a larger --max-seq");
+                             Twine(room) + " that the program has, give fewer" +
+                             manifest.orLargerContext());
   size_t most = arguments.positions > 0 ? static_cast<size_t>(arguments.positions)
                                         : std::min(defaultPositions(), room);
   if (arguments.text.empty()) {

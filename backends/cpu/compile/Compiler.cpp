@@ -192,6 +192,7 @@ private:
                    (most == model->maxPositions ? "the model's own " : "") + llvm::Twine(most) +
                    " positions, choose another");
     manifest = describeProgram(module, precision, kv, maxSeq, options.target);
+    manifest["max_positions"] = most;
     manifest["parameters"] = parameters;
     report.maxSeq = maxSeq;
     report.cacheBytesPerToken = manifest["cost"]["kv_bytes_per_position"].get<int64_t>();

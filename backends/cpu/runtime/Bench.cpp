@@ -201,8 +201,8 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
   for (const BenchTest &test : tests)
     if (positionsBefore(test) + test.tokens > manifest.maxSeq)
       return Error{"the test " + test.name() + " does not fit into the context of " +
-                   std::to_string(manifest.maxSeq) +
-                   " positions, choose smaller numbers or compile with a larger --max-seq"};
+                   std::to_string(manifest.maxSeq) + " positions, choose smaller numbers" +
+                   manifest.orLargerContext()};
   if (!arguments.text.empty())
     if (Status fits = checkText(tests, arguments, manifest); !fits)
       return fits.error();

@@ -280,8 +280,8 @@ Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
   if (size > manifest.maxSeq)
     return Error{"the prompt has " + std::to_string(size) + " tokens, " +
                  std::to_string(size - manifest.maxSeq) + " more than the context of " +
-                 std::to_string(manifest.maxSeq) +
-                 " positions, shorten it or compile with a larger --max-seq"};
+                 std::to_string(manifest.maxSeq) + " positions, shorten it" +
+                 manifest.orLargerContext()};
   return {};
 }
 

@@ -110,6 +110,7 @@ void parseModel(const Json &json, Manifest &m) {
       m.keptBlocks.push_back(text(blocks, "kept_blocks"));
   m.vocab = integer(at(json, "vocab"), "vocab", 1, maxToken);
   m.maxSeq = integer(at(json, "max_seq"), "max_seq", 1, maxToken);
+  m.maxPositions = integer(at(json, "max_positions"), "max_positions", m.maxSeq, maxToken);
   m.positionBlock = integer(at(json, "position_block"), "position_block", 1, maxToken);
   for (const Json &cache : array(at(json, "caches"), "caches"))
     m.caches.push_back(parseCache(cache));
@@ -170,6 +171,10 @@ Result<Manifest> parseManifest(std::string_view text) {
   } catch (const Json::exception &) {
     return Error{"the program's manifest is not JSON, compile it again"};
   }
+}
+
+std::string Manifest::orLargerContext() const {
+  return maxSeq < maxPositions ? " or compile with a larger --max-seq" : "";
 }
 
 int64_t rowsOfChunk(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits) {

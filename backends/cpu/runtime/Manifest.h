@@ -27,7 +27,8 @@ struct CacheSpec {
 struct Manifest {
   std::string name, weights, kv;
   int64_t vocab = 0;
-  int64_t maxSeq = 0; ///< Positions per sequence.
+  int64_t maxSeq = 0;       ///< Positions per sequence.
+  int64_t maxPositions = 0; ///< The most that `maxSeq` could be.
   std::string cpu;
   std::vector<std::string> features;   ///< LLVM's names.
   std::vector<std::string> keptBlocks; ///< Of a file that weights were stored in, in words.
@@ -57,6 +58,10 @@ struct Manifest {
     std::vector<std::pair<std::string, std::string>> specialTokens; ///< Variables of the template.
   };
   std::optional<Chat> chat;
+
+  /// For the remedy of what is too long: " or compile with a larger --max-seq" where that is
+  /// possible.
+  std::string orLargerContext() const;
 
   struct Cost {
     double weightBytesPerToken = 0; ///< Bytes of weights that one decoded token reads.

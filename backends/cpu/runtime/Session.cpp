@@ -79,7 +79,7 @@ Status Session::push(int64_t sequence, int32_t token, bool wantLogits) {
                  std::to_string(m.vocab - 1) + "), give another prompt"};
   if (room(sequence) == 0)
     return Error{"the context of " + std::to_string(m.maxSeq) +
-                 " positions is full, shorten the prompt or compile with a larger --max-seq"};
+                 " positions is full, shorten the prompt" + m.orLargerContext()};
   if (wantLogits)
     queue.outputs.push_back(static_cast<int32_t>(queue.tokens.size()));
   queue.tokens.push_back(token);

@@ -13,7 +13,7 @@ using program::SectionKind;
 
 std::string fakeManifest(const std::string &features, int64_t vocab, int64_t maxSeq) {
   return R"({"name": "fake", "weights": "f32", "kv": "f32", "vocab": )" + std::to_string(vocab) +
-         R"(, "max_seq": )" + std::to_string(maxSeq) + R"(,
+         R"(, "max_seq": )" + std::to_string(maxSeq) + R"(, "max_positions": 1000,
     "target": {"cpu": "fake-cpu", "features": [)" +
          features + R"(]},
     "caches": [{"name": "k", "element": "f32", "shape": [-1, -2, 4], "bytes_per_token": 4},

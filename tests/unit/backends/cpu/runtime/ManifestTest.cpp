@@ -27,6 +27,7 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->name, "fake");
   EXPECT_EQ(m->vocab, 32);
   EXPECT_EQ(m->maxSeq, 20);
+  EXPECT_EQ(m->maxPositions, 1000);
   EXPECT_EQ(m->cpu, "fake-cpu");
   EXPECT_THAT(m->features, ElementsAre("avx2", "fma"));
   ASSERT_EQ(m->caches.size(), 2u);
@@ -58,11 +59,21 @@ TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
             "no error");
 }
 
+TEST(Manifest, NamesALargerContextWhereThereIsOne) {
+  auto m = parseManifest(fakeManifest());
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->orLargerContext(), " or compile with a larger --max-seq");
+  m->maxSeq = m->maxPositions;
+  EXPECT_EQ(m->orLargerContext(), "");
+}
+
 TEST(Manifest, ErrorsNameTheKey) {
-  for (const char *key : {"name", "weights", "kv", "vocab", "max_seq", "target", "caches",
-                          "position_block", "scratch"})
+  for (const char *key : {"name", "weights", "kv", "vocab", "max_seq", "max_positions", "target",
+                          "caches", "position_block", "scratch"})
     EXPECT_EQ(errorAfter([&](json &m) { m.erase(key); }),
               "the program's manifest: '" + std::string(key) + "' is missing, compile it again");
+  EXPECT_THAT(errorAfter([](json &m) { m["max_positions"] = 19; }),
+              HasSubstr("'max_positions' is not an integer from 20 to"));
   EXPECT_THAT(errorAfter([](json &m) { m["vocab"] = 0; }),
               HasSubstr("'vocab' is not an integer from 1 to"));
   EXPECT_THAT(errorAfter([](json &m) { m["vocab"] = 1.5; }),
