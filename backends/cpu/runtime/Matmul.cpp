@@ -47,7 +47,7 @@ struct Primitive {
 Result<void *> scratchpad(size_t size) {
   static thread_local Memory buffer;
   if (size > buffer.size()) {
-    Result<Memory> grown = Memory::reserve(size);
+    Result<Memory> grown = Memory::reserve(size, Pages::Large);
     if (!grown)
       return grown.error();
     buffer = std::move(*grown);

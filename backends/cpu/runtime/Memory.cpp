@@ -7,15 +7,37 @@
 
 namespace mica::rt {
 
-Result<Memory> Memory::reserve(uint64_t bytes) {
+namespace {
+constexpr uint64_t largePage = uint64_t(2) << 20;
+
+/// Moves the `length` bytes of a mapping that is longer by a large page to where one begins.
+char *align(char *address, uint64_t length) {
+  uint64_t head = -reinterpret_cast<uint64_t>(address) % largePage;
+  constexpr uint64_t page = 4096;
+  uint64_t end = (head + length + page - 1) / page * page, mapped = length + largePage;
+  if (head > 0)
+    munmap(address, head);
+  if (end < mapped)
+    munmap(address + end, mapped - end);
+  return address + head;
+}
+} // namespace
+
+Result<Memory> Memory::reserve(uint64_t bytes, Pages pages) {
   // mmap refuses a length of 0; callers want a valid pointer even then.
   uint64_t length = bytes == 0 ? 1 : bytes;
-  void *address = mmap(nullptr, length, PROT_READ | PROT_WRITE,
+  bool large = pages == Pages::Large && length >= largePage;
+  void *address = mmap(nullptr, large ? length + largePage : length, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED)
     return Error{"cannot reserve " + std::to_string(bytes) + " bytes of memory (" +
                  std::strerror(errno) +
                  "), use fewer sequences or compile with a smaller --max-seq"};
+  if (large) {
+    address = align(static_cast<char *>(address), length);
+    // A system without them leaves the pages small.
+    madvise(address, length / largePage * largePage, MADV_HUGEPAGE);
+  }
   return Memory(address, length);
 }
 

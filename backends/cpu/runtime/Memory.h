@@ -8,11 +8,16 @@
 
 namespace mica::rt {
 
-/// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero at first touch, page-aligned.
+/// Where the system lends them, large pages (2 MiB) save most of the misses of the tables of pages;
+/// but a large page is there whole once a byte of it is touched.
+enum class Pages { Small, Large };
+
+/// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero at first touch, page-aligned;
+/// of large ones all but the rest behind the last whole one.
 class Memory {
 public:
   /// Errors: no address space left, or an absurd size.
-  static Result<Memory> reserve(uint64_t bytes);
+  static Result<Memory> reserve(uint64_t bytes, Pages pages = Pages::Small);
   Memory() = default;
   Memory(Memory &&other) noexcept;
   Memory &operator=(Memory &&other) noexcept;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <immintrin.h>
 #include <string_view>
-#include <sys/mman.h>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -78,24 +77,17 @@ constexpr int64_t piece = int64_t(2) << 20;
 
 ReadBandwidth::ReadBandwidth(Pool &pool, int64_t wanted)
     : pool(pool), bytes(std::max<int64_t>(1, wanted / piece) * piece) {
-  void *made = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (made == MAP_FAILED)
+  Result<Memory> made = Memory::reserve(static_cast<uint64_t>(bytes), Pages::Large);
+  if (!made)
     return;
-  madvise(made, static_cast<size_t>(bytes), MADV_HUGEPAGE);
-  memory = static_cast<char *>(made);
+  memory = *std::move(made);
   // Without being written, all pages would be the one page of zeros.
   pool.parallelFor(
       [](void *data, int64_t begin, int64_t end) {
         for (int64_t at = begin * piece; at < end * piece; at += 4096)
           static_cast<char *>(data)[at] = 1;
       },
-      memory, bytes / piece);
-}
-
-ReadBandwidth::~ReadBandwidth() {
-  if (memory)
-    munmap(memory, static_cast<size_t>(bytes));
+      memory.data(), bytes / piece);
 }
 
 double ReadBandwidth::pass(Order order) {
@@ -103,7 +95,7 @@ double ReadBandwidth::pass(Order order) {
     const char *data;
     ReadLoop loop;
     bool ahead;
-  } context{memory, bestReadLoop(), order == Order::PagesInTurn};
+  } context{static_cast<const char *>(memory.data()), bestReadLoop(), order == Order::PagesInTurn};
   Clock::time_point start = Clock::now();
   pool.parallelFor(
       [](void *opaque, int64_t begin, int64_t end) {

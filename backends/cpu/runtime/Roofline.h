@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Manifest.h"
+#include "backends/cpu/runtime/Memory.h"
 #include "backends/cpu/runtime/Pool.h"
 
 namespace mica::rt {
@@ -11,12 +12,11 @@ namespace mica::rt {
 class ReadBandwidth {
 public:
   ReadBandwidth(Pool &pool, int64_t bytes);
-  ~ReadBandwidth();
   ReadBandwidth(const ReadBandwidth &) = delete;
   ReadBandwidth &operator=(const ReadBandwidth &) = delete;
 
   /// False where the memory could not be had.
-  explicit operator bool() const { return memory != nullptr; }
+  explicit operator bool() const { return memory.data() != nullptr; }
   /// Plain: from front to back. PagesInTurn: the same, asking ahead for lines of 8 pages in turn,
   /// which some memories answer half as fast again (see lowering/kernels/Prefetch.cpp).
   enum class Order { Plain, PagesInTurn };
@@ -28,7 +28,7 @@ public:
 private:
   Pool &pool;
   int64_t bytes; ///< Whole pieces.
-  char *memory = nullptr;
+  Memory memory;
 };
 
 struct Peaks {

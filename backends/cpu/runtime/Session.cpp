@@ -135,7 +135,7 @@ Status Session::growBuffers(const Rows &rows) {
   auto grow = [](Memory &memory, uint64_t bytes) -> Status {
     if (memory.data() && memory.size() >= bytes)
       return {};
-    Result<Memory> larger = Memory::reserve(bytes);
+    Result<Memory> larger = Memory::reserve(bytes, Pages::Large);
     if (!larger)
       return larger.error();
     memory = *std::move(larger);

@@ -14,11 +14,25 @@ TEST(Memory, IsZeroAndAlignedToPages) {
   EXPECT_TRUE(std::all_of(bytes, bytes + 10000, [](char byte) { return byte == 0; }));
 }
 
+TEST(Memory, LargePagesBeginAtOne) {
+  constexpr uint64_t large = uint64_t(2) << 20;
+  for (uint64_t bytes : {uint64_t(1), large - 1, large, 3 * large + 5000}) {
+    Result<Memory> memory = Memory::reserve(bytes, Pages::Large);
+    ASSERT_TRUE(memory) << memory.error().message;
+    EXPECT_EQ(memory->size(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % (bytes < large ? 4096 : large), 0u);
+    char *data = static_cast<char *>(memory->data());
+    data[0] = data[bytes - 1] = 1;
+  }
+}
+
 TEST(Memory, MoreThanThereIsOfAddressesIsAnError) {
-  Result<Memory> memory = Memory::reserve(uint64_t(1) << 60);
-  ASSERT_FALSE(memory);
-  EXPECT_THAT(memory.error().message,
-              testing::StartsWith("cannot reserve 1152921504606846976 bytes of memory ("));
+  for (Pages pages : {Pages::Small, Pages::Large}) {
+    Result<Memory> memory = Memory::reserve(uint64_t(1) << 60, pages);
+    ASSERT_FALSE(memory);
+    EXPECT_THAT(memory.error().message,
+                testing::StartsWith("cannot reserve 1152921504606846976 bytes of memory ("));
+  }
 }
 
 TEST(Memory, AssigningHandsItOn) {
