@@ -4,8 +4,8 @@
 One case:    compare.py --mica PROGRAM --peer NAME LLAMA_BENCH MODEL.gguf [--peer ...]
 Many cases:  compare.py --config FILE.json, which holds
              {"peers": {NAME: {"bench": LLAMA_BENCH, "flags": [...]}},
-              "cases": [{"name": ..., "mica": PROGRAM, "models": {NAME: MODEL.gguf}, "tests": [...]}]}
-             where "flags" and "tests" may be absent.
+              "cases": [{"name": ..., "mica": PROGRAM, "flags": [...], "models": {NAME: MODEL.gguf}, "tests": [...]}]}
+             where "flags" (of llama-bench, of PROGRAM bench) and "tests" may be absent.
 
 Every round runs each engine once, in a process of its own; the first round is dropped. Figures are medians over the
 rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica's turn.
@@ -102,7 +102,7 @@ def contenders_of(case, config, args):
         except engines.Failed as why:
             made[name] = Broken(str(why))
 
-    add("Mica", lambda: engines.Mica(case["mica"], args.threads, args.timeout))
+    add("Mica", lambda: engines.Mica(case["mica"], case.get("flags", []), args.threads, args.timeout))
     for name, peer in config["peers"].items():
         model = case["models"].get(name)
         if model is None:
@@ -143,6 +143,7 @@ def config_of(args):
             return json.load(f)
     return {"peers": {name: {"bench": bench} for name, bench, _ in args.peer},
             "cases": [{"name": args.case or pathlib.Path(args.mica).name, "mica": args.mica,
+                       "flags": ["--large-pages"] if args.large_pages else [],
                        "models": {name: model for name, _, model in args.peer}}]}
 
 
@@ -155,6 +156,8 @@ def parse(argv):
     ap.add_argument("--peer", nargs=3, action="append", default=[], metavar=("NAME", "LLAMA_BENCH", "MODEL"))
     ap.add_argument("--case", help="the name of the one case; with --config, a pattern of the cases to run")
     ap.add_argument("--tests", type=lambda text: text.split(","), help="of " + ",".join(keys))
+    ap.add_argument("--large-pages", action="store_true",
+                    help="Mica reads its weights into memory, as peers do that repack theirs (-rtr)")
     ap.add_argument("--pairs", type=int, default=7, help="rounds that count (default 7)")
     ap.add_argument("--gen", type=int, default=64, help="tokens to generate (default 64)")
     ap.add_argument("--threads", type=int, default=load.machine()["processors"],

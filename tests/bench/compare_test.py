@@ -17,6 +17,7 @@ import report  # noqa: E402
 MICA = r"""
 import json, sys
 a = sys.argv
+print(json.dumps(a), file=open(__file__ + ".log", "a"))
 if a[1] == "info":
     print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16"}))
 elif "--batch" in a:
@@ -70,8 +71,8 @@ class CompareTest(unittest.TestCase):
     def rows(self, *options, **peers):
         return {row["test"]: row for row in self.compare(*options, **peers)[0]["cases"][0]["rows"]}
 
-    def calls(self):
-        return [json.loads(line) for line in (self.folder / "peer.log").read_text(encoding="utf-8").splitlines()]
+    def calls(self, engine="peer"):
+        return [json.loads(line) for line in (self.folder / f"{engine}.log").read_text(encoding="utf-8").splitlines()]
 
     def test_ratio_and_share_are_medians_over_rounds(self):
         row = self.rows("--tests", "decode")["decode"]
@@ -94,6 +95,12 @@ class CompareTest(unittest.TestCase):
         self.rows("--tests", "decode")
         command = " ".join(self.calls()[0])
         self.assertIn("-w 0 -fa 1 -rtr 1 -p 0 -n 64", command)
+
+    def test_mica_gets_its_flags(self):
+        result, text = self.compare("--tests", "prefill", "--large-pages")
+        benches = [call for call in self.calls("mica") if call[1] == "bench"]
+        self.assertTrue(all("--large-pages" in call for call in benches), benches)
+        self.assertIn("mica 9.9, weights bf16, --large-pages", text)
 
     def test_depth_falls_back_to_the_older_option(self):
         self.rows("--tests", "deep")

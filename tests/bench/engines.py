@@ -79,15 +79,18 @@ def share_of_peak(profile):
 class Mica:
     """`PROGRAM bench`: every test warms up by itself."""
 
-    def __init__(self, program, threads, timeout):
-        self.program, self.threads, self.timeout = program, threads, timeout
+    def __init__(self, program, flags, threads, timeout):
+        self.program, self.flags, self.threads, self.timeout = program, flags, threads, timeout
         self.info = json_of([program, "info", "--json"], timeout)
 
     def version(self):
-        return f"mica {self.info.get('version', '?')}, weights {self.info.get('weights', '?')}"
+        return ", ".join([f"mica {self.info.get('version', '?')}", f"weights {self.info.get('weights', '?')}", *self.flags])
+
+    def bench(self, repeat):
+        return [self.program, "bench", "--json", "--threads", str(self.threads), *self.flags, "--repeat", str(repeat)]
 
     def command(self, test):
-        command = [self.program, "bench", "--json", "--threads", str(self.threads), "--repeat", str(test.repeat)]
+        command = self.bench(test.repeat)
         command += ["--gen", str(test.gen)] if test.gen else ["--prompt", str(test.prompt)]
         command += ["--batch", str(test.batch)] if test.batch > 1 else []
         return command + (["--depth", str(test.depth)] if test.depth else [])
@@ -96,8 +99,7 @@ class Mica:
         """By a process of its own, of a prompt that is read once: profiling takes time and memory."""
         if test.gen:
             return 0.0
-        results = json_of([self.program, "bench", "--json", "--threads", str(self.threads), "--repeat", "1", "--prompt",
-                           str(test.prompt), "--profile"], self.timeout)["results"]
+        results = json_of([*self.bench(1), "--prompt", str(test.prompt), "--profile"], self.timeout)["results"]
         return share_of_peak(results[0]["profile"])
 
     def measure(self, test):

@@ -1,5 +1,6 @@
 """The backend is what it claims: generated code and oneDNN on packed weights, nothing else."""
 
+import ctypes
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from harness import Case, compile_file, execute, note, program
 sys.path.insert(0, str(harness.ROOT / "tests/tools"))
 import resident
 
+PR_SET_THP_DISABLE = 41  # linux/prctl.h
 CONFIG = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 512, "intermediate_size": 1408,
           "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 2048,
           "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True}
@@ -357,6 +359,21 @@ class Memory(Case):
             rest = os.path.getsize(compiled.path) - info["manifest"]["weight_bytes"]
             note(self, f"{weights}: {rest / 1e6:.1f} MB beside the weights")
             self.assertLess(rest, 30e6)
+
+    def test_large_pages_change_nothing_but_where_weights_are(self):
+        compiled = program(harness.BUNDLED / "minimind-dense")
+        command = [compiled.path, "--tokens", "1,5,9", "-n", "12", "--temperature", "0", "--print-tokens"]
+        mapped = execute(command)
+        note = ("note: --large-pages: the system lends few or none (see /sys/kernel/mm/transparent_hugepage/enabled), "
+                "the weights are in small ones\n")
+        large = execute([*command, "--large-pages"])
+        self.assertEqual(large.stdout, mapped.stdout)
+        self.assertIn(large.stderr.decode().removeprefix("mica: "), ("", note))
+        # Where the process may have none at all, this is said.
+        prctl = ctypes.CDLL(None).prctl
+        refused = subprocess.run([*command, "--large-pages"], capture_output=True, check=True,
+                                 preexec_fn=lambda: prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
+        self.assertEqual((refused.stdout, refused.stderr.decode().removeprefix("mica: ")), (mapped.stdout, note))
 
     def test_running_takes_weights_caches_and_little_more(self):
         """The peak of all that is resident, the pages of the program's file that were read among it: one prompt in

@@ -73,6 +73,7 @@ struct Arguments {
   InfoArguments info;
   FeedArguments feed;
   std::optional<unsigned> threads;
+  bool largePages = false;
 };
 
 /// What remains to be done after parsing: nothing (`exit` holds the status; help, version or an

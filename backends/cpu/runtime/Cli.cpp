@@ -36,7 +36,8 @@ Status dispatch(const char *program, const Arguments &arguments) {
     return file.error();
   if (arguments.command == Arguments::Command::Info)
     return infoCommand(*file, arguments.info);
-  Result<std::unique_ptr<Model>> model = Model::load(*std::move(file));
+  Result<std::unique_ptr<Model>> model =
+      Model::load(*std::move(file), arguments.largePages ? Pages::Large : Pages::Small);
   if (!model)
     return model.error();
   if (Status stacks = allowStacks(); !stacks)

@@ -1,17 +1,19 @@
 #include "backends/cpu/runtime/Memory.h"
 
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <sys/mman.h>
 #include <utility>
 
 namespace mica::rt {
 
-namespace {
-constexpr uint64_t largePage = uint64_t(2) << 20;
-
 /// Moves the `length` bytes of a mapping that is longer by a large page to where one begins.
-char *align(char *address, uint64_t length) {
+static char *align(char *address, uint64_t length) {
+  constexpr uint64_t largePage = Memory::largePage;
   uint64_t head = -reinterpret_cast<uint64_t>(address) % largePage;
   constexpr uint64_t page = 4096;
   uint64_t end = (head + length + page - 1) / page * page, mapped = length + largePage;
@@ -21,7 +23,6 @@ char *align(char *address, uint64_t length) {
     munmap(address + end, mapped - end);
   return address + head;
 }
-} // namespace
 
 Result<Memory> Memory::reserve(uint64_t bytes, Pages pages) {
   // mmap refuses a length of 0; callers want a valid pointer even then.
@@ -39,6 +40,20 @@ Result<Memory> Memory::reserve(uint64_t bytes, Pages pages) {
     madvise(address, length / largePage * largePage, MADV_HUGEPAGE);
   }
   return Memory(address, length);
+}
+
+uint64_t Memory::inLargePages() const {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  for (bool inside = false; std::getline(maps, line);) {
+    uint64_t begin = 0, end = 0, kibibytes = 0;
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " ", &begin, &end) == 2)
+      inside =
+          begin <= reinterpret_cast<uint64_t>(address) && reinterpret_cast<uint64_t>(address) < end;
+    else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %" SCNu64 " kB", &kibibytes) == 1)
+      return kibibytes << 10;
+  }
+  return 0;
 }
 
 Memory::Memory(Memory &&other) noexcept

@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Model.h"
 #include "backends/cpu/runtime/Cpu.h"
+#include "backends/cpu/runtime/Report.h"
 
 #include <cerrno>
 #include <cstring>
@@ -67,7 +68,30 @@ Status Model::mapWeights() {
   if (!mapping)
     return mapping.error();
   weightMapping = *std::move(mapping);
-  uint64_t present = weightMapping.bytes().size();
+  weightBytes = weightMapping.bytes();
+  return {};
+}
+
+Status Model::readWeights() {
+  const program::Section *section = program.layout().find(program::SectionKind::Weights);
+  uint64_t size = section ? section->size : 0;
+  Result<Memory> memory = Memory::reserve(size, Pages::Large);
+  if (!memory)
+    return memory.error();
+  weightMemory = *std::move(memory);
+  std::span<std::byte> bytes(static_cast<std::byte *>(weightMemory.data()), size);
+  if (size > 0)
+    if (Status read = program.source().readAt(section->offset, bytes); !read)
+      return read;
+  weightBytes = bytes;
+  if (size >= Memory::largePage && weightMemory.inLargePages() < size / 2)
+    reportNote("--large-pages: the system lends few or none (see "
+               "/sys/kernel/mm/transparent_hugepage/enabled), the weights are in small ones");
+  return {};
+}
+
+Status Model::checkWeights() const {
+  uint64_t present = weightBytes.size();
   if (description.weightBytes != 0 && description.weightBytes != present)
     return Error{"the program holds " + std::to_string(present) +
                  " bytes of weights and its manifest says " +
@@ -75,7 +99,7 @@ Status Model::mapWeights() {
   return {};
 }
 
-Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file) {
+Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, Pages weights) {
   Result<Manifest> manifest = readManifest(file);
   if (!manifest)
     return manifest.error();
@@ -84,8 +108,10 @@ Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file) {
   std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest)));
   if (Status loaded = model->loadCode(); !loaded)
     return loaded.error();
-  if (Status mapped = model->mapWeights(); !mapped)
-    return mapped.error();
+  if (Status there = weights == Pages::Large ? model->readWeights() : model->mapWeights(); !there)
+    return there.error();
+  if (Status whole = model->checkWeights(); !whole)
+    return whole.error();
   return model;
 }
 

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Manifest.h"
+#include "backends/cpu/runtime/Memory.h"
 
 #include <memory>
 #include <span>
@@ -17,16 +18,18 @@ public:
   /// The model object's only entry. The descriptors are those of Session.h.
   using Forward = void (*)(void *const *descriptors);
 
-  /// Checks the CPU against the manifest, then loads the code and maps the weights. Nothing of the
-  /// model object runs before the check.
-  static Result<std::unique_ptr<Model>> load(program::ProgramFile file);
+  /// Checks the CPU against the manifest, then loads the code and maps the weights; with large
+  /// pages it reads them into memory, as a file has small ones. Nothing of the model object runs
+  /// before the check.
+  static Result<std::unique_ptr<Model>> load(program::ProgramFile file,
+                                             Pages weights = Pages::Small);
   ~Model();
   Model(const Model &) = delete;
   Model &operator=(const Model &) = delete;
 
   const Manifest &manifest() const { return description; }
   const program::ProgramFile &file() const { return program; }
-  std::span<const std::byte> weights() const { return weightMapping.bytes(); }
+  std::span<const std::byte> weights() const { return weightBytes; }
   void forward(void *const *descriptors) const { entry(descriptors); }
   /// What stands in the model object under that name, or null.
   const void *symbol(const char *name) const;
@@ -36,10 +39,14 @@ private:
       : program(std::move(file)), description(std::move(manifest)) {}
   Status loadCode();
   Status mapWeights();
+  Status readWeights();
+  Status checkWeights() const;
 
   program::ProgramFile program;
   Manifest description;
   program::Mapping weightMapping;
+  Memory weightMemory;                    ///< instead
+  std::span<const std::byte> weightBytes; ///< wherever they are
   void *library = nullptr;
   Forward entry = nullptr;
 };

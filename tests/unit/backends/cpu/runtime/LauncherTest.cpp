@@ -77,8 +77,8 @@ TEST_F(LauncherTest, PrintsTokens) {
 
 TEST_F(LauncherTest, ThreadsAndChunksChangeNothing) {
   std::string expected = joined(fakeContinuation({1, 5, 3, 4}, 8));
-  for (const char *options :
-       {"--threads 1", "--threads 2", "--threads 4", "--prefill-chunk 1", "--prefill-chunk 3"})
+  for (const char *options : {"--threads 1", "--threads 2", "--threads 4", "--prefill-chunk 1",
+                              "--prefill-chunk 3", "--large-pages"})
     EXPECT_EQ(run(std::string("--tokens 1,5,3,4 -n 8 --temperature 0 --ignore-eos ") + options).out,
               expected);
 }
@@ -193,7 +193,7 @@ TEST_F(LauncherTest, NumbersAreDecimal) {
   std::string rest = " --tokens 1,5 --temperature 0 --ignore-eos";
   EXPECT_EQ(run("-n 010" + rest).out, joined(fakeContinuation({1, 5}, 10)));
   EXPECT_EQ(run("-n 3 --seed 18446744073709551615" + rest).status, 0);
-  EXPECT_EQ(run("--threads 01 info").status, 0) << "threads go with every command";
+  EXPECT_EQ(run("--threads 01 --large-pages info").status, 0) << "they go with every command";
 }
 
 TEST_F(LauncherTest, AFullDiskBehindStdoutIsAnError) {
