@@ -21,7 +21,8 @@ CONTEXT = {
 }
 NAMES = ["messages", "tools", "bos_token", "add_generation_prompt", "empty", "nothing", "x", "y", "z", "s", "t", "m", "l",
          "names", "missing", "a", "b", "c"]
-STRINGS = ["", "a", "b c", "user", "</think>", "\n", " ", "x,y,,z", "\u00e9", "\U0001f600\u4f60", "'", '"', "\\", "0", "12", "-3.5e2"]
+STRINGS = ["", "a", "b c", "user", "</think>", "\n", " ", "x,y,,z", "\u00e9", "\U0001f600\u4f60", "'", '"', "\\",
+           "<b>", "&amp;", "\u0391\u03a3", "Stra\u00dfe", "0", "12", "-3.5e2"]
 FILTERS = ["trim", "upper", "lower", "length", "string", "tojson", "first", "last", "list", "join", "join(', ')", "reverse",
            "sort", "unique|list", "int", "float", "abs", "title", "capitalize", "default('d')", "default('d', true)",
            "replace('a', 'bb')", "indent", "indent(2, true)", "map('upper')|list", "map(attribute='role')|list",
@@ -29,15 +30,18 @@ FILTERS = ["trim", "upper", "lower", "length", "string", "tojson", "first", "las
            "reject('none')|list", "items|list", "dictsort", "tojson(indent=2)", "max", "min", "sum", "round", "round(1)", "count",
            "wordcount", "batch(2)|list", "slice(2)|list", "truncate(5)", "center(9)", "map('string')|join('-')", "trim('a ')",
            "sort(reverse=true)", "sort(attribute='role')|map(attribute='role')|list", "round(0, 'floor')", "tojson(sort_keys=true)",
-           "attr('items')", "dictsort(by='value')", "format(1)", "d(1)", "unknown"]
+           "attr('items')", "e", "forceescape", "safe", "urlencode", "xmlattr", "striptags", "filesizeformat", "groupby('role')",
+           "groupby(0)", "e|upper", "escape|replace('a', '<')", "select('>', 1)|list", "dictsort(by='value')", "format(1)", "d(1)", "unknown"]
 TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "true", "false", "mapping",
          "iterable", "sequence", "even", "odd", "divisibleby 2", "eq 3", "in l", "lower", "upper", "sameas none", "ne('a')",
-         "gt 1", "le(2)", "callable", "equalto 'a'"]
+         "gt 1", "le(2)", "callable", "equalto 'a'", "escaped"]
 METHODS = ["strip()", "lstrip('a ')", "rstrip()", "split()", "split(',')", "split(' ', 1)", "upper()", "lower()", "title()",
            "startswith('a')", "endswith(('c', ' '))", "replace('a', 'x', 1)", "find('b')", "rsplit(' ', 1)", "splitlines()",
            "join(names)", "count('a')", "isdigit()", "isalpha()", "items()", "keys()|list", "values()|list", "get('k')",
            "get('q', 1)", "partition(' ')", "capitalize()", "index(1)", "isspace()", "removeprefix('a')", "rfind('b')",
-           "split('</think>')[-1]", "format(1, 2)", "isalnum()", "islower()", "ljust(5, '.')", "append(1)", "pop()"]
+           "split('</think>')[-1]", "format(1, 2)", "isalnum()", "islower()", "ljust(5, '.')", "append(1)", "pop()", "swapcase()",
+           "casefold()", "istitle()", "isnumeric()", "zfill(4)", "center(7)", "expandtabs(3)", "rindex('a')", "find('a', 1, -1)", "count('a', 1)", "isascii()",
+           "copy()"]
 OPERATORS = ["+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", "<=", ">", ">=", "and", "or", "in", "not in", "**"]
 
 
@@ -95,7 +99,8 @@ class Maker:
             key = self.literal()  # Jinja2 folds constants, also where they are never reached
             return f"{{{'0' if key[0] in '[{' else key}: {inner()}, 'k': {inner()}}}"
         return self.pick([f"range({self.random.randrange(5)})", f"range({inner()})", f"dict(a={inner()})", f"f({inner()})",
-                          f"f({inner()}, p={inner()})", "namespace(v=1)", "strftime_now('%d %b')"]) + self.pick(["", "", ".v", "|list"])
+                          f"f({inner()}, p={inner()})", "namespace(v=1)", "cycler(1, 'b').next()", "joiner('-')()",
+                          "strftime_now('%d %b')"]) + self.pick(["", "", ".v", "|list"])
 
     def tag(self, words):
         return "{%" + self.pick(["", "", "", "-", "+"]) + " " + words + " " + self.pick(["", "", "", "-", "+"]) + "%}"

@@ -1,6 +1,4 @@
 #include "backends/cpu/runtime/jinja/Characters.h"
-#include "backends/cpu/runtime/jinja/Value.h"
-#include "backends/cpu/runtime/tokenizer/Regex.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <algorithm>
@@ -11,23 +9,17 @@ using tokenizer::charLength;
 using tokenizer::decodeChar;
 
 namespace {
-/// A class of characters as PCRE2 knows it.
-class CharClass {
-public:
-  explicit CharClass(std::string_view pattern) : regex(tokenizer::Regex::compile(pattern)) {}
-  bool contains(std::string_view character) const {
-    tokenizer::Regex::Match match;
-    return regex && tokenizer::Regex::Searcher(*regex).find(character, 0, match);
-  }
-
-private:
-  Result<tokenizer::Regex> regex;
-};
-
 bool isAscii(std::string_view character) { return static_cast<uint8_t>(character[0]) < 0x80; }
 bool isAsciiDigit(char c) { return c >= '0' && c <= '9'; }
 bool isAsciiLetter(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
 } // namespace
+
+CharClass::CharClass(std::string_view pattern) : regex(tokenizer::Regex::compile(pattern)) {}
+
+bool CharClass::contains(std::string_view character) const {
+  tokenizer::Regex::Match match;
+  return regex && tokenizer::Regex::Searcher(*regex).find(character, 0, match);
+}
 
 std::vector<std::string_view> charsOf(std::string_view text) {
   std::vector<std::string_view> chars;
@@ -112,38 +104,6 @@ std::vector<std::string_view> linesOf(std::string_view text, bool keepEnds) {
   if (begin < text.size())
     lines.push_back(text.substr(begin));
   return lines;
-}
-
-void requirePlainCase(std::string_view text) {
-  static const CharClass cased(
-      "[\\p{Lu}\\p{Ll}\\p{Lt}\\x{345}\\x{2160}-\\x{217F}\\x{24B6}-\\x{24E9}]");
-  for (std::string_view character : charsOf(text))
-    if (!isAscii(character) && cased.contains(character))
-      fail("the case of '" + std::string(character) +
-           "' is asked for, and only ASCII letters have one here");
-}
-
-std::string toUpper(std::string_view text) {
-  requirePlainCase(text);
-  std::string result(text);
-  for (char &c : result)
-    c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-  return result;
-}
-
-std::string toLower(std::string_view text) {
-  requirePlainCase(text);
-  std::string result(text);
-  for (char &c : result)
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return result;
-}
-
-std::string capitalized(std::string_view text) {
-  std::string result = toLower(text);
-  if (!result.empty() && result[0] >= 'a' && result[0] <= 'z')
-    result[0] = static_cast<char>(result[0] - 32);
-  return result;
 }
 
 } // namespace mica::rt::jinja

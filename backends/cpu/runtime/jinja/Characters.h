@@ -1,6 +1,8 @@
 // Strings as Python has them, sequences of code points, on UTF-8.
 #pragma once
 
+#include "backends/cpu/runtime/tokenizer/Regex.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,6 +17,16 @@ int64_t countChars(std::string_view text);
 size_t offsetOf(std::string_view text, int64_t index);
 /// Each code point as a piece of the text.
 std::vector<std::string_view> charsOf(std::string_view text);
+
+/// A class of characters as PCRE2 knows it.
+class CharClass {
+public:
+  explicit CharClass(std::string_view pattern);
+  bool contains(std::string_view character) const;
+
+private:
+  Result<tokenizer::Regex> regex;
+};
 
 /// str.isspace of one code point.
 bool isSpace(std::string_view character);
@@ -31,14 +43,5 @@ std::string_view stripped(std::string_view text, const std::string *set, bool le
 
 /// str.splitlines().
 std::vector<std::string_view> linesOf(std::string_view text, bool keepEnds);
-
-/// The letters' other case. Errors: letters beyond ASCII that have cases, for Unicode's tables of
-/// them are not here.
-std::string toUpper(std::string_view text);
-std::string toLower(std::string_view text);
-/// The first letter in upper case, all others in lower case.
-std::string capitalized(std::string_view text);
-/// Errors: as above.
-void requirePlainCase(std::string_view text);
 
 } // namespace mica::rt::jinja

@@ -107,7 +107,7 @@ Value SliceExpression::evaluate(Interpreter &interpreter) const {
     std::string result;
     for (int64_t i : indicesOf(from, to, by, static_cast<int64_t>(chars.size())))
       result += chars[static_cast<size_t>(i)];
-    return interpreter.text(std::move(result));
+    return interpreter.textLike(holder, std::move(result));
   }
   const Sequence *sequence = holder.sequence();
   if (!sequence || !sequence->indexed())

@@ -419,14 +419,10 @@ Expr ExpressionParser::filter(Expr input) {
   auto node = std::make_unique<FilterExpression>();
   node->name = dottedName();
   node->filter = findFilter(node->name);
-  // Its text is what it is given: `{{ x | safe }}` alone can be understood so.
-  bool safe = node->name == "safe" && stream.current().kind == Token::PrintEnd;
-  if (!node->filter && !safe)
+  if (!node->filter)
     throw Failure{"the filter '" + node->name + "' is not supported", line};
   if (stream.current().is("("))
     arguments(node->arguments);
-  if (safe)
-    return input;
   const Expression *child = input.get();
   node->input = std::move(input);
   return made(std::move(node), line, {child});

@@ -3,8 +3,7 @@
 
 #include "backends/cpu/runtime/jinja/Interpreter.h"
 
-#include <algorithm>
-#include <iterator>
+#include <span>
 
 namespace mica::rt::jinja {
 
@@ -12,15 +11,16 @@ struct FilterRow {
   std::string_view name;
   Filter filter;
 };
+using FilterRows = std::span<const FilterRow>;
 
-template <size_t count>
-const FilterRow *findRow(const FilterRow (&rows)[count], std::string_view name) {
-  auto found = std::find_if(std::begin(rows), std::end(rows),
-                            [&](const FilterRow &row) { return row.name == name; });
-  return found == std::end(rows) ? nullptr : found;
-}
+FilterRows textFilters();
+FilterRows markupFilters();
+FilterRows sequenceFilters();
 
-const FilterRow *findTextFilter(std::string_view name);
-const FilterRow *findSequenceFilter(std::string_view name);
+/// Whether Jinja2 has a filter of that name, and this room has none.
+bool isRefusedFilter(std::string_view name);
+
+/// Python's float(text); none: it is no number.
+std::optional<double> parseFloat(std::string_view text);
 
 } // namespace mica::rt::jinja

@@ -98,8 +98,83 @@ Value strftimeNow(Interpreter &interpreter, Arguments &arguments) {
   return interpreter.text(interpreter.now(format));
 }
 
-Value unsupported(Interpreter &, Arguments &) {
-  fail("cycler, joiner and lipsum are not supported");
+Value unsupported(Interpreter &, Arguments &) { fail("the function 'lipsum' is not supported"); }
+
+/// Gives its values one after the other, and again.
+class Cycler final : public Object, public std::enable_shared_from_this<Cycler> {
+public:
+  explicit Cycler(Values items) : items(std::move(items)) {}
+  std::string_view typeName() const override { return "Cycler"; }
+  std::optional<Value> attribute(Interpreter &interpreter, std::string_view name) override;
+  Value next() { return items[std::exchange(at, (at + 1) % items.size())]; }
+  void reset() { at = 0; }
+
+private:
+  Values items;
+  size_t at = 0;
+};
+
+/// The methods `next` and `reset` of a cycler.
+class CyclerMethod final : public Object {
+public:
+  CyclerMethod(std::shared_ptr<Cycler> cycler, bool resets)
+      : cycler(std::move(cycler)), resets(resets) {}
+  std::string_view typeName() const override { return "method"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter &, Arguments &arguments) override {
+    Parameters("the method", arguments, {});
+    if (!resets)
+      return cycler->next();
+    cycler->reset();
+    return {};
+  }
+
+private:
+  std::shared_ptr<Cycler> cycler;
+  bool resets;
+};
+
+std::optional<Value> Cycler::attribute(Interpreter &, std::string_view name) {
+  if (name == "next" || name == "reset")
+    return Value(std::shared_ptr<Object>(
+        std::make_shared<CyclerMethod>(shared_from_this(), name == "reset")));
+  if (name == "current")
+    return items[at];
+  if (name == "pos")
+    return Value(static_cast<int64_t>(at));
+  return name == "items" ? std::optional(makeTuple(items)) : std::nullopt;
+}
+
+Value makeCycler(Interpreter &, Arguments &arguments) {
+  if (arguments.positional.empty() || !arguments.named.empty())
+    fail("cycler takes at least one value, and none with a name");
+  return std::shared_ptr<Object>(std::make_shared<Cycler>(std::move(arguments.positional)));
+}
+
+/// Gives nothing when it is first called, and its separator from then on.
+class Joiner final : public Object {
+public:
+  explicit Joiner(Value separator) : separator(std::move(separator)) {}
+  std::string_view typeName() const override { return "Joiner"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter &, Arguments &arguments) override {
+    Parameters("the joiner", arguments, {});
+    return std::exchange(used, true) ? separator : Value("");
+  }
+  std::optional<Value> attribute(Interpreter &, std::string_view name) override {
+    return name == "sep"    ? std::optional(separator)
+           : name == "used" ? std::optional(Value(used))
+                            : std::nullopt;
+  }
+
+private:
+  Value separator;
+  bool used = false;
+};
+
+Value makeJoiner(Interpreter &, Arguments &arguments) {
+  Parameters given("joiner", arguments, {"sep"});
+  return std::shared_ptr<Object>(std::make_shared<Joiner>(given[0] ? *given[0] : Value(", ")));
 }
 
 constexpr std::pair<std::string_view, Run> functions[] = {
@@ -108,8 +183,8 @@ constexpr std::pair<std::string_view, Run> functions[] = {
     {"namespace", makeNamespace},
     {"raise_exception", raiseException},
     {"strftime_now", strftimeNow},
-    {"cycler", unsupported},
-    {"joiner", unsupported},
+    {"cycler", makeCycler},
+    {"joiner", makeJoiner},
     {"lipsum", unsupported},
 };
 } // namespace

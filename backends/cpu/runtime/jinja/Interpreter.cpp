@@ -60,6 +60,11 @@ Value Interpreter::text(std::string text) {
   return text;
 }
 
+Value Interpreter::textLike(const Value &source, std::string text) {
+  reserve(text.size());
+  return source.escaped() ? Value::markup(std::move(text)) : Value(std::move(text));
+}
+
 void Interpreter::write(std::string_view text) {
   if (output->size() + text.size() > limits.outputBytes)
     fail("the template writes more than " + std::to_string(limits.outputBytes) + " bytes");
@@ -156,15 +161,25 @@ static Value missing(const Value &object, const std::string &name) {
   return Undefined{"a value of type " + typeName(object) + " has no attribute '" + name + "'"};
 }
 
+/// Of objects, and of the groups of groupby.
+static std::optional<Value> ownAttribute(Interpreter &interpreter, const Value &object,
+                                         std::string_view name) {
+  if (Object *other = object.object())
+    return other->attribute(interpreter, name);
+  const Sequence *sequence = object.sequence();
+  if (sequence && sequence->grouped && (name == "grouper" || name == "list"))
+    return sequence->items[name == "grouper" ? 0 : 1];
+  return std::nullopt;
+}
+
 Value Interpreter::attribute(const Value &object, const std::string &name) {
   requireDefined(object);
   if (name.starts_with("__"))
     fail("the attribute '" + name + "' is not safe");
   if (std::optional<Value> method = findMethod(object, name))
     return *method;
-  if (Object *other = object.object())
-    if (std::optional<Value> found = other->attribute(*this, name))
-      return *found;
+  if (std::optional<Value> found = ownAttribute(*this, object, name))
+    return *found;
   if (const Mapping *mapping = object.mapping()) {
     spend(mapping->entries.size() / 8);
     if (const Value *found = mapping->named(name))
@@ -185,7 +200,8 @@ static std::optional<Value> indexed(const Value &object, int64_t index) {
   if (sequence)
     return sequence->items[static_cast<size_t>(index)];
   size_t begin = offsetOf(*text, index);
-  return Value(text->substr(begin, offsetOf(std::string_view(*text).substr(begin), 1)));
+  std::string character = text->substr(begin, offsetOf(std::string_view(*text).substr(begin), 1));
+  return object.escaped() ? Value::markup(std::move(character)) : Value(std::move(character));
 }
 
 Value Interpreter::item(const Value &object, const Value &key) {
@@ -203,8 +219,7 @@ Value Interpreter::item(const Value &object, const Value &key) {
   if (const std::string *name = key.text()) {
     if (std::optional<Value> method = findMethod(object, *name))
       return *method;
-    Object *other = object.object();
-    if (std::optional<Value> found = other ? other->attribute(*this, *name) : std::nullopt)
+    if (std::optional<Value> found = ownAttribute(*this, object, *name))
       return *found;
     return missing(object, *name);
   }

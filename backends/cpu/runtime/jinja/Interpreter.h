@@ -51,6 +51,8 @@ public:
   void reserve(uint64_t bytes);
   /// The text as a value.
   Value text(std::string text);
+  /// The text as a value, marked as escaped where `source` is.
+  Value textLike(const Value &source, std::string text);
   /// To be taken apart at the end.
   void keep(std::shared_ptr<Scope> scope) { kept.push_back(std::move(scope)); }
 

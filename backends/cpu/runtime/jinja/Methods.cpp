@@ -1,32 +1,63 @@
 // The methods of strings, dicts and lists.
+#include "backends/cpu/runtime/jinja/Case.h"
 #include "backends/cpu/runtime/jinja/Characters.h"
 #include "backends/cpu/runtime/jinja/Interpreter.h"
 
 #include <algorithm>
+#include <span>
 
 namespace mica::rt::jinja {
 
 namespace {
 using Run = Value (*)(Interpreter &, const Value &, const Arguments &);
 
+/// What a method of strings makes of escaped ones.
+enum class Markup {
+  Plain,   ///< No markup.
+  Marked,  ///< Markup, alone or in a list.
+  Escaping ///< Markup, of arguments that are escaped before.
+};
+
+struct Row {
+  std::string_view name;
+  Run run;
+  Markup markup = Markup::Plain;
+};
+
 class Method final : public Object {
 public:
-  Method(Value object, Run run, std::string_view name)
-      : object(std::move(object)), run(run), name(name) {}
+  Method(Value object, const Row &row) : object(std::move(object)), row(row) {}
   std::string_view typeName() const override { return "method"; }
   bool callable() const override { return true; }
   Value call(Interpreter &interpreter, Arguments &arguments) override {
-    if (!run)
-      fail("the method '" + name + "' is not supported");
+    if (!row.run)
+      fail("the method '" + std::string(row.name) + "' is not supported");
     if (const std::string *text = object.text())
       interpreter.spend(text->size() / 64);
-    return run(interpreter, object, arguments);
+    if (!object.escaped() || row.markup == Markup::Plain)
+      return row.run(interpreter, object, arguments);
+    if (row.markup == Markup::Escaping) {
+      for (Value &argument : arguments.positional)
+        argument = argument.text() ? escape(argument) : argument;
+      for (auto &[name, argument] : arguments.named)
+        argument = argument.text() ? escape(argument) : argument;
+    }
+    return marked(row.run(interpreter, object, arguments));
   }
 
 private:
+  static Value marked(const Value &value) {
+    const Sequence *sequence = value.sequence();
+    if (!sequence)
+      return Value::markup(*value.text());
+    Values items;
+    for (const Value &item : sequence->items)
+      items.push_back(Value::markup(*item.text()));
+    return makeSequence(std::move(items), sequence->kind);
+  }
+
   Value object;
-  Run run;
-  std::string name;
+  const Row &row;
 };
 
 std::string_view textOf(const Value &object) { return *object.text(); }
@@ -58,15 +89,17 @@ Value capitalize(Interpreter &interpreter, const Value &object, const Arguments 
 
 Value title(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
-  std::string text = toLower(textOf(object));
-  bool within = false;
-  for (char &c : text) {
-    bool letter = c >= 'a' && c <= 'z';
-    if (letter && !within)
-      c = static_cast<char>(c - 32);
-    within = letter;
-  }
-  return interpreter.text(std::move(text));
+  return interpreter.text(titled(textOf(object)));
+}
+
+Value swapcase(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  takesNothing(arguments);
+  return interpreter.text(caseSwapped(textOf(object)));
+}
+
+Value casefold(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  takesNothing(arguments);
+  return interpreter.text(caseFolded(textOf(object)));
 }
 
 Value stripEnds(Interpreter &interpreter, const Value &object, const Arguments &arguments,
@@ -189,6 +222,25 @@ Value rpartition(Interpreter &interpreter, const Value &object, const Arguments 
   return partitionAt(interpreter, object, arguments, true);
 }
 
+/// The part of a string between `start` and `end`, as slices have it; none: it begins behind the
+/// string's end.
+struct Part {
+  std::string_view text;
+  int64_t start; ///< In code points.
+};
+std::optional<Part> partOf(std::string_view text, const Parameters &given, size_t index) {
+  auto bound = [&](size_t at, int64_t fallback) {
+    return given[at] && !given[at]->isNone() ? given.integer(at, 0) : fallback;
+  };
+  int64_t size = countChars(text), start = bound(index, 0), end = bound(index + 1, size);
+  start = std::max<int64_t>(start < 0 ? start + size : start, 0);
+  end = std::min(std::max<int64_t>(end < 0 ? end + size : end, 0), size);
+  if (start > end)
+    return std::nullopt;
+  size_t from = offsetOf(text, start), to = offsetOf(text, end);
+  return Part{text.substr(from, to - from), start};
+}
+
 bool hasEnd(std::string_view text, const Value &end, bool front) {
   if (const std::string *part = end.text())
     return front ? text.starts_with(*part) : text.ends_with(*part);
@@ -202,10 +254,14 @@ bool hasEnd(std::string_view text, const Value &end, bool front) {
   });
 }
 Value startswith(Interpreter &, const Value &object, const Arguments &arguments) {
-  return hasEnd(textOf(object), *Parameters("startswith", arguments, {"prefix"}, 1)[0], true);
+  Parameters given("startswith", arguments, {"prefix", "start", "end"}, 1);
+  auto part = partOf(textOf(object), given, 1);
+  return hasEnd(part ? part->text : "", *given[0], true) && part;
 }
 Value endswith(Interpreter &, const Value &object, const Arguments &arguments) {
-  return hasEnd(textOf(object), *Parameters("endswith", arguments, {"suffix"}, 1)[0], false);
+  Parameters given("endswith", arguments, {"suffix", "start", "end"}, 1);
+  auto part = partOf(textOf(object), given, 1);
+  return hasEnd(part ? part->text : "", *given[0], false) && part;
 }
 Value removeprefix(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   std::string part = Parameters("removeprefix", arguments, {"prefix"}, 1).text(0, "");
@@ -225,18 +281,15 @@ Value replace(Interpreter &interpreter, const Value &object, const Arguments &ar
                                    given.text(1, ""), given.integer(2, -1)));
 }
 
-/// Where `part` stands, in code points; -1: nowhere.
+/// Where a text stands, in code points; -1: nowhere.
 int64_t placeOf(const Value &object, const Arguments &arguments, bool last) {
-  Parameters given("find", arguments, {"sub", "start"}, 1);
-  std::string part = given.text(0, "");
-  std::string_view text = textOf(object);
-  int64_t size = countChars(text), start = given.integer(1, 0);
-  start = std::max<int64_t>(start < 0 ? start + size : start, 0);
-  if (start > size)
-    return -1;
-  size_t from = offsetOf(text, start);
-  size_t at = last ? text.rfind(part) : text.find(part, from);
-  return at == text.npos || at < from ? -1 : countChars(text.substr(0, at));
+  Parameters given("find", arguments, {"sub", "start", "end"}, 1);
+  std::string wanted = given.text(0, "");
+  auto part = partOf(textOf(object), given, 1);
+  size_t at = !part  ? std::string_view::npos
+              : last ? part->text.rfind(wanted)
+                     : part->text.find(wanted);
+  return at == std::string_view::npos ? -1 : part->start + countChars(part->text.substr(0, at));
 }
 Value find(Interpreter &, const Value &object, const Arguments &arguments) {
   return placeOf(object, arguments, false);
@@ -244,20 +297,29 @@ Value find(Interpreter &, const Value &object, const Arguments &arguments) {
 Value rfind(Interpreter &, const Value &object, const Arguments &arguments) {
   return placeOf(object, arguments, true);
 }
-Value indexOf(Interpreter &, const Value &object, const Arguments &arguments) {
-  int64_t place = placeOf(object, arguments, false);
+Value foundPlace(int64_t place) {
   if (place < 0)
     fail("index does not find its string");
   return place;
 }
+Value indexOf(Interpreter &, const Value &object, const Arguments &arguments) {
+  return foundPlace(placeOf(object, arguments, false));
+}
+Value lastIndexOf(Interpreter &, const Value &object, const Arguments &arguments) {
+  return foundPlace(placeOf(object, arguments, true));
+}
 
 Value count(Interpreter &, const Value &object, const Arguments &arguments) {
-  std::string part = Parameters("count", arguments, {"sub"}, 1).text(0, "");
-  std::string_view text = textOf(object);
-  if (part.empty())
-    return countChars(text) + 1;
+  Parameters given("count", arguments, {"sub", "start", "end"}, 1);
+  std::string wanted = given.text(0, "");
+  auto part = partOf(textOf(object), given, 1);
+  if (!part)
+    return int64_t(0);
+  if (wanted.empty())
+    return countChars(part->text) + 1;
   int64_t found = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size()))
+  for (size_t at = part->text.find(wanted); at != std::string_view::npos;
+       at = part->text.find(wanted, at + wanted.size()))
     ++found;
   return found;
 }
@@ -268,16 +330,29 @@ Value join(Interpreter &interpreter, const Value &object, const Arguments &argum
   std::string text;
   bool first = true;
   for (const Value &item : interpreter.items(*given[0])) {
-    if (!item.text())
+    Value piece = object.escaped() ? escape(item) : item;
+    if (!piece.text())
       fail("join takes strings, not " + typeName(item));
-    interpreter.reserve(item.text()->size() + textOf(object).size());
-    text += (std::exchange(first, false) ? "" : std::string(textOf(object))) + *item.text();
+    interpreter.reserve(piece.text()->size() + textOf(object).size());
+    text += (std::exchange(first, false) ? "" : std::string(textOf(object))) + *piece.text();
   }
   return text;
 }
 
 Value format(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  if (object.escaped())
+    fail("the format of an escaped text is not supported");
   return interpreter.text(formatBraces(interpreter, *object.text(), arguments));
+}
+Value formatMap(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  const Value &values = *Parameters("format_map", arguments, {"mapping"}, 1)[0];
+  if (!values.mapping())
+    fail("format_map takes a dict, not " + typeName(values));
+  Arguments named;
+  for (const auto &[key, value] : values.mapping()->entries)
+    if (key.text())
+      named.named.emplace_back(*key.text(), value);
+  return format(interpreter, object, named);
 }
 
 /// Whether all characters, and at least one, are of a kind.
@@ -287,38 +362,85 @@ Value all(Interpreter &, const Value &object, const Arguments &arguments) {
   std::vector<std::string_view> chars = charsOf(textOf(object));
   return !chars.empty() && std::all_of(chars.begin(), chars.end(), isOne);
 }
-bool isDigitChar(std::string_view character) {
-  if (isOtherNumber(character))
-    fail("whether '" + std::string(character) + "' is a digit is not known here");
-  return isDecimal(character);
-}
 bool isAlnumChar(std::string_view character) {
   return isLetter(character) || isDecimal(character) || isOtherNumber(character);
 }
-Value isLowerText(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  return findTest("lower")(interpreter, object, arguments);
+/// Whether the text, which may be empty, has nothing else.
+template <bool (*isOne)(std::string_view)>
+Value allOrNone(Interpreter &, const Value &object, const Arguments &arguments) {
+  takesNothing(arguments);
+  std::vector<std::string_view> chars = charsOf(textOf(object));
+  return std::all_of(chars.begin(), chars.end(), isOne);
 }
-Value isUpperText(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  return findTest("upper")(interpreter, object, arguments);
+bool isAsciiChar(std::string_view character) { return character.size() == 1; }
+
+template <bool (*holds)(std::string_view)>
+Value whole(Interpreter &, const Value &object, const Arguments &arguments) {
+  takesNothing(arguments);
+  return holds(textOf(object));
+}
+bool isIdentifier(std::string_view text) {
+  for (std::string_view character : charsOf(text))
+    if (!isAsciiChar(character))
+      fail("whether '" + std::string(character) + "' may stand in a name is not known here");
+  auto inName = [](char c) { return c == '_' || isAlnumChar(std::string_view(&c, 1)); };
+  return !text.empty() && !isDecimal(text.substr(0, 1)) &&
+         std::all_of(text.begin(), text.end(), inName);
 }
 
-Value pad(Interpreter &interpreter, const Value &object, const Arguments &arguments, bool right) {
-  Parameters given("ljust and rjust", arguments, {"width", "fillchar"}, 1);
+Value pad(Interpreter &interpreter, const Value &object, const Arguments &arguments,
+          int64_t (*leftOf)(int64_t missing, int64_t width)) {
+  Parameters given("ljust, rjust and center", arguments, {"width", "fillchar"}, 1);
   std::string fill = given.text(1, " "), text(textOf(object));
   if (countChars(fill) != 1)
-    fail("the fill of ljust and rjust is one character");
-  int64_t missing = std::max<int64_t>(given.integer(0, 0) - countChars(text), 0);
+    fail("the fill of ljust, rjust and center is one character");
+  int64_t width = given.integer(0, 0);
+  int64_t missing = std::max<int64_t>(width - countChars(text), 0);
   interpreter.reserve(static_cast<uint64_t>(missing) * fill.size());
-  std::string padding;
-  for (; missing > 0; --missing)
-    padding += fill;
-  return interpreter.text(right ? padding + text : text + padding);
+  int64_t left = leftOf(missing, width);
+  std::string padded;
+  for (int64_t i = 0; i <= missing; ++i) {
+    padded += i == left ? text : "";
+    padded += i < missing ? fill : "";
+  }
+  return interpreter.text(std::move(padded));
 }
 Value ljust(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  return pad(interpreter, object, arguments, false);
+  return pad(interpreter, object, arguments, [](int64_t, int64_t) { return int64_t(0); });
 }
 Value rjust(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  return pad(interpreter, object, arguments, true);
+  return pad(interpreter, object, arguments, [](int64_t missing, int64_t) { return missing; });
+}
+Value center(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  return pad(interpreter, object, arguments,
+             [](int64_t missing, int64_t width) { return missing / 2 + (missing & width & 1); });
+}
+
+Value zfill(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  int64_t width = Parameters("zfill", arguments, {"width"}, 1).integer(0, 0);
+  std::string text(textOf(object));
+  int64_t missing = std::max<int64_t>(width - countChars(text), 0);
+  interpreter.reserve(static_cast<uint64_t>(missing));
+  bool hasSign = text.starts_with("+") || text.starts_with("-");
+  return interpreter.text(
+      text.insert(hasSign ? 1 : 0, std::string(static_cast<size_t>(missing), '0')));
+}
+
+Value expandtabs(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  int64_t size = Parameters("expandtabs", arguments, {"tabsize"}).integer(0, 8), column = 0;
+  std::string text;
+  for (std::string_view character : charsOf(textOf(object))) {
+    if (character != "\t") {
+      text += character;
+      column = character == "\n" || character == "\r" ? 0 : column + 1;
+    } else if (size > 0) {
+      int64_t missing = size - column % size;
+      interpreter.reserve(static_cast<uint64_t>(missing));
+      text.append(static_cast<size_t>(missing), ' ');
+      column += missing;
+    }
+  }
+  return interpreter.text(std::move(text));
 }
 
 Value view(Values values) { return makeSequence(std::move(values), Sequence::View); }
@@ -373,69 +495,68 @@ Value indexOfItem(Interpreter &interpreter, const Value &object, const Arguments
   return static_cast<int64_t>(found - values.begin());
 }
 
-using Table = std::pair<std::string_view, Run>;
 // Where there is no function, Python has a method that is not supported or changes its object.
-constexpr Table ofStrings[] = {
-    {"upper", upper},
-    {"lower", lower},
-    {"capitalize", capitalize},
-    {"title", title},
-    {"strip", strip},
-    {"lstrip", lstrip},
-    {"rstrip", rstrip},
-    {"split", split},
-    {"rsplit", rsplit},
-    {"splitlines", splitlines},
-    {"partition", partition},
-    {"rpartition", rpartition},
+constexpr Row ofStrings[] = {
+    {"upper", upper, Markup::Marked},
+    {"lower", lower, Markup::Marked},
+    {"capitalize", capitalize, Markup::Marked},
+    {"title", title, Markup::Marked},
+    {"swapcase", swapcase, Markup::Marked},
+    {"casefold", casefold},
+    {"strip", strip, Markup::Escaping},
+    {"lstrip", lstrip, Markup::Escaping},
+    {"rstrip", rstrip, Markup::Escaping},
+    {"split", split, Markup::Marked},
+    {"rsplit", rsplit, Markup::Marked},
+    {"splitlines", splitlines, Markup::Marked},
+    {"partition", partition, Markup::Escaping},
+    {"rpartition", rpartition, Markup::Escaping},
     {"startswith", startswith},
     {"endswith", endswith},
     {"removeprefix", removeprefix},
     {"removesuffix", removesuffix},
-    {"replace", replace},
+    {"replace", replace, Markup::Escaping},
     {"find", find},
     {"rfind", rfind},
     {"index", indexOf},
+    {"rindex", lastIndexOf},
     {"count", count},
-    {"join", join},
+    {"join", join, Markup::Marked},
     {"format", format},
-    {"isdigit", all<isDigitChar>},
+    {"format_map", formatMap},
+    {"isdigit", all<isDigit>},
     {"isdecimal", all<isDecimal>},
+    {"isnumeric", all<isNumeric>},
     {"isalpha", all<isLetter>},
     {"isalnum", all<isAlnumChar>},
     {"isspace", all<isSpace>},
-    {"islower", isLowerText},
-    {"isupper", isUpperText},
-    {"ljust", ljust},
-    {"rjust", rjust},
-    {"casefold", nullptr},
-    {"center", nullptr},
+    {"isascii", allOrNone<isAsciiChar>},
+    {"isprintable", allOrNone<isPrintable>},
+    {"islower", whole<isLowerText>},
+    {"isupper", whole<isUpperText>},
+    {"istitle", whole<isTitleText>},
+    {"isidentifier", whole<isIdentifier>},
+    {"ljust", ljust, Markup::Escaping},
+    {"rjust", rjust, Markup::Escaping},
+    {"center", center, Markup::Escaping},
+    {"zfill", zfill, Markup::Marked},
+    {"expandtabs", expandtabs, Markup::Marked},
     {"encode", nullptr},
-    {"expandtabs", nullptr},
-    {"format_map", nullptr},
-    {"isascii", nullptr},
-    {"isidentifier", nullptr},
-    {"isnumeric", nullptr},
-    {"isprintable", nullptr},
-    {"istitle", nullptr},
     {"maketrans", nullptr},
-    {"rindex", nullptr},
-    {"swapcase", nullptr},
     {"translate", nullptr},
-    {"zfill", nullptr},
 };
-constexpr Table ofDicts[] = {
+constexpr Row ofDicts[] = {
     {"items", items},     {"keys", keys},          {"values", values},    {"get", get},
     {"copy", copy},       {"clear", nullptr},      {"fromkeys", nullptr}, {"pop", nullptr},
     {"popitem", nullptr}, {"setdefault", nullptr}, {"update", nullptr},
 };
-constexpr Table ofLists[] = {
+constexpr Row ofLists[] = {
     {"count", countItems}, {"index", indexOfItem}, {"append", nullptr}, {"clear", nullptr},
-    {"copy", nullptr},     {"extend", nullptr},    {"insert", nullptr}, {"pop", nullptr},
+    {"copy", copy},        {"extend", nullptr},    {"insert", nullptr}, {"pop", nullptr},
     {"remove", nullptr},   {"reverse", nullptr},   {"sort", nullptr},
 };
-constexpr Table ofTuples[] = {{"count", countItems}, {"index", indexOfItem}};
-constexpr Table ofNumbers[] = {
+constexpr Row ofTuples[] = {{"count", countItems}, {"index", indexOfItem}};
+constexpr Row ofNumbers[] = {
     {"real", nullptr},        {"imag", nullptr},      {"numerator", nullptr},
     {"denominator", nullptr}, {"conjugate", nullptr}, {"as_integer_ratio", nullptr},
     {"bit_length", nullptr},  {"bit_count", nullptr}, {"to_bytes", nullptr},
@@ -443,30 +564,30 @@ constexpr Table ofNumbers[] = {
     {"is_integer", nullptr},
 };
 
-std::pair<const Table *, const Table *> tableOf(const Value &object) {
+std::span<const Row> tableOf(const Value &object) {
   if (object.text())
-    return {std::begin(ofStrings), std::end(ofStrings)};
+    return ofStrings;
   if (object.mapping())
-    return {std::begin(ofDicts), std::end(ofDicts)};
+    return ofDicts;
   if (object.number())
-    return {std::begin(ofNumbers), std::end(ofNumbers)};
+    return ofNumbers;
   const Sequence *sequence = object.sequence();
   if (sequence && sequence->kind == Sequence::List)
-    return {std::begin(ofLists), std::end(ofLists)};
+    return ofLists;
   if (sequence && sequence->indexed())
-    return {std::begin(ofTuples), std::end(ofTuples)};
-  return {nullptr, nullptr};
+    return ofTuples;
+  return {};
 }
 } // namespace
 
 std::optional<Value> findMethod(const Value &object, std::string_view name) {
-  auto [begin, end] = tableOf(object);
-  auto found = std::find_if(begin, end, [&](const Table &row) { return row.first == name; });
-  if (found == end)
+  std::span<const Row> rows = tableOf(object);
+  auto found = std::ranges::find(rows, name, &Row::name);
+  if (found == rows.end())
     return std::nullopt;
   if (object.number())
     fail("the attribute '" + std::string(name) + "' of a number is not supported");
-  return Value(std::shared_ptr<Object>(std::make_shared<Method>(object, found->second, name)));
+  return Value(std::shared_ptr<Object>(std::make_shared<Method>(object, *found)));
 }
 
 } // namespace mica::rt::jinja

@@ -100,7 +100,7 @@ Value repeated(Interpreter &interpreter, const Value &value, int64_t count) {
     std::string result;
     for (; times > 0 && !text->empty(); --times)
       result += *text;
-    return result;
+    return value.escaped() ? Value::markup(std::move(result)) : Value(std::move(result));
   }
   const Sequence &sequence = *value.sequence();
   uint64_t size = 0;
@@ -125,10 +125,14 @@ Value combine(Interpreter &interpreter, std::string_view operation, const Value 
   if (left.number() && right.number())
     return reals(operation, *left.number(), *right.number());
   const std::string *a = left.text(), *b = right.text();
+  if (operation == "+" && a && b && left.escaped() != right.escaped())
+    return combine(interpreter, operation, escape(left), escape(right));
   if (operation == "+" && a && b) {
     interpreter.reserve(a->size() + b->size());
-    return *a + *b;
+    return left.escaped() ? Value::markup(*a + *b) : Value(*a + *b);
   }
+  if (operation == "%" && left.escaped())
+    fail("the format of an escaped text is not supported");
   if (operation == "%" && a)
     return interpreter.text(formatPercent(interpreter, *a, right));
   if (operation == "+" && isJoinable(left) && isJoinable(right) &&

@@ -228,6 +228,20 @@ std::string toText(const Value &value) {
   return text ? *text : value.isUndefined() ? "" : toRepr(value);
 }
 
+Value escape(const Value &value) {
+  if (value.escaped())
+    return value;
+  std::string result;
+  for (char c : toText(value))
+    result += c == '&'    ? "&amp;"
+              : c == '<'  ? "&lt;"
+              : c == '>'  ? "&gt;"
+              : c == '\'' ? "&#39;"
+              : c == '"'  ? "&#34;"
+                          : std::string(1, c);
+  return Value::markup(std::move(result));
+}
+
 std::string toRepr(const Value &value) {
   if (value.isUndefined())
     return "Undefined";
@@ -240,7 +254,7 @@ std::string toRepr(const Value &value) {
   if (auto *real = value.real())
     return toRepr(*real);
   if (const std::string *text = value.text())
-    return quoted(*text);
+    return value.escaped() ? "Markup(" + quoted(*text) + ")" : quoted(*text);
   if (const Sequence *sequence = value.sequence())
     return reprOf(*sequence);
   if (const Mapping *mapping = value.mapping())

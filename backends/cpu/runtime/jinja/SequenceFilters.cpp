@@ -1,4 +1,5 @@
 // Filters on lists and dicts.
+#include "backends/cpu/runtime/jinja/Case.h"
 #include "backends/cpu/runtime/jinja/Characters.h"
 #include "backends/cpu/runtime/jinja/FilterTables.h"
 #include "backends/cpu/runtime/jinja/StableSort.h"
@@ -26,7 +27,7 @@ Value reach(Interpreter &interpreter, const Value &value, const Value *attribute
     if (number && part.size() > 9)
       fail("an attribute's number is too large");
     current = interpreter.item(current, number ? Value(int64_t(std::stoll(part))) : Value(part));
-    if (fallback && current.isUndefined())
+    if (fallback && !fallback->isNone() && current.isUndefined())
       current = *fallback;
   }
   return current;
@@ -84,6 +85,33 @@ Value sort(Interpreter &interpreter, const Value &value, const Arguments &argume
                        item);
   sortPairs(interpreter, pairs, given.flag(0, false));
   return makeSequence(secondsOf(std::move(pairs)));
+}
+
+/// One group of the items with one key: (grouper, list).
+Value groupOf(Value key, Values items) {
+  Sequence group = *makeTuple({std::move(key), makeSequence(std::move(items))}).sequence();
+  group.grouped = true;
+  return std::make_shared<const Sequence>(std::move(group));
+}
+
+/// Where the case does not count, the key of a group is the first item's.
+Value groupby(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters given("groupby", arguments, {"attribute", "default", "case_sensitive"}, 1);
+  bool caseCounts = given.flag(2, false);
+  std::vector<std::pair<Value, Value>> pairs;
+  for (const Value &item : interpreter.items(value))
+    pairs.emplace_back(keyOf(reach(interpreter, item, given[0], given[1]), caseCounts), item);
+  sortPairs(interpreter, pairs, false);
+  Values groups, items;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    items.push_back(pairs[i].second);
+    if (i + 1 < pairs.size() && equal(pairs[i].first, pairs[i + 1].first))
+      continue;
+    Value key = caseCounts ? pairs[i + 1 - items.size()].first
+                           : reach(interpreter, items.front(), given[0], given[1]);
+    groups.push_back(groupOf(std::move(key), std::exchange(items, {})));
+  }
+  return makeSequence(std::move(groups));
 }
 
 const Mapping &mappingOf(const Value &value, const char *filter) {
@@ -144,6 +172,8 @@ Value last(Interpreter &interpreter, const Value &value, const Arguments &argume
   if (const Sequence *sequence = value.sequence();
       sequence && sequence->kind == Sequence::Generator)
     fail("a generator has no last item, make a list of it with |list");
+  if (value.escaped() && truth(value))
+    return interpreter.item(value, Value(int64_t(-1)));
   Values values = interpreter.items(value);
   return values.empty() ? Value(Undefined{"there is no last item"}) : values.back();
 }
@@ -172,7 +202,7 @@ Value reverse(Interpreter &interpreter, const Value &value, const Arguments &arg
     std::string result;
     for (auto it = chars.rbegin(); it != chars.rend(); ++it)
       result += *it;
-    return interpreter.text(std::move(result));
+    return interpreter.textLike(value, std::move(result));
   }
   Values values = interpreter.items(value);
   std::reverse(values.begin(), values.end());
@@ -365,10 +395,11 @@ Value attr(Interpreter &interpreter, const Value &value, const Arguments &argume
 }
 } // namespace
 
-const FilterRow *findSequenceFilter(std::string_view name) {
+FilterRows sequenceFilters() {
   static constexpr FilterRow rows[] = {
       {"sort", sort},
       {"dictsort", dictsort},
+      {"groupby", groupby},
       {"items", items},
       {"length", length},
       {"count", length},
@@ -392,14 +423,7 @@ const FilterRow *findSequenceFilter(std::string_view name) {
       {"d", fallback},
       {"attr", attr},
   };
-  return findRow(rows, name);
-}
-
-Filter findFilter(std::string_view name) {
-  const FilterRow *row = findTextFilter(name);
-  if (!row)
-    row = findSequenceFilter(name);
-  return row ? row->filter : nullptr;
+  return rows;
 }
 
 } // namespace mica::rt::jinja

@@ -1,6 +1,6 @@
 // What stands behind `is`.
-#include "backends/cpu/runtime/jinja/Characters.h"
-#include "backends/cpu/runtime/jinja/Interpreter.h"
+#include "backends/cpu/runtime/jinja/Case.h"
+#include "backends/cpu/runtime/jinja/FilterTables.h"
 
 namespace mica::rt::jinja {
 
@@ -40,21 +40,9 @@ bool isSequence(const Value &value) {
          (value.sequence() && value.sequence()->indexed());
 }
 
-/// Whether all letters are of one case, and there are some.
-bool hasCase(const Value &value, char first, char last) {
-  std::string text = toText(value);
-  requirePlainCase(text);
-  bool any = false;
-  for (char c : text) {
-    bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
-    if (letter && (c < first || c > last))
-      return false;
-    any |= letter;
-  }
-  return any;
-}
-bool isLower(const Value &value) { return hasCase(value, 'a', 'z'); }
-bool isUpper(const Value &value) { return hasCase(value, 'A', 'Z'); }
+bool isLower(const Value &value) { return isLowerText(toText(value)); }
+bool isUpper(const Value &value) { return isUpperText(toText(value)); }
+bool isEscaped(const Value &value) { return value.escaped(); }
 
 bool isMultiple(Interpreter &interpreter, const Value &value, const Value &divisor) {
   return equal(combine(interpreter, "%", value, divisor), Value(int64_t(0)));
@@ -110,7 +98,7 @@ bool isSame(Interpreter &, const Value &value, const Arguments &arguments) {
 
 bool isFilterName(Interpreter &, const Value &value, const Arguments &arguments) {
   takesNothing(arguments);
-  return value.text() && findFilter(*value.text());
+  return value.text() && (findFilter(*value.text()) || isRefusedFilter(*value.text()));
 }
 bool isTestName(Interpreter &, const Value &value, const Arguments &arguments) {
   takesNothing(arguments);
@@ -134,6 +122,7 @@ constexpr std::pair<std::string_view, Test> tests[] = {
     {"callable", plain<isCallable>},
     {"lower", plain<isLower>},
     {"upper", plain<isUpper>},
+    {"escaped", plain<isEscaped>},
     {"even", isEven},
     {"odd", isOdd},
     {"divisibleby", isDivisible},
@@ -141,13 +130,19 @@ constexpr std::pair<std::string_view, Test> tests[] = {
     {"sameas", isSame},
     {"eq", isEqual},
     {"equalto", isEqual},
+    {"==", isEqual},
     {"ne", isUnequal},
+    {"!=", isUnequal},
     {"lt", isLess},
     {"lessthan", isLess},
+    {"<", isLess},
     {"le", isAtMost},
+    {"<=", isAtMost},
     {"gt", isGreater},
     {"greaterthan", isGreater},
+    {">", isGreater},
     {"ge", isAtLeast},
+    {">=", isAtLeast},
     {"filter", isFilterName},
     {"test", isTestName},
 };

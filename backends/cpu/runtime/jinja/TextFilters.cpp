@@ -1,4 +1,5 @@
 // Filters that make text, numbers or JSON.
+#include "backends/cpu/runtime/jinja/Case.h"
 #include "backends/cpu/runtime/jinja/Characters.h"
 #include "backends/cpu/runtime/jinja/FilterTables.h"
 
@@ -34,33 +35,61 @@ std::string replaced(Interpreter &interpreter, std::string_view text, const std:
   return result + std::string(text.substr(std::min(at, text.size())));
 }
 
+std::optional<double> parseFloat(std::string_view text) {
+  std::string digits(stripped(text, nullptr, true, true));
+  for (size_t i = digits.find('_'); i != digits.npos; i = digits.find('_', i)) {
+    auto digitAt = [&](size_t at) {
+      return at < digits.size() && digits[at] >= '0' && digits[at] <= '9';
+    };
+    if (i == 0 || !digitAt(i - 1) || !digitAt(i + 1))
+      return std::nullopt;
+    digits.erase(i, 1);
+  }
+  std::string lower = digits;
+  for (char &c : lower)
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  if (lower.empty() || lower.find_first_not_of("0123456789.+-einfaty") != lower.npos)
+    return std::nullopt;
+  char *end = nullptr;
+  double value = std::strtod(lower.c_str(), &end);
+  if (*end != '\0')
+    return std::nullopt;
+  return value;
+}
+
 namespace {
 Value upper(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters("upper", arguments, {});
-  return interpreter.text(toUpper(toText(value)));
+  return interpreter.textLike(value, toUpper(toText(value)));
 }
 
 Value lower(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters("lower", arguments, {});
-  return interpreter.text(toLower(toText(value)));
+  return interpreter.textLike(value, toLower(toText(value)));
 }
 
 Value capitalize(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters("capitalize", arguments, {});
-  return interpreter.text(capitalized(toText(value)));
+  return interpreter.textLike(value, capitalized(toText(value)));
 }
 
-/// Words begin behind white space, `-`, and opening brackets.
+/// Words begin behind white space, `-`, and opening brackets. Each has its case for itself.
 Value title(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters("title", arguments, {});
-  std::string text = toText(value), result;
+  std::string text = toText(value), result, rest;
   bool begins = true;
-  requirePlainCase(text);
   for (std::string_view character : charsOf(text)) {
-    result += begins ? toUpper(character) : toLower(character);
-    begins = isSpace(character) || std::string_view("-({[<").find(character) != std::string::npos;
+    bool mark =
+        isSpace(character) || std::string_view("-({[<").find(character) != std::string::npos;
+    if (mark)
+      result += toLower(std::exchange(rest, {}));
+    if (begins || mark)
+      result += toUpper(character);
+    else
+      rest += character;
+    begins = mark;
   }
-  return interpreter.text(std::move(result));
+  return interpreter.text(result + toLower(rest));
 }
 
 Value trim(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -68,14 +97,19 @@ Value trim(Interpreter &interpreter, const Value &value, const Arguments &argume
   const std::string *set = given[0] ? given[0]->text() : nullptr;
   if (given[0] && !set && !given[0]->isNone())
     fail("trim takes a string");
+  Value escaped;
+  if (set && value.escaped()) {
+    escaped = escape(*given[0]);
+    set = escaped.text();
+  }
   std::string text = toText(value);
   interpreter.spend(text.size() / 8);
-  return interpreter.text(std::string(stripped(text, set, true, true)));
+  return interpreter.textLike(value, std::string(stripped(text, set, true, true)));
 }
 
 Value string(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters("string", arguments, {});
-  return interpreter.text(toText(value));
+  return interpreter.textLike(value, toText(value));
 }
 
 Value replace(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -95,7 +129,8 @@ Value center(Interpreter &interpreter, const Value &value, const Arguments &argu
   std::string text = toText(value);
   int64_t missing = std::max<int64_t>(width - countChars(text), 0);
   int64_t left = missing / 2 + (missing & width & 1);
-  return interpreter.text(blanks(interpreter, left) + text + blanks(interpreter, missing - left));
+  return interpreter.textLike(value, blanks(interpreter, left) + text +
+                                         blanks(interpreter, missing - left));
 }
 
 Value indent(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -113,7 +148,7 @@ Value indent(Interpreter &interpreter, const Value &value, const Arguments &argu
     text += (first ? "" : "\n") + (indented ? margin : "") + std::string(line);
     first = false;
   }
-  return interpreter.text(std::move(text));
+  return interpreter.textLike(value, std::move(text));
 }
 
 Value truncate(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -137,7 +172,7 @@ Value truncate(Interpreter &interpreter, const Value &value, const Arguments &ar
   text.resize(offsetOf(text, length - ending));
   if (size_t space = text.rfind(' '); !given.flag(1, false) && space != text.npos)
     text.resize(space);
-  return interpreter.text(text + end);
+  return interpreter.textLike(value, text + toText(value.escaped() ? escape(end) : Value(end)));
 }
 
 Value wordcount(Interpreter &, const Value &value, const Arguments &arguments) {
@@ -157,6 +192,8 @@ Value wordcount(Interpreter &, const Value &value, const Arguments &arguments) {
 Value format(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   if (!arguments.named.empty() && !arguments.positional.empty())
     fail("format takes values with names or without, not both");
+  if (value.escaped())
+    fail("the format of an escaped text is not supported");
   Value values = makeTuple(arguments.positional);
   if (!arguments.named.empty()) {
     std::vector<std::pair<Value, Value>> entries;
@@ -197,29 +234,6 @@ Value absolute(Interpreter &interpreter, const Value &value, const Arguments &ar
   if (auto *real = value.real())
     return std::fabs(*real);
   fail("abs takes a number, not " + typeName(value));
-}
-
-/// Python's float(text).
-std::optional<double> parseFloat(std::string_view text) {
-  std::string digits(stripped(text, nullptr, true, true));
-  for (size_t i = digits.find('_'); i != digits.npos; i = digits.find('_', i)) {
-    auto digitAt = [&](size_t at) {
-      return at < digits.size() && digits[at] >= '0' && digits[at] <= '9';
-    };
-    if (i == 0 || !digitAt(i - 1) || !digitAt(i + 1))
-      return std::nullopt;
-    digits.erase(i, 1);
-  }
-  std::string lower = digits;
-  for (char &c : lower)
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  if (lower.empty() || lower.find_first_not_of("0123456789.+-einfaty") != lower.npos)
-    return std::nullopt;
-  char *end = nullptr;
-  double value = std::strtod(lower.c_str(), &end);
-  if (*end != '\0')
-    return std::nullopt;
-  return value;
 }
 
 /// Python's int(text, base).
@@ -319,7 +333,7 @@ Value round(Interpreter &, const Value &value, const Arguments &arguments) {
 }
 } // namespace
 
-const FilterRow *findTextFilter(std::string_view name) {
+FilterRows textFilters() {
   static constexpr FilterRow rows[] = {
       {"upper", upper},   {"lower", lower},       {"capitalize", capitalize}, {"title", title},
       {"trim", trim},     {"string", string},     {"replace", replace},       {"center", center},
@@ -327,7 +341,7 @@ const FilterRow *findTextFilter(std::string_view name) {
       {"tojson", tojson}, {"abs", absolute},      {"int", toInteger},         {"float", toFloat},
       {"round", round},
   };
-  return findRow(rows, name);
+  return rows;
 }
 
 } // namespace mica::rt::jinja

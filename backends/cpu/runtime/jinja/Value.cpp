@@ -32,7 +32,15 @@ std::optional<double> Value::number() const {
   return std::nullopt;
 }
 
+Value Value::markup(std::string text) {
+  Value value;
+  value.state = Escaped{std::make_shared<const std::string>(std::move(text))};
+  return value;
+}
+
 const std::string *Value::text() const {
+  if (auto *escaped = std::get_if<Escaped>(&state))
+    return escaped->text.get();
   auto *value = std::get_if<Text>(&state);
   return value ? value->get() : nullptr;
 }
@@ -276,7 +284,7 @@ std::string typeName(const Value &value) {
   if (value.real())
     return "float";
   if (value.text())
-    return "str";
+    return value.escaped() ? "Markup" : "str";
   if (const Sequence *sequence = value.sequence()) {
     constexpr const char *names[] = {"list", "tuple", "range", "dict view", "generator"};
     return names[sequence->kind];

@@ -30,6 +30,10 @@ struct Undefined {
 };
 struct None {};
 using Text = std::shared_ptr<const std::string>;
+/// What Jinja2 calls markup: a text that `escape` has made, which is not escaped again.
+struct Escaped {
+  Text text;
+};
 
 /// Containers nest at most so deep, which bounds every recursion over values.
 inline constexpr int maxValueDepth = 100;
@@ -50,9 +54,9 @@ public:
 
 class Value {
 public:
-  using State =
-      std::variant<Undefined, None, bool, int64_t, double, Text, std::shared_ptr<const Sequence>,
-                   std::shared_ptr<const Mapping>, std::shared_ptr<Object>>;
+  using State = std::variant<Undefined, None, bool, int64_t, double, Text, Escaped,
+                             std::shared_ptr<const Sequence>, std::shared_ptr<const Mapping>,
+                             std::shared_ptr<Object>>;
 
   Value() : state(None()) {}
   Value(bool value) : state(value) {}
@@ -60,6 +64,8 @@ public:
   Value(double value) : state(value) {}
   Value(std::string text) : state(std::make_shared<const std::string>(std::move(text))) {}
   Value(const char *text) : Value(std::string(text)) {}
+  /// Of an escaped text.
+  static Value markup(std::string text);
   Value(Undefined value) : state(std::move(value)) {}
   Value(std::shared_ptr<const Sequence> value) : state(std::move(value)) {}
   Value(std::shared_ptr<const Mapping> value) : state(std::move(value)) {}
@@ -73,7 +79,9 @@ public:
   std::optional<int64_t> integer() const;
   /// The number, whatever its type.
   std::optional<double> number() const;
+  /// The text, escaped or not.
   const std::string *text() const;
+  bool escaped() const { return std::holds_alternative<Escaped>(state); }
   const Sequence *sequence() const;
   const Mapping *mapping() const;
   Object *object() const;
@@ -95,6 +103,7 @@ struct Sequence {
   Values items;
   int depth = 1;
   mutable size_t taken = 0; ///< Items that a generator has yielded.
+  bool grouped = false;     ///< What groupby makes: a tuple whose items have names.
 
   bool indexed() const { return kind <= Range; }
 };
@@ -152,6 +161,8 @@ std::string typeName(const Value &value);
 
 /// str(value). Errors: a value that has no text of its own here, such as a generator.
 std::string toText(const Value &value);
+/// The text of a value with the signs of HTML as entities; markup as it is.
+Value escape(const Value &value);
 /// repr(value).
 std::string toRepr(const Value &value);
 /// repr of a float.

@@ -1,0 +1,190 @@
+// Filters that write for HTML, addresses and people.
+#include "backends/cpu/runtime/jinja/Characters.h"
+#include "backends/cpu/runtime/jinja/FilterTables.h"
+#include "backends/cpu/runtime/tokenizer/Utf8.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace mica::rt::jinja {
+
+namespace {
+Value escapeFilter(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("escape", arguments, {});
+  return interpreter.textLike(Value::markup(""), toText(escape(value)));
+}
+
+Value forceescape(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("forceescape", arguments, {});
+  return interpreter.textLike(Value::markup(""), toText(escape(Value(toText(value)))));
+}
+
+Value safe(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("safe", arguments, {});
+  return interpreter.textLike(Value::markup(""), toText(value));
+}
+
+/// The text without what stands from each `begin` to the next `end`; what does not end stays.
+std::string without(std::string_view text, std::string_view begin, std::string_view end) {
+  std::string result;
+  for (;;) {
+    size_t from = text.find(begin);
+    size_t to = from == text.npos ? from : text.find(end, from + begin.size());
+    if (to == text.npos)
+      return result + std::string(text);
+    result += text.substr(0, from);
+    text.remove_prefix(to + end.size());
+  }
+}
+
+/// The character of an entity between `&` and `;`. Errors: one that is not known here.
+std::string entity(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> named[] = {
+      {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}};
+  for (const auto &[known, text] : named)
+    if (known == name)
+      return std::string(text);
+  bool hex = name.starts_with("#x") || name.starts_with("#X");
+  std::string_view digits = name.substr(std::min<size_t>(hex ? 2 : 1, name.size()));
+  uint32_t point = 0;
+  auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), point, hex ? 16 : 10);
+  // HTML reads others, such as those of control characters, in its own way.
+  bool plain = (point >= 0x20 && point < 0x7F) || (point >= 0xA0 && point < 0xD800) ||
+               (point >= 0xE000 && point < 0xFDD0);
+  if (!name.starts_with("#") || error != std::errc() || end != digits.data() + digits.size() ||
+      !plain)
+    fail("the entity '&" + std::string(name) + "' is not known here");
+  std::string text;
+  tokenizer::appendChar(text, point);
+  return text;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string result;
+  for (;;) {
+    size_t mark = text.find('&');
+    result += text.substr(0, mark);
+    if (mark == text.npos)
+      return result;
+    text.remove_prefix(mark + 1);
+    size_t end = text.find_first_of("\t\n\f <&;");
+    bool ended = end != text.npos && text[end] == ';';
+    if (std::string_view name = text.substr(0, end); name.empty() || name == "#") {
+      result += '&';
+    } else {
+      result += entity(ended ? name : std::string(name) + " without its end");
+      text.remove_prefix(end + 1);
+    }
+  }
+}
+
+Value striptags(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("striptags", arguments, {});
+  std::string text = without(without(toText(value), "<!--", "-->"), "<", ">"), words;
+  interpreter.spend(text.size() / 8);
+  bool gap = false;
+  for (std::string_view character : charsOf(stripped(text, nullptr, true, true))) {
+    if (!isSpace(character))
+      words += (gap ? " " : "") + std::string(character);
+    gap = isSpace(character);
+  }
+  return interpreter.text(unescaped(words));
+}
+
+/// Quoted for a path, or for the query behind it.
+std::string quoted(const Value &value, bool query) {
+  std::string result;
+  for (char c : toText(value)) {
+    bool letter = ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9');
+    char code[4];
+    std::snprintf(code, sizeof code, "%%%02X", static_cast<uint8_t>(c));
+    if (letter || std::string_view("_.-~").find(c) != std::string_view::npos ||
+        (c == '/' && !query))
+      result += c;
+    else
+      result += c == ' ' && query ? "+" : code;
+  }
+  return result;
+}
+
+Value urlencode(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters("urlencode", arguments, {});
+  if (!value.isUndefined() && !value.sequence() && !value.mapping())
+    return interpreter.text(quoted(value, false));
+  Values pairs;
+  if (const Mapping *mapping = value.mapping())
+    for (const auto &[key, entry] : mapping->entries)
+      pairs.push_back(makeTuple({key, entry}));
+  else
+    pairs = interpreter.items(value);
+  std::string text;
+  for (const Value &pair : pairs) {
+    Values parts = interpreter.items(pair);
+    if (parts.size() != 2)
+      fail("urlencode takes a text, a dict or pairs");
+    text += (text.empty() && &pair == &pairs.front() ? "" : "&") + quoted(parts[0], true) + "=" +
+            quoted(parts[1], true);
+  }
+  return interpreter.text(std::move(text));
+}
+
+Value xmlattr(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  Parameters given("xmlattr", arguments, {"autospace"});
+  requireDefined(value);
+  if (!value.mapping())
+    fail("xmlattr takes a dict, not " + typeName(value));
+  std::string text;
+  for (const auto &[key, entry] : value.mapping()->entries) {
+    if (entry.isNone() || entry.isUndefined())
+      continue;
+    if (!key.text() || key.text()->find_first_of(" \t\n\r\f\v/>=") != std::string::npos)
+      fail("the name " + toRepr(key) + " of an attribute holds a character that none may have");
+    text += (text.empty() ? "" : " ") + toText(escape(key)) + "=\"" + toText(escape(entry)) + "\"";
+  }
+  return interpreter.text((given.flag(0, true) && !text.empty() ? " " : "") + text);
+}
+
+Value filesizeformat(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  bool binary = Parameters("filesizeformat", arguments, {"binary"}).flag(0, false);
+  requireDefined(value);
+  auto number = value.text() ? parseFloat(*value.text()) : value.number();
+  if (!number)
+    fail("filesizeformat takes a number, not " + toRepr(value));
+  double bytes = *number;
+  if (bytes == 1)
+    return "1 Byte";
+  // All units are exact in these numbers.
+  long double base = binary ? 1024 : 1000, unit = base;
+  if (bytes < static_cast<double>(base)) {
+    if (!(bytes > -0x1p63))
+      fail("a whole number is beyond 64 bits");
+    return std::to_string(static_cast<int64_t>(bytes)) + " Bytes";
+  }
+  char prefix = 0;
+  for (char next : std::string_view(binary ? "KMGTPEZY" : "kMGTPEZY")) {
+    prefix = next;
+    unit *= base;
+    if (bytes < unit)
+      break;
+  }
+  char text[400];
+  std::snprintf(text, sizeof text, "%.1f %c%s",
+                static_cast<double>(base) * bytes / static_cast<double>(unit), prefix,
+                binary ? "iB" : "B");
+  return std::isnan(bytes) ? Value(std::string("nan Y") + (binary ? "iB" : "B")) : Value(text);
+}
+} // namespace
+
+FilterRows markupFilters() {
+  static constexpr FilterRow rows[] = {
+      {"escape", escapeFilter},     {"e", escapeFilter},
+      {"forceescape", forceescape}, {"safe", safe},
+      {"striptags", striptags},     {"urlencode", urlencode},
+      {"xmlattr", xmlattr},         {"filesizeformat", filesizeformat},
+  };
+  return rows;
+}
+
+} // namespace mica::rt::jinja
