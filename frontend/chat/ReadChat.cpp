@@ -17,6 +17,8 @@ namespace {
 /// tokenizer_config.json lists every added token.
 constexpr JsonLimits limits{size_t(64) << 20, size_t(1) << 23, 32};
 
+constexpr llvm::StringLiteral ggufTemplate = "tokenizer.chat_template";
+
 constexpr llvm::StringLiteral tokenKeys[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                              "pad_token", "cls_token", "mask_token"};
 
@@ -47,6 +49,19 @@ void addTokens(const llvm::json::Object &object, ChatDescription &chat) {
   }
 }
 
+/// Of several templates, as transformers uses them.
+bool isUsed(llvm::StringRef name) { return name == "default" || name == "tool_use"; }
+
+void takeNamed(llvm::StringRef name, llvm::StringRef text, llvm::StringRef path,
+               ChatDescription &chat) {
+  if (name == "default")
+    chat.chatTemplate = text.str();
+  else if (isUsed(name))
+    chat.forTools = NamedTemplate{text.str(), path.str(), ""};
+  else if (!llvm::is_contained(chat.leftOut, name))
+    chat.leftOut.push_back(name.str());
+}
+
 /// `chat_template`: a text, or a list of objects with name and template.
 llvm::Error takeTemplate(const llvm::json::Object &config, llvm::StringRef path,
                          ChatDescription &chat) {
@@ -70,25 +85,36 @@ llvm::Error takeTemplate(const llvm::json::Object &config, llvm::StringRef path,
     auto text = named ? named->getString("template") : std::nullopt;
     if (!name || !text)
       return wrong("lists something else than objects with \"name\" and \"template\"");
-    if (*name == "default")
-      chat.chatTemplate = text->str();
+    takeNamed(*name, *text, path, chat);
   }
-  if (chat.chatTemplate.empty() && !list->empty())
-    chat.unusable = "it lists templates, but none that is called \"default\"";
   return llvm::Error::success();
 }
 
-llvm::Error takeFile(llvm::StringRef path, ChatDescription &chat) {
+llvm::Error takeFile(llvm::StringRef name, llvm::StringRef path, ChatDescription &chat) {
+  if (!isUsed(name)) {
+    takeNamed(name, "", path, chat);
+    return llvm::Error::success();
+  }
   auto file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  llvm::StringRef text = llvm::toStringRef(file->bytes());
   const auto *begin = file->bytes().begin();
   if (!llvm::isLegalUTF8String(&begin, file->bytes().end()))
     return inputError(path, "is not UTF-8", remedy::fetch);
-  chat.chatTemplate = text.str();
-  chat.file = path.str();
+  takeNamed(name, llvm::toStringRef(file->bytes()), path, chat);
   return llvm::Error::success();
+}
+
+/// The files of templates in a folder, by their names.
+std::vector<std::string> templatesIn(llvm::StringRef folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator it(folder, error), end; it != end && !error;
+       it.increment(error))
+    if (llvm::sys::path::extension(it->path()) == ".jinja")
+      files.push_back(it->path());
+  llvm::sort(files);
+  return files;
 }
 
 llvm::Error readFolder(llvm::StringRef folder, ChatDescription &chat) {
@@ -96,9 +122,18 @@ llvm::Error readFolder(llvm::StringRef folder, ChatDescription &chat) {
   auto config = readOptional(path);
   if (!config)
     return config.takeError();
-  if (llvm::Error error =
-          llvm::sys::fs::exists(own) ? takeFile(own, chat) : takeTemplate(*config, path, chat))
+  std::string folderOfOthers = in(folder, "additional_chat_templates");
+  std::vector<std::string> others = templatesIn(folderOfOthers);
+  bool hasOwn = llvm::sys::fs::exists(own);
+  if (hasOwn || !others.empty())
+    chat.file = hasOwn ? own : folderOfOthers;
+  if (llvm::Error error = hasOwn           ? takeFile("default", own, chat)
+                          : others.empty() ? takeTemplate(*config, path, chat)
+                                           : llvm::Error::success())
     return error;
+  for (const std::string &file : others)
+    if (llvm::Error error = takeFile(llvm::sys::path::stem(file), file, chat))
+      return error;
   addTokens(*config, chat);
   auto map = readOptional(in(folder, "special_tokens_map.json"));
   if (!map)
@@ -107,21 +142,38 @@ llvm::Error readFolder(llvm::StringRef folder, ChatDescription &chat) {
   return llvm::Error::success();
 }
 
+/// A template of a GGUF file's metadata.
+llvm::Error takeValue(llvm::StringRef key, const GgufValue &value, llvm::StringRef path,
+                      ChatDescription &chat) {
+  llvm::StringRef name = key;
+  std::optional<llvm::StringRef> text = value.string();
+  if (!text)
+    return inputError(path, "\"" + key + "\" is no text", remedy::fetch);
+  const auto *begin = text->bytes_begin();
+  if (!llvm::isLegalUTF8String(&begin, text->bytes_end()))
+    return inputError(path, "\"" + key + "\" is not UTF-8", remedy::fetch);
+  chat.file = path.str();
+  name.consume_front(ggufTemplate);
+  takeNamed(name.consume_front(".") ? name : "default", *text, path, chat);
+  return llvm::Error::success();
+}
+
 llvm::Error readGguf(llvm::StringRef path, ChatDescription &chat) {
   auto model = GgufModel::open(path);
   if (!model)
     return model.takeError();
-  const GgufValue *value = model->find("tokenizer.chat_template");
-  if (!value)
+  // NAME has the default, NAME.tool_use that for tools.
+  std::vector<llvm::StringRef> keys;
+  for (llvm::StringRef key : model->metadata().keys())
+    if (llvm::StringRef rest = key;
+        rest.consume_front(ggufTemplate) && (rest.empty() || rest[0] == '.'))
+      keys.push_back(key);
+  llvm::sort(keys);
+  for (llvm::StringRef key : keys)
+    if (llvm::Error error = takeValue(key, *model->find(key), path, chat))
+      return error;
+  if (keys.empty())
     return llvm::Error::success();
-  std::optional<llvm::StringRef> text = value->string();
-  if (!text)
-    return inputError(path, "\"tokenizer.chat_template\" is no text", remedy::fetch);
-  const auto *begin = text->bytes_begin();
-  if (!llvm::isLegalUTF8String(&begin, text->bytes_end()))
-    return inputError(path, "\"tokenizer.chat_template\" is not UTF-8", remedy::fetch);
-  chat.chatTemplate = text->str();
-  chat.file = path.str();
   const GgufValue *list = model->find("tokenizer.ggml.tokens");
   auto tokens = list ? list->strings() : std::nullopt;
   static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> ids[] = {
@@ -151,9 +203,16 @@ llvm::Expected<std::optional<ChatDescription>> readChat(llvm::StringRef model) {
     const auto *begin = reinterpret_cast<const llvm::UTF8 *>(token.second.data());
     return !llvm::isLegalUTF8String(&begin, begin + token.second.size());
   });
-  if (chat.unusable.empty())
-    if (auto parsed = rt::jinja::Template::parse(chat.chatTemplate); !parsed)
-      chat.unusable = parsed.error().message;
+  auto problemOf = [](const std::string &text) {
+    auto parsed = rt::jinja::Template::parse(text);
+    return parsed ? "" : parsed.error().message;
+  };
+  if (chat.chatTemplate.empty() && (chat.forTools || !chat.leftOut.empty()))
+    chat.unusable = "there are named ones, but none that is called \"default\"";
+  else
+    chat.unusable = problemOf(chat.chatTemplate);
+  if (chat.forTools)
+    chat.forTools->unusable = problemOf(chat.forTools->text);
   return std::move(chat);
 }
 

@@ -13,10 +13,21 @@
 
 namespace mica {
 
+/// A template for one kind of conversations.
+struct NamedTemplate {
+  std::string text;
+  std::string file;     ///< where it stands
+  std::string unusable; ///< Why it cannot be parsed, with its line; empty: it can.
+};
+
 /// What a program needs to put a conversation into words.
 struct ChatDescription {
   std::string chatTemplate;
   std::string file; ///< where the template stands
+  /// For conversations with tools ("tool_use"), where there is another for them.
+  std::optional<NamedTemplate> forTools;
+  /// The names of templates that no program uses.
+  std::vector<std::string> leftOut;
   /// The variables `bos_token`, `eos_token`, ... of the template.
   std::vector<std::pair<std::string, std::string>> specialTokens;
   /// Why the template cannot be parsed, with its line; empty: it can.

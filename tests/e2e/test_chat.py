@@ -181,6 +181,42 @@ class Chat(Case):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], "are no JSON list of objects, write [{", built=built)
 
+    def test_conversations_with_tools_may_have_a_template_of_their_own(self):
+        general = "{% for m in messages %}{{ m.content }};{% endfor %}"
+        own = "{{ tools | tojson }}" + general.replace(";", "!")
+        path = changed("tool-use", general)
+        others = path / "additional_chat_templates"
+        others.mkdir()
+        (others / "tool_use.jinja").write_text(own)
+        (others / "rag.jinja").write_text("")
+        output = others.parent.with_name("program")
+        done = execute([harness.mica, "compile", path, "-o", output])
+        self.assertRegex(done.stderr.decode(), r'^mica: note: .*/chat_template\.jinja: of its chat templates "rag" will not be used: '
+                                               r'programs know "default", and "tool_use" for tools\n$')
+        built = harness.Program(output)
+        self.assertTrue(json.loads(built.run("info", "--json").stdout)["tool_template"])
+        self.assertRegex(built.run("info").stdout.decode(), r"(?m)^chat +yes, with tools in a template of their own, see")
+        self.assertFalse(json.loads(self.built.run("info", "--json").stdout)["tool_template"])
+        tools, requests = path / "tools.json", path / "requests.jsonl"
+        tools.write_text('[{"name": "f"}]')
+        ids = [json.loads(built.run("-n", 0, "--json", *words).stdout)["sequences"][0]["prompt_tokens"]
+               for words in (("--chat", "-p", "c"), ("-p", "c;"), ("--chat", "--tools", tools, "-p", "c"), ("-p", '[{"name": "f"}]c!'))]
+        self.assertEqual((ids[0], ids[2]), (ids[1], ids[3]))
+        self.assertNotEqual(ids[0], ids[2])
+        talk = [{"role": "user", "content": "c"}]
+        requests.write_text("".join(json.dumps({"messages": talk} | more) + "\n" for more in ({"tools": [{"name": "f"}]}, {})))
+        lengths = [json.loads(line)["prompt_tokens"] for line in built.run("-f", requests, "--batch", 2, "-n", 0).stdout.splitlines()]
+        self.assertEqual(lengths, [len(ids[2]), len(ids[0])])
+        # The same as a list of the tokenizer's config, with a template for tools that has no place for them, and one that cannot run.
+        for text, words in ((general, "the chat template has no place for tools, leave them out"),
+                            ("{% include 'x' %}", "the chat template for tools cannot be run (line 1: the tag 'include' is not supported here), "
+                                                  "leave them out")):
+            named = changed("named", chat_template=[{"name": "default", "template": general}, {"name": "tool_use", "template": text}])
+            self.refused(1, ["--chat", "--tools", tools, "-p", "c"], words, built=program(named))
+        done = execute([harness.mica, "compile", named, "-o", output])
+        self.assertRegex(done.stderr.decode(), r"^mica: note: .*/tokenizer_config\.json: the chat template for tools cannot be run \(line 1: "
+                                               r"the tag 'include' is not supported here\): the program will refuse tools\n$")
+
     def test_results_of_tools_are_turns(self):
         template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
         built = program(changed("results", template))

@@ -129,6 +129,16 @@ static Error addChat(StringRef folder, cpu::CompileOptions &options) {
   if (!(*chat)->unusable.empty())
     rt::reportNote((*chat)->file + ": the chat template cannot be run (" + (*chat)->unusable +
                    "): `chat` and --chat of the program will refuse");
+  if (std::optional<NamedTemplate> &forTools = (*chat)->forTools) {
+    if (!forTools->unusable.empty())
+      rt::reportNote(forTools->file + ": the chat template for tools cannot be run (" +
+                     forTools->unusable + "): the program will refuse tools");
+    options.toolTemplate = std::move(forTools->text);
+  }
+  if (!(*chat)->leftOut.empty())
+    rt::reportNote((*chat)->file + ": of its chat templates \"" +
+                   join((*chat)->leftOut, "\" and \"") +
+                   "\" will not be used: programs know \"default\", and \"tool_use\" for tools");
   return Error::success();
 }
 

@@ -201,6 +201,8 @@ private:
           {"template", options.chatTemplate},
           {"special_tokens", nlohmann::json(std::map<std::string, std::string>(
                                  options.specialTokens.begin(), options.specialTokens.end()))}};
+    if (!options.chatTemplate.empty() && !options.toolTemplate.empty())
+      manifest["chat"]["tool_template"] = options.toolTemplate;
     return llvm::Error::success();
   }
 

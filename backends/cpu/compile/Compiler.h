@@ -45,6 +45,7 @@ struct CompileOptions {
   /// What the program puts conversations into words with: a template and the special tokens that it
   /// names (runtime/Manifest.h); may be empty.
   std::string chatTemplate;
+  std::string toolTemplate; ///< Of conversations with tools; empty: the same.
   std::vector<std::pair<std::string, std::string>> specialTokens;
   /// Hears what is going on: a stage's name and how much of it is done, in [0, 1].
   std::function<void(llvm::StringRef, double)> progress;

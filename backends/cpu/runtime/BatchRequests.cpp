@@ -5,6 +5,7 @@
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace mica::rt {
@@ -55,7 +56,7 @@ private:
   const Text *tokenizer;
   const Manifest &manifest;
   const RunArguments &arguments;
-  Tokens endOfTurn; ///< of the chat template, where it is loaded
+  std::map<bool, Tokens> endsOfTurn; ///< of the chat template, and of that for tools (true)
   std::optional<ChatTemplate> chatTemplate;
 };
 
@@ -90,7 +91,6 @@ void RequestReader::loadTemplate() {
   if (chatTemplate)
     return;
   ChatTemplate loaded = orThrow(ChatTemplate::load(manifest, tokenizer));
-  endOfTurn = orThrow(loaded.endOfTurn());
   if (arguments.tools)
     if (Status used = loaded.useTools(*arguments.tools); !used)
       throw Bad{used.error().message};
@@ -99,11 +99,14 @@ void RequestReader::loadTemplate() {
 
 Tokens RequestReader::conversationOf(const Json &messages, const Json *tools, Tokens &endTokens) {
   loadTemplate();
-  endTokens = endOfTurn;
   chatTemplate->forgetTools(); // those of the request before
   if (tools)
     if (Status set = chatTemplate->setTools(tools->dump()); !set)
       throw Bad{set.error().message};
+  auto [end, isNew] = endsOfTurn.try_emplace(chatTemplate->hasToolTemplate());
+  if (isNew)
+    end->second = orThrow(chatTemplate->endOfTurn());
+  endTokens = end->second;
   return orThrow(chatTemplate->encodeJson(messages.dump()));
 }
 

@@ -30,7 +30,10 @@ Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const Text *te
   if (!program)
     return Error{"the chat template cannot be run (" + program.error().message +
                  "), continue a text with -p instead"};
-  return ChatTemplate(*manifest.chat, *text, *std::move(program));
+  std::optional<Result<jinja::Template>> toolProgram;
+  if (manifest.chat->toolTemplate)
+    toolProgram.emplace(jinja::Template::parse(*manifest.chat->toolTemplate));
+  return ChatTemplate(*manifest.chat, *text, *std::move(program), std::move(toolProgram));
 }
 
 Result<std::string> ChatTemplate::render(const std::vector<Message> &messages, bool answer) const {
@@ -40,14 +43,15 @@ Result<std::string> ChatTemplate::render(const std::vector<Message> &messages, b
   return renderJson(list.dump(), answer);
 }
 
-Result<std::string> ChatTemplate::renderJson(const std::string &messages, bool answer) const {
+Result<std::string> ChatTemplate::renderBy(const jinja::Template &used, const std::string &messages,
+                                           const std::string &tools, bool answer) const {
   Json context = {{"messages", Json::parse(messages)},
                   {"tools", Json::parse(tools)},
                   {"documents", nullptr},
                   {"add_generation_prompt", answer}};
   for (const auto &[name, token] : chat.specialTokens)
     context[name] = token;
-  Result<std::string> rendered = program.render(context);
+  Result<std::string> rendered = used.render(context);
   if (!rendered)
     return Error{"the chat template has failed (" + rendered.error().message +
                  "), change the conversation or continue a text with -p"};
@@ -74,15 +78,18 @@ Status ChatTemplate::setTools(const std::string &list) {
   Json parsed = Json::parse(list);
   if (!isListOfObjects(parsed))
     return Error{std::string("\"tools\" ") + noTools};
-  const std::vector<Message> question = {{"user", "A question"}};
-  tools = "null";
-  Result<std::string> without = render(question, true);
-  tools = parsed.dump();
-  Result<std::string> with = render(question, true);
+  if (toolProgram && !*toolProgram)
+    return Error{"the chat template for tools cannot be run (" + toolProgram->error().message +
+                 "), leave them out"};
+  const jinja::Template &used = toolProgram ? **toolProgram : program;
+  const char *question = R"([{"role": "user", "content": "A question"}])";
+  Result<std::string> with = renderBy(used, question, list, true);
   if (!with)
     return with.error();
+  Result<std::string> without = renderBy(used, question, "null", true);
   if (without && *with == *without)
     return Error{"the chat template has no place for tools, leave them out"};
+  tools = parsed.dump();
   return {};
 }
 

@@ -18,7 +18,8 @@ public:
   static Result<ChatTemplate> load(const Manifest &manifest, const Text *text);
 
   /// Makes the tools of a file, a JSON list of objects, known to the template for all
-  /// conversations. Errors: the file is not such a list, or the template has no place for tools.
+  /// conversations. Errors: the file is not such a list, the template has no place for tools, or
+  /// the one for them cannot be run.
   Status useTools(const std::string &path);
 
   /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
@@ -32,20 +33,29 @@ public:
   Status setTools(const std::string &list);
   /// Those of the file again, where there is one.
   void forgetTools() { tools = shared; }
+  /// Whether conversations have tools now, and a template of their own with them.
+  bool hasToolTemplate() const { return toolProgram && tools != "null"; }
   /// The special token that the template puts behind an answer; empty: none. Errors: the template
   /// refuses a conversation with an answer.
   Result<Tokens> endOfTurn() const;
 
 private:
-  ChatTemplate(const Manifest::Chat &chat, const Text &text, jinja::Template program)
-      : chat(chat), text(text), program(std::move(program)) {}
+  ChatTemplate(const Manifest::Chat &chat, const Text &text, jinja::Template program,
+               std::optional<Result<jinja::Template>> toolProgram)
+      : chat(chat), text(text), program(std::move(program)), toolProgram(std::move(toolProgram)) {}
   Result<std::string> render(const std::vector<Message> &messages, bool answer) const;
   /// Of a JSON list.
-  Result<std::string> renderJson(const std::string &messages, bool answer) const;
+  Result<std::string> renderJson(const std::string &messages, bool answer) const {
+    return renderBy(hasToolTemplate() ? **toolProgram : program, messages, tools, answer);
+  }
+  Result<std::string> renderBy(const jinja::Template &used, const std::string &messages,
+                               const std::string &tools, bool answer) const;
 
   const Manifest::Chat &chat;
   const Text &text;
   jinja::Template program;
+  /// Of conversations with tools, where there is one for them; it may be one that cannot be run.
+  std::optional<Result<jinja::Template>> toolProgram;
   std::string shared = "null", tools = shared; ///< JSON: of all conversations, and of this one
 };
 

@@ -68,6 +68,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m) {
           {"max_seq", m.maxSeq},
           {"tokenizer", tokenizer},
           {"chat_template", m.chat.has_value()},
+          {"tool_template", m.chat && m.chat->toolTemplate},
           {"sampling", samplingOf(m)},
           {"target", manifest["target"]},
           {"runs_here", bool(checkCpu(m.cpu, m.features))},
@@ -110,7 +111,10 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
                               " positions, which are then read again");
   line("tokenizer",
        file.layout().find(program::SectionKind::Tokenizer) ? "yes" : "no, use --tokens");
-  line("chat", m.chat ? "yes, see `chat --help`" : "no, the model has no chat template");
+  bool forTools = m.chat && m.chat->toolTemplate;
+  line("chat", forTools ? "yes, with tools in a template of their own, see `chat --help`"
+               : m.chat ? "yes, see `chat --help`"
+                        : "no, the model has no chat template");
   line("sampling", samplingWords(m));
   Status able = checkCpu(m.cpu, m.features);
   line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));

@@ -95,7 +95,9 @@ Manifest::Generation parseGeneration(const Json &json) {
 
 Manifest::Chat parseChat(const Json &json) {
   object(json, "chat");
-  Manifest::Chat chat{text(at(json, "template"), "template"), {}};
+  Manifest::Chat chat{text(at(json, "template"), "template"), {}, std::nullopt};
+  if (auto own = json.find("tool_template"); own != json.end())
+    chat.toolTemplate = text(*own, "tool_template");
   for (const auto &[name, token] : object(at(json, "special_tokens"), "special_tokens").items())
     chat.specialTokens.emplace_back(name, text(token, "special_tokens"));
   return chat;

@@ -56,6 +56,7 @@ struct Manifest {
   struct Chat {
     std::string chatTemplate;
     std::vector<std::pair<std::string, std::string>> specialTokens; ///< Variables of the template.
+    std::optional<std::string> toolTemplate; ///< Where one with tools becomes it in another way.
   };
   std::optional<Chat> chat;
 

@@ -55,10 +55,42 @@ TEST(ReadChat, OfNamedTemplatesTheDefaultCounts) {
   folder.write(
       "tokenizer_config.json",
       R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]})");
-  EXPECT_EQ(read(folder.path())->chatTemplate, "d");
-  folder.write("tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "t"}]})");
-  EXPECT_EQ(read(folder.path())->unusable,
-            "it lists templates, but none that is called \"default\"");
+  auto chat = read(folder.path());
+  EXPECT_EQ(chat->chatTemplate, "d");
+  EXPECT_EQ(chat->forTools->text, "t");
+  EXPECT_EQ(chat->forTools->file, chat->file);
+  EXPECT_THAT(chat->leftOut, ElementsAre());
+  folder.write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "rag", "template": "t"}, {"name": "rag", "template": "u"}]})");
+  chat = read(folder.path());
+  EXPECT_EQ(chat->unusable, "there are named ones, but none that is called \"default\"");
+  EXPECT_FALSE(chat->forTools);
+  EXPECT_THAT(chat->leftOut, ElementsAre("rag"));
+}
+
+TEST(ReadChat, AFolderHasTheNamedOnes) {
+  TestFolder folder;
+  folder.write("tokenizer_config.json",
+               R"({"chat_template": [{"name": "rag", "template": "old"}]})");
+  ASSERT_TRUE(std::filesystem::create_directory(folder.path() + "/additional_chat_templates"));
+  std::string tools = folder.write("additional_chat_templates/tool_use.jinja", "{% include 't' %}");
+  folder.write("additional_chat_templates/short.jinja", "s");
+  folder.write("additional_chat_templates/notes.txt", "none");
+  auto chat = read(folder.path());
+  EXPECT_EQ(chat->file, folder.path() + "/additional_chat_templates");
+  EXPECT_EQ(chat->unusable, "there are named ones, but none that is called \"default\"");
+  std::string own = folder.write("chat_template.jinja", "d");
+  chat = read(folder.path());
+  EXPECT_EQ(chat->file, own);
+  EXPECT_EQ(chat->chatTemplate, "d");
+  EXPECT_EQ(chat->unusable, "");
+  EXPECT_EQ(chat->forTools->text, "{% include 't' %}");
+  EXPECT_EQ(chat->forTools->file, tools);
+  EXPECT_EQ(chat->forTools->unusable, "line 1: the tag 'include' is not supported here");
+  EXPECT_THAT(chat->leftOut, ElementsAre("short"));
+  folder.write("additional_chat_templates/tool_use.jinja", "\xff");
+  EXPECT_THAT(refusal(folder.path()), HasSubstr("tool_use.jinja: is not UTF-8"));
 }
 
 TEST(ReadChat, WhatCannotBeParsedIsToldAndKept) {
@@ -98,6 +130,13 @@ TEST(ReadChat, GgufFilesCarryTheirs) {
   EXPECT_EQ(chat->chatTemplate, "{{ eos_token }}");
   EXPECT_THAT(chat->specialTokens,
               ElementsAre(Pair("bos_token", "<s>"), Pair("eos_token", "</s>")));
+  writer.string("tokenizer.chat_template.tool_use", "{{ tools }}")
+      .string("tokenizer.chat_template.rag", "r")
+      .string("tokenizer.chat_templates", "other");
+  chat = read(folder.write("named.gguf", writer.bytes()));
+  EXPECT_EQ(chat->chatTemplate, "{{ eos_token }}");
+  EXPECT_EQ(chat->forTools->text, "{{ tools }}");
+  EXPECT_THAT(chat->leftOut, ElementsAre("rag"));
   EXPECT_FALSE(read(folder.write("none.gguf", GgufWriter().bytes())));
   EXPECT_THAT(
       refusal(folder.write("wrong.gguf", GgufWriter().u32("tokenizer.chat_template", 1).bytes())),

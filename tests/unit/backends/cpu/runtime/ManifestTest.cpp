@@ -137,6 +137,12 @@ TEST(Manifest, CarriesTheChatTemplate) {
   ASSERT_TRUE(m->chat);
   EXPECT_EQ(m->chat->chatTemplate, "{{ bos_token }}");
   EXPECT_THAT(m->chat->specialTokens, ElementsAre(testing::Pair("bos_token", "<s>")));
+  EXPECT_FALSE(m->chat->toolTemplate);
+  manifest["chat"]["tool_template"] = "{{ tools }}";
+  EXPECT_EQ(parseManifest(manifest.dump())->chat->toolTemplate, "{{ tools }}");
+  manifest["chat"]["tool_template"] = 1;
+  EXPECT_THAT(parseManifest(manifest.dump()).error().message,
+              HasSubstr("'tool_template' is not a string"));
   EXPECT_FALSE(parseManifest(fakeManifest())->chat);
   EXPECT_THAT(errorAfter([](json &m) { m["chat"] = 1; }), HasSubstr("'chat' is not an object"));
   EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", 1}}; }),
