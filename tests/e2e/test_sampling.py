@@ -44,12 +44,19 @@ class Sampling(Case):
         self.assertEqual(len(set(self.ids("--logit-bias", "9=1000", "--presence-penalty", 9999))), 12)
         alternating = self.ids("--logit-bias", "9=1000", "--logit-bias", "10=1000", "--frequency-penalty", 100)
         self.assertEqual((alternating.count(9), alternating.count(10)), (6, 6))
+        # -inf bans, whatever else is added.
+        likeliest = self.ids()
+        banned = self.ids("--logit-bias", f"{likeliest[0]}=-inf", "--logit-bias", f"{likeliest[0]}=1000")
+        self.assertNotIn(likeliest[0], banned)
+        self.assertEqual(banned, self.ids("--logit-bias", f"{likeliest[0]}=-1e9"))
         # The least likely of what top-k leaves is nearer to the expected information than the likeliest with a tiny mass.
         self.assertEqual(self.ids("--typical-p", 1e-9), self.ids())
 
     def test_what_cannot_be_followed_is_refused(self):
         self.refused(1, ["-p", "a", "--logit-bias", "512=1"], "token 512 is not in the model's vocabulary (0 to 511)")
         self.refused(2, ["-p", "a", "--logit-bias", "x"], "'x' is not a bias for a token, write ID=B")
+        self.refused(1, ["-p", "a", *(f"--logit-bias={token}=-inf" for token in range(512))],
+                     "--logit-bias bans every token that the model may say, leave one")
         self.refused(2, ["-p", "a", "--stop", ""], "--stop")
         self.refused(2, ["-p", "a", "--batch", 2], "--batch")
         self.refused(2, ["-f", "a", "-o", "b"], "--output")

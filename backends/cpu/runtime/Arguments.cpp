@@ -56,7 +56,7 @@ void addPenalties(CLI::App &app, RunArguments &run) {
              run.logitBias.push_back(*bias);
            }
          },
-         "Add B to the logit of token ID; may repeat")
+         "Add B to the logit of token ID; -inf: never that token; may repeat")
       ->type_name("ID=B")
       ->type_size(1)
       ->expected(1)
@@ -306,9 +306,11 @@ Result<LogitBias> parseLogitBias(const std::string &text) {
   auto id = std::from_chars(begin, middle, out.token);
   auto bias = std::from_chars(std::min(middle + 1, end), end, out.bias);
   bool good = id.ec == std::errc() && id.ptr == middle && out.token >= 0 &&
-              bias.ec == std::errc() && bias.ptr == end && std::isfinite(out.bias);
+              bias.ec == std::errc() && bias.ptr == end &&
+              out.bias < std::numeric_limits<float>::infinity();
   if (!good)
-    return Error{"'" + text + "' is not a bias for a token, write ID=B such as 13=-2.5"};
+    return Error{"'" + text +
+                 "' is not a bias for a token, write ID=B such as 13=-2.5, or 13=-inf to ban it"};
   return out;
 }
 

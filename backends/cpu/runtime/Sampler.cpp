@@ -73,6 +73,14 @@ std::span<const float> Sampler::penalised(std::span<const float> logits) {
   return scratch;
 }
 
+Result<int32_t> Sampler::best(std::span<const float> given, std::span<const float> logits) {
+  Result<int32_t> largest = argmax(logits);
+  auto isBanned = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
+  if (!largest && argmax(given) && std::all_of(logits.begin(), logits.end(), isBanned))
+    return Error{"--logit-bias bans every token that the model may say, leave one"};
+  return largest;
+}
+
 using Candidates = std::vector<Sampler::Candidate>;
 
 /// Drops what lies below the k-th largest logit; ties with it stay.
@@ -142,16 +150,17 @@ static Candidates keepTypical(Candidates all, double mass) {
 
 Result<Candidates> Sampler::candidates(std::span<const float> given) {
   std::span<const float> logits = penalised(given);
-  Result<int32_t> best = argmax(logits);
-  if (!best)
-    return best.error();
-  float top = logits[*best];
+  Result<int32_t> likeliest = best(given, logits);
+  if (!likeliest)
+    return likeliest.error();
+  float top = logits[*likeliest];
   if (options.temperature == 0)
-    return Candidates{{*best, 1.0}};
+    return Candidates{{*likeliest, 1.0}};
   std::vector<std::pair<float, int32_t>> scores;
   scores.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i)
-    scores.emplace_back(logits[i], static_cast<int32_t>(i));
+    if (logits[i] > -std::numeric_limits<float>::infinity())
+      scores.emplace_back(logits[i], static_cast<int32_t>(i));
   keepTopK(scores, options.topK);
   Candidates all;
   all.reserve(scores.size());
@@ -164,7 +173,7 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
 
 Result<int32_t> Sampler::sample(std::span<const float> logits) {
   if (options.temperature == 0)
-    return argmax(penalised(logits));
+    return best(logits, penalised(logits));
   Result<Candidates> choices = candidates(logits);
   if (!choices)
     return choices.error();

@@ -10,7 +10,7 @@
 
 namespace mica::rt {
 
-/// What is added to a token's logit.
+/// What is added to a token's logit; -inf bans it.
 struct LogitBias {
   int32_t token;
   float bias;
@@ -64,7 +64,7 @@ public:
   void observe(int32_t token);
   /// Tells of a token that the text goes on with.
   void append(int32_t token);
-  /// The next token. Errors: a logit is NaN or +inf, or all are -inf.
+  /// The next token. Errors: a logit is NaN or +inf, or all are -inf, by themselves or by biases.
   Result<int32_t> sample(std::span<const float> logits);
   /// The tokens that may be drawn: the likeliest first, or in the order of their numbers where
   /// neither top-p nor min-p is on.
@@ -72,6 +72,8 @@ public:
 
 private:
   std::span<const float> penalised(std::span<const float> logits);
+  /// The largest of `logits`, which `given` have become. Errors as sample.
+  static Result<int32_t> best(std::span<const float> given, std::span<const float> logits);
 
   SamplingOptions options;
   Random random;

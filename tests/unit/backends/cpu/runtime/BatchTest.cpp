@@ -197,6 +197,9 @@ TEST(LogitBias, ParsesIdsAndNumbers) {
   ASSERT_TRUE(bias);
   EXPECT_EQ(bias->token, 13);
   EXPECT_EQ(bias->bias, -2.5f);
+  EXPECT_EQ(parseLogitBias("1=-inf")->bias, -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(parseLogitBias("1=inf").error().message,
+            "'1=inf' is not a bias for a token, write ID=B such as 13=-2.5, or 13=-inf to ban it");
   for (const char *bad :
        {"", "=", "1", "1=", "=1", "-1=2", "1=x", "1=inf", "1=nan", "1.5=2", "1=2 "})
     EXPECT_FALSE(parseLogitBias(bad)) << bad;

@@ -175,6 +175,23 @@ TEST(Sampler, MaskedTokensAreNeverDrawn) {
     EXPECT_NE(*sampler.sample(std::vector<float>{0, -inf, 0}), 1);
 }
 
+TEST(Sampler, ABiasOfMinusInfinityBans) {
+  for (SamplingOptions options : {plain(), plain(0), SamplingOptions{1, 0, 0.95, 0, 1.5, 0, 0.9}}) {
+    options.logitBias = {{1, -inf}, {1, 5}, {3, -inf}};
+    expectDistribution(distribution(options, logits, {1, 2}),
+                       distribution(options, {logits[0], -inf, logits[2], -inf}, {1, 2}));
+    EXPECT_FALSE(distribution(options, logits).contains(1));
+    Sampler sampler(options, 4);
+    for (int i = 0; i < 100; ++i)
+      EXPECT_EQ(*sampler.sample(logits) % 2, 0);
+    options.logitBias.insert(options.logitBias.end(), {{0, -inf}, {2, -inf}});
+    EXPECT_EQ(Sampler(options, 4).sample(logits).error().message,
+              "--logit-bias bans every token that the model may say, leave one");
+    EXPECT_THAT(Sampler(options, 4).sample(std::vector<float>(4, inf)).error().message,
+                testing::StartsWith("the model computed logits that are not finite"));
+  }
+}
+
 TEST(Sampler, FrequenciesFollowTheProbabilities) {
   SamplingOptions options = plain();
   options.seed = 42;
