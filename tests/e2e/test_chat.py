@@ -180,6 +180,10 @@ class Chat(Case):
         for text in ("[]", "{}", "[1]", "["):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], "are no JSON list of objects, write [{", built=built)
+        for text, words in (("[" * 102 + "]" * 102, "nested more than 100 deep, shorten it"),
+                            ('[{"a": 1, "a": 1}]', 'the key "a" stands twice in one object, leave one out')):
+            tools.write_text(text)
+            self.refused(1, ["chat", "--tools", tools], f"the tools in '{tools}': {words}", built=built)
 
     def test_conversations_with_tools_may_have_a_template_of_their_own(self):
         general = "{% for m in messages %}{{ m.content }};{% endfor %}"
@@ -251,6 +255,13 @@ class Chat(Case):
                                ({"messages": talk, "prompt": "x"}, 'one of "prompt", "tokens" and "messages" is expected')):
             path.write_text(json.dumps(request))
             self.refused(1, ["-f", path, "--batch", "1"], words, built=built)
+        # Requests, and texts to continue, may come from a pipe.
+        lines = json.dumps({"messages": talk}).encode() + b"\n"
+        path.write_bytes(lines)
+        options = ("--batch", 1, "-n", 2, "--seed", 3)
+        self.assertEqual(built.run("-f", "-", *options, stdin=lines).stdout, built.run("-f", path, *options).stdout)
+        self.assertEqual(built.run("-f", "-", "-n", 2, "--temperature", 0, stdin=b"27").stdout,
+                         built.run("-p", "27", "-n", 2, "--temperature", 0).stdout)
         # With --chat a prompt is a user's turn, behind what --system and --tools say.
         tools = path.with_name("tools.json")
         tools.write_text('[{"name": "shared"}]')

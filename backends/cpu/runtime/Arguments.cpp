@@ -131,7 +131,8 @@ void addRun(CLI::App &app, RunArguments &run) {
   auto *prompt =
       app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
   auto *file =
-      app.add_option("-f,--file", run.file, "A file with the text to continue")->type_name("FILE");
+      app.add_option("-f,--file", run.file, "A file with the text to continue; -: what stdin says")
+          ->type_name("FILE");
   addBatch(app, run, file);
   auto *tokens = app.add_option_function<std::vector<std::string>>(
       "--tokens",

@@ -172,10 +172,10 @@ Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, cons
       continue;
     std::string where = "line " + std::to_string(line) + " of the requests: ";
     try {
-      bool tooDeep;
-      Json json = parseNested<Json>(row, tooDeep);
-      if (tooDeep)
-        throw Bad{"nested more than " + std::to_string(mostNested) + " deep"};
+      std::string problem;
+      Json json = parseNested<Json>(row, problem);
+      if (!problem.empty())
+        throw Bad{problem};
       if (json.is_discarded())
         throw Bad{"not JSON, write an object such as {\"prompt\": \"Once\"}"};
       requests.push_back(reader.read(json));

@@ -31,8 +31,8 @@ Result<std::string> readAll(int fd) {
 
 /// Whether `line` is a result of `text`.
 bool isResultOf(std::string_view line, const BatchText &text) {
-  bool tooDeep;
-  auto json = parseNested<nlohmann::ordered_json>(line, tooDeep);
+  std::string problem;
+  auto json = parseNested<nlohmann::ordered_json>(line, problem);
   if (!json.is_object())
     return false;
   auto number = [&](const char *key) {

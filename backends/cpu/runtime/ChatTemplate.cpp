@@ -62,11 +62,10 @@ Status ChatTemplate::useTools(const std::string &path) {
   Result<std::string> file = readTextFile(path, "tools", "--tools");
   if (!file)
     return file.error();
-  bool tooDeep;
-  Json list = parseNested<Json>(*file, tooDeep);
-  if (tooDeep)
-    return Error{"the tools in '" + path + "' are nested more than " + std::to_string(mostNested) +
-                 " deep, shorten them"};
+  std::string problem;
+  Json list = parseNested<Json>(*file, problem);
+  if (!problem.empty())
+    return Error{"the tools in '" + path + "': " + problem};
   if (!isListOfObjects(list))
     return Error{"the tools in '" + path + "' " + noTools};
   Status set = setTools(list.dump());

@@ -1,24 +1,63 @@
 // JSON that a user hands in.
 #pragma once
 
+#include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace mica::rt {
 
 /// How deep values may stand in each other: what copies and writes them calls itself.
 inline constexpr int mostNested = 100;
 
-/// The value of a text: discarded where it is no JSON, and with `tooDeep` set where it is nested
-/// deeper than that.
-template <typename Json> Json parseNested(std::string_view text, bool &tooDeep) {
-  tooDeep = false;
-  auto keep = [&](int depth, typename Json::parse_event_t, Json &) {
-    tooDeep |= depth > mostNested;
-    return !tooDeep;
+/// The first escape of JSON in `text` that names one half of a surrogate pair without the other;
+/// empty: there is none.
+inline std::string_view loneSurrogate(std::string_view text) {
+  auto unitAt = [&](size_t at) {
+    uint32_t unit = 0;
+    if (text.substr(at, 2) != "\\u" || at + 6 > text.size())
+      return unit;
+    auto [end, error] = std::from_chars(text.data() + at + 2, text.data() + at + 6, unit, 16);
+    return end == text.data() + at + 6 ? unit : 0;
+  };
+  for (size_t at = text.find('\\'); at != text.npos; at = text.find('\\', at)) {
+    uint32_t unit = unitAt(at), next = unitAt(at + 6);
+    bool first = unit >= 0xD800 && unit < 0xDC00, second = unit >= 0xDC00 && unit < 0xE000;
+    bool whole = first && next >= 0xDC00 && next < 0xE000;
+    if ((first && !whole) || second)
+      return text.substr(at, 6);
+    at = std::min(at + (whole ? 12 : 2), text.size());
+  }
+  return {};
+}
+
+/// The value of a text. Where there is none it is discarded, and `problem` says why, unless the
+/// text is no JSON at all.
+template <typename Json> Json parseNested(std::string_view text, std::string &problem) {
+  problem.clear();
+  std::vector<std::set<std::string>> keys; // of the objects around
+  auto keep = [&](int depth, typename Json::parse_event_t event, Json &value) {
+    using Event = typename Json::parse_event_t;
+    if (!problem.empty())
+      return false;
+    if (depth > mostNested)
+      problem = "nested more than " + std::to_string(mostNested) + " deep, shorten it";
+    else if (event == Event::object_start)
+      keys.emplace_back();
+    else if (event == Event::object_end)
+      keys.pop_back();
+    else if (event == Event::key && !keys.back().insert(value.template get<std::string>()).second)
+      problem = "the key " + value.dump() + " stands twice in one object, leave one out";
+    return problem.empty();
   };
   Json value = Json::parse(text, keep, /*allow_exceptions=*/false);
-  return tooDeep ? Json(Json::value_t::discarded) : value;
+  if (std::string_view half = loneSurrogate(text); value.is_discarded() && !half.empty())
+    problem = std::string(half) + " is half a character, write both halves or the character itself";
+  return problem.empty() ? value : Json(Json::value_t::discarded);
 }
 
 } // namespace mica::rt

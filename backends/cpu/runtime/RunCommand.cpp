@@ -22,7 +22,9 @@ constexpr size_t maxPromptBytes = size_t(1) << 30;
 } // namespace
 
 Result<std::string> readTextFile(const std::string &path, const char *what, const char *option) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // What -f reads may come from a pipe.
+  bool piped = path == "-" && std::string_view(option) == "-f";
+  int fd = piped ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   std::string text, piece(1 << 16, '\0');
   ssize_t got = fd < 0 ? -1 : 1;
   while (got > 0 && text.size() <= maxPromptBytes) {

@@ -167,6 +167,18 @@ TEST_F(BatchTest, ResultsOfOtherRequestsAndOptionsAreNotKept) {
 TEST_F(BatchTest, RequestsThatAreNoneAreRefused) {
   auto why = [&](const std::string &line) { return refusal("{\"tokens\": [1]}\n" + line); };
   EXPECT_THAT(why("prompt"), StartsWith("line 2 of the requests: not JSON"));
+  EXPECT_EQ(why(R"({"tokens": [1], "n": 1, "n": 2})"),
+            "line 2 of the requests: the key \"n\" stands twice in one object, leave one out");
+  EXPECT_THAT(why(R"({"messages": [{"role": "user", "role": "user"}]})"),
+              HasSubstr("the key \"role\" stands twice in one object"));
+  EXPECT_THAT(why(R"({"a": {"b": 1}, "c": {"b": 1}})"), HasSubstr("the key \"a\" is not known"));
+  EXPECT_EQ(
+      why(R"({"prompt": "a\\\ud83d\ude00 \ud800 b"})"),
+      "line 2 of the requests: \\ud800 is half a character, write both halves or the character "
+      "itself");
+  EXPECT_THAT(why(R"({"prompt": "\ud83dx"})"), HasSubstr(": \\ud83d is half a character"));
+  EXPECT_THAT(why(R"({"prompt": "\uDC00"})"), HasSubstr(": \\uDC00 is half a character"));
+  EXPECT_THAT(why(R"({"prompt": "\\ud800"})"), HasSubstr("has no tokenizer"));
   EXPECT_THAT(why("[1]"), HasSubstr("a JSON object is expected"));
   EXPECT_THAT(why("{\"tokens\": [1], \"id\": " + std::string(300000, '[')),
               StartsWith("line 2 of the requests: nested more than 100 deep"));
