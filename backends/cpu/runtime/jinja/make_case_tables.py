@@ -1,9 +1,10 @@
-"""Writes CaseTables.h: what Python's strings know of letters' cases and of numbers, taken from Python itself.
+"""Writes CaseTables.h, for the build: what Python's strings know of letters' cases and of numbers, taken from Python itself.
 
-    /usr/bin/python3 backends/cpu/runtime/jinja/make_case_tables.py
+    make_case_tables.py CaseTables.h
 """
 
 import pathlib
+import sys
 import unicodedata
 
 POINTS = [point for point in range(0x80, 0x110000) if not 0xD800 <= point < 0xE000]
@@ -86,8 +87,7 @@ def main():
         text("numericLetters", "Letters that are numbers.", pattern(lambda c: c.isnumeric() and category(c)[0] != "N")),
         "} // namespace mica::rt::jinja\n",
     ]
-    path = pathlib.Path(__file__).with_name("CaseTables.h")
-    path.write_text("\n".join(parts), encoding="utf-8")
+    pathlib.Path(sys.argv[1]).write_text("\n".join(parts), encoding="utf-8")
 
 
 if __name__ == "__main__":
