@@ -122,7 +122,7 @@ llvm::Error readFolder(llvm::StringRef folder, ChatDescription &chat) {
   auto config = readOptional(path);
   if (!config)
     return config.takeError();
-  std::string folderOfOthers = in(folder, "additional_chat_templates");
+  std::string folderOfOthers = in(folder, kNamedTemplates);
   std::vector<std::string> others = templatesIn(folderOfOthers);
   bool hasOwn = llvm::sys::fs::exists(own);
   if (hasOwn || !others.empty())

@@ -34,6 +34,9 @@ struct ChatDescription {
   std::string unusable;
 };
 
+/// The folder of templates in a model's folder, one file each.
+inline constexpr llvm::StringLiteral kNamedTemplates = "additional_chat_templates";
+
 /// Reads a model folder or a GGUF file; nullopt where it has no template. Errors: files that are
 /// not what they should be.
 llvm::Expected<std::optional<ChatDescription>> readChat(llvm::StringRef model);

@@ -2,6 +2,7 @@
 
 #include "tools/mica/ModelFiles.h"
 
+#include "frontend/chat/ReadChat.h"
 #include "frontend/gguf/GgufModel.h"
 #include "frontend/support/InputError.h"
 
@@ -33,8 +34,13 @@ static std::set<std::string> filesIn(StringRef folder) {
 }
 
 std::set<std::string> modelFiles(StringRef model) {
-  if (sys::fs::is_directory(model))
-    return filesIn(model);
+  if (sys::fs::is_directory(model)) {
+    SmallString<256> templates(model);
+    sys::path::append(templates, kNamedTemplates);
+    std::set<std::string> files = filesIn(model);
+    files.merge(filesIn(templates));
+    return files;
+  }
   if (isGguf(model)) {
     std::vector<std::string> parts = ggufFiles(model);
     return {parts.begin(), parts.end()};

@@ -161,6 +161,17 @@ TEST_F(ProgramCacheTest, TheKeyDependsOnFilesAndOptions) {
   EXPECT_NE(key("o"), before);
 }
 
+TEST_F(ProgramCacheTest, TheKeyDependsOnNamedTemplates) {
+  auto key = [&] { return llvm::cantFail(cacheKey(folder, "o", {})); };
+  std::string without = key();
+  ASSERT_FALSE(llvm::sys::fs::create_directories(path("additional_chat_templates")));
+  ASSERT_FALSE(bool(write(path("additional_chat_templates/tool_use.jinja"), 3)));
+  std::string with = key();
+  EXPECT_NE(with, without);
+  ASSERT_FALSE(bool(write(path("additional_chat_templates/tool_use.jinja"), 4)));
+  EXPECT_NE(key(), with);
+}
+
 TEST_F(ProgramCacheTest, TheKeyDependsOnCompilerAndLauncher) {
   ASSERT_FALSE(bool(write(path("config.json"), 10)));
   llvm::SmallString<128> tools;
