@@ -21,7 +21,11 @@ struct Statement {
   virtual ~Statement() = default;
   virtual Flow execute(Interpreter &interpreter) const = 0;
 };
-using Block = std::vector<std::unique_ptr<Statement>>;
+struct Block {
+  std::vector<std::unique_ptr<Statement>> statements;
+  /// Names that are undefined until the block sets them, though the conversation gives them.
+  std::vector<std::string> hidden;
+};
 
 struct ArgumentList {
   std::vector<Expr> positional;

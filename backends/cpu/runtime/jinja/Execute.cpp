@@ -269,7 +269,7 @@ Flow ForStatement::run(Interpreter &interpreter, const Value &values, int64_t de
     if (flow == Flow::Break)
       break;
   }
-  if (whole || otherwise.empty())
+  if (whole || otherwise.statements.empty())
     return Flow::Next;
   Interpreter::Inner inner(interpreter, loop->scope());
   return interpreter.execute(otherwise);

@@ -268,6 +268,7 @@ Expr ExpressionParser::name() {
   if (text == "none" || text == "None")
     return made(std::make_unique<ConstantExpression>(Value()), token.line, {});
   noteSpecial(text);
+  names.load(text);
   return made(std::make_unique<NameExpression>(text), token.line, {});
 }
 

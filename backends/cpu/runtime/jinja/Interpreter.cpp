@@ -100,7 +100,11 @@ Value Interpreter::evaluate(const Expression &expression) {
 }
 
 Flow Interpreter::execute(const Block &block) {
-  for (const std::unique_ptr<Statement> &statement : block)
+  spend(block.hidden.size());
+  // The scope is new, and what it has already are no names that are hidden.
+  for (const std::string &name : block.hidden)
+    scope->variables.emplace_back(name, Undefined{"'" + name + "' is undefined"});
+  for (const std::unique_ptr<Statement> &statement : block.statements)
     try {
       Frame frame(*this);
       Flow flow = statement->execute(*this);

@@ -15,6 +15,7 @@ public:
     Block block = body({});
     if (stream.current().kind != Token::End)
       stream.unexpected("text or a tag");
+    names.resolve(block);
     return block;
   }
 
@@ -23,6 +24,8 @@ private:
   Block body(Names ends);
   /// The rest of a tag, and what stands up to the end tag, whose name is taken.
   std::string bodyUntil(Block &block, Names ends);
+  /// The same of a block with a scope of its own, in which the names of `given` have values.
+  std::string scopeUntil(Block &block, Names ends, const Target *given = nullptr);
   std::unique_ptr<Statement> statement();
   std::unique_ptr<Statement> ifStatement();
   std::unique_ptr<Statement> forStatement();
@@ -37,10 +40,12 @@ private:
   Target target();
   Target targets(std::string_view end);
   void parameters(Procedure &procedure);
+  void procedureStart(Procedure &procedure);
   void procedureBody(Procedure &procedure, std::string_view end);
 
   TokenStream stream;
   ExpressionParser expressions;
+  NameUses &names = expressions.names;
   int depth = 0;
   int loops = 0;    ///< Loops that a `break` can leave.
   int allLoops = 0; ///< Loops around, those around a macro as well.
@@ -63,18 +68,18 @@ Block Parser::body(Names ends) {
     if (token.kind == Token::Data) {
       auto data = std::make_unique<DataStatement>();
       data->text = std::move(token.text);
-      block.push_back(std::move(data));
+      block.statements.push_back(std::move(data));
     } else if (token.kind == Token::PrintBegin) {
-      block.push_back(print());
+      block.statements.push_back(print());
       stream.expect(Token::PrintEnd);
     } else {
       if (std::any_of(ends.begin(), ends.end(),
                       [&](std::string_view end) { return stream.current().isName(end); }))
         return block;
-      block.push_back(statement());
+      block.statements.push_back(statement());
       stream.expect(Token::BlockEnd);
     }
-    block.back()->line = token.line;
+    block.statements.back()->line = token.line;
   }
 }
 
@@ -86,6 +91,15 @@ std::string Parser::bodyUntil(Block &block, Names ends) {
   if (stream.current().kind == Token::End)
     throw Failure{"the tag does not end with " + quotedList(ends), line};
   return stream.take().text;
+}
+
+std::string Parser::scopeUntil(Block &block, Names ends, const Target *given) {
+  names.enter(&block);
+  if (given)
+    names.parameters(*given);
+  std::string end = bodyUntil(block, ends);
+  names.leave();
+  return end;
 }
 
 std::unique_ptr<Statement> Parser::print() {
@@ -139,13 +153,23 @@ std::unique_ptr<Statement> Parser::ifStatement() {
   auto node = std::make_unique<IfStatement>();
   std::string end = "elif";
   while (end == "elif") {
+    // Jinja2 has the first condition's block, all other conditions, and `else` as three parts.
+    bool isFirst = node->branches.empty();
     Expr condition = expressions.tuple(false);
     Block block;
+    names.open();
     end = bodyUntil(block, {"elif", "else", "endif"});
+    names.divide();
+    if (!isFirst) {
+      names.divide();
+      names.close();
+    }
     node->branches.emplace_back(std::move(condition), std::move(block));
   }
+  names.divide();
   if (end == "else")
     bodyUntil(node->otherwise, {"endif"});
+  names.close();
   return node;
 }
 
@@ -199,14 +223,18 @@ std::unique_ptr<Statement> Parser::forStatement() {
   node->target = targets("in");
   stream.expectName("in");
   node->items = expressions.tuple(false, "recursive");
-  if (stream.skipName("if"))
+  if (stream.skipName("if")) {
+    names.enter(nullptr);
+    names.parameters(node->target);
     node->condition = expressions.expression();
+    names.leave();
+  }
   node->recursive = stream.skipName("recursive");
   ++loops;
-  std::string end = bodyUntil(node->body, {"endfor", "else"});
+  std::string end = scopeUntil(node->body, {"endfor", "else"}, &node->target);
   --loops;
   if (end == "else")
-    bodyUntil(node->otherwise, {"endfor"});
+    scopeUntil(node->otherwise, {"endfor"});
   --allLoops;
   return node;
 }
@@ -224,12 +252,14 @@ std::unique_ptr<Statement> Parser::setStatement() {
     auto node = std::make_unique<SetStatement>();
     node->target = std::move(assigned);
     node->value = expressions.tuple();
+    names.store(node->target);
     return node;
   }
   auto node = std::make_unique<SetBlockStatement>();
   node->target = std::move(assigned);
+  names.store(node->target);
   node->filters = expressions.filters(false);
-  bodyUntil(node->body, {"endset"});
+  scopeUntil(node->body, {"endset"});
   return node;
 }
 
@@ -245,6 +275,7 @@ void Parser::parameters(Procedure &procedure) {
     for (const Parameter &other : procedure.parameters)
       if (other.name == parameter.name)
         stream.fail("the parameter '" + parameter.name + "' is given twice");
+    names.parameter(parameter.name);
     if (stream.skip("="))
       parameter.fallback = expressions.expression();
     else if (!procedure.parameters.empty() && procedure.parameters.back().fallback)
@@ -254,10 +285,20 @@ void Parser::parameters(Procedure &procedure) {
   stream.expect(")");
 }
 
+/// The parameters, where there are some, with what the names of a procedure are besides.
+void Parser::procedureStart(Procedure &procedure) {
+  names.enter(&procedure.body);
+  for (const char *given : {"caller", "kwargs", "varargs"})
+    names.parameter(given);
+  if (stream.current().is("("))
+    parameters(procedure);
+  names.leave();
+}
+
 void Parser::procedureBody(Procedure &procedure, std::string_view end) {
   int around = std::exchange(loops, 0);
   expressions.procedures.push_back(&procedure);
-  bodyUntil(procedure.body, {end});
+  scopeUntil(procedure.body, {end});
   expressions.procedures.pop_back();
   loops = around;
 }
@@ -265,7 +306,12 @@ void Parser::procedureBody(Procedure &procedure, std::string_view end) {
 std::unique_ptr<Statement> Parser::macroStatement() {
   auto node = std::make_unique<MacroStatement>();
   node->procedure.name = target().name;
-  parameters(node->procedure);
+  Target named;
+  named.name = node->procedure.name;
+  names.store(named);
+  if (!stream.current().is("("))
+    stream.unexpected("'('");
+  procedureStart(node->procedure);
   procedureBody(node->procedure, "endmacro");
   return node;
 }
@@ -273,8 +319,7 @@ std::unique_ptr<Statement> Parser::macroStatement() {
 std::unique_ptr<Statement> Parser::callStatement() {
   auto node = std::make_unique<CallBlockStatement>();
   node->procedure.name = "caller";
-  if (stream.current().is("("))
-    parameters(node->procedure);
+  procedureStart(node->procedure);
   node->call = expressions.expression();
   if (!dynamic_cast<CallExpression *>(node->call.get()))
     stream.fail("a call is expected in the tag 'call'");
@@ -285,7 +330,7 @@ std::unique_ptr<Statement> Parser::callStatement() {
 std::unique_ptr<Statement> Parser::filterStatement() {
   auto node = std::make_unique<FilterBlockStatement>();
   node->filters = expressions.filters(true);
-  bodyUntil(node->body, {"endfilter"});
+  scopeUntil(node->body, {"endfilter"});
   return node;
 }
 
@@ -293,7 +338,7 @@ std::unique_ptr<Statement> Parser::filterStatement() {
 std::unique_ptr<Statement> Parser::generationStatement() {
   auto node = std::make_unique<FilterBlockStatement>();
   int around = std::exchange(loops, 0);
-  bodyUntil(node->body, {"endgeneration"});
+  scopeUntil(node->body, {"endgeneration"});
   loops = around;
   return node;
 }
@@ -307,7 +352,10 @@ std::unique_ptr<Statement> Parser::withStatement() {
     stream.expect("=");
     node->bindings.emplace_back(std::move(assigned), expressions.expression());
   }
-  bodyUntil(node->body, {"endwith"});
+  Target given;
+  for (const auto &binding : node->bindings)
+    given.items.push_back(binding.first);
+  scopeUntil(node->body, {"endwith"}, &given);
   return node;
 }
 } // namespace

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/runtime/jinja/Ast.h"
 #include "backends/cpu/runtime/jinja/Lexer.h"
+#include "backends/cpu/runtime/jinja/NameUses.h"
 
 namespace mica::rt::jinja {
 
@@ -45,6 +46,7 @@ public:
 
   /// Macros whose bodies are being read: a name in one may be a special one.
   std::vector<Procedure *> procedures;
+  NameUses names;
 
 private:
   template <typename T>

@@ -111,6 +111,21 @@ TEST(JinjaTemplates, LoopsAndScopesAreJinjas) {
             "11() 12(3,)4");
 }
 
+TEST(JinjaTemplates, WhatABlockSetsIsUndefinedBefore) {
+  Json context = {{"x", "given"}};
+  EXPECT_EQ(
+      render("{% for i in [1] %}{{ x is defined }}{% endfor %}{% set x = 2 %}{{ x }}", context),
+      "False2");
+  EXPECT_EQ(
+      render("{% macro f() %}<{{ x }}>{% endmacro %}{{ f() }}{% set x = 2 %}{{ f() }}", context),
+      "<><2>");
+  EXPECT_EQ(render("{{ x }}{% for i in [1] %}{{ x }}{% endfor %}{% set x = 2 %}", context),
+            "givengiven");
+  EXPECT_EQ(
+      render("{% for i in [1] %}{{ x }}{% endfor %}{% if i %}{% set x = 2 %}{% endif %}", context),
+      "given");
+}
+
 TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
   const std::pair<const char *, const char *> cases[] = {
       {"\n\n{% include 'x' %}", "line 3: the tag 'include' is not supported here"},
