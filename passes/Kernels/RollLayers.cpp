@@ -114,6 +114,26 @@ static bool handsOn(const Run &run) {
   return true;
 }
 
+/// Whether the run carries one tensor beside the caches, and needs it nowhere else: a second one
+/// would need a buffer of its own while the first is made.
+static bool hasOneStream(const Run &run) {
+  std::optional<Role> stream;
+  auto isTensor = [&](const Role &role) {
+    return isa<RankedTensorType>(
+        func::CallOp(run.calls[role.call]).getResult(role.result).getType());
+  };
+  for (ArrayRef<Role> roles : run.roles)
+    for (const Role &role : roles)
+      if (role.kind == Role::Carried && isTensor(role)) {
+        if (stream)
+          return false;
+        stream = role;
+      }
+  return !stream || llvm::none_of(run.roles, [&](ArrayRef<Role> roles) {
+    return llvm::is_contained(roles, Role{Role::Within, stream->call, stream->result});
+  });
+}
+
 /// The longest run of that period that begins `calls`; of one turn where a loop cannot make it.
 static Run findRun(ArrayRef<func::CallOp> calls, size_t period) {
   Run run{SmallVector<func::CallOp>(calls.take_front(period)), period};
@@ -125,7 +145,7 @@ static Run findRun(ArrayRef<func::CallOp> calls, size_t period) {
     run.roles = std::move(*roles);
     run.calls.append(next.begin(), next.end());
   }
-  if (!handsOn(run))
+  if (!handsOn(run) || !hasOneStream(run))
     run.calls.truncate(period);
   return run;
 }

@@ -66,6 +66,20 @@ def with_two_kinds(text):
     return text[:end] + layer.replace("@layer(", "@other_layer(") + before + "call @other_layer(" + after
 
 
+def with_two_streams(text):
+    """Every layer of six adds what the layer before it began with, which a loop would have to carry as well."""
+    start, end = text.index("    %layer0 = arith.constant"), text.index("    %xs = mica.select_rows")
+    weights = [line for line in text[start:end].splitlines() if "get_weight" in line]
+    call = next(line for line in text[start:end].replace("\n        ", " ").splitlines() if "call @layer(%x0" in line)
+    calls = [call.replace("%x1, %k1, %v1 =", f"%x{i + 1}, %k{i + 1}, %v{i + 1} =").replace("(%x0,", f"(%x{i}, %x{max(i - 1, 0)},")
+             .replace("%k_cache, %v_cache", f"%k{i}, %v{i}" if i else "%k_cache, %v_cache").replace("%layer0", f"%layer{i}")
+             .replace(": (tensor<?x32xf32>,", ": (tensor<?x32xf32>, tensor<?x32xf32>,") for i in range(6)]
+    layers = [f"    %layer{i} = arith.constant {i} : index" for i in range(6)]
+    text = text[:start] + "\n".join([*weights, *layers, *calls]) + "\n" + text[end:].replace("%x2", "%x6").replace("%k2, %v2", "%k6, %v6")
+    text = text.replace("@layer(%x: tensor<?x32xf32>,", "@layer(%x: tensor<?x32xf32>, %z: tensor<?x32xf32>,").replace("kv_cache<2 x", "kv_cache<6 x")
+    return text.replace(LAST_SUM, "%x15 = mica.add %x1, %d : tensor<?x32xf32>\n    %x2 = mica.add %x15, %z : tensor<?x32xf32>")
+
+
 @harness.for_each(MODELS, "equals_the_interpreter")
 @harness.for_each(RESIDUALS, "rolled")
 @harness.for_each(("post-norm", "layer-input-again"), "two_kinds")
@@ -78,6 +92,9 @@ class Handwritten(Case):
 
     def two_kinds(self, name):
         self.check("tiny-model", lambda text: with_two_kinds(self.with_residual(text, name)))
+
+    def test_two_streams(self):
+        self.check("tiny-model", with_two_streams)
 
     def with_residual(self, text, name):
         self.assertEqual(text.count(LAST_SUM), 1)

@@ -126,25 +126,35 @@ private:
   }
 
   /// An operand of the call of the type of its result which nobody reads after the call, before it
-  /// is written as a whole in the same block: a loop carries it. Null: there is none.
+  /// is written as a whole in the same block, where the result is no longer read: a loop carries
+  /// it. Null: there is none.
   static Value findReadForTheLastTime(OpResult result) {
     Operation *call = result.getOwner();
     for (Value operand : call->getOperands()) {
       if (operand.getType() != result.getType())
         continue;
-      bool written = false, read = false;
+      bool read = false;
+      Operation *written = nullptr; // for the first time
       eachUser(operand, [&](Operation *user) {
         // Null before and behind a loop.
         Operation *place = call->getBlock()->findAncestorOpInBlock(*user);
         if (!place || !call->isBeforeInBlock(place))
           return;
         auto copy = dyn_cast<memref::CopyOp>(user);
-        if (copy && place == user && copy.getTarget() == operand)
-          written = true;
-        else
+        // A copy to itself is what keeps a result that lies there already.
+        if (!copy || place != user || copy.getTarget() != operand || copy.getSource() == operand)
           read = true;
+        else if (!written || user->isBeforeInBlock(written))
+          written = user;
       });
-      if (written && !read)
+      if (!written || read)
+        continue;
+      bool outlived = false;
+      eachUser(result, [&](Operation *user) {
+        Operation *place = call->getBlock()->findAncestorOpInBlock(*user);
+        outlived |= !place || written->isBeforeInBlock(place);
+      });
+      if (!outlived)
         return operand;
     }
     return {};

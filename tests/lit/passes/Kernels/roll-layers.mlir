@@ -192,3 +192,19 @@ func.func @no_operand_made_between(%x: tensor<?x32xf32>, %w: tensor<32xf32>, %n:
   %d = call @far(%c, %m, %w, %w) : (tensor<?x32xf32>, index, tensor<32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
   return %d : tensor<?x32xf32>
 }
+
+// Two streams: each call reads what the two before it have made.
+// CHECK-LABEL: func @no_second_stream
+func.func @no_second_stream(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32xf32> {
+  // CHECK-NOT: scf.for
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %2 = arith.constant 2 : index
+  %3 = arith.constant 3 : index
+  %a = call @both(%x, %x, %0, %w) : (tensor<?x32xf32>, tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %b = call @both(%a, %x, %1, %w) : (tensor<?x32xf32>, tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %c = call @both(%b, %a, %2, %w) : (tensor<?x32xf32>, tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  %d = call @both(%c, %b, %3, %w) : (tensor<?x32xf32>, tensor<?x32xf32>, index, tensor<32xf32>) -> tensor<?x32xf32>
+  return %d : tensor<?x32xf32>
+}
+func.func private @both(%x: tensor<?x32xf32>, %z: tensor<?x32xf32>, %layer: index, %w: tensor<32xf32>) -> tensor<?x32xf32>

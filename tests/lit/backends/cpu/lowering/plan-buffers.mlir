@@ -173,3 +173,26 @@ module {
     return
   }
 }
+
+// -----
+
+// %a is still read when %x, which its call has read for the last time, is written: it cannot lie there.
+module {
+  func.func private @layer(%x: memref<?x16xf32>, %z: memref<?x16xf32>) -> memref<?x16xf32> {
+    return %x : memref<?x16xf32>
+  }
+  func.func @turns(%rows: index, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %x = memref.alloc(%rows) : memref<?x16xf32>
+    %w = memref.alloc(%rows) : memref<?x16xf32>
+    scf.for %i = %zero to %n step %one {
+      // expected-error @+1 {{allocates inside of a loop or branch, which has no place in the plan}}
+      %a = func.call @layer(%x, %w) : (memref<?x16xf32>, memref<?x16xf32>) -> memref<?x16xf32>
+      %b = func.call @layer(%a, %w) : (memref<?x16xf32>, memref<?x16xf32>) -> memref<?x16xf32>
+      memref.copy %b, %x : memref<?x16xf32> to memref<?x16xf32>
+      memref.copy %a, %w : memref<?x16xf32> to memref<?x16xf32>
+    }
+    return
+  }
+}
