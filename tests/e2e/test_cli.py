@@ -78,7 +78,7 @@ class Cli(Case):
     def test_greedy_options(self):
         greedy = self.ids("-n", 20, "--temperature", 0)
         self.assertEqual(self.ids("-n", 20, "--temperature", 1, "--top-k", 1, "--seed", 3), greedy)
-        self.assertEqual(self.ids("-n", 20, "--temperature", 1, "--top-p", 1e-6, "--seed", 3), greedy)
+        self.assertEqual(self.ids("-n", 20, "--temperature", 1, "--top-p", 0, "--seed", 3), greedy)
         self.assertEqual(self.ids("-n", 20, "--temperature", 1, "--min-p", 1, "--seed", 3), greedy)
         self.assertEqual(self.ids("-n", 7, "--temperature", 0), greedy[:7])
 
@@ -135,7 +135,7 @@ class Cli(Case):
             self.assertEqual(len(result["runs"]), 2)
 
     def test_usage_errors(self):
-        for arguments in (["--bogus"], ["-n", "many"], ["--temperature", "-1"], ["--top-p", "0"], ["--threads", "0"],
+        for arguments in (["--bogus"], ["-n", "many"], ["--temperature", "-1"], ["--top-p", "1.1"], ["--threads", "0"],
                           ["--prefill-chunk", "0"], ["-p", "a", "--tokens", "1"]):
             with self.subTest(arguments):
                 self.refused(2, arguments)

@@ -1,8 +1,7 @@
 #include "backends/cpu/runtime/Memory.h"
 
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -43,15 +42,18 @@ Result<Memory> Memory::reserve(uint64_t bytes, Pages pages) {
 }
 
 uint64_t Memory::inLargePages() const {
+  auto own = reinterpret_cast<uintptr_t>(address);
+  constexpr std::string_view key = "AnonHugePages:";
   std::ifstream maps("/proc/self/smaps");
   std::string line;
   for (bool inside = false; std::getline(maps, line);) {
-    uint64_t begin = 0, end = 0, kibibytes = 0;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " ", &begin, &end) == 2)
-      inside =
-          begin <= reinterpret_cast<uint64_t>(address) && reinterpret_cast<uint64_t>(address) < end;
-    else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %" SCNu64 " kB", &kibibytes) == 1)
-      return kibibytes << 10;
+    // BEGIN-END in hexadecimal digits begins what is said of a mapping.
+    char *dash = nullptr;
+    uint64_t begin = std::strtoull(line.c_str(), &dash, 16);
+    if (*dash == '-')
+      inside = begin <= own && own < std::strtoull(dash + 1, nullptr, 16);
+    else if (inside && line.starts_with(key))
+      return std::strtoull(line.c_str() + key.size(), nullptr, 10) << 10;
   }
   return 0;
 }

@@ -122,7 +122,7 @@ public:
   std::string_view typeName() const override { return "method"; }
   bool callable() const override { return true; }
   Value call(Interpreter &, Arguments &arguments) override {
-    Parameters("the method", arguments, {});
+    expectNoArguments("the method", arguments);
     if (!resets)
       return cycler->next();
     cycler->reset();
@@ -158,7 +158,7 @@ public:
   std::string_view typeName() const override { return "Joiner"; }
   bool callable() const override { return true; }
   Value call(Interpreter &, Arguments &arguments) override {
-    Parameters("the joiner", arguments, {});
+    expectNoArguments("the joiner", arguments);
     return std::exchange(used, true) ? separator : Value("");
   }
   std::optional<Value> attribute(Interpreter &, std::string_view name) override {

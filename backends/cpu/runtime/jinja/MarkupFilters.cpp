@@ -11,17 +11,17 @@ namespace mica::rt::jinja {
 
 namespace {
 Value escapeFilter(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("escape", arguments, {});
+  expectNoArguments("escape", arguments);
   return interpreter.textLike(Value::markup(""), toText(escape(value)));
 }
 
 Value forceescape(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("forceescape", arguments, {});
+  expectNoArguments("forceescape", arguments);
   return interpreter.textLike(Value::markup(""), toText(escape(Value(toText(value)))));
 }
 
 Value safe(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("safe", arguments, {});
+  expectNoArguments("safe", arguments);
   return interpreter.textLike(Value::markup(""), toText(value));
 }
 
@@ -81,7 +81,7 @@ std::string unescaped(std::string_view text) {
 }
 
 Value striptags(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("striptags", arguments, {});
+  expectNoArguments("striptags", arguments);
   std::string text = without(without(toText(value), "<!--", "-->"), "<", ">"), words;
   interpreter.spend(text.size() / 8);
   bool gap = false;
@@ -110,7 +110,7 @@ std::string quoted(const Value &value, bool query) {
 }
 
 Value urlencode(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("urlencode", arguments, {});
+  expectNoArguments("urlencode", arguments);
   if (!value.isUndefined() && !value.sequence() && !value.mapping())
     return interpreter.text(quoted(value, false));
   Values pairs;

@@ -135,7 +135,7 @@ Value dictsort(Interpreter &interpreter, const Value &value, const Arguments &ar
 }
 
 Value items(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("items", arguments, {});
+  expectNoArguments("items", arguments);
   Values pairs;
   if (!value.isUndefined())
     for (const auto &[key, entry] : mappingOf(value, "items").entries)
@@ -145,7 +145,7 @@ Value items(Interpreter &interpreter, const Value &value, const Arguments &argum
 }
 
 Value length(Interpreter &, const Value &value, const Arguments &arguments) {
-  Parameters("length", arguments, {});
+  expectNoArguments("length", arguments);
   if (value.isUndefined())
     return int64_t(0);
   if (const std::string *text = value.text())
@@ -159,7 +159,7 @@ Value length(Interpreter &, const Value &value, const Arguments &arguments) {
 }
 
 Value first(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("first", arguments, {});
+  expectNoArguments("first", arguments);
   if (const Sequence *sequence = value.sequence();
       sequence && sequence->kind == Sequence::Generator && sequence->taken < sequence->items.size())
     return sequence->items[sequence->taken++];
@@ -168,7 +168,7 @@ Value first(Interpreter &interpreter, const Value &value, const Arguments &argum
 }
 
 Value last(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("last", arguments, {});
+  expectNoArguments("last", arguments);
   if (const Sequence *sequence = value.sequence();
       sequence && sequence->kind == Sequence::Generator)
     fail("a generator has no last item, make a list of it with |list");
@@ -179,7 +179,7 @@ Value last(Interpreter &interpreter, const Value &value, const Arguments &argume
 }
 
 Value list(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("list", arguments, {});
+  expectNoArguments("list", arguments);
   return makeSequence(interpreter.items(value));
 }
 
@@ -196,7 +196,7 @@ Value join(Interpreter &interpreter, const Value &value, const Arguments &argume
 }
 
 Value reverse(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("reverse", arguments, {});
+  expectNoArguments("reverse", arguments);
   if (const std::string *text = value.text()) {
     std::vector<std::string_view> chars = charsOf(*text);
     std::string result;

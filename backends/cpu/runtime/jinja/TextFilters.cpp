@@ -59,23 +59,23 @@ std::optional<double> parseFloat(std::string_view text) {
 
 namespace {
 Value upper(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("upper", arguments, {});
+  expectNoArguments("upper", arguments);
   return interpreter.textLike(value, toUpper(toText(value)));
 }
 
 Value lower(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("lower", arguments, {});
+  expectNoArguments("lower", arguments);
   return interpreter.textLike(value, toLower(toText(value)));
 }
 
 Value capitalize(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("capitalize", arguments, {});
+  expectNoArguments("capitalize", arguments);
   return interpreter.textLike(value, capitalized(toText(value)));
 }
 
 /// Words begin behind white space, `-`, and opening brackets. Each has its case for itself.
 Value title(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("title", arguments, {});
+  expectNoArguments("title", arguments);
   std::string text = toText(value), result, rest;
   bool begins = true;
   for (std::string_view character : charsOf(text)) {
@@ -108,7 +108,7 @@ Value trim(Interpreter &interpreter, const Value &value, const Arguments &argume
 }
 
 Value string(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("string", arguments, {});
+  expectNoArguments("string", arguments);
   return interpreter.textLike(value, toText(value));
 }
 
@@ -176,7 +176,7 @@ Value truncate(Interpreter &interpreter, const Value &value, const Arguments &ar
 }
 
 Value wordcount(Interpreter &, const Value &value, const Arguments &arguments) {
-  Parameters("wordcount", arguments, {});
+  expectNoArguments("wordcount", arguments);
   int64_t count = 0;
   bool within = false;
   std::string text = toText(value);
@@ -226,7 +226,7 @@ Value tojson(Interpreter &interpreter, const Value &value, const Arguments &argu
 }
 
 Value absolute(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
-  Parameters("abs", arguments, {});
+  expectNoArguments("abs", arguments);
   requireDefined(value);
   if (auto integer = value.integer())
     return *integer < 0 ? combine(interpreter, "-", Value(int64_t(0)), Value(*integer))

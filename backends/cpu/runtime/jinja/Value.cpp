@@ -170,6 +170,10 @@ Parameters::Parameters(std::string_view function, const Arguments &arguments,
       fail(this->function + " misses its argument '" + std::string(this->names[i]) + "'");
 }
 
+void expectNoArguments(std::string_view function, const Arguments &arguments) {
+  const Parameters none(function, arguments, {});
+}
+
 bool Parameters::flag(size_t index, bool fallback) const {
   return values[index] ? truth(*values[index]) : fallback;
 }

@@ -149,6 +149,9 @@ private:
   std::vector<const Value *> values;
 };
 
+/// Errors: there are some.
+void expectNoArguments(std::string_view function, const Arguments &arguments);
+
 bool truth(const Value &value);
 /// Python's ==.
 bool equal(const Value &a, const Value &b);
