@@ -11,7 +11,7 @@ recipe=2
 prefix=${MICA_ONEDNN_PREFIX:-${XDG_CACHE_HOME:-$HOME/.cache}/mica-deps/onednn-${version%%+*}-r$recipe}
 
 if [ -f "$prefix/lib/cmake/dnnl/dnnl-config.cmake" ]; then
-  echo "== oneDNN: found in $prefix" >&2
+  echo "== oneDNN: found in ${prefix/#"$HOME"/\~}" >&2
   echo "$prefix"
   exit 0
 fi
