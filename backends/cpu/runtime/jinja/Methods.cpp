@@ -62,7 +62,7 @@ private:
 
 std::string_view textOf(const Value &object) { return *object.text(); }
 
-void takesNothing(const Arguments &arguments) { Parameters("the method", arguments, {}); }
+void takesNothing(const Arguments &arguments) { expectNoArguments("the method", arguments); }
 
 Value pieces(Interpreter &interpreter, const std::vector<std::string_view> &parts) {
   Values values;
@@ -72,34 +72,11 @@ Value pieces(Interpreter &interpreter, const std::vector<std::string_view> &part
   return makeSequence(std::move(values));
 }
 
-Value upper(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+/// The methods that change a string's letters and take nothing else.
+template <std::string (*change)(std::string_view)>
+Value withLetters(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
-  return interpreter.text(toUpper(textOf(object)));
-}
-
-Value lower(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  takesNothing(arguments);
-  return interpreter.text(toLower(textOf(object)));
-}
-
-Value capitalize(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  takesNothing(arguments);
-  return interpreter.text(capitalized(textOf(object)));
-}
-
-Value title(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  takesNothing(arguments);
-  return interpreter.text(titled(textOf(object)));
-}
-
-Value swapcase(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  takesNothing(arguments);
-  return interpreter.text(caseSwapped(textOf(object)));
-}
-
-Value casefold(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
-  takesNothing(arguments);
-  return interpreter.text(caseFolded(textOf(object)));
+  return interpreter.text(change(textOf(object)));
 }
 
 Value stripEnds(Interpreter &interpreter, const Value &object, const Arguments &arguments,
@@ -497,12 +474,12 @@ Value indexOfItem(Interpreter &interpreter, const Value &object, const Arguments
 
 // Where there is no function, Python has a method that is not supported or changes its object.
 constexpr Row ofStrings[] = {
-    {"upper", upper, Markup::Marked},
-    {"lower", lower, Markup::Marked},
-    {"capitalize", capitalize, Markup::Marked},
-    {"title", title, Markup::Marked},
-    {"swapcase", swapcase, Markup::Marked},
-    {"casefold", casefold},
+    {"upper", withLetters<toUpper>, Markup::Marked},
+    {"lower", withLetters<toLower>, Markup::Marked},
+    {"capitalize", withLetters<capitalized>, Markup::Marked},
+    {"title", withLetters<titled>, Markup::Marked},
+    {"swapcase", withLetters<caseSwapped>, Markup::Marked},
+    {"casefold", withLetters<caseFolded>},
     {"strip", strip, Markup::Escaping},
     {"lstrip", lstrip, Markup::Escaping},
     {"rstrip", rstrip, Markup::Escaping},
