@@ -120,14 +120,13 @@ private:
     int size = 0;
     const char *text = nullptr;
     markPastes(true);
+    bool interrupted = false;
     do {
       takeInterrupt();
       text = el_gets(editor, &size);
-      if (!(text && size > 0 && text[size - 1] == '\n') && takeInterrupt())
-        abandoned = continued;
-      else
-        break;
-    } while (!abandoned);
+      interrupted = !(text && size > 0 && text[size - 1] == '\n') && takeInterrupt();
+    } while (interrupted && !continued);
+    abandoned |= interrupted;
     markPastes(false);
     bool ended = !text || size <= 0;
     if (abandoned || (ended && continued)) {
