@@ -42,7 +42,7 @@ class Lookup(Case):
         for prompt in prompts_of(built):
             plain, rows = built.generate([prompt], n, "--threads", 1)
             for threads in (1, 2):
-                for most in (1, 7, 15, 100):
+                for most in (1, 7, 15, 31, 100):
                     options = ("--lookup", most, "--threads", threads)
                     drafted, same = built.generate([prompt], n, *options)
                     self.assertEqual(drafted, plain, options)
@@ -77,7 +77,7 @@ class Lookup(Case):
         plain, _ = built.generate(prompts, 40)
         drafted, _ = built.generate(prompts, 40, "--lookup", 15)
         self.assertEqual(drafted, plain)
-        # Sixteen rows at most: with twenty sequences none is left for drafts.
+        # 32 rows at most: with twenty sequences none is left for drafts.
         many = [[5, 6, 7]] * 20
         self.assertEqual(self.counted(built, many, 10)["drafted"], 0)
         self.assertGreater(self.counted(built, many[:4], 40)["accepted"], 0)

@@ -197,8 +197,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
     SmallVector<int64_t> borders = lengthBorders(module);
     manifest["length_borders"] = std::vector<int64_t>(borders.begin(), borders.end());
   }
-  if (auto rows = module->getAttrOfType<IntegerAttr>(kFewRowsAttr))
-    manifest["few_rows"] = rows.getInt();
+  if (auto rows = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
+    manifest["exact_rows"] = rows.getInt();
   manifest["cost"] = describeCost(module, caches);
   manifest["caches"] = std::move(caches);
   return manifest;

@@ -83,9 +83,11 @@ void addSampling(CLI::App &app, RunArguments &run) {
 }
 
 void addLookup(CLI::App &app, RunArguments &run) {
-  app.add_option("--lookup", run.lookup,
-                 "Draft up to N tokens from the text so far and verify them in one pass; the text "
-                 "stays the same and comes faster where it repeats itself")
+  app.add_option(
+         "--lookup", run.lookup,
+         "Draft up to N tokens from the text so far and verify them in one pass (31 at most, "
+         "fewer where several sequences share it); the text stays the same and comes faster "
+         "where it repeats itself")
       ->type_name("N")
       ->transform(wholeNumber(0, maxCount));
 }

@@ -242,7 +242,7 @@ bool Loop::feedNext(Status &failure) {
   int64_t active = std::count_if(sequences.begin(), sequences.end(),
                                  [](const Sequence &sequence) { return sequence.active; });
   // With more rows than that, another kernel might round a row's logits differently.
-  int64_t drafts = active > 0 ? model.manifest().fewRows / active - 1 : 0;
+  int64_t drafts = active > 0 ? model.manifest().exactRows / active - 1 : 0;
   for (size_t s = 0; s < sequences.size() && failure; ++s)
     if (sequences[s].active)
       failure = feedSequence(static_cast<int64_t>(s), drafts);
@@ -290,7 +290,7 @@ Result<GenerateResult> generate(const Model &model, Session &session,
                                 GenerateListener &listener) {
   if (Status fits = checkPrompts(model.manifest(), prompts); !fits)
     return fits.error();
-  if (options.lookup > 0 && model.manifest().fewRows < 2)
+  if (options.lookup > 0 && model.manifest().exactRows < 2)
     return Error{"the program computes one row at a time, leave out --lookup or compile it again"};
   for (int64_t s = 0; s < session.sequences(); ++s) {
     session.truncate(s, options.held);

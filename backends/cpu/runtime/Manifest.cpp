@@ -123,8 +123,8 @@ void parseModel(const Json &json, Manifest &m) {
     m.weightBytes = bytes(*size, "weight_bytes");
   if (auto count = json.find("parameters"); count != json.end())
     m.parameters = bytes(*count, "parameters");
-  if (auto rows = json.find("few_rows"); rows != json.end())
-    m.fewRows = integer(*rows, "few_rows", 1, maxToken);
+  if (auto rows = json.find("exact_rows"); rows != json.end())
+    m.exactRows = integer(*rows, "exact_rows", 1, maxToken);
   if (auto borders = json.find("length_borders"); borders != json.end()) {
     m.takesLengths = true;
     for (const Json &border : array(*borders, "length_borders"))

@@ -38,7 +38,7 @@ struct Manifest {
   uint64_t weightBytes = 0; ///< 0: not stated.
   uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
   /// Up to so many rows in one call, a row's results do not depend, to the bit, on the other rows.
-  int64_t fewRows = 1;
+  int64_t exactRows = 1;
   /// The forward function takes the lengths of sequences. Frequencies of a sequence longer than a
   /// border are others, for all of its rows.
   bool takesLengths = false;

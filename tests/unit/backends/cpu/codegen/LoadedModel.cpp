@@ -52,10 +52,20 @@ LoadedModel::~LoadedModel() {
   close(file);
 }
 
+llvm::Expected<cpu::TargetDescription> describeTestTarget(llvm::StringRef name) {
+  bool narrow = name.consume_back("-256");
+  llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget(name);
+  if (target && narrow) {
+    target->vectorBits = 256;
+    target->avx512Bf16 = target->fastBf16Dot = target->tiles = false;
+  }
+  return target;
+}
+
 std::vector<std::string> runnableTargets(std::initializer_list<const char *> names) {
   std::vector<std::string> runnable;
   for (const char *name : names) {
-    llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget(name);
+    llvm::Expected<cpu::TargetDescription> target = describeTestTarget(name);
     // As a program does: asking is what gives tile registers to a process.
     if (target && rt::checkCpu(name, target->features))
       runnable.push_back(name);

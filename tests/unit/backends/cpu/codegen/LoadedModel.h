@@ -36,6 +36,10 @@ private:
   void (*forward)(void *const *) = nullptr;
 };
 
+/// cpu::describeTarget, and of `CPU-256` that CPU with code in vectors of 256 bits, as of one that
+/// has the same dot products of bytes and no wider vectors.
+llvm::Expected<cpu::TargetDescription> describeTestTarget(llvm::StringRef name);
+
 /// Those of `names` whose code this machine can run, in their order.
 std::vector<std::string> runnableTargets(std::initializer_list<const char *> names = {
                                              "native", "x86-64-v3", "x86-64-v4", "znver5",

@@ -13,7 +13,8 @@ using namespace mlir;
 
 namespace mica::test {
 
-/// All remainders of tiles of 8, 4, 2 and 1 rows, and more than one whole tile.
+/// All remainders of tiles of 4, 2 and 1 rows, and more than one group of 16. Other numbers are
+/// those of checkCutsOfRows.
 static constexpr int64_t kRows[] = {1, 2, 3, 4, 5, 8, 15, 16, 17, 33};
 
 KernelCase makeCase(std::string name, std::string text, const Words &words, Tolerance tolerance) {
@@ -119,7 +120,7 @@ void KernelTest::check(ArrayRef<KernelCase> cases) {
   std::string text;
   for (const KernelCase &row : cases)
     text += row.text;
-  auto target = cpu::describeTarget(GetParam());
+  auto target = describeTestTarget(GetParam());
   ASSERT_TRUE(bool(target)) << llvm::toString(target.takeError());
   auto compiled = KernelModule::compile(text, *target, /*unevenWeights=*/true);
   ASSERT_TRUE(bool(compiled)) << llvm::toString(compiled.takeError());
@@ -161,8 +162,8 @@ void KernelTest::checkNumbers(const KernelCase &row) {
 
 /// A step of all rows, and a step of the first rows followed by one of the rest, are the same.
 void KernelTest::checkCutsOfRows(const KernelCase &row) {
-  // Every number of rows up to 17 is one of both steps.
-  int64_t all = row.manyRows ? 290 : 18, stride = row.manyRows ? 16 : 1;
+  // Every number of rows up to 32 is one of both steps.
+  int64_t all = row.manyRows ? 290 : 33, stride = row.manyRows ? 16 : 1;
   func::FuncOp function = module->getFunction(row.name);
   SmallVector<interp::Value> arguments = randomArguments(function, all),
                              expected = run(row, arguments);
@@ -224,10 +225,12 @@ INSTANTIATE_TEST_SUITE_P(On, KernelTest,
                          testing::ValuesIn(runnableTargets({"native", "x86-64-v3", "x86-64-v4"})),
                          nameOfTarget);
 
-// The same, and dot products of bytes without tile registers in vectors of 512 and of 256 bits.
+// The same, and dot products of bytes without tile registers in vectors of 512 and of 256 bits (in
+// either encoding).
 INSTANTIATE_TEST_SUITE_P(On, IntegerKernelTest,
                          testing::ValuesIn(runnableTargets({"native", "x86-64-v3", "x86-64-v4",
-                                                            "cooperlake", "alderlake"})),
+                                                            "cooperlake", "alderlake",
+                                                            "cooperlake-256"})),
                          nameOfTarget);
 
 } // namespace mica::test

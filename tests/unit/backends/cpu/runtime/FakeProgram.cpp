@@ -19,7 +19,7 @@ std::string fakeManifest(const std::string &features, int64_t vocab, int64_t max
     "caches": [{"name": "k", "element": "f32", "shape": [-1, -2, 4], "bytes_per_token": 4},
                {"name": "v", "element": "bf16", "shape": [3, -1, -2, 8], "bytes_per_token": 12}],
     "position_block": 4, "scratch": {"bytes_per_row": 256, "bytes_fixed": 1024}, "weight_bytes": 64,
-    "parameters": 16, "few_rows": 6,
+    "parameters": 16, "exact_rows": 6,
     "bos": 1, "eos": [2], "generation": {"temperature": 0.5, "top_k": 7},
     "cost": {"weight_bytes_per_token": 1000, "flops_per_token": 2000, "flops_per_logits": 500, "kv_bytes_per_position": 10},
     "config": {"layers": 1}})";

@@ -183,7 +183,7 @@ TEST_F(LauncherTest, BenchOfATextThatIsGiven) {
 
 TEST_F(LauncherTest, LookupNeedsToKnowWhichRowsAreAlike) {
   std::string manifest = fakeManifest();
-  manifest.replace(manifest.find("\"few_rows\": 6,"), 14, "");
+  manifest.replace(manifest.find("\"exact_rows\": 6,"), 16, "");
   writeFakeProgram(program, MICA_LAUNCHER, manifest);
   EXPECT_EQ(run("--tokens 1 -n 2").status, 0);
   expectError(run("--tokens 1 -n 2 --lookup 3"), "leave out --lookup");

@@ -39,7 +39,7 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->scratchBytesFixed, 1024u);
   EXPECT_EQ(m->weightBytes, 64u);
   EXPECT_EQ(m->parameters, 16u);
-  EXPECT_EQ(m->fewRows, 6);
+  EXPECT_EQ(m->exactRows, 6);
   EXPECT_EQ(m->bos, 1);
   EXPECT_THAT(m->eos, ElementsAre(2));
   EXPECT_EQ(m->generation.topK, 7);
@@ -51,7 +51,7 @@ TEST(Manifest, ReadsEverything) {
 TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
   EXPECT_EQ(errorAfter([](json &m) {
               for (const char *key : {"bos", "eos", "generation", "cost", "weight_bytes", "config",
-                                      "parameters", "few_rows", "length_borders"})
+                                      "parameters", "exact_rows", "length_borders"})
                 m.erase(key);
             }),
             "no error");
@@ -88,8 +88,8 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(errorAfter([](json &m) { m["name"] = 7; }), HasSubstr("'name' is not a string"));
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"] = 7; }),
               HasSubstr("'scratch' is not an object"));
-  EXPECT_THAT(errorAfter([](json &m) { m["few_rows"] = 0; }),
-              HasSubstr("'few_rows' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["exact_rows"] = 0; }),
+              HasSubstr("'exact_rows' is not an integer from 1"));
   EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = {0}; }),
               HasSubstr("'length_borders' is not an integer from 1"));
   EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = 64; }),

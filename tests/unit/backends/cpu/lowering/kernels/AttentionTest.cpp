@@ -250,8 +250,8 @@ std::vector<std::pair<std::string, cpu::TargetDescription>> targets(const Shape 
   for (const std::string &name : runnableTargets({"native", "x86-64-v3"}))
     all.push_back({name, llvm::cantFail(cpu::describeTarget(name))});
   if (shape.stored == Stored::Int8)
-    for (const std::string &name : runnableTargets({"cooperlake", "alderlake"}))
-      all.push_back({name, llvm::cantFail(cpu::describeTarget(name))});
+    for (const std::string &name : runnableTargets({"cooperlake", "alderlake", "cooperlake-256"}))
+      all.push_back({name, llvm::cantFail(describeTestTarget(name))});
   if (cpu::TargetDescription other = all.front().second; shape.bf16() && other.avx512Bf16) {
     other.fastBf16Dot = !other.fastBf16Dot;
     all.push_back({"native, other products", other});
