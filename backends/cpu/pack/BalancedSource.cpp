@@ -6,7 +6,6 @@
 #include "ir/Mica/Quantize.h"
 
 #include <cmath>
-#include <future>
 #include <numeric>
 
 using namespace mlir;
@@ -25,7 +24,7 @@ static void raiseTo(MutableArrayRef<float> largest, ArrayRef<float> values) {
 /// The largest magnitude of each entry of the first axis, or the largest share of its row's largest
 /// that an entry of the last axis has.
 static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofRows,
-                                            unsigned threads) {
+                                            llvm::ThreadPoolInterface &pool) {
   int64_t width = ofRows && tensor.shape.size() == 1 ? 1 : tensor.shape.back(),
           rowBytes = tensor.stored().bytesOf(width), rows = int64_t(tensor.bytes.size()) / rowBytes,
           perEntry = ofRows ? rows / tensor.shape.front() : 1,
@@ -45,23 +44,27 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
     }
     return largest;
   };
-  // Starting a thread takes as long as reading some ten KiB.
+  // Waking a thread takes as long as reading some ten KiB.
   constexpr int64_t partBytes = 1 << 18;
-  int64_t parts =
-      std::clamp<int64_t>(rows * rowBytes / partBytes, 1, std::min<int64_t>(threads, rows));
-  std::vector<std::future<SmallVector<float>>> others;
-  for (int64_t part = 1; part < parts; ++part)
-    others.push_back(
-        std::async(std::launch::async, ofPart, rows * part / parts, rows * (part + 1) / parts));
-  SmallVector<float> largest = ofPart(0, rows / parts);
-  for (std::future<SmallVector<float>> &other : others)
-    raiseTo(largest, other.get());
+  int64_t parts = std::clamp<int64_t>(rows * rowBytes / partBytes, 1,
+                                      std::min<int64_t>(pool.getMaxConcurrency(), rows));
+  if (parts == 1)
+    return ofPart(0, rows);
+  std::vector<SmallVector<float>> all(parts);
+  llvm::ThreadPoolTaskGroup tasks(pool);
+  for (int64_t part = 0; part < parts; ++part)
+    tasks.async([&, part] { all[part] = ofPart(rows * part / parts, rows * (part + 1) / parts); });
+  tasks.wait();
+  SmallVector<float> largest(entries, 0.0f);
+  for (ArrayRef<float> ofOne : all)
+    raiseTo(largest, ofOne);
   return largest;
 }
 
 /// The largest over several tensors.
-static llvm::Expected<SmallVector<float>>
-largestMagnitudes(const WeightSource &source, BalanceOp op, bool ofRows, unsigned threads) {
+static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &source,
+                                                            BalanceOp op, bool ofRows,
+                                                            llvm::ThreadPoolInterface &pool) {
   SmallVector<float> largest;
   ArrayAttr names = ofRows ? op.getRows() : op.getColumns();
   for (StringRef name : names.getAsValueRange<StringAttr>()) {
@@ -75,7 +78,7 @@ largestMagnitudes(const WeightSource &source, BalanceOp op, bool ofRows, unsigne
         tensor->shape.back() % tensor->blocks.elements != 0 ||
         int64_t(tensor->bytes.size()) != tensor->stored().bytesOf(elements))
       return fail("names \"" + name + "\", which has no channels");
-    SmallVector<float> own = largestMagnitudes(*tensor, ofRows, threads);
+    SmallVector<float> own = largestMagnitudes(*tensor, ofRows, pool);
     if (!largest.empty() && own.size() != largest.size())
       return fail("names \"" + name + "\", which has " + llvm::Twine(own.size()) +
                   " channels, not " + llvm::Twine(largest.size()));
@@ -89,11 +92,11 @@ llvm::Expected<const BalancedSource::Factors *> BalancedSource::factorsOf(Balanc
   std::unique_ptr<Factors> &factors = known[op];
   if (factors)
     return factors.get();
-  llvm::Expected<SmallVector<float>> rows = largestMagnitudes(source, op, /*ofRows=*/true, threads);
+  llvm::Expected<SmallVector<float>> rows = largestMagnitudes(source, op, /*ofRows=*/true, pool);
   if (!rows)
     return rows.takeError();
   llvm::Expected<SmallVector<float>> columns =
-      largestMagnitudes(source, op, /*ofRows=*/false, threads);
+      largestMagnitudes(source, op, /*ofRows=*/false, pool);
   if (!columns)
     return columns.takeError();
   if (rows->size() != columns->size())

@@ -6,6 +6,7 @@
 #include "ir/Mica/Balance.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/ThreadPool.h"
 
 namespace mica::cpu {
 
@@ -13,9 +14,9 @@ namespace mica::cpu {
 /// the first of these is asked for.
 class BalancedSource final : public WeightSource {
 public:
-  /// Both must live as long as this.
-  BalancedSource(mlir::ModuleOp module, const WeightSource &source, unsigned threads)
-      : source(source), threads(threads), balancing(findBalancing(module)) {}
+  /// All must live as long as this.
+  BalancedSource(mlir::ModuleOp module, const WeightSource &source, llvm::ThreadPoolInterface &pool)
+      : source(source), pool(pool), balancing(findBalancing(module)) {}
 
   llvm::Expected<SourceTensor> find(llvm::StringRef name) const override;
   std::string fileOf(llvm::StringRef name) const override { return source.fileOf(name); }
@@ -29,7 +30,7 @@ private:
   llvm::Expected<const Factors *> factorsOf(BalanceOp op) const;
 
   const WeightSource &source;
-  unsigned threads;
+  llvm::ThreadPoolInterface &pool;
   llvm::StringMap<Balancing> balancing;
   mutable llvm::DenseMap<mlir::Operation *, std::unique_ptr<Factors>> known;
 };

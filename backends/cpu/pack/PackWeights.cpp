@@ -8,9 +8,9 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/ThreadPool.h"
 
 #include <atomic>
-#include <future>
 
 using namespace mlir;
 
@@ -53,45 +53,45 @@ static llvm::Error fail(WeightOp weight, const llvm::Twine &message) {
   return llvm::createStringError("weight \"" + weight.getSymName() + "\" " + message);
 }
 
+int64_t panelsPerBatch(int64_t panelBytes, unsigned threads) {
+  // Large enough that handing work to threads does not count, small enough to stay in the
+  // last-level cache.
+  constexpr int64_t usual = 4 << 20;
+  int64_t each = std::max<int64_t>(2 * int64_t(threads), usual / panelBytes);
+  return std::max<int64_t>(1, std::min(each, kMostBatchBytes / panelBytes));
+}
+
 namespace {
 
 /// Panels of one weight that are packed and written together.
 struct Batch {
   int64_t first = 0, count = 0; ///< panels, counted over all matrices
+  std::vector<int64_t> offsets; ///< of each panel, and their end
   std::vector<uint8_t> bytes;
-  bool finite = true;
+  std::atomic<int64_t> next = 0; ///< to be packed
+  std::atomic<bool> finite = true;
 };
 
-/// Packs on its own threads while the batch before is being written. Two buffers alternate.
+/// Packs on the threads of a pool while the batch before is being written. Two buffers alternate.
 class WeightPacker {
 public:
-  WeightPacker(WeightOp weight, const PackPlan &plan, const WeightSource &source, unsigned threads)
-      : weight(weight), plan(plan), source(source), threads(threads), tails(plan) {
-    // Large enough that starting threads does not count and that each has something to do, small
-    // enough to stay in the last-level cache.
-    constexpr int64_t batchBytes = 4 << 20;
-    perBatch = std::max<int64_t>(2 * int64_t(threads), batchBytes / plan.panelBytes(0));
-  }
+  WeightPacker(WeightOp weight, const PackPlan &plan, const WeightSource &source,
+               llvm::ThreadPoolInterface &pool)
+      : weight(weight), plan(plan), source(source), tails(plan),
+        perBatch(panelsPerBatch(plan.panelBytes(0), pool.getMaxConcurrency())), pool(pool),
+        packing(pool) {}
 
   llvm::Error run(llvm::function_ref<llvm::Error(ArrayRef<uint8_t>)> sink) {
     int64_t panels = plan.matrices * plan.panelsPerMatrix();
-    std::future<void> packing;
-    auto start = [&](int64_t first, Batch &batch) {
-      batch.first = first;
-      batch.count = std::min(perBatch, panels - first);
-      // A single batch gains nothing from a thread.
-      auto policy = panels <= perBatch ? std::launch::deferred : std::launch::async;
-      packing = std::async(policy, [this, &batch] { pack(batch); });
-    };
-    start(0, batches[0]);
+    start(batches[0], 0, panels);
     for (int64_t first = 0, index = 0; first < panels; first += perBatch, index ^= 1) {
-      packing.get();
+      Batch &batch = batches[index];
+      packing.wait();
+      writeTails(batch);
       if (first + perBatch < panels)
-        start(first + perBatch, batches[index ^ 1]);
-      llvm::Error error = batches[index].finite ? sink(batches[index].bytes) : notFinite();
-      if (error) {
-        if (packing.valid())
-          packing.get();
+        start(batches[index ^ 1], first + perBatch, panels);
+      if (llvm::Error error = batch.finite ? sink(batch.bytes) : notFinite()) {
+        packing.wait();
         return error;
       }
     }
@@ -125,47 +125,57 @@ private:
 
   bool endsMatrix(int64_t index) const { return (index + 1) % plan.panelsPerMatrix() == 0; }
 
-  void pack(Batch &batch) {
-    std::vector<int64_t> offsets(batch.count + 1);
+  /// Has the panels from `first` on packed: those of a batch, of `panels` in all.
+  void start(Batch &batch, int64_t first, int64_t panels) {
+    batch.first = first;
+    batch.count = std::min(perBatch, panels - first);
+    batch.offsets.assign(batch.count + 1, 0);
     for (int64_t i = 0, matrix; i < batch.count; ++i)
-      offsets[i + 1] = offsets[i] + plan.panelBytes(panelAt(batch.first + i, matrix)) +
-                       (endsMatrix(batch.first + i) ? plan.tailBytes() : 0);
-    batch.bytes.resize(offsets.back());
-    std::atomic<int64_t> next = 0;
-    std::atomic<bool> finite = true;
-    auto work = [&] {
-      for (int64_t i, matrix; (i = next++) < batch.count;) {
-        int64_t row = panelAt(batch.first + i, matrix);
-        if (!packPanel(plan, matrix, row, batch.bytes.data() + offsets[i], tails))
-          finite = false;
-      }
-    };
-    std::vector<std::future<void>> helpers;
-    for (unsigned i = 1; i < threads && batch.count > 1; ++i)
-      helpers.push_back(std::async(std::launch::async, work));
-    work();
-    helpers.clear();
-    // All panels of a matrix that ends here are packed: the batches before are.
+      batch.offsets[i + 1] = batch.offsets[i] + plan.panelBytes(panelAt(first + i, matrix)) +
+                             (endsMatrix(first + i) ? plan.tailBytes() : 0);
+    batch.bytes.resize(batch.offsets.back());
+    batch.next = 0;
+    batch.finite = true;
+    // A single panel gains nothing from a thread.
+    if (panels == 1)
+      return pack(batch);
+    for (int64_t i = 0, all = std::min<int64_t>(pool.getMaxConcurrency(), batch.count); i < all;
+         ++i)
+      packing.async([this, &batch] { pack(batch); });
+  }
+
+  /// Packs what nobody has begun.
+  void pack(Batch &batch) {
+    for (int64_t i, matrix; (i = batch.next++) < batch.count;) {
+      int64_t row = panelAt(batch.first + i, matrix);
+      if (!packPanel(plan, matrix, row, batch.bytes.data() + batch.offsets[i], tails))
+        batch.finite = false;
+    }
+  }
+
+  /// All panels of a matrix that ends in this batch are packed: the batches before are.
+  void writeTails(Batch &batch) {
     for (int64_t i = 0, matrix; i < batch.count && plan.tailBytes() > 0; ++i)
       if (panelAt(batch.first + i, matrix), endsMatrix(batch.first + i))
-        tails.write(matrix, batch.bytes.data() + offsets[i + 1] - plan.tailBytes());
-    batch.finite = finite;
+        tails.write(matrix, batch.bytes.data() + batch.offsets[i + 1] - plan.tailBytes());
   }
 
   WeightOp weight;
   const PackPlan &plan;
   const WeightSource &source;
-  unsigned threads;
   RowTails tails;
   int64_t perBatch;
   Batch batches[2];
+  llvm::ThreadPoolInterface &pool;
+  llvm::ThreadPoolTaskGroup packing; ///< last: it waits for what uses the others
 };
 
 /// Writes weight after weight.
 class Stream {
 public:
-  Stream(const WeightSource &source, const PackOptions &options, uint64_t all)
-      : source(source), options(options), all(all) {}
+  Stream(const WeightSource &source, const PackOptions &options, llvm::ThreadPoolInterface &pool,
+         uint64_t all)
+      : source(source), options(options), pool(pool), all(all) {}
 
   llvm::Error add(WeightOp weight) {
     llvm::Expected<PackPlan> plan = planWeight(weight, source);
@@ -178,7 +188,7 @@ public:
                               llvm::Twine(*weight.getBytes()));
     if (llvm::Error error = padTo(*weight.getOffset()))
       return error;
-    WeightPacker packer(weight, *plan, source, options.threads);
+    WeightPacker packer(weight, *plan, source, pool);
     llvm::Error error = packer.run([&](ArrayRef<uint8_t> bytes) { return write(bytes); });
     for (StringRef name : plan->sources)
       source.release(name);
@@ -206,15 +216,17 @@ private:
 
   const WeightSource &source;
   const PackOptions &options;
+  llvm::ThreadPoolInterface &pool;
   uint64_t position = 0, all;
 };
 
 } // namespace
 
 llvm::Error packWeights(ModuleOp module, const WeightSource &source, const PackOptions &options) {
+  llvm::DefaultThreadPool pool(llvm::hardware_concurrency(std::max(options.threads, 1u)));
   PartSource parts(source);
-  BalancedSource balanced(module, parts, options.threads);
-  Stream stream(balanced, options, packedBytes(module));
+  BalancedSource balanced(module, parts, pool);
+  Stream stream(balanced, options, pool, packedBytes(module));
   for (WeightOp weight : byOffset(module))
     if (llvm::Error error = stream.add(weight))
       return error;

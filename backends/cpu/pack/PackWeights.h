@@ -17,6 +17,13 @@ struct PackOptions {
   unsigned threads = 1; ///< that pack, while the one that calls hands over
 };
 
+/// Panels of so many bytes that are packed together by so many threads; at least one. Two batches
+/// are in memory: one is written while the other is packed.
+int64_t panelsPerBatch(int64_t panelBytes, unsigned threads);
+
+/// The most bytes of a batch of several panels.
+inline constexpr int64_t kMostBatchBytes = 64 << 20;
+
 /// Bytes of all weights of `module` as a program stores them.
 uint64_t packedBytes(mlir::ModuleOp module);
 

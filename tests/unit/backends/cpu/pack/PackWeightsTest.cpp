@@ -68,9 +68,23 @@ TEST_F(PackTest, LargeMatrixInSeveralBatchesIsTheSameOnAnyNumberOfThreads) {
   source.add("w", WeightType::BF16, {3000, 2050});
   std::string text = "mica.weight @w at 0 : " + packedType(3000, 2050, true);
   std::vector<uint8_t> one = llvm::cantFail(pack(text, 1)), two = llvm::cantFail(pack(text, 2)),
-                       five = llvm::cantFail(pack(text, 5));
+                       five = llvm::cantFail(pack(text, 5)), many = llvm::cantFail(pack(text, 256));
   expectEqual(one, naive(source.values("w"), 3000, 2050, 2), true);
-  EXPECT_TRUE(one == two && one == five);
+  EXPECT_TRUE(one == two && one == five && one == many);
+}
+
+/// Memory does not grow with the machine: 256 threads and the largest panels of common models.
+TEST(PanelsPerBatch, AreBounded) {
+  EXPECT_EQ(panelsPerBatch(64 << 10, 2), 64);
+  EXPECT_EQ(panelsPerBatch(2 << 20, 16), 32) << "two for each thread";
+  for (unsigned threads : {1, 2, 16, 128, 256, 1024})
+    for (int64_t k : {1, 33, 4096, 14336, 53248}) {
+      int64_t bytes = 64 * k * 4, count = panelsPerBatch(bytes, threads);
+      EXPECT_GE(count, 1);
+      EXPECT_LE(count * bytes, kMostBatchBytes) << k << " at " << threads;
+      EXPECT_GE(count, std::min<int64_t>(threads, kMostBatchBytes / bytes)) << "work for each";
+    }
+  EXPECT_EQ(panelsPerBatch(2 * kMostBatchBytes, 4), 1);
 }
 
 /// Rows of a tensor, one after the other, head by head and transposed.
