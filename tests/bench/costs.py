@@ -54,7 +54,7 @@ def memory(program, prompt):
     done, peaks = resident.run([program, "--tokens", ids, "-n", 16, "--ignore-eos", "--print-tokens"])
     output(done)
     cache = (prompt + 16) * info["cache_bytes_per_token"]
-    rest = peaks["VmHWM"] - info["manifest"]["weight_bytes"] - cache
+    rest = resident.beside_weights(peaks, program, info, cache)
     return [str(prompt), *(f"{size / 1e6:.0f}" for size in (peaks["RssAnon"], peaks["RssFile"], cache, rest))]
 
 

@@ -43,6 +43,12 @@ def run(command, every=0.002, **how):
     return subprocess.CompletedProcess(command, process.returncode, out, err), peaks
 
 
+def beside_weights(peaks, program, info, cache):
+    """Bytes that a program took beside its mapped weights and `cache` bytes of its caches: its own memory, and all of its
+    file but the weights. `info` is what its `info --json` says."""
+    return peaks["RssAnon"] - cache + os.path.getsize(program) - info["manifest"]["weight_bytes"]
+
+
 def pages_of(pid, file, size):
     """Bytes of the mapping of `size` bytes of a file, in whole pages, that a process has in its memory.
 

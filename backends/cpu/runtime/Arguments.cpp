@@ -32,7 +32,7 @@ Tokens tokensOf(const std::string &list) {
 void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
   app.add_option("--prefill-chunk", rows,
                  "Rows of the prompt computed at once; default: 512, fewer where what they need "
-                 "would take more than 48 MiB")
+                 "would take more than 40 MiB")
       ->transform(wholeNumber(1, maxCount));
 }
 

@@ -54,6 +54,7 @@ private:
   }
   Status start(size_t s);
   Status step();
+  Status runRows(std::vector<size_t> &rows);
   Status take(size_t s, std::span<const float> logits);
   Status finish(size_t s);
   uint64_t seedOf(const BatchRequest &request) const;
@@ -117,13 +118,19 @@ Status Batch::step() {
   for (size_t s = 0; s < slots.size(); ++s) {
     if (!slots[s])
       continue;
+    if (session.atMemoryLimit())
+      if (Status ran = runRows(rows); !ran)
+        return ran;
     if (Status pushed = session.push(static_cast<int64_t>(s), slots[s]->tokens.back(), true);
         !pushed)
       return pushed;
     rows.push_back(s);
   }
-  if (rows.empty())
-    return {};
+  return rows.empty() ? Status() : runRows(rows);
+}
+
+/// Runs what is queued: a row of each of these slots, which are forgotten.
+Status Batch::runRows(std::vector<size_t> &rows) {
   Result<std::span<const float>> logits = session.run();
   if (!logits)
     return logits.error();
@@ -131,6 +138,7 @@ Status Batch::step() {
   for (size_t row = 0; row < rows.size(); ++row)
     if (Status taken = take(rows[row], logits->subspan(row * vocab, vocab)); !taken)
       return taken;
+  rows.clear();
   return {};
 }
 

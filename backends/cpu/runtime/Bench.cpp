@@ -21,33 +21,41 @@ double median(std::vector<double> values) {
 }
 
 /// Feeds `count` random tokens to every sequence, in chunks; the logits of each sequence's last are
-/// computed.
-Status feedPrompt(Session &session, Random &random, int64_t count, const Manifest &m,
-                  int64_t chunk) {
+/// computed. Gives the number of calls of the model.
+Result<int64_t> feedPrompt(Session &session, Random &random, int64_t count, const Manifest &m) {
+  int64_t calls = 0;
   for (int64_t s = 0; s < session.sequences(); ++s)
     for (int64_t i = 0; i < count; ++i) {
       auto token = static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab));
       bool last = i + 1 == count;
       if (Status pushed = session.push(s, token, last); !pushed)
-        return pushed;
-      if (session.queued() >= chunk || (last && s + 1 == session.sequences()))
-        if (auto ran = session.run(); !ran)
-          return ran.error();
+        return pushed.error();
+      if (session.queued() < session.chunk() && !session.atMemoryLimit() &&
+          !(last && s + 1 == session.sequences()))
+        continue;
+      if (auto ran = session.run(); !ran)
+        return ran.error();
+      ++calls;
     }
-  return {};
+  return calls;
 }
 
-Status feedSteps(Session &session, Random &random, int64_t count, const Manifest &m) {
+/// Feeds `count` random tokens to every sequence, one after the other. Gives the number of calls.
+Result<int64_t> feedSteps(Session &session, Random &random, int64_t count, const Manifest &m) {
+  int64_t calls = 0;
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t s = 0; s < session.sequences(); ++s) {
       auto token = static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab));
       if (Status pushed = session.push(s, token, true); !pushed)
-        return pushed;
+        return pushed.error();
+      if (!session.atMemoryLimit() && s + 1 < session.sequences())
+        continue;
+      if (auto ran = session.run(); !ran)
+        return ran.error();
+      ++calls;
     }
-    if (auto ran = session.run(); !ran)
-      return ran.error();
   }
-  return {};
+  return calls;
 }
 
 /// What one run of a test took.
@@ -58,19 +66,17 @@ struct Run {
 };
 
 /// The time of random tokens, behind those that fill the depth.
-Result<Run> runRandom(Session &session, Random &random, const BenchTest &test, const Manifest &m,
-                      int64_t chunk) {
+Result<Run> runRandom(Session &session, Random &random, const BenchTest &test, const Manifest &m) {
   for (int64_t s = 0; s < test.batch; ++s) {
     session.truncate(s, test.depth);
     session.expect(s, test.depth + test.tokens);
   }
   auto start = std::chrono::steady_clock::now();
-  Status fed = test.generate ? feedSteps(session, random, test.tokens, m)
-                             : feedPrompt(session, random, test.tokens, m, chunk);
-  if (!fed)
-    return fed.error();
-  int64_t calls = test.generate ? test.tokens : (test.tokens * test.batch + chunk - 1) / chunk;
-  return Run{secondsSince(start), calls, 0, 0};
+  Result<int64_t> calls = test.generate ? feedSteps(session, random, test.tokens, m)
+                                        : feedPrompt(session, random, test.tokens, m);
+  if (!calls)
+    return calls.error();
+  return Run{secondsSince(start), *calls, 0, 0};
 }
 
 /// Tokens after which a text that was not given begins again.
@@ -125,9 +131,12 @@ Result<Run> runScript(const Model &model, Session &session, const BenchTest &tes
 /// caches what each call's newest rows see.
 double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t calls) {
   double seen = static_cast<double>(positionsBefore(t)) + static_cast<double>(t.tokens) / 2;
-  double sequencesPerCall = t.generate ? static_cast<double>(t.batch) : 1;
-  return static_cast<double>(calls) *
-         (cost.weightBytesPerToken + sequencesPerCall * seen * cost.kvBytesPerPosition);
+  // Of a step, each sequence's once, in however many calls it is made.
+  double newest = t.lookup > 0 ? static_cast<double>(calls * t.batch)
+                  : t.generate ? static_cast<double>(t.tokens * t.batch)
+                               : static_cast<double>(calls);
+  return static_cast<double>(calls) * cost.weightBytesPerToken +
+         newest * seen * cost.kvBytesPerPosition;
 }
 
 /// In products with weights. Of a prompt, the last row alone has logits.
@@ -224,7 +233,7 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   for (int64_t s = 0; s < test.batch; ++s)
     session.expect(s, test.depth + test.tokens);
   if (test.depth > 0 && test.lookup == 0)
-    if (Status fed = feedPrompt(session, random, test.depth, m, chunk); !fed)
+    if (auto fed = feedPrompt(session, random, test.depth, m); !fed)
       return fed.error();
   Script script;
   if (test.lookup > 0)
@@ -232,7 +241,7 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                           : repeatingScript(positionsBefore(test), m.vocab);
   auto runOnce = [&] {
     return test.lookup > 0 ? runScript(model, session, test, script, chunk)
-                           : runRandom(session, random, test, m, chunk);
+                           : runRandom(session, random, test, m);
   };
   BenchResult result{test, {}, 0, 0, 0};
   for (int64_t run = -1; run < arguments.repeat; ++run) {

@@ -12,9 +12,6 @@
 namespace mica::rt {
 
 namespace {
-/// Logits held at once. A vocabulary of 128 Ki makes 64 rows of it.
-constexpr int64_t maxLogitsBytes = int64_t(32) << 20;
-
 /// Lines of the standard input.
 class LineReader {
 public:
@@ -60,9 +57,7 @@ private:
 /// Feeds requests to one sequence.
 class Feeder {
 public:
-  Feeder(Session &session, const Manifest &manifest, int out)
-      : session(session), vocab(manifest.vocab), out(out),
-        maxWanted(std::max<int64_t>(1, maxLogitsBytes / (vocab * int64_t(sizeof(float))))) {}
+  Feeder(Session &session, int out) : session(session), out(out) {}
 
   Status answer(const FeedRequest &request) {
     if (request.length > session.length(0))
@@ -75,8 +70,8 @@ public:
       bool wanted = static_cast<int64_t>(i) >= request.first;
       if (Status pushed = session.push(0, request.ids[i], wanted); !pushed)
         return pushed;
-      rows += wanted;
-      if (session.queued() >= session.chunk() || rows >= maxWanted || i + 1 == request.ids.size())
+      if (session.queued() >= session.chunk() || session.atMemoryLimit() ||
+          i + 1 == request.ids.size())
         if (Status done = run(); !done)
           return done;
     }
@@ -85,7 +80,6 @@ public:
 
 private:
   Status run() {
-    rows = 0;
     if (ProbeFile *probes = activeProbes())
       probes->beginCall();
     Result<std::span<const float>> logits = session.run();
@@ -95,9 +89,7 @@ private:
   }
 
   Session &session;
-  int64_t vocab;
   int out;
-  int64_t maxWanted, rows = 0; ///< Queued rows whose logits are wanted.
 };
 
 std::optional<int32_t> parseNumber(std::string_view text) {
@@ -157,7 +149,7 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
     probes = *std::move(created);
     probes->start();
   }
-  Feeder feeder(**session, model.manifest(), out);
+  Feeder feeder(**session, out);
   LineReader lines;
   for (;;) {
     Result<std::optional<std::string>> line = lines.next();

@@ -53,7 +53,7 @@ private:
   Status choose(const Wanted &row, std::span<const float> logits);
   bool verify(const Wanted &row);
   Result<bool> prepare();
-  bool feedNext(Status &failure);
+  Status step(int64_t active);
   Status feedSequence(int64_t sequence, int64_t drafts);
   int64_t draftLimit(int64_t sequence, int64_t drafts) const;
   /// Positions that all sequences fill.
@@ -205,7 +205,8 @@ Status Loop::prefill() {
           !pushed)
         return pushed;
       int64_t rows = session.queued();
-      if (rows < options.prefillChunk && !(last && s + 1 == prompts.size()))
+      if (rows < options.prefillChunk && !session.atMemoryLimit() &&
+          !(last && s + 1 == prompts.size()))
         continue;
       if (Status ran = run(); !ran)
         return ran;
@@ -237,29 +238,36 @@ Status Loop::feedSequence(int64_t s, int64_t drafts) {
   return {};
 }
 
-/// Queues what every sequence that wants another token goes on with; false if none does.
-bool Loop::feedNext(Status &failure) {
-  int64_t active = std::count_if(sequences.begin(), sequences.end(),
-                                 [](const Sequence &sequence) { return sequence.active; });
+/// Another token, or several, for each of `active` sequences that want one.
+Status Loop::step(int64_t active) {
   // With more rows than that, another kernel might round a row's logits differently.
-  int64_t drafts = active > 0 ? model.manifest().exactRows / active - 1 : 0;
-  for (size_t s = 0; s < sequences.size() && failure; ++s)
+  int64_t drafts = model.manifest().exactRows / active - 1;
+  auto call = [&] {
+    ++result.decodeCalls;
+    return run();
+  };
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    if (session.atMemoryLimit())
+      if (Status ran = call(); !ran)
+        return ran;
     if (sequences[s].active)
-      failure = feedSequence(static_cast<int64_t>(s), drafts);
-  return failure && session.queued() > 0;
+      if (Status fed = feedSequence(static_cast<int64_t>(s), drafts); !fed)
+        return fed;
+  }
+  return session.queued() > 0 ? call() : Status();
 }
 
 Status Loop::decode() {
   auto start = std::chrono::steady_clock::now();
   double again = session.secondsReadAgain();
   int64_t before = filled() + forgotten;
+  auto active = [&] {
+    return std::count_if(sequences.begin(), sequences.end(),
+                         [](const Sequence &sequence) { return sequence.active; });
+  };
   Status failure;
-  while (feedNext(failure)) {
-    failure = run();
-    ++result.decodeCalls;
-    if (!failure)
-      break;
-  }
+  while (failure && active() > 0)
+    failure = step(active());
   result.decodeTokens = filled() + forgotten - before;
   result.decodeSeconds = secondsSince(start) - (session.secondsReadAgain() - again);
   return failure;

@@ -179,16 +179,17 @@ std::string Manifest::orLargerContext() const {
   return maxSeq < maxPositions ? " or compile with a larger --max-seq" : "";
 }
 
+uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits) {
+  return manifest.scratchBytesFixed + static_cast<uint64_t>(rows) * manifest.scratchBytesPerRow +
+         static_cast<uint64_t>(withLogits) * static_cast<uint64_t>(manifest.vocab) * sizeof(float);
+}
+
 int64_t rowsOfChunk(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits) {
   if (asked)
     return *asked;
   constexpr int64_t most = 512, least = 16;
-  constexpr uint64_t room = uint64_t(48) << 20;
-  uint64_t row = manifest.scratchBytesPerRow;
-  if (allLogits)
-    row += static_cast<uint64_t>(manifest.vocab) * sizeof(float);
   int64_t rows = most;
-  while (rows > least && manifest.scratchBytesFixed + static_cast<uint64_t>(rows) * row > room)
+  while (rows > least && bytesOfCall(manifest, rows, allLogits ? rows : 0) > mostBytesOfCall)
     rows /= 2;
   return rows;
 }

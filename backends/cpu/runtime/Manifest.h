@@ -75,8 +75,15 @@ struct Manifest {
   std::string json; ///< The whole text, for `info --json`.
 };
 
+/// Bytes of a call's buffers: scratch memory for all rows and the logits of some.
+uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits);
+
+/// What they may be, as far as rows can be had in several calls: of the 64 MB that a program takes
+/// beside weights and caches, code and the choice among 128 Ki tokens need their part.
+inline constexpr uint64_t mostBytesOfCall = uint64_t(40) << 20;
+
 /// Rows of a prompt per call: as many as are asked for, else 512, or by halves fewer where buffers,
-/// with the logits of every row if `allLogits`, would take more than 48 MiB.
+/// with the logits of every row if `allLogits`, would take more than mostBytesOfCall.
 int64_t rowsOfChunk(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits = false);
 
 /// Errors name the key that is missing, of the wrong type or out of range.

@@ -14,14 +14,11 @@ uint64_t Random::next() {
 }
 
 Sampler::Sampler(const SamplingOptions &options, int64_t vocab, uint64_t stream)
-    : options(options), random(Random(options.seed ^ Random(stream).next()).next()),
-      seen(static_cast<size_t>(vocab)) {}
+    : options(options), random(Random(options.seed ^ Random(stream).next()).next()), vocab(vocab) {}
 
 void Sampler::observe(int32_t token) {
-  if (token < 0 || static_cast<size_t>(token) >= seen.size() || seen[token])
-    return;
-  seen[token] = true;
-  seenTokens.push_back(token);
+  if (token >= 0 && token < vocab)
+    seen.insert(token);
 }
 
 void Sampler::append(int32_t token) {
@@ -48,11 +45,13 @@ Result<int32_t> argmax(std::span<const float> logits) {
 }
 
 std::span<const float> Sampler::penalised(std::span<const float> logits) {
-  bool repetition = options.repetitionPenalty != 1 && !seenTokens.empty();
+  bool repetition = options.repetitionPenalty != 1 && !seen.empty();
   bool counts =
       (options.presencePenalty != 0 || options.frequencyPenalty != 0) && !generated.empty();
   if (!repetition && !counts && options.logitBias.empty())
     return logits;
+  // One for all sequences of a thread: of each it lasts no longer than a choice.
+  static thread_local std::vector<float> scratch;
   scratch.assign(logits.begin(), logits.end());
   auto at = [&](int32_t token) -> float * {
     return static_cast<size_t>(token) < scratch.size() ? &scratch[token] : nullptr;
@@ -62,7 +61,7 @@ std::span<const float> Sampler::penalised(std::span<const float> logits) {
       *logit += bias;
   auto penalty = static_cast<float>(options.repetitionPenalty);
   if (repetition)
-    for (int32_t token : seenTokens)
+    for (int32_t token : seen)
       if (float *logit = at(token))
         *logit = *logit < 0 ? *logit * penalty : *logit / penalty;
   if (counts)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 namespace mica::rt {
@@ -77,10 +78,9 @@ private:
 
   SamplingOptions options;
   Random random;
-  std::vector<bool> seen;
-  std::vector<int32_t> seenTokens;
+  int64_t vocab;
+  std::unordered_set<int32_t> seen;
   std::map<int32_t, int64_t> generated; ///< How often each token was.
-  std::vector<float> scratch;
 };
 
 /// The lowest index of the largest logit. Errors as Sampler::sample.

@@ -125,6 +125,13 @@ int64_t Session::roomBeforeBorder(int64_t sequence) const {
   return side < borders.size() ? borders[side] - length : room(sequence);
 }
 
+bool Session::atMemoryLimit() const {
+  constexpr size_t few = 4;
+  auto withLogits = static_cast<int64_t>(queue.outputs.size());
+  return queue.outputs.size() >= few &&
+         bytesOfCall(model.manifest(), queue.count() + 1, withLogits + 1) > mostBytesOfCall;
+}
+
 void Session::Rows::clear() {
   for (std::vector<int32_t> *values : {&tokens, &sequences, &positions, &outputs, &lengths})
     values->clear();

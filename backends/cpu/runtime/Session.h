@@ -51,6 +51,9 @@ public:
   /// token outside the vocabulary, a full context.
   Status push(int64_t sequence, int32_t token, bool wantLogits);
   int64_t queued() const { return queue.count(); }
+  /// Whether buffers for one more row with logits would take more than mostBytesOfCall: who queues
+  /// rows of many sequences runs what is queued first. A few rows with logits are always taken.
+  bool atMemoryLimit() const;
   /// Whether the session shall go on to read a sequence's tokens again.
   using GoesOn = std::function<bool(int64_t sequence)>;
   /// Reads again what the queued rows have before them on another side of a border; `goesOn` is

@@ -141,6 +141,50 @@ TEST_F(GenerateTest, ListenerHearsEveryFedPositionsLogits) {
                           std::pair(0, t[0]), std::pair(0, t[1]), std::pair(0, t[2])));
 }
 
+/// Each row takes 6 MiB of scratch memory: six rows with logits are run together.
+class LargeRowsTest : public GenerateTest {
+  std::string manifest() const override {
+    std::string text = fakeManifest();
+    std::string_view small = "\"bytes_per_row\": 256";
+    return text.replace(text.find(small), small.size(), "\"bytes_per_row\": 6291456");
+  }
+};
+
+TEST_F(LargeRowsTest, ManySequencesTakeSeveralCalls) {
+  options.maxTokens = 4;
+  std::vector<Tokens> prompts;
+  for (int32_t s = 0; s < 15; ++s)
+    prompts.push_back({s, 5, s});
+  auto result = run(prompts);
+  ASSERT_TRUE(result) << result.error().message;
+  for (size_t s = 0; s < prompts.size(); ++s)
+    EXPECT_EQ(result->sequences[s].tokens, fakeContinuation(prompts[s], 4)) << s;
+  EXPECT_EQ(result->decodeCalls, 3 * 3);
+  std::vector<size_t> rows;
+  for (const FakeCall &call : trace)
+    rows.push_back(call.rows.size());
+  // Of prompts, four rows with logits are always taken.
+  EXPECT_THAT(rows, ElementsAre(12, 12, 12, 9, 6, 6, 3, 6, 6, 3, 6, 6, 3));
+}
+
+TEST_F(LargeRowsTest, TextsThatHaveEndedLeaveTheOthersGoing) {
+  options.maxTokens = 4;
+  options.ignoreEos = false;
+  Tokens ends = {27};
+  ASSERT_THAT(fakeContinuation(ends, 1), ElementsAre(model->manifest().eos[0]));
+  std::vector<Tokens> prompts(12, ends);
+  for (int32_t s = 0; s < 6; ++s)
+    prompts[s] = {s, 8};
+  auto result = run(prompts);
+  ASSERT_TRUE(result) << result.error().message;
+  for (size_t s = 0; s < 6; ++s) {
+    Tokens all = fakeContinuation(prompts[s], 4);
+    all.erase(std::find(all.begin(), all.end(), 2), all.end());
+    EXPECT_EQ(result->sequences[s].tokens, all) << s;
+  }
+  EXPECT_EQ(result->decodeCalls, 3);
+}
+
 /// A text that goes on as it began.
 void repeat(GenerateOptions &options, const Tokens &period) {
   options.script = period;

@@ -195,10 +195,13 @@ TEST(Manifest, ChunksOfPromptsFitTheirBuffers) {
   EXPECT_EQ(chunk(49152, 5 << 20), 512);
   EXPECT_EQ(chunk(111488, 5 << 20), 256) << "Llama 3.1 8B";
   EXPECT_EQ(chunk(49152, 5 << 20, true), 64) << "logits of 128256 numbers for every row";
-  EXPECT_EQ(chunk((48 << 20) / 512, 0), 512);
-  EXPECT_EQ(chunk((48 << 20) / 512, 1), 256);
+  EXPECT_EQ(chunk((40 << 20) / 512, 0), 512);
+  EXPECT_EQ(chunk((40 << 20) / 512, 1), 256);
   EXPECT_EQ(chunk(1 << 30, 0), 16);
   EXPECT_EQ(rowsOfChunk(7, manifest), 7);
+  manifest.scratchBytesPerRow = 1000;
+  manifest.scratchBytesFixed = 10;
+  EXPECT_EQ(bytesOfCall(manifest, 3, 2), 10u + 3 * 1000 + 2 * 128256 * 4);
 }
 
 } // namespace
