@@ -666,6 +666,12 @@ def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
     without a window do, a turn of the loop calls each of them once more: of the periods up to 16 that which rolls the
     most calls, the shortest of those.
 
+    Functions that follow no such pattern, as those of layers whose matrices are stored in one format or another, become
+    a loop of rounds where periods would leave more than four calls of each: a round calls every function, in a loop of
+    its own, for as many layers as come one after the other. `mica.select_number` says from which to which, and where
+    each stands in its cache. So what is written does not grow with the layers, only with their kinds. A second tensor
+    that layers hand on keeps them from being rolled.
+
     ```mlir
     mica.weight @w0 : tensor<32xf32>
     mica.weight @w1 : tensor<32xf32>

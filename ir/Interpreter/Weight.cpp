@@ -215,9 +215,18 @@ static llvm::Expected<Value> evalSelectWeight(SelectWeightOp op, Scope &scope) {
   return scope.interpreter.weight(SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, name));
 }
 
+// y = numbers[index].
+static llvm::Expected<Value> evalSelectNumber(SelectNumberOp op, Scope &scope) {
+  int64_t index = scope.scalar(op.getIndex());
+  if (llvm::Error error = checkIndex(op, "index", index, op.getNumbers().size()))
+    return error;
+  return Value(op.getNumbers()[index]);
+}
+
 void addWeightOps(OpTable &table) {
   table.add(evalGetWeight);
   table.add(evalSelectWeight);
+  table.add(evalSelectNumber);
 }
 
 } // namespace mica::interp

@@ -98,6 +98,26 @@ LogicalResult SelectWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult SelectNumberOp::verify() {
+  if (getNumbers().empty())
+    return emitOpError("selects from an empty list of numbers");
+  return success();
+}
+
+/// From the least to the greatest of those that the index may stand for.
+void SelectNumberOp::inferResultRanges(ArrayRef<ConstantIntRanges> operands,
+                                       SetIntRangeFn setRange) {
+  ArrayRef<int64_t> numbers = getNumbers();
+  int64_t first = std::max<int64_t>(operands[0].smin().getSExtValue(), 0),
+          last = std::min<int64_t>(operands[0].smax().getSExtValue(), numbers.size() - 1);
+  if (first <= last)
+    numbers = numbers.slice(first, last - first + 1);
+  auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+  unsigned width = ConstantIntRanges::getStorageBitwidth(getType());
+  setRange(getResult(), ConstantIntRanges::fromSigned(APInt(width, *low, /*isSigned=*/true),
+                                                      APInt(width, *high, /*isSigned=*/true)));
+}
+
 void GetWeightOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), shortName(getWeight()));
 }

@@ -123,3 +123,24 @@ def Mica_SelectWeightOp : Mica_PureOp<"select_weight", [DeclareOpInterfaceMethod
   let assemblyFormat = "$weights `[` $index `]` attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
+
+def Mica_SelectNumberOp : Mica_PureOp<"select_number", [
+    DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>]> {
+  let summary = "one of several numbers";
+  let description = [{
+    `numbers[index]`: what a loop over layers counts where it follows no rule, as the layers of one kind among those of
+    others. The index must be inside of the list.
+
+    Example:
+    ```mlir
+    func.func @select_number(%i: index) -> index {
+      %layer = mica.select_number [0, 3, 4, 9][%i]
+      return %layer : index
+    }
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$numbers, Index:$index);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$numbers `[` $index `]` attr-dict";
+  let hasVerifier = 1;
+}

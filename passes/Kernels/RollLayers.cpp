@@ -1,9 +1,6 @@
 //===- RollLayers.cpp - one loop over layers -----------------------------------===//
 
-#include "passes/Passes.h"
-
-#include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Kernels/LayerMix.h"
 
 #include <map>
 
@@ -14,13 +11,6 @@ namespace mica {
 
 using namespace mlir;
 using namespace mica;
-
-static std::optional<int64_t> getConstant(Value value) {
-  APInt number;
-  return value.getType().isIndex() && matchPattern(value, m_ConstantInt(&number))
-             ? std::optional<int64_t>(number.getSExtValue())
-             : std::nullopt;
-}
 
 namespace {
 /// The calls of one turn of a loop.
@@ -48,6 +38,9 @@ struct Run {
 
 /// Layers of several kinds take turns in patterns of at most this length.
 static constexpr size_t kLongestPeriod = 16;
+
+/// Where periods leave more calls than these for each function, rounds are worth their tables.
+static constexpr size_t kCallsPerKind = 4;
 
 /// The number of the call in `turn` that `value` is a result of, or nothing.
 static std::optional<unsigned> findCall(Turn turn, Value value) {
@@ -150,11 +143,9 @@ static Run findRun(ArrayRef<func::CallOp> calls, size_t period) {
   return run;
 }
 
-/// Runs among the calls of `block`, of two turns at least. Of those that begin at a call it is the
-/// one that has most of them, and of these the one of the shortest period.
-static SmallVector<Run> findRuns(Block &block) {
-  auto all = block.getOps<func::CallOp>();
-  SmallVector<func::CallOp> calls(all.begin(), all.end());
+/// Runs among `calls`, of two turns at least. Of those that begin at a call it is the one that has
+/// most of them, and of these the one of the shortest period.
+static SmallVector<Run> findRuns(ArrayRef<func::CallOp> calls) {
   SmallVector<Run> runs;
   for (ArrayRef<func::CallOp> rest = calls; !rest.empty();) {
     std::optional<Run> best;
@@ -196,7 +187,7 @@ public:
       rewriter.replaceAllUsesWith(func::CallOp(last[role.call]).getResult(role.result),
                                   loop.getResult(carried++));
     });
-    eraseCalls();
+    eraseCalls(rewriter, run.calls);
     return success();
   }
 
@@ -219,21 +210,12 @@ private:
 
   /// What the first turn needs must be there before its first call.
   LogicalResult moveOperands() {
-    SmallVector<Operation *> late;
-    bool there = true;
+    SmallVector<Value> values;
     eachOperand([&](Value operand, const Role &role) {
-      Operation *maker = operand.getDefiningOp();
-      if (role.kind == Role::Within || !maker || maker->getBlock() != first.front()->getBlock() ||
-          maker->isBeforeInBlock(first.front()))
-        return;
-      there &= maker->getNumOperands() == 0 && isMemoryEffectFree(maker);
-      late.push_back(maker);
+      if (role.kind != Role::Within)
+        values.push_back(operand);
     });
-    if (!there)
-      return rewriter.notifyMatchFailure(first.front(), "an operand is made between the calls");
-    for (Operation *maker : late)
-      rewriter.moveOpBefore(maker, first.front());
-    return success();
+    return moveBefore(rewriter, first.front(), values);
   }
 
   /// Those of layers, outside of the loop.
@@ -283,7 +265,8 @@ private:
           operands.push_back(layerOf(loop.getInductionVar(), *getConstant(operand), role.step));
           break;
         case Role::Weight:
-          operands.push_back(selectWeight(number, index, loop.getInductionVar()));
+          operands.push_back(
+              selectWeight(rewriter, eachTurn(number, index), loop.getInductionVar()));
           break;
         }
       }
@@ -297,32 +280,12 @@ private:
     scf::YieldOp::create(rewriter, loc, next);
   }
 
-  /// The weight that operand `index` of call `number` is in the turn `entry` of the loop.
-  Value selectWeight(unsigned number, unsigned index, Value entry) {
-    SmallVector<Attribute> names;
-    for (size_t turn = 0; turn < run.turns(); ++turn) {
-      func::CallOp call = run.turn(turn)[number];
-      names.push_back(call->getOperand(index).getDefiningOp<GetWeightOp>().getWeightAttr());
-    }
-    Value weight = func::CallOp(first[number])->getOperand(index);
-    if (llvm::all_equal(names))
-      return weight;
-    return SelectWeightOp::create(rewriter, weight.getLoc(), weight.getType(),
-                                  rewriter.getArrayAttr(names), entry);
-  }
-
-  /// Erases the calls, which are rolled, and the weights and constants that only they needed.
-  void eraseCalls() {
-    llvm::SetVector<Operation *> producers;
-    for (func::CallOp call : llvm::reverse(run.calls)) {
-      for (Value operand : call.getOperands())
-        if (operand.getDefiningOp() && !isa<func::CallOp>(operand.getDefiningOp()))
-          producers.insert(operand.getDefiningOp());
-      rewriter.eraseOp(call);
-    }
-    for (Operation *producer : producers)
-      if (isOpTriviallyDead(producer))
-        rewriter.eraseOp(producer);
+  /// What operand `index` of call `number` is in each turn.
+  SmallVector<Value> eachTurn(unsigned number, unsigned index) {
+    SmallVector<Value> values;
+    for (size_t turn = 0; turn < run.turns(); ++turn)
+      values.push_back(func::CallOp(run.turn(turn)[number]).getOperand(index));
+    return values;
   }
 
   IRRewriter &rewriter;
@@ -339,8 +302,40 @@ struct RollLayers : mica::impl::RollLayersBase<RollLayers> {
     IRRewriter rewriter(&getContext());
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (Block &block : function.getBody())
-        for (const Run &run : findRuns(block))
-          (void)LayerRoller(rewriter, run).roll();
+        rollBlock(rewriter, block);
+  }
+
+private:
+  static void rollBlock(IRRewriter &rewriter, Block &block) {
+    auto all = block.getOps<func::CallOp>();
+    SmallVector<func::CallOp> calls(all.begin(), all.end());
+    Lanes lanes(calls);
+    SmallVector<Run> runs;
+    SmallVector<LayerMix> mixes;
+    size_t done = 0; // calls that are in `runs` and `mixes`, or stay
+    for (size_t at = 0; at < calls.size();) {
+      LayerMix mix = LayerMix::find(ArrayRef(calls).drop_front(at), lanes);
+      size_t end = at + std::max<size_t>(mix.getCalls().size(), 1);
+      if (isWorthIt(mix)) {
+        llvm::append_range(runs, findRuns(ArrayRef(calls).slice(done, at - done)));
+        mixes.push_back(std::move(mix));
+        done = end;
+      }
+      at = end;
+    }
+    llvm::append_range(runs, findRuns(ArrayRef(calls).drop_front(done)));
+    for (const LayerMix &mix : mixes)
+      (void)mix.roll(rewriter);
+    for (const Run &run : runs)
+      (void)LayerRoller(rewriter, run).roll();
+  }
+
+  /// Whether periods would leave many calls, and a mix far fewer.
+  static bool isWorthIt(const LayerMix &mix) {
+    size_t left = mix.getCalls().size();
+    for (const Run &run : findRuns(mix.getCalls()))
+      left -= run.calls.size() - run.period;
+    return left > kCallsPerKind * mix.countKinds();
   }
 };
 } // namespace

@@ -159,8 +159,8 @@ private:
     return success();
   }
 
-  /// Every turn writes as much as the first: a loop that goes on too long writes a layer twice. One
-  /// whose number of turns is not known may well take two.
+  /// A loop that goes on too long writes a layer twice; one over layers of several kinds has turns
+  /// that write nothing. One whose number of turns is not known may well take two.
   LogicalResult runLoop(scf::ForOp loop, Numbers &values, Writes &writes) {
     std::optional<int64_t> first = find(values, loop.getLowerBound()),
                            end = find(values, loop.getUpperBound()),
@@ -178,7 +178,7 @@ private:
         values[loop.getInductionVar()] = *first + turn * *step;
       if (failed(run(loop.getRegion(), values, writes)))
         return failure();
-      if (writes.size() == before)
+      if (writes.size() == before && turn >= kIdleTurns)
         break;
     }
     return success();
@@ -231,6 +231,9 @@ private:
     diagnostic.attachNote(earlier->second->getLoc()) << "the first append to it is here";
     return diagnostic;
   }
+
+  /// What has written nothing in so many turns is no loop over layers.
+  static constexpr int64_t kIdleTurns = 1000;
 
   ModuleOp module;
   CacheOrigins &origins;

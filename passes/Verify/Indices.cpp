@@ -74,6 +74,9 @@ LogicalResult mica::verifyIndices(ModuleOp module, const DataFlowSolver &solver)
         .Case([&](SelectWeightOp select) {
           return verifyIndex(solver, op, select.getIndex(), select.getWeights().size(), "weight");
         })
+        .Case([&](SelectNumberOp select) {
+          return verifyIndex(solver, op, select.getIndex(), select.getNumbers().size(), "number");
+        })
         .Case([](MoeExpertsOp experts) { return verifyExperts(experts); })
         .Default(success());
   });

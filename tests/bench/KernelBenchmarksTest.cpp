@@ -19,8 +19,9 @@ namespace {
 
 /// What becomes no kernel: declarations, views, and what earlier passes replace.
 constexpr llvm::StringRef kNoKernels[] = {
-    "mica.balance",   "mica.get_weight",    "mica.kv_read",     "mica.merge_heads", "mica.probe",
-    "mica.repeat_kv", "mica.select_weight", "mica.split_heads", "mica.split",       "mica.weight"};
+    "mica.balance",     "mica.get_weight", "mica.kv_read",       "mica.merge_heads",
+    "mica.probe",       "mica.repeat_kv",  "mica.select_number", "mica.select_weight",
+    "mica.split_heads", "mica.split",      "mica.weight"};
 
 /// What the benchmarks are made of.
 class KernelBenchmarksTest : public testing::Test {

@@ -226,16 +226,26 @@ class Depth(Case):
     def test_kinds_of_layers_that_take_turns_do_not_grow_either(self):
         """One layer in `period` reaches back further than its neighbours."""
         for name, period in (("gemma2", 2), ("gemma3-text", 6), ("gpt-oss", 2)):
-            sizes = []
-            for layers in (4 * period, 16 * period):
-                place = harness.folder(f"turns-{name}-{layers}")
-                config = json.loads((harness.GOLDENS / "models" / name / "config.json").read_text())
-                kinds = ["full_attention" if i % period == period - 1 else "sliding_attention" for i in range(layers)]
-                with open(os.path.join(place, "config.json"), "w", encoding="utf-8") as file:
-                    json.dump({**config, "num_hidden_layers": layers, "layer_types": kinds}, file)
-                sizes.append(text_size(compile_file(place, emit="obj")[0]))
-            note(self, f"{name}: {sizes[0]} and {sizes[1]} bytes of code for {4 * period} and {16 * period} layers")
-            self.assertLess(abs(sizes[1] / sizes[0] - 1), 0.1, name)
+            self.kinds(name, *([i % period == period - 1 for i in range(n * period)] for n in (4, 16)))
+
+    def test_kinds_of_layers_in_no_order_do_not_grow_either(self):
+        """Each layer reaches back further than its neighbours or not, by chance."""
+        chance = np.random.default_rng(0).random(64) < 0.5
+        for name in ("gemma2", "gpt-oss"):
+            self.kinds(name, chance[:16], chance)
+
+    def kinds(self, name, *layers):
+        """Few and many layers of two kinds."""
+        sizes = []
+        for full in layers:
+            place = harness.folder(f"kinds-{name}-{len(full)}")
+            config = json.loads((harness.GOLDENS / "models" / name / "config.json").read_text())
+            kinds = ["full_attention" if is_full else "sliding_attention" for is_full in full]
+            with open(os.path.join(place, "config.json"), "w", encoding="utf-8") as file:
+                json.dump({**config, "num_hidden_layers": len(full), "layer_types": kinds}, file)
+            sizes.append(text_size(compile_file(place, emit="obj")[0]))
+        note(self, f"{name}: {sizes[0]} and {sizes[1]} bytes of code for {len(layers[0])} and {len(layers[1])} layers")
+        self.assertLess(abs(sizes[1] / sizes[0] - 1), 0.1, name)
 
     def test_mixtures_do_not_grow_either(self):
         config = {**MOE, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "vocab_size": 256}

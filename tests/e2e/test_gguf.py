@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import struct
 
 import numpy as np
@@ -252,6 +253,26 @@ class Gguf(Case):
         for bits in (4, 8):
             self.assertIn(f"x!mica.block_int<bits = {bits}, group = 32>>", fused)
         self.assertIn("x!mica.int4<group = 32>>", fused)
+
+    def test_blocks_of_several_kinds_in_no_order(self):
+        """Layers of three kinds, one loop that calls each: what the program computes is what the interpreter does."""
+        kinds = [{"8": "Q8_0", "4": "Q4_0", "x": "F16"}[c] for c in "848844x4x884844488x48x44"]
+
+        class Mixed(gguf_file.Converter):
+            def put(self, name, values, kind):
+                return super().put(name, values, kinds[int(name.split(".")[1])] if name.startswith("blk.") and kind != "F32" else kind)
+
+        def repeat(weights):
+            for name in [n for n in weights if n.startswith("model.layers.0.")]:
+                for layer in range(len(kinds)):
+                    weights[name.replace(".0.", f".{layer}.", 1)] = weights[name]
+        model = checkpoint.edited(MODELS["minimind-dense"], os.path.join(harness.folder("deeper"), "model"),
+                                  lambda config: config.update(num_hidden_layers=len(kinds)), repeat)
+        path = Mixed(model, "Q4_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
+        main = harness.emit(path, "kernels").split("func.func @main_few(")[1].split("func.func ")[0]
+        calls = re.findall(r"call @(\w+)\(", main)
+        self.assertEqual((len(calls), len(set(calls))), (3, 3), calls)
+        self.assertTrue(json.loads(harness.execute([harness.mica, "verify", path, "--json", "--positions", "32"]).stdout)["passed"])
 
     def test_experts_keep_blocks(self):
         """A mixture of experts. Each token alone: no row sees another's choice, which rounded rows may change."""

@@ -33,12 +33,14 @@ def spoilt(model, tensor, rows=0.125):
     return checkpoint.edited(model, os.path.join(harness.folder("broken"), "model"), tensors=change)
 
 
-def deepened(model, period, layers):
-    """A copy of the model with more layers, of which one in `period` reaches back to the beginning. Weights come again."""
+def deepened(model, full):
+    """A copy of the model with a layer for each of `full`: whether it reaches back to the beginning. Weights come again."""
+    layers = len(full)
+
     def change(config):
         own = config["num_hidden_layers"]
         config["num_hidden_layers"] = layers
-        config["layer_types"] = ["full_attention" if i % period == period - 1 else "sliding_attention" for i in range(layers)]
+        config["layer_types"] = ["full_attention" if is_full else "sliding_attention" for is_full in full]
         change.own = own
 
     def repeat(weights):
@@ -53,10 +55,18 @@ class Verify(Case):
     def test_kinds_of_layers_that_take_turns(self):
         """Loops over two and three kinds of layers, some with layers behind them that no turn has."""
         for name, period, layers in (("gemma2", 2, 7), ("gemma3-text", 3, 6), ("gpt-oss", 2, 6)):
-            result = found(deepened(GOLDENS / "models" / name, period, layers), "--positions", "40")
-            note(self, f"{name}, {layers} layers: worst op {max(op['nmse'] for op in result['ops']):.1e}")
-            self.assertEqual(max(op["layer"] for op in result["ops"] if op["layer"] is not None), layers - 1)
-            self.assertTrue(result["passed"])
+            self.deep(name, [i % period == period - 1 for i in range(layers)])
+
+    def test_kinds_of_layers_in_no_order(self):
+        """Loops of rounds, in which every kind has as many layers as come one after the other."""
+        for name in ("gemma2", "gpt-oss"):
+            self.deep(name, [kind == "f" for kind in "ffsfsssfssfffsfs"])
+
+    def deep(self, name, full):
+        result = found(deepened(GOLDENS / "models" / name, full), "--positions", "40")
+        note(self, f"{name}, {len(full)} layers: worst op {max(op['nmse'] for op in result['ops']):.1e}")
+        self.assertEqual({op["layer"] for op in result["ops"] if op["layer"] is not None}, set(range(len(full))))
+        self.assertTrue(result["passed"])
 
     def test_programs_are_what_the_interpreter_says(self):
         """Each precision within its bounds, and errors that grow with fewer bits."""

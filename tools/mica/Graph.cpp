@@ -99,7 +99,8 @@ private:
 
   void addBlock(Block &block) {
     for (Operation &op : block) {
-      if (isa<GetWeightOp, SelectWeightOp>(op) || op.hasTrait<OpTrait::ConstantLike>())
+      if (isa<GetWeightOp, SelectWeightOp, SelectNumberOp>(op) ||
+          op.hasTrait<OpTrait::ConstantLike>())
         continue;
       if (op.getNumRegions() > 0) {
         addLoop(op);

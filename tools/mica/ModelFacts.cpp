@@ -58,7 +58,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     function.walk([&](Operation *op) {
       if (!isa<MicaDialect>(op->getDialect()) ||
-          isa<GetWeightOp, SelectWeightOp, KvReadOp, MergeHeadsOp>(op))
+          isa<GetWeightOp, SelectWeightOp, SelectNumberOp, KvReadOp, MergeHeadsOp>(op))
         return;
       // Where no choice is written there is none: all but some products are generated.
       auto kernel = op->getAttrOfType<KernelKindAttr>("kernel");

@@ -223,6 +223,13 @@ private:
     return failure(result.wasInterrupted());
   }
 
+  /// What the loops that `value` comes out of began with.
+  static Value firstOf(Value value) {
+    while (auto loop = value.getDefiningOp<scf::ForOp>())
+      value = loop.getInitArgs()[cast<OpResult>(value).getResultNumber()];
+    return value;
+  }
+
   /// yield %rows => yield (%rows copied into the buffer that the loop carries). The buffers of a
   /// loop are fixed, but a layer need not write its result over its input. Where it does, the copy
   /// is one of a buffer to itself and vanishes. Caches, whose first extent is the number of layers,
@@ -233,7 +240,8 @@ private:
       OpBuilder builder(yield);
       for (auto [carried, next] :
            llvm::zip_equal(loop.getRegionIterArgs(), yield.getResultsMutable()))
-        if (auto rows = dyn_cast<RankedTensorType>(carried.getType()); rows && rows.isDynamicDim(0))
+        if (auto rows = dyn_cast<RankedTensorType>(carried.getType());
+            rows && rows.isDynamicDim(0) && firstOf(next.get()) != carried)
           next.set(bufferization::MaterializeInDestinationOp::create(builder, yield.getLoc(), rows,
                                                                      next.get(), carried)
                        .getResult());

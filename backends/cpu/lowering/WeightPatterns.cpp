@@ -25,6 +25,14 @@ static Value weightAt(ConversionPatternRewriter &rewriter, Location loc, Value w
   return bufferization::ToTensorOp::create(rewriter, loc, tensor, view, /*restrict=*/true);
 }
 
+/// The number at `index` of a constant table.
+static Value entryOf(ConversionPatternRewriter &rewriter, Location loc, memref::GlobalOp table,
+                     Value index) {
+  Value buffer = memref::GetGlobalOp::create(rewriter, loc, table.getType(), table.getSymName());
+  Value entry = memref::LoadOp::create(rewriter, loc, buffer, index);
+  return arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), entry);
+}
+
 /// The byte at which the weight begins in the program.
 static FailureOr<int64_t> offsetOf(Operation *op, FlatSymbolRefAttr symbol) {
   auto weight = SymbolTable::lookupNearestSymbolFrom<WeightOp>(op, symbol);
@@ -66,12 +74,22 @@ struct LowerSelectWeight : Lowering<SelectWeightOp> {
     if (failed(weights))
       return failure();
     Location loc = op.getLoc();
-    memref::GlobalOp table = kernels.getOrCreateTable("weight_offsets", ArrayRef(offsets), loc);
-    Value buffer = memref::GetGlobalOp::create(rewriter, loc, table.getType(), table.getSymName());
-    Value entry = memref::LoadOp::create(rewriter, loc, buffer, operands.getIndex());
-    Value offset = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), entry);
+    Value offset =
+        entryOf(rewriter, loc, kernels.getOrCreateTable("weight_offsets", ArrayRef(offsets), loc),
+                operands.getIndex());
     rewriter.replaceOp(op, weightAt(rewriter, loc, *weights, offset,
                                     getTypeConverter()->convertType(op.getType())));
+    return success();
+  }
+};
+
+// select_number [a, b, ...][%i] => the i-th entry of a constant table
+struct LowerSelectNumber : Lowering<SelectNumberOp> {
+  using Lowering::Lowering;
+  LogicalResult matchAndRewrite(SelectNumberOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    memref::GlobalOp table = kernels.getOrCreateTable("numbers", op.getNumbers(), op.getLoc());
+    rewriter.replaceOp(op, entryOf(rewriter, op.getLoc(), table, operands.getIndex()));
     return success();
   }
 };
@@ -80,5 +98,6 @@ struct LowerSelectWeight : Lowering<SelectWeightOp> {
 
 void mica::cpu::populateWeightPatterns(RewritePatternSet &patterns, const TypeConverter &converter,
                                        KernelLibrary &kernels) {
-  patterns.add<LowerGetWeight, LowerSelectWeight>(converter, patterns.getContext(), kernels);
+  patterns.add<LowerGetWeight, LowerSelectWeight, LowerSelectNumber>(
+      converter, patterns.getContext(), kernels);
 }

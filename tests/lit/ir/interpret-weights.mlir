@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t a=2x3 b=2x3 c=1x3 e=2x4x3 r=2x3 s=4x3 gains=3 q=2x3 t=4x3 bias_a=2 bias_b=1
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 17 of 17 functions stated what to expect and did it
+// CHECK: 19 of 19 functions stated what to expect and did it
 
 mica.weight @a : tensor<2x3xf32>
 mica.weight @b : tensor<2x3xf32>
@@ -90,6 +90,14 @@ func.func @select_weight() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mic
   return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 
+func.func @select_number() -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {mica.expect_pairs} {
+  %index = arith.constant 2 : index
+  %number = mica.select_number [3, -8, 1][%index]
+  %0 = mica.select_weight [@a, @b][%number] : tensor<2x3xf32>
+  %1 = mica.get_weight @b : tensor<2x3xf32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
 func.func @sources_of_different_shapes() -> tensor<2x2x3xf32> attributes {mica.expect_error = "@uneven: source 'c' differs in shape from the first one"} {
   %0 = mica.get_weight @uneven : tensor<2x2x3xf32>
   return %0 : tensor<2x2x3xf32>
@@ -109,6 +117,12 @@ func.func @weight_behind_the_list() -> tensor<2x3xf32> attributes {mica.expect_e
   %index = arith.constant 2 : index
   %0 = mica.select_weight [@a, @b][%index] : tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
+}
+
+func.func @number_behind_the_list() -> index attributes {mica.expect_error = "'mica.select_number' index 3 is outside of [0, 3)"} {
+  %index = arith.constant 3 : index
+  %0 = mica.select_number [3, 5, -8][%index]
+  return %0 : index
 }
 
 func.func @balanced_by_different_channels() -> tensor<2x3xf32> attributes {mica.expect_error = "'mica.balance' 's' has 4 channels, the ones before have 2"} {

@@ -84,6 +84,14 @@ func.func @f(%i: index) {
 // -----
 
 func.func @f(%i: index) {
+  // expected-error @+1 {{'mica.select_number' op selects from an empty list of numbers}}
+  %0 = mica.select_number [][%i]
+  return
+}
+
+// -----
+
+func.func @f(%i: index) {
   // expected-error @+1 {{'mica.select_weight' op refers to @f, which is no mica.weight}}
   %0 = mica.select_weight [@f][%i] : tensor<4xf32>
   return

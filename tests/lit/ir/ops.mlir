@@ -28,6 +28,8 @@ func.func @weights(%layer: index) {
   %0 = mica.get_weight @plain : tensor<4x4xf16>
   // CHECK: mica.select_weight [@plain, @plain][%{{.*}}] : tensor<4x4xf16>
   %1 = mica.select_weight [@plain, @plain][%layer] : tensor<4x4xf16>
+  // CHECK: mica.select_number [0, -3, 4][%{{.*}}]
+  %2 = mica.select_number [0, -3, 4][%layer]
   return
 }
 

@@ -93,6 +93,49 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 
 // -----
 
+// Numbers of a table: those that the index may stand for.
+!cache = !mica.kv_cache<2 x 2 x 8 x f32>
+mica.weight @table : tensor<16x16xf32>
+func.func private @of_two(%c: !cache, %i: index) -> !cache {
+  %layer = mica.select_number [1, 0, 7][%i]
+  %k = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  return %c : !cache
+}
+func.func private @of_three(%c: !cache, %i: index) -> !cache {
+  %layer = mica.select_number [1, 0, 7][%i]
+  // expected-error @+1 {{'mica.kv_read' op is told to use layers 0 to 7, but there are 2: numbers are constants, from 0 to 1}}
+  %k = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
+  return %c : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %c1 = call @of_two(%c, %zero) : (!cache, index) -> !cache
+  %c2 = call @of_two(%c1, %one) : (!cache, index) -> !cache
+  %c3 = call @of_three(%c2, %zero) : (!cache, index) -> !cache
+  %c4 = call @of_three(%c3, %two) : (!cache, index) -> !cache
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen, %c4 : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+mica.weight @table : tensor<16x16xf32>
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %two = arith.constant 2 : index
+  // expected-error @+1 {{'mica.select_number' op is told to use number 2, but there are 2: numbers are constants, from 0 to 1}}
+  %number = mica.select_number [0, 1][%two]
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
+}
+
+// -----
+
 // A number that is computed from what is not known.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
 mica.weight @table : tensor<16x16xf32>

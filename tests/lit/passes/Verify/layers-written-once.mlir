@@ -104,6 +104,48 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 
 // -----
 
+// Rounds over layers of two kinds, of which one has a cache: layers 2, then 0 and 1, then 2 once more.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func private @without_cache(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  return %x : tensor<?x16xf32>
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %rounds = arith.constant 4 : index
+  %z, %d = scf.for %i = %zero to %rounds step %one iter_args(%y = %x, %b = %c) -> (tensor<?x16xf32>, !cache) {
+    %next = arith.addi %i, %one : index
+    %from = mica.select_number [0, 2, 2, 3, 3][%i]
+    %to = mica.select_number [0, 2, 2, 3, 3][%next]
+    %y1 = scf.for %n = %from to %to step %one iter_args(%v = %y) -> (tensor<?x16xf32>) {
+      %v1 = func.call @without_cache(%v) : (tensor<?x16xf32>) -> tensor<?x16xf32>
+      scf.yield %v1 : tensor<?x16xf32>
+    }
+    %first = mica.select_number [0, 0, 1, 3, 4][%i]
+    %end = mica.select_number [0, 0, 1, 3, 4][%next]
+    %b1 = scf.for %n = %first to %end step %one iter_args(%w = %b) -> (!cache) {
+      %layer = mica.select_number [2, 0, 1, 2][%n]
+      // expected-note @+2 {{the first append to it is here}}
+      // expected-error @+1 {{appends to layer 2 of a cache that func.call}}
+      %w1 = func.call @layer(%h, %w, %layer, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+      scf.yield %w1 : !cache
+    }
+    scf.yield %y1, %b1 : tensor<?x16xf32>, !cache
+  }
+  %y = mica.select_rows %z, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %d : tensor<?x16xf32>, !cache
+}
+
+// -----
+
 // Keys and values in one cache.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
