@@ -34,6 +34,8 @@ private:
 
 /// Consecutive calls of several functions, in any order. A loop makes them in rounds: in each it
 /// calls every function for as many layers as come one after the other.
+/// Each does so in a loop within the loop, not in a branch of a switch: what a loop carries stays
+/// in its buffer, and verifiers know how to follow a cache through it.
 class LayerMix {
 public:
   /// The longest at the beginning of `calls`, or an empty one.

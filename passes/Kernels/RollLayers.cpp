@@ -325,7 +325,8 @@ private:
     }
     llvm::append_range(runs, findRuns(ArrayRef(calls).drop_front(done)));
     for (const LayerMix &mix : mixes)
-      (void)mix.roll(rewriter);
+      if (failed(mix.roll(rewriter)))
+        llvm::append_range(runs, findRuns(mix.getCalls()));
     for (const Run &run : runs)
       (void)LayerRoller(rewriter, run).roll();
   }

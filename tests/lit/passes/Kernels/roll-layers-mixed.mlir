@@ -167,6 +167,31 @@ func.func @three_kinds(%x0: !x, %n: index) -> !x {
   return %x16 : !x
 }
 
+// One kind, whose numbers follow no rule.
+// CHECK-LABEL: func @numbers_in_no_order
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK-NEXT: %[[N:.*]] = mica.select_number [3, 1, 4, 9, 5, 2, 6][
+// CHECK-NEXT: call @a(%{{.*}}, %[[N]])
+// CHECK-NOT: call
+func.func @numbers_in_no_order(%x0: !x) -> !x {
+  %1 = arith.constant 1 : index
+  %2 = arith.constant 2 : index
+  %3 = arith.constant 3 : index
+  %4 = arith.constant 4 : index
+  %5 = arith.constant 5 : index
+  %6 = arith.constant 6 : index
+  %9 = arith.constant 9 : index
+  %x1 = call @a(%x0, %3) : (!x, index) -> !x
+  %x2 = call @a(%x1, %1) : (!x, index) -> !x
+  %x3 = call @a(%x2, %4) : (!x, index) -> !x
+  %x4 = call @a(%x3, %9) : (!x, index) -> !x
+  %x5 = call @a(%x4, %5) : (!x, index) -> !x
+  %x6 = call @a(%x5, %2) : (!x, index) -> !x
+  %x7 = call @a(%x6, %6) : (!x, index) -> !x
+  return %x7 : !x
+}
+
 // Eight calls, of which two in succession are a loop.
 // CHECK-LABEL: func @no_mix_of_few
 // CHECK-NOT: mica.select_number
@@ -282,8 +307,13 @@ func.func @result_used_behind(%x0: !x) -> !x {
   return %sum : !x
 }
 
-// What the calls of @c are given is made between the first calls: too late for a loop that begins with them.
+// What the calls of @c are given is made between the first calls: too late for a loop that begins with them. The first
+// two are one still.
 // CHECK-LABEL: func @no_operand_made_between
+// CHECK-NOT: mica.select_number
+// CHECK: scf.for
+// CHECK-NEXT: call @a
+// CHECK-NEXT: scf.yield
 // CHECK-NOT: mica.select_number
 func.func @no_operand_made_between(%x0: !x, %n: index) -> !x {
   %0 = arith.constant 0 : index
