@@ -7,7 +7,7 @@ Many cases:  compare.py --config FILE.json, which holds
               "cases": [{"name": ..., "mica": PROGRAM, "flags": [...], "models": {NAME: MODEL.gguf}, "tests": [...]}]}
              where "flags" (of llama-bench, of PROGRAM bench) and "tests" may be absent.
 
-Every round runs each engine once, in a process of its own; the first round is dropped. Figures are medians over the
+Every round runs each engine once, in a process of its own, Mica first in one and last in the next; the first round is dropped. Figures are medians over the
 rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica's turn.
 """
 
@@ -80,7 +80,8 @@ def measure_bandwidth(row, bandwidth):
 def measure_row(test, contenders, bandwidth, pairs):
     row = Row(test, contenders)
     for number in range(pairs + 1):
-        for name, engine in contenders.items():
+        # Who comes first changes, as what ran before leaves its heat and its pages.
+        for name, engine in sorted(contenders.items(), reverse=number % 2 == 0, key=lambda each: each[0] != "Mica"):
             if name != "Mica":
                 row.turn(name, engine, number)
                 continue
@@ -131,7 +132,8 @@ def measure_case(case, config, bandwidth, args):
     contenders = contenders_of(case, config, args)
     wanted = args.tests or case.get("tests")
     begun = load.Load()
-    rows = [report.summary(measure_row(test, contenders, bandwidth, args.pairs))
+    info = getattr(contenders["Mica"], "info", {})
+    rows = [report.summary(measure_row(test, contenders, bandwidth, args.pairs), info)
             for test in tests(args.gen) if not wanted or test.key in wanted]
     return {"name": case["name"], "rows": rows, "load": begun.report(),
             "versions": {name: engine.version() for name, engine in contenders.items()}}

@@ -19,7 +19,7 @@ import json, sys
 a = sys.argv
 print(json.dumps(a), file=open(__file__ + ".log", "a"))
 if a[1] == "info":
-    print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16"}))
+    print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16", "manifest": {"parameters": PARAMETERS}}))
 elif "--batch" in a:
     sys.exit(print("mica: error: unknown --batch", file=sys.stderr) or 2)
 elif "--profile" in a:
@@ -52,6 +52,8 @@ class CompareTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
 
+    parameters = "1e9"
+
     def program(self, name, text):
         path = self.folder / name
         path.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
@@ -63,7 +65,7 @@ class CompareTest(unittest.TestCase):
         out = self.folder / "out.json"
         text = io.StringIO()
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-            compare.main(["--mica", self.program("mica", MICA), "--peer", "peer", self.program("peer", peer), "m.gguf",
+            compare.main(["--mica", self.program("mica", MICA.replace("PARAMETERS", self.parameters)), "--peer", "peer", self.program("peer", peer), "m.gguf",
                           "--bandwidth", self.program("bandwidth", BANDWIDTH), "--pairs", "2", "--threads", "2",
                           "--json", str(out), *options])
         return json.loads(out.read_text(encoding="utf-8")), text.getvalue()
@@ -130,7 +132,7 @@ class CompareTest(unittest.TestCase):
 
     def test_many_cases_from_a_file(self):
         config = self.folder / "config.json"
-        mica, peer = self.program("mica", MICA), self.program("peer", PEER)
+        mica, peer = self.program("mica", MICA.replace("PARAMETERS", "7")), self.program("peer", PEER)
         config.write_text(json.dumps({
             "peers": {"peer": {"bench": peer, "flags": ["-x"]}, "absent": {"bench": peer}},
             "cases": [{"name": "one", "mica": mica, "models": {"peer": "a.gguf"}, "tests": ["decode"]},
@@ -154,6 +156,37 @@ class CompareTest(unittest.TestCase):
     def test_the_better_peer_is_that_of_each_round(self):
         self.assertEqual(report.best_of([{1: 2.0, 2: 5.0, 3: 1.0}, {1: 3.0, 2: 4.0}]), {1: 3.0, 2: 5.0})
         self.assertEqual(report.best_of([]), {})
+
+    def test_a_peer_without_figures_is_none_of_the_better_ones(self):
+        self.assertEqual(report.best_of([{1: 2.0}, {}]), {1: 2.0})
+        rows = self.rows("--tests", "decode", "--peer", "other", self.program("other", BROKEN), "m.gguf")
+        self.assertEqual(rows["decode"]["better"]["median"], 1.5)
+
+    def test_goals_are_reached_or_short(self):
+        result, text = self.compare("--tests", "decode,prefill,batch")
+        decode, prefill, batch = (row["goals"] for row in result["cases"][0]["rows"])
+        self.assertEqual([(g["median"], g["reached"]) for g in decode], [(1.5, True), (0.8, False)])
+        self.assertEqual([(g["median"], g["reached"]) for g in prefill], [(1.5, True), (0.8, False)])
+        self.assertEqual(batch, [], "of int8 alone")
+        self.assertIn("| >= 1x the better peer: reached; >= 0.92 of the bandwidth: short, 0.80 |", text)
+
+    def test_goals_of_small_models_are_to_each_peer(self):
+        self.parameters = "26e6"
+        result, text = self.compare("--tests", "decode,prefill", "--peer", "llama.cpp", self.program("other", PEER), "m.gguf")
+        decode, prefill = (row["goals"] for row in result["cases"][0]["rows"])
+        self.assertEqual([(g["median"], g["reached"]) for g in decode], [(1.5, True), (None, False)])
+        self.assertEqual(prefill, [])
+        self.assertIn("| >= 1.5x llama.cpp: reached; >= 1.1x ik_llama.cpp: - |", text)
+
+    def test_mica_is_first_in_every_second_round(self):
+        order = self.folder / "order"
+        for name, text in (("mica", MICA.replace("PARAMETERS", "7")), ("peer", PEER)):
+            note = f'import sys\nif not {{"info", "--help"}} & set(sys.argv): print("{name}", file=open("{order}", "a"))\n'
+            self.program(name, note + text)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            compare.main(["--mica", str(self.folder / "mica"), "--peer", "peer", str(self.folder / "peer"), "m.gguf", "--pairs", "2",
+                          "--bandwidth", "", "--tests", "decode"])
+        self.assertEqual(order.read_text(encoding="utf-8").split(), ["peer", "mica", "mica", "peer", "peer", "mica"])
 
 
 if __name__ == "__main__":

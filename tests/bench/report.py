@@ -2,6 +2,8 @@
 
 import statistics
 
+import goals
+
 
 def spread(values):
     """Median and extremes of a list; None for an empty one."""
@@ -15,18 +17,19 @@ def pairwise(ours, theirs):
 
 
 def best_of(peers):
-    """The better peer of each round in which all were measured."""
+    """The better peer of each round in which all were measured that were measured at all."""
+    peers = [by_round for by_round in peers if by_round]
     rounds = set.intersection(*(set(by_round) for by_round in peers)) if peers else set()
     return {r: max(by_round[r] for by_round in peers) for r in rounds}
 
 
-def summary(row):
-    """Adds medians, ratios and shares of the limits to what a compare.Row recorded."""
+def summary(row, info):
+    """Adds medians, ratios, shares of the limits and goals to what a compare.Row recorded of a program with that `info`."""
     speeds = {name: {r: s.tokens_per_s for r, s in samples.items()} for name, samples in row.samples.items()}
     mica = row.samples["Mica"]
     read = {r: s.gb_per_s for r, s in mica.items()} if row.test.gen else {}
     shares = {r: s.share_of_peak for r, s in mica.items() if s.share_of_peak}
-    return {
+    figures = {
         "test": row.test.key,
         "title": row.test.title,
         "tokens_per_s": {name: spread(by_round.values()) for name, by_round in speeds.items()},
@@ -39,6 +42,7 @@ def summary(row):
         "share_of_peak": spread(shares.values()),
         "trouble": row.trouble,
     }
+    return {**figures, "goals": goals.judge(goals.goals_of(row.test.key, info), figures)}
 
 
 def figure(values, digits, unit=""):
@@ -60,14 +64,14 @@ def cell(row, name):
 
 
 def table(rows, peers):
-    head = ["tokens/s", "Mica"] + [h for name in peers for h in (name, "ratio")] + ["better", "memory GB/s", "share"]
+    head = ["tokens/s", "Mica"] + [h for name in peers for h in (name, "ratio")] + ["better", "memory GB/s", "share", "goals"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for row in rows:
         cells = [row["title"], cell(row, "Mica")]
         for name in peers:
             cells += [cell(row, name), figure(row["ratios"].get(name), 2, "x")]
         cells += [figure(row["better"], 2, "x"), figure(row["memory_gb_per_s"], 1),
-                  figure(row["share_of_bandwidth"] or row["share_of_peak"], 2)]
+                  figure(row["share_of_bandwidth"] or row["share_of_peak"], 2), goals.cell(row["goals"])]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -90,7 +94,7 @@ def markdown(report):
     lines = [f"{machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
              f"{settings['pairs']} rounds in alternation (least - most); a ratio is the median of the rounds' ratios, "
              "`better` that to the better peer of each round. The share is that of the memory's bandwidth; of prompts that of "
-             "the processor's peak, in the products.", ""]
+             "the processor's peak, in the products. Goals are judged by medians.", ""]
     for case in report["cases"]:
         lines += case_markdown(case, list(settings["peers"]))
     return "\n".join(lines)

@@ -1,0 +1,32 @@
+"""tests/bench/compare.py with real programs: what it asks `bench`, `info` and the memory's helper for is there."""
+
+import json
+import os
+
+import harness
+from harness import Case, note, program
+
+
+class Compare(Case):
+    def test_a_program_by_itself(self):
+        built = program(harness.BUNDLED / "minimind-dense", "--weights", "int8")
+        out = os.path.join(harness.folder("compared"), "out.json")
+        bandwidth = os.path.join(os.path.dirname(harness.mica), "mica-bandwidth")
+        options = ("--bandwidth", bandwidth if os.path.exists(bandwidth) else "")
+        done = harness.execute(["/usr/bin/python3", harness.ROOT / "tests/bench/compare.py", "--mica", built.path, "--pairs", 1,
+                                "--gen", 8, "--threads", 2, "--json", out, *options])
+        with open(out, encoding="utf-8") as file:
+            (case,) = json.load(file)["cases"]
+        rows = {row["test"]: row for row in case["rows"]}
+        self.assertEqual(sorted(rows), ["batch", "decode", "deep", "long", "prefill"])
+        for name in ("deep", "long"):
+            self.assertIn("was compiled for", rows[name]["trouble"]["Mica"]["message"])
+        for name in ("decode", "prefill", "batch"):
+            note(self, f"{name}: {rows[name]['tokens_per_s']['Mica']['median']:.0f} tokens/s")
+            self.assertEqual(rows[name]["trouble"], {})
+            self.assertGreater(rows[name]["tokens_per_s"]["Mica"]["min"], 0)
+        self.assertGreater(rows["prefill"]["share_of_peak"]["median"], 0)
+        self.assertGreater(rows["decode"]["gb_per_s"]["median"], 0)
+        self.assertEqual(rows["decode"]["memory_gb_per_s"] is None, options[1] == "")
+        self.assertEqual([goal["goal"] for goal in rows["decode"]["goals"]], [">= 1.5x llama.cpp", ">= 1.1x ik_llama.cpp"])
+        self.assertIn("tokens/s | Mica | better | memory GB/s | share | goals |", done.stdout.decode())
