@@ -7,8 +7,8 @@ Many cases:  compare.py --config FILE.json, which holds
               "cases": [{"name": ..., "mica": PROGRAM, "flags": [...], "models": {NAME: MODEL.gguf}, "tests": [...]}]}
              where "flags" (of llama-bench, of PROGRAM bench) and "tests" may be absent.
 
-Every round runs each engine once, in a process of its own, Mica first in one and last in the next; the first round is dropped. Figures are medians over the
-rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica's turn.
+Every round runs each engine once, in a process of its own, Mica first in one and last in the next; the first round is
+dropped. Figures are medians over the rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica's turn.
 """
 
 import argparse

@@ -65,7 +65,8 @@ class CompareTest(unittest.TestCase):
         out = self.folder / "out.json"
         text = io.StringIO()
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-            compare.main(["--mica", self.program("mica", MICA.replace("PARAMETERS", self.parameters)), "--peer", "peer", self.program("peer", peer), "m.gguf",
+            mica = self.program("mica", MICA.replace("PARAMETERS", self.parameters))
+            compare.main(["--mica", mica, "--peer", "peer", self.program("peer", peer), "m.gguf",
                           "--bandwidth", self.program("bandwidth", BANDWIDTH), "--pairs", "2", "--threads", "2",
                           "--json", str(out), *options])
         return json.loads(out.read_text(encoding="utf-8")), text.getvalue()
@@ -184,8 +185,8 @@ class CompareTest(unittest.TestCase):
             note = f'import sys\nif not {{"info", "--help"}} & set(sys.argv): print("{name}", file=open("{order}", "a"))\n'
             self.program(name, note + text)
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            compare.main(["--mica", str(self.folder / "mica"), "--peer", "peer", str(self.folder / "peer"), "m.gguf", "--pairs", "2",
-                          "--bandwidth", "", "--tests", "decode"])
+            compare.main(["--mica", str(self.folder / "mica"), "--peer", "peer", str(self.folder / "peer"), "m.gguf",
+                          "--pairs", "2", "--bandwidth", "", "--tests", "decode"])
         self.assertEqual(order.read_text(encoding="utf-8").split(), ["peer", "mica", "mica", "peer", "peer", "mica"])
 
 

@@ -5,7 +5,8 @@
 
 The texts are those of tests/data/repetitive, as ids of the program's own tokenizer: a list of records, code, and
 answers that quote the prompt or change a name in its code. `bench` generates them with and without drafts, in
-alternation, whatever the model makes of them: a model that writes such a text gains what is printed.
+alternation, whatever the model makes of them: a model that writes such a text gains what is printed. A pass takes 31 drafts
+at most; on these texts more than 15 made no more of them right.
 """
 
 import argparse

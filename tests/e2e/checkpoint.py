@@ -1,6 +1,7 @@
 """Reads, edits and writes model folders: config.json and model.safetensors."""
 
 import json
+import math
 import os
 import shutil
 import struct
@@ -26,17 +27,23 @@ def read(folder):
 
 def write_tensors(path, tensors):
     """The reverse of `read`; u2 is taken for bf16."""
+    _write(path, [(name, a.dtype, a.shape) for name, a in tensors.items()], tensors.values())
+
+
+def _write(path, described, arrays):
+    """Tensors that are (name, type, shape) and, in the same order, come one after the other."""
     names = {np.dtype(v): k for k, v in TYPES.items()}
     header, offset = {}, 0
-    for name, a in tensors.items():
-        header[name] = {"dtype": names[a.dtype], "shape": list(a.shape), "data_offsets": [offset, offset + a.nbytes]}
-        offset += a.nbytes
+    for name, kind, shape in described:
+        end = offset + math.prod(shape) * np.dtype(kind).itemsize
+        header[name] = {"dtype": names[np.dtype(kind)], "shape": list(shape), "data_offsets": [offset, end]}
+        offset = end
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text)
-        for a in tensors.values():
-            f.write(np.ascontiguousarray(a).tobytes())
+        for array in arrays:
+            f.write(np.ascontiguousarray(array).tobytes())
 
 
 def config_of(folder, name="config.json"):
@@ -78,6 +85,8 @@ def _shapes(c):
         yield p + "input_layernorm.weight", (h,)
         for name, count in (("q", heads), ("k", c["num_key_value_heads"]), ("v", c["num_key_value_heads"])):
             yield p + f"self_attn.{name}_proj.weight", (count * d, h)
+            if kind == "qwen2":
+                yield p + f"self_attn.{name}_proj.bias", (count * d,)
         if kind.startswith("qwen3"):
             yield p + "self_attn.q_norm.weight", (d,)
             yield p + "self_attn.k_norm.weight", (d,)
@@ -98,13 +107,18 @@ def _shapes(c):
 
 
 def random(folder, config, dtype):
-    """A model folder with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in); dtype f32 or bf16."""
-    rng, tensors = np.random.default_rng(0), {}
-    for name, shape in _shapes(config):
+    """A model folder with random weights: gains 1 + 0.2 N, matrices N / sqrt(fan in); dtype f32 or bf16. One tensor is in
+    memory at a time."""
+    rng, kind = np.random.default_rng(0), {"f32": "<f4", "bf16": "<u2"}[dtype]
+
+    def draw(shape):
         x = rng.standard_normal(shape, dtype="f4")
         x = 1 + np.float32(0.2) * x if len(shape) == 1 else x / np.float32(np.sqrt(shape[1]))
-        tensors[name] = x.astype("<f4") if dtype == "f32" else (x.view("u4") >> 16).astype("<u2")
-    write_tensors(os.path.join(folder, "model.safetensors"), tensors)
+        return x.astype(kind) if dtype == "f32" else (x.view("u4") >> 16).astype(kind)
+
+    shapes = list(_shapes(config))
+    _write(os.path.join(folder, "model.safetensors"), [(name, kind, shape) for name, shape in shapes],
+           (draw(shape) for _, shape in shapes))
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
         json.dump({**config, "torch_dtype": {"f32": "float32", "bf16": "bfloat16"}[dtype]}, f)
     return folder

@@ -11,7 +11,9 @@ import checkpoint
 
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
-TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "BF16": 30}
+#: Q4_0 whose scales are searched for the least error.
+SEARCHED = "Q4_0, searched"
+TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, SEARCHED: 2, "Q8_0": 8, "BF16": 30}
 
 
 def text(value):
@@ -63,7 +65,11 @@ class File:
 
     def write(self, path):
         with open(path, "wb") as f:
-            f.write(self.bytes())
+            head = self.header()
+            f.write(head + b"\0" * (-len(head) % self.alignment))
+            for *_, data in self.tensors:
+                f.write(data)
+                f.write(b"\0" * (-len(data) % self.alignment))
         return path
 
     def write_parts(self, prefix, sizes):
@@ -91,8 +97,39 @@ def to_f32(array):
     return array.astype(np.float32)
 
 
+def nibbles(scale, q, shape):
+    """Blocks of Q4_0 of scales in f16 and numbers from -8 to 7: their bytes, and the numbers that they stand for."""
+    halves = (q + 8).astype(np.uint8)
+    data = np.concatenate([scale.view(np.uint8), halves[:, :16] | halves[:, 16:] << 4], 1)
+    return data.tobytes(), (scale.astype(np.float32) * q.astype(np.float32)).reshape(shape)
+
+
+def searched(values):
+    """As `quantized` of Q4_0, with the scale of each block that loses least among many: what blocks of 32 can be."""
+    blocks = values.reshape(-1, 32).astype(np.float32)
+    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(1)[:, None], 1)
+    best = np.full((len(blocks), 1), np.inf, np.float32)
+    scale, q = np.zeros((len(blocks), 1), np.float16), np.zeros(blocks.shape, np.int8)
+    for end in (-8, 7):
+        for part in np.linspace(0.75, 1.1, 15, dtype=np.float32):
+            tried = largest * part / np.float32(end)
+            for _ in range(2):  # the second time with the scale that fits these numbers best
+                inverse = np.divide(np.float32(1), tried, out=np.zeros_like(tried), where=tried != 0)
+                numbers = np.clip(np.rint(blocks * inverse), -8, 7)
+                squares = (numbers * numbers).sum(1, keepdims=True)
+                tried = np.divide((blocks * numbers).sum(1, keepdims=True), squares, out=np.zeros_like(tried), where=squares != 0)
+            stored = tried.astype(np.float16)
+            lost = ((blocks - stored.astype(np.float32) * numbers) ** 2).sum(1, keepdims=True)
+            better = lost < best
+            best, scale = np.where(better, lost, best), np.where(better, stored, scale)
+            q = np.where(better, numbers.astype(np.int8), q)
+    return nibbles(scale, q, values.shape)
+
+
 def quantized(values, kind):
     """Bytes of `values` [..., columns] as blocks, as llama.cpp writes them, and the numbers that they stand for."""
+    if kind == SEARCHED:
+        return searched(values)
     blocks = values.reshape(-1, 32)
     largest = np.take_along_axis(blocks, np.abs(blocks).argmax(1)[:, None], 1)
     wide = np.abs(largest) / np.float32(127) if kind == "Q8_0" else largest / np.float32(-8)
@@ -105,9 +142,7 @@ def quantized(values, kind):
     else:
         # A multiplication and an addition that round once, as builds for processors that can.
         shifted = (blocks.astype(np.float64) * inverse + 8.5).astype(np.float32)
-        halves = np.minimum(15, np.trunc(shifted)).astype(np.uint8)
-        q = halves.astype(np.int8) - np.int8(8)
-        data = np.concatenate([scale.view(np.uint8), halves[:, :16] | halves[:, 16:] << 4], 1)
+        return nibbles(scale, np.minimum(15, np.trunc(shifted)).astype(np.int8) - np.int8(8), values.shape)
     return data.tobytes(), (scale.astype(np.float32) * q.astype(np.float32)).reshape(values.shape)
 
 
@@ -153,10 +188,11 @@ def interleaved(array, heads):
 
 
 class Converter:
-    """A folder with the names of transformers. `kind` is how its matrices are stored: F32, BF16, F16, Q8_0 or Q4_0."""
+    """A folder with the names of transformers. `kind` is how its matrices are stored: F32, BF16, F16, Q8_0, Q4_0 or
+    SEARCHED. What the tensors stand for is kept for `numbers_folder`, unless the model is too large for that."""
 
-    def __init__(self, folder, kind):
-        self.folder, self.kind = str(folder), kind
+    def __init__(self, folder, kind, keep_numbers=True):
+        self.folder, self.kind, self.keeps = str(folder), kind, keep_numbers
         self.config = checkpoint.config_of(folder)
         self.tensors = checkpoint.read(folder)
         self.file, self.numbers = File(), {}  # what the tensors stand for, by the folder's names
@@ -186,7 +222,9 @@ class Converter:
             if self.family.startswith("gemma") and values.ndim == 1:
                 values = values + np.float32(1)
             plain = values.ndim == 1 or name.endswith(("mlp.gate.weight", "block_sparse_moe.gate.weight"))
-            self.numbers[name] = self.put(name_of(name, self.behind), values, "F32" if plain else self.kind)
+            numbers = self.put(name_of(name, self.behind), values, "F32" if plain else self.kind)
+            if self.keeps:
+                self.numbers[name] = numbers
         return self.file
 
     def keys(self):
@@ -254,7 +292,8 @@ class Converter:
         layer = before.split(".")[2]
         to = f"blk.{layer}.ffn_{PRODUCTS[product]}_exps.weight"
         numbers = self.put(to, np.stack([to_f32(self.tensors[n]) for n in names]), self.kind)
-        self.numbers.update(zip(names, numbers))
+        if self.keeps:
+            self.numbers.update(zip(names, numbers))
 
     def put(self, name, values, kind):
         data, numbers = values.tobytes(), values

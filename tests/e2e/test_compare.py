@@ -8,6 +8,26 @@ from harness import Case, note, program
 
 
 class Compare(Case):
+    def test_shapes_and_their_cases(self):
+        """One of the shapes: programs, files for peers and the cases that name both."""
+        out = os.path.join(harness.folder("shapes"), "out")
+        command = ["/usr/bin/python3", harness.ROOT / "tests/bench/shapes.py", out, "--mica", harness.mica, "--only", "26m",
+                   "--peer", "peer", "llama-bench", "--max-seq", 64]
+        made = harness.execute(command).stdout.decode().splitlines()
+        with open(os.path.join(out, "cases.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        self.assertEqual(config["peers"], {"peer": {"bench": "llama-bench"}})
+        self.assertEqual([case["name"] for case in config["cases"]],
+                         ["minimind-26m-int8", "minimind-26m-int4", "minimind-26m-bf16"])
+        for case in config["cases"]:
+            info = json.loads(harness.execute([case["mica"], "info", "--json"]).stdout)
+            self.assertEqual((case["name"].rpartition("-")[2], info["max_seq"]), (info["weights"], 64))
+            described = harness.execute([harness.mica, "inspect", case["models"]["peer"]]).stdout.decode()
+            self.assertIn("26", described)
+        before = os.stat(config["cases"][0]["mica"]).st_mtime_ns
+        self.assertEqual(harness.execute(command).stdout.decode().splitlines(), made)
+        self.assertEqual(os.stat(config["cases"][0]["mica"]).st_mtime_ns, before, "what is there is not made again")
+
     def test_a_program_by_itself(self):
         built = program(harness.BUNDLED / "minimind-dense", "--weights", "int8")
         out = os.path.join(harness.folder("compared"), "out.json")

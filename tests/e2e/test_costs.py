@@ -15,8 +15,8 @@ def table(done):
 class Costs(Case):
     def test_compiling_and_running(self):
         bundled = harness.BUNDLED / "minimind-dense"
-        for row in table(harness.execute(["/usr/bin/python3", SCRIPT, harness.mica, bundled, "--weights", "int8,int4", "--runs", 1,
-                                          "--prompt", 64])):
+        for row in table(harness.execute(["/usr/bin/python3", SCRIPT, harness.mica, bundled, "--weights", "int8,int4",
+                                          "--runs", 1, "--prompt", 64])):
             note(self, str(row))
             self.assertIn(row.pop("weights"), ("int8", "int4"))
             self.assertEqual(row["prompt"], "64")
