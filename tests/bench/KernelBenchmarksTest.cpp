@@ -13,6 +13,7 @@
 using namespace mlir;
 using namespace mica;
 using namespace mica::bench;
+using testing::ElementsAre;
 using testing::IsSupersetOf;
 
 namespace {
@@ -40,6 +41,8 @@ protected:
       module->walk([&](Operation *op) {
         std::string name = op->getName().getStringRef().str();
         ops.insert(name);
+        if (auto kernel = op->getAttrOfType<KernelKindAttr>("kernel"))
+          kernels[name].insert(stringifyKernelKind(kernel.getValue()).str());
         for (Value operand : op->getOperands())
           if (operand.getDefiningOp<GetWeightOp>() || operand.getDefiningOp<KvReadOp>() ||
               isa<KvCacheType>(operand.getType()))
@@ -58,7 +61,8 @@ protected:
 
   MLIRContext context;
   std::set<std::string> names, ops;
-  std::map<std::string, std::set<std::string>> stored; ///< of weights and caches that an op reads
+  std::map<std::string, std::set<std::string>> stored;  ///< of weights and caches that an op reads
+  std::map<std::string, std::set<std::string>> kernels; ///< who computes an op
 };
 
 /// One function of each: the others are like it.
@@ -100,6 +104,11 @@ TEST_F(KernelBenchmarksTest, HaveEveryFormatOfWeights) {
     EXPECT_THAT(stored[op], IsSupersetOf(matrices)) << op;
   for (const char *op : {"mica.lm_head", "mica.embedding"})
     EXPECT_THAT(stored[op], IsSupersetOf(tables)) << op;
+}
+
+TEST_F(KernelBenchmarksTest, HaveEveryKernelOfProducts) {
+  for (const char *op : {"mica.linear", "mica.gated_linear"})
+    EXPECT_THAT(kernels[op], ElementsAre("generated", "onednn")) << op;
 }
 
 TEST_F(KernelBenchmarksTest, HaveEveryCache) {

@@ -17,9 +17,11 @@ constexpr int64_t generatedRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512},
 struct Shape {
   int64_t n, k;
 };
-/// Llama-3.2-1B: q with k and v, down; gate with up, there and in MiniMind's 104M.
+/// Llama-3.2-1B: q with k and v, down; gate with up, there and in MiniMind's 104M. Of those that
+/// add to their sums: Qwen2.5-0.5B's q with k and v has a bias, every down a residual.
 constexpr Shape productShapes[] = {{3072, 2048}, {2048, 8192}},
-                gatedShapes[] = {{8192, 2048}, {2048, 768}};
+                gatedShapes[] = {{8192, 2048}, {2048, 768}}, biasedShape = {1152, 896},
+                residualShape = {2048, 8192};
 
 /// At most; the packed size decides once the weights are there.
 double bytesPerWeight(const Format &format) {
@@ -56,35 +58,53 @@ KernelBenchmark overWeights(const Format &format, const Words &sizes, double wei
   return made;
 }
 
+/// What a product adds to its sums, and the argument that this takes.
+struct Addend {
+  const char *name, *operand, *argument;
+};
+constexpr Addend nothing = {"", "", ""}, bias = {"_bias", "bias(%b : tensor<{N}xf32>)", ""},
+                 residual = {"_residual", "residual(%r : tensor<?x{N}xf32>)",
+                             ", %r: tensor<?x{N}xf32>"};
+
 /// A product with `n` columns and depth `k`.
 KernelBenchmark product(const Format &format, Shape shape, const char *kernel,
-                        ArrayRef<int64_t> rows) {
+                        ArrayRef<int64_t> rows, const Addend &addend = nothing) {
   auto weights = double(shape.n * shape.k);
-  return overWeights(format, {{"kernel", kernel}, {"K", shape.k}, {"N", shape.n}}, weights,
-                     "linear/{kernel}/{format}/{N}x{K}", R"(
+  return overWeights(format,
+                     {{"kernel", kernel},
+                      {"addend", addend.name},
+                      {"operand", addend.operand},
+                      {"added", addend.argument},
+                      {"K", shape.k},
+                      {"N", shape.n}},
+                     weights, "linear{addend}/{kernel}/{format}/{N}x{K}", R"(
   mica.weight @w{f} from ["w"] concat : tensor<{N}x{K}x{weight}>
-  func.func @f{f}({take}) -> tensor<?x{N}xf32> {
+  mica.weight @b{f} from ["b"] concat : tensor<{N}xf32>
+  func.func @f{f}({take}{added}) -> tensor<?x{N}xf32> {
     {cast}
     %w = mica.get_weight @w{f} : tensor<{N}x{K}x{weight}>
-    %y = mica.linear %x, %w kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
+    %b = mica.get_weight @b{f} : tensor<{N}xf32>
+    %y = mica.linear %x, %w {operand} kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
     return %y : tensor<?x{N}xf32>
   })",
                      rows, 2 * weights);
 }
 
 /// Gate and up with the activation.
-KernelBenchmark gatedProduct(const Format &format, Shape shape) {
+KernelBenchmark gatedProduct(const Format &format, Shape shape, const char *kernel,
+                             ArrayRef<int64_t> rows) {
   auto weights = 2 * double(shape.n * shape.k);
-  return overWeights(format, {{"K", shape.k}, {"N", shape.n}, {"both", 2 * shape.n}}, weights,
-                     "gated/generated/{format}/{N}x{K}", R"(
+  return overWeights(format,
+                     {{"kernel", kernel}, {"K", shape.k}, {"N", shape.n}, {"both", 2 * shape.n}},
+                     weights, "gated/{kernel}/{format}/{N}x{K}", R"(
   mica.weight @w{f} from ["g", "u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
   func.func @f{f}({take}) -> tensor<?x{N}x{argument}> {
     {cast}
     %w = mica.get_weight @w{f} : tensor<{both}x{K}x{weight}>
-    %y = mica.gated_linear %x, %w silu : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}x{argument}>
+    %y = mica.gated_linear %x, %w silu kernel({kernel}) : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}x{argument}>
     return %y : tensor<?x{N}x{argument}>
   })",
-                     generatedRows, 2 * weights);
+                     rows, 2 * weights);
 }
 
 /// How many experts there are and how many a row chooses, and their matrices.
@@ -220,13 +240,17 @@ std::vector<KernelBenchmark> productBenchmarks() {
   for (const Format &format : allFormats()) {
     // Integers with a scale for each block are nobody's but the generated kernels'.
     bool blocks = llvm::StringRef(format.weight).contains("block_int");
-    for (Shape shape : productShapes) {
-      all.push_back(product(format, shape, "generated", generatedRows));
-      if (!blocks)
-        all.push_back(product(format, shape, "onednn", libraryRows));
-    }
-    for (Shape shape : gatedShapes)
-      all.push_back(gatedProduct(format, shape));
+    auto addAll = [&](const char *kernel, ArrayRef<int64_t> rows) {
+      for (Shape shape : productShapes)
+        all.push_back(product(format, shape, kernel, rows));
+      all.push_back(product(format, biasedShape, kernel, rows, bias));
+      all.push_back(product(format, residualShape, kernel, rows, residual));
+      for (Shape shape : gatedShapes)
+        all.push_back(gatedProduct(format, shape, kernel, rows));
+    };
+    addAll("generated", generatedRows);
+    if (!blocks)
+      addAll("onednn", libraryRows);
     for (const Experts &shape : expertShapes)
       all.push_back(experts(format, shape));
     all.push_back(heads(format));
