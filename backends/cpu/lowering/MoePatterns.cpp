@@ -85,7 +85,9 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
                         .rowExperts = choices,
                         .rowFlops = choices * flops};
     };
-    // The inner rows are quantised behind the kernel: it makes them 64 columns at a time.
+    // The inner rows are quantised behind the kernel, which makes 64 columns of them at a time: a
+    // scale may be of the whole row. Rows in blocks, whose scales are not, go the same way
+    // (canRound of FuseCasts.cpp says why).
     Type xElement = cast<RankedTensorType>(op.getX().getType()).getElementType();
     bool inBlocks = isa<BlockIntType>(xElement);
     Type innerElement = isQuantized(xElement) ? Type(rewriter.getF32Type()) : xElement;
