@@ -191,8 +191,9 @@ class Converter:
     """A folder with the names of transformers. `kind` is how its matrices are stored: F32, BF16, F16, Q8_0, Q4_0 or
     SEARCHED. What the tensors stand for is kept for `numbers_folder`, unless the model is too large for that."""
 
-    def __init__(self, folder, kind, keep_numbers=True):
+    def __init__(self, folder, kind, keep_numbers=True, table=None):
         self.folder, self.kind, self.keeps = str(folder), kind, keep_numbers
+        self.table = table or kind  # how the embedding and a head of its own are stored
         self.config = checkpoint.config_of(folder)
         self.tensors = checkpoint.read(folder)
         self.file, self.numbers = File(), {}  # what the tensors stand for, by the folder's names
@@ -222,7 +223,8 @@ class Converter:
             if self.family.startswith("gemma") and values.ndim == 1:
                 values = values + np.float32(1)
             plain = values.ndim == 1 or name.endswith(("mlp.gate.weight", "block_sparse_moe.gate.weight"))
-            numbers = self.put(name_of(name, self.behind), values, "F32" if plain else self.kind)
+            kind = self.table if name.startswith(("model.embed_tokens.", "lm_head.")) else self.kind
+            numbers = self.put(name_of(name, self.behind), values, "F32" if plain else kind)
             if self.keeps:
                 self.numbers[name] = numbers
         return self.file
