@@ -46,6 +46,10 @@ std::string text(const Json &value, const std::string &key) {
   return value.get<std::string>();
 }
 
+// Parts of a document, which outlives what is returned.
+const Json &array(Json &&, const std::string &) = delete;
+const Json &object(Json &&, const std::string &) = delete;
+
 const Json &array(const Json &value, const std::string &key) {
   if (!value.is_array())
     bad(key, "is not an array");

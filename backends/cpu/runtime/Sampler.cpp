@@ -74,10 +74,12 @@ std::span<const float> Sampler::penalised(std::span<const float> logits) {
 
 Result<int32_t> Sampler::best(std::span<const float> given, std::span<const float> logits) {
   Result<int32_t> largest = argmax(logits);
+  if (largest)
+    return *largest;
   auto isBanned = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
-  if (!largest && argmax(given) && std::all_of(logits.begin(), logits.end(), isBanned))
+  if (argmax(given) && std::all_of(logits.begin(), logits.end(), isBanned))
     return Error{"--logit-bias bans every token that the model may say, leave one"};
-  return largest;
+  return largest.error();
 }
 
 using Candidates = std::vector<Sampler::Candidate>;
@@ -136,9 +138,11 @@ static Candidates keepTypical(Candidates all, double mass) {
   std::sort(sorted.begin(), sorted.end());
   double reached = 0;
   size_t last = 0;
-  for (; last + 1 < sorted.size(); ++last)
-    if ((reached += sorted[last].second) >= mass * total)
+  for (; last + 1 < sorted.size(); ++last) {
+    reached += sorted[last].second;
+    if (reached >= mass * total)
       break;
+  }
   size_t kept = 0;
   for (size_t i = 0; i < all.size(); ++i)
     if (distances[i].first <= sorted[last].first)
@@ -152,9 +156,9 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
   Result<int32_t> likeliest = best(given, logits);
   if (!likeliest)
     return likeliest.error();
-  float top = logits[*likeliest];
   if (options.temperature == 0)
     return Candidates{{*likeliest, 1.0}};
+  float top = logits[*likeliest];
   std::vector<std::pair<float, int32_t>> scores;
   scores.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i)
