@@ -22,7 +22,8 @@ static bool isOnlyCastTo(Value value, Type type) {
 /// writes each element once. The scale of a quantised row is known when all of the row is: only ops
 /// that work row by row can quantise. A row in blocks has its scales sooner, as soon as a block of
 /// it is made, and a gated product makes two blocks at a time. It is left to the pass over rows all
-/// the same, which serves both kinds; what that costs is `quantize` of a program's `bench --profile`.
+/// the same, which serves both kinds; what that costs is `quantize` of a program's `bench
+/// --profile`.
 static bool canRound(Value value, Type element) {
   Operation *producer = value.getDefiningOp();
   if (isQuantized(element))
