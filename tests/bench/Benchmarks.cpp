@@ -3,7 +3,7 @@
 // Each line says what share of the best possible speed a kernel reaches, which is that of the
 // memory or of the processor's products, whichever is slower for it (the label). Both are measured
 // just before the kernel, by the loops of a program's `bench --profile`.
-#include "tests/bench/KernelBenchmarks.h"
+#include "tests/bench/UkernelBenchmarks.h"
 
 #include "backends/cpu/runtime/Exports.h"
 #include "backends/cpu/runtime/Roofline.h"
@@ -46,14 +46,6 @@ public:
     return made;
   }
 
-  /// The limits of the machine for programs like the module.
-  rt::Peaks peaks(const std::string &format) const {
-    rt::Manifest manifest;
-    manifest.weights = format;
-    manifest.features = target.features;
-    return rt::measurePeaks(rt::pool(), manifest);
-  }
-
   std::string name;
   cpu::TargetDescription target;
   std::unique_ptr<test::KernelModule> module;
@@ -72,17 +64,17 @@ void report(benchmark::State &state, const Work &work, const rt::Peaks &peaks) {
   state.SetLabel(limit);
 }
 
-void run(benchmark::State &state, const KernelBenchmark &kernel) {
-  int64_t rows = state.range(0);
-  llvm::Expected<Compiled *> compiled = Compiled::of(kernel);
-  if (!compiled) {
-    state.SkipWithError(llvm::toString(compiled.takeError()).c_str());
-    return;
-  }
-  std::vector<test::KernelCall> calls = (*compiled)->calls(kernel, rows);
-  for (const test::KernelCall &call : calls)
+/// Measures the calls, which are made in turn, and the machine's limits for programs of such
+/// products on this target.
+template <typename Call>
+void measure(benchmark::State &state, const std::vector<Call> &calls, const std::string &format,
+             const cpu::TargetDescription &target, const Work &work) {
+  for (const Call &call : calls)
     call();
-  rt::Peaks peaks = (*compiled)->peaks(kernel.format);
+  rt::Manifest manifest;
+  manifest.weights = format;
+  manifest.features = target.features;
+  rt::Peaks peaks = rt::measurePeaks(rt::pool(), manifest);
   if (peaks.bytesPerSecond <= 0) {
     state.SkipWithError("no memory for the measurement of bandwidth");
     return;
@@ -92,8 +84,29 @@ void run(benchmark::State &state, const KernelBenchmark &kernel) {
     calls[next]();
     next = next + 1 == calls.size() ? 0 : next + 1;
   }
+  report(state, work, peaks);
+}
+
+void run(benchmark::State &state, const KernelBenchmark &kernel) {
+  int64_t rows = state.range(0);
+  llvm::Expected<Compiled *> compiled = Compiled::of(kernel);
+  if (!compiled) {
+    state.SkipWithError(llvm::toString(compiled.takeError()).c_str());
+    return;
+  }
+  std::vector<test::KernelCall> calls = (*compiled)->calls(kernel, rows);
   double weightBytes = double((*compiled)->module->getWeightBytes()) / double(kernel.functions);
-  report(state, kernel.work(weightBytes, rows), peaks);
+  measure(state, calls, kernel.format, (*compiled)->target, kernel.work(weightBytes, rows));
+}
+
+void runUkernel(benchmark::State &state, const UkernelBenchmark &ukernel) {
+  int64_t rows = state.range(0);
+  try {
+    measure(state, ukernel.calls(rows), ukernel.format,
+            llvm::cantFail(cpu::describeTarget("native")), ukernel.work(rows));
+  } catch (const std::exception &error) {
+    state.SkipWithError(error.what());
+  }
 }
 
 } // namespace
@@ -106,6 +119,12 @@ int main(int argc, char **argv) {
   app.add_option("--threads", threads, "Threads to compute with")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1024u));
+  double megabytes = farAboveCaches / (1 << 20);
+  app.add_option("--megabytes", megabytes,
+                 "What the calls of a benchmark read together; with less caches hold it, and "
+                 "figures mean nothing")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 65536.0));
   app.allow_extras();
   CLI11_PARSE(app, argc, argv);
   std::vector<std::string> rest = app.remaining();
@@ -117,14 +136,20 @@ int main(int argc, char **argv) {
   if (benchmark::ReportUnrecognizedArguments(count, words.data()))
     return 2;
 
+  farAboveCaches = megabytes * (1 << 20);
   rt::startRuntime(threads);
+  auto add = [](const auto &made, auto measured) {
+    auto *added = benchmark::RegisterBenchmark(
+        made.name.c_str(), [&made, measured](benchmark::State &state) { measured(state, made); });
+    added->ArgName("rows")->UseRealTime()->Unit(benchmark::kMicrosecond);
+    for (int64_t rows : made.rows)
+      added->Arg(rows);
+  };
   std::vector<KernelBenchmark> kernels = kernelBenchmarks();
-  for (const KernelBenchmark &kernel : kernels) {
-    auto *made = benchmark::RegisterBenchmark(kernel.name.c_str(),
-                                              [&](benchmark::State &state) { run(state, kernel); });
-    made->ArgName("rows")->UseRealTime()->Unit(benchmark::kMicrosecond);
-    for (int64_t rows : kernel.rows)
-      made->Arg(rows);
-  }
+  for (const KernelBenchmark &kernel : kernels)
+    add(kernel, run);
+  std::vector<UkernelBenchmark> ukernels = ukernelBenchmarks();
+  for (const UkernelBenchmark &ukernel : ukernels)
+    add(ukernel, runUkernel);
   benchmark::RunSpecifiedBenchmarks();
 }

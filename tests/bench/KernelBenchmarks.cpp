@@ -7,9 +7,6 @@ using namespace mica::test;
 
 namespace mica::bench {
 
-/// What all functions of a benchmark read together: several times the largest last-level caches.
-static constexpr double farAboveCaches = 512 << 20;
-
 int64_t copiesOf(double bytes) {
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(farAboveCaches / bytes)));
 }

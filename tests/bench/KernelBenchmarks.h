@@ -30,6 +30,10 @@ struct KernelBenchmark {
   std::function<Work(double weightBytes, int64_t rows)> work;
 };
 
+/// What all functions of a benchmark read together: several times the largest last-level caches.
+/// Less is for seeing that benchmarks run; it is set before they are made.
+inline double farAboveCaches = 512 << 20;
+
 /// How many things of so many bytes no cache holds.
 int64_t copiesOf(double bytes);
 
@@ -47,6 +51,15 @@ inline test::Words evenWordsOf(const test::Format &format) {
 /// Rows that an op of one row after the other reads: of 512 none is left in a cache, of eight all
 /// are, as in a model, and the share of the roofline may exceed 1.
 inline constexpr int64_t cachedAndOther[] = {8, 512};
+
+/// Columns and depth of a product.
+struct Shape {
+  int64_t n, k;
+};
+/// Llama-3.2-1B: q with k and v, down.
+inline constexpr Shape productShapes[] = {{3072, 2048}, {2048, 8192}};
+/// Rows of products by oneDNN.
+inline constexpr int64_t libraryRows[] = {16, 32, 128, 512};
 
 /// Every kernel, in the shapes of models.
 std::vector<KernelBenchmark> productBenchmarks();

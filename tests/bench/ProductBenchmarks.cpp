@@ -10,17 +10,11 @@ using namespace mica::test;
 namespace mica::bench {
 
 namespace {
-/// Rows of generated products, and of oneDNN's.
-constexpr int64_t generatedRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512},
-                  libraryRows[] = {16, 32, 128, 512};
+constexpr int64_t generatedRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512};
 
-struct Shape {
-  int64_t n, k;
-};
-/// Llama-3.2-1B: q with k and v, down; gate with up, there and in MiniMind's 104M. Of those that
+/// Gate with up of Llama-3.2-1B and of MiniMind's 104M. Of those that
 /// add to their sums: Qwen2.5-0.5B's q with k and v has a bias, every down a residual.
-constexpr Shape productShapes[] = {{3072, 2048}, {2048, 8192}},
-                gatedShapes[] = {{8192, 2048}, {2048, 768}}, biasedShape = {1152, 896},
+constexpr Shape gatedShapes[] = {{8192, 2048}, {2048, 768}}, biasedShape = {1152, 896},
                 residualShape = {2048, 8192};
 
 /// At most; the packed size decides once the weights are there.

@@ -3,12 +3,15 @@
 # folder outside the build tree, once. Prints progress on stderr and the install prefix as the last line of stdout.
 #
 #   MICA_ONEDNN_PREFIX   where to install (default: ${XDG_CACHE_HOME:-~/.cache}/mica-deps/onednn-VERSION-rN)
+#   MICA_ONEDNN_UKERNEL  not empty: with oneDNN's experimental ukernels, which only tests/bench measures. It is another
+#                        installation (default: ukernel-onednn-VERSION-rN), which no build takes by itself
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 version=3.7.2+ds-2
 # Raise the recipe's number whenever the options or the sources change, so that old installations are not taken for new ones.
 recipe=2
-prefix=${MICA_ONEDNN_PREFIX:-${XDG_CACHE_HOME:-$HOME/.cache}/mica-deps/onednn-${version%%+*}-r$recipe}
+ukernel=${MICA_ONEDNN_UKERNEL:-}
+prefix=${MICA_ONEDNN_PREFIX:-${XDG_CACHE_HOME:-$HOME/.cache}/mica-deps/${ukernel:+ukernel-}onednn-${version%%+*}-r$recipe}
 
 if [ -f "$prefix/lib/cmake/dnnl/dnnl-config.cmake" ]; then
   echo "== oneDNN: found in ${prefix/#"$HOME"/\~}" >&2
@@ -40,6 +43,11 @@ options=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEB
   -DONEDNN_BUILD_GRAPH=OFF -DONEDNN_BUILD_TESTS=OFF -DONEDNN_BUILD_EXAMPLES=OFF
   -DONEDNN_ENABLE_JIT_PROFILING=OFF -DONEDNN_ENABLE_ITT_TASKS=OFF
   -DONEDNN_ENABLE_WORKLOAD=INFERENCE -DONEDNN_ENABLE_PRIMITIVE=MATMUL -DONEDNN_ENABLE_GEMM_KERNELS_ISA=NONE)
+ukernel_sources=()
+if [ -n "$ukernel" ]; then
+  options+=(-DONEDNN_EXPERIMENTAL_UKERNEL=ON)
+  ukernel_sources=(cpu/x64/brgemm/capi/brgemm_api.cpp)
+fi
 # The compiler of Mica where it is installed: it takes about half the time of Debian's g++.
 if command -v clang++-22 > /dev/null; then
   options+=(-DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22)
@@ -55,7 +63,7 @@ fi
   apt-get "${apt[@]}" -q update
   apt-get "${apt[@]}" -q source "onednn=$version"
   mv onednn-*/ source
-  ( cd source/src && find common cpu -name '*.cpp' | grep -vxFf "$here/onednn-sources.txt" | xargs rm )
+  ( cd source/src && find common cpu -name '*.cpp' | grep -vxFf "$here/onednn-sources.txt" -f <(printf '%s\n' "${ukernel_sources[@]}") | xargs rm )
   cp "$here/onednn-left-out.cpp" source/src/cpu/left_out.cpp
   cmake -S source -B build "${options[@]}"
   cmake --build build

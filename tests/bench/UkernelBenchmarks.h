@@ -1,0 +1,20 @@
+// Products by oneDNN's experimental ukernel, which programs do not use: what it would bring them.
+#pragma once
+
+#include "tests/bench/KernelBenchmarks.h"
+
+namespace mica::bench {
+
+/// Like KernelBenchmark, of a function of C++.
+struct UkernelBenchmark {
+  std::string name, format;
+  std::vector<int64_t> rows;
+  /// Calls to be made in turn. Throws std::exception where this machine or oneDNN cannot.
+  std::function<std::vector<std::function<void()>>(int64_t rows)> calls;
+  std::function<Work(int64_t rows)> work;
+};
+
+/// None where oneDNN was built without ukernels, as it is by default (tools/setup/onednn.sh).
+std::vector<UkernelBenchmark> ukernelBenchmarks();
+
+} // namespace mica::bench
