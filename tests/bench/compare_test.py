@@ -28,7 +28,8 @@ elif "--profile" in a:
     print(json.dumps({"results": [{"test": "x", "tokens_per_s": 30.0, "runs": [30], "gb_per_s": 40.0,
                                    "profile": {"kernels": kernels, "limits": {"gflop_per_s": 10.0}}}]}))
 else:
-    print(json.dumps({"results": [{"test": "x", "tokens_per_s": 30.0, "runs": [29, 30, 31], "gb_per_s": 40.0}]}))
+    print(json.dumps({"results": [{"test": "x", "tokens_per_s": 30.0, "runs": [29, 30, 31], "gb_per_s": 40.0}],
+                      "weights_in_large_pages": 7340032}))
 """
 PEER = r"""
 import json, sys
@@ -103,7 +104,7 @@ class CompareTest(unittest.TestCase):
         result, text = self.compare("--tests", "prefill", "--large-pages")
         benches = [call for call in self.calls("mica") if call[1] == "bench"]
         self.assertTrue(all("--large-pages" in call for call in benches), benches)
-        self.assertIn("mica 9.9, weights bf16, --large-pages", text)
+        self.assertIn("mica 9.9, weights bf16, 7 MB of them in large pages, --large-pages", text)
 
     def test_depth_falls_back_to_the_older_option(self):
         self.rows("--tests", "deep")

@@ -82,9 +82,11 @@ class Mica:
     def __init__(self, program, flags, threads, timeout):
         self.program, self.flags, self.threads, self.timeout = program, flags, threads, timeout
         self.info = json_of([program, "info", "--json"], timeout)
+        self.in_large_pages = None
 
     def version(self):
-        return ", ".join([f"mica {self.info.get('version', '?')}", f"weights {self.info.get('weights', '?')}", *self.flags])
+        pages = [] if self.in_large_pages is None else [f"{self.in_large_pages / 1e6:.0f} MB of them in large pages"]
+        return ", ".join([f"mica {self.info.get('version', '?')}", f"weights {self.info.get('weights', '?')}", *pages, *self.flags])
 
     def bench(self, repeat):
         return [self.program, "bench", "--json", "--threads", str(self.threads), *self.flags, "--repeat", str(repeat)]
@@ -113,7 +115,9 @@ class Mica:
         if status:
             raise Failed(f"exit status {status}: {last_line(err)}")
         try:
-            (result,) = json.loads(out)["results"]
+            report = json.loads(out)
+            (result,) = report["results"]
+            self.in_large_pages = report.get("weights_in_large_pages")
             return Sample(result["tokens_per_s"], result["runs"], result["gb_per_s"], self.share_of_peak(test))
         except (ValueError, KeyError, TypeError) as error:
             raise Failed(f"unexpected output ({error!r}): {out[:200]}") from None

@@ -370,6 +370,22 @@ class Memory(Case):
             note(self, f"{weights}: {rest / 1e6:.1f} MB beside the weights")
             self.assertLess(rest, 30e6)
 
+    def test_large_weights_are_mapped_in_large_pages(self):
+        place = harness.folder("pages")
+        checkpoint.random(place, {**CONFIG, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 3}, "bf16")
+        compiled = harness.Program(os.path.join(place, "program"))
+        execute([harness.mica, "compile", place, "-o", compiled.path])
+        info = json.loads(compiled.run("info", "--json").stdout)
+        offset = next(s["offset"] for s in info["sections"] if s["name"] == "weights")
+        self.assertEqual(offset % resident.LARGE_PAGE, 0)
+        bench = json.loads(compiled.run("bench", "--prompt", 0, "--gen", 1, "--repeat", 1, "--json").stdout)
+        weights, large = info["manifest"]["weight_bytes"], bench["weights_in_large_pages"]
+        note(self, f"{large / 1e6:.1f} MB of {weights / 1e6:.1f} MB in large pages")
+        self.assertLessEqual(large, weights)
+        if not resident.files_have_large_pages(place):
+            self.skipTest("this file system keeps no large pages")
+        self.assertGreater(large, 0.8 * weights)
+
     def test_large_pages_change_nothing_but_where_weights_are(self):
         compiled = program(harness.BUNDLED / "minimind-dense")
         command = [compiled.path, "--tokens", "1,5,9", "-n", "12", "--temperature", "0", "--print-tokens"]

@@ -1,11 +1,14 @@
 """What a process has resident: its own memory, and pages of files that it maps."""
 
+import itertools
+import mmap
 import os
 import resource
 import subprocess
 import threading
 
 KINDS = ("RssAnon", "RssFile", "VmHWM")
+LARGE_PAGE = 2 << 20
 
 
 def _now(pid):
@@ -63,3 +66,22 @@ def pages_of(pid, file, size):
                 # The highest bit of an entry says that the page is there.
                 found += page * sum(entry >> 7 for entry in entries[7::8])
     return found
+
+
+def files_have_large_pages(folder):
+    """Whether a file that is written there in pieces of a large page is mapped in such pages."""
+    path = os.path.join(folder, "large-pages")
+    with open(path, "w+b", buffering=0) as file:
+        for _ in range(4):
+            file.write(bytes(LARGE_PAGE))
+        with mmap.mmap(file.fileno(), 4 * LARGE_PAGE, prot=mmap.PROT_READ) as mapped:
+            sum(mapped[i] for i in range(0, len(mapped), mmap.PAGESIZE))
+            with open("/proc/self/smaps", encoding="ascii", errors="replace") as maps:
+                lines = iter(maps.read().splitlines())
+    os.unlink(path)
+    # Lines of values follow the line that ends in the file's name.
+    for line in lines:
+        if line.endswith(path):
+            values = itertools.takewhile(lambda value: not value.startswith("VmFlags:"), lines)
+            return any(value.startswith("FilePmdMapped:") and int(value.split()[1]) > 0 for value in values)
+    return False

@@ -268,7 +268,8 @@ private:
   }
 
   llvm::Error writeWeights(program::ProgramWriter &writer) {
-    if (llvm::Error failed = take(writer.begin(program::SectionKind::Weights)))
+    if (llvm::Error failed =
+            take(writer.begin(program::SectionKind::Weights, packedBytes(*packed))))
       return failed;
     PackOptions pack;
     auto sink = [&](ArrayRef<uint8_t> bytes) {

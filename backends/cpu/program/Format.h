@@ -11,6 +11,8 @@
 // header's page.
 #pragma once
 
+#include "backends/cpu/program/LargePages.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -85,8 +87,16 @@ constexpr std::string_view sectionName(uint32_t kind) {
   return {};
 }
 
-constexpr uint64_t alignToPage(uint64_t offset) {
-  return (offset + pageSize - 1) & ~(pageSize - 1);
+constexpr uint64_t alignTo(uint64_t offset, uint64_t alignment) {
+  return (offset + alignment - 1) & ~(alignment - 1);
+}
+
+constexpr uint64_t alignToPage(uint64_t offset) { return alignTo(offset, pageSize); }
+
+/// What the offset of a section of `size` bytes is a multiple of when it is written: weights of
+/// several large pages can be mapped in such, the room before them is an eighth of them at most.
+constexpr uint64_t alignmentOf(SectionKind kind, uint64_t size) {
+  return kind == SectionKind::Weights && size >= 8 * largePage ? largePage : pageSize;
 }
 
 /// The hash that belongs into the structure's own field.

@@ -202,15 +202,20 @@ Result<std::vector<std::byte>> ProgramFile::read(SectionKind kind) const {
   return section ? readSection(file, *section) : std::vector<std::byte>();
 }
 
-Result<Mapping> ProgramFile::map(SectionKind kind) const {
+Result<Mapping> ProgramFile::map(SectionKind kind, bool whole) const {
   const Section *section = contents.find(kind);
   if (!section || section->size == 0)
     return Mapping();
-  void *address = mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(),
-                       static_cast<off_t>(section->offset));
+  auto offset = static_cast<off_t>(section->offset);
+  bool large = section->size >= largePage && section->offset % largePage == 0;
+  void *address =
+      large ? mapAtLargePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
+            : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
   if (address == MAP_FAILED)
     return Error{"cannot map " + std::to_string(section->size) +
                  " bytes of the program: " + std::strerror(errno)};
+  if (large && whole)
+    askForLargePages(address, section->size);
   return Mapping(address, section->size);
 }
 

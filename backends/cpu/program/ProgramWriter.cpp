@@ -14,8 +14,9 @@ using mica::rt::Status;
 
 namespace mica::program {
 
-/// Writes of this size reach the disk's bandwidth.
-static constexpr size_t bufferSize = size_t(1) << 20;
+/// What is written at once, and where it begins and ends, so that a file system keeps it as large
+/// pages.
+static constexpr size_t bufferSize = largePage;
 
 Error ProgramWriter::cannot(const char *what) const {
   std::string reason = std::strerror(errno);
@@ -131,14 +132,24 @@ Status ProgramWriter::copyLauncher(const std::string &launcher) {
 }
 
 Status ProgramWriter::write(std::span<const std::byte> bytes) {
-  if (buffer.size() + bytes.size() > bufferSize)
-    if (Status flushed = flush(); !flushed)
-      return flushed;
-  if (bytes.size() < bufferSize)
-    buffer.insert(buffer.end(), bytes.begin(), bytes.end());
-  else if (!file->writeAt(bytes, position))
-    return cannot("write");
-  position += bytes.size();
+  while (!bytes.empty()) {
+    uint64_t room = bufferSize - position % bufferSize;
+    std::span<const std::byte> part;
+    if (room == bufferSize && bytes.size() >= bufferSize) {
+      part = bytes.first(bytes.size() / bufferSize * bufferSize);
+      if (!file->writeAt(part, position))
+        return cannot("write");
+      position += part.size();
+    } else {
+      part = bytes.first(std::min<uint64_t>(room, bytes.size()));
+      buffer.insert(buffer.end(), part.begin(), part.end());
+      position += part.size();
+      if (part.size() == room)
+        if (Status flushed = flush(); !flushed)
+          return flushed;
+    }
+    bytes = bytes.subspan(part.size());
+  }
   return {};
 }
 
@@ -148,15 +159,15 @@ Status ProgramWriter::flush() {
   return written ? Status() : cannot("write");
 }
 
-Status ProgramWriter::padToPage() {
-  const std::vector<std::byte> zeros(alignToPage(position) - position);
+Status ProgramWriter::padTo(uint64_t alignment) {
+  const std::vector<std::byte> zeros(alignTo(position, alignment) - position);
   return write(zeros);
 }
 
-Status ProgramWriter::begin(SectionKind kind) {
+Status ProgramWriter::begin(SectionKind kind, uint64_t size) {
   if (inSection || sections.size() == maxSections)
     return Error{"cannot begin a section here (the compiler is at fault), report this"};
-  if (Status padded = padToPage(); !padded)
+  if (Status padded = padTo(alignmentOf(kind, size)); !padded)
     return padded;
   current = {static_cast<uint32_t>(kind), 0, position, 0, 0};
   hasher.reset();
@@ -182,7 +193,7 @@ Status ProgramWriter::end() {
 }
 
 Status ProgramWriter::add(SectionKind kind, std::span<const std::byte> bytes) {
-  Status done = begin(kind);
+  Status done = begin(kind, bytes.size());
   if (done)
     done = append(bytes);
   return done ? end() : done;
@@ -197,7 +208,7 @@ Status ProgramWriter::writeHeader(const Header &header) {
 Status ProgramWriter::commit() {
   if (inSection || file->isRenamed())
     return Error{"cannot finish the program here (the compiler is at fault), report this"};
-  if (Status padded = padToPage(); !padded)
+  if (Status padded = padTo(pageSize); !padded)
     return padded;
   Footer footer{headerOffset, formatVersion, 0, 0, footerMagic};
   footer.hash = hashOf(footer);

@@ -27,7 +27,8 @@ public:
   ProgramWriter(const ProgramWriter &) = delete;
   ProgramWriter &operator=(const ProgramWriter &) = delete;
 
-  rt::Status begin(SectionKind kind);
+  /// `size`: of the whole section, as far as that is known.
+  rt::Status begin(SectionKind kind, uint64_t size = 0);
   /// Any number of bytes; small pieces are gathered before they are written.
   rt::Status append(std::span<const std::byte> bytes);
   rt::Status end();
@@ -44,7 +45,7 @@ private:
   rt::Status copyLauncher(const std::string &launcher);
   rt::Status write(std::span<const std::byte> bytes);
   rt::Status flush();
-  rt::Status padToPage();
+  rt::Status padTo(uint64_t alignment);
   rt::Status writeHeader(const Header &header);
   rt::Error cannot(const char *what) const;
 

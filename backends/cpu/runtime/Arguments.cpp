@@ -176,8 +176,8 @@ void addMachine(CLI::App &app, Arguments &arguments) {
                  "Threads to compute with; default: the processors that this process may use")
       ->transform(wholeNumber(1, maxThreads));
   app.add_flag("--large-pages", arguments.largePages,
-               "Read the weights into memory of large pages: a longer start and memory of this "
-               "process alone, for faster answers");
+               "Read the weights into memory of large pages, where their file has small ones: a "
+               "longer start and memory of this process alone, for faster answers");
 }
 
 CLI::App *addChat(CLI::App &app, ChatArguments &chat) {

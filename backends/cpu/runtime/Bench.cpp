@@ -323,6 +323,7 @@ public:
   }
 
   Status end() {
+    json["weights_in_large_pages"] = model.weightsInLargePages();
     if (trace)
       if (Status done = trace->commit(); !done)
         return done;

@@ -16,8 +16,6 @@ enum class Pages { Small, Large };
 /// of large ones all but the rest behind the last whole one.
 class Memory {
 public:
-  static constexpr uint64_t largePage = uint64_t(2) << 20;
-
   /// Errors: no address space left, or an absurd size.
   static Result<Memory> reserve(uint64_t bytes, Pages pages = Pages::Small);
   Memory() = default;
@@ -25,8 +23,6 @@ public:
   Memory &operator=(Memory &&other) noexcept;
   ~Memory();
 
-  /// Of those touched, the bytes that are in large pages; 0 where the system does not say.
-  uint64_t inLargePages() const;
   void *data() const { return address; }
   uint64_t size() const { return length; }
 

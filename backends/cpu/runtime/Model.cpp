@@ -64,7 +64,10 @@ Status Model::loadCode() {
 }
 
 Status Model::mapWeights() {
-  Result<program::Mapping> mapping = program.map(program::SectionKind::Weights);
+  // Of experts that no row chooses nothing shall be read, of an embedding little.
+  bool whole =
+      description.cost.weightBytesPerToken >= 0.9 * static_cast<double>(description.weightBytes);
+  Result<program::Mapping> mapping = program.map(program::SectionKind::Weights, whole);
   if (!mapping)
     return mapping.error();
   weightMapping = *std::move(mapping);
@@ -84,7 +87,7 @@ Status Model::readWeights() {
     if (Status read = program.source().readAt(section->offset, bytes); !read)
       return read;
   weightBytes = bytes;
-  if (size >= Memory::largePage && weightMemory.inLargePages() < size / 2)
+  if (size >= program::largePage && weightsInLargePages() < size / 2)
     reportNote("--large-pages: the system lends few or none (see "
                "/sys/kernel/mm/transparent_hugepage/enabled), the weights are in small ones");
   return {};

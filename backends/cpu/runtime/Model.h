@@ -1,6 +1,7 @@
 // A compiled model in memory: its code, its weights and what its manifest says.
 #pragma once
 
+#include "backends/cpu/program/LargePages.h"
 #include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Manifest.h"
 #include "backends/cpu/runtime/Memory.h"
@@ -18,9 +19,9 @@ public:
   /// The model object's only entry. The descriptors are those of Session.h.
   using Forward = void (*)(void *const *descriptors);
 
-  /// Checks the CPU against the manifest, then loads the code and maps the weights; with large
-  /// pages it reads them into memory, as a file has small ones. Nothing of the model object runs
-  /// before the check.
+  /// Checks the CPU against the manifest, then loads the code and maps the weights, in the pages
+  /// that the file has; with large pages it reads them into memory that has such. Nothing of the
+  /// model object runs before the check.
   static Result<std::unique_ptr<Model>> load(program::ProgramFile file,
                                              Pages weights = Pages::Small);
   ~Model();
@@ -30,6 +31,8 @@ public:
   const Manifest &manifest() const { return description; }
   const program::ProgramFile &file() const { return program; }
   std::span<const std::byte> weights() const { return weightBytes; }
+  /// Of the weights that were touched, the bytes in large pages.
+  uint64_t weightsInLargePages() const { return program::bytesInLargePages(weightBytes.data()); }
   void forward(void *const *descriptors) const { entry(descriptors); }
   /// What stands in the model object under that name, or null.
   const void *symbol(const char *name) const;
