@@ -159,9 +159,27 @@ private:
     return success();
   }
 
+  /// Whether something in a region, or in what it calls, appends to a cache.
+  bool mayWrite(Region &region) {
+    return region
+        .walk([&](Operation *op) {
+          bool writes = isa<KvAppendOp, QkvAppendOp>(op);
+          if (auto call = dyn_cast<func::CallOp>(op)) {
+            auto callee = module.lookupSymbol<func::FuncOp>(call.getCalleeAttr().getAttr());
+            auto [entry, isNew] = writing.try_emplace(callee, false);
+            writes = isNew ? mayWrite(callee.getBody()) : entry->second;
+            writing[callee] = writes;
+          }
+          return writes ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   /// A loop that goes on too long writes a layer twice; one over layers of several kinds has turns
   /// that write nothing. One whose number of turns is not known may well take two.
   LogicalResult runLoop(scf::ForOp loop, Numbers &values, Writes &writes) {
+    if (!mayWrite(loop.getRegion()))
+      return success();
     std::optional<int64_t> first = find(values, loop.getLowerBound()),
                            end = find(values, loop.getUpperBound()),
                            step = find(values, loop.getStep());
@@ -178,8 +196,10 @@ private:
         values[loop.getInductionVar()] = *first + turn * *step;
       if (failed(run(loop.getRegion(), values, writes)))
         return failure();
-      if (writes.size() == before && turn >= kIdleTurns)
-        break;
+      if (writes.size() == before && turn + 1 == kIdleTurns)
+        return loop.emitOpError("appends to no cache in its first ")
+               << kIdleTurns << " turns, so that no one knows what it does in the others: begin it "
+               << "with the first turn that does";
     }
     return success();
   }
@@ -232,12 +252,13 @@ private:
     return diagnostic;
   }
 
-  /// What has written nothing in so many turns is no loop over layers.
+  /// No loop over layers has so many turns that write nothing.
   static constexpr int64_t kIdleTurns = 1000;
 
   ModuleOp module;
   CacheOrigins &origins;
   std::map<std::pair<Operation *, std::vector<std::optional<int64_t>>>, Writes> known;
+  DenseMap<Operation *, bool> writing; ///< functions: mayWrite of their bodies
 };
 } // namespace
 

@@ -146,6 +146,42 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 
 // -----
 
+// What a turn does that comes after many idle ones is not looked for; a loop that appends nowhere may have any number of turns.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func private @without_cache(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  return %x : tensor<?x16xf32>
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %many = arith.constant 1000000000000 : index
+  %last = arith.constant 999999999999 : index
+  %z = scf.for %i = %zero to %many step %one iter_args(%v = %x) -> (tensor<?x16xf32>) {
+    %v1 = func.call @without_cache(%v) : (tensor<?x16xf32>) -> tensor<?x16xf32>
+    scf.yield %v1 : tensor<?x16xf32>
+  }
+  // expected-error @+1 {{'scf.for' op appends to no cache in its first 1000 turns, so that no one knows what it does in the others: begin it with the first turn that does}}
+  %d = scf.for %i = %zero to %many step %one iter_args(%b = %c) -> (!cache) {
+    %b1 = scf.for %j = %last to %i step %one iter_args(%w = %b) -> (!cache) {
+      %w1 = func.call @layer(%h, %w, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+      scf.yield %w1 : !cache
+    }
+    scf.yield %b1 : !cache
+  }
+  %y = mica.select_rows %z, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %d : tensor<?x16xf32>, !cache
+}
+
+// -----
+
 // Keys and values in one cache.
 !cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
