@@ -202,19 +202,19 @@ Result<std::vector<std::byte>> ProgramFile::read(SectionKind kind) const {
   return section ? readSection(file, *section) : std::vector<std::byte>();
 }
 
-Result<Mapping> ProgramFile::map(SectionKind kind, bool whole) const {
+Result<Mapping> ProgramFile::map(SectionKind kind, bool large) const {
   const Section *section = contents.find(kind);
   if (!section || section->size == 0)
     return Mapping();
   auto offset = static_cast<off_t>(section->offset);
-  bool large = section->size >= largePage && section->offset % largePage == 0;
+  bool aligned = section->size >= largePage && section->offset % largePage == 0;
   void *address =
-      large ? mapAtLargePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
-            : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
+      aligned ? mapAtLargePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
+              : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
   if (address == MAP_FAILED)
     return Error{"cannot map " + std::to_string(section->size) +
                  " bytes of the program: " + std::strerror(errno)};
-  if (large && whole)
+  if (aligned && large)
     askForLargePages(address, section->size);
   return Mapping(address, section->size);
 }

@@ -69,9 +69,9 @@ public:
   const ByteSource &source() const { return file; }
   /// The section's bytes, hash checked; empty where the section is absent.
   rt::Result<std::vector<std::byte>> read(SectionKind kind) const;
-  /// Maps the section privately and read-only, without reading or hashing it. Where all of it will
-  /// be read, `whole`, the disk is read in large pieces, as large pages.
-  rt::Result<Mapping> map(SectionKind kind, bool whole = false) const;
+  /// Maps the section privately and read-only, without reading or hashing it. `large`: what is not
+  /// in memory yet is read by large pages, where it begins at one.
+  rt::Result<Mapping> map(SectionKind kind, bool large = false) const;
 
 private:
   ProgramFile(FileSource file, Layout contents)

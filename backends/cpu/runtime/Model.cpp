@@ -63,11 +63,18 @@ Status Model::loadCode() {
   return {};
 }
 
+/// Whether the disk may be read by large pages. Where memory is short and tokens need parts of the
+/// weights, the experts they choose, other experts that share a page shall not come with them.
+static bool readsInLargePages(const Manifest &manifest) {
+  auto bytes = static_cast<double>(manifest.weightBytes);
+  double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return manifest.cost.weightBytesPerToken >= 0.9 * bytes || bytes <= memory / 2;
+}
+
 Status Model::mapWeights() {
-  // Of experts that no row chooses nothing shall be read, of an embedding little.
-  bool whole =
-      description.cost.weightBytesPerToken >= 0.9 * static_cast<double>(description.weightBytes);
-  Result<program::Mapping> mapping = program.map(program::SectionKind::Weights, whole);
+  Result<program::Mapping> mapping =
+      program.map(program::SectionKind::Weights, readsInLargePages(description));
   if (!mapping)
     return mapping.error();
   weightMapping = *std::move(mapping);

@@ -80,7 +80,7 @@ TEST_F(ProgramWriterTest, WeightsOfManyLargePagesBeginAtOne) {
     const Section *code = file->layout().find(SectionKind::Code);
     uint64_t offset = file->layout().find(SectionKind::Weights)->offset;
     EXPECT_EQ(offset, alignTo(code->offset + code->size, large ? largePage : pageSize));
-    auto mapped = file->map(SectionKind::Weights, /*whole=*/size % 2 == 0);
+    auto mapped = file->map(SectionKind::Weights, /*large=*/size % 2 == 0);
     ASSERT_TRUE(mapped) << mapped.error().message;
     const std::byte *data = mapped->bytes().data();
     EXPECT_EQ(std::string(reinterpret_cast<const char *>(data), mapped->bytes().size()), weights);
