@@ -183,29 +183,35 @@ private:
     std::optional<int64_t> first = find(values, loop.getLowerBound()),
                            end = find(values, loop.getUpperBound()),
                            step = find(values, loop.getStep());
-    bool isKnown = first && end && step && *step > 0;
+    bool isKnown = first && end && step && *step > 0 && !loop.getUnsignedCmp();
     if (isKnown && *first >= *end)
       return success();
     int64_t turns = isKnown ? static_cast<int64_t>(llvm::divideCeil(
                                   static_cast<uint64_t>(*end) - static_cast<uint64_t>(*first),
                                   static_cast<uint64_t>(*step)))
                             : 2;
-    size_t before = writes.size();
-    for (int64_t turn = 0; turn < turns; ++turn) {
+    // Of another run of this loop, whose bounds were known.
+    values.erase(loop.getInductionVar());
+    for (int64_t turn = 0, idle = 0; turn < turns; ++turn) {
+      if (idle == kIdleTurns)
+        return loop.emitOpError("appends to no cache for ")
+               << kIdleTurns << " turns, so that no one knows what it does in the others: let it "
+               << "have no turns but those that do";
       if (isKnown)
         values[loop.getInductionVar()] = *first + turn * *step;
+      size_t before = writes.size();
       if (failed(run(loop.getRegion(), values, writes)))
         return failure();
-      if (writes.size() == before && turn + 1 == kIdleTurns)
-        return loop.emitOpError("appends to no cache in its first ")
-               << kIdleTurns << " turns, so that no one knows what it does in the others: begin it "
-               << "with the first turn that does";
+      idle = writes.size() == before ? idle + 1 : 0;
     }
     return success();
   }
 
   /// An op on numbers, or branches, each of which may run.
   LogicalResult evaluate(Operation *op, Numbers &values, Writes &writes) {
+    // In a loop's next turn they may be others, or known no more.
+    for (Value result : op->getResults())
+      values.erase(result);
     for (Region &region : op->getRegions())
       if (failed(run(region, values, writes)))
         return failure();
@@ -252,7 +258,7 @@ private:
     return diagnostic;
   }
 
-  /// No loop over layers has so many turns that write nothing.
+  /// No loop over layers has so many turns one after the other that write nothing.
   static constexpr int64_t kIdleTurns = 1000;
 
   ModuleOp module;

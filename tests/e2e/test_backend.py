@@ -348,20 +348,30 @@ class Memory(Case):
                     tensors[name] = (rows.view("u4") >> 16).astype("<u2")
 
         checkpoint.edited(plain, place, tensors=choose)
-        stored = [(name, int(size)) for name, size in re.findall(
-            r"mica\.weight @(\S+) .*\bbytes (\d+) ", harness.emit(place, "loops", "--weights", weights))]
-        expert = sum(size for name, size in stored if ".experts." in name) / (2 * 8)
-        rest = sum(size for _, size in stored) - 2 * 8 * expert
+        stored = [(name, int(begin), int(size)) for name, begin, size in re.findall(
+            r"mica\.weight @(\S+) .*\bat (\d+) bytes (\d+) ", harness.emit(place, "loops", "--weights", weights))]
+        stacks = [matrix for matrix in stored if ".experts." in matrix[0]]
+        expert = sum(size for _, _, size in stacks) / (2 * 8)
+        rest = sum(size for _, _, size in stored) - 2 * 8 * expert
+
+        def around(numbers, layer):
+            """Bytes of the large pages that have a part of these experts of a layer."""
+            pages = {page for name, begin, size in stacks if f".layers.{layer}." in name for number in numbers
+                     for page in range((begin + number * size // 8) // resident.LARGE_PAGE,
+                                       (begin + (number + 1) * size // 8 - 1) // resident.LARGE_PAGE + 1)}
+            return len(pages) * resident.LARGE_PAGE
+
         ids = rng.integers(3, 2000, 64).tolist()
         steps = self.touched(program(place, "--weights", weights), [[i] for i in ids[:32]] + [ids])
         note(self, f"{weights}: 16 experts of {expert / 1e6:.1f} MB and {rest / 1e6:.1f} MB of others; {steps[0] / 1e6:.1f} MB "
                    f"are read by the first id, {steps[-2] / 1e6:.1f} by 32 ids, {steps[-1] / 1e6:.1f} with a prompt")
-        # One or both of each layer, and around each of their three matrices what shares a page at its begin and end.
-        most = expert + 3 * 2 * resident.LARGE_PAGE
-        for read, chosen in ((steps[0], 2), (steps[-2], 4), (steps[-1], 4)):
+        # One or both of each layer, and what shares a large page with their matrices.
+        one = sum(max(around([1], layer), around([7], layer)) for layer in range(2))
+        both = sum(around([1, 7], layer) for layer in range(2))
+        for read, chosen, most in ((steps[0], 2, one), (steps[-2], 4, both), (steps[-1], 4, both)):
             self.assertGreaterEqual(read, chosen * expert)
-            self.assertLess(read, rest + chosen * most)
-        self.assertLess(rest + 4 * most, 16 * expert)
+            self.assertLess(read, rest + most)
+            self.assertLess(rest + most, (chosen + 2) * expert, "one more expert of each layer would be seen")
         # A gate of random numbers takes many of them.
         self.assertGreater(self.touched(program(plain, "--weights", weights), [ids])[0], 8 * expert)
 

@@ -1,5 +1,7 @@
 #include "backends/cpu/program/LargePages.h"
 
+#include "backends/cpu/program/Format.h"
+
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -10,8 +12,7 @@
 namespace mica::program {
 
 void *mapAtLargePage(uint64_t length, int protection, int flags, int file, off_t offset) {
-  constexpr uint64_t page = 4096;
-  uint64_t reserved = length + largePage, end = (length + page - 1) / page * page;
+  uint64_t reserved = length + largePage, end = alignToPage(length);
   void *room = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
                     /*offset=*/0);
   if (room == MAP_FAILED)

@@ -175,9 +175,11 @@ void addMachine(CLI::App &app, Arguments &arguments) {
   app.add_option("--threads", arguments.threads,
                  "Threads to compute with; default: the processors that this process may use")
       ->transform(wholeNumber(1, maxThreads));
-  app.add_flag("--large-pages", arguments.largePages,
-               "Read the weights into memory of large pages, where their file has small ones: a "
-               "longer start and memory of this process alone, for faster answers");
+  app.add_flag(
+      "--large-pages", arguments.largePages,
+      "Read the weights into memory of large pages instead of mapping their file: a longer "
+      "start and memory of this process alone, for faster answers where the file's pages "
+      "are small");
 }
 
 CLI::App *addChat(CLI::App &app, ChatArguments &chat) {

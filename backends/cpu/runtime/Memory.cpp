@@ -9,7 +9,7 @@
 
 namespace mica::rt {
 
-Result<Memory> Memory::reserve(uint64_t bytes, Pages pages) {
+Result<Memory> Memory::reserve(uint64_t bytes, Pages pages, std::string_view remedy) {
   // mmap refuses a length of 0; callers want a valid pointer even then.
   uint64_t length = bytes == 0 ? 1 : bytes;
   int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -18,8 +18,7 @@ Result<Memory> Memory::reserve(uint64_t bytes, Pages pages) {
                         : mmap(nullptr, length, protection, flags, -1, /*offset=*/0);
   if (address == MAP_FAILED)
     return Error{"cannot reserve " + std::to_string(bytes) + " bytes of memory (" +
-                 std::strerror(errno) +
-                 "), use fewer sequences or compile with a smaller --max-seq"};
+                 std::strerror(errno) + "), " + std::string(remedy)};
   if (large)
     program::askForLargePages(address, length);
   return Memory(address, length);

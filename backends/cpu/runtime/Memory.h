@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace mica::rt {
 
@@ -16,8 +17,10 @@ enum class Pages { Small, Large };
 /// of large ones all but the rest behind the last whole one.
 class Memory {
 public:
-  /// Errors: no address space left, or an absurd size.
-  static Result<Memory> reserve(uint64_t bytes, Pages pages = Pages::Small);
+  /// Errors: no address space left, or an absurd size; they end in `remedy`.
+  static Result<Memory>
+  reserve(uint64_t bytes, Pages pages = Pages::Small,
+          std::string_view remedy = "use fewer sequences or compile with a smaller --max-seq");
   Memory() = default;
   Memory(Memory &&other) noexcept;
   Memory &operator=(Memory &&other) noexcept;

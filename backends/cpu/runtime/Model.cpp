@@ -85,7 +85,7 @@ Status Model::mapWeights() {
 Status Model::readWeights() {
   const program::Section *section = program.layout().find(program::SectionKind::Weights);
   uint64_t size = section ? section->size : 0;
-  Result<Memory> memory = Memory::reserve(size, Pages::Large);
+  Result<Memory> memory = Memory::reserve(size, Pages::Large, "leave out --large-pages");
   if (!memory)
     return memory.error();
   weightMemory = *std::move(memory);

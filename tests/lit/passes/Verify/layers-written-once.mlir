@@ -21,7 +21,23 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
     %b1 = func.call @layer(%h, %b, %n, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
     scf.yield %b1 : !cache
   }
-  %f = func.call @layer(%h, %e, %two, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+  // As many idle turns as a loop may have one after the other, before one that appends and behind it.
+  %from = arith.constant 999 : index
+  %end = arith.constant 1000 : index
+  %turns = arith.constant 2000 : index
+  %g = scf.for %i = %zero to %turns step %one iter_args(%b = %e) -> (!cache) {
+    %next = arith.addi %i, %one : index
+    %i0 = arith.maxui %i, %from : index
+    %first = arith.minui %i0, %end : index
+    %n0 = arith.maxui %next, %from : index
+    %last = arith.minui %n0, %end : index
+    %b1 = scf.for %j = %first to %last step %one iter_args(%w = %b) -> (!cache) {
+      %w1 = func.call @layer(%h, %w, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+      scf.yield %w1 : !cache
+    }
+    scf.yield %b1 : !cache
+  }
+  %f = func.call @layer(%h, %g, %two, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
   %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y, %c2, %f : tensor<?x16xf32>, !cache, !cache
 }
@@ -163,12 +179,12 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %many = arith.constant 1000000000000 : index
-  %last = arith.constant 999999999999 : index
+  %last = arith.constant 999999999998 : index
   %z = scf.for %i = %zero to %many step %one iter_args(%v = %x) -> (tensor<?x16xf32>) {
     %v1 = func.call @without_cache(%v) : (tensor<?x16xf32>) -> tensor<?x16xf32>
     scf.yield %v1 : tensor<?x16xf32>
   }
-  // expected-error @+1 {{'scf.for' op appends to no cache in its first 1000 turns, so that no one knows what it does in the others: begin it with the first turn that does}}
+  // expected-error @+1 {{'scf.for' op appends to no cache for 1000 turns, so that no one knows what it does in the others: let it have no turns but those that do}}
   %d = scf.for %i = %zero to %many step %one iter_args(%b = %c) -> (!cache) {
     %b1 = scf.for %j = %last to %i step %one iter_args(%w = %b) -> (!cache) {
       %w1 = func.call @layer(%h, %w, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
@@ -178,6 +194,94 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
   }
   %y = mica.select_rows %z, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y, %d : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// One idle turn more behind the first, which appends.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %from = arith.constant 0 : index
+  %end = arith.constant 1 : index
+  %turns = arith.constant 1002 : index
+  // expected-error @+1 {{'scf.for' op appends to no cache for 1000 turns, so that no one knows what it does in the others: let it have no turns but those that do}}
+  %g = scf.for %i = %zero to %turns step %one iter_args(%b = %c) -> (!cache) {
+    %next = arith.addi %i, %one : index
+    %i0 = arith.maxui %i, %from : index
+    %first = arith.minui %i0, %end : index
+    %n0 = arith.maxui %next, %from : index
+    %last = arith.minui %n0, %end : index
+    %b1 = scf.for %j = %first to %last step %one iter_args(%w = %b) -> (!cache) {
+      %w1 = func.call @layer(%h, %w, %zero, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+      scf.yield %w1 : !cache
+    }
+    scf.yield %b1 : !cache
+  }
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %g : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// What a number was in the turn before says nothing: layer 1 - %n * 1 is 0 here as well.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %g, %m = scf.for %i = %zero to %two step %one iter_args(%b = %c, %n = %zero) -> (!cache, index) {
+    %times = arith.muli %i, %n : index
+    %minus = arith.subi %i, %times : index
+    %layer = arith.maxsi %minus, %zero : index
+    %b1 = func.call @layer(%h, %b, %layer, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+    scf.yield %b1, %one : !cache, index
+  }
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %g : tensor<?x16xf32>, !cache
+}
+
+// -----
+
+// A loop that compares without signs.
+!cache = !mica.kv_cache<3 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
+mica.weight @table at 0 bytes 16384 : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %c: !cache, %n: index, %s: tensor<?xi32>, %p: tensor<?xi32>) -> !cache {
+  // expected-error @+1 {{'mica.kv_append' op appends to a layer whose number is not a constant in every call, so that no one knows which layers a step writes}}
+  %d = mica.kv_append %h, %c[%n] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !cache
+  return %d : !cache
+}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %g = scf.for unsigned %i = %zero to %two step %one iter_args(%b = %c) -> (!cache) {
+    %b1 = func.call @layer(%h, %b, %i, %s, %p) : (tensor<?x2x8xf32>, !cache, index, tensor<?xi32>, tensor<?xi32>) -> !cache
+    scf.yield %b1 : !cache
+  }
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y, %g : tensor<?x16xf32>, !cache
 }
 
 // -----

@@ -66,21 +66,26 @@ TEST_F(ProgramWriterTest, WeightsOfManyLargePagesBeginAtOne) {
     std::string weights(size, 'a');
     for (size_t at = 0; at < size; at += 4096 - 1)
       weights[at] = static_cast<char>(at * 2654435761u >> 24);
+    bool large = size >= 8 * largePage;
     ASSERT_TRUE((*writer)->add(SectionKind::Code, bytesOf(testCode)));
     ASSERT_TRUE((*writer)->begin(SectionKind::Weights, size));
     // Not in pieces of a large page: the writer makes them.
-    for (size_t at = 0, piece = 5 << 20; at < size; at += piece)
+    for (size_t at = 0, piece = 5 << 20; at < size; at += piece) {
       ASSERT_TRUE((*writer)->append(bytesOf(weights).subspan(at, std::min(piece, size - at))));
+      uint64_t written =
+          std::filesystem::file_size(path + ".tmp-" + std::to_string(static_cast<int>(getpid())));
+      if (large)
+        EXPECT_EQ(written % largePage, 0u);
+    }
     ASSERT_TRUE((*writer)->end());
     ASSERT_TRUE((*writer)->add(SectionKind::Manifest, bytesOf(testManifest)));
     ASSERT_TRUE((*writer)->commit());
     auto file = ProgramFile::open(path);
     ASSERT_TRUE(file) << file.error().message;
-    bool large = size >= 8 * largePage;
     const Section *code = file->layout().find(SectionKind::Code);
     uint64_t offset = file->layout().find(SectionKind::Weights)->offset;
     EXPECT_EQ(offset, alignTo(code->offset + code->size, large ? largePage : pageSize));
-    auto mapped = file->map(SectionKind::Weights, /*large=*/size % 2 == 0);
+    auto mapped = file->map(SectionKind::Weights, /*large=*/large);
     ASSERT_TRUE(mapped) << mapped.error().message;
     const std::byte *data = mapped->bytes().data();
     EXPECT_EQ(std::string(reinterpret_cast<const char *>(data), mapped->bytes().size()), weights);
