@@ -335,7 +335,7 @@ class Memory(Case):
         """Experts that no row chooses are not read. Of eight the gate takes the second or the last: its rows are zero but
         for these two, each the other's negative, so that one of them is above zero."""
         config = {**MOE, "n_routed_experts": 8, "num_experts_per_tok": 1, "n_shared_experts": 0,
-                  "intermediate_size": 8192 if weights == "bf16" else 16384}
+                  "intermediate_size": {"bf16": 8192, "int8": 16384, "int4": 32768}[weights]}
         plain, place = random_model(config, 2, "bf16"), os.path.join(harness.folder("gates"), "gates")
         rng = np.random.default_rng(7)
 
@@ -354,24 +354,26 @@ class Memory(Case):
         expert = sum(size for _, _, size in stacks) / (2 * 8)
         rest = sum(size for _, _, size in stored) - 2 * 8 * expert
 
-        def around(numbers, layer):
-            """Bytes of the large pages that have a part of these experts of a layer."""
-            pages = {page for name, begin, size in stacks if f".layers.{layer}." in name for number in numbers
-                     for page in range((begin + number * size // 8) // resident.LARGE_PAGE,
-                                       (begin + (number + 1) * size // 8 - 1) // resident.LARGE_PAGE + 1)}
-            return len(pages) * resident.LARGE_PAGE
+        def most(choices):
+            """Bytes of the large pages that have a part of these experts of the layers, or of what is no expert."""
+            parts = [(begin, size) for name, begin, size in stored if ".experts." not in name]
+            for layer, chosen in enumerate(choices):
+                parts += [(begin + number * size // 8, size // 8) for name, begin, size in stacks
+                          if f".layers.{layer}." in name for number in chosen]
+            return resident.LARGE_PAGE * len({page for begin, size in parts for page in range(
+                begin // resident.LARGE_PAGE, (begin + size - 1) // resident.LARGE_PAGE + 1)})
 
         ids = rng.integers(3, 2000, 64).tolist()
         steps = self.touched(program(place, "--weights", weights), [[i] for i in ids[:32]] + [ids])
         note(self, f"{weights}: 16 experts of {expert / 1e6:.1f} MB and {rest / 1e6:.1f} MB of others; {steps[0] / 1e6:.1f} MB "
                    f"are read by the first id, {steps[-2] / 1e6:.1f} by 32 ids, {steps[-1] / 1e6:.1f} with a prompt")
-        # One or both of each layer, and what shares a large page with their matrices.
-        one = sum(max(around([1], layer), around([7], layer)) for layer in range(2))
-        both = sum(around([1, 7], layer) for layer in range(2))
-        for read, chosen, most in ((steps[0], 2, one), (steps[-2], 4, both), (steps[-1], 4, both)):
-            self.assertGreaterEqual(read, chosen * expert)
-            self.assertLess(read, rest + most)
-            self.assertLess(rest + most, (chosen + 2) * expert, "one more expert of each layer would be seen")
+        # One or both of each layer, and what shares a large page with them.
+        one, both = max(most([[a], [b]]) for a in (1, 7) for b in (1, 7)), most([[1, 7], [1, 7]])
+        for read, least, bound in ((steps[0], 2, one), (steps[-2], 2, both), (steps[-1], 4, both)):
+            self.assertGreaterEqual(read, least * expert)
+            self.assertLessEqual(read, bound)
+        for chosen, bound in ((2, one), (4, both)):
+            self.assertLess(bound, (chosen + 2) * expert, "one more of each layer would be seen")
         # A gate of random numbers takes many of them.
         self.assertGreater(self.touched(program(plain, "--weights", weights), [ids])[0], 8 * expert)
 
