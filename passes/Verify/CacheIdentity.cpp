@@ -166,9 +166,10 @@ private:
           bool writes = isa<KvAppendOp, QkvAppendOp>(op);
           if (auto call = dyn_cast<func::CallOp>(op)) {
             auto callee = module.lookupSymbol<func::FuncOp>(call.getCalleeAttr().getAttr());
-            auto [entry, isNew] = writing.try_emplace(callee, false);
-            writes = isNew ? mayWrite(callee.getBody()) : entry->second;
-            writing[callee] = writes;
+            auto entry = writing.find(callee);
+            if (entry == writing.end())
+              entry = writing.try_emplace(callee, mayWrite(callee.getBody())).first;
+            writes = entry->second;
           }
           return writes ? WalkResult::interrupt() : WalkResult::advance();
         })
