@@ -1,7 +1,8 @@
-//===- TensorTypes.h - how GGUF files store numbers
-//------------------------------------------------===//
+//===- TensorTypes.h - how GGUF files store numbers ---------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_GGUF_TENSORTYPES_H
 #define MICA_FRONTEND_GGUF_TENSORTYPES_H
+
+#include "ir/Formats/BlockFormats.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -14,12 +15,10 @@ struct TensorType {
   uint32_t number; ///< in the file
   llvm::StringLiteral name;
   uint32_t elements, bytes;
-  /// Makes f32 of a block, unaligned, as the package `gguf` does. Null for plain numbers and for
-  /// types that are not read.
-  void (*decode)(const uint8_t *block, float *values) = nullptr;
-  /// Where a block is integers of so many bits times an f16: makes these, and returns its bits.
-  int integerBits = 0;
-  uint16_t (*split)(const uint8_t *block, int8_t *integers) = nullptr;
+  llvm::StringLiteral formatName = ""; ///< empty for plain numbers and types that are not read
+
+  /// The format of the blocks; null for plain numbers and for types that are not read.
+  const BlockFormat *format() const { return blockFormatNamed(formatName); }
 
   bool isPlain() const { return elements == 1; }
   /// How many bits a number takes, its part of the scales included.

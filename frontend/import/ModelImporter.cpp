@@ -69,9 +69,8 @@ void ModelImporter::declare(const PlannedWeight &weight) {
     sources = builder.getStrArrayAttr(names);
   }
   TypeAttr stored;
-  if (weight.blockBits != 0)
-    stored =
-        TypeAttr::get(BlockIntType::get(builder.getContext(), weight.blockBits, BlockRow::group));
+  if (weight.blocks)
+    stored = TypeAttr::get(BlockType::get(builder.getContext(), weight.blocks));
   WeightOp::create(builder, at(weight.symbol), builder.getStringAttr(weight.symbol),
                    TypeAttr::get(typeOf(weight)), sources, compose, builder.getI64IntegerAttr(1),
                    IntegerAttr(), IntegerAttr(), stored);
@@ -95,14 +94,14 @@ void ModelImporter::declareAll() {
 
 /// One function for all layers of one structure and the same types of weights.
 void ModelImporter::buildLayers() {
-  using Form = std::pair<StoredType, int>; // and the bits of blocks
+  using Form = std::pair<StoredType, const BlockFormat *>;
   std::map<std::pair<unsigned, std::vector<Form>>, func::FuncOp> byKind;
   std::vector<unsigned> functionsOfKind(model.kinds.size());
   for (auto [kind, weights] : llvm::zip_equal(model.layers, plan.layers)) {
     std::vector<Form> stored;
     llvm::SmallVector<Type> types;
     for (const PlannedWeight &weight : weights) {
-      stored.emplace_back(weight.type, weight.blockBits);
+      stored.emplace_back(weight.type, weight.blocks);
       types.push_back(typeOf(weight));
     }
     func::FuncOp &function = byKind[{kind, stored}];

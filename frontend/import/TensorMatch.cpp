@@ -36,11 +36,11 @@ llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
                              static_cast<int64_t>(weight.sources.size()));
     if (!tensor)
       return tensor.takeError();
-    int blockBits = (*tensor)->blocks ? (*tensor)->blocks->integerBits : 0;
+    const BlockFormat *blocks = (*tensor)->blocks ? (*tensor)->blocks->format() : nullptr;
     if (index == 0)
-      weight.blockBits = blockBits;
-    else if (weight.blockBits != blockBits)
-      weight.blockBits = 0;
+      weight.blocks = blocks;
+    else if (weight.blocks != blocks)
+      weight.blocks = nullptr;
     if (index == 0)
       weight.type = (*tensor)->type;
     else if (weight.type != (*tensor)->type)
@@ -148,7 +148,7 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
                           ", expected " + shown(shape),
                       "fetch the config and the weights of one model");
   bool isRead = tensor->blocks
-                    ? tensor->blocks->decode != nullptr
+                    ? tensor->blocks->format() != nullptr
                     : tensor->type == StoredType::F32 || tensor->type == StoredType::BF16 ||
                           tensor->type == StoredType::F16;
   if (!isRead)

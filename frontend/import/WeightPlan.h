@@ -44,7 +44,7 @@ struct PlannedWeight {
   llvm::SmallVector<int64_t, 3> shape;
   bool stacked = false;
   StoredType type = StoredType::F32;
-  int blockBits = 0; ///< where all tensors are blocks of integers of so many bits with a scale each
+  const BlockFormat *blocks = nullptr; ///< where all tensors are stored in blocks of one format
 
   /// The shape that each source must have.
   llvm::SmallVector<int64_t, 3> sourceShape() const {

@@ -190,7 +190,7 @@ llvm::Expected<Value> Interpreter::weight(WeightOp op) {
   Tensor result = composed(op, sources);
   result.elementType = op.getTensorType().getElementType();
   // Weights in blocks are what their sources hold.
-  if (!isa<BlockIntType>(result.elementType)) {
+  if (!isa<BlockType>(result.elementType)) {
     for (float &element : result.floats)
       element = roundTo(result.elementType, element);
     result.roundRows();

@@ -86,37 +86,38 @@ LogicalResult Int4Type::verify(EmitError emitError, int64_t group) {
   return success();
 }
 
-LogicalResult BlockIntType::verify(EmitError emitError, int64_t bits, int64_t group) {
-  if (bits != 4 && bits != 8)
-    return emitError() << "bits must be 4 or 8, got " << bits;
-  if (group != BlockRow::group)
-    return emitError() << "group must be " << BlockRow::group << ", got " << group;
+LogicalResult IntRowsType::verify(EmitError emitError, int64_t limbs, int64_t group) {
+  if (limbs != 1 && limbs != 2)
+    return emitError() << "limbs must be 1 or 2, got " << limbs;
+  if (group != IntegerRowLayout::group)
+    return emitError() << "group must be " << IntegerRowLayout::group << ", got " << group;
   return success();
 }
 
-bool mica::isQuantized(Type element) { return isa<Int8Type, Int4Type, BlockIntType>(element); }
-
-bool mica::isBlocksOfBytes(Type element) {
-  auto blocks = dyn_cast<BlockIntType>(element);
-  return blocks && blocks.getBits() == 8;
+bool mica::isQuantized(Type element) {
+  return isa<Int8Type, Int4Type, BlockType, IntRowsType>(element);
 }
 
-Type mica::rowsMeeting(Type element) {
+Type mica::activationTypeFor(Type element) {
   MLIRContext *context = element.getContext();
-  return isa<BlockIntType>(element) ? Type(BlockIntType::get(context, 8, BlockRow::group))
-                                    : Type(Int8Type::get(context));
+  if (isa<BlockType>(element))
+    return IntRowsType::get(context, /*limbs=*/2, IntegerRowLayout::group);
+  return Int8Type::get(context);
 }
 
 int64_t mica::bytesOfRow(Type element, int64_t k) {
-  return isa<BlockIntType>(element) ? BlockRow(k).bytes : QuantizedRow(k).bytes;
+  if (auto rows = dyn_cast<IntRowsType>(element))
+    return IntegerRowLayout(rows, k).bytes;
+  return QuantizedRow(k).bytes;
 }
 
 QuantizedMatrix::QuantizedMatrix(Type element, int64_t n, int64_t k)
     : blocks(roundUp(n, kBlockColumns) / kBlockColumns), padded(roundUp(k, 64)) {
-  if (auto ofBlocks = dyn_cast<BlockIntType>(element)) {
-    padded = roundUp(k, ofBlocks.getGroup());
-    groupBytes = kBlockColumns * (2 + ofBlocks.getGroup() * ofBlocks.getBits() / 8);
-    blockBytes = padded / ofBlocks.getGroup() * groupBytes;
+  if (auto ofBlocks = dyn_cast<BlockType>(element)) {
+    PackedBlocks packed(*ofBlocks.getFormat());
+    padded = roundUp(k, PackedBlocks::kChunk);
+    groupBytes = packed.blockBytes;
+    blockBytes = packed.bytesOf(k);
     scales = sums = bytes = blocks * blockBytes;
     return;
   }

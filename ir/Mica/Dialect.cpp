@@ -3,6 +3,7 @@
 #include "ir/Mica/Mica.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -29,6 +30,38 @@ template <typename EnumAttrT>
 static void printWord(OpAsmPrinter &printer, Operation *, EnumAttrT attr) {
   printer << stringifyEnum(attr.getValue());
 }
+
+/// <q4_k>
+Type BlockType::parse(AsmParser &parser) {
+  std::string name;
+  if (parser.parseLess())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeywordOrString(&name))
+    return {};
+  const BlockFormat *format = blockFormatNamed(name);
+  if (!format) {
+    auto names = llvm::map_range(blockFormats(), [](const BlockFormat &f) { return f.name; });
+    parser.emitError(loc) << "'" << name << "' is not a block format, expected one of "
+                          << llvm::join(names, ", ");
+    return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return get(parser.getContext(), format);
+}
+
+void BlockType::print(AsmPrinter &printer) const { printer << '<' << getFormat()->name << '>'; }
+
+Type BlockIntType::parse(AsmParser &parser) {
+  parser.emitError(parser.getNameLoc())
+      << "!mica.block_int is the type of an earlier version: weights in blocks are of "
+         "!mica.block<q8_0> or !mica.block<q4_0>, rows of activations of !mica.int_rows<limbs = 1, "
+         "group = 32>";
+  return {};
+}
+
+void BlockIntType::print(AsmPrinter &) const {}
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/Mica/MicaAttrs.cpp.inc"

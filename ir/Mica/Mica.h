@@ -7,6 +7,8 @@
 #ifndef MICA_IR_MICA_MICA_H
 #define MICA_IR_MICA_MICA_H
 
+#include "ir/Formats/BlockFormats.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -42,15 +44,13 @@ inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Whether `element` is an element of quantised rows: !mica.int8, !mica.int4 or !mica.block_int.
+/// Whether `element` is an element of quantized rows: !mica.int8, !mica.int4, !mica.block or
+/// !mica.int_rows.
 bool isQuantized(mlir::Type element);
 
-/// Whether `element` is a !mica.block_int of 8 bits, as rows of activations have them.
-bool isBlocksOfBytes(mlir::Type element);
-
-/// What rows of activations are rounded to where they meet a quantised weight of `element`:
-/// !mica.int8, or !mica.block_int of 8 bits for weights in blocks.
-mlir::Type rowsMeeting(mlir::Type element);
+/// The activation type by default where rows multiply a quantized weight of `element`: !mica.int8,
+/// or !mica.int_rows of two limbs for weights in blocks.
+mlir::Type activationTypeFor(mlir::Type element);
 
 /// Where the parts of a row of activations of !mica.int8 with `k` elements stand, in bytes.
 struct QuantizedRow {
@@ -68,22 +68,27 @@ struct QuantizedRow {
   int64_t bytes;   ///< of the row
 };
 
-/// Where the parts of a row of activations of !mica.block_int of 8 bits with `k` elements stand.
-struct BlockRow {
-  static constexpr int64_t group = QuantizedRow::group;
+/// Where the parts of a row of activations of !mica.int_rows with `k` elements are, in bytes.
+struct IntegerRowLayout {
+  static constexpr int64_t group = 32, sumGroup = 16;
 
-  explicit BlockRow(int64_t k)
-      : padded(roundUp(k, 2 * group)), scales(padded),
+  IntegerRowLayout(int64_t limbs, int64_t k)
+      : limbs(limbs), padded(roundUp(k, 2 * group)), scales(limbs * padded),
         sums(scales + roundUp(padded / group * 4, 64)),
-        bytes(sums + roundUp(padded / group * 4, 64)) {}
+        bytes(sums + roundUp(padded / sumGroup * 4, 64)) {}
+  IntegerRowLayout(IntRowsType type, int64_t k) : IntegerRowLayout(type.getLimbs(), k) {}
 
-  int64_t padded; ///< s8 q, 0 where padded, at byte 0
+  int64_t limbs;  ///< planes [padded] of signed bytes at byte 0, the high limbs first
+  int64_t padded; ///< k and, behind it, zeros
   int64_t scales; ///< f32 of each group
-  int64_t sums;   ///< i32 -8 * sum of q of each group
+  int64_t sums;   ///< i32, minus the sum of q of each 16 elements
   int64_t bytes;  ///< of the row
+
+  /// The largest integer of a row of so many limbs.
+  static constexpr float limitOf(int64_t limbs) { return limbs == 1 ? 127.0f : 32639.0f; }
 };
 
-/// Bytes of a quantised row of activations with `k` elements.
+/// Bytes of a quantized row of activations with `k` elements.
 int64_t bytesOfRow(mlir::Type element, int64_t k);
 
 /// Where the parts of a packed matrix [n, k] of quantised rows stand, in bytes.
@@ -92,7 +97,7 @@ struct QuantizedMatrix {
 
   int64_t blocks;     ///< of 64 rows of the matrix
   int64_t padded;     ///< k, padded
-  int64_t groupBytes; ///< of 4 values (int8) or a group (int4, blocks) of 64 rows
+  int64_t groupBytes; ///< of 4 values (int8), a group (int4) or a block of 64 rows
   int64_t blockBytes; ///< of a block
   int64_t scales;     ///< f32 of each row, padded to whole blocks; of blocks nothing
   int64_t sums;       ///< i32 of each row: sum of q (int8) or multiplier * (q - 8) (int4)

@@ -145,8 +145,10 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
     `!mica.int4` stand the scales of its rows (f32) and the sums of their integers (i32). `!mica.int4` stores a group of
     32 values of 64 rows as 64 signed bytes of multipliers and [4][64][4] bytes; byte (j, n, b) holds the values 8 j + b
     of row n (lower half) and 8 j + 4 + b (upper half).
-    `!mica.block_int` stores a group of 32 values of 64 rows as their 64 scales in f16 and, of 8 bits, [8][64][4] bytes
-    with 128 added, of 4 bits the bytes of `!mica.int4`; behind the blocks stands nothing.
+    `!mica.block` stores, for 64 rows, each block along K as a header (scales [64], offsets [64]) and, for every 32
+    elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the codes in planes. A plane of w bits
+    has w lines [64][4]; quad q of the chunk, four neighbours along K, is in line q / (8 / w), w * (q mod (8 / w)) bits
+    up. So a block of `q4_k` takes 4.625 bits per element, where a file has 4.5: its sub-scales become bytes.
   }];
   let parameters = (ins "int64_t":$columns, "int64_t":$depth, "int64_t":$k_block);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -180,26 +182,55 @@ def Mica_Int4Type : TypeDef<Mica_Dialect, "Int4"> {
   let genVerifyDecl = 1;
 }
 
-def Mica_BlockIntType : TypeDef<Mica_Dialect, "BlockInt"> {
-  let mnemonic = "block_int";
-  let summary = "an element of a row of integers with a scale for each block";
+def Mica_BlockType : TypeDef<Mica_Dialect, "Block"> {
+  let mnemonic = "block";
+  let summary = "an element of rows that are stored in blocks of a format";
   let description = [{
-    In `tensor<64x128x!mica.block_int<bits = 4, group = 32>>` the rows along the last axis are
-    `x[i] = scale[i / group] * q[i]` with integers of 8 bits in [-128, 127] or of 4 bits in [-8, 7]: the blocks Q8_0 and
-    Q4_0 of GGUF files. A weight of this type is what its sources hold, number by number: nothing is rounded, and the
-    scales keep their f16. Sources must be stored in such blocks.
+    `tensor<64x512x!mica.block<q4_k>>` holds a matrix whose rows are blocks along the last axis: codes of a few bits, a
+    scale and perhaps an offset per block, and perhaps integers that scale them for each group of 16 or 32 elements.
+    Element i of a block is `scale * scales[i / group] * level(code[i]) + offset * offsets[i / group]`, in f32.
+    `ir/Formats/BlockFormats.h` describes every format; docs/formats.md has the table. The names are those of GGUF
+    files (`q8_0`, `q4_k`, ...), whose blocks are taken over as they are: a weight of such a type is what its sources
+    hold, bit for bit. `int8_g64` and `int4_g32` are Mica's own, quantized from numbers.
 
-    Rows that meet such a weight are of 8 bits: every group of 32 elements (and what is left at the end) is rounded as a
-    row of `!mica.int8` of its own, with a scale in f32. A product sums integers within a group, exactly, and adds the
-    groups' sums times both scales in f32, in the order of K.
+    Rows that multiply such a weight are of `!mica.int_rows`, of bf16 or of f32. With rows of bf16 the elements of the
+    weight are rounded to bf16 as well.
 
     ```
-    group = 4 for once, a row 1 2 3 4 0.5 0.25 0 -0.5:   scales 4/127 and 0.5/127, integers 32 64 95 127   127 64 0 -127
+    q8_0, elements = 4 for once:   scale 0.5, codes 1 2 -3 4   are   0.5 1 -1.5 2
     ```
   }];
-  let parameters = (ins "int64_t":$bits, "int64_t":$group);
+  let parameters = (ins "const ::mica::BlockFormat *":$format);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Mica_IntRowsType : TypeDef<Mica_Dialect, "IntRows"> {
+  let mnemonic = "int_rows";
+  let summary = "an element of rows of activations that are integers, with a scale for each group";
+  let description = [{
+    In `tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>` every group of 32 elements along the last axis (and what is
+    left at the end) is `x[i] = scale * q[i]` with `scale = max_i |x[i]| / limit` in f32 and integers q in
+    [-limit, limit], rounded to nearest, ties to even. With one limb of 8 bits the limit is 127, with two it is 32639:
+    q is `256 * high + low`, both signed bytes. A group of zeros has the scale 0; one that holds an infinity or NaN has
+    such a scale.
+
+    A product with a weight in blocks sums integers exactly within a group of either side, and adds these sums, times
+    the scales, in f32, in the order of K.
+
+    ```
+    group = 4 for once, limbs = 1, a row 1 2 3 4 0.5 0.25 0 -0.5:
+        scales 4/127 and 0.5/127, integers 32 64 95 127   127 64 0 -127
+    ```
+  }];
+  let parameters = (ins "int64_t":$limbs, "int64_t":$group);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+}
+
+def Mica_BlockIntType : TypeDef<Mica_Dialect, "BlockInt"> {
+  let mnemonic = "block_int";
+  let summary = "refused: the type that `!mica.block` and `!mica.int_rows` replaced";
+  let hasCustomAssemblyFormat = 1;
 }
 
 def Mica_KvLayoutAttr : Mica_Attr<"KvLayout", "kv_layout"> {

@@ -254,6 +254,22 @@ float mica::quantizeInt4(ArrayRef<float> row, MutableArrayRef<uint8_t> q,
   return std::ldexp(scale, exponent);
 }
 
+bool mica::quantizeBlocks(const BlockFormat &format, ArrayRef<float> row,
+                          MutableArrayRef<uint8_t> blocks) {
+  llvm_unreachable("TODO");
+}
+
+/// Rounds the numbers of a group to multiples of its largest magnitude / limit.
+static void roundGroup(MutableArrayRef<float> row, float limit) {
+  float largest = largestMagnitude(row), inverse = limit / largest, scale = largest / limit;
+  if (!(largest >= kSmallest) || std::isinf(largest)) {
+    llvm::fill(row, std::isfinite(largest) ? 0 : std::nanf(""));
+    return;
+  }
+  for (float &value : row)
+    value = scale * std::nearbyint(value * inverse);
+}
+
 void mica::roundToIntegers(Type element, MutableArrayRef<float> row) {
   if (isa<Int8Type>(element)) {
     SmallVector<int8_t> q(row.size());
@@ -262,9 +278,10 @@ void mica::roundToIntegers(Type element, MutableArrayRef<float> row) {
       value = scale * static_cast<float>(integer);
     return;
   }
-  if (auto blocks = dyn_cast<BlockIntType>(element)) {
-    for (; !row.empty(); row = row.drop_front(std::min<size_t>(row.size(), blocks.getGroup())))
-      roundToIntegers(Int8Type::get(element.getContext()), row.take_front(blocks.getGroup()));
+  if (auto rows = dyn_cast<IntRowsType>(element)) {
+    float limit = IntegerRowLayout::limitOf(rows.getLimbs());
+    for (; !row.empty(); row = row.drop_front(std::min<size_t>(row.size(), rows.getGroup())))
+      roundGroup(row.take_front(rows.getGroup()), limit);
     return;
   }
   SmallVector<uint8_t> q(row.size());

@@ -38,8 +38,13 @@ float quantizeInt8(llvm::ArrayRef<float> row, llvm::MutableArrayRef<int8_t> q);
 float quantizeInt4(llvm::ArrayRef<float> row, llvm::MutableArrayRef<uint8_t> q,
                    llvm::MutableArrayRef<int8_t> multipliers);
 
-/// Replaces the numbers of a row by those that its integers of type `element` stand for; of
-/// !mica.block_int as rows of activations are rounded. Weights of that type are not.
+/// Quantizes a row to blocks of one of Mica's own formats, the last of which is padded. `blocks` has
+/// room for all of them. False where a number is not finite.
+bool quantizeBlocks(const BlockFormat &format, llvm::ArrayRef<float> row,
+                    llvm::MutableArrayRef<uint8_t> blocks);
+
+/// Replaces the numbers of a row by those that its integers of type `element` stand for:
+/// !mica.int8, !mica.int4 or !mica.int_rows.
 void roundToIntegers(mlir::Type element, llvm::MutableArrayRef<float> row);
 
 } // namespace mica

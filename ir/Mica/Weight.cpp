@@ -20,12 +20,13 @@ SmallVector<StringRef> WeightOp::getSourceNames() {
 
 /// Blocks of the type `element` stand along rows, whole ones.
 static LogicalResult verifyBlocks(WeightOp weight, Type element) {
-  auto blocks = dyn_cast<BlockIntType>(element);
+  auto blocks = dyn_cast<BlockType>(element);
   RankedTensorType type = weight.getTensorType();
-  if (!blocks || (type.getRank() > 1 && type.getShape().back() % blocks.getGroup() == 0))
+  if (!blocks || blocks.getFormat()->isOwn ||
+      (type.getRank() > 1 && type.getShape().back() % blocks.getFormat()->elements == 0))
     return success();
-  return weight.emitOpError() << "keeps blocks of " << blocks.getGroup()
-                              << ", but has no rows of a multiple of that";
+  return weight.emitOpError() << "is stored in blocks of " << blocks.getFormat()->elements
+                              << " elements, but its rows are not a multiple of that";
 }
 
 LogicalResult WeightOp::verify() {
@@ -34,15 +35,15 @@ LogicalResult WeightOp::verify() {
     return emitOpError("needs a tensor type of static, non-empty shape");
   Type element = type.getElementType();
   if (!element.isF32() && !element.isBF16() && !element.isF16() && !isQuantized(element))
-    return emitOpError() << "holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block_int, got "
+    return emitOpError() << "holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block, got "
                          << element;
   if (isQuantized(element) && type.getRank() < 2)
     return emitOpError("holds rows of integers, but is a vector: vectors stay f32");
   if (failed(verifyBlocks(*this, element)))
     return failure();
-  if (getStored() && !isa<BlockIntType>(*getStored()))
+  if (getStored() && !isa<BlockType>(*getStored()))
     return emitOpError() << "says that its sources are stored as " << *getStored()
-                         << ", expected !mica.block_int";
+                         << ", expected !mica.block";
   if (getCompose() && !getSources())
     return emitOpError("says how it is composed, but not of what");
   int64_t count = getSourceNames().size();

@@ -17,8 +17,7 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     as columns. So a fused tensor of queries, keys and values becomes three weights, whether it holds them one after the
     other or head by head; several suffixes stand in this order.
 
-    `stored` says that the sources hold blocks of integers with a scale each, of that type: a pass may keep them
-    (`mica-keep-blocks`).
+    `stored` says that the sources hold blocks of that type: a pass may keep them (`mica-keep-blocks`).
 
     Example:
     ```mlir
@@ -28,7 +27,7 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     mica.weight @"experts" from ["0.down_proj.weight", "1.down_proj.weight"] stack : tensor<2x64x172xf32>
     mica.weight @"q_proj" from ["qkv_proj.weight[0:64 of 128]"] : tensor<64x64xf32>
     mica.weight @"c_fc" from ["c_fc.weight^T"] : tensor<256x64xf32>
-    mica.weight @"k_proj" {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x64xf32>
+    mica.weight @"k_proj" {stored = !mica.block<q8_0>} : tensor<32x64xf32>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,

@@ -30,27 +30,17 @@ static Precision choosePrecision(WeightUse use, Operation *user, Precision matri
 static Type rowsFor(Type element) {
   if (element.isBF16())
     return element;
-  return isQuantized(element) ? rowsMeeting(element) : Type();
-}
-
-/// What a weight is stored in, where that are blocks.
-static BlockIntType blocksOf(WeightOp weight) {
-  std::optional<Type> stored = weight ? weight.getStored() : std::nullopt;
-  return stored ? dyn_cast<BlockIntType>(*stored) : BlockIntType();
+  return isQuantized(element) ? activationTypeFor(element) : Type();
 }
 
 namespace {
 /// One cast per value and type, right behind it.
 class SharedCasts {
 public:
-  explicit SharedCasts(Precision matrices) : matrices(matrices) {}
-
   /// Rounds the rows `operand` to what a product with `weights` wants.
   void narrow(OpOperand &operand, Value weights) {
     Value value = operand.get();
-    // Where all else is f32, blocks are numbers in f32 as well.
-    bool exact = matrices == Precision::F32 && isa<BlockIntType>(elementOf(weights));
-    Type type = exact ? Type() : rowsFor(elementOf(weights));
+    Type type = rowsFor(elementOf(weights));
     if (!type || elementOf(value) == type)
       return;
     Value &cast = casts[{value, type}];
@@ -64,35 +54,20 @@ public:
   }
 
 private:
-  Precision matrices;
   llvm::DenseMap<std::pair<Value, Type>, Value> casts;
 };
 
 struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   using AssignPrecisionBase::AssignPrecisionBase;
 
-  /// Int8 where a matrix of `op` is stored in blocks of 8 bits, Int4 elsewhere: all of an op, as
-  /// experts share a kernel.
-  static Precision bitsStored(Operation *op, WeightProperty &types) {
-    for (OpOperand &operand : op->getOpOperands())
-      if (WeightUse use = classifyWeightUse(operand);
-          use == WeightUse::Product || use == WeightUse::Table)
-        for (Value same : types.sameAs(operand.get()))
-          if (BlockIntType blocks = blocksOf(types.symbolOf(same)); blocks && blocks.getBits() == 8)
-            return Precision::Int8;
-    return Precision::Int4;
-  }
-
   LogicalResult assignWeights() {
     WeightProperty types(getOperation(), "elements of");
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands()) {
         WeightUse use = classifyWeightUse(operand);
-        if (use == WeightUse::None || isa<BlockIntType>(elementOf(operand.get())))
+        if (use == WeightUse::None || isa<BlockType>(elementOf(operand.get())))
           continue;
-        Precision matrices =
-            keepBits ? std::min(weights.getValue(), bitsStored(op, types)) : weights.getValue();
-        Type type = elementTypeOf(&getContext(), choosePrecision(use, op, matrices));
+        Type type = elementTypeOf(&getContext(), choosePrecision(use, op, weights));
         if (failed(types.require(operand.get(), TypeAttr::get(type), op)))
           return WalkResult::interrupt();
       }
@@ -107,7 +82,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
   /// Rows are rounded where they enter a product with a narrow matrix, queries where they meet
   /// narrow keys; integers meet them as they are.
   void insertCasts() {
-    SharedCasts casts(weights);
+    SharedCasts casts;
     getOperation().walk([&](Operation *op) {
       TypeSwitch<Operation *>(op)
           .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>(

@@ -164,7 +164,7 @@ private:
     if (auto argument = dyn_cast<BlockArgument>(value); argument && call)
       value = call.getOperand(argument.getArgNumber());
     auto get = value.getDefiningOp<GetWeightOp>();
-    if (isa<BlockIntType>(getElementTypeOrSelf(value)))
+    if (isa<BlockType>(getElementTypeOrSelf(value)))
       return {};
     return get && get->hasOneUse() && gets[get.getWeight()] == 1
                ? symbols.lookup<WeightOp>(get.getWeight())

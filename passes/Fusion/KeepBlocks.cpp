@@ -36,8 +36,8 @@ static ArrayAttr storageOf(func::CallOp call, const SymbolTable &symbols) {
   return builder.getArrayAttr(stored);
 }
 
-/// Layers whose weights are stored differently are of different kinds:
-/// f(a: 8 bits), f(b: 4 bits) => f(a), f_0(b)
+/// Layers whose weights are stored differently are of different types:
+/// f(a: q8_0), f(b: q4_0) => f(a), f_0(b)
 static void splitByStorage(ModuleOp module) {
   SymbolTable symbols(module);
   for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
@@ -62,7 +62,7 @@ namespace {
 /// What is known of all values that are the same weight.
 struct Class {
   SmallVector<WeightOp> symbols;
-  BlockIntType blocks; ///< what it keeps, or null
+  BlockType blocks; ///< what it keeps, or null
   std::string whyNot;  ///< where symbols are stored in blocks and it keeps none
 };
 
@@ -100,12 +100,12 @@ private:
 
   Class judge(ArrayRef<Value> values) {
     Class result;
-    BlockIntType blocks;
+    BlockType blocks;
     for (Value value : values)
       if (WeightOp symbol = types.symbolOf(value)) {
         result.symbols.push_back(symbol);
         if (std::optional<Type> stored = symbol.getStored())
-          blocks = cast<BlockIntType>(*stored);
+          blocks = cast<BlockType>(*stored);
       }
     if (!blocks)
       return result;
@@ -113,7 +113,7 @@ private:
     if (!llvm::all_of(result.symbols,
                       [&](WeightOp symbol) { return symbol.getStored() == blocks; }))
       result.whyNot = "others that take its place are stored otherwise";
-    else if (k % blocks.getGroup() != 0)
+    else if (k % blocks.getFormat()->elements != 0)
       result.whyNot = "its rows are no whole blocks";
     else if (llvm::any_of(result.symbols, isReadAcrossRows))
       result.whyNot = "it is read transposed";
@@ -130,9 +130,10 @@ private:
     });
   }
 
-  /// Experts are one kernel for gate and up, and their inner rows are rounded as x is.
+  /// Experts are one kernel for gate and up, and their inner rows are rounded as x is: the formats of
+  /// gate and down may differ, but either all are blocks or none.
   void decideTogether(MoeExpertsOp experts) {
-    BlockIntType gate = classOf(experts.getGate()).blocks, down = classOf(experts.getDown()).blocks,
+    BlockType gate = classOf(experts.getGate()).blocks, down = classOf(experts.getDown()).blocks,
                  up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
     if (gate == up && !gate == !down)
       return;

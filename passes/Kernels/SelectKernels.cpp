@@ -23,7 +23,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   KernelKind choose(RankedTensorType weight) {
     ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1),
                        precisionOf(weight.getElementType()),
-                       isa<BlockIntType>(weight.getElementType())};
+                       isa<BlockType>(weight.getElementType())};
     KernelCosts costs;
     // A function for any number of rows is called for more than others take.
     costs.crossing = mostRows() ? crossing : 0;

@@ -45,8 +45,8 @@ Type mica::elementTypeOf(MLIRContext *context, Precision precision) {
 }
 
 Precision mica::precisionOf(Type element) {
-  if (auto blocks = dyn_cast<BlockIntType>(element))
-    return blocks.getBits() == 4 ? Precision::Int4 : Precision::Int8;
+  if (auto blocks = dyn_cast<BlockType>(element))
+    return blocks.getFormat()->codeBits() > 5 ? Precision::Int8 : Precision::Int4;
   for (const Entry &entry : kPrecisions)
     if (elementTypeOf(element.getContext(), entry.precision) == element)
       return entry.precision;

@@ -19,7 +19,7 @@ llvm::StringRef nameOf(Precision precision);
 std::optional<Precision> precisionNamed(llvm::StringRef name);
 /// The element type of a matrix of that precision.
 mlir::Type elementTypeOf(mlir::MLIRContext *context, Precision precision);
-/// The precision of a matrix with that element type; of blocks of integers that of as many bits.
+/// The precision of a matrix with that element type; of blocks the nearest in bits.
 Precision precisionOf(mlir::Type element);
 
 /// What a command line option for a precision accepts.

@@ -41,7 +41,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   bool integers = options.weights == Precision::Int8 || options.weights == Precision::Int4;
   if (options.balance.value_or(integers))
     pm.addPass(createBalanceChannels());
-  pm.addPass(createAssignPrecision({options.weights, options.kv, options.keepBlocks}));
+  pm.addPass(createAssignPrecision({options.weights, options.kv}));
   pm.addNestedPass<func::FuncOp>(createFoldRepeatKv());
   // Gate and up first: they would otherwise be merged like any products of the same rows.
   pm.addPass(createFuseGatedLinear());

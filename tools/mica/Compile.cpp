@@ -74,13 +74,9 @@ Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments, co
 void chooseWeights(const ModelInput &input, cpu::CompileOptions &options) {
   if (options.weights || !input.storage)
     return;
-  // What a number takes, scales included.
-  constexpr std::pair<Precision, double> precisions[] = {
-      {Precision::F32, 32}, {Precision::BF16, 16}, {Precision::Int8, 8}, {Precision::Int4, 4.25}};
-  auto distance = [&](const auto &row) { return std::abs(row.second - input.storage->bits); };
-  options.weights = min_element(precisions, [&](const auto &a, const auto &b) {
-                      return distance(a) < distance(b);
-                    })->first;
+  // Of what is not stored in blocks, or cannot keep them.
+  constexpr double kBitsOfF32 = 32;
+  options.weights = input.storage->bits < kBitsOfF32 ? Precision::BF16 : Precision::F32;
   options.keepBlocks = true;
 }
 

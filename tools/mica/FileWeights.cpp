@@ -9,7 +9,7 @@ using namespace llvm;
 namespace mica::tool {
 
 static std::optional<cpu::WeightType> computedType(const TensorInfo &info) {
-  if (info.blocks && !info.blocks->decode)
+  if (info.blocks && !info.blocks->format())
     return std::nullopt;
   switch (info.type) {
   case StoredType::F32:
@@ -35,11 +35,7 @@ Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
                       "convert the weights to one of them");
   cpu::SourceTensor tensor{*type, info->shape, files.bytes(*info)};
   if (const TensorType *blocks = info->blocks)
-    tensor.blocks = {.elements = blocks->elements,
-                     .bytes = blocks->bytes,
-                     .decode = blocks->decode,
-                     .bits = blocks->integerBits,
-                     .split = blocks->split};
+    tensor.blocks = {blocks->format()};
   if (const TensorInfo *scales = files.scalesOf(*info)) {
     tensor.blocks.join = joinMxfp4;
     tensor.scales = files.bytes(*scales);

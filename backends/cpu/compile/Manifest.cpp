@@ -157,14 +157,14 @@ static json describeOps(ModuleOp module) {
 }
 
 std::vector<std::string> mica::cpu::keptBlocks(ModuleOp module) {
-  std::set<std::pair<unsigned, int64_t>> kinds;
+  std::map<std::string, int64_t> counts;
   for (auto weight : module.getOps<WeightOp>())
-    if (auto blocks = dyn_cast<BlockIntType>(weight.getTensorType().getElementType()))
-      kinds.emplace(blocks.getBits(), blocks.getGroup());
+    if (auto blocks = dyn_cast<BlockType>(weight.getTensorType().getElementType()))
+      ++counts[std::string(blocks.getFormat()->name)];
   std::vector<std::string> names;
-  names.reserve(kinds.size());
-  for (auto [bits, group] : kinds)
-    names.push_back(std::to_string(bits) + "-bit blocks of " + std::to_string(group));
+  names.reserve(counts.size());
+  for (const auto &[name, count] : counts)
+    names.push_back(name + " x " + std::to_string(count));
   return names;
 }
 

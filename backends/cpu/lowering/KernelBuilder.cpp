@@ -119,6 +119,32 @@ Value KernelBuilder::dotWords(Value sums, Value a, Value b) {
   return dotIntegers(*this, "llvm.x86.avx512.vpdpwssd", sums, bitcast(a, i16), bitcast(low, i16));
 }
 
+Value KernelBuilder::lookUp(Value codes, ArrayRef<int8_t> table, int64_t added) {
+  auto type = cast<VectorType>(codes.getType());
+  SmallVector<int8_t> entries; // the table once for each part of 16 bytes
+  for (int64_t i = 0; i < type.getDimSize(0); ++i)
+    entries.push_back(static_cast<int8_t>(table[i % 16] + added));
+  auto call = [&](StringRef name, Value entries, Value codes) -> Value {
+    return LLVM::CallIntrinsicOp::create(*this, codes.getType(), getStringAttr(name),
+                                         ValueRange{entries, codes})
+        .getResult(0);
+  };
+  Value constant =
+      arith::ConstantOp::create(*this, DenseElementsAttr::get(type, ArrayRef<int8_t>(entries)));
+  if (target.wide)
+    return call("llvm.x86.avx512.pshuf.b.512", constant, codes);
+  Value result = codes;
+  for (int64_t half : {0, 1}) {
+    constexpr int64_t kHalf = 32;
+    auto part = [&](Value whole) -> Value {
+      return vector::ExtractStridedSliceOp::create(*this, whole, half * kHalf, kHalf, 1);
+    };
+    result = vector::InsertStridedSliceOp::create(
+        *this, call("llvm.x86.avx2.pshuf.b", part(constant), part(codes)), result, half * kHalf, 1);
+  }
+  return result;
+}
+
 Value KernelBuilder::loadVector(Value buffer, ValueRange at, Value live, int64_t lanes) {
   if (!live)
     return toF32(loadRaw(buffer, at, lanes));

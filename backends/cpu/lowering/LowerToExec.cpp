@@ -99,13 +99,19 @@ LogicalResult mica::cpu::checkProduct(Operation *op, Value x, Value weight) {
     return op->emitOpError("multiplies by a weight in another layout than kernels read: columns = ")
            << kBlockColumns << ", depth = " << depth << ", k_block a multiple of " << 16 * depth;
   Type ofRows = getElementTypeOrSelf(x);
-  if (isQuantized(ofRows) != isQuantized(type.getElementType()))
-    return op->emitOpError("multiplies rows and a weight of which only one are integers: rows are "
-                           "cast to !mica.int8 for quantised weights, and for no others");
-  if (isQuantized(ofRows) && ofRows != rowsMeeting(type.getElementType()))
+  if (isa<BlockType>(type.getElementType())) {
+    if (isa<IntRowsType, FloatType>(ofRows))
+      return success();
     return op->emitOpError("multiplies rows of ")
-           << ofRows << " and a weight of " << type.getElementType() << ", which meets rows of "
-           << rowsMeeting(type.getElementType());
+           << ofRows << " by a weight of " << type.getElementType()
+           << ", expected rows of !mica.int_rows, bf16 or f32";
+  }
+  if (isQuantized(ofRows) != isQuantized(type.getElementType()) ||
+      (isQuantized(ofRows) && ofRows != activationTypeFor(type.getElementType())))
+    return op->emitOpError("multiplies rows of ")
+           << ofRows << " by a weight of " << type.getElementType()
+           << ": rows are cast to !mica.int8 for weights of !mica.int8 and !mica.int4, to "
+              "!mica.int_rows for those of !mica.block";
   return success();
 }
 

@@ -63,7 +63,8 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
         failed(checkProduct(op, op.getX(), op.getDown())))
       return failure();
     Launcher launch(rewriter, op.getLoc(), kernels);
-    WeightSpec gate = weightSpecOf(op.getGate()), down = weightSpecOf(op.getDown());
+    WeightSpec gate = weightSpecOf(op.getGate(), op.getX()),
+               down = weightSpecOf(op.getDown(), op.getX());
     int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0),
             inner = op.getInner();
     auto picks = cast<RankedTensorType>(op.getExperts().getType());
@@ -85,11 +86,12 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
                         .rowExperts = choices,
                         .rowFlops = choices * flops};
     };
-    // The inner rows are quantised behind the kernel, which makes 64 columns of them at a time: a
-    // scale may be of the whole row. Rows in blocks, whose scales are not, go the same way
-    // (canRound of FuseCasts.cpp says why).
+    // The inner rows are quantized after the kernel, which makes 64 columns of them at a time: a
+    // scale may be of the whole row. Rows with a scale per group go the same way (canRound of
+    // FuseCasts.cpp says why).
     Type xElement = cast<RankedTensorType>(op.getX().getType()).getElementType();
-    bool inBlocks = isa<BlockIntType>(xElement);
+    auto intRows = dyn_cast<IntRowsType>(xElement);
+    int64_t limbs = intRows ? intRows.getLimbs() : 0;
     Type innerElement = isQuantized(xElement) ? Type(rewriter.getF32Type()) : xElement;
     bool biased = !!op.getGateBias();
     Gating gating{op.getActivation()};
@@ -110,8 +112,8 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
         [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, gate, inner, gating); },
         cost(operands.getGate(), 4 * inner * gate.k))[0];
     if (isQuantized(xElement))
-      h = launch("quantize", specOf(inner, inBlocks), rows, h, perChoice(inner, xElement),
-                 [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, inBlocks); })[0];
+      h = launch("quantize", specOf(inner, limbs), rows, h, perChoice(inner, xElement),
+                 [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, limbs); })[0];
     downFactors.insert(downFactors.begin(), h);
     Value parts = launch(
         productName("experts_down", down.n, inner), specOf(down.element, down.n, inner, biased),

@@ -62,24 +62,34 @@ private:
   /// 1024 columns: wide enough for oneDNN's threads, and 512 rows of their sums take 2 MB.
   static constexpr int64_t kPanelBlocks = 16;
 
-  bool widens() const { return isa<Int4Type>(weight.element); }
+  /// What oneDNN reads where it is not the weight itself: int8 for int4, floats for blocks, which
+  /// are those of the rows.
+  bool widens() const { return isa<Int4Type, BlockType>(weight.element); }
+  bool inFloats() const { return isa<BlockType>(weight.element); }
+  bool sumsIntegers() const { return isQuantized(weight.element) && !inFloats(); }
 
-  /// A block of 64 columns as oneDNN reads it, in bytes.
-  QuantizedMatrix widened() const {
-    return {Int8Type::get(launch.rewriter.getContext()), weight.n, weight.k};
+  /// Blocks of 64 columns in the form that oneDNN reads.
+  RankedTensorType widenedType(int64_t blocks) const {
+    Builder &builder = launch.rewriter;
+    if (!inFloats()) {
+      QuantizedMatrix matrix(Int8Type::get(builder.getContext()), weight.n, weight.k);
+      return RankedTensorType::get({blocks * matrix.blockBytes}, builder.getI8Type());
+    }
+    Type element = getElementTypeOrSelf(x);
+    int64_t depth = element.isBF16() ? 2 : 1;
+    return RankedTensorType::get(
+        {blocks, roundUp(weight.k, PackedBlocks::kChunk) / depth, kBlockColumns, depth}, element);
   }
 
   /// Room for the sums and, where the weights are widened, for those.
   SmallVector<Value> scratch(int64_t blocks) {
     Builder &builder = launch.rewriter;
-    Type element =
-        isQuantized(weight.element) ? Type(builder.getI32Type()) : Type(builder.getF32Type());
+    Type element = sumsIntegers() ? Type(builder.getI32Type()) : Type(builder.getF32Type());
     SmallVector<Value> values{
         launch.empty(RankedTensorType::get({ShapedType::kDynamic, blocks * kBlockColumns}, element),
                      launch.rowsOf(x))};
     if (widens())
-      values.push_back(launch.empty(
-          RankedTensorType::get({blocks * widened().blockBytes}, builder.getI8Type()), {}));
+      values.push_back(launch.empty(widenedType(blocks), {}));
     return values;
   }
 
@@ -105,8 +115,11 @@ private:
     SmallVector<Value> next(scratch);
     if (widens())
       next[1] = launch(
-          "expand_int4", specOf(weight.n, weight.k), launch.constant(blocks), {packed, first},
-          next[1], [&](KernelBuilder &b, ValueRange args) { emitExpandInt4(b, args, weight); })[0];
+          inFloats() ? "expand_blocks" : "expand_int4", specOf(weight.element, weight.n, weight.k),
+          launch.constant(blocks), {packed, first}, next[1],
+          [&](KernelBuilder &b, ValueRange args) {
+            inFloats() ? emitExpandBlocks(b, args, weight) : emitExpandInt4(b, args, weight);
+          })[0];
     Value blocksOfPanel = widens() ? next[1] : slice(first, blocks);
     int64_t columns = blocks * kBlockColumns;
     next[0] = exec::MatmulOp::create(builder, launch.loc, next[0].getType(), x, blocksOfPanel,
@@ -115,7 +128,7 @@ private:
     Value column =
         arith::MulIOp::create(builder, launch.loc, first, launch.constant(kBlockColumns));
     SmallVector<Value> inputs{next[0], column};
-    if (isQuantized(weight.element))
+    if (sumsIntegers())
       inputs.append({x, packed});
     next.insert(next.begin(), epilogue({inputs, columns}, target));
     return next;
@@ -150,8 +163,8 @@ private:
 /// Scales inside of a sum are for generated kernels.
 static LogicalResult checkKernel(Operation *op, const WeightSpec &weight,
                                  std::optional<KernelKind> kernel) {
-  if (kernel == KernelKind::OneDnn && isa<BlockIntType>(weight.element))
-    return op->emitOpError("multiplies by integers in blocks, which only generated kernels do");
+  if (kernel == KernelKind::OneDnn && isa<BlockType>(weight.element) && weight.limbs != 0)
+    return op->emitOpError("multiplies integer rows by blocks, which only generated kernels do");
   return success();
 }
 
@@ -224,7 +237,7 @@ template <typename Op> struct LowerProduct : Lowering<Op> {
                     operands.getWeight(),
                     {},
                     {},
-                    weightSpecOf(op.getWeight()),
+                    weightSpecOf(op.getWeight(), op.getX()),
                     op.getKernel()};
     if constexpr (std::is_same_v<Op, LinearOp>) {
       product.bias = operands.getBias();
@@ -246,7 +259,7 @@ struct LowerHeadLinear : Lowering<HeadLinearOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     if (failed(checkProduct(op, op.getX(), op.getWeight())))
       return failure();
-    WeightSpec weight = weightSpecOf(op.getWeight());
+    WeightSpec weight = weightSpecOf(op.getWeight(), op.getX());
     Launcher launch(rewriter, op.getLoc(), kernels);
     int64_t heads = op.getType().getDimSize(1);
     rewriter.replaceOp(
@@ -269,7 +282,7 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
       return failure();
     if (isQuantized(op.getType().getElementType()))
       return op.emitOpError("cannot quantise its own result: give it to mica.cast");
-    WeightSpec weight = weightSpecOf(op.getWeight());
+    WeightSpec weight = weightSpecOf(op.getWeight(), op.getX());
     if (failed(checkKernel(op, weight, op.getKernel())))
       return failure();
     Launcher launch(rewriter, op.getLoc(), kernels);

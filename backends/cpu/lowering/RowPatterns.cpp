@@ -6,11 +6,6 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// Whether an op makes rows of integers with a scale for each group.
-static bool isInBlocks(Operation *op) {
-  return isa<BlockIntType>(getElementTypeOrSelf(op->getResult(0)));
-}
-
 namespace {
 
 struct LowerRmsNorm : Lowering<RmsNormOp> {
@@ -19,11 +14,11 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     RmsNormSpec spec{op.getEps().convertToDouble(), op.getGainOffset().convertToDouble(),
-                     op.getRounding() == NormRounding::BeforeGain, isInBlocks(op)};
+                     op.getRounding() == NormRounding::BeforeGain, limbsOf(op.getResult())};
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
         op,
-        launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain, spec.inBlocks),
+        launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain, spec.limbs),
                rows, {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
                [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
                {.weightBytes = sizeInBytes(operands.getWeight())}));
@@ -37,16 +32,17 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     double eps = op.getEps().convertToDouble();
-    bool bias = !!op.getBias(), inBlocks = isInBlocks(op);
+    bool bias = !!op.getBias();
+    int64_t limbs = limbsOf(op.getResult());
     SmallVector<Value> inputs{operands.getX(), operands.getWeight()};
     if (bias)
       inputs.push_back(operands.getBias());
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op, launch("layernorm", specOf(eps, bias, inBlocks), rows, inputs,
+        op, launch("layernorm", specOf(eps, bias, limbs), rows, inputs,
                    launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) {
-                     emitLayerNorm(b, args, eps, bias, inBlocks);
+                     emitLayerNorm(b, args, eps, bias, limbs);
                    },
                    {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
     return success();
@@ -92,11 +88,11 @@ struct LowerQuantize : Lowering<CastOp> {
       return rewriter.notifyMatchFailure(op, "the result is not quantised");
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getX());
-    bool inBlocks = isInBlocks(op);
+    int64_t limbs = limbsOf(op.getResult());
     rewriter.replaceOp(
-        op, launch("quantize", specOf(op.getType().getDimSize(1), inBlocks), rows, operands.getX(),
+        op, launch("quantize", specOf(op.getType().getDimSize(1), limbs), rows, operands.getX(),
                    launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, inBlocks); }));
+                   [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, limbs); }));
     return success();
   }
 };

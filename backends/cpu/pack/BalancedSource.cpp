@@ -75,7 +75,7 @@ static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &
     int64_t elements = std::accumulate(tensor->shape.begin(), tensor->shape.end(), int64_t(1),
                                        std::multiplies<>());
     if (tensor->shape.empty() || elements <= 0 ||
-        tensor->shape.back() % tensor->blocks.elements != 0 ||
+        tensor->shape.back() % tensor->blocks.elements() != 0 ||
         int64_t(tensor->bytes.size()) != tensor->stored().bytesOf(elements))
       return fail("names \"" + name + "\", which has no channels");
     SmallVector<float> own = largestMagnitudes(*tensor, ofRows, pool);

@@ -98,46 +98,121 @@ private:
   std::vector<int8_t> columns;     ///< multipliers, [groups][64]
 };
 
-/// The integers of 32 values times 64 rows as lanes of 8 values of 4 bits each, or of 4 bytes.
-template <bool fourBits> void packBlock(const int8_t *integers, uint8_t *lanes) {
-  constexpr int64_t kGroup = BlockRow::group;
-  if constexpr (!fourBits) {
-    for (int64_t i = 0; i < kGroup; ++i)
-      lanes[i] = static_cast<uint8_t>(integers[i] + 128);
+/// Writes a plane of a chunk: `width` bits, `down` bits up in each code, as lines of [64][4] bytes.
+/// `codes` are those of 64 rows, [64][32].
+void packPlane(const uint8_t *codes, int64_t width, int64_t down, uint8_t *out) {
+  constexpr int64_t kChunk = PackedBlocks::kChunk;
+  if (width == 0)
     return;
-  }
-  auto nibble = [&](int64_t i) { return integers[i] + 8; };
-  for (int64_t lane = 0; lane < kGroup / 8; ++lane)
-    for (int64_t i = 0; i < 4; ++i)
-      lanes[4 * lane + i] =
-          static_cast<uint8_t>(nibble(8 * lane + i) | nibble(8 * lane + 4 + i) << 4);
+  int64_t perByte = 8 / width, lineBytes = kChunk / perByte;
+  auto mask = static_cast<uint8_t>((1 << width) - 1);
+  std::array<uint8_t, kTileRows * kChunk> lanes{};
+  for (int64_t row = 0; row < kTileRows; ++row)
+    for (int64_t i = 0; i < kChunk; ++i) {
+      int64_t quad = i / 4;
+      lanes[row * lineBytes + quad / perByte * 4 + i % 4] |=
+          static_cast<uint8_t>((codes[row * kChunk + i] >> down & mask)
+                               << width * (quad % perByte));
+    }
+  transposeLanes(lanes.data(), lineBytes, lineBytes / 4, out);
 }
 
-/// Rows of !mica.block_int: blocks are taken apart, nothing is computed.
-template <bool fourBits>
+/// Packs rows in blocks: see PackedBlocks. Blocks are taken apart, nothing is computed.
+class BlockPacker {
+public:
+  explicit BlockPacker(const BlockFormat &format)
+      : format(format), packed(format), parts(kTileRows) {}
+
+  /// Packs a block of 64 rows, of which `chunks` chunks are written. Null rows are zeros. Returns
+  /// false where a scale is not finite.
+  bool pack(ArrayRef<const uint8_t *> blocks, int64_t chunks, uint8_t *out) {
+    bool finite = true;
+    for (auto [part, block] : llvm::zip_equal(parts, blocks)) {
+      part = {};
+      if (block)
+        splitBlock(format, block, part);
+      else
+        llvm::fill(part.codes, static_cast<uint8_t>(format.levels ? 0 : format.bias));
+      finite &= hasFiniteScales(format, part);
+    }
+    for (int64_t row = 0; row < kTileRows; ++row) {
+      storeScale(parts[row].scale, out + row * packed.scaleBytes);
+      if (format.hasOffsets())
+        storeScale(parts[row].offset, out + packed.offsetAt + row * packed.scaleBytes);
+    }
+    out += packed.headerBytes;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk, out += packed.chunkBytes)
+      packChunk(chunk, out);
+    return finite;
+  }
+
+private:
+  void storeScale(uint16_t bits, uint8_t *out) const {
+    out[0] = static_cast<uint8_t>(bits);
+    if (packed.scaleBytes == 2)
+      out[1] = static_cast<uint8_t>(bits >> 8);
+  }
+
+  void packChunk(int64_t chunk, uint8_t *out) const {
+    constexpr int64_t kChunk = PackedBlocks::kChunk;
+    std::array<uint8_t, kTileRows * kChunk> codes;
+    for (int64_t row = 0; row < kTileRows; ++row) {
+      const BlockParts &part = parts[row];
+      std::memcpy(&codes[row * kChunk], part.codes + chunk * kChunk, kChunk);
+      for (int64_t group = 0; group < packed.groups; ++group) {
+        int64_t index = chunk * packed.groups + group, at = group * kTileRows + row;
+        auto scale = static_cast<uint8_t>(part.scales[index]),
+             offset = static_cast<uint8_t>(part.offsets[index]);
+        if (format.subScaleType == SubScaleType::Nibbles) {
+          out[at] = static_cast<uint8_t>(scale | offset << 4);
+          continue;
+        }
+        out[at] = scale;
+        if (format.hasOffsets())
+          out[packed.subOffsetAt + at] = offset;
+      }
+    }
+    packPlane(codes.data(), format.low.width, 0, out + packed.lowAt);
+    packPlane(codes.data(), format.high.width, format.low.width, out + packed.highAt);
+  }
+
+  const BlockFormat &format;
+  PackedBlocks packed;
+  std::vector<BlockParts> parts; ///< of 64 rows
+};
+
+/// Rows that are stored in blocks of the weight's own format.
 bool packBlocks(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {
-  constexpr int64_t kGroup = BlockRow::group, kBytes = fourBits ? kGroup / 2 : kGroup,
-                    kScales = kTileRows * sizeof(uint16_t);
-  constexpr int8_t kZeros[kGroup] = {};
+  const BlockFormat &format = *cast<BlockType>(plan.element).getFormat();
+  PackedBlocks packed(format);
+  BlockPacker packer(format);
   std::array<SourceRow, kTileRows> rows{};
   for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row)
     rows[row] = plan.rowOf(matrix, firstRow + row);
-  QuantizedMatrix parts = plan.integers();
+  // Rows of numbers are quantized to whole blocks first.
+  int64_t blocks = llvm::divideCeil(plan.columns, format.elements), rowBytes = blocks * format.bytes;
   bool finite = true;
-  for (int64_t group = 0; group < parts.padded / kGroup; ++group, out += parts.groupBytes) {
-    std::array<uint8_t, kTileRows * kBytes> lanes;
-    std::array<uint16_t, kTileRows> scales{};
-    for (auto [row, source] : llvm::enumerate(rows)) {
-      std::array<int8_t, kGroup> integers;
-      if (source.bytes)
-        scales[row] =
-            source.blocks.split(source.bytes + group * source.blocks.bytes, integers.data());
-      // The exponent of infinities and of what is no number.
-      finite &= (scales[row] & 0x7c00) != 0x7c00;
-      packBlock<fourBits>(source.bytes ? integers.data() : kZeros, &lanes[row * kBytes]);
+  std::vector<uint8_t> quantized;
+  if (format.isOwn) {
+    quantized.resize(kTileRows * rowBytes);
+    std::vector<float> values(plan.columns), scratch(plan.columns);
+    for (auto [index, row] : llvm::enumerate(rows)) {
+      SourceRow source = withoutBlocks(plan, row, scratch.data());
+      if (!source.bytes)
+        continue;
+      convertRow(plan, source, 0, plan.columns, reinterpret_cast<uint8_t *>(values.data()),
+                 WeightType::F32);
+      uint8_t *into = quantized.data() + index * rowBytes;
+      finite &= quantizeBlocks(format, values, MutableArrayRef(into, rowBytes));
+      row.bytes = into;
     }
-    std::memcpy(out, scales.data(), kScales);
-    transposeLanes(lanes.data(), kBytes, kBytes / 4, out + kScales);
+  }
+  int64_t chunks = llvm::divideCeil(plan.columns, PackedBlocks::kChunk);
+  for (int64_t block = 0; block < blocks; ++block, chunks -= packed.chunks) {
+    std::array<const uint8_t *, kTileRows> starts{};
+    for (auto [start, row] : llvm::zip_equal(starts, rows))
+      start = row.bytes ? row.bytes + block * format.bytes : nullptr;
+    finite &= packer.pack(starts, std::min(chunks, packed.chunks), out + block * packed.blockBytes);
   }
   return finite;
 }
@@ -168,9 +243,8 @@ bool packRows(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *o
 
 bool packIntegers(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out,
                   RowTails &tails) {
-  if (auto blocks = dyn_cast<BlockIntType>(plan.element))
-    return blocks.getBits() == 4 ? packBlocks<true>(plan, matrix, row, out)
-                                 : packBlocks<false>(plan, matrix, row, out);
+  if (isa<BlockType>(plan.element))
+    return packBlocks(plan, matrix, row, out);
   return isa<Int4Type>(plan.element) ? packRows<Int4Rows>(plan, matrix, row, out, tails)
                                      : packRows<Int8Rows>(plan, matrix, row, out, tails);
 }

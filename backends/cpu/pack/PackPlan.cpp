@@ -113,7 +113,7 @@ private:
         return fail("is made of \"" + name + "\", whose shape is no shape");
     bool fits =
         plan_.columns == 1 || (!tensor->shape.empty() && tensor->shape.back() == plan_.columns);
-    if (!fits || plan_.columns % tensor->blocks.elements != 0 ||
+    if (!fits || plan_.columns % tensor->blocks.elements() != 0 ||
         tensor->bytes.size() != size_t(tensor->stored().bytesOf(elements)))
       return fail("has rows of " + llvm::Twine(plan_.columns) + " elements, but \"" + name +
                   "\" does not");
@@ -134,13 +134,11 @@ private:
 
   /// Weights in blocks are made of such blocks alone.
   llvm::Error checkBlocks(StringRef name, const SourceTensor &tensor) {
-    auto blocks = dyn_cast<BlockIntType>(plan_.element);
-    if (!blocks)
+    auto blocks = dyn_cast<BlockType>(plan_.element);
+    if (!blocks || blocks.getFormat()->isOwn)
       return llvm::Error::success();
-    if (!tensor.blocks.split || tensor.blocks.bits != blocks.getBits() ||
-        tensor.blocks.elements != blocks.getGroup())
-      return fail("keeps blocks of " + llvm::Twine(blocks.getGroup()) + " integers of " +
-                  llvm::Twine(blocks.getBits()) + " bits, but \"" + name +
+    if (tensor.blocks.format != blocks.getFormat())
+      return fail("keeps blocks of " + llvm::Twine(blocks.getFormat()->name) + ", but \"" + name +
                   "\" is not stored in such");
     if (!tensor.rowFactors.empty() || !tensor.columnFactors.empty())
       return fail("keeps blocks as they are, but \"" + name + "\" is balanced");

@@ -125,8 +125,8 @@ bool readElements(const uint8_t *source, const StoredAs &stored, float *values, 
   auto *bytes = reinterpret_cast<uint8_t *>(values);
   if (!stored.blocks)
     return convertElements(source, stored.type, bytes, WeightType::F32, count);
-  for (int64_t i = 0; i < count; i += stored.blocks.elements)
-    stored.blocks.decode(source + stored.bytesOf(i), values + i);
+  for (int64_t i = 0; i < count; i += stored.blocks.elements())
+    decodeBlock(*stored.blocks.format, source + stored.bytesOf(i), values + i);
   return convertElements(bytes, WeightType::F32, bytes, WeightType::F32, count);
 }
 

@@ -38,7 +38,7 @@ static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPar
 /// The same of blocks whose scales stand apart: whole ones.
 static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPart &part,
                                      llvm::ArrayRef<int64_t> shape) {
-  int64_t inRow = shape.back() / tensor.blocks.elements, size = tensor.blocks.bytes,
+  int64_t inRow = shape.back() / tensor.blocks.elements(), size = tensor.blocks.bytes(),
           rows = int64_t(tensor.scales.size()) / inRow;
   if (part.period != 0)
     rows = rows / part.period * (part.last - part.first);
@@ -55,12 +55,13 @@ static std::vector<uint8_t> joinPart(const SourceTensor &tensor, const TensorPar
 /// The same of blocks, which stand along rows, as numbers that can be read along columns.
 static std::vector<uint8_t> copyDecoded(const SourceTensor &tensor, const TensorPart &part,
                                         llvm::ArrayRef<int64_t> shape) {
-  size_t blocks = tensor.bytes.size() / tensor.blocks.bytes;
-  std::vector<uint8_t> bytes(blocks * tensor.blocks.elements * sizeof(float));
-  std::vector<float> values(tensor.blocks.elements);
+  size_t blocks = tensor.bytes.size() / tensor.blocks.bytes();
+  std::vector<uint8_t> bytes(blocks * tensor.blocks.elements() * sizeof(float));
+  std::vector<float> values(tensor.blocks.elements());
   size_t size = values.size() * sizeof(float);
   for (size_t i = 0; i < blocks; ++i) {
-    tensor.blocks.decode(tensor.bytes.data() + i * tensor.blocks.bytes, values.data());
+    decodeBlock(*tensor.blocks.format, tensor.bytes.data() + i * tensor.blocks.bytes(),
+                values.data());
     std::memcpy(&bytes[i * size], values.data(), size);
   }
   SourceTensor numbers = tensor;

@@ -2,6 +2,8 @@
 #ifndef MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 
+#include "ir/Formats/BlockFormats.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -17,18 +19,15 @@ enum class WeightType { F32, BF16, F16 };
 
 inline size_t sizeOf(WeightType type) { return type == WeightType::F32 ? 4 : 2; }
 
-/// Numbers of a row that are stored together: `elements` of them in `bytes`, of which `decode`
-/// makes f32. Without it they stand by themselves.
+/// The blocks that the numbers of a row are stored in, where they are.
 struct BlockCoding {
-  int64_t elements = 1, bytes = 0;
-  void (*decode)(const uint8_t *block, float *values) = nullptr;
-  /// Makes a block of the numbers without their scale and of that; where scales stand apart.
-  void (*join)(const uint8_t *numbers, uint8_t scale, uint8_t *block) = nullptr;
-  /// Where a block is integers of so many bits times an f16: makes these, and returns its bits.
-  int64_t bits = 0;
-  uint16_t (*split)(const uint8_t *block, int8_t *integers) = nullptr;
+  const BlockFormat *format = nullptr; ///< null: numbers are stored one by one
+  /// Makes a block of the codes without their scale and of that; where scales are stored apart.
+  void (*join)(const uint8_t *codes, uint8_t scale, uint8_t *block) = nullptr;
 
-  explicit operator bool() const { return decode != nullptr; }
+  explicit operator bool() const { return format != nullptr; }
+  int64_t elements() const { return format ? format->elements : 1; }
+  int64_t bytes() const { return format ? format->bytes : 0; }
 };
 
 /// How elements of a tensor are stored.
@@ -38,7 +37,7 @@ struct StoredAs {
 
   /// Of `elements` from the begin of a row on, whole blocks where there are any.
   int64_t bytesOf(int64_t elements) const {
-    return blocks ? elements / blocks.elements * blocks.bytes : elements * int64_t(sizeOf(type));
+    return blocks ? elements / blocks.elements() * blocks.bytes() : elements * int64_t(sizeOf(type));
   }
 };
 

@@ -465,7 +465,7 @@ void RowTiles::emit(KernelBuilder &b, Value sums, int64_t columns, bool accumula
 
 bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &weight) {
   Type element = b.elementOf(x);
-  return b.target.tiles && !isa<BlockIntType>(weight.element) &&
+  return b.target.tiles && !isa<BlockType>(weight.element) &&
          tilesTake(precisionOf(weight.element), weight.k) &&
          (isQuantized(weight.element) ? element.isInteger(8) : element.isBF16());
 }

@@ -1,7 +1,13 @@
-//===- BlockTile.cpp - products of integers with a scale for each group ------------===//
+//===- BlockTile.cpp - products of integer rows with weights in blocks -------------===//
+//
+// Levels of the weights, made unsigned by a bias, are one operand of vpdpbusd, signed limbs of rows
+// the other one. Within a chunk of 32 elements along K sums of integers are exact: those of two
+// limbs become 256 * high + low, and what the bias adds too much is in the start of the low sum.
+// Then a sum becomes f32 and is added, times the scale of the row and the step of the weight.
+//
+//===----------------------------------------------------------------------===//
 
-#include "backends/cpu/lowering/kernels/Tile.h"
-#include "ir/Mica/Mica.h"
+#include "backends/cpu/lowering/kernels/BlockReader.h"
 
 using namespace mlir;
 using namespace mica;
@@ -9,89 +15,133 @@ using namespace mica::cpu;
 
 namespace {
 
-/// Emits the sums of one tile. The integers of the weights are the unsigned operand; the sum of a
-/// group starts with what was added to each of them too much. See BlockRow for the rows.
+/// Emits the sums of one tile. See IntegerRowLayout for the rows.
 class BlockTile {
 public:
   BlockTile(KernelBuilder &b, const ProductTile &tile)
-      : b(b), tile(tile), row(tile.k), matrix(tile.panel.quantized, kBlockColumns, tile.k),
-        fourBits(cast<BlockIntType>(tile.panel.quantized).getBits() == 4) {}
+      : b(b), tile(tile), reader(b, tile.panel), row(tile.limbs, tile.k) {}
 
   SmallVector<Value> emit() {
-    return b.carry(tile.from, tile.groups, 1, tile.inits,
-                   [&](Value group, ValueRange sums) { return addGroup(group, sums); });
+    int64_t chunks = llvm::divideCeil(tile.k, PackedBlocks::kChunk), perBlock = reader.packed.chunks;
+    return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value block, ValueRange sums) {
+      prefetchForGroup(b, tile, block, reader.packed.blockBytes);
+      Value begin = reader.blockAt(block);
+      SmallVector<Columns> columns = loadColumns(begin);
+      if (perBlock == 1)
+        return addChunk(begin, b.idx(0), block, columns, sums);
+      Value first = b.mul(block, perBlock), end = b.idx(perBlock);
+      if (chunks % perBlock != 0) // the last block may end early
+        end = arith::MinSIOp::create(b, end, b.sub(b.idx(chunks), first));
+      return b.carry(b.idx(0), end, 1, sums, [&](Value chunk, ValueRange carried) {
+        return addChunk(begin, chunk, b.add(first, chunk), columns, carried);
+      });
+    });
   }
 
 private:
-  static constexpr int64_t kQuads = BlockRow::group / 4, kScaleBytes = 2;
+  static constexpr int64_t kQuads = PackedBlocks::kQuads;
 
-  /// What a group has of a row of x.
-  struct RowGroup {
-    Value start, scale;
-    SmallVector<SmallVector<Value>> quads; ///< four bytes each, as often as fit a vector
+  /// What a block has of 16 columns.
+  struct Columns {
+    Value first, scales, offsets;
   };
 
-  RowGroup loadRow(ArrayRef<Value> leading, Value group) {
-    auto load = [&](Value byte, Type element) {
-      return broadcastOfRow(b, tile.x, leading, byte, element);
-    };
+  SmallVector<Columns> loadColumns(Value block) {
+    SmallVector<Columns> columns;
+    for (int64_t v = 0; v < tile.vectors; ++v) {
+      Value first = b.add(tile.firstColumn, v * kLanes);
+      columns.push_back({first, reader.loadScales(block, first), reader.loadOffsets(block, first)});
+    }
+    return columns;
+  }
+
+  /// What a chunk has of a row of x. `starts` and `sums` are of each group of the weight.
+  struct RowChunk {
+    Value scale;
+    SmallVector<Value> starts;                             ///< of low sums; null: zero
+    SmallVector<Value> sums;                               ///< of numbers, for offsets
+    SmallVector<SmallVector<SmallVector<Value>>> quads{};  ///< [limb][quad], as dotBytes takes them
+  };
+
+  Value loadScalar(ArrayRef<Value> leading, Value byte, Type element) {
+    SmallVector<Value> at(leading);
+    at.push_back(byte);
+    Value bytes = b.loadRaw(tile.x, at, 4);
+    return vector::ExtractOp::create(b, b.bitcast(bytes, element), 0);
+  }
+
+  RowChunk loadRow(ArrayRef<Value> leading, Value chunk) {
+    const BlockFormat &format = reader.format;
     Type i32 = b.getI32Type();
-    Value entry = b.mul(group, 4);
-    RowGroup result{
-        load(b.add(entry, row.sums), i32), load(b.add(entry, row.scales), b.getF32Type()), {}};
-    if (!fourBits) // 128 is 16 times 8
-      result.start = arith::ShLIOp::create(b, result.start, b.splatInt(4, i32));
-    for (int64_t quad = 0; quad < kQuads; ++quad) {
-      Value bytes = load(b.add(b.mul(group, BlockRow::group), 4 * quad), i32);
-      result.quads.push_back(b.signedBytes(b.bitcast(bytes, b.getI8Type())));
+    RowChunk result;
+    Value scale = loadScalar(leading, b.add(b.mul(chunk, 4), row.scales), b.getF32Type());
+    result.scale = b.broadcast(scale);
+    constexpr int64_t kSums = PackedBlocks::kChunk / IntegerRowLayout::sumGroup;
+    int64_t groups = reader.groupsOfChunk(), perGroup = kSums / groups;
+    for (int64_t group = 0; group < groups; ++group) {
+      Value negative;
+      for (int64_t i = 0; i < perGroup; ++i) {
+        Value entry = b.add(b.mul(chunk, 4 * kSums), row.sums + 4 * (group * perGroup + i));
+        Value part = loadScalar(leading, entry, i32);
+        negative = negative ? b.add(negative, part) : part;
+      }
+      result.starts.push_back(
+          format.unsignedBias()
+              ? b.broadcast(arith::MulIOp::create(
+                    b, negative, arith::ConstantIntOp::create(b, i32, format.unsignedBias())))
+              : Value());
+      if (format.hasOffsets()) {
+        Value sum = arith::SubIOp::create(b, arith::ConstantIntOp::create(b, i32, 0), negative);
+        Value number = arith::SIToFPOp::create(b, b.getF32Type(), sum);
+        result.sums.push_back(b.broadcast(b.mulf(number, scale)));
+      }
+    }
+    for (int64_t limb = 0; limb < tile.limbs; ++limb) {
+      SmallVector<SmallVector<Value>> &quads = result.quads.emplace_back();
+      for (int64_t quad = 0; quad < kQuads; ++quad) {
+        Value byte = b.add(b.mul(chunk, PackedBlocks::kChunk), limb * row.padded + 4 * quad);
+        Value bytes = broadcastOfRow(b, tile.x, leading, byte, i32);
+        quads.push_back(b.signedBytes(b.bitcast(bytes, b.getI8Type())));
+      }
     }
     return result;
   }
 
-  /// Adds the products with four values of each of 16 rows of the weight.
-  void addQuad(int64_t quad, Value bytes, ArrayRef<RowGroup> x, MutableArrayRef<Value> parts) {
-    SmallVector<Value> w = b.unsignedBytes(bytes);
-    for (auto [part, ofRow] : llvm::zip_equal(parts, x))
-      part = b.dotBytes(part, w, ofRow.quads[quad]);
+  /// The sum of integers of a row over the quads of a group, as f32.
+  Value sumGroup(ArrayRef<SmallVector<Value>> levels, const RowChunk &x, int64_t group) {
+    Type i32 = b.getI32Type();
+    int64_t count = kQuads / reader.groupsOfChunk();
+    Value sum;
+    for (int64_t limb = 0; limb < tile.limbs; ++limb) {
+      bool isLow = limb == tile.limbs - 1;
+      Value part = isLow && x.starts[group] ? x.starts[group] : b.splatInt(0, i32);
+      for (int64_t quad = group * count; quad < (group + 1) * count; ++quad)
+        part = b.dotBytes(part, levels[quad], x.quads[limb][quad]);
+      sum = sum ? b.add(arith::ShLIOp::create(b, sum, b.splatInt(8, i32)), part) : part;
+    }
+    return b.toF32(sum);
   }
 
-  /// The sums of a group whose integers begin at `byte`.
-  SmallVector<Value> addIntegers(Value byte, ArrayRef<RowGroup> x) {
-    Value memory = tile.panel.memory;
-    SmallVector<Value> parts = llvm::map_to_vector(x, [](const RowGroup &r) { return r.start; });
-    Type i8 = b.getI8Type(), i32 = b.getI32Type();
-    constexpr int64_t kLine = 4 * kBlockColumns;
-    if (!fourBits) {
-      for (int64_t quad = 0; quad < kQuads; ++quad)
-        addQuad(quad, b.loadRaw(memory, b.add(byte, quad * kLine), 4 * kLanes), x, parts);
-      return parts;
-    }
-    Value nibbles = b.splatInt(0x0f0f0f0f, i32);
-    for (int64_t pair = 0; pair < kQuads / 2; ++pair) {
-      Value both = b.loadFromBytes(memory, b.add(byte, pair * kLine), i32),
-            high = arith::ShRUIOp::create(b, both, b.splatInt(4, i32));
-      addQuad(2 * pair, b.bitcast(arith::AndIOp::create(b, both, nibbles), i8), x, parts);
-      addQuad(2 * pair + 1, b.bitcast(arith::AndIOp::create(b, high, nibbles), i8), x, parts);
-    }
-    return parts;
-  }
-
-  SmallVector<Value> addGroup(Value group, ValueRange sums) {
-    SmallVector<RowGroup> x;
+  SmallVector<Value> addChunk(Value block, Value inBlock, Value chunk, ArrayRef<Columns> columns,
+                              ValueRange sums) {
+    SmallVector<RowChunk> x;
     for (ArrayRef<Value> leading : tile.rows)
-      x.push_back(loadRow(leading, group));
-    Value inPanel = b.mul(group, matrix.groupBytes);
-    prefetchForGroup(b, tile, group, matrix.groupBytes);
+      x.push_back(loadRow(leading, chunk));
+    Value at = reader.chunkAt(block, inBlock);
     SmallVector<Value> next(sums);
-    for (int64_t v = 0; v < tile.vectors; ++v) {
-      Value begin = b.add(tile.panel.offset, inPanel), column = b.add(tile.firstColumn, v * kLanes);
-      Value integers = b.add(b.add(begin, b.mul(column, 4)), kScaleBytes * kBlockColumns);
-      SmallVector<Value> parts = addIntegers(integers, x);
-      Value scales = b.toF32(b.loadFromBytes(
-          tile.panel.memory, b.add(begin, b.mul(column, kScaleBytes)), b.getF16Type()));
-      for (auto [r, part] : llvm::enumerate(parts)) {
-        Value &sum = next[r * tile.vectors + v];
-        sum = b.fma(b.mulf(b.toF32(part), x[r].scale), scales, sum);
+    for (auto [v, column] : llvm::enumerate(columns)) {
+      SmallVector<SmallVector<Value>> levels;
+      for (Value quad : reader.loadQuads(at, column.first))
+        levels.push_back(b.unsignedBytes(quad));
+      for (int64_t group = 0; group < reader.groupsOfChunk(); ++group) {
+        Value step = reader.stepOf(column.scales, at, column.first, group),
+              offset = reader.offsetOf(column.offsets, at, column.first, group);
+        for (auto [r, ofRow] : llvm::enumerate(x)) {
+          Value &sum = next[r * tile.vectors + v];
+          sum = b.fma(b.mulf(sumGroup(levels, ofRow, group), ofRow.scale), step, sum);
+          if (offset)
+            sum = b.fma(ofRow.sums[group], offset, sum);
+        }
       }
     }
     return next;
@@ -99,40 +149,12 @@ private:
 
   KernelBuilder &b;
   const ProductTile &tile;
-  BlockRow row;
-  QuantizedMatrix matrix; ///< of one block of columns
-  bool fourBits;
+  BlockReader reader;
+  IntegerRowLayout row;
 };
 
 } // namespace
 
 SmallVector<Value> mica::cpu::emitBlockTile(KernelBuilder &b, const ProductTile &tile) {
   return BlockTile(b, tile).emit();
-}
-
-Value mica::cpu::loadQuadOfBlocks(KernelBuilder &b, const PackedPanel &panel, Value lane,
-                                  Value quad) {
-  auto blocks = cast<BlockIntType>(panel.quantized);
-  constexpr int64_t kQuads = BlockRow::group / 4;
-  Type i32 = b.getI32Type();
-  int64_t groupBytes = QuantizedMatrix(blocks, kBlockColumns, BlockRow::group).groupBytes;
-  Value group = b.div(quad, kQuads), begin = b.add(panel.offset, b.mul(group, groupBytes)),
-        inGroup = b.rem(quad, kQuads);
-  Value scale = b.broadcastFromBytes(panel.memory, b.add(begin, b.mul(lane, 2)), b.getF16Type());
-  bool fourBits = blocks.getBits() == 4;
-  Value line = fourBits ? b.div(inGroup, 2) : inGroup;
-  Value bytes = b.loadRaw(
-      panel.memory,
-      b.add(b.add(begin, b.mul(lane, 4)), b.add(b.mul(line, 4 * kBlockColumns), 2 * kBlockColumns)),
-      4);
-  VectorType words = b.vec(i32, 4);
-  Value integers = arith::ExtUIOp::create(b, words, bytes);
-  if (fourBits) {
-    Value down = arith::IndexCastOp::create(b, i32, b.mul(b.rem(inGroup, 2), 4));
-    integers = arith::ShRUIOp::create(b, integers, vector::BroadcastOp::create(b, words, down));
-    integers = arith::AndIOp::create(b, integers, b.splatInt(15, i32, 4));
-  }
-  integers = b.sub(integers, b.splatInt(fourBits ? 8 : 128, i32, 4));
-  Value factor = vector::ExtractStridedSliceOp::create(b, b.toF32(scale), 0, 4, 1);
-  return b.mulf(b.toF32(integers), factor);
 }

@@ -26,10 +26,10 @@ Value mica::cpu::largestMagnitude(KernelBuilder &b, ArrayRef<Value> vectors) {
   return largestOf(b, magnitudes);
 }
 
-IntegerScale::IntegerScale(KernelBuilder &b, Value largest)
-    : scale(b.divf(largest, b.f32(127))),
+IntegerScale::IntegerScale(KernelBuilder &b, Value largest, float limit)
+    : scale(b.divf(largest, b.f32(limit))),
       // The integers of zeros are 0 whatever they are divided by.
-      inverse(b.broadcast(b.divf(b.f32(127), b.maxf(largest, b.f32(1e-30f))))) {}
+      inverse(b.broadcast(b.divf(b.f32(limit), b.maxf(largest, b.f32(1e-30f))))) {}
 
 Value IntegerScale::integersOf(KernelBuilder &b, Value numbers) const {
   Value scaled = math::RoundEvenOp::create(b, b.mulf(numbers, inverse));

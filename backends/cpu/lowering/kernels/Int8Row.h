@@ -7,9 +7,9 @@
 
 namespace mica::cpu {
 
-/// What makes integers in [-127, 127] of numbers whose largest magnitude is known.
+/// What makes integers in [-limit, limit] of numbers whose largest magnitude is known.
 struct IntegerScale {
-  IntegerScale(KernelBuilder &b, mlir::Value largest);
+  IntegerScale(KernelBuilder &b, mlir::Value largest, float limit = 127);
   /// The integers [16 x i32] of a vector.
   mlir::Value integersOf(KernelBuilder &b, mlir::Value numbers) const;
 

@@ -22,13 +22,13 @@ struct RmsNormSpec {
   double eps;
   double gainOffset;
   bool roundBeforeGain;
-  bool inBlocks = false; ///< whether a quantised result is of !mica.block_int
+  int64_t limbs = 0; ///< of a result of !mica.int_rows; 0: it is of another type
 };
 void emitRmsNorm(KernelBuilder &b, mlir::ValueRange args, const RmsNormSpec &spec);
 
 /// x, gain, (bias), y: formula of mica.layernorm. A task is a row.
 void emitLayerNorm(KernelBuilder &b, mlir::ValueRange args, double eps, bool bias,
-                   bool inBlocks = false);
+                   int64_t limbs = 0);
 
 /// inputs..., y of one shape: y = compute(inputs), element by element. A task is a row.
 void emitElementwise(
@@ -96,9 +96,13 @@ void emitGatedEpilogue(KernelBuilder &b, mlir::ValueRange args, const WeightSpec
 /// block.
 void emitExpandInt4(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
-/// x [T, K] or [T, J, K], quantised y: formula of a mica.cast to !mica.int8 or, `inBlocks`, to
-/// !mica.block_int. A task is a row.
-void emitQuantize(KernelBuilder &b, mlir::ValueRange args, bool inBlocks);
+/// packed weight in blocks, first block of 64 columns, panels [blocks][K / depth][64][depth] of f32
+/// or bf16: those blocks as floats. A task is a block.
+void emitExpandBlocks(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
+
+/// x [T, K] or [T, J, K], quantized y: formula of a mica.cast to !mica.int_rows of so many limbs or,
+/// where `limbs` is 0, to !mica.int8. A task is a row.
+void emitQuantize(KernelBuilder &b, mlir::ValueRange args, int64_t limbs);
 
 //===- Positions, caches, attention ---------------------------------------------===//
 

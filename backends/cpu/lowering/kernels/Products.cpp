@@ -1,5 +1,6 @@
 //===- Products.cpp - products of rows with packed weights ----------------------===//
 
+#include "backends/cpu/lowering/kernels/BlockReader.h"
 #include "backends/cpu/lowering/kernels/Kernels.h"
 #include "backends/cpu/lowering/kernels/Tile.h"
 
@@ -79,7 +80,7 @@ class PanelSums {
 public:
   PanelSums(KernelBuilder &b, ValueRange args, const WeightSpec &weight)
       : b(b), sums(args[2]), first(args[3]), weight(weight) {
-    if (isQuantized(weight.element)) {
+    if (isQuantized(weight.element) && !isa<BlockType>(weight.element)) {
       x = args[4];
       packed = args[5];
     }
@@ -142,6 +143,18 @@ void mica::cpu::emitGatedEpilogue(KernelBuilder &b, ValueRange args, const Weigh
                       liveColumns(b, target, inner));
       });
     });
+  });
+}
+
+void mica::cpu::emitExpandBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
+  Value packed = args[2], firstBlock = args[3], panels = args[4];
+  int64_t elements = cast<BlockType>(weight.element).getFormat()->elements,
+          floats = roundUp(weight.k, PackedBlocks::kChunk) * kBlockColumns;
+  Value memory = flatten(b, panels);
+  b.loop(args[0], args[1], 1, [&](Value block) {
+    PackedPanel panel = weightPanel(b, packed, b.add(firstBlock, block), weight);
+    expandBlocks(b, panel, weight.k, b.idx(0), b.idx(llvm::divideCeil(weight.k, elements)), memory,
+                 b.mul(block, floats));
   });
 }
 

@@ -1,5 +1,6 @@
 //===- Rows.cpp - kernels that work row by row ----------------------------------===//
 
+#include "backends/cpu/lowering/kernels/BlockReader.h"
 #include "backends/cpu/lowering/kernels/Int8Row.h"
 #include "backends/cpu/lowering/kernels/Kernels.h"
 
@@ -86,12 +87,14 @@ static void storeInt8Row(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t
   });
 }
 
-/// A row of !mica.block_int: each group is a row of !mica.int8 of its own.
-static void storeBlockRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
-                          ComputeRow compute) {
-  BlockRow parts(columns);
+/// A row of !mica.int_rows: every group of 32 elements has a scale.
+static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
+                        int64_t limbs, ComputeRow compute) {
+  static_assert(IntegerRowLayout::sumGroup == kLanes);
+  IntegerRowLayout parts(limbs, columns);
+  Type i32 = b.getI32Type();
   eachGroup(b, columns, parts.padded, [&](Value first, ArrayRef<Value> lives) {
-    SmallVector<Value> numbers(BlockRow::group / kLanes, b.splat(0));
+    SmallVector<Value> numbers(IntegerRowLayout::group / kLanes, b.splat(0));
     for (auto [v, vector] : llvm::enumerate(numbers)) {
       Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
       if (lives.empty())
@@ -99,28 +102,35 @@ static void storeBlockRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_
       else if (Value live = lives[v])
         vector = arith::SelectOp::create(b, b.maskOf(live), compute(column, live), vector);
     }
-    IntegerScale scale(b, largestMagnitude(b, numbers));
-    Value sum = b.splatInt(0, b.getI32Type());
-    for (auto [v, vector] : llvm::enumerate(numbers)) {
-      Value q = scale.integersOf(b, vector);
-      sum = b.add(sum, q);
-      b.storeVector(bytesOf(b, q), y, at(row, b.add(first, static_cast<int64_t>(v) * kLanes)));
-    }
-    Value entry = b.mul(b.div(first, BlockRow::group), 4);
+    IntegerScale scale(b, largestMagnitude(b, numbers), IntegerRowLayout::limitOf(limbs));
+    Value entry = b.mul(b.div(first, IntegerRowLayout::group), 4);
     storeAsBytes(b, scale.scale, y, at(row, b.add(entry, parts.scales)));
-    storeSum(b, sum, parts.sums, first, y, row);
+    for (auto [v, vector] : llvm::enumerate(numbers)) {
+      Value q = scale.integersOf(b, vector), high = q;
+      Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
+      if (limbs == 2) { // q = 256 high + low, both with a sign
+        b.storeVector(bytesOf(b, q), y, at(row, b.add(column, parts.padded)));
+        high = arith::ShRSIOp::create(b, b.add(q, b.splatInt(128, i32)), b.splatInt(8, i32));
+      }
+      b.storeVector(bytesOf(b, high), y, at(row, column));
+      Value sum = vector::ReductionOp::create(b, vector::CombiningKind::ADD, q);
+      sum = b.sub(arith::ConstantIntOp::create(b, i32, 0), sum);
+      Value index = b.mul(b.div(column, IntegerRowLayout::sumGroup), 4);
+      storeAsBytes(b, sum, y, at(row, b.add(index, parts.sums)));
+    }
   });
 }
 
-/// Writes a row of `columns` elements of y; `compute(column, live)` gives 16 of them.
-static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns, bool inBlocks,
+/// Writes a row of `columns` elements of y; `compute(column, live)` gives 16 of them. `limbs` are
+/// those of !mica.int_rows, 0 for other types.
+static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns, int64_t limbs,
                      ComputeRow compute) {
   if (!b.elementOf(y).isInteger(8))
     b.eachVector(columns, [&](Value column, Value live) {
       b.storeVector(compute(column, live), y, at(row, column), live);
     });
-  else if (inBlocks)
-    storeBlockRow(b, y, row, columns, compute);
+  else if (limbs != 0)
+    storeIntRow(b, y, row, columns, limbs, compute);
   else
     storeInt8Row(b, y, row, columns, compute);
 }
@@ -131,10 +141,10 @@ static Value loadGain(KernelBuilder &b, Value gain, ArrayRef<Value> row, Value c
   return b.loadVector(gain, ofHeads ? at(row.back(), column) : SmallVector<Value>{column}, live);
 }
 
-void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args, bool inBlocks) {
+void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args, int64_t limbs) {
   Value x = args[2], y = args[3];
   eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
-    storeRow(b, y, row, columnsOf(x), inBlocks,
+    storeRow(b, y, row, columnsOf(x), limbs,
              [&](Value column, Value live) { return b.loadVector(x, at(row, column), live); });
   });
 }
@@ -148,7 +158,7 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       return b.fma(values, values, sum);
     });
     Value scale = b.inverseRootOfMean(squares, columns, spec.eps);
-    storeRow(b, y, row, columns, spec.inBlocks, [&](Value column, Value live) {
+    storeRow(b, y, row, columns, spec.limbs, [&](Value column, Value live) {
       Value normal = b.mulf(b.loadVector(x, at(row, column), live), scale);
       if (spec.roundBeforeGain)
         normal = b.toF32(b.fromF32(normal, b.elementOf(x)));
@@ -162,7 +172,7 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
 }
 
 void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, bool bias,
-                              bool inBlocks) {
+                              int64_t limbs) {
   Value x = args[2], gain = args[3], y = args.back();
   int64_t columns = columnsOf(x);
   eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
@@ -181,7 +191,7 @@ void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, boo
       return b.fma(difference, difference, carried);
     });
     Value scale = b.inverseRootOfMean(squares, columns, eps);
-    storeRow(b, y, row, columns, inBlocks, [&](Value column, Value live) {
+    storeRow(b, y, row, columns, limbs, [&](Value column, Value live) {
       Value result =
           b.mulf(b.mulf(centred(column, live), scale), loadGain(b, gain, row, column, live));
       return bias ? b.addf(result, loadGain(b, args[4], row, column, live)) : result;
@@ -235,32 +245,57 @@ static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y,
   });
 }
 
+/// A row of a table of !mica.int8.
 static void gatherIntegerRow(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
                              Value y, Value row) {
   PackedPanel panel = weightPanel(b, table, b.div(token, kBlockColumns), spec);
-  Value row64 = b.rem(token, kBlockColumns), lane = b.mul(row64, 4), scale;
-  bool inBlocks = isa<BlockIntType>(spec.element);
-  if (!inBlocks)
-    scale = vector::ExtractStridedSliceOp::create(
-        b, b.broadcastFromBytes(panel.memory, b.add(panel.scales, lane), b.getF32Type()), 0, 4, 1);
-  auto load = [&](Value quad) -> Value {
-    if (inBlocks)
-      return loadQuadOfBlocks(b, panel, row64, quad);
-    Value at = b.add(b.add(panel.offset, lane), b.mul(quad, kBlockColumns * 4));
-    return b.mulf(b.toF32(b.loadRaw(panel.memory, at, 4)), scale);
-  };
+  Value lane = b.mul(b.rem(token, kBlockColumns), 4);
+  Value scale = vector::ExtractStridedSliceOp::create(
+      b, b.broadcastFromBytes(panel.memory, b.add(panel.scales, lane), b.getF32Type()), 0, 4, 1);
   auto gather = [&](Value quad, Value live) {
-    b.storeVector(load(quad), y, {row, b.mul(quad, 4)}, live);
+    Value at = b.add(b.add(panel.offset, lane), b.mul(quad, kBlockColumns * 4));
+    b.storeVector(b.mulf(b.toF32(b.loadRaw(panel.memory, at, 4)), scale), y, {row, b.mul(quad, 4)},
+                  live);
   };
   b.loop(spec.k / 4, [&](Value quad) { gather(quad, {}); });
   if (spec.k % 4)
     gather(b.idx(spec.k / 4), b.idx(spec.k % 4));
 }
 
+/// A row of a table in blocks. Its neighbours, which share its cache lines, are decoded with it:
+/// `decoded` has room for a chunk of 16 rows.
+static void gatherBlockRow(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
+                           Value y, Value row, Value decoded) {
+  constexpr int64_t kChunk = PackedBlocks::kChunk;
+  BlockReader reader(b, weightPanel(b, table, b.div(token, kBlockColumns), spec));
+  Value inBlock = b.rem(token, kBlockColumns), lane = b.rem(inBlock, kLanes),
+        column = b.sub(inBlock, lane);
+  int64_t perBlock = reader.packed.chunks, whole = spec.k / kChunk;
+  auto gather = [&](Value chunk, int64_t count) {
+    Value block = reader.blockAt(b.div(chunk, perBlock));
+    Value scales = reader.loadScales(block, column), offsets = reader.loadOffsets(block, column);
+    reader.eachElement(scales, offsets, reader.chunkAt(block, b.rem(chunk, perBlock)), column,
+                       [&](int64_t i, Value values) {
+                         b.storeVector(values, decoded, {b.idx(i), b.idx(0)});
+                       });
+    Value first = b.mul(chunk, kChunk);
+    b.loop(count, [&](Value i) {
+      b.storeF32(b.load(decoded, {i, lane}), y, {row, b.add(first, i)});
+    });
+  };
+  b.loop(whole, [&](Value chunk) { gather(chunk, kChunk); });
+  if (spec.k % kChunk != 0)
+    gather(b.idx(whole), spec.k % kChunk);
+}
+
 void mica::cpu::emitEmbedding(KernelBuilder &b, ValueRange args, const WeightSpec &spec) {
-  Value tokens = args[2], table = args[3], y = args[4];
+  Value tokens = args[2], table = args[3], y = args[4], decoded;
+  if (isa<BlockType>(spec.element))
+    decoded = b.stackBuffer({PackedBlocks::kChunk, kLanes}, b.getF32Type());
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value token = b.loadIndex(tokens, row);
+    if (decoded)
+      return gatherBlockRow(b, table, spec, token, y, row, decoded);
     if (isQuantized(spec.element))
       return gatherIntegerRow(b, table, spec, token, y, row);
     if (cast<MemRefType>(table.getType()).getRank() > 2)

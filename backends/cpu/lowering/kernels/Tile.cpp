@@ -1,6 +1,6 @@
 //===- Tile.cpp - the inner loop of all products -----------------------------------===//
 
-#include "backends/cpu/lowering/kernels/Tile.h"
+#include "backends/cpu/lowering/kernels/BlockReader.h"
 
 #include "backends/cpu/program/PagesInTurn.h"
 #include "ir/Mica/Mica.h"
@@ -129,13 +129,6 @@ private:
   bool dots;  ///< whether they are multiplied as such
 };
 
-/// A contiguous buffer as one row of memory.
-Value flatten(KernelBuilder &b, Value buffer) {
-  ReassociationIndices all(cast<MemRefType>(buffer.getType()).getRank());
-  std::iota(all.begin(), all.end(), 0);
-  return memref::CollapseShapeOp::create(b, buffer, ArrayRef<ReassociationIndices>{all});
-}
-
 /// Elements before the part that `leading` selects.
 Value offsetOf(KernelBuilder &b, Value buffer, ValueRange leading) {
   auto type = cast<MemRefType>(buffer.getType());
@@ -150,6 +143,12 @@ Value offsetOf(KernelBuilder &b, Value buffer, ValueRange leading) {
 }
 
 } // namespace
+
+Value mica::cpu::flatten(KernelBuilder &b, Value buffer) {
+  ReassociationIndices all(cast<MemRefType>(buffer.getType()).getRank());
+  std::iota(all.begin(), all.end(), 0);
+  return memref::CollapseShapeOp::create(b, buffer, ArrayRef<ReassociationIndices>{all});
+}
 
 SmallVector<Value> mica::cpu::widenPairs(KernelBuilder &b, Value pairs) {
   Value words = b.bitcast(pairs, b.getI32Type());
@@ -184,7 +183,7 @@ PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange le
   PackedPanel panel{flatten(b, buffer), b.add(start, b.mul(block, matrix.blockBytes)),
                     kBlockColumns, 4};
   panel.quantized = weight.element;
-  if (isa<BlockIntType>(weight.element))
+  if (isa<BlockType>(weight.element))
     return panel;
   panel.scales = b.add(b.add(start, matrix.scales), b.mul(block, kBlockColumns * 4));
   panel.sums = b.add(b.add(start, matrix.sums), b.mul(block, kBlockColumns * 4));
@@ -207,7 +206,7 @@ SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
   if (inits.empty())
     tile.inits.assign(rows.size() * vectors, zeroSums(b, quantized));
   if (quantized)
-    return isa<BlockIntType>(quantized) ? emitBlockTile(b, tile) : emitIntegerTile(b, tile);
+    return isa<BlockType>(quantized) ? emitBlockTile(b, tile) : emitIntegerTile(b, tile);
   Step step(b, tile);
   if (asTiles)
     return step.addInTileOrder(tile.inits);
@@ -239,29 +238,40 @@ namespace {
 /// step along K of the panels: the first tile reads whole lines of it, in order, as processors
 /// expect it, and the others find it in the first-level cache. Lest memory rests meanwhile, each
 /// asks for its share of the next step.
+///
+/// Weights in blocks that rows of floats multiply are expanded into floats step by step, on the
+/// stack: a step is a block along K then, and more rows share it.
 class BlockSums {
 public:
   static constexpr int64_t kTogether = 16; ///< rows whose sums are in memory
+  static constexpr int64_t kTogetherExpanded = 64;
 
   /// Tiles have at most `most` rows.
   BlockSums(KernelBuilder &b, const ProductRows &rows, int64_t most, const WeightSpec &weight,
             int64_t panels)
       : b(b), rows(rows), weight(weight), integers(sumsIntegers(weight.element)),
-        memory(b.stackBuffer({panels, kTogether, kBlockColumns},
+        expands(isa<BlockType>(weight.element) && weight.limbs == 0),
+        together(expands ? kTogetherExpanded : kTogether),
+        memory(b.stackBuffer({panels, together, kBlockColumns},
                              integers ? Type(b.getI32Type()) : b.getF32Type())) {
+    if (expands)
+      expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
     // Accumulators leave half of the registers for the weights and rows. Groups of int4 and of
     // blocks are summed in accumulators of their own.
     int64_t accumulators =
-        b.target.registers() / (isa<Int4Type, BlockIntType>(weight.element) ? 4 : 2);
+        b.target.registers() / (isa<Int4Type, BlockType>(weight.element) && !expands ? 4 : 2);
     vectors = std::min(kVectors, accumulators);
     for (int64_t count = 1; count <= std::min(most, accumulators / vectors); count *= 2)
       tiles.push_back(count);
   }
 
   void emit(ArrayRef<PackedPanel> panels, StoreSums store) {
-    b.loop(rows.from, rows.to, kTogether, [&](Value first) {
-      Value end = arith::MinSIOp::create(b, b.add(first, kTogether), rows.to);
-      emitGroup(first, end, tiles, panels, store);
+    b.loop(rows.from, rows.to, together, [&](Value first) {
+      Value end = arith::MinSIOp::create(b, b.add(first, together), rows.to);
+      if (expands)
+        emitExpanded(first, end, panels, store);
+      else
+        emitGroup(first, end, tiles, panels, store);
     });
   }
 
@@ -304,13 +314,52 @@ private:
     });
   }
 
-  void emitInSteps(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
-    Steps steps = stepsOf(panels.front());
+  /// Elements along K of a block, and floats of 64 columns of it.
+  int64_t blockElements() const { return cast<BlockType>(weight.element).getFormat()->elements; }
+  int64_t expandedSize() const { return blockElements() * kBlockColumns; }
+
+  /// Rows [first, end) with weights that are expanded, one block along K after the other.
+  void emitExpanded(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
+    clearSums(first, end, panels);
+    int64_t depth = b.elementOf(expanded).isBF16() ? 2 : 1, elements = blockElements(),
+            perBlock = elements / depth, groups = weight.k / depth,
+            blocks = llvm::divideCeil(weight.k, elements);
+    for (auto [number, panel] : llvm::enumerate(panels))
+      b.loop(b.idx(0), b.idx(blocks), 1, [&](Value block) {
+        expandBlocks(b, panel, weight.k, block, b.add(block, 1), expanded, b.idx(0));
+        Value from = b.mul(block, perBlock);
+        PackedPanel floats{expanded, b.mul(b.sub(b.idx(0), from), depth * kBlockColumns),
+                           kBlockColumns, depth};
+        Value to = arith::MinSIOp::create(b, b.add(from, perBlock), b.idx(groups));
+        emitStep(first, end, floats, number, {from, to, /*partial=*/false}, {});
+        if (weight.k % depth != 0)
+          b.when(b.isEqual(block, b.idx(blocks - 1)), [&] {
+            emitStep(first, end, floats, number, {b.idx(groups), b.idx(groups), /*partial=*/true},
+                     {});
+          });
+      });
+    storeSums(first, end, panels, store);
+  }
+
+  void clearSums(Value first, Value end, ArrayRef<PackedPanel> panels) {
     eachSum(first, end, [&](Value row, Value column) {
       for (size_t panel = 0; panel < panels.size(); ++panel)
         vector::StoreOp::create(b, zeroSums(b, weight.element), memory,
                                 place(panel, b.sub(row, first), column));
     });
+  }
+
+  void storeSums(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
+    eachSum(first, end, [&](Value row, Value column) {
+      finish(
+          row, column, panels,
+          [&](size_t panel) { return load(place(panel, b.sub(row, first), column)); }, store);
+    });
+  }
+
+  void emitInSteps(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
+    Steps steps = stepsOf(panels.front());
+    clearSums(first, end, panels);
     Value count = b.sub(end, first), groups = b.idx(steps.groups);
     Value enough = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, count, b.idx(kLeastAhead));
     LinesAhead ahead{
@@ -318,15 +367,11 @@ private:
         arith::DivUIOp::create(b, b.idx(LinesAhead::kParts * steps.elements), count)};
     b.loop(b.idx(0), groups, steps.each, [&](Value from) {
       Value to = arith::MinSIOp::create(b, b.add(from, steps.each), groups);
-      emitStep(first, end, panels, {from, to, /*partial=*/false}, ahead);
+      emitSteps(first, end, panels, {from, to, /*partial=*/false}, ahead);
     });
     if (steps.partial)
-      emitStep(first, end, panels, {groups, groups, /*partial=*/true}, {});
-    eachSum(first, end, [&](Value row, Value column) {
-      finish(
-          row, column, panels,
-          [&](size_t panel) { return load(place(panel, b.sub(row, first), column)); }, store);
-    });
+      emitSteps(first, end, panels, {groups, groups, /*partial=*/true}, {});
+    storeSums(first, end, panels, store);
   }
 
   struct Steps {
@@ -344,7 +389,7 @@ private:
     bool partial = weight.k % panel.depth != 0;
     if (panel.quantized) {
       QuantizedMatrix matrix(panel.quantized, kBlockColumns, weight.k);
-      groups = matrix.blockBytes / matrix.groupBytes;
+      groups = llvm::divideCeil(matrix.blockBytes, matrix.groupBytes);
       elements = matrix.groupBytes;
       partial = false;
     }
@@ -373,6 +418,7 @@ private:
                      const Range &range) {
     ProductTile tile{rows.x, weight.k, range.to, range.partial, panel, column, vectors};
     tile.from = range.from;
+    tile.limbs = weight.limbs;
     for (int64_t r = 0; r < count; ++r)
       tile.rows.push_back(rows.indicesOf(rows.nameOf(b.add(row, r))));
     return tile;
@@ -389,24 +435,44 @@ private:
   }
 
   /// Rows [first, end) with a step of all panels.
-  void emitStep(Value first, Value end, ArrayRef<PackedPanel> panels, const Range &range,
-                const LinesAhead &ahead) {
+  void emitSteps(Value first, Value end, ArrayRef<PackedPanel> panels, const Range &range,
+                 const LinesAhead &ahead) {
     eachTile(first, end, [&](Value row, int64_t count) {
       for (auto [number, panel] : llvm::enumerate(panels))
-        b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-          ProductTile tile = tileOf(row, count, panel, column, range);
-          if (ahead.begin)
-            tile.ahead = sharedBy(row, count, first, range.from, panel, ahead);
-          SmallVector<SmallVector<Value>> places;
-          for (int64_t r = 0; r < count; ++r)
-            for (int64_t v = 0; v < vectors; ++v) {
-              places.push_back(
-                  place(number, b.sub(b.add(row, r), first), b.add(column, v * kLanes)));
-              tile.inits.push_back(load(places.back()));
-            }
-          for (auto [sum, at] : llvm::zip_equal(tile.emit(b), places))
-            vector::StoreOp::create(b, sum, memory, at);
-        });
+        emitTileOfStep({row, count}, first, panel, number, range, ahead);
+    });
+  }
+
+  /// The same with a step of panel `number`.
+  void emitStep(Value first, Value end, const PackedPanel &panel, size_t number,
+                const Range &range, const LinesAhead &ahead) {
+    eachTile(first, end, [&](Value row, int64_t count) {
+      emitTileOfStep({row, count}, first, panel, number, range, ahead);
+    });
+  }
+
+  /// `count` rows from `first` on.
+  struct TileRows {
+    Value first;
+    int64_t count;
+  };
+
+  /// A tile of rows of a group that begins at `first`, with a step of panel `number`.
+  void emitTileOfStep(TileRows ofTile, Value first, const PackedPanel &panel, size_t number,
+                      const Range &range, const LinesAhead &ahead) {
+    b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
+      ProductTile tile = tileOf(ofTile.first, ofTile.count, panel, column, range);
+      if (ahead.begin)
+        tile.ahead = sharedBy(ofTile.first, ofTile.count, first, range.from, panel, ahead);
+      SmallVector<SmallVector<Value>> places;
+      for (int64_t r = 0; r < ofTile.count; ++r)
+        for (int64_t v = 0; v < vectors; ++v) {
+          places.push_back(place(number, b.sub(b.add(ofTile.first, r), first),
+                                 b.add(column, v * kLanes)));
+          tile.inits.push_back(load(places.back()));
+        }
+      for (auto [sum, at] : llvm::zip_equal(tile.emit(b), places))
+        vector::StoreOp::create(b, sum, memory, at);
     });
   }
 
@@ -436,8 +502,10 @@ private:
   KernelBuilder &b;
   const ProductRows &rows;
   const WeightSpec &weight;
-  bool integers;
-  Value memory;               ///< [panels][kTogether][64]
+  bool integers, expands;
+  int64_t together;           ///< rows whose sums are in memory
+  Value memory;               ///< [panels][together][64]
+  Value expanded;             ///< a block along K of a panel as floats
   int64_t vectors;            ///< of 16 columns, of a tile
   SmallVector<int64_t> tiles; ///< their rows, the smallest first
 };

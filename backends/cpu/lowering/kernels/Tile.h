@@ -16,12 +16,15 @@ struct PackedPanel {
   mlir::Value offset; ///< of the panel, in elements
   int64_t columns, depth;
   // Of a block of a quantised weight, whose memory are bytes:
-  mlir::Type quantized = {};          ///< !mica.int8, int4 or block_int, else null
+  mlir::Type quantized = {};          ///< !mica.int8, !mica.int4 or !mica.block, else null
   mlir::Value scales = {}, sums = {}; ///< where those of the block's rows stand, in bytes;
-                                      ///< of block_int null: they are in the panel
+                                      ///< of !mica.block null: they are in the panel
   /// Whether the one who reads it brings it from memory, as a part of a stream; null: no.
   mlir::Value streams = {};
 };
+
+/// A contiguous buffer as one row of memory.
+mlir::Value flatten(KernelBuilder &b, mlir::Value buffer);
 
 /// The panel of a contiguous buffer [..., groups, columns, depth] that `leading` indices select.
 PackedPanel panelOf(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange leading);
@@ -34,6 +37,7 @@ PackedPanel panelOf(KernelBuilder &b, mlir::Value buffer, mlir::ValueRange leadi
 struct WeightSpec {
   int64_t n, k;
   mlir::Type element;
+  int64_t limbs = 0; ///< of rows of !mica.int_rows that multiply it; 0: rows of other types
 };
 
 /// The panel of 64 rows of a packed weight that `leading` indices (the block, or the expert and the
@@ -69,6 +73,7 @@ struct ProductTile {
   /// Whether pairs are summed as tile registers do it: in each step of kTileGroups groups from
   /// zero, the first and the second values apart. Then there are three accumulators for each sum.
   bool asTiles = false;
+  int64_t limbs = 0; ///< of rows of !mica.int_rows
 
   /// The sums [rows][vectors]: i32 of panels of !mica.int8 and !mica.int4, else f32. Each adds
   /// its products in the order of K, whatever the tile's shape.
@@ -164,13 +169,9 @@ mlir::Value broadcastOfRow(KernelBuilder &b, mlir::Value x, llvm::ArrayRef<mlir:
 /// ProductTile::emit for panels of !mica.int8 and !mica.int4: sums of integers, exact in any order.
 llvm::SmallVector<mlir::Value> emitIntegerTile(KernelBuilder &b, const ProductTile &tile);
 
-/// The same for panels of !mica.block_int, of rows as BlockRow has them: sums of integers within a
-/// group, and these times both scales in f32, one group after the other.
+/// The same for panels of !mica.block and rows of !mica.int_rows: sums of integers within a group,
+/// and these times both scales in f32, one group after the other. Groups along K are blocks.
 llvm::SmallVector<mlir::Value> emitBlockTile(KernelBuilder &b, const ProductTile &tile);
-
-/// Four neighbours [4 x f32] of the row `lane` of such a panel: those from element 4 * `quad` on.
-mlir::Value loadQuadOfBlocks(KernelBuilder &b, const PackedPanel &panel, mlir::Value lane,
-                             mlir::Value quad);
 
 /// A row of quantised activations [..., bytes] of `k` values.
 struct IntegerRow {

@@ -1,0 +1,69 @@
+//===- BlockReader.h - packed blocks in registers -----------------*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_LOWERING_KERNELS_BLOCKREADER_H
+#define MICA_BACKENDS_CPU_LOWERING_KERNELS_BLOCKREADER_H
+
+#include "backends/cpu/lowering/kernels/Tile.h"
+#include "ir/Mica/Mica.h"
+
+namespace mica::cpu {
+
+/// Reads what a panel of a weight in blocks has of 16 neighbouring columns; see PackedBlocks. Bytes
+/// are those of the panel's memory.
+class BlockReader {
+public:
+  BlockReader(KernelBuilder &b, const PackedPanel &panel);
+
+  const BlockFormat &format;
+  PackedBlocks packed;
+
+  /// The byte where block `block` begins, and where chunk `chunk` of the block at byte `block` does.
+  mlir::Value blockAt(mlir::Value block) const;
+  mlir::Value chunkAt(mlir::Value block, mlir::Value chunk) const;
+
+  /// Scales of the columns from `column` on as f32, of the block that begins at byte `block`; and,
+  /// with their sign, what levels times steps are added to. Null without offsets.
+  mlir::Value loadScales(mlir::Value block, mlir::Value column) const;
+  mlir::Value loadOffsets(mlir::Value block, mlir::Value column) const;
+
+  /// What one unit of a level is in group `group` of a chunk, and its offset: the block's own, times
+  /// the sub-scales.
+  mlir::Value stepOf(mlir::Value scales, mlir::Value chunk, mlir::Value column,
+                     int64_t group) const;
+  mlir::Value offsetOf(mlir::Value offsets, mlir::Value chunk, mlir::Value column,
+                       int64_t group) const;
+
+  /// Levels of the chunk that begins at byte `chunk`, with format.unsignedBias() added: eight quads
+  /// [64 x i8] of four neighbours along K of each of the 16 columns.
+  llvm::SmallVector<mlir::Value> loadQuads(mlir::Value chunk, mlir::Value column) const;
+
+  /// Groups of a chunk with steps of their own, at least one.
+  int64_t groupsOfChunk() const { return std::max<int64_t>(packed.groups, 1); }
+
+  /// Calls `take(i, values)` for elements i = 0 .. 31 of a chunk, with its values [16 x f32]: bit
+  /// for bit those of decodeBlock. `scales` and `offsets` are loadScales() and loadOffsets().
+  void eachElement(mlir::Value scales, mlir::Value offsets, mlir::Value chunk, mlir::Value column,
+                   llvm::function_ref<void(int64_t, mlir::Value)> take) const;
+
+private:
+  mlir::Value load(mlir::Value at, mlir::Type element) const;
+  mlir::Value loadHeader(mlir::Value at) const;
+  mlir::Value loadSubScales(mlir::Value chunk, mlir::Value column, int64_t group,
+                            bool ofOffsets) const;
+  mlir::Value planeOf(const CodePlane &plane, int64_t quad, llvm::ArrayRef<mlir::Value> lines,
+                      int64_t up) const;
+  llvm::SmallVector<mlir::Value> loadLines(const CodePlane &plane, mlir::Value at) const;
+
+  KernelBuilder &b;
+  mlir::Value memory, offset;
+};
+
+/// Expands the blocks [from, to) along K of a panel into floats: `buffer` has, in its own element
+/// type, [elements / depth][64][depth] of each block from `at` on, `depth` neighbours along K beside
+/// each other: 2 of bf16, 1 of f32. Elements from `k` on are zero.
+void expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t k, mlir::Value from,
+                  mlir::Value to, mlir::Value buffer, mlir::Value at);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_LOWERING_KERNELS_BLOCKREADER_H
