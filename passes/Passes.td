@@ -507,13 +507,18 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
 // fused -> kernels ----------------------------------------------------------------------------------------------------
 
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
-  let summary = "copies of the model for few rows, for several and for many";
+  let summary = "copies of the model by the number of rows and, where it matters, their role";
   let description = [{
     `f => f_few, f_several, f_many` for every function. `f_few` has the attribute `mica.max_rows = few_rows`: it is
     called for at most so many rows, as in decoding. `f_several` has `mica.max_rows = crossing`: these are mostly rows
     of one prompt, but so few that generated kernels multiply them faster. `f_many` is for more. Afterwards the module
     says where it was cut (`mica.few_rows`, `mica.crossing`); where it says so before, its own numbers count. Where the
     crossing is no more than `few_rows`, that is as many and there is no `f_several`.
+
+    A row's arithmetic follows its role, never the number of rows in its call. In modules with block-quantized weights
+    the roles are computed differently, so each has its own functions: `f => f_decode_few, f_decode_several,
+    f_decode_many` with `mica.role = "decode"` for sampled and drafted tokens, and `f_prompt_several, f_prompt_many`
+    with `mica.role = "prompt"`, of which `f_prompt_several` takes short prompts as well.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -565,8 +570,8 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     bf16 and integers where tile registers take them, and where they are so small that a library call would cost more
     than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format. Mostly one row of a prompt, its
     last, reaches an `lm_head`: it is generated.
-    Attention of few rows is cut into single rows and chunks of positions, of many rows into tiles of rows.
-    `Kernels/CostModel.h` has the rules.
+    Attention of few rows is cut into single rows and chunks of positions, that of many rows and of prompts into tiles
+    of rows. `Kernels/CostModel.h` has the rules.
 
     ```mlir
     func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>

@@ -1,6 +1,8 @@
-//===- Phases.cpp - the attributes that tell few rows from many ---------------===//
+//===- Phases.cpp - the attributes that tell phases apart -------------------===//
 
 #include "passes/Kernels/Phases.h"
+
+#include "ir/Mica/Mica.h"
 
 using namespace mlir;
 
@@ -17,4 +19,23 @@ FailureOr<int64_t> mica::rowsStated(ModuleOp module, llvm::StringRef name, int64
     return module.emitOpError() << "has " << name << " = " << stated
                                 << ", write a number of rows from " << least << " to " << most;
   return rows.getInt();
+}
+
+/// Whether weights or rows of this type are computed differently in prompts and in decoding.
+static bool dependsOnRole(Type type) { return isa<mica::BlockIntType>(getElementTypeOrSelf(type)); }
+
+bool mica::dependsOnRole(ModuleOp module) {
+  auto found = module.walk([](Operation *op) {
+    auto weight = dyn_cast<WeightOp>(op);
+    bool depends = weight ? ::dependsOnRole(weight.getTensorType())
+                          : llvm::any_of(op->getResultTypes(),
+                                         [](Type type) { return ::dependsOnRole(type); });
+    return depends ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
+llvm::StringRef mica::roleOf(Operation *function) {
+  auto role = function->getAttrOfType<StringAttr>(kRoleAttr);
+  return role ? role.getValue() : llvm::StringRef();
 }

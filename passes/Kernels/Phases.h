@@ -1,4 +1,4 @@
-//===- Phases.h - the attributes that tell few rows from many ----*- C++ -*-===//
+//===- Phases.h - the attributes that tell phases apart ---------*- C++ -*-===//
 
 #ifndef MICA_PASSES_KERNELS_PHASES_H
 #define MICA_PASSES_KERNELS_PHASES_H
@@ -19,6 +19,11 @@ inline constexpr llvm::StringLiteral kFewRowsAttr = "mica.few_rows";
 /// On a function: the most rows it is called for; functions without it take any number.
 inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
 
+/// On a function: the role of the rows it is called for, kPromptRole or kDecodeRole. Either all
+/// functions have it or none: without it they take rows of both.
+inline constexpr llvm::StringLiteral kRoleAttr = "mica.role";
+inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode";
+
 /// On a module: the most rows of integers that generated kernels multiply by vectors where the
 /// target has tile registers. Without it: KernelCosts::vectorRows.
 inline constexpr llvm::StringLiteral kVectorRowsAttr = "mica.vector_rows";
@@ -27,6 +32,12 @@ inline constexpr llvm::StringLiteral kVectorRowsAttr = "mica.vector_rows";
 /// error at the module where it is no number from `least` on.
 mlir::FailureOr<int64_t> rowsStated(mlir::ModuleOp module, llvm::StringRef name, int64_t least,
                                     int64_t otherwise);
+
+/// Whether rows of prompts are computed in another arithmetic than those of decoding.
+bool dependsOnRole(mlir::ModuleOp module);
+
+/// The role stated on a function; empty where there is none.
+llvm::StringRef roleOf(mlir::Operation *function);
 
 } // namespace mica
 

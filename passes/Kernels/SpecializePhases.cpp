@@ -1,4 +1,4 @@
-//===- SpecializePhases.cpp - few rows, several, many ---------------------------===//
+//===- SpecializePhases.cpp - copies by number and role of rows --------------===//
 
 #include "passes/Kernels/Phases.h"
 #include "passes/Passes.h"
@@ -37,7 +37,9 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     ModuleOp module = getOperation();
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
     // Behind stage `loops` its functions are others, but the module still says where it was cut.
-    auto isCopy = [](func::FuncOp function) { return function->hasAttr(kMaxRowsAttr); };
+    auto isCopy = [](func::FuncOp function) {
+      return function->hasAttr(kMaxRowsAttr) || function->hasAttr(kRoleAttr);
+    };
     if (functions.empty() ? module->hasAttr(kCrossingAttr) : llvm::any_of(functions, isCopy)) {
       module.emitError("has been specialized for few and many rows already");
       return signalPassFailure();
@@ -53,21 +55,31 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     }
     *few = std::min(*few, *most);
     SymbolTable symbols(module);
-    auto rowsAttr = [&](int64_t rows) {
-      return Builder(module.getContext()).getI64IntegerAttr(rows);
+    Builder builder(module.getContext());
+    auto cloneFor = [&](std::optional<int64_t> rows, StringRef role, StringRef suffix) {
+      std::string prefix = role.empty() ? "" : "_" + role.str();
+      for (func::FuncOp clone : cloneWithSuffix(functions, prefix + suffix.str(), symbols)) {
+        if (rows)
+          clone->setAttr(kMaxRowsAttr, builder.getI64IntegerAttr(*rows));
+        if (!role.empty())
+          clone->setAttr(kRoleAttr, builder.getStringAttr(role));
+      }
     };
-    auto cloneFor = [&](int64_t rows, StringRef suffix) {
-      for (func::FuncOp clone : cloneWithSuffix(functions, suffix, symbols))
-        clone->setAttr(kMaxRowsAttr, rowsAttr(rows));
-    };
-    cloneFor(*few, "_few");
+    bool byRole = dependsOnRole(module);
+    StringRef decode = byRole ? StringRef(kDecodeRole) : StringRef();
+    cloneFor(*few, decode, "_few");
     if (*few < *most)
-      cloneFor(*most, "_several");
-    cloneWithSuffix(functions, "_many", symbols);
+      cloneFor(*most, decode, "_several");
+    cloneFor(std::nullopt, decode, "_many");
+    if (byRole) {
+      // Short prompts are rare and soon read: they need no attention that is cut for single rows.
+      cloneFor(*most, kPromptRole, "_several");
+      cloneFor(std::nullopt, kPromptRole, "_many");
+    }
     for (func::FuncOp function : functions)
       symbols.erase(function);
-    module->setAttr(kFewRowsAttr, rowsAttr(*few));
-    module->setAttr(kCrossingAttr, rowsAttr(*most));
+    module->setAttr(kFewRowsAttr, builder.getI64IntegerAttr(*few));
+    module->setAttr(kCrossingAttr, builder.getI64IntegerAttr(*most));
   }
 };
 } // namespace

@@ -66,7 +66,8 @@ def main():
         arguments = [descriptor(r, [1]) for r in row] + [descriptor(c, s) for c, s in zip(caches, shapes)]
         arguments += [descriptor(weights, [weights.size]), descriptor(scratch, [scratch.size]),
                       descriptor(logits, [1, manifest["vocab"]])]
-        library.mica_forward((ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments]))
+        decode = ctypes.c_int64(0)
+        library.mica_forward((ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments]), decode)
 
     for depth in depths:
         before, written = [c.copy() for c in caches], np.zeros(scratch.size, bool)

@@ -51,7 +51,7 @@ struct EvalArguments {
   std::string program, text, tokensFile, reference;
   int64_t context = 0, windows = 0; ///< 0: not given
   int64_t prefillChunk = 0, threads = 0;
-  bool json = false;
+  bool asDecode = false, json = false;
 };
 
 struct VerifyArguments {

@@ -166,6 +166,9 @@ Expected<std::unique_ptr<FedProgram>> Evaluation::start(const Candidate &candida
   };
   add("--prefill-chunk", arguments.prefillChunk);
   add("--threads", arguments.threads);
+  // Programs that compute all rows alike may be older than the option.
+  if (arguments.asDecode && candidate.manifest.dependsOnRole)
+    options.emplace_back("--as-decode");
   return FedProgram::start(candidate.path, std::move(options));
 }
 
@@ -272,6 +275,7 @@ json::Object Evaluation::toJson() const {
       {"windows", static_cast<int64_t>(windows.size())},
       {"first_scored", static_cast<int64_t>(windows.front().first)},
       {"positions", static_cast<int64_t>(quality.positions())},
+      {"as_decode", arguments.asDecode},
       {"program", describe(program, quality.perplexity(), quality.perplexityError())}};
   if (!reference)
     return result;
@@ -298,7 +302,8 @@ std::string Evaluation::toText() const {
   const EvalWindow &first = windows.front();
   out << textFile() << ": " << ids.size() << " tokens, " << windows.size() << " windows of "
       << first.length << "; scored: positions " << first.first << " to " << first.length - 2
-      << " of each, " << quality.positions() << " in all\n";
+      << " of each, " << quality.positions() << " in all"
+      << (arguments.asDecode ? ", computed as in decoding\n" : "\n");
   out << formatv("{0,-11} {1,13} {2,11} {3,9} {4,13}  {5}\n", "", "perplexity", "+-", "bits",
                  "weight bytes", "file");
   auto line = [&](StringRef name, const Candidate &candidate, double perplexity, double error) {

@@ -74,8 +74,10 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
       ->transform(rt::wholeNumber(1));
   command
       ->add_option("--prefill-chunk", arguments.prefillChunk,
-                   "rows that the programs compute at once; 1 is as in generation")
+                   "rows that the programs compute at once")
       ->transform(rt::wholeNumber(1));
+  command->add_flag("--as-decode", arguments.asDecode,
+                    "compute rows as both programs do in decoding (default: as in prompts)");
   command->add_option("--threads", arguments.threads, "threads of the programs")
       ->transform(rt::wholeNumber(1));
   command->add_flag("--json", arguments.json, "as one JSON object");

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/codegen/Passes.h"
 
+#include "backends/cpu/program/RowRole.h"
 #include "ir/Mica/Mica.h"
 #include "passes/Kernels/Phases.h"
 
@@ -17,7 +18,10 @@ namespace mica::cpu {
 
 namespace {
 
+using mica::kDecodeRole;
 using mica::kMaxRowsAttr;
+using mica::kPromptRole;
+using mica::kRoleAttr;
 using mica::cpu::kForwardSymbol;
 
 /// The module's entry functions, those with the smallest limits first, the unlimited one last.
@@ -30,8 +34,56 @@ SmallVector<func::FuncOp> entriesOf(ModuleOp module) {
     auto rows = function->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
     return rows ? rows.getInt() : INT64_MAX;
   };
-  llvm::sort(entries, [&](auto a, auto b) { return limit(a) < limit(b); });
+  llvm::stable_sort(entries, [&](auto a, auto b) { return limit(a) < limit(b); });
   return entries;
+}
+
+/// Those of `entries` that take rows of a role, in their order.
+SmallVector<func::FuncOp> entriesOfRole(ArrayRef<func::FuncOp> entries, StringRef role) {
+  return llvm::filter_to_vector(entries,
+                                [&](func::FuncOp entry) { return mica::roleOf(entry) == role; });
+}
+
+/// Whether `entries`, all of one role or of none, serve any number of rows.
+LogicalResult checkLimits(ArrayRef<func::FuncOp> entries) {
+  for (func::FuncOp entry : entries) {
+    bool unlimited = !entry->hasAttr(kMaxRowsAttr);
+    if (unlimited == (entry == entries.back()))
+      continue;
+    InFlightDiagnostic error = func::FuncOp(entry).emitError()
+                               << "one entry function, and only one, must have no " << kMaxRowsAttr;
+    if (StringRef role = mica::roleOf(entry); !role.empty())
+      error << " among those with " << kRoleAttr << " = \"" << role << "\"";
+    return error;
+  }
+  return success();
+}
+
+/// Whether each row has an entry: those without a role take all, else there are some of each.
+LogicalResult checkRoles(ArrayRef<func::FuncOp> entries) {
+  func::FuncOp first = entries.front();
+  bool byRole = first->hasAttr(kRoleAttr);
+  for (func::FuncOp entry : entries) {
+    StringRef role = mica::roleOf(entry);
+    if (entry->hasAttr(kRoleAttr) && role != kPromptRole && role != kDecodeRole)
+      return entry.emitError() << "entry function @" << entry.getName() << " has " << kRoleAttr
+                               << " = " << entry->getAttr(kRoleAttr) << ", write \"" << kPromptRole
+                               << "\" or \"" << kDecodeRole << "\"";
+    if (entry->hasAttr(kRoleAttr) != byRole)
+      return entry.emitError() << "entry functions @" << first.getName() << " and @"
+                               << entry.getName() << ": either both or none must have "
+                               << kRoleAttr;
+  }
+  if (!byRole)
+    return checkLimits(entries);
+  for (StringRef role : {kPromptRole, kDecodeRole}) {
+    SmallVector<func::FuncOp> ofRole = entriesOfRole(entries, role);
+    if (ofRole.empty())
+      return first.emitError() << "no entry function has " << kRoleAttr << " = \"" << role << "\"";
+    if (failed(checkLimits(ofRole)))
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult checkEntries(ModuleOp module, MutableArrayRef<func::FuncOp> entries) {
@@ -48,10 +100,9 @@ LogicalResult checkEntries(ModuleOp module, MutableArrayRef<func::FuncOp> entrie
     if (!llvm::all_of(entry.getArgumentTypes(), llvm::IsaPred<MemRefType>))
       return entry.emitError() << "entry function @" << entry.getName()
                                << " takes something that is no memref";
-    bool unlimited = !entry->hasAttr(kMaxRowsAttr);
-    if (unlimited != (entry == entries.back()))
-      return entry.emitError() << "one entry function, and only one, must have no " << kMaxRowsAttr;
   }
+  if (failed(checkRoles(entries)))
+    return failure();
   if (entries.front().getNumArguments() == 0 ||
       cast<MemRefType>(entries.front().getArgumentTypes()[0]).getRank() != 1)
     return entries.front().emitError("entry functions begin with the tokens, a memref of rank 1");
@@ -66,14 +117,17 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
     Location loc = getOperation().getLoc();
     Type pointer = LLVM::LLVMPointerType::get(&getContext());
-    auto forward =
-        func::FuncOp::create(builder, loc, kForwardSymbol, builder.getFunctionType({pointer}, {}));
+    auto forward = func::FuncOp::create(
+        builder, loc, kForwardSymbol, builder.getFunctionType({pointer, builder.getI64Type()}, {}));
     builder.setInsertionPointToStart(forward.addEntryBlock());
     SmallVector<Value> arguments =
         loadArguments(builder, loc, forward.getArgument(0), entries.front());
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
     Value rows = memref::DimOp::create(builder, loc, arguments.front(), zero);
-    buildDispatch(builder, loc, entries, rows, arguments);
+    if (entries.front()->hasAttr(kRoleAttr))
+      buildRoleDispatch(builder, loc, entries, forward.getArgument(1), rows, arguments);
+    else
+      buildDispatch(builder, loc, entries, rows, arguments);
     func::ReturnOp::create(builder, loc);
     hideAllBut(forward);
     // The places of the weights are constants in the code by now.
@@ -111,8 +165,19 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     return arguments;
   }
 
-  void buildDispatch(OpBuilder &builder, Location loc, MutableArrayRef<func::FuncOp> entries,
-                     Value rows, ValueRange arguments) {
+  void buildRoleDispatch(OpBuilder &builder, Location loc, ArrayRef<func::FuncOp> entries,
+                         Value role, Value rows, ValueRange arguments) {
+    Value prompt = arith::ConstantIntOp::create(
+        builder, loc, static_cast<int64_t>(mica::program::RowRole::Prompt), 64);
+    Value isPrompt = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, role, prompt);
+    auto choice = scf::IfOp::create(builder, loc, isPrompt, /*withElseRegion=*/true);
+    OpBuilder ofPrompt = choice.getThenBodyBuilder(), ofDecode = choice.getElseBodyBuilder();
+    buildDispatch(ofPrompt, loc, entriesOfRole(entries, kPromptRole), rows, arguments);
+    buildDispatch(ofDecode, loc, entriesOfRole(entries, kDecodeRole), rows, arguments);
+  }
+
+  void buildDispatch(OpBuilder &builder, Location loc, ArrayRef<func::FuncOp> entries, Value rows,
+                     ValueRange arguments) {
     func::FuncOp entry = entries.front();
     auto limit = entry->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
     if (!limit) {

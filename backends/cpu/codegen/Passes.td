@@ -6,13 +6,14 @@
 include "mlir/Pass/PassBase.td"
 
 def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
-  let summary = "build mica_forward, which picks an entry function by the number of rows";
+  let summary = "build mica_forward, which picks an entry function by the role and number of rows";
   let description = [{
     The public functions of stage `loops` take the arguments of the program's ABI as memrefs. Those with
     `mica.max_rows = N` serve up to N rows, the one without serves any number. The pass adds `mica_forward`, which
-    takes an array of pointers to memref descriptors, one per argument, and calls the one with the smallest limit
-    that is enough. All other functions become internal: the object defines one symbol for others. The symbols of
-    the weights are dropped: their places are constants in the code.
+    takes an array of pointers to memref descriptors, one per argument, and the role of all rows (0 decode, 1 prompt).
+    It calls the function with the smallest limit that is enough: one with that `mica.role`, where functions have
+    roles. All other functions become internal: the object defines one symbol for others. The symbols of the weights
+    are dropped: their places are constants in the code.
 
     ```mlir
     func.func @main_few(%tokens: memref<?xi32>) attributes {mica.max_rows = 16 : i64} {
@@ -28,7 +29,7 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
     ...
     func.func private @main_many(...) attributes {llvm.linkage = #llvm.linkage<internal>} {
     ...
-    func.func @mica_forward(%descriptors: !llvm.ptr) {
+    func.func @mica_forward(%descriptors: !llvm.ptr, %role: i64) {
     %place = llvm.getelementptr %descriptors[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
     ...
     %tokens = builtin.unrealized_conversion_cast ... to memref<?xi32>

@@ -199,6 +199,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
   }
   if (auto rows = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
     manifest["exact_rows"] = rows.getInt();
+  if (!roleOf(entry).empty())
+    manifest["depends_on_role"] = true;
   manifest["cost"] = describeCost(module, caches);
   manifest["caches"] = std::move(caches);
   return manifest;

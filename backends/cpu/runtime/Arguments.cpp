@@ -267,6 +267,7 @@ CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
       "stdin, feeds the ids behind the first LENGTH positions, as parts of a text of TOTAL, "
       "and writes the logits from ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, feed.prefillChunk);
+  sub->add_flag("--as-decode", feed.asDecode, "Compute rows as in decoding, not as in prompts");
   sub->add_option("--probes", feed.probes,
                   "Write what the program's probes see; only programs of `mica verify` have some")
       ->type_name("FILE");

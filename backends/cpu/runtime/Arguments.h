@@ -59,6 +59,7 @@ struct BenchArguments {
 struct FeedArguments {
   std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
   std::optional<std::string> probes;   ///< a file for what probes see
+  bool asDecode = false;               ///< Compute rows as in decoding, not as in prompts.
 };
 
 struct InfoArguments {

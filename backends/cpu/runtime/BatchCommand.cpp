@@ -99,7 +99,7 @@ Status Batch::start(size_t s) {
   session.expect(sequence, static_cast<int64_t>(request.prompt.size()));
   for (size_t i = 0; i < request.prompt.size(); ++i) {
     bool last = i + 1 == request.prompt.size();
-    if (Status pushed = session.push(sequence, request.prompt[i], last); !pushed)
+    if (Status pushed = session.push(sequence, request.prompt[i], RowRole::Prompt, last); !pushed)
       return pushed;
     if (!last && session.queued() < session.chunk())
       continue;
@@ -121,7 +121,9 @@ Status Batch::step() {
     if (session.atMemoryLimit())
       if (Status ran = runRows(rows); !ran)
         return ran;
-    if (Status pushed = session.push(static_cast<int64_t>(s), slots[s]->tokens.back(), true);
+    int32_t newest = slots[s]->tokens.back();
+    if (Status pushed =
+            session.push(static_cast<int64_t>(s), newest, RowRole::Decode, /*wantLogits=*/true);
         !pushed)
       return pushed;
     rows.push_back(s);

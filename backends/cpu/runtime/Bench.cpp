@@ -28,7 +28,7 @@ Result<int64_t> feedPrompt(Session &session, Random &random, int64_t count, cons
     for (int64_t i = 0; i < count; ++i) {
       auto token = static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab));
       bool last = i + 1 == count;
-      if (Status pushed = session.push(s, token, last); !pushed)
+      if (Status pushed = session.push(s, token, RowRole::Prompt, last); !pushed)
         return pushed.error();
       if (session.queued() < session.chunk() && !session.atMemoryLimit() &&
           !(last && s + 1 == session.sequences()))
@@ -46,7 +46,7 @@ Result<int64_t> feedSteps(Session &session, Random &random, int64_t count, const
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t s = 0; s < session.sequences(); ++s) {
       auto token = static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab));
-      if (Status pushed = session.push(s, token, true); !pushed)
+      if (Status pushed = session.push(s, token, RowRole::Decode, true); !pushed)
         return pushed.error();
       if (!session.atMemoryLimit() && s + 1 < session.sequences())
         continue;

@@ -57,7 +57,7 @@ private:
 /// Feeds requests to one sequence.
 class Feeder {
 public:
-  Feeder(Session &session, int out) : session(session), out(out) {}
+  Feeder(Session &session, RowRole role, int out) : session(session), role(role), out(out) {}
 
   Status answer(const FeedRequest &request) {
     if (request.length > session.length(0))
@@ -68,7 +68,7 @@ public:
     session.expect(0, std::max(end, request.total));
     for (size_t i = 0; i < request.ids.size(); ++i) {
       bool wanted = static_cast<int64_t>(i) >= request.first;
-      if (Status pushed = session.push(0, request.ids[i], wanted); !pushed)
+      if (Status pushed = session.push(0, request.ids[i], role, wanted); !pushed)
         return pushed;
       if (session.queued() >= session.chunk() || session.atMemoryLimit() ||
           i + 1 == request.ids.size())
@@ -89,6 +89,7 @@ private:
   }
 
   Session &session;
+  RowRole role;
   int out;
 };
 
@@ -149,7 +150,7 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
     probes = *std::move(created);
     probes->start();
   }
-  Feeder feeder(**session, out);
+  Feeder feeder(**session, arguments.asDecode ? RowRole::Decode : RowRole::Prompt, out);
   LineReader lines;
   for (;;) {
     Result<std::optional<std::string>> line = lines.next();

@@ -48,7 +48,7 @@ private:
 
   void observe(Sequence &sequence, int32_t token);
   void append(Sequence &sequence, int32_t token);
-  Status push(int64_t sequence, int32_t token, bool sample, int64_t behind = 0);
+  Status push(int64_t sequence, int32_t token, RowRole role, bool sample, int64_t behind = 0);
   Status run();
   Status choose(const Wanted &row, std::span<const float> logits);
   bool verify(const Wanted &row);
@@ -88,11 +88,11 @@ void Loop::append(Sequence &sequence, int32_t token) {
     sequence.lookup.observe(token);
 }
 
-Status Loop::push(int64_t sequence, int32_t token, bool sample, int64_t behind) {
+Status Loop::push(int64_t sequence, int32_t token, RowRole role, bool sample, int64_t behind) {
   bool want = sample || options.allLogits;
   if (want)
     wanted.push_back({sequence, sample, behind});
-  return session.push(sequence, token, want);
+  return session.push(sequence, token, role, want);
 }
 
 Status Loop::choose(const Wanted &row, std::span<const float> logits) {
@@ -201,7 +201,8 @@ Status Loop::prefill() {
         sequences[s].active = false;
         break;
       }
-      if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], last && sequences[s].active);
+      if (Status pushed = push(static_cast<int64_t>(s), prompts[s][i], RowRole::Prompt,
+                               last && sequences[s].active);
           !pushed)
         return pushed;
       int64_t rows = session.queued();
@@ -230,10 +231,11 @@ Status Loop::feedSequence(int64_t s, int64_t drafts) {
   if (int64_t limit = draftLimit(s, drafts); limit > 0)
     sequence.draft = sequence.lookup.draft(limit);
   auto behind = static_cast<int64_t>(sequence.draft.size());
-  if (Status pushed = push(s, result.sequences[s].tokens.back(), true, behind); !pushed)
+  int32_t newest = result.sequences[s].tokens.back();
+  if (Status pushed = push(s, newest, RowRole::Decode, true, behind); !pushed)
     return pushed;
   for (int32_t token : sequence.draft)
-    if (Status pushed = push(s, token, true, --behind); !pushed)
+    if (Status pushed = push(s, token, RowRole::Decode, true, --behind); !pushed)
       return pushed;
   return {};
 }

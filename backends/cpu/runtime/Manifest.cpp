@@ -129,6 +129,11 @@ void parseModel(const Json &json, Manifest &m) {
     m.parameters = bytes(*count, "parameters");
   if (auto rows = json.find("exact_rows"); rows != json.end())
     m.exactRows = integer(*rows, "exact_rows", 1, maxToken);
+  if (auto depends = json.find("depends_on_role"); depends != json.end()) {
+    if (!depends->is_boolean())
+      bad("depends_on_role", "is not true or false");
+    m.dependsOnRole = depends->get<bool>();
+  }
   if (auto borders = json.find("length_borders"); borders != json.end()) {
     m.takesLengths = true;
     for (const Json &border : array(*borders, "length_borders"))

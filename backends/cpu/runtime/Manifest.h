@@ -39,6 +39,8 @@ struct Manifest {
   uint64_t parameters = 0;  ///< Of the model as published; 0: not stated.
   /// Up to so many rows in one call, a row's results do not depend, to the bit, on the other rows.
   int64_t exactRows = 1;
+  /// Rows of prompts are computed in another arithmetic than those of decoding.
+  bool dependsOnRole = false;
   /// The forward function takes the lengths of sequences. Frequencies of a sequence longer than a
   /// border are others, for all of its rows.
   bool takesLengths = false;

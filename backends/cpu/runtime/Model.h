@@ -3,6 +3,7 @@
 
 #include "backends/cpu/program/LargePages.h"
 #include "backends/cpu/program/ProgramFile.h"
+#include "backends/cpu/program/RowRole.h"
 #include "backends/cpu/runtime/Manifest.h"
 #include "backends/cpu/runtime/Memory.h"
 
@@ -11,13 +12,15 @@
 
 namespace mica::rt {
 
+using program::RowRole;
+
 /// Reads and parses the manifest, its hash checked.
 Result<Manifest> readManifest(const program::ProgramFile &file);
 
 class Model {
 public:
   /// The model object's only entry. The descriptors are those of Session.h.
-  using Forward = void (*)(void *const *descriptors);
+  using Forward = void (*)(void *const *descriptors, RowRole role);
 
   /// Checks the CPU against the manifest, then loads the code and maps the weights, in the pages
   /// that the file has; with large pages it reads them into memory that has such. Nothing of the
@@ -33,7 +36,7 @@ public:
   std::span<const std::byte> weights() const { return weightBytes; }
   /// Of the weights that were touched, the bytes in large pages.
   uint64_t weightsInLargePages() const { return program::bytesInLargePages(weightBytes.data()); }
-  void forward(void *const *descriptors) const { entry(descriptors); }
+  void forward(void *const *descriptors, RowRole role) const { entry(descriptors, role); }
   /// What stands in the model object under that name, or null.
   const void *symbol(const char *name) const;
 

@@ -3,6 +3,7 @@
 #include "backends/cpu/runtime/Seconds.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 namespace mica::rt {
@@ -72,7 +73,7 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
   return session;
 }
 
-Status Session::push(int64_t sequence, int32_t token, bool wantLogits) {
+Status Session::push(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {
   const Manifest &m = model.manifest();
   if (token < 0 || token >= m.vocab)
     return Error{"token " + std::to_string(token) + " is not in the model's vocabulary (0 to " +
@@ -85,8 +86,12 @@ Status Session::push(int64_t sequence, int32_t token, bool wantLogits) {
   queue.tokens.push_back(token);
   queue.sequences.push_back(static_cast<int32_t>(sequence));
   queue.positions.push_back(static_cast<int32_t>(lengths[sequence]++));
-  if (!followed.empty())
-    followed[sequence].ids.push_back(token);
+  queue.roles.push_back(role);
+  if (followed.empty())
+    return {};
+  followed[sequence].ids.push_back(token);
+  if (m.dependsOnRole)
+    followed[sequence].roles.push_back(role);
   return {};
 }
 
@@ -96,6 +101,7 @@ void Session::truncate(int64_t sequence, int64_t length) {
     return;
   Followed &known = followed[sequence];
   known.ids.resize(std::min(known.ids.size(), static_cast<size_t>(length)));
+  known.roles.resize(std::min(known.roles.size(), static_cast<size_t>(length)));
   known.expected = std::min(known.expected, length);
 }
 
@@ -135,28 +141,33 @@ bool Session::atMemoryLimit() const {
 void Session::Rows::clear() {
   for (std::vector<int32_t> *values : {&tokens, &sequences, &positions, &outputs, &lengths})
     values->clear();
+  roles.clear();
 }
 
-Status Session::growBuffers(const Rows &rows) {
-  const Manifest &m = model.manifest();
-  auto grow = [](Memory &memory, uint64_t bytes) -> Status {
-    if (memory.data() && memory.size() >= bytes)
-      return {};
-    Result<Memory> larger = Memory::reserve(bytes, Pages::Large);
-    if (!larger)
-      return larger.error();
-    memory = *std::move(larger);
+static Status grow(Memory &memory, uint64_t bytes) {
+  if (memory.data() && memory.size() >= bytes)
     return {};
-  };
-  if (Status grown = grow(scratch, m.scratchBytesPerRow * rows.tokens.size() + m.scratchBytesFixed);
-      !grown)
-    return grown;
-  return grow(logits, rows.outputs.size() * static_cast<uint64_t>(m.vocab) * sizeof(float));
+  Result<Memory> larger = Memory::reserve(bytes, Pages::Large);
+  if (!larger)
+    return larger.error();
+  memory = *std::move(larger);
+  return {};
 }
 
-/// Calls the model's forward function.
-Status Session::call(Rows &rows) {
-  if (Status grown = growBuffers(rows); !grown)
+Status Session::growScratch(size_t rows) {
+  const Manifest &m = model.manifest();
+  return grow(scratch, m.scratchBytesPerRow * rows + m.scratchBytesFixed);
+}
+
+/// Afterwards the logits of earlier calls are not valid.
+Status Session::growLogits(size_t outputs) {
+  return grow(logits, outputs * static_cast<uint64_t>(model.manifest().vocab) * sizeof(float));
+}
+
+/// Calls the model's forward function. Its logits follow those of the first `firstLogits` rows, for
+/// all of which there is room.
+Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
+  if (Status grown = growScratch(rows.tokens.size()); !grown)
     return grown;
   const Manifest &m = model.manifest();
   std::vector<Descriptor> arguments;
@@ -175,7 +186,8 @@ Status Session::call(Rows &rows) {
                          std::vector<int64_t>{static_cast<int64_t>(model.weights().size())});
   arguments.emplace_back(scratch.data(),
                          std::vector<int64_t>{static_cast<int64_t>(scratch.size())});
-  arguments.emplace_back(logits.data(),
+  arguments.emplace_back(static_cast<const float *>(logits.data()) +
+                             firstLogits * static_cast<size_t>(m.vocab),
                          std::vector<int64_t>{static_cast<int64_t>(rows.outputs.size()), m.vocab});
   std::vector<void *> pointers;
   pointers.reserve(arguments.size());
@@ -184,10 +196,16 @@ Status Session::call(Rows &rows) {
   Profile *profile = activeProfile();
   if (profile)
     profile->beginCall(rows.sequences, rows.positions);
-  model.forward(pointers.data());
+  model.forward(pointers.data(), role);
   if (profile)
     profile->endCall(rows.count());
   return {};
+}
+
+/// The role that a position was computed in; any where the model does not depend on it.
+RowRole Session::roleAt(int64_t sequence, int64_t position) const {
+  const std::vector<RowRole> &roles = followed[sequence].roles;
+  return roles.empty() ? RowRole::Prompt : roles[static_cast<size_t>(position)];
 }
 
 /// Fills the first `end` positions of a sequence again, as parts of a text of `length`. Returns how
@@ -195,17 +213,22 @@ Status Session::call(Rows &rows) {
 Result<int64_t> Session::readAgain(int64_t sequence, int64_t end, int64_t length,
                                    const GoesOn &goesOn) {
   auto start = std::chrono::steady_clock::now();
+  if (Status grown = growLogits(0); !grown)
+    return grown.error();
   Rows rows;
   int64_t filled = 0;
   while (filled < end && (!goesOn || goesOn(sequence))) {
     rows.clear();
-    for (int64_t position = filled; position < std::min(end, filled + mostRows); ++position) {
+    RowRole role = roleAt(sequence, filled);
+    for (int64_t position = filled;
+         position < std::min(end, filled + mostRows) && roleAt(sequence, position) == role;
+         ++position) {
       rows.tokens.push_back(followed[sequence].ids[static_cast<size_t>(position)]);
       rows.sequences.push_back(static_cast<int32_t>(sequence));
       rows.positions.push_back(static_cast<int32_t>(position));
       rows.lengths.push_back(static_cast<int32_t>(length));
     }
-    if (Status called = call(rows); !called)
+    if (Status called = call(rows, role, 0); !called)
       return called.error();
     filled += rows.count();
   }
@@ -258,11 +281,77 @@ Result<bool> Session::prepare(const GoesOn &goesOn) {
   return true;
 }
 
+/// The queued rows of `role` that are not done, up to the first of each sequence that is of another
+/// role: they are done then. `order` gets the number that each of their outputs has in the queue.
+Session::Rows Session::takeRole(RowRole role, std::vector<bool> &done,
+                                std::vector<size_t> &order) const {
+  Rows rows;
+  std::vector<bool> waits(lengths.size());
+  size_t output = 0;
+  for (size_t row = 0; row < queue.tokens.size(); ++row) {
+    bool wanted =
+        output < queue.outputs.size() && queue.outputs[output] == static_cast<int32_t>(row);
+    size_t number = wanted ? output++ : output;
+    auto sequence = static_cast<size_t>(queue.sequences[row]);
+    if (done[row])
+      continue;
+    if (queue.roles[row] != role || waits[sequence]) {
+      waits[sequence] = true;
+      continue;
+    }
+    done[row] = true;
+    if (wanted) {
+      rows.outputs.push_back(static_cast<int32_t>(rows.tokens.size()));
+      order.push_back(number);
+    }
+    rows.tokens.push_back(queue.tokens[row]);
+    rows.sequences.push_back(queue.sequences[row]);
+    rows.positions.push_back(queue.positions[row]);
+    if (!queue.lengths.empty())
+      rows.lengths.push_back(queue.lengths[row]);
+  }
+  return rows;
+}
+
+/// Moves row i to row order[i], for all i.
+static void reorderRows(float *values, size_t width, std::vector<size_t> order) {
+  for (size_t i = 0; i < order.size(); ++i)
+    while (order[i] != i) {
+      size_t to = order[i];
+      std::swap_ranges(values + i * width, values + (i + 1) * width, values + to * width);
+      std::swap(order[i], order[to]);
+    }
+}
+
+/// Calls the model for the queued rows, once for each role where it depends on them. Prompts come
+/// first: a sequence has its prompt before what follows.
+Status Session::callByRole() {
+  if (Status grown = growLogits(queue.outputs.size()); !grown)
+    return grown;
+  const std::vector<RowRole> &roles = queue.roles;
+  bool mixed = std::adjacent_find(roles.begin(), roles.end(), std::not_equal_to<>()) != roles.end();
+  if (!mixed || !model.manifest().dependsOnRole)
+    return call(queue, roles.empty() ? RowRole::Decode : roles.front(), 0);
+  std::vector<bool> done(roles.size());
+  std::vector<size_t> order;
+  RowRole role = RowRole::Prompt;
+  while (std::find(done.begin(), done.end(), false) != done.end()) {
+    size_t before = order.size();
+    if (Rows rows = takeRole(role, done, order); rows.count() > 0)
+      if (Status called = call(rows, role, before); !called)
+        return called;
+    role = role == RowRole::Prompt ? RowRole::Decode : RowRole::Prompt;
+  }
+  reorderRows(static_cast<float *>(logits.data()), static_cast<size_t>(model.manifest().vocab),
+              std::move(order));
+  return {};
+}
+
 Result<std::span<const float>> Session::run() {
   if (queue.lengths.size() != queue.tokens.size())
     if (Result<bool> prepared = prepare({}); !prepared)
       return prepared.error();
-  if (Status called = call(queue); !called)
+  if (Status called = callByRole(); !called)
     return called.error();
   size_t wanted = queue.outputs.size();
   queue.clear();

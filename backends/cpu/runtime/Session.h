@@ -1,8 +1,8 @@
 // Sequences in progress: their caches, and the call of the model's forward function.
 //
-// mica_forward takes an array of pointers to memref descriptors {allocated, aligned, offset,
-// sizes[R], strides[R]}, all words of 8 bytes, row-major, in this order (T rows, O outputs, V
-// vocabulary):
+// mica_forward takes an array of pointers to memref descriptors, and the role of all rows
+// (program/RowRole.h). The descriptors are {allocated, aligned, offset, sizes[R], strides[R]}, all
+// words of 8 bytes, row-major, in this order (T rows, O outputs, V vocabulary):
 //   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T] where the
 //   manifest has length_borders, caches as in the manifest..., weights u8[bytes], scratch
 //   u8[bytes], logits f32[O, V]
@@ -10,9 +10,13 @@
 // many positions that sequence is read for, which its frequencies follow. Rows of one sequence are
 // contiguous and in increasing position. Row outputs[o] is the one whose logits are logits[o].
 //
+// Where the arithmetic of a row depends on its role, the session calls the model once for each role
+// that is queued, so that a row is computed alike whatever else is queued with it.
+//
 // Where frequencies follow the length, all rows of a sequence must stand on one side of each
 // border. When a sequence crosses one, in either direction, the session reads its tokens again,
-// once, with the frequencies of the new length. Between borders rows keep what they were made with.
+// once, with the frequencies of the new length, each in the role that it had. Between borders rows
+// keep what they were made with.
 #pragma once
 
 #include "backends/cpu/runtime/Memory.h"
@@ -49,7 +53,7 @@ public:
   /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
   /// other, and all that are queued together are read on the last one's side of a border. Errors: a
   /// token outside the vocabulary, a full context.
-  Status push(int64_t sequence, int32_t token, bool wantLogits);
+  Status push(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
   int64_t queued() const { return queue.count(); }
   /// Whether buffers for one more row with logits would take more than mostBytesOfCall: who queues
   /// rows of many sequences runs what is queued first. A few rows with logits are always taken.
@@ -67,25 +71,31 @@ public:
 private:
   /// What is known of a sequence of a model whose frequencies follow its length.
   struct Followed {
-    std::vector<int32_t> ids; ///< of all its positions
-    int64_t expected = 0;     ///< rows before it follow this length
-    size_t side = 0;          ///< how many borders lie before the length that these were made for
+    std::vector<int32_t> ids;   ///< of all its positions
+    std::vector<RowRole> roles; ///< of all its positions, where the model depends on them
+    int64_t expected = 0;       ///< rows before it follow this length
+    size_t side = 0;            ///< how many borders lie before the length that these were made for
   };
-  /// Rows of one call of the model.
+  /// Rows to compute, of one call or of several.
   struct Rows {
     std::vector<int32_t> tokens, sequences, positions, outputs, lengths;
+    std::vector<RowRole> roles;
     int64_t count() const { return static_cast<int64_t>(tokens.size()); }
     void clear();
   };
 
   Session(const Model &model, int64_t chunk) : model(model), mostRows(chunk) {}
   Status reserveCaches(int64_t sequences);
-  Status growBuffers(const Rows &rows);
+  Status growScratch(size_t rows);
+  Status growLogits(size_t outputs);
   size_t sideOf(int64_t length) const;
   int64_t lengthAt(int64_t sequence, int64_t position) const;
   Result<int64_t> readAgain(int64_t sequence, int64_t end, int64_t length, const GoesOn &goesOn);
   void takeBack();
-  Status call(Rows &rows);
+  RowRole roleAt(int64_t sequence, int64_t position) const;
+  Rows takeRole(RowRole role, std::vector<bool> &done, std::vector<size_t> &order) const;
+  Status callByRole();
+  Status call(const Rows &rows, RowRole role, size_t firstLogits);
 
   const Model &model;
   int64_t mostRows; ///< of a call, while tokens are read again as well

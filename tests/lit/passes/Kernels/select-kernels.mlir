@@ -90,6 +90,16 @@ func.func @attention_several(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %
   return %y, %z : tensor<?x8x64xf32>, tensor<?x512xf32>
 }
 
+// Few rows of a prompt are cut as more of them are.
+// CHECK-LABEL: func @attention_prompt
+func.func @attention_prompt(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x8x64xf32>
+    attributes {mica.max_rows = 16 : i64, mica.role = "prompt"} {
+  // CHECK: mica.attention {{.*}} tiling(<rows = 8, chunk = 512, split = false>) :
+  %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
+      : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
+  return %y : tensor<?x8x64xf32>
+}
+
 // Many rows: tiles of some 32 pairs of a row and a query head of the group, and the same chunks.
 // CHECK-LABEL: func @attention_many
 func.func @attention_many(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %e: tensor<?x?x8x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>)

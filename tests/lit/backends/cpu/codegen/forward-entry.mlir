@@ -13,7 +13,7 @@ func.func @main_many(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) { return 
 func.func @main_few(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) attributes {mica.max_rows = 16 : i64} { return }
 func.func @main_one(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) attributes {mica.max_rows = 1 : i64} { return }
 
-// CHECK-LABEL: func.func @mica_forward(%{{.*}}: !llvm.ptr)
+// CHECK-LABEL: func.func @mica_forward(%{{.*}}: !llvm.ptr, %{{.*}}: i64)
 // CHECK: %[[SLOT0:.*]] = llvm.getelementptr %arg0[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
 // CHECK: %[[PTR0:.*]] = llvm.load %[[SLOT0]] : !llvm.ptr -> !llvm.ptr
 // CHECK: %[[DESC0:.*]] = llvm.load %[[PTR0]] : !llvm.ptr -> !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>

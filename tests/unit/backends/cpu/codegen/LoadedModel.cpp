@@ -39,7 +39,7 @@ LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject) : file(memfd_create(
       static_cast<ssize_t>(sharedObject.size()))
     handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle)
-    forward = reinterpret_cast<void (*)(void *const *)>(dlsym(handle, cpu::kForwardSymbol));
+    forward = reinterpret_cast<decltype(forward)>(dlsym(handle, cpu::kForwardSymbol));
   if (!forward) {
     const char *reason = dlerror();
     error = reason ? reason : "the shared object cannot be written into memory";

@@ -2,6 +2,7 @@
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 
+#include "backends/cpu/program/RowRole.h"
 #include "backends/cpu/target/TargetDescription.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -27,13 +28,16 @@ public:
   LoadedModel &operator=(const LoadedModel &) = delete;
 
   /// Calls mica_forward.
-  void operator()(const std::vector<void *> &descriptors) const { forward(descriptors.data()); }
+  void operator()(const std::vector<void *> &descriptors,
+                  program::RowRole role = program::RowRole::Decode) const {
+    forward(descriptors.data(), role);
+  }
   std::string error; ///< empty if it could be loaded
 
 private:
   int file; ///< open as long as the object is loaded: dlopen knows objects by their names
   void *handle = nullptr;
-  void (*forward)(void *const *) = nullptr;
+  void (*forward)(void *const *, program::RowRole) = nullptr;
 };
 
 /// cpu::describeTarget, and of `CPU-256` that CPU with code in vectors of 256 bits, as of one that

@@ -3,7 +3,8 @@
 // checks what the runtime promises (order of rows, sizes, alignment, zeroed caches) and answers any
 // violation with NaN; feeding the token `poison` does the same. With FOLLOWS_LENGTHS it is one
 // whose rows follow the length of their text, on two sides of a border: all that a row sees must
-// have been made on its own side.
+// have been made on its own side. With DEPENDS_ON_ROLE the logits of a decoded row are those of the
+// next token but one.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +27,8 @@ void mica_rt_parallel_for(void (*body)(void *, int64_t, int64_t), void *context,
 // The unit tests listen here; a program has no such function.
 __attribute__((weak)) void mica_fake_trace(int64_t rows, const int32_t *tokens,
                                            const int32_t *sequences, const int32_t *positions,
-                                           int64_t outputs, const int32_t *outputRows);
+                                           int64_t outputs, const int32_t *outputRows,
+                                           int64_t role);
 
 typedef struct {
   const Vector *tokens, *sequences, *positions, *outputs, *lengths; ///< lengths: or null
@@ -35,6 +37,7 @@ typedef struct {
   const Matrix *logits;
   int64_t rows; ///< of the logits
   int broken;
+  int64_t shift; ///< of the next token
 } Call;
 
 static int32_t at(const Vector *v, int64_t i) {
@@ -88,7 +91,7 @@ static void head(void *context, int64_t begin, int64_t end) {
   int64_t vocab = call->logits->sizes[1];
   for (int64_t o = begin; o < end; ++o) {
     int32_t row = at(call->outputs, o);
-    int64_t next = 7;
+    int64_t next = 7 + call->shift;
     int broken = call->broken;
     for (int64_t p = 0; p <= at(call->positions, row); ++p) {
       int64_t seen = (int64_t)*cell(call->cache, at(call->sequences, row), p);
@@ -107,16 +110,19 @@ const char mica_kernel_names[] = "head";
 const int64_t mica_kernel_costs[][11] = {
     {offsetof(Call, rows), 1000, 0, 0, 0, 0, 0, 10, 2000, 0, 0}};
 
-void mica_forward(void *const *d) {
+void mica_forward(void *const *d, int64_t role) {
 #ifdef FOLLOWS_LENGTHS
-  Call call = {d[0], d[1], d[2], d[3], d[4], d[5], d[7], d[8], d[9], 0, 0};
+  Call call = {d[0], d[1], d[2], d[3], d[4], d[5], d[7], d[8], d[9], 0, 0, 0};
 #else
-  Call call = {d[0], d[1], d[2], d[3], NULL, d[4], d[6], d[7], d[8], 0, 0};
+  Call call = {d[0], d[1], d[2], d[3], NULL, d[4], d[6], d[7], d[8], 0, 0, 0};
+#endif
+#ifdef DEPENDS_ON_ROLE
+  call.shift = role == 0;
 #endif
   call.rows = call.outputs->size;
   if (mica_fake_trace)
     mica_fake_trace(call.tokens->size, call.tokens->aligned, call.sequences->aligned,
-                    call.positions->aligned, call.outputs->size, call.outputs->aligned);
+                    call.positions->aligned, call.outputs->size, call.outputs->aligned, role);
   check(&call);
   append(&call);
   mica_rt_parallel_for(head, &call, call.outputs->size);

@@ -20,6 +20,7 @@ struct FakeCall {
   };
   std::vector<Row> rows;
   std::vector<int32_t> outputs;
+  rt::RowRole role;
 };
 /// Calls since this was cleared.
 inline std::vector<FakeCall> fakeCalls;

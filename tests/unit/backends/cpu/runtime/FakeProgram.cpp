@@ -32,6 +32,19 @@ std::string fakeManifestOfLengths() {
   return manifest;
 }
 
+std::string dependingOnRole(std::string manifest) {
+  manifest.insert(manifest.rfind('}'), R"(, "depends_on_role": true)");
+  return manifest;
+}
+
+/// The file of the model that the manifest is of.
+static const char *fakeModelOf(const std::string &manifest) {
+  auto says = [&](const char *key) { return manifest.find(key) != manifest.npos; };
+  return says("length_borders")    ? MICA_FAKE_MODEL_OF_LENGTHS
+         : says("depends_on_role") ? MICA_FAKE_MODEL_OF_ROLES
+                                   : MICA_FAKE_MODEL;
+}
+
 static void require(const rt::Status &status) {
   if (status)
     return;
@@ -44,9 +57,7 @@ void writeFakeProgram(const std::string &path, const std::string &launcher,
   auto writer = program::ProgramWriter::create(path, launcher);
   if (!writer)
     require(writer.error());
-  bool followsLengths = manifest.find("length_borders") != manifest.npos;
-  std::ifstream file(followsLengths ? MICA_FAKE_MODEL_OF_LENGTHS : MICA_FAKE_MODEL,
-                     std::ios::binary);
+  std::ifstream file(fakeModelOf(manifest), std::ios::binary);
   std::string code((std::istreambuf_iterator<char>(file)), {});
   std::vector<float> weights(16, 1.0f);
   require((*writer)->add(SectionKind::Code, std::as_bytes(std::span(code))));

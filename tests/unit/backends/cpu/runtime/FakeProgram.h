@@ -20,6 +20,9 @@ std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeV
 /// That of the model whose rows follow the length of their text.
 std::string fakeManifestOfLengths();
 
+/// `manifest` of a model whose arithmetic depends on the role of a row.
+std::string dependingOnRole(std::string manifest);
+
 /// Writes the program to `path`, around the model that the manifest is of; aborts the test process
 /// on failure.
 void writeFakeProgram(const std::string &path, const std::string &launcher,

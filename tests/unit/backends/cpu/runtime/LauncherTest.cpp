@@ -430,6 +430,19 @@ TEST_F(LauncherTest, FeedComputesInChunks) {
     EXPECT_EQ(shell(line + chunk).out, whole);
 }
 
+TEST_F(LauncherTest, FeedComputesPromptsUnlessAskedForDecoding) {
+  writeFakeProgram(program, MICA_LAUNCHER, dependingOnRole(fakeManifest()));
+  std::string line = "printf '0 0 1 5 3\n3 0 4\n' | " + program + " feed ";
+  std::vector<int32_t> tops = {fakeNext({1}), fakeNext({1, 5}), fakeNext({1, 5, 3}),
+                               fakeNext({1, 5, 3, 4})};
+  EXPECT_EQ(topsOf(shell(line).out), tops);
+  EXPECT_EQ(topsOf(shell(line + "--prefill-chunk 1").out), tops);
+  for (int32_t &top : tops)
+    top = (top + 1) % fakeVocab;
+  EXPECT_EQ(topsOf(shell(line + "--as-decode").out), tops);
+  EXPECT_EQ(topsOf(shell(line + "--as-decode --prefill-chunk 2").out), tops);
+}
+
 TEST_F(LauncherTest, FeedRefusesWhatItCannotFeed) {
   auto feed = [&](const std::string &lines) {
     return shell("printf '" + lines + "' | " + program + " feed");

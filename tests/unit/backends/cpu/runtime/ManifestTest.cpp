@@ -40,6 +40,7 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->weightBytes, 64u);
   EXPECT_EQ(m->parameters, 16u);
   EXPECT_EQ(m->exactRows, 6);
+  EXPECT_FALSE(m->dependsOnRole);
   EXPECT_EQ(m->bos, 1);
   EXPECT_THAT(m->eos, ElementsAre(2));
   EXPECT_EQ(m->generation.topK, 7);
@@ -88,6 +89,9 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(errorAfter([](json &m) { m["name"] = 7; }), HasSubstr("'name' is not a string"));
   EXPECT_THAT(errorAfter([](json &m) { m["scratch"] = 7; }),
               HasSubstr("'scratch' is not an object"));
+  EXPECT_EQ(errorAfter([](json &m) { m["depends_on_role"] = true; }), "no error");
+  EXPECT_THAT(errorAfter([](json &m) { m["depends_on_role"] = "no"; }),
+              HasSubstr("'depends_on_role' is not true or false"));
   EXPECT_THAT(errorAfter([](json &m) { m["exact_rows"] = 0; }),
               HasSubstr("'exact_rows' is not an integer from 1"));
   EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = {0}; }),

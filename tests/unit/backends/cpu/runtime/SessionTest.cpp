@@ -10,11 +10,12 @@ using namespace mica::test;
 
 extern "C" void mica_fake_trace(int64_t rows, const int32_t *tokens, const int32_t *sequences,
                                 const int32_t *positions, int64_t outputs,
-                                const int32_t *outputRows) {
+                                const int32_t *outputRows, int64_t role) {
   FakeCall call;
   for (int64_t r = 0; r < rows; ++r)
     call.rows.push_back({tokens[r], sequences[r], positions[r]});
   call.outputs.assign(outputRows, outputRows + outputs);
+  call.role = static_cast<RowRole>(role);
   fakeCalls.push_back(call);
   if (outputs == 0)
     std::this_thread::sleep_for(fakeDelay);
@@ -32,9 +33,9 @@ protected:
     ASSERT_TRUE(created) << created.error().message;
     session = *std::move(created);
   }
-  void push(int64_t sequence, const Tokens &tokens) {
+  void push(int64_t sequence, const Tokens &tokens, RowRole role = RowRole::Prompt) {
     for (size_t i = 0; i < tokens.size(); ++i)
-      ASSERT_TRUE(session->push(sequence, tokens[i], i + 1 == tokens.size()));
+      ASSERT_TRUE(session->push(sequence, tokens[i], role, i + 1 == tokens.size()));
   }
   /// What the model says behind the last queued row; -1: nothing that is a number.
   int32_t next() {

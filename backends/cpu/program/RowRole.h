@@ -1,0 +1,15 @@
+// What the rows of a call of the model are for.
+#pragma once
+
+#include <cstdint>
+
+namespace mica::program {
+
+/// The role of a row, which decides how it is rounded where prompts and decoding are computed
+/// differently. It is the second argument of mica_forward: all rows of a call have the same one.
+enum class RowRole : int64_t {
+  Decode = 0, ///< A sampled or drafted token.
+  Prompt = 1, ///< A token of a prompt, its last one included, however few are fed at once.
+};
+
+} // namespace mica::program

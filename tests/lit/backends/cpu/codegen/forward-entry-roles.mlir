@@ -1,0 +1,30 @@
+// RUN: mica-opt --cpu-forward-entry %s | FileCheck %s
+
+// The role decides first, then the number of rows; the two roles have functions of their own for it.
+func.func @main_prompt_many(%tokens: memref<?xi32>) attributes {mica.role = "prompt"} { return }
+func.func @main_prompt_several(%tokens: memref<?xi32>) attributes {mica.max_rows = 32 : i64, mica.role = "prompt"} { return }
+func.func @main_decode_many(%tokens: memref<?xi32>) attributes {mica.role = "decode"} { return }
+func.func @main_decode_several(%tokens: memref<?xi32>) attributes {mica.max_rows = 32 : i64, mica.role = "decode"} { return }
+func.func @main_decode_few(%tokens: memref<?xi32>) attributes {mica.max_rows = 16 : i64, mica.role = "decode"} { return }
+
+// CHECK-LABEL: func.func @mica_forward(
+// CHECK-SAME: %[[DESCRIPTORS:.*]]: !llvm.ptr, %[[ROLE:.*]]: i64)
+// CHECK: %[[ROWS:.*]] = memref.dim
+// CHECK: %[[PROMPT:.*]] = arith.cmpi eq, %[[ROLE]], %c1_i64
+// CHECK: scf.if %[[PROMPT]] {
+// CHECK: arith.cmpi sle, %[[ROWS]], %c32
+// CHECK: scf.if
+// CHECK-NEXT: func.call @main_prompt_several(
+// CHECK-NEXT: } else {
+// CHECK-NEXT: func.call @main_prompt_many(
+// CHECK-NEXT: }
+// CHECK-NEXT: } else {
+// CHECK: arith.cmpi sle, %[[ROWS]], %c16
+// CHECK: scf.if
+// CHECK-NEXT: func.call @main_decode_few(
+// CHECK-NEXT: } else {
+// CHECK: arith.cmpi sle, %[[ROWS]], %c32
+// CHECK: scf.if
+// CHECK-NEXT: func.call @main_decode_several(
+// CHECK-NEXT: } else {
+// CHECK-NEXT: func.call @main_decode_many(
