@@ -562,6 +562,41 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
                         "the most rows that `_few` functions are called for, where the module does not say">];
 }
 
+def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
+  let summary = "the activation type of prompts";
+  let description = [{
+    Rows that multiply weights in blocks are `!mica.int_rows`, which suits decoding: memory binds there, so precision
+    costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.role` is `prompt` these rows become
+    bf16, or f32 where the target's products of bf16 are slow, and kernels expand the blocks to the same type; or, with
+    `rows=int8`, integers of one limb. Run `mica-fuse-casts` afterwards: more ops round their own result to bf16.
+
+    ```mlir
+    // mica-opt --mica-assign-prompt-rows
+    !rows = !mica.int_rows<limbs = 2, group = 32>
+    func.func private @layer_prompt_many(%x: tensor<?x32xf32>, %w: tensor<16x32x!mica.block<q8_0>>) -> tensor<?x16xf32>
+        attributes {mica.role = "prompt"} {
+      %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!rows>
+      %y = mica.linear %c, %w : tensor<?x32x!rows>, tensor<16x32x!mica.block<q8_0>> -> tensor<?x16xf32>
+      return %y : tensor<?x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @layer_prompt_many(%x: tensor<?x32xf32>, %w: tensor<16x32x!mica.block<q8_0>>) -> tensor<?x16xf32>
+        attributes {mica.role = "prompt"} {
+      %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32xbf16>
+      %y = mica.linear %c, %w : tensor<?x32xbf16>, tensor<16x32x!mica.block<q8_0>> -> tensor<?x16xf32>
+      return %y : tensor<?x16xf32>
+    }
+    ```
+  }];
+  let options = [Option<"rows", "rows", "::mica::PromptRows", /*default=*/"::mica::PromptRows::BF16",
+                        "type of the rows", [{::llvm::cl::values(
+                          clEnumValN(::mica::PromptRows::BF16, "bf16", "blocks are expanded to bf16"),
+                          clEnumValN(::mica::PromptRows::F32, "f32", "blocks are expanded to f32"),
+                          clEnumValN(::mica::PromptRows::Int8, "int8", "integers, a scale per 32"))}]>];
+}
+
 def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   let summary = "who computes each product, and how attention is cut";
   let description = [{

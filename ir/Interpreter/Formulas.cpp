@@ -2,12 +2,24 @@
 
 #include "ir/Interpreter/Formulas.h"
 
+#include <bit>
 #include <cmath>
 #include <numbers>
 
 using namespace mlir;
 
 namespace mica::interp {
+
+const Tensor &asMultiplied(const Tensor &weight, mlir::Type rows, Tensor &rounded) {
+  if (!isa<BlockType>(weight.elementType) || !rows.isBF16())
+    return weight;
+  rounded = weight;
+  for (float &value : rounded.floats) { // finite: to nearest, ties to even
+    auto bits = std::bit_cast<uint32_t>(value);
+    value = std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
+  }
+  return rounded;
+}
 
 double dot(ArrayRef<float> a, ArrayRef<float> b) {
   // Eight independent sums, so that the processor does not wait for each addition.

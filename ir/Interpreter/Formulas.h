@@ -3,12 +3,16 @@
 #ifndef MICA_IR_INTERPRETER_FORMULAS_H
 #define MICA_IR_INTERPRETER_FORMULAS_H
 
-#include "ir/Mica/Mica.h"
+#include "ir/Interpreter/Value.h"
 
 namespace mica::interp {
 
 /// sum_i a[i] b[i] in f64.
 double dot(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b);
+
+/// A weight as rows of element type `rows` multiply it: weights in blocks are rounded to bf16 where
+/// rows are bf16. `rounded` is where the result is, if it is not the weight itself.
+const Tensor &asMultiplied(const Tensor &weight, mlir::Type rows, Tensor &rounded);
 
 /// silu, gelu, gelu_tanh or relu of x; formulas: the ops of these names.
 double activate(Activation activation, double x);

@@ -111,7 +111,9 @@ static llvm::Expected<SmallVector<Value>> evalQkvAppend(QkvAppendOp op, Scope &s
 
 // y[t, i] = activation(x[t] G[i]) * (x[t] U[i]), G and U in alternating blocks of 64 rows.
 static llvm::Expected<Tensor> evalGatedLinear(GatedLinearOp op, Scope &scope) {
-  const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
+  Tensor rounded;
+  const Tensor &x = scope.tensor(op.getX()),
+               &w = asMultiplied(scope.tensor(op.getWeight()), x.elementType, rounded);
   Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
   int64_t columns = y.shape[1];
   for (int64_t t = 0; t < x.shape[0]; ++t)

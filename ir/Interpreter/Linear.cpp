@@ -20,8 +20,10 @@ static llvm::Expected<Tensor> evalEmbedding(EmbeddingOp op, Scope &scope) {
 }
 
 /// y[t, n] = sum_k x[t, k] w[n, k] + bias[n] + residual[t, n]; `bias` and `residual` may be null.
-static Tensor product(mlir::Type type, const Tensor &x, const Tensor &w, const Tensor *bias,
+static Tensor product(mlir::Type type, const Tensor &x, const Tensor &weight, const Tensor *bias,
                       const Tensor *residual) {
+  Tensor rounded;
+  const Tensor &w = asMultiplied(weight, x.elementType, rounded);
   Tensor y = Tensor::zerosOf(type, x.shape[0]);
   int64_t columns = w.shape[0];
   for (int64_t t = 0; t < x.shape[0]; ++t)
@@ -45,7 +47,9 @@ static llvm::Expected<Tensor> evalLinear(LinearOp op, Scope &scope) {
 
 // y[t, h] = x[t, h] W[h]^T.
 static llvm::Expected<Tensor> evalHeadLinear(HeadLinearOp op, Scope &scope) {
-  const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
+  Tensor rounded;
+  const Tensor &x = scope.tensor(op.getX()),
+               &w = asMultiplied(scope.tensor(op.getWeight()), x.elementType, rounded);
   Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
   int64_t heads = w.shape[0], rows = w.shape[1], width = w.shape[2];
   for (int64_t head = 0; head < x.shape[0] * heads; ++head)

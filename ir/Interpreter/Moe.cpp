@@ -162,12 +162,10 @@ static double biasOf(const Scope &scope, mlir::Value bias, int64_t e, int64_t in
 }
 
 /// The inner activations of expert e, rounded to the type of x.
-static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<float> x,
-                                  int64_t e) {
-  const Tensor &gate = scope.tensor(op.getGate());
+static SmallVector<float> innerOf(MoeExpertsOp op, const Scope &scope, ArrayRef<float> x, int64_t e,
+                                  const Tensor &gate, const Tensor *up) {
   int64_t width = gate.shape[2];
-  ArrayRef<float> gateRows = gate.row(e),
-                  upRows = op.getUp() ? scope.tensor(op.getUp()).row(e) : gateRows;
+  ArrayRef<float> gateRows = gate.row(e), upRows = up ? up->row(e) : gateRows;
   mlir::Type type = op.getX().getType().getElementType();
   SmallVector<float> inner;
   for (int64_t i = 0; i < static_cast<int64_t>(op.getInner()); ++i) {
@@ -189,7 +187,14 @@ static llvm::Expected<Tensor> evalMoeExperts(MoeExpertsOp op, Scope &scope) {
     rowOperands.push_back(op.getResidual());
   if (llvm::Error error = checkSameRows(op, scope, rowOperands))
     return error;
-  const Tensor &x = scope.tensor(op.getX()), &down = scope.tensor(op.getDown());
+  const Tensor &x = scope.tensor(op.getX());
+  Tensor roundedGate, roundedUp, roundedDown;
+  auto multiplied = [&](mlir::Value weight, Tensor &rounded) -> const Tensor & {
+    return asMultiplied(scope.tensor(weight), x.elementType, rounded);
+  };
+  const Tensor &gate = multiplied(op.getGate(), roundedGate),
+               &down = multiplied(op.getDown(), roundedDown),
+               *up = op.getUp() ? &multiplied(op.getUp(), roundedUp) : nullptr;
   const Tensor &weights = scope.tensor(op.getWeights()), &experts = scope.tensor(op.getExperts());
   const Tensor *residual = op.getResidual() ? &scope.tensor(op.getResidual()) : nullptr;
   int64_t inner = op.getInner(), columns = down.shape[1], k = experts.shape[1];
@@ -200,7 +205,7 @@ static llvm::Expected<Tensor> evalMoeExperts(MoeExpertsOp op, Scope &scope) {
       int64_t e = experts.ints[t * k + j];
       if (llvm::Error error = checkIndex(op, "expert", e, down.shape[0]))
         return error;
-      SmallVector<float> h = innerOf(op, scope, x.row(t), e);
+      SmallVector<float> h = innerOf(op, scope, x.row(t), e, gate, up);
       for (int64_t n = 0; n < columns; ++n)
         sums[n] += weights.floats[t * k + j] * (dot(h, down.row(e).slice(n * inner, inner)) +
                                                 biasOf(scope, op.getDownBias(), e, n));

@@ -12,7 +12,7 @@ bool mica::tilesTake(Precision weights, int64_t k) {
 
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
   if (shape.blocks || shape.rows <= costs.crossing ||
-      (costs.tiles && tilesTake(shape.weights, shape.k)))
+      (costs.tiles && !shape.expands && tilesTake(shape.weights, shape.k)))
     return KernelKind::Generated;
   bool fast = shape.weights == Precision::F32    ? costs.onednnF32
               : shape.weights == Precision::BF16 ? costs.onednnBf16

@@ -10,10 +10,13 @@ namespace mica {
 /// A product of `rows` rows with a weight [n, k].
 struct ProductShape {
   int64_t rows, n, k;
-  Precision weights;
+  Precision weights = Precision::F32; ///< as they are multiplied
   /// Whether integers have a scale for each group along K, which must be applied inside the sum:
   /// neither a library nor tile registers can.
   bool blocks = false;
+  /// Whether blocks are expanded to floats: a library reads those of all rows from the cache,
+  /// generated kernels expand them for every 64 rows anew and have no tile registers.
+  bool expands = false;
 };
 
 /// Whether tile registers multiply rows with weights of that precision and k columns: pairs of

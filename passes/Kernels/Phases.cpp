@@ -22,7 +22,7 @@ FailureOr<int64_t> mica::rowsStated(ModuleOp module, llvm::StringRef name, int64
 }
 
 /// Whether weights or rows of this type are computed differently in prompts and in decoding.
-static bool dependsOnRole(Type type) { return isa<mica::BlockIntType>(getElementTypeOrSelf(type)); }
+static bool dependsOnRole(Type type) { return isa<mica::BlockType>(getElementTypeOrSelf(type)); }
 
 bool mica::dependsOnRole(ModuleOp module) {
   auto found = module.walk([](Operation *op) {

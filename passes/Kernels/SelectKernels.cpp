@@ -18,12 +18,16 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
 
   /// A prompt has many rows, but mostly one of them, its last, is multiplied with the vocabulary.
   KernelKind choose(LmHeadOp) { return KernelKind::Generated; }
-  template <typename Op> KernelKind choose(Op op) { return choose(op.getWeight().getType()); }
+  template <typename Op> KernelKind choose(Op op) {
+    return choose(getElementTypeOrSelf(op.getX()), op.getWeight().getType());
+  }
 
-  KernelKind choose(RankedTensorType weight) {
-    ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1),
-                       precisionOf(weight.getElementType()),
-                       isa<BlockType>(weight.getElementType())};
+  KernelKind choose(Type rows, RankedTensorType weight) {
+    Type element = weight.getElementType();
+    ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1)};
+    shape.blocks = isa<BlockType>(element) && isa<IntRowsType>(rows);
+    shape.expands = isa<BlockType>(element) && !shape.blocks;
+    shape.weights = precisionOf(shape.expands ? rows : element);
     KernelCosts costs;
     // A function for any number of rows is called for more than others take.
     costs.crossing = mostRows() ? crossing : 0;

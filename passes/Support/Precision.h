@@ -22,6 +22,9 @@ mlir::Type elementTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The precision of a matrix with that element type; of blocks the nearest in bits.
 Precision precisionOf(mlir::Type element);
 
+/// The type of rows of prompts that multiply weights in blocks.
+enum class PromptRows { BF16, F32, Int8 };
+
 /// What a command line option for a precision accepts.
 llvm::cl::ValuesClass precisionValues();
 

@@ -59,6 +59,8 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   const KernelCosts &costs = options.costs;
   pm.addPass(createSpecializePhases({costs.crossing, costs.fewRows}));
+  pm.addPass(createAssignPromptRows({options.promptRows}));
+  pm.addNestedPass<func::FuncOp>(createFuseCasts());
   pm.addNestedPass<func::FuncOp>(
       createSelectKernels({costs.manyRows, costs.tiles, costs.minWork, costs.onednnF32,
                            costs.onednnBf16, costs.onednnInt8}));

@@ -44,6 +44,8 @@ struct StageOptions {
   /// Whether weights that are stored in blocks of integers keep these, whatever the precision, or
   /// at least as many bits.
   bool keepBlocks = false;
+  /// The type of rows of prompts that multiply weights in blocks.
+  PromptRows promptRows = PromptRows::BF16;
   /// Whether every op shows its result.
   bool probes = false;
 };

@@ -18,6 +18,7 @@ namespace mica::tool {
 struct ModelArguments {
   std::string model;
   std::string weights, kv; ///< names of precisions, or empty
+  std::string rows;        ///< "exact", "int8" or empty
   int64_t maxSeq = 0;      ///< 0: not given
   std::string target = "native";
   const CLI::App *command = nullptr; ///< whose options these are

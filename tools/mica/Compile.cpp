@@ -35,13 +35,17 @@ void ModelArguments::addTo(CLI::App &app, const std::string &what) {
                  "precision of caches: int8 has a scale per head and position (default: f32 where "
                  "the weights are f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  app.add_option("--rows", rows,
+                 "rows of prompts that multiply weights in blocks: exact expands the blocks to bf16, "
+                 "int8 rounds rows to 8 bits per 32, which is faster and less precise (default: exact)")
+      ->check(CLI::IsMember({"exact", "int8"}));
   app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
       ->transform(rt::wholeNumber(1));
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
 }
 
 std::string ModelArguments::givenOption() const {
-  for (const char *name : {"--weights", "--kv", "--max-seq", "--target"})
+  for (const char *name : {"--weights", "--kv", "--rows", "--max-seq", "--target"})
     if (command && command->count(name) > 0)
       return name;
   return {};
@@ -55,6 +59,7 @@ Expected<cpu::CompileOptions> ModelArguments::resolve() const {
   options.target = std::move(*description);
   options.weights = precisionNamed(weights);
   options.kv = precisionNamed(kv);
+  options.int8Rows = rows == "int8";
   if (maxSeq > 0)
     options.maxSeq = maxSeq;
   return options;

@@ -381,6 +381,10 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
   stage.costs.onednnF32 = options.target.vectorBits == 512;
   stage.costs.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
+  // Where products of bf16 are slow, prompts are computed in f32.
+  stage.promptRows = options.int8Rows             ? PromptRows::Int8
+                     : options.target.avx512Bf16 ? PromptRows::BF16
+                                                 : PromptRows::F32;
   stage.costs.onednnInt8 = options.target.vectorBits == 512 && options.target.vnni;
   return stage;
 }

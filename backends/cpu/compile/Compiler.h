@@ -28,6 +28,8 @@ struct CompileOptions {
   std::optional<Precision> weights;
   /// Whether weights that are stored in blocks of integers with a scale each keep these.
   bool keepBlocks = false;
+  /// Whether rows of prompts that multiply weights in blocks are integers of 8 bits.
+  bool int8Rows = false;
   /// Default: bf16, and f32 where the weights are f32.
   std::optional<Precision> kv;
   /// Positions that a program reserves; default: the model's own length, at most 8192.
