@@ -55,10 +55,14 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyFused());
 }
 
+void mica::buildPhases(OpPassManager &pm, const StageOptions &options) {
+  pm.addPass(createSpecializePhases({options.costs.crossing, options.costs.fewRows}));
+}
+
 // Alive afterwards: mica, func, arith, scf.
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   const KernelCosts &costs = options.costs;
-  pm.addPass(createSpecializePhases({costs.crossing, costs.fewRows}));
+  buildPhases(pm, options);
   pm.addNestedPass<func::FuncOp>(
       createSelectKernels({costs.manyRows, costs.tiles, costs.minWork, costs.onednnF32,
                            costs.onednnBf16, costs.onednnInt8}));
