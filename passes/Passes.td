@@ -140,17 +140,16 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
 }
 
 def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
-  let summary = "weights that are stored in blocks of integers keep these";
+  let summary = "block-quantized weights keep their formats";
   let description = [{
-    A weight whose sources are stored in blocks of integers with a scale each (`stored`) takes that type, so that what
-    the checkpoint holds is what the program computes with, bit by bit. Layers whose weights are stored differently are
-    of different kinds: of a function that is called with both there is one for each. A weight stays as it is, with a
-    remark, where its rows are no whole blocks, where it is read transposed, or where it is the same value as another
-    one that is stored otherwise. Experts share a kernel: they keep the blocks of all three matrices, of which gate and
-    up are alike, or of none.
+    A weight whose sources are stored in blocks (`stored`) takes that type, so that the program computes with what the
+    checkpoint holds, bit for bit. Layers whose weights are stored in different formats are of different types: a
+    function that is called with both is copied for each. A weight stays as it is, with a remark, where its rows are not
+    whole blocks, where it is read transposed, or where it is the same value as another one that is stored otherwise.
+    Experts share a kernel: either all three matrices keep their blocks, gate and up those of one format, or none does.
 
     ```mlir
-    mica.weight @q {stored = !mica.block_int<bits = 8, group = 32>} : tensor<16x32xf32>
+    mica.weight @q {stored = !mica.block<q8_0>} : tensor<16x32xf32>
     func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
       %wq = mica.get_weight @q : tensor<16x32xf32>
       %q = mica.linear %x, %wq : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
@@ -159,7 +158,7 @@ def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    !blocks = !mica.block_int<bits = 8, group = 32>
+    !blocks = !mica.block<q8_0>
     mica.weight @q {stored = !blocks} : tensor<16x32x!blocks>
     func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
       %wq = mica.get_weight @q : tensor<16x32x!blocks>
@@ -214,12 +213,11 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
   let description = [{
     Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`;
     gains, biases and the gates of experts are f32. With integers, tables and the product with the vocabulary have 8
-    bits, and rows are quantised where they enter a product. Weights that keep their blocks have a type already, and
-    rows that meet them are quantised in groups. A cache of `int8` quantises keys and values where they are
-    appended, a head at a position with a scale of its own; `int4` is for weights only. With `keep-bits` a matrix that
-    is stored in blocks of 8 bits, and could not keep these, has no fewer. Residual stream, norms, softmax
-    and accumulation stay f32: a value is rounded once, where it enters a product or a cache (or the queries meet keys
-    of bf16), and all products of a value share the cast.
+    bits, and rows are quantized where they enter a product. Weights that keep their blocks have a type already; rows
+    that multiply them become `!mica.int_rows` of two limbs, whatever `weights` is. A cache of `int8` quantizes keys and
+    values where they are appended, a head at a position with a scale of its own; `int4` is for weights only. Residual
+    stream, norms, softmax and accumulation stay f32: a value is rounded once, where it enters a product or a cache (or
+    the queries meet keys of bf16), and all products of a value share the cast.
 
     ```mlir
     // mica-opt --mica-assign-precision=weights=bf16
@@ -247,9 +245,7 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Mica_PrecisionOption<"weights", "matrices">, Mica_PrecisionOption<"kv", "caches">,
-                 Option<"keepBits", "keep-bits", "bool", /*default=*/"false",
-                        "matrices stored in blocks of 8 bits have no fewer">];
+  let options = [Mica_PrecisionOption<"weights", "matrices">, Mica_PrecisionOption<"kv", "caches">];
   let dependentDialects = ["::mica::MicaDialect"];
 }
 

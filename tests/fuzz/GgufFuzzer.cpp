@@ -29,7 +29,7 @@ void checkPlaces(const mica::GgufModel &model) {
       std::abort();
     end = tensor.offset + tensor.size;
     llvm::ArrayRef<uint8_t> bytes = model.bytes(tensor);
-    if (!tensor.type->decode)
+    if (!tensor.type->format())
       continue;
     std::vector<float> values(tensor.type->elements);
     for (size_t at = 0; at < bytes.size(); at += tensor.type->bytes)

@@ -94,7 +94,7 @@ def patterns_of(text):
             pattern = what + " has size .* " + rf"\((?:{'|'.join(why)})\)"
         else:
             for literals in messages_of(text, match):
-                yield line_of(text, match), prefix + ".*".join(map(re.escape, literals)) if literals else None
+                yield line_of(text, match), prefix + ".*".join(re.escape(plain(word)) for word in literals) if literals else None
             continue
         yield line_of(text, match), prefix + pattern
 

@@ -7,7 +7,7 @@ func.func private @group(%x: tensor<4x64x!mica.int4<group = 16>>)
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block_int, got 'f64'}}
+// expected-error @+1 {{'mica.weight' op holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block, got 'f64'}}
 mica.weight @w : tensor<4x64xf64>
 
 // -----
@@ -17,29 +17,69 @@ mica.weight @w : tensor<64x!mica.int8>
 
 // -----
 
-// expected-error @+1 {{bits must be 4 or 8, got 5}}
-func.func private @bits(%x: tensor<4x64x!mica.block_int<bits = 5, group = 32>>)
+// expected-error @+1 {{limbs must be 1 or 2, got 3}}
+func.func private @limbs(%x: tensor<4x64x!mica.int_rows<limbs = 3, group = 32>>)
+
+// -----
+
+// expected-error @+1 {{limbs must be 1 or 2, got 0}}
+func.func private @no_limbs(%x: tensor<4x64x!mica.int_rows<limbs = 0, group = 32>>)
 
 // -----
 
 // expected-error @+1 {{group must be 32, got 64}}
-func.func private @group_of_blocks(%x: tensor<4x64x!mica.block_int<bits = 8, group = 64>>)
+func.func private @group_of_rows(%x: tensor<4x64x!mica.int_rows<limbs = 1, group = 64>>)
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op keeps blocks of 32, but has no rows of a multiple of that}}
-mica.weight @w : tensor<4x48x!mica.block_int<bits = 8, group = 32>>
+// expected-error @+1 {{'q9_0' is not a block format, expected one of q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, int8_g64, int4_g32}}
+func.func private @unknown_format(%x: tensor<4x64x!mica.block<q9_0>>)
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op says that its sources are stored as '!mica.int8', expected !mica.block_int}}
+// expected-error @+1 {{!mica.block_int is the type of an earlier version: weights in blocks are of !mica.block<q8_0> or !mica.block<q4_0>, rows of activations of !mica.int_rows<limbs = 1, group = 32>}}
+func.func private @earlier_type(%x: tensor<4x64x!mica.block_int<bits = 8, group = 32>>)
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op is stored in blocks of 32 elements, but its rows are not a multiple of that}}
+mica.weight @w : tensor<4x48x!mica.block<q8_0>>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op is stored in blocks of 256 elements, but its rows are not a multiple of that}}
+mica.weight @w : tensor<4x384x!mica.block<q6_k>>
+
+// -----
+
+// The last block of Mica's own formats may end early.
+mica.weight @int8 : tensor<4x96x!mica.block<int8_g64>>
+mica.weight @int4 : tensor<4x48x!mica.block<int4_g32>>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op holds rows of integers, but is a vector: vectors stay f32}}
+mica.weight @w : tensor<256x!mica.block<q4_k>>
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op says that its sources are stored as '!mica.int8', expected !mica.block}}
 mica.weight @w {stored = !mica.int8} : tensor<4x32xf32>
 
 // -----
 
-// Rows of activations have 8 bits.
-func.func private @rows(%x: tensor<?x32xf32>) -> tensor<?x32x!mica.block_int<bits = 4, group = 32>> {
+// Rows of activations are not blocks, ...
+func.func private @rows(%x: tensor<?x32xf32>) -> tensor<?x32x!mica.block<q8_0>> {
   // expected-error @+1 {{'mica.cast' op result #0 must be rows [T, C] or heads [T, H, D]}}
-  %y = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!mica.block_int<bits = 4, group = 32>>
-  return %y : tensor<?x32x!mica.block_int<bits = 4, group = 32>>
+  %y = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!mica.block<q8_0>>
+  return %y : tensor<?x32x!mica.block<q8_0>>
+}
+
+// -----
+
+// ... and weights are not integer rows.
+func.func private @weight_of_rows(%x: tensor<?x32xf32>, %w: tensor<8x32x!mica.int_rows<limbs = 1, group = 32>>) -> tensor<?x8xf32> {
+  // expected-error @+1 {{'mica.linear' op operand #1 must be a weight matrix [N, K] of f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block values}}
+  %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<8x32x!mica.int_rows<limbs = 1, group = 32>> -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
 }

@@ -10,7 +10,7 @@ mica.weight @w : tensor<0x4xf32>
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block_int, got 'i32'}}
+// expected-error @+1 {{'mica.weight' op holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block, got 'i32'}}
 mica.weight @w : tensor<4xi32>
 
 // -----

@@ -1,17 +1,17 @@
 // RUN: mica-opt %s --pass-pipeline="builtin.module(mica-keep-blocks,mica-balance-channels,mica-assign-precision{weights=int8 kv=bf16},func.func(mica-fuse-casts,mica-select-kernels{min-work=1}),mica-assign-layouts)" | FileCheck %s
 
-// Their channels are not balanced, rows that meet them have a scale for each group, and no library multiplies them.
+// Their channels are not balanced, rows that multiply them are integers of two limbs, and no library multiplies these.
 // CHECK-LABEL: module @kept
 // CHECK-NOT: mica.balance
-// CHECK-DAG: mica.weight @a at {{.*}} : tensor<32x32x!mica.block_int<bits = 8, group = 32>, #mica.packed<columns = 64, depth = 4, k_block = 64>>
-// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.block_int<bits = 8, group = 32>>
-// CHECK-NEXT: mica.linear {{.*}} kernel(generated) : tensor<?x32x!mica.block_int<bits = 8, group = 32>>
+// CHECK-DAG: mica.weight @a at {{.*}} : tensor<32x32x!mica.block<q8_0>, #mica.packed<columns = 64, depth = 4, k_block = 64>>
+// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+// CHECK-NEXT: mica.linear {{.*}} kernel(generated) : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
 // CHECK-NOT: kernel(onednn)
 module @kept {
-  mica.weight @table {stored = !mica.block_int<bits = 4, group = 32>} : tensor<96x32xf32>
+  mica.weight @table {stored = !mica.block<q4_0>} : tensor<96x32xf32>
   mica.weight @norm : tensor<32xf32>
-  mica.weight @a {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
-  mica.weight @b from ["b[0:32 of 48]"] {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
+  mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  mica.weight @b from ["b[0:32 of 48]"] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
   func.func private @layer(%x: tensor<?x32xf32>, %norm: tensor<32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     %y = mica.linear %n, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>

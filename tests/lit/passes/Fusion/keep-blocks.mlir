@@ -2,16 +2,16 @@
 
 // Through a call, of two layers; the table is the last product's matrix as well.
 // CHECK-LABEL: module @kept
-// CHECK: mica.weight @table {{.*}} : tensor<96x32x!mica.block_int<bits = 4, group = 32>>
+// CHECK: mica.weight @table {{.*}} : tensor<96x32x!mica.block<q4_0>>
 // CHECK: mica.weight @norm : tensor<32xf32>
-// CHECK: mica.weight @a {{.*}} : tensor<32x32x!mica.block_int<bits = 8, group = 32>>
-// CHECK: mica.weight @b {{.*}} : tensor<32x32x!mica.block_int<bits = 8, group = 32>>
-// CHECK: func.func private @layer(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32xf32>, %{{.*}}: tensor<32x32x!mica.block_int<bits = 8, group = 32>>)
+// CHECK: mica.weight @a {{.*}} : tensor<32x32x!mica.block<q8_0>>
+// CHECK: mica.weight @b {{.*}} : tensor<32x32x!mica.block<q8_0>>
+// CHECK: func.func private @layer(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32xf32>, %{{.*}}: tensor<32x32x!mica.block<q8_0>>)
 module @kept {
-  mica.weight @table {stored = !mica.block_int<bits = 4, group = 32>} : tensor<96x32xf32>
+  mica.weight @table {stored = !mica.block<q4_0>} : tensor<96x32xf32>
   mica.weight @norm : tensor<32xf32>
-  mica.weight @a {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
-  mica.weight @b from ["b[0:32 of 48]"] {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
+  mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  mica.weight @b from ["b[0:32 of 48]"] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
   func.func private @layer(%x: tensor<?x32xf32>, %norm: tensor<32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     %y = mica.linear %n, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
@@ -33,18 +33,18 @@ module @kept {
 // -----
 
 // CHECK-LABEL: module @no_blocks
-// CHECK-NOT: tensor<{{.*}}!mica.block_int
+// CHECK-NOT: tensor<{{.*}}!mica.block<
 module @no_blocks {
-  // expected-remark @+1 {{does not keep its blocks '!mica.block_int<bits = 8, group = 32>': it is read transposed}}
-  mica.weight @turned from ["w^T"] {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
+  // expected-remark @+1 {{does not keep its blocks '!mica.block<q8_0>': it is read transposed}}
+  mica.weight @turned from ["w^T"] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
   // expected-remark @+1 {{its rows are no whole blocks}}
-  mica.weight @short from ["w[0:16 of 32]"] {stored = !mica.block_int<bits = 8, group = 32>} : tensor<16x48xf32>
+  mica.weight @short from ["w[0:16 of 32]"] {stored = !mica.block<q8_0>} : tensor<16x48xf32>
   // expected-remark @+1 {{it has a use beside products and tables}}
-  mica.weight @router {stored = !mica.block_int<bits = 8, group = 32>} : tensor<4x32xf32>
+  mica.weight @router {stored = !mica.block<q8_0>} : tensor<4x32xf32>
   // expected-remark @+1 {{others that take its place are stored otherwise}}
-  mica.weight @a {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
+  mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
   // expected-remark @+1 {{others that take its place are stored otherwise}}
-  mica.weight @b {stored = !mica.block_int<bits = 4, group = 32>} : tensor<32x32xf32>
+  mica.weight @b {stored = !mica.block<q4_0>} : tensor<32x32xf32>
   func.func private @inner(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
     return %y : tensor<?x32xf32>
@@ -72,12 +72,12 @@ module @no_blocks {
 // -----
 
 // CHECK-LABEL: module @no_blocks_of_some_experts
-// CHECK-NOT: tensor<{{.*}}!mica.block_int
+// CHECK-NOT: tensor<{{.*}}!mica.block<
 module @no_blocks_of_some_experts {
-  // expected-remark @+1 {{does not keep its blocks '!mica.block_int<bits = 4, group = 32>': the experts' other matrices do not}}
-  mica.weight @gate {stored = !mica.block_int<bits = 4, group = 32>} : tensor<4x64x32xf32>
+  // expected-remark @+1 {{does not keep its blocks '!mica.block<q4_0>': the experts' other matrices do not}}
+  mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
   // expected-remark @+1 {{the experts' other matrices do not}}
-  mica.weight @up {stored = !mica.block_int<bits = 4, group = 32>} : tensor<4x64x32xf32>
+  mica.weight @up {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
   mica.weight @down : tensor<4x32x64xf32>
   func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
     %gate = mica.get_weight @gate : tensor<4x64x32xf32>
@@ -91,17 +91,17 @@ module @no_blocks_of_some_experts {
 
 // -----
 
-// Three layers are of two kinds, by what their weights are stored in.
+// Three layers are of two types, by what their weights are stored in.
 // CHECK-LABEL: module @kinds
-// CHECK: func.func private @layer(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block_int<bits = 8, group = 32>>)
-// CHECK: func.func private @layer_0(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block_int<bits = 4, group = 32>>)
+// CHECK: func.func private @layer(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block<q8_0>>)
+// CHECK: func.func private @layer_0(%{{.*}}: tensor<?x32xf32>, %{{.*}}: tensor<32x32x!mica.block<q4_0>>)
 // CHECK: call @layer(
 // CHECK: call @layer_0(
 // CHECK: call @layer(
 module @kinds {
-  mica.weight @a {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
-  mica.weight @b {stored = !mica.block_int<bits = 4, group = 32>} : tensor<32x32xf32>
-  mica.weight @c {stored = !mica.block_int<bits = 8, group = 32>} : tensor<32x32xf32>
+  mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  mica.weight @b {stored = !mica.block<q4_0>} : tensor<32x32xf32>
+  mica.weight @c {stored = !mica.block<q8_0>} : tensor<32x32xf32>
   func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
     return %y : tensor<?x32xf32>

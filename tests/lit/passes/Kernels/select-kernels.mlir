@@ -20,11 +20,58 @@ func.func @in_tiles(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %i: tensor<?x
 }
 
 // Scales inside of a sum are for generated kernels at any number of rows.
-// CHECK-LABEL: func @blocks
-func.func @blocks(%x: tensor<?x512x!mica.block_int<bits = 8, group = 32>>, %w: tensor<512x512x!mica.block_int<bits = 8, group = 32>>) -> tensor<?x512xf32> {
+// CHECK-LABEL: func @blocks(
+// TILES-LABEL: func @blocks(
+func.func @blocks(%x: tensor<?x512x!mica.int_rows<limbs = 1, group = 32>>, %w: tensor<512x512x!mica.block<q4_k>>) -> tensor<?x512xf32> {
   // CHECK: mica.linear {{.*}} kernel(generated)
-  %y = mica.linear %x, %w : tensor<?x512x!mica.block_int<bits = 8, group = 32>>, tensor<512x512x!mica.block_int<bits = 8, group = 32>> -> tensor<?x512xf32>
+  // TILES: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %x, %w : tensor<?x512x!mica.int_rows<limbs = 1, group = 32>>, tensor<512x512x!mica.block<q4_k>> -> tensor<?x512xf32>
   return %y : tensor<?x512xf32>
+}
+
+// Blocks that rows of floats multiply are expanded, for many rows by what multiplies such floats: the library also where
+// there are tile registers.
+// CHECK-LABEL: func @expanded(
+// NOF32-LABEL: func @expanded(
+// TILES-LABEL: func @expanded(
+func.func @expanded(%b: tensor<?x512xbf16>, %x: tensor<?x512xf32>, %w: tensor<512x512x!mica.block<q4_k>>, %gu: tensor<1024x512x!mica.block<q8_0>>)
+    -> (tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>) {
+  // ALL: mica.linear {{.*}} kernel(onednn) : tensor<?x512xbf16>
+  // F32: mica.linear {{.*}} kernel(generated) : tensor<?x512xbf16>
+  // NOF32: mica.linear {{.*}} kernel(onednn) : tensor<?x512xbf16>
+  // TILES: mica.linear {{.*}} kernel(onednn) : tensor<?x512xbf16>
+  %y = mica.linear %b, %w : tensor<?x512xbf16>, tensor<512x512x!mica.block<q4_k>> -> tensor<?x512xf32>
+  // CHECK: mica.linear {{.*}} kernel(onednn) : tensor<?x512xf32>
+  // NOF32: mica.linear {{.*}} kernel(generated) : tensor<?x512xf32>
+  // TILES: mica.linear {{.*}} kernel(onednn) : tensor<?x512xf32>
+  %z = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512x!mica.block<q4_k>> -> tensor<?x512xf32>
+  // ALL: mica.gated_linear {{.*}} kernel(onednn)
+  // F32: mica.gated_linear {{.*}} kernel(generated)
+  // TILES: mica.gated_linear {{.*}} kernel(onednn)
+  %g = mica.gated_linear %b, %gu silu : tensor<?x512xbf16>, tensor<1024x512x!mica.block<q8_0>> -> tensor<?x512xf32>
+  // CHECK: mica.lm_head {{.*}} kernel(generated)
+  %l = mica.lm_head %b, %w : tensor<?x512xbf16>, tensor<512x512x!mica.block<q4_k>> -> tensor<?x512xf32>
+  return %y, %z, %g, %l : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>
+}
+
+// Up to the crossing generated kernels expand them, and in products that are too small for a call.
+// CHECK-LABEL: func @expanded_for_several_rows(
+// TILES-LABEL: func @expanded_for_several_rows(
+func.func @expanded_for_several_rows(%b: tensor<?x512xbf16>, %w: tensor<512x512x!mica.block<q4_k>>) -> tensor<?x512xf32>
+    attributes {mica.max_rows = 16 : i64, mica.role = "prompt"} {
+  // CHECK: mica.linear {{.*}} kernel(generated)
+  // TILES: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %b, %w : tensor<?x512xbf16>, tensor<512x512x!mica.block<q4_k>> -> tensor<?x512xf32>
+  return %y : tensor<?x512xf32>
+}
+
+// CHECK-LABEL: func @expanded_for_a_small_product(
+// TILES-LABEL: func @expanded_for_a_small_product(
+func.func @expanded_for_a_small_product(%b: tensor<?x64xbf16>, %w: tensor<64x64x!mica.block<q4_0>>) -> tensor<?x64xf32> {
+  // CHECK: mica.linear {{.*}} kernel(generated)
+  // TILES: mica.linear {{.*}} kernel(generated)
+  %y = mica.linear %b, %w : tensor<?x64xbf16>, tensor<64x64x!mica.block<q4_0>> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
 }
 
 // CHECK-LABEL: func @few

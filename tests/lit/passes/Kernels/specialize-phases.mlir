@@ -75,7 +75,7 @@ module @no_several attributes {mica.crossing = 3 : i64} {
 // CHECK: call @layer_prompt_many
 // CHECK-NOT: func
 module @by_role {
-  mica.weight @w : tensor<64x64x!mica.block_int<bits = 4, group = 32>>
+  mica.weight @w : tensor<64x64x!mica.block<q4_0>>
   func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }
@@ -95,7 +95,7 @@ module @by_role {
 // CHECK: func @main_prompt_several({{.*}} attributes {mica.max_rows = 3 : i64, mica.role = "prompt"}
 // CHECK: func @main_prompt_many({{.*}} attributes {mica.role = "prompt"}
 module @prompts_of_few_rows attributes {mica.crossing = 3 : i64} {
-  mica.weight @w : tensor<64x64x!mica.block_int<bits = 8, group = 32>>
+  mica.weight @w : tensor<64x64x!mica.block<q8_0>>
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }

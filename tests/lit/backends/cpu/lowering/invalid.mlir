@@ -198,7 +198,7 @@ func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.int
 
 #int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
 func.func private @wide_rows_by_integers(%x: tensor<?x32xf32>, %w: tensor<64x32x!mica.int8, #int8>) -> tensor<?x64xf32> {
-  // expected-error @+2 {{multiplies rows and a weight of which only one are integers: rows are cast to !mica.int8 for quantised weights, and for no others}}
+  // expected-error @+2 {{multiplies rows of 'f32' by a weight of '!mica.int8': rows are cast to !mica.int8 for weights of !mica.int8 and !mica.int4, to !mica.int_rows for those of !mica.block}}
   // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
   %y = mica.linear %x, %w kernel(generated) : tensor<?x32xf32>, tensor<64x32x!mica.int8, #int8> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
@@ -208,7 +208,7 @@ func.func private @wide_rows_by_integers(%x: tensor<?x32xf32>, %w: tensor<64x32x
 
 #int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
 func.func private @gate_of_integers(%x: tensor<?x32xf32>, %g: tensor<4x32x!mica.int8, #int8>) -> tensor<?x1xf32> {
-  // expected-error @+2 {{multiplies rows and a weight of which only one are integers}}
+  // expected-error @+2 {{multiplies rows of 'f32' by a weight of '!mica.int8'}}
   // expected-error @+1 {{failed to legalize operation 'mica.moe_gate'}}
   %w, %e = mica.moe_gate %x, %g softmax k(1) : tensor<?x32xf32>, tensor<4x32x!mica.int8, #int8> -> tensor<?x1xf32>, tensor<?x1xi32>
   return %w : tensor<?x1xf32>
@@ -294,20 +294,20 @@ func.func private @head_linear_without_layout(%x: tensor<?x2x8xf32>, %w: tensor<
 // -----
 
 #blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
-func.func private @rows_without_groups(%x: tensor<?x32x!mica.int8>, %w: tensor<64x32x!mica.block_int<bits = 4, group = 32>, #blocks>) -> tensor<?x64xf32> {
-  // expected-error @+2 {{multiplies rows of '!mica.int8' and a weight of '!mica.block_int<bits = 4, group = 32>', which meets rows of '!mica.block_int<bits = 8, group = 32>'}}
+func.func private @rows_without_groups(%x: tensor<?x32x!mica.int8>, %w: tensor<64x32x!mica.block<q4_0>, #blocks>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{multiplies rows of '!mica.int8' by a weight of '!mica.block<q4_0>', expected rows of !mica.int_rows, bf16 or f32}}
   // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
-  %y = mica.linear %x, %w kernel(generated) : tensor<?x32x!mica.int8>, tensor<64x32x!mica.block_int<bits = 4, group = 32>, #blocks> -> tensor<?x64xf32>
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x32x!mica.int8>, tensor<64x32x!mica.block<q4_0>, #blocks> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
 
 // -----
 
 #blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
-!blocks = !mica.block_int<bits = 8, group = 32>
-func.func private @blocks_by_a_library(%x: tensor<?x32x!blocks>, %w: tensor<64x32x!blocks, #blocks>) -> tensor<?x64xf32> {
-  // expected-error @+2 {{multiplies by integers in blocks, which only generated kernels do}}
+!rows = !mica.int_rows<limbs = 1, group = 32>
+func.func private @blocks_by_a_library(%x: tensor<?x32x!rows>, %w: tensor<64x32x!mica.block<q8_0>, #blocks>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{multiplies integer rows by blocks, which only generated kernels do}}
   // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
-  %y = mica.linear %x, %w kernel(onednn) : tensor<?x32x!blocks>, tensor<64x32x!blocks, #blocks> -> tensor<?x64xf32>
+  %y = mica.linear %x, %w kernel(onednn) : tensor<?x32x!rows>, tensor<64x32x!mica.block<q8_0>, #blocks> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }

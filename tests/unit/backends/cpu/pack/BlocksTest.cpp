@@ -60,56 +60,25 @@ TEST_F(BlocksTest, MustFillRows) {
               HasSubstr("mica.balance names \"short\", which has no channels"));
 }
 
-/// The numbers of a matrix [n, k] of !mica.block_int<bits = 8, group = 32>, read byte by byte.
-std::vector<float> readKept(llvm::ArrayRef<uint8_t> bytes, int64_t n, int64_t k) {
-  std::vector<float> values(n * k);
-  int64_t groupBytes = 64 * 34;
-  for (int64_t row = 0; row < n; ++row)
-    for (int64_t column = 0; column < k; ++column) {
-      const uint8_t *group = bytes.data() + (row / 64 * (k / 32) + column / 32) * groupBytes;
-      _Float16 scale;
-      std::memcpy(&scale, group + row % 64 * 2, 2);
-      uint8_t q = group[128 + column % 32 / 4 * 256 + row % 64 * 4 + column % 4];
-      values[row * k + column] = float(scale) * float(int(q) - 128);
-    }
-  return values;
-}
-
-TEST_F(BlocksTest, AreKeptBitForBit) {
-  const std::string kept = "x96x!mica.block_int<bits = 8, group = 32>>";
-  for (const char *name : {"a", "b"}) {
-    source.addBlocks(name, {70, 96});
-    source.keepable(name);
-  }
-  std::vector<uint8_t> bytes = llvm::cantFail(pack("mica.weight @a at 0 : tensor<70" + kept));
-  EXPECT_EQ(bytes.size(), size_t(128 * 3 * 34));
-  EXPECT_EQ(readKept(bytes, 70, 96), source.values("a"));
-  // Rows that are padded are zero times zero.
-  for (float value : readKept(bytes, 128, 96) | std::views::drop(70 * 96))
-    ASSERT_EQ(value, 0);
-  bytes = llvm::cantFail(pack(R"(mica.weight @w from ["a", "b"] concat at 0 : tensor<140)" + kept));
-  std::vector<float> both = source.values("a");
-  llvm::append_range(both, source.values("b"));
-  EXPECT_EQ(readKept(bytes, 140, 96), both);
-}
-
 TEST_F(BlocksTest, AreKeptOnlyAsTheyAre) {
-  const std::string kept = "x96x!mica.block_int<bits = ";
+  const std::string kept = "x96x!mica.block<q8_0>>";
   source.addBlocks("w", {4, 96});
-  EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4" + kept + "8, group = 32>>"),
-              HasSubstr("weight \"w\" keeps blocks of 32 integers of 8 bits, but \"w\" is not "
-                        "stored in such"));
-  source.keepable("w");
-  EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4" + kept + "4, group = 32>>"),
-              HasSubstr("keeps blocks of 32 integers of 4 bits"));
+  EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4" + kept),
+              HasSubstr("weight \"w\" keeps blocks of q8_0, but \"w\" is not stored in such"));
+  source.addBlocksOf(*blockFormatNamed("q8_0"), "q", {4, 96});
+  source.addBlocksOf(*blockFormatNamed("q5_0"), "r", {4, 96});
+  source.add("plain", WeightType::F32, {4, 96});
+  EXPECT_THAT(errorOf("mica.weight @q at 0 : tensor<4x96x!mica.block<q4_0>>"),
+              HasSubstr("weight \"q\" keeps blocks of q4_0, but \"q\" is not stored in such"));
+  EXPECT_THAT(errorOf(R"(mica.weight @w from ["q", "r"] concat at 0 : tensor<8)" + kept),
+              HasSubstr("weight \"w\" keeps blocks of q8_0, but \"r\" is not stored in such"));
+  EXPECT_THAT(errorOf(R"(mica.weight @w from ["plain", "q"] concat at 0 : tensor<8)" + kept),
+              HasSubstr("weight \"w\" keeps blocks of q8_0, but \"plain\" is not stored in such"));
   source.add("gain", WeightType::F32, {96});
-  EXPECT_THAT(errorOf("mica.balance rows [\"gain\"] columns [\"w\"]\n"
-                      "mica.weight @w at 0 : tensor<4" +
-                      kept + "8, group = 32>>"),
-              HasSubstr("keeps blocks as they are, but \"w\" is balanced"));
-  source.spoilBlock("w", 5);
-  EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4" + kept + "8, group = 32>>"),
-              HasSubstr("tensor \"w\" holds NaN or infinity, check the checkpoint"));
+  EXPECT_THAT(errorOf("mica.balance rows [\"gain\"] columns [\"q\"]\n"
+                      "mica.weight @q at 0 : tensor<4" +
+                      kept),
+              HasSubstr("keeps blocks as they are, but \"q\" is balanced"));
 }
 
 TEST_F(BlocksTest, ThatAreNotFiniteAreNamed) {

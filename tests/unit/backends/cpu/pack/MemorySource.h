@@ -3,6 +3,7 @@
 #define MICA_TESTS_UNIT_BACKENDS_CPU_PACK_MEMORYSOURCE_H
 
 #include "backends/cpu/pack/WeightSource.h"
+#include "tests/unit/RandomBlocks.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -31,21 +32,42 @@ public:
       set(entry, i, value);
     }
   }
-  /// Values as in `add`, in f32, which are stored in blocks of 32: a byte that says what they are
-  /// divided by and a byte each. `missing` bytes are left out at the end.
+  /// Values as in `add`, in f32, which are stored in blocks of 32: a power of two that they are
+  /// multiplied by and a byte each. `missing` bytes are left out at the end.
   void addBlocks(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, size_t missing = 0) {
     add(name, WeightType::F32, shape);
     Entry &entry = entries[name];
+    entry.format = &kFormat;
     entry.blocks.resize(1);
     for (size_t i = 0; i < entry.values.size(); ++i) {
       if (i % 32 == 0)
-        entry.blocks.push_back(8);
+        entry.blocks.push_back(kEighth);
       entry.blocks.push_back(static_cast<uint8_t>(static_cast<int8_t>(entry.values[i] * 8)));
     }
     entry.blocks.resize(entry.blocks.size() - missing);
   }
-  /// Says that those blocks are integers of 8 bits with an f16 each.
-  void keepable(llvm::StringRef name) { entries[name].keeps = true; }
+  /// Random blocks of a format; `missing` bytes are left out at the end.
+  void addBlocksOf(const BlockFormat &format, llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                   size_t missing = 0) {
+    Entry &entry = entries[name];
+    entry.shape.assign(shape.begin(), shape.end());
+    entry.type = WeightType::F32;
+    entry.format = &format;
+    size_t count = 1;
+    for (int64_t extent : shape)
+      count *= extent;
+    std::vector<uint8_t> blocks = test::randomBlocks(format, count / format.elements, random());
+    entry.values = test::decodeAll(format, blocks);
+    entry.blocks = blocks;
+    entry.blocks.insert(entry.blocks.begin(), 0);
+    entry.blocks.resize(entry.blocks.size() - missing);
+  }
+  /// Replaces a scale or an offset, `at` bytes into block `index`.
+  void setScale(llvm::StringRef name, size_t index, int32_t at, uint16_t bits) {
+    Entry &entry = entries[name];
+    test::storeScale(*entry.format, at, bits,
+                     entry.blocks.data() + 1 + index * entry.format->bytes);
+  }
   /// The same with the bytes of scales apart.
   void addApart(llvm::StringRef name, llvm::ArrayRef<int64_t> shape) {
     addBlocks(name, shape);
@@ -55,8 +77,10 @@ public:
       (i % 33 == 1 ? entry.scales : numbers).push_back(entry.blocks[i]);
     entry.blocks = numbers;
   }
-  /// Divides the numbers of a block by zero.
-  void spoilBlock(llvm::StringRef name, size_t index) { entries[name].blocks[1 + 33 * index] = 0; }
+  /// Makes the scale of a block of addBlocks too large.
+  void spoilBlock(llvm::StringRef name, size_t index) {
+    entries[name].blocks[1 + 33 * index] = 255;
+  }
   /// Serves what blocks stand for, and blocks again.
   void decodeAll() { servesBlocks = false; }
   void encodeAll() { servesBlocks = true; }
@@ -76,15 +100,9 @@ public:
       return llvm::createStringError("no tensor \"" + name + "\"");
     const Entry &found = entry->second;
     if (!found.blocks.empty() && servesBlocks) {
-      SourceTensor tensor{found.type,
-                          found.shape,
-                          llvm::ArrayRef(found.blocks).drop_front(),
-                          {.elements = 32, .bytes = 33, .decode = decode, .join = join}};
+      SourceTensor tensor{found.type, found.shape, llvm::ArrayRef(found.blocks).drop_front()};
+      tensor.blocks = {found.format, join};
       tensor.scales = found.scales;
-      if (found.keeps) {
-        tensor.blocks.bits = 8;
-        tensor.blocks.split = split;
-      }
       return tensor;
     }
     return SourceTensor{found.type, found.shape, llvm::ArrayRef(found.bytes).drop_front()};
@@ -102,21 +120,23 @@ private:
     llvm::SmallVector<int64_t, 4> shape;
     std::vector<uint8_t> bytes, blocks, scales;
     std::vector<float> values;
-    bool keeps = false;
+    const BlockFormat *format = nullptr;
   };
-  /// Of addBlocks, whose numbers are integers over 8; spoilt ones are over zero.
-  static uint16_t split(const uint8_t *block, int8_t *integers) {
-    std::memcpy(integers, block + 1, 32);
-    _Float16 scale = 1 / float(block[0]);
-    return std::bit_cast<uint16_t>(scale);
-  }
+  /// That of addBlocks, which no file has.
+  static constexpr BlockFormat kFormat = {.name = "bytes",
+                                          .elements = 32,
+                                          .bytes = 33,
+                                          .group = 32,
+                                          .low = {1, 8, 1},
+                                          .bias = 128,
+                                          .isSigned = true,
+                                          .scaleType = ScaleType::E8M0Half};
+  /// The bits of 1 / 8.
+  static constexpr uint8_t kEighth = 125;
+
   static void join(const uint8_t *numbers, uint8_t scale, uint8_t *block) {
     block[0] = scale;
     std::memcpy(block + 1, numbers, 32);
-  }
-  static void decode(const uint8_t *block, float *values) {
-    for (int i = 0; i < 32; ++i)
-      values[i] = float(static_cast<int8_t>(block[1 + i])) / float(block[0]);
   }
   static void set(Entry &entry, int64_t index, float value) {
     uint8_t *at = entry.bytes.data() + 1 + index * sizeOf(entry.type);

@@ -1,0 +1,31 @@
+// RUN: mica-opt %s --mica-assign-precision=weights=f32 | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --mica-assign-precision=weights=int4 | FileCheck %s --check-prefixes=CHECK,INT4
+
+// Weights in blocks have their type; rows that multiply them are integers of two limbs whatever the other matrices are,
+// also where all of these are f32. Rows are rounded once for all of their products.
+// CHECK: mica.weight @a : tensor<16x32x!mica.block<q8_0>>
+mica.weight @a : tensor<16x32x!mica.block<q8_0>>
+mica.weight @b : tensor<16x32x!mica.block<q4_1>>
+// F32: mica.weight @c : tensor<16x32xf32>
+// INT4: mica.weight @c : tensor<16x32x!mica.int4<group = 32>>
+mica.weight @c : tensor<16x32xf32>
+// Stored in blocks that it could not keep.
+// F32: mica.weight @d {{.*}} : tensor<16x32xf32>
+// INT4: mica.weight @d {{.*}} : tensor<16x32x!mica.int4<group = 32>>
+mica.weight @d from ["w^T"] {stored = !mica.block<q8_0>} : tensor<16x32xf32>
+func.func @main(%x: tensor<?x32xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) {
+  %a = mica.get_weight @a : tensor<16x32x!mica.block<q8_0>>
+  %b = mica.get_weight @b : tensor<16x32x!mica.block<q4_1>>
+  %c = mica.get_weight @c : tensor<16x32xf32>
+  %d = mica.get_weight @d : tensor<16x32xf32>
+  // CHECK: %[[R:.*]] = mica.cast %{{.*}} : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+  // CHECK: mica.linear %[[R]], {{.*}} : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, tensor<16x32x!mica.block<q8_0>> -> tensor<?x16xf32>
+  %0 = mica.linear %x, %a : tensor<?x32xf32>, tensor<16x32x!mica.block<q8_0>> -> tensor<?x16xf32>
+  // CHECK: mica.linear %[[R]], {{.*}} : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, tensor<16x32x!mica.block<q4_1>> -> tensor<?x16xf32>
+  %1 = mica.linear %x, %b : tensor<?x32xf32>, tensor<16x32x!mica.block<q4_1>> -> tensor<?x16xf32>
+  // F32: mica.linear %{{.*}} : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+  // INT4: mica.linear %{{.*}} : tensor<?x32x!mica.int8>, tensor<16x32x!mica.int4<group = 32>> -> tensor<?x16xf32>
+  %2 = mica.linear %x, %c : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+  %3 = mica.linear %x, %d : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
+  return %0, %1, %2, %3 : tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>
+}

@@ -1,0 +1,123 @@
+//===- RandomBlocks.h - random blocks of a format --------------------------===//
+#ifndef MICA_TESTS_UNIT_RANDOMBLOCKS_H
+#define MICA_TESTS_UNIT_RANDOMBLOCKS_H
+
+#include "ir/Formats/BlockFormats.h"
+#include "ir/Mica/HalfFloat.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+namespace mica::test {
+
+/// What tests give the formats beside GoogleTest's own names.
+struct FormatName {
+  template <typename Info> std::string operator()(const Info &info) const {
+    return std::string(info.param->name);
+  }
+};
+
+inline std::vector<const BlockFormat *> allBlockFormats() {
+  std::vector<const BlockFormat *> formats;
+  for (const BlockFormat &format : blockFormats())
+    formats.push_back(&format);
+  return formats;
+}
+
+/// Those of files, whose blocks are kept as they are.
+inline std::vector<const BlockFormat *> storedBlockFormats() {
+  std::vector<const BlockFormat *> formats = allBlockFormats();
+  std::erase_if(formats, [](const BlockFormat *format) { return format->isOwn; });
+  return formats;
+}
+
+/// The largest magnitude of a level.
+inline int largestLevel(const BlockFormat &format) {
+  int largest = 0;
+  for (int code = 0; code < 1 << format.codeBits(); ++code)
+    largest = std::max(largest,
+                       std::abs(format.levels ? format.levels[code] : code - format.bias));
+  return largest;
+}
+
+/// The bits of a scale near `value`; of a scale of one byte the power of two below it.
+inline uint16_t scaleBits(const BlockFormat &format, float value) {
+  switch (format.scaleType) {
+  case ScaleType::F16: {
+    uint16_t best = 0;
+    // Half the distance to f16's own value is near enough.
+    int exponent;
+    float fraction = std::frexp(std::abs(value), &exponent); // in [0.5, 1)
+    if (exponent > -14)
+      best = static_cast<uint16_t>((exponent + 14) << 10 |
+                                   static_cast<int>((fraction - 0.5f) * 2048) % 1024);
+    return static_cast<uint16_t>(best | (std::signbit(value) ? 0x8000 : 0));
+  }
+  case ScaleType::BF16:
+    return static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+  case ScaleType::E8M0Half: {
+    int exponent;
+    std::frexp(value, &exponent);
+    return static_cast<uint16_t>(std::clamp(exponent + 127, 0, 254));
+  }
+  }
+  return 0;
+}
+
+inline void storeScale(const BlockFormat &format, int32_t at, uint16_t bits, uint8_t *block) {
+  block[at] = static_cast<uint8_t>(bits);
+  if (format.scaleType != ScaleType::E8M0Half)
+    block[at + 1] = static_cast<uint8_t>(bits >> 8);
+}
+
+/// `count` blocks: any codes and sub-scales, scales of both signs such that numbers are between -1
+/// and 1 or so. Every fifth block has a scale that is zero (the smallest power of two where that
+/// is what scales are), every seventh one that is subnormal.
+inline std::vector<uint8_t> randomBlocks(const BlockFormat &format, size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<uint8_t> bytes(count * format.bytes);
+  for (uint8_t &byte : bytes)
+    byte = static_cast<uint8_t>(random() >> 24);
+  bool isPower = format.scaleType == ScaleType::E8M0Half;
+  for (size_t i = 0; i < count; ++i) {
+    uint8_t *block = bytes.data() + i * format.bytes;
+    BlockParts parts;
+    splitBlock(format, block, parts);
+    int subScale = 1, subOffset = 1;
+    if (format.hasSubScales())
+      for (int32_t group = 0; group < format.groups(); ++group) {
+        subScale = std::max(subScale, std::abs(parts.scales[group]));
+        subOffset = std::max(subOffset, std::abs(parts.offsets[group]));
+      }
+    auto draw = [&](int largest) {
+      float share = 0.5f + static_cast<float>(random() >> 9) * 0x1p-24f;
+      return (random() % 2 && !isPower ? -share : share) / static_cast<float>(largest);
+    };
+    uint16_t scale = scaleBits(format, draw(subScale * largestLevel(format)));
+    if (i % 5 == 4)
+      scale = 0;
+    else if (i % 7 == 6)
+      scale = isPower ? 1 : 0x8003;
+    storeScale(format, format.scaleAt, scale, block);
+    if (format.hasOffsets())
+      storeScale(format, format.offsetAt, scaleBits(format, draw(2 * subOffset)), block);
+  }
+  return bytes;
+}
+
+/// The numbers of blocks.
+inline std::vector<float> decodeAll(const BlockFormat &format, const std::vector<uint8_t> &blocks) {
+  size_t count = blocks.size() / format.bytes;
+  std::vector<float> values(count * format.elements);
+  for (size_t i = 0; i < count; ++i)
+    decodeBlock(format, blocks.data() + i * format.bytes, values.data() + i * format.elements);
+  return values;
+}
+
+} // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_RANDOMBLOCKS_H
