@@ -62,12 +62,18 @@ void readIq4Xs(const uint8_t *block, BlockParts &parts) {
   }
 }
 
-/// int4_g32: eight bytes of scales, then eight of offsets.
+/// int4_g32: after scale and offset eight bytes of scales, then eight of offsets.
 void readInt4G32(const uint8_t *block, BlockParts &parts) {
   for (int i = 0; i < 8; ++i) {
     parts.scales[i] = static_cast<int8_t>(block[4 + i]);
     parts.offsets[i] = static_cast<int8_t>(block[12 + i]);
   }
+}
+
+/// int8_g32 and int6_g32: after the scale eight bytes of scales.
+void readScaleBytes(const uint8_t *block, BlockParts &parts) {
+  for (int i = 0; i < 8; ++i)
+    parts.scales[i] = static_cast<int8_t>(block[2 + i]);
 }
 
 constexpr BlockFormat kFormats[] = {
@@ -171,14 +177,27 @@ constexpr BlockFormat kFormats[] = {
      .low = {1, 4, 16},
      .levels = kDoubledE2M1,
      .scaleType = ScaleType::E8M0Half},
-    {.name = "int8_g64",
-     .elements = 64,
-     .bytes = 66,
-     .group = 64,
-     .low = {2, 8, 1},
+    {.name = "int8_g32",
+     .elements = 256,
+     .bytes = 266,
+     .group = 32,
+     .low = {10, 8, 1},
      .bias = 128,
      .isSigned = true,
      .scaleType = ScaleType::BF16,
+     .subScaleType = SubScaleType::Bytes,
+     .readSubScales = readScaleBytes,
+     .isOwn = true},
+    {.name = "int6_g32",
+     .elements = 256,
+     .bytes = 202,
+     .group = 32,
+     .low = {10, 4, 16},
+     .high = {138, 2, 8},
+     .bias = 32,
+     .scaleType = ScaleType::BF16,
+     .subScaleType = SubScaleType::Bytes,
+     .readSubScales = readScaleBytes,
      .isOwn = true},
     {.name = "int4_g32",
      .elements = 256,
@@ -252,6 +271,45 @@ void splitBlock(const BlockFormat &format, const uint8_t *block, BlockParts &par
     format.readSubScales(block, parts);
 }
 
+/// Stores the bits that a plane has of the codes, `down` bits up in them.
+static void writePlane(const BlockFormat &format, const CodePlane &plane, const uint8_t *codes,
+                       int down, uint8_t *block) {
+  if (plane.width == 0)
+    return;
+  int perByte = 8 / plane.width, mask = (1 << plane.width) - 1;
+  for (int i = 0; i < format.elements; ++i) {
+    int run = i / plane.stripe, up = plane.width * (run % perByte);
+    uint8_t &byte = block[plane.at + run / perByte * plane.stripe + i % plane.stripe];
+    byte = static_cast<uint8_t>((byte & ~(mask << up)) | (codes[i] >> down & mask) << up);
+  }
+}
+
+static void store16(uint16_t bits, uint8_t *bytes) {
+  bytes[0] = static_cast<uint8_t>(bits);
+  bytes[1] = static_cast<uint8_t>(bits >> 8);
+}
+
+void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *block) {
+  uint8_t codes[kMaxBlockElements];
+  for (int i = 0; i < format.elements; ++i)
+    codes[i] = static_cast<uint8_t>(format.isSigned ? parts.codes[i] ^ 0x80 : parts.codes[i]);
+  writePlane(format, format.low, codes, 0, block);
+  writePlane(format, format.high, codes, format.low.width, block);
+  uint8_t *at = block;
+  store16(parts.scale, at);
+  at += 2;
+  if (format.hasOffsets()) {
+    store16(parts.offset, at);
+    at += 2;
+  }
+  if (!format.hasSubScales())
+    return;
+  for (int i = 0; i < format.groups(); ++i)
+    *at++ = static_cast<uint8_t>(parts.scales[i]);
+  for (int i = 0; format.hasOffsets() && i < format.groups(); ++i)
+    *at++ = static_cast<uint8_t>(parts.offsets[i]);
+}
+
 bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
   auto isFinite = [](uint16_t bits, uint16_t exponent) { return (bits & exponent) != exponent; };
   switch (format.scaleType) {
@@ -278,7 +336,7 @@ float scaleOf(const BlockFormat &format, uint16_t bits) {
 }
 
 void decodeBlock(const BlockFormat &format, const uint8_t *block, float *values) {
-  BlockParts parts;
+  BlockParts parts = {};
   splitBlock(format, block, parts);
   float scale = scaleOf(format, parts.scale), offset = scaleOf(format, parts.offset);
   for (int group = 0; group < format.groups(); ++group) {

@@ -48,8 +48,8 @@ inline constexpr int32_t kMaxBlockElements = 256, kMaxBlockGroups = 16;
 /// sub-scales both factors are 1, without offsets the sum ends early.
 struct BlockParts {
   uint8_t codes[kMaxBlockElements]; ///< unsigned: codes with a sign have 128 added
-  uint16_t scale = 0, offset = 0;   ///< the bits as stored
-  int8_t scales[kMaxBlockGroups] = {}, offsets[kMaxBlockGroups] = {};
+  uint16_t scale, offset;           ///< the bits as stored
+  int8_t scales[kMaxBlockGroups], offsets[kMaxBlockGroups];
 };
 
 struct BlockFormat {
@@ -113,6 +113,9 @@ const BlockFormat *blockFormatNamed(std::string_view name);
 
 /// Takes a block apart. `block` need not be aligned.
 void splitBlock(const BlockFormat &format, const uint8_t *block, BlockParts &parts);
+
+/// The way back, of Mica's own formats.
+void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *block);
 
 /// Whether scale and offset of the block are finite numbers.
 bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts);

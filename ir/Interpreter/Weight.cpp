@@ -189,8 +189,9 @@ llvm::Expected<Value> Interpreter::weight(WeightOp op) {
     return error;
   Tensor result = composed(op, sources);
   result.elementType = op.getTensorType().getElementType();
-  // Weights in blocks are what their sources hold.
-  if (!isa<BlockType>(result.elementType)) {
+  // Weights in the blocks of a file are what their sources hold.
+  auto blocks = dyn_cast<BlockType>(result.elementType);
+  if (!blocks || blocks.getFormat()->isOwn) {
     for (float &element : result.floats)
       element = roundTo(result.elementType, element);
     result.roundRows();

@@ -191,7 +191,7 @@ def Mica_BlockType : TypeDef<Mica_Dialect, "Block"> {
     Element i of a block is `scale * scales[i / group] * level(code[i]) + offset * offsets[i / group]`, in f32.
     `ir/Formats/BlockFormats.h` describes every format; docs/formats.md has the table. The names are those of GGUF
     files (`q8_0`, `q4_k`, ...), whose blocks are taken over as they are: a weight of such a type is what its sources
-    hold, bit for bit. `int8_g64` and `int4_g32` are Mica's own, quantized from numbers.
+    hold, bit for bit. `int8_g32`, `int6_g32` and `int4_g32` are Mica's own, quantized from numbers.
 
     Rows that multiply such a weight are of `!mica.int_rows`, of bf16 or of f32. With rows of bf16 the elements of the
     weight are rounded to bf16 as well.

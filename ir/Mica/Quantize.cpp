@@ -254,11 +254,6 @@ float mica::quantizeInt4(ArrayRef<float> row, MutableArrayRef<uint8_t> q,
   return std::ldexp(scale, exponent);
 }
 
-bool mica::quantizeBlocks(const BlockFormat &format, ArrayRef<float> row,
-                          MutableArrayRef<uint8_t> blocks) {
-  llvm_unreachable("TODO");
-}
-
 /// Rounds the numbers of a group to multiples of its largest magnitude / limit.
 static void roundGroup(MutableArrayRef<float> row, float limit) {
   float largest = largestMagnitude(row), inverse = limit / largest, scale = largest / limit;
@@ -276,6 +271,21 @@ void mica::roundToIntegers(Type element, MutableArrayRef<float> row) {
     float scale = quantizeInt8(row, q);
     for (auto [value, integer] : llvm::zip_equal(row, q))
       value = scale * static_cast<float>(integer);
+    return;
+  }
+  if (auto own = dyn_cast<BlockType>(element)) {
+    const BlockFormat &format = *own.getFormat();
+    std::vector<uint8_t> blocks(llvm::divideCeil(row.size(), format.elements) * format.bytes);
+    if (!quantizeBlocks(format, row, {}, blocks)) {
+      llvm::fill(row, std::nanf(""));
+      return;
+    }
+    float values[kMaxBlockElements];
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i % format.elements == 0)
+        decodeBlock(format, &blocks[i / format.elements * format.bytes], values);
+      row[i] = values[i % format.elements];
+    }
     return;
   }
   if (auto rows = dyn_cast<IntRowsType>(element)) {

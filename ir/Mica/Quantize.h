@@ -39,12 +39,14 @@ float quantizeInt4(llvm::ArrayRef<float> row, llvm::MutableArrayRef<uint8_t> q,
                    llvm::MutableArrayRef<int8_t> multipliers);
 
 /// Quantizes a row to blocks of one of Mica's own formats, the last of which is padded. `blocks` has
-/// room for all of them. False where a number is not finite.
+/// room for all of them. `importance` says how much the error of each element counts, as the mean
+/// square of what it is multiplied with; empty where that is not known. False where a number is not
+/// finite.
 bool quantizeBlocks(const BlockFormat &format, llvm::ArrayRef<float> row,
-                    llvm::MutableArrayRef<uint8_t> blocks);
+                    llvm::ArrayRef<float> importance, llvm::MutableArrayRef<uint8_t> blocks);
 
 /// Replaces the numbers of a row by those that its integers of type `element` stand for:
-/// !mica.int8, !mica.int4 or !mica.int_rows.
+/// !mica.int8, !mica.int4, !mica.int_rows or a !mica.block of Mica's own.
 void roundToIntegers(mlir::Type element, llvm::MutableArrayRef<float> row);
 
 } // namespace mica

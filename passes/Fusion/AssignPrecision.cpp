@@ -15,15 +15,16 @@ static Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
-/// What a weight is stored as. Norms, biases and routers are small, and their errors spread: they
-/// stay in f32. The choice of a token among the whole vocabulary keeps 8 bits, and with it the
-/// table, which is often the same matrix.
-static Precision choosePrecision(WeightUse use, Operation *user, Precision matrices) {
+/// The type of a weight's elements. Norms, biases and routers are small, and their errors spread:
+/// they stay in f32. The choice of a token among the whole vocabulary, and with it the table, which
+/// is often the same matrix, keeps 6 bits where others have 4.
+static Type chooseType(WeightUse use, Operation *user, Precision matrices) {
+  MLIRContext *context = user->getContext();
   if (use == WeightUse::Vector || use == WeightUse::Router)
-    return Precision::F32;
-  if (use == WeightUse::Table || isa<LmHeadOp>(user))
-    return std::min(matrices, Precision::Int8);
-  return matrices;
+    return Float32Type::get(context);
+  if (matrices == Precision::Int4 && (use == WeightUse::Table || isa<LmHeadOp>(user)))
+    return BlockType::get(context, blockFormatNamed("int6_g32"));
+  return weightTypeOf(context, matrices);
 }
 
 /// What rows are rounded to where they meet `element`, or null where they stay.
@@ -67,7 +68,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
         WeightUse use = classifyWeightUse(operand);
         if (use == WeightUse::None || isa<BlockType>(elementOf(operand.get())))
           continue;
-        Type type = elementTypeOf(&getContext(), choosePrecision(use, op, weights));
+        Type type = chooseType(use, op, weights);
         if (failed(types.require(operand.get(), TypeAttr::get(type), op)))
           return WalkResult::interrupt();
       }
@@ -103,7 +104,7 @@ struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
       getOperation().emitError("caches of 4-bit integers are not known: use f32, bf16 or int8");
       return signalPassFailure();
     }
-    Type cache = elementTypeOf(&getContext(), kv);
+    Type cache = cacheTypeOf(&getContext(), kv);
     convertCaches(getOperation(), [&](Value value) {
       auto type = cast<KvCacheType>(value.getType());
       return KvCacheType::get(type.getContext(), type.getLayers(), type.getHeads(),

@@ -15,8 +15,8 @@ struct Entry {
 static constexpr Entry kPrecisions[] = {
     {Precision::F32, "f32", "32 bits"},
     {Precision::BF16, "bf16", "the upper 16 bits of f32"},
-    {Precision::Int8, "int8", "8-bit integers, a scale per row"},
-    {Precision::Int4, "int4", "4-bit integers, a multiplier per 32 and a scale per row"},
+    {Precision::Int8, "int8", "8-bit integers, a scale per 32"},
+    {Precision::Int4, "int4", "4-bit integers, a scale and an offset per 32"},
 };
 
 StringRef mica::nameOf(Precision precision) {
@@ -30,27 +30,32 @@ std::optional<Precision> mica::precisionNamed(StringRef name) {
   return std::nullopt;
 }
 
-Type mica::elementTypeOf(MLIRContext *context, Precision precision) {
+Type mica::weightTypeOf(MLIRContext *context, Precision precision) {
   switch (precision) {
   case Precision::F32:
     return Float32Type::get(context);
   case Precision::BF16:
     return BFloat16Type::get(context);
   case Precision::Int8:
-    return Int8Type::get(context);
+    return BlockType::get(context, blockFormatNamed("int8_g32"));
   case Precision::Int4:
-    return Int4Type::get(context, QuantizedRow::group);
+    return BlockType::get(context, blockFormatNamed("int4_g32"));
   }
   llvm_unreachable("all precisions are handled above");
+}
+
+Type mica::cacheTypeOf(MLIRContext *context, Precision precision) {
+  return precision == Precision::Int8 ? Type(Int8Type::get(context))
+                                      : weightTypeOf(context, precision);
 }
 
 Precision mica::precisionOf(Type element) {
   if (auto blocks = dyn_cast<BlockType>(element))
     return blocks.getFormat()->codeBits() > 5 ? Precision::Int8 : Precision::Int4;
-  for (const Entry &entry : kPrecisions)
-    if (elementTypeOf(element.getContext(), entry.precision) == element)
-      return entry.precision;
-  llvm_unreachable("no element type of a matrix in a program");
+  return element.isF32()                       ? Precision::F32
+         : element.isBF16() || element.isF16() ? Precision::BF16
+         : isa<Int8Type>(element)              ? Precision::Int8
+                                               : Precision::Int4;
 }
 
 llvm::cl::ValuesClass mica::precisionValues() {

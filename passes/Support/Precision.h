@@ -18,7 +18,9 @@ llvm::StringRef nameOf(Precision precision);
 /// The precision of that name, or nothing.
 std::optional<Precision> precisionNamed(llvm::StringRef name);
 /// The element type of a matrix of that precision.
-mlir::Type elementTypeOf(mlir::MLIRContext *context, Precision precision);
+mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
+/// The element type of a cache of that precision, which is not Int4.
+mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The precision of a matrix with that element type; of blocks the nearest in bits.
 Precision precisionOf(mlir::Type element);
 

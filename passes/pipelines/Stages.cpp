@@ -55,12 +55,16 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createVerifyFused());
 }
 
+void mica::buildPhases(OpPassManager &pm, const StageOptions &options) {
+  pm.addPass(createSpecializePhases({options.costs.crossing, options.costs.fewRows}));
+  pm.addPass(createAssignPromptRows({options.promptRows}));
+  pm.addNestedPass<func::FuncOp>(createFuseCasts());
+}
+
 // Alive afterwards: mica, func, arith, scf.
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   const KernelCosts &costs = options.costs;
-  pm.addPass(createSpecializePhases({costs.crossing, costs.fewRows}));
-  pm.addPass(createAssignPromptRows({options.promptRows}));
-  pm.addNestedPass<func::FuncOp>(createFuseCasts());
+  buildPhases(pm, options);
   pm.addNestedPass<func::FuncOp>(
       createSelectKernels({costs.manyRows, costs.tiles, costs.minWork, costs.onednnF32,
                            costs.onednnBf16, costs.onednnInt8}));

@@ -79,6 +79,10 @@ private:
 /// frontend.
 void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
 
+/// The first passes of `fused` -> `kernels`: a function for each phase, which computes what rows of
+/// its role do. The interpreter runs what comes out; no kernel is chosen yet.
+void buildPhases(mlir::OpPassManager &pm, const StageOptions &options);
+
 /// Stage `fused` -> `kernels`.
 void buildFusedToKernels(mlir::OpPassManager &pm, const StageOptions &options);
 

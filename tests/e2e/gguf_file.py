@@ -8,12 +8,13 @@ import struct
 import numpy as np
 
 import checkpoint
+import gguf_blocks
 
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
 #: Q4_0 whose scales are searched for the least error.
 SEARCHED = "Q4_0, searched"
-TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, SEARCHED: 2, "Q8_0": 8, "BF16": 30}
+TYPES = {"F32": 0, "F16": 1, SEARCHED: 2, "BF16": 30} | {name: block[0] for name, block in gguf_blocks.BLOCKS.items()}
 
 
 def text(value):
@@ -127,9 +128,11 @@ def searched(values):
 
 
 def quantized(values, kind):
-    """Bytes of `values` [..., columns] as blocks, as llama.cpp writes them, and the numbers that they stand for."""
+    """Bytes of `values` [..., columns] as blocks, Q8_0 and Q4_0 as llama.cpp writes them, and the numbers that they stand for."""
     if kind == SEARCHED:
         return searched(values)
+    if kind not in ("Q8_0", "Q4_0"):
+        return gguf_blocks.encode(values, kind)
     blocks = values.reshape(-1, 32)
     largest = np.take_along_axis(blocks, np.abs(blocks).argmax(1)[:, None], 1)
     wide = np.abs(largest) / np.float32(127) if kind == "Q8_0" else largest / np.float32(-8)
@@ -188,8 +191,8 @@ def interleaved(array, heads):
 
 
 class Converter:
-    """A folder with the names of transformers. `kind` is how its matrices are stored: F32, BF16, F16, Q8_0, Q4_0 or
-    SEARCHED. What the tensors stand for is kept for `numbers_folder`, unless the model is too large for that."""
+    """A folder with the names of transformers. `kind` is how its matrices are stored: F32, BF16, F16, SEARCHED or a type of
+    gguf_blocks. What the tensors stand for is kept for `numbers_folder`, unless the model is too large for that."""
 
     def __init__(self, folder, kind, keep_numbers=True, table=None):
         self.folder, self.kind, self.keeps = str(folder), kind, keep_numbers
@@ -305,7 +308,7 @@ class Converter:
         elif kind == "BF16":
             bits = (values.view(np.uint32) >> 16).astype(np.uint16)  # the folder's own, so that nothing is lost
             data, numbers = bits.tobytes(), to_f32(bits)
-        elif kind != "F32" and values.shape[-1] % 32:
+        elif kind != "F32" and values.shape[-1] % gguf_blocks.BLOCKS.get(kind, (0, 32))[1]:
             kind = "F32"  # rows that are no whole blocks stay as they are
         elif kind != "F32":
             data, numbers = quantized(values, kind)

@@ -64,7 +64,7 @@ class Eval(Case):
         for context in (40, 7):
             # Rows are computed as they are in one piece: numbers agree to the last bit of the logits.
             p, chosen = self.expected(bf16, ids, context)
-            q, _ = self.expected(f32, ids, context)
+            q, chosen_by_reference = self.expected(f32, ids, context)
             result = evaluate(bf16.path, "--tokens-file", file, "--reference", f32.path, "--context", context)
             self.assertEqual((result["tokens"], result["context"], result["windows"], result["first_scored"]),
                              (150, context, 150 // context, context // 2))
@@ -72,6 +72,10 @@ class Eval(Case):
             kl = (np.exp(q) * (q - p)).sum(axis=1)
             self.assertAlmostEqual(result["kl"]["mean"], kl.mean(), delta=1e-5 * kl.mean())
             self.assertAlmostEqual(result["kl"]["max"], kl.max(), delta=1e-5 * kl.max())
+            for key, percent in (("p99", 99), ("p99_9", 99.9)):
+                self.assertAlmostEqual(result["kl"][key], np.percentile(kl, percent), delta=1e-5 * kl.max())
+            moved = 100 * np.sqrt(((np.exp(chosen) - np.exp(chosen_by_reference)) ** 2).mean())
+            self.assertAlmostEqual(result["rms_delta_p"], moved, delta=1e-5 * moved)
             per_window = context - 1 - context // 2
             self.assertEqual((result["kl"]["max_window"], result["kl"]["max_position"] - context // 2),
                              divmod(int(kl.argmax()), per_window))
@@ -154,7 +158,10 @@ class Eval(Case):
         self.assertRegex(lines[2], r"^program +\d+\.\d{4} +\d+\.\d{4} +\d\d\.\d\d +\d+  ")
         self.assertRegex(lines[3], "^reference ")
         self.assertRegex(lines[4], r"^KL\(reference \|\| program\)  0\.000e\+00 ")
-        self.assertRegex(lines[5], "^same top +100.00 %$")
+        self.assertEqual(lines[5], "KL percentiles            99 %: 0.000e+00, 99.9 %: 0.000e+00")
+        self.assertRegex(lines[6], r"^same top +100.00 %$")
+        self.assertRegex(lines[7], r"^RMS delta p +0.000 percentage points$")
+        self.assertEqual(len(lines), 8)
 
     def test_columns_stay_apart_where_numbers_are_large(self):
         """A head a thousand times too large is sure of what is wrong."""

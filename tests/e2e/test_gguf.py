@@ -274,6 +274,35 @@ class Gguf(Case):
         self.assertEqual((len(calls), len(set(calls))), (3, 3), calls)
         self.assertTrue(json.loads(harness.execute([harness.mica, "verify", path, "--json", "--positions", "32"]).stdout)["passed"])
 
+    def test_rows_follow_their_role(self):
+        """A prompt is computed alike however it is cut, and eval scores in the arithmetic of prompts or of decoding."""
+        prompt = [int(i) for i in np.random.default_rng(3).integers(3, 500, 70)]
+        for kind in ("Q8_0", "Q4_0"):
+            path, _ = converted("minimind-dense", kind)
+            built = program(path)
+            facts = json.loads(built.run("info", "--json").stdout)
+            self.assertTrue(facts["manifest"]["depends_on_role"])
+            names = set(facts["manifest"]["ops"])
+            self.assertTrue({f"main_{name}" for name in ("decode_few", "decode_many", "prompt_several", "prompt_many")} <= names, names)
+            wanted = built.generate([prompt], 1, "--prefill-chunk", 1)[1][0]
+            for chunk in (2, 7, 16, 17, 32):
+                rows = built.generate([prompt], 1, "--prefill-chunk", chunk)[1][0]
+                self.assertTrue(np.array_equal(rows, wanted), f"{kind}, chunks of {chunk}")
+            line = f"0 0 {' '.join(map(str, prompt))}\n".encode()
+            fed = {options: np.frombuffer(built.run("feed", "--prefill-chunk", *options, stdin=line).stdout, "f4")
+                   for options in (("1",), ("1", "--as-decode"), ("16", "--as-decode"), ("32", "--as-decode"))}
+            self.assertTrue(np.array_equal(fed["1",], wanted.ravel()))
+            for chunk in ("16", "32"):
+                self.assertTrue(np.array_equal(fed[chunk, "--as-decode"], fed["1", "--as-decode"]), f"{kind}, {chunk}")
+            text = file_of(bundled_text()[:3000])
+            results = [evaluate(built.path, "--text", text, "--context", "64", *options) for options in ((), ("--as-decode",))]
+            self.assertEqual([r["as_decode"] for r in results], [False, True])
+            for result in results:
+                self.assertAlmostEqual(result["program"]["perplexity"] / results[0]["program"]["perplexity"], 1, 2)
+        other = json.loads(program(MODELS["minimind-dense"]).run("info", "--json").stdout)["manifest"]
+        self.assertNotIn("depends_on_role", other)
+        self.assertIn("main_several", other["ops"])
+
     def test_experts_keep_blocks(self):
         """A mixture of experts. Each token alone: no row sees another's choice, which rounded rows may change."""
         path, _ = converted("qwen3-moe", "Q8_0")

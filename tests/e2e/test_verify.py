@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 
 import numpy
@@ -134,9 +135,10 @@ class Verify(Case):
         """The first op that is wrong is that layer's, and no other is."""
         done = verify(broken, "--against", model, *options, "--positions", 48, "--json", check=False)
         self.assertEqual(done.returncode, 1, done.stderr.decode())
-        self.assertIn(f"first at {place}: check that layer's weights and kernels", done.stderr.decode())
         got = json.loads(done.stdout)
-        self.assertEqual(got["fault"], place)
+        self.assertIn(f"first at {got['fault']}: check that layer's weights and kernels", done.stderr.decode())
+        # Where prompts and decoding are computed differently, it says in which.
+        self.assertEqual(re.sub(r" \((prompt|decode)\)$", "", got["fault"]), place)
         over = [(op["layer"], op["op"]) for op in got["ops"] if op["nmse"] > got["bounds"]["op_nmse"]]
         self.assertEqual(len(over), 1, over)
 

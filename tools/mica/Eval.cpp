@@ -284,10 +284,13 @@ json::Object Evaluation::toJson() const {
       describe(*reference, quality.referencePerplexity(), quality.referencePerplexityError());
   result["kl"] = json::Object{{"mean", quality.divergence().mean()},
                               {"error", quality.divergence().error()},
+                              {"p99", quality.divergencePercentile(0.99)},
+                              {"p99_9", quality.divergencePercentile(0.999)},
                               {"max", quality.maxDivergence()},
                               {"max_window", static_cast<int64_t>(window)},
                               {"max_position", static_cast<int64_t>(position)}};
   result["same_top"] = quality.sameTop();
+  result["rms_delta_p"] = 100 * quality.rmsDeltaP();
   return result;
 }
 
@@ -321,7 +324,10 @@ std::string Evaluation::toText() const {
                  "{4})\n",
                  quality.divergence().mean(), quality.divergence().error(), quality.maxDivergence(),
                  window, position);
+  out << formatv("KL percentiles            99 %: {0:e3}, 99.9 %: {1:e3}\n",
+                 quality.divergencePercentile(0.99), quality.divergencePercentile(0.999));
   out << formatv("same top                  {0:f2} %\n", 100 * quality.sameTop());
+  out << formatv("RMS delta p               {0:f3} percentage points\n", 100 * quality.rmsDeltaP());
   return text;
 }
 

@@ -92,10 +92,28 @@ bool Quality::add(ArrayRef<float> logits, ArrayRef<float> reference, int32_t nex
     maxKlAt = positions();
   }
   kl.add(divergence);
+  divergences.push_back(divergence);
   sameTops += top.index == referenceTop.index;
-  loss.add(logSum + double(top.value) - double(logits[next]));
-  referenceLoss.add(logReferenceSum + double(referenceTop.value) - double(reference[next]));
+  double lost = logSum + double(top.value) - double(logits[next]);
+  double referenceLost = logReferenceSum + double(referenceTop.value) - double(reference[next]);
+  double deltaP = std::exp(-lost) - std::exp(-referenceLost);
+  squaredDeltaP.add(deltaP * deltaP);
+  loss.add(lost);
+  referenceLoss.add(referenceLost);
   return true;
+}
+
+double Quality::divergencePercentile(double fraction) const {
+  if (divergences.empty())
+    return 0;
+  std::vector<double> sorted = divergences;
+  double rank = fraction * static_cast<double>(sorted.size() - 1);
+  auto lower = sorted.begin() + static_cast<ptrdiff_t>(rank);
+  std::nth_element(sorted.begin(), lower, sorted.end());
+  double share = rank - std::floor(rank);
+  if (share == 0)
+    return *lower;
+  return *lower + share * (*std::min_element(lower + 1, sorted.end()) - *lower);
 }
 
 } // namespace mica::tool

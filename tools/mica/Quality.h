@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -56,6 +57,10 @@ public:
 
   /// KL(reference || program) in nats, per position.
   const Mean &divergence() const { return kl; }
+  /// The KL divergence below which a share `fraction` of all positions lies, computed from all of
+  /// them: between two positions in order of divergence, linear in the rank (n - 1) * fraction.
+  /// 0 without positions.
+  double divergencePercentile(double fraction) const;
   double maxDivergence() const { return maxKl; }
   /// The position of the maximum, counted in the order of `add`.
   size_t maxDivergenceAt() const { return maxKlAt; }
@@ -63,11 +68,15 @@ public:
   double sameTop() const {
     return positions() ? static_cast<double>(sameTops) / static_cast<double>(positions()) : 0;
   }
+  /// sqrt(mean (p - q)^2) over all positions, p and q the probabilities that program and reference
+  /// give to the id that follows.
+  double rmsDeltaP() const { return std::sqrt(squaredDeltaP.mean()); }
 
 private:
   static double perplexityOf(const Mean &loss);
 
-  Mean loss, referenceLoss, kl;
+  Mean loss, referenceLoss, kl, squaredDeltaP;
+  std::vector<double> divergences; ///< per position
   double maxKl = 0;
   size_t maxKlAt = 0, sameTops = 0;
 };

@@ -3,6 +3,7 @@
 #include "tools/mica/ReferenceModel.h"
 
 #include "ir/Mica/Diagnostics.h"
+#include "passes/Kernels/Phases.h"
 #include "tools/mica-interpret/CheckpointWeights.h"
 #include "tools/mica/Commands.h"
 
@@ -21,7 +22,7 @@ mlir::DialectRegistry ReferenceModel::registry() {
 }
 
 Expected<std::unique_ptr<ReferenceModel>>
-ReferenceModel::open(const std::string &model, StringRef asked, StageOptions stages) {
+ReferenceModel::open(const std::string &model, StringRef asked, StageOptions stages, Roles roles) {
   std::unique_ptr<ReferenceModel> opened(new ReferenceModel());
   FirstDiagnostic diagnostic(&opened->context);
   Expected<ModelInput> input = readModel(opened->context, model, WeightsNeeded::Yes);
@@ -37,11 +38,29 @@ ReferenceModel::open(const std::string &model, StringRef asked, StageOptions sta
   buildModelToFused(pm, stages);
   if (failed(pm.run(*opened->input.module)))
     return createStringError(model + ": " + diagnostic.message("cannot be fused"));
-  opened->main = opened->input.module->lookupSymbol<mlir::func::FuncOp>("main");
+  if (roles == Roles::Apart && dependsOnRole(*opened->input.module)) {
+    mlir::PassManager phases(&opened->context);
+    buildPhases(phases, stages);
+    if (failed(phases.run(*opened->input.module)))
+      return createStringError(model + ": " + diagnostic.message("cannot be specialized"));
+  }
   return std::move(opened);
 }
 
-Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(ArrayRef<int32_t> ids) const {
+/// The function for any number of rows of that role.
+mlir::func::FuncOp ReferenceModel::entryOf(program::RowRole role) const {
+  mlir::ModuleOp module = *input.module;
+  if (auto main = module.lookupSymbol<mlir::func::FuncOp>("main"))
+    return main;
+  StringRef name = role == program::RowRole::Prompt ? kPromptRole : kDecodeRole;
+  for (auto function : module.getOps<mlir::func::FuncOp>())
+    if (function.isPublic() && roleOf(function) == name && !function->hasAttr(kMaxRowsAttr))
+      return function;
+  llvm_unreachable("a role without a function for any number of rows");
+}
+
+Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::FunctionType type,
+                                                                ArrayRef<int32_t> ids) const {
   mlir::Type i32 = mlir::IntegerType::get(&context, 32);
   auto count = static_cast<int64_t>(ids.size());
   auto numbers = [&](auto number) {
@@ -54,13 +73,12 @@ Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(ArrayRef<int32_t
   std::vector<interp::Value> inputs = {
       numbers([&](int64_t i) { return ids[static_cast<size_t>(i)]; }),
       numbers([](int64_t) { return 0; }), numbers(own), numbers(own)};
-  mlir::FunctionType type = mlir::func::FuncOp(main).getFunctionType();
   if (takesLengths(type))
     inputs.push_back(numbers([&](int64_t) { return count; }));
   for (mlir::Type argument : type.getInputs().drop_front(inputs.size())) {
     auto cache = dyn_cast<KvCacheType>(argument);
     if (!cache)
-      return createStringError("@main has an argument that is no cache behind its numbers");
+      return createStringError("the entry has an argument that is no cache behind its numbers");
     if (Error error =
             interp::checkSize({cache.getLayers(), 1, count, cache.getHeads(), cache.getHeadDim()}))
       return std::move(error);
@@ -69,14 +87,15 @@ Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(ArrayRef<int32_t
   return inputs;
 }
 
-Expected<std::vector<float>> ReferenceModel::logits(ArrayRef<int32_t> ids,
+Expected<std::vector<float>> ReferenceModel::logits(ArrayRef<int32_t> ids, program::RowRole role,
                                                     interp::TraceHook trace) const {
-  Expected<std::vector<interp::Value>> inputs = makeInputs(ids);
+  mlir::func::FuncOp entry = entryOf(role);
+  Expected<std::vector<interp::Value>> inputs = makeInputs(entry.getFunctionType(), ids);
   if (!inputs)
     return inputs.takeError();
   auto weights = [&](StringRef name) { return storedTensor(*input.weights, name, &context); };
   Expected<SmallVector<interp::Value>> results =
-      interp::interpret(main, *inputs, weights, std::move(trace));
+      interp::interpret(entry, *inputs, weights, std::move(trace));
   if (!results)
     return results.takeError();
   return results->front().getTensor()->floats;

@@ -3,25 +3,31 @@
 #define MICA_TOOLS_MICA_REFERENCEMODEL_H
 
 #include "backends/cpu/compile/Compiler.h"
+#include "backends/cpu/program/RowRole.h"
 #include "frontend/import/ModelInput.h"
 #include "ir/Interpreter/Interpreter.h"
 
 namespace mica::tool {
 
-/// A model at stage `fused` with probes, as `mica verify` interprets it.
+/// A model at stage `fused` with probes, as `mica verify` interprets it; with a function for each
+/// role where rows of prompts are computed in another arithmetic than those of decoding.
 class ReferenceModel {
 public:
+  /// Whether rows are rounded as their role wants.
+  enum class Roles { Apart, Alike };
+
   /// What MODEL is and how it is rounded: as a program of precision `stages.weights` and
   /// `stages.kv` has its ops. Weights keep the blocks of a GGUF file where `asked`, the precision
   /// that was asked for, is empty.
   static llvm::Expected<std::unique_ptr<ReferenceModel>>
-  open(const std::string &model, llvm::StringRef asked, StageOptions stages);
+  open(const std::string &model, llvm::StringRef asked, StageOptions stages, Roles roles);
 
   /// The dialects of models.
   static mlir::DialectRegistry registry();
 
-  /// The logits of all positions of a text, [ids, vocab]. `trace` sees every op.
-  llvm::Expected<std::vector<float>> logits(llvm::ArrayRef<int32_t> ids,
+  /// The logits of all positions of a text, [ids, vocab], whose rows all have this role. `trace`
+  /// sees every op.
+  llvm::Expected<std::vector<float>> logits(llvm::ArrayRef<int32_t> ids, program::RowRole role,
                                             interp::TraceHook trace) const;
 
   /// How many positions attention reaches back, where that is not all of them; ascending.
@@ -29,12 +35,13 @@ public:
 
 private:
   ReferenceModel() : context(registry()) {}
-  llvm::Expected<std::vector<interp::Value>> makeInputs(llvm::ArrayRef<int32_t> ids) const;
+  mlir::func::FuncOp entryOf(program::RowRole role) const;
+  llvm::Expected<std::vector<interp::Value>> makeInputs(mlir::FunctionType type,
+                                                        llvm::ArrayRef<int32_t> ids) const;
 
   // The module lives shorter than its context.
   mutable mlir::MLIRContext context;
   ModelInput input;
-  mlir::func::FuncOp main;
 };
 
 } // namespace mica::tool

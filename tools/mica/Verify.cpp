@@ -4,6 +4,7 @@
 #include "frontend/support/MappedFile.h"
 #include "ir/Interpreter/Moe.h"
 #include "ir/Mica/Diagnostics.h"
+#include "passes/Kernels/Phases.h"
 #include "tools/mica/Candidate.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/FedProgram.h"
@@ -28,8 +29,11 @@ namespace mica::tool {
 
 namespace {
 
-/// The last calls of the program: a prompt, then a few rows at once, then one by one, so that the
-/// code for many rows and that for few both run.
+using program::RowRole;
+
+/// The last calls of the program: many rows, then a few at once, then one by one, so that the code
+/// for many rows and that for few both run. Where the arithmetic depends on the role of a row, all
+/// are fed as prompts, and then all as decoding does.
 constexpr std::array<size_t, 5> kLastCalls = {5, 1, 1, 1, 1};
 
 /// Positions where nobody says how many: what the interpreter reads in about half a minute, of a
@@ -86,6 +90,7 @@ struct Comparison {
   int64_t layer; ///< -1: none
   size_t order;
   size_t experts;   ///< of a row, where it is a choice of these; 0: it is numbers
+  RowRole role;     ///< of the rows that are furthest off
   Distance own;     ///< from the interpreter that rounds alike and computes from the program's rows
   Distance fromF32; ///< from the interpreter in f32, with all ops before
 
@@ -109,6 +114,8 @@ public:
   Error run();
   /// The first op that is further off than the precision explains; null: none.
   const Comparison *firstFault() const;
+  /// Which op of which layer.
+  std::string placeOf(const Comparison &comparison) const;
   bool passed() const;
   json::Object toJson() const;
   std::string toText() const;
@@ -120,8 +127,8 @@ private:
   Error readIds();
   Error readText();
   Error verifyParts();
-  /// A text of the first `length` ids, alone.
-  Error verify(size_t length);
+  /// A text of the first `length` ids, alone, whose rows have this role.
+  Error verify(size_t length, RowRole role);
   Error runProgram(ArrayRef<int32_t> text);
   Error compareOps(ArrayRef<int32_t> text);
   Error compareWithF32(ArrayRef<int32_t> text);
@@ -145,7 +152,9 @@ private:
   std::unique_ptr<ReferenceModel> alike, exact;
   rt::Tokens ids;
   ProgressBar bar;
+
   // Of the part that is being verified.
+  RowRole role = RowRole::Prompt;
   std::vector<float> logits;
   ProbeRecords seen;
   // Of all parts, the worst.
@@ -247,13 +256,14 @@ Error Verification::openReferences() {
       allowForStorage({bitsOf(stages.weights), own->bits, other->bits});
     }
   }
-  auto open = [&](std::unique_ptr<ReferenceModel> &model) {
-    return ReferenceModel::open(referenceModel(), asked, stages).moveInto(model);
+  using Roles = ReferenceModel::Roles;
+  auto open = [&](std::unique_ptr<ReferenceModel> &model, Roles roles) {
+    return ReferenceModel::open(referenceModel(), asked, stages, roles).moveInto(model);
   };
-  if (Error error = open(alike))
+  if (Error error = open(alike, Roles::Apart))
     return error;
   stages.weights = stages.kv = Precision::F32;
-  return open(exact);
+  return open(exact, Roles::Alike);
 }
 
 /// Where the reference's numbers are stored otherwise than the model's, some were rounded that
@@ -320,21 +330,28 @@ Error Verification::readText() {
   return Error::success();
 }
 
-/// Where frequencies follow the length of a text, texts on each side of a border.
+/// Where frequencies follow the length of a text, texts on each side of a border; where arithmetic
+/// follows the role of a row, in each role.
 Error Verification::verifyParts() {
-  for (int64_t border : manifest.lengthBorders)
-    if (border < static_cast<int64_t>(ids.size()))
-      if (Error error = verify(static_cast<size_t>(border)))
-        return error;
-  if (Error error = verify(ids.size()))
-    return error;
+  SmallVector<RowRole> roles{RowRole::Prompt};
+  if (manifest.dependsOnRole)
+    roles.push_back(RowRole::Decode);
+  for (RowRole part : roles) {
+    for (int64_t border : manifest.lengthBorders)
+      if (border < static_cast<int64_t>(ids.size()))
+        if (Error error = verify(static_cast<size_t>(border), part))
+          return error;
+    if (Error error = verify(ids.size(), part))
+      return error;
+  }
   for (auto &[place, comparison] : found)
     comparisons.push_back(comparison);
   sort(comparisons, [](const Comparison &a, const Comparison &b) { return a.order < b.order; });
   return Error::success();
 }
 
-Error Verification::verify(size_t length) {
+Error Verification::verify(size_t length, RowRole role) {
+  this->role = role;
   ArrayRef<int32_t> text = ArrayRef(ids).take_front(length);
   seen = ProbeRecords();
   for (auto step :
@@ -348,6 +365,8 @@ Error Verification::runProgram(ArrayRef<int32_t> text) {
   std::vector<std::string> options = {"--probes", probes.str().str()};
   if (arguments.threads > 0)
     options.insert(options.end(), {"--threads", std::to_string(arguments.threads)});
+  if (role == RowRole::Decode)
+    options.emplace_back("--as-decode");
   Expected<std::unique_ptr<FedProgram>> fed =
       FedProgram::start(program.str().str(), std::move(options));
   if (!fed)
@@ -445,10 +464,13 @@ Error Verification::compareOps(ArrayRef<int32_t> text) {
       return;
     }
     size_t experts = tensor.isFloat() ? 0 : static_cast<size_t>(tensor.rowSize());
-    auto place = found.try_emplace({name, occurrence},
-                                   Comparison{name, record->layer, record->order, experts, {}, {}});
+    auto place = found.try_emplace(
+        {name, occurrence}, Comparison{name, record->layer, record->order, experts, role, {}, {}});
     Comparison &comparison = place.first->second;
-    comparison.own.raise(comparison.distance(record->values, values));
+    Distance distance = comparison.distance(record->values, values);
+    if (distance.nmse > comparison.own.nmse)
+      comparison.role = role;
+    comparison.own.raise(distance);
     if (tensor.isFloat())
       tensor.floats = record->values;
     else
@@ -456,7 +478,7 @@ Error Verification::compareOps(ArrayRef<int32_t> text) {
     results.front() = std::move(tensor);
     bar.show("interpreting", static_cast<double>(++done) / (2 * static_cast<double>(seen.size())));
   };
-  Expected<std::vector<float>> reference = alike->logits(text, trace);
+  Expected<std::vector<float>> reference = alike->logits(text, role, trace);
   if (!reference)
     return reference.takeError();
   for (const auto &[name, occurrences] : seen)
@@ -486,7 +508,7 @@ Error Verification::compareWithF32(ArrayRef<int32_t> text) {
     bar.show("interpreting", 0.5 + 0.5 * static_cast<double>(reference.size()) /
                                        static_cast<double>(std::max<size_t>(seen.size(), 1)));
   };
-  Expected<std::vector<float>> rows = exact->logits(text, trace);
+  Expected<std::vector<float>> rows = exact->logits(text, role, trace);
   if (!rows)
     return rows.takeError();
   for (const auto &[name, occurrences] : seen)
@@ -539,20 +561,32 @@ bool Verification::passed() const {
          (!bounds.sameTop || enoughSameTops(*bounds.sameTop));
 }
 
-std::string placeOf(const Comparison &comparison) {
-  return comparison.layer < 0 ? comparison.name
-                              : formatv("layer {0}, {1}", comparison.layer, comparison.name).str();
+static StringRef nameOf(RowRole role) {
+  return role == RowRole::Prompt ? kPromptRole : kDecodeRole;
+}
+
+std::string Verification::placeOf(const Comparison &comparison) const {
+  std::string place = comparison.layer < 0
+                          ? comparison.name
+                          : formatv("layer {0}, {1}", comparison.layer, comparison.name).str();
+  if (manifest.dependsOnRole)
+    place += (" (" + nameOf(comparison.role) + ")").str();
+  return place;
 }
 
 json::Object Verification::toJson() const {
   json::Array ops;
-  for (const Comparison &comparison : comparisons)
-    ops.push_back(json::Object{
+  for (const Comparison &comparison : comparisons) {
+    json::Object op{
         {"op", json::fixUTF8(comparison.name)},
         {"layer", comparison.layer < 0 ? json::Value(nullptr) : json::Value(comparison.layer)},
         {"max", comparison.own.largest},
         {"nmse", comparison.own.nmse},
-        {"nmse_from_f32", comparison.fromF32.nmse}});
+        {"nmse_from_f32", comparison.fromF32.nmse}};
+    if (manifest.dependsOnRole)
+      op["role"] = nameOf(comparison.role);
+    ops.push_back(std::move(op));
+  }
   const Comparison *fault = firstFault();
   auto limit = [](Bounds::Bound bound) {
     return bound ? json::Value(*bound) : json::Value(nullptr);
@@ -623,7 +657,8 @@ int runVerify(const VerifyArguments &arguments, const char *argv0) {
   return report(arguments.model.model,
                 createStringError(
                     fault ? "is further off than its precision explains, first at " +
-                                placeOf(*fault) + ": check that layer's weights and kernels"
+                                verification.placeOf(*fault) +
+                                ": check that layer's weights and kernels"
                           : "its logits are further off than its precision explains, choose more "
                             "bits with --weights or --kv"));
 }

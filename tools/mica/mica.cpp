@@ -64,7 +64,8 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
   tokens->type_name("FILE");
   command
       ->add_option("--reference", arguments.reference,
-                   "also the KL divergence from this program, and how often both have the same top")
+                   "also the KL divergence from this program, how often both have the same top, "
+                   "and the RMS difference of probabilities")
       ->type_name("PROGRAM2");
   command
       ->add_option("--context", arguments.context,
@@ -85,7 +86,15 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
       "The text is cut into windows that do not overlap; what is shorter than a window "
       "at its end is left out.\nEach window is computed on its own, and begins with the "
       "program's begin token where the text does.\nScored are the positions in its "
-      "second half: there, the next id is foretold from half a window or more.");
+      "second half: there, the next id is foretold from half a window or more.\n\n"
+      "With --reference, over all scored positions:\n"
+      "  KL           sum over the vocabulary of q (log q - log p) in nats, p of PROGRAM, q of "
+      "PROGRAM2: mean, percentiles, maximum\n"
+      "  same top     the share of positions at which both have the same most likely id\n"
+      "  RMS delta p  sqrt(mean (p - q)^2), p and q the probabilities of the id that follows in "
+      "the text, in percentage points\n"
+      "With --context 512, windows, scored positions and definitions are those of llama.cpp's "
+      "llama-perplexity -c 512 --kl-divergence.");
   return command;
 }
 

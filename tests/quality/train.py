@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Train a small Llama in f32 on a text, and write it, its outlier twin and both as GGUF files.
+
+    train.py OUT [--text FILE] [--steps 300] [--threads 2] [--check]
+
+Writes OUT/trained and OUT/outlier (Hugging Face folders) and OUT/trained.gguf and OUT/outlier.gguf, all in f32. All
+dimensions are multiples of 256, so that every block format of GGUF can hold every matrix. The first 20,000 bytes of the
+text are held out. --check prints the perplexities of the models already there.
+
+The twin is the same function: in one layer, one gain of each norm (and one row of `up`) is multiplied by a power of two,
+and the matching columns of the matrices that read it are divided by it. The channel and the factor are chosen such that
+the rows that enter the products of this layer have a median max/rms of at least 20.
+
+Text, tokenizer, order and initial weights follow from the seed; another torch or thread count rounds otherwise. Needs
+the packages of tests/goldens/requirements.txt and runs on the CPU.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+import time
+
+import numpy as np
+import safetensors.torch
+import tokenizers
+import torch
+import torch.nn.functional as F
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools/train"), str(ROOT / "tests/e2e")]
+import checkpoint  # noqa: E402
+import gguf_file  # noqa: E402
+import model as models  # noqa: E402
+import outlier_twin  # noqa: E402
+
+SEED = 20270101
+HELD_OUT = 20000  # bytes at the beginning of the text
+WINDOW, ROWS = 512, 4
+NOISE = 0.1  # of the input ids are replaced by random ones, against overfitting
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+LAYER, WANTED = 1, 20.0  # of the twin: the layer that has outliers, and their median max/rms
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_act": "silu",
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 1024,
+    "max_position_embeddings": 1024,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "tie_word_embeddings": True,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "torch_dtype": "float32",
+}
+
+
+def train_tokenizer(text):
+    """Byte-level BPE, as GPT-2 splits text."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=CONFIG["vocab_size"], special_tokens=SPECIAL, show_progress=False,
+                                             initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train_from_iterator([text], trainer)
+    assert tokenizer.get_vocab_size() == CONFIG["vocab_size"], tokenizer.get_vocab_size()
+    return tokenizer
+
+
+def rate(step, steps, peak=2e-3):
+    """A warm-up of 40 steps, then half a cosine."""
+    return peak * min(1, (step + 1) / 40) * max(0.02, 0.5 * (1 + math.cos(math.pi * step / steps)))
+
+
+def train(ids, held, steps):
+    torch.manual_seed(SEED)
+    net = models.MiniMind(CONFIG)
+    print(f"{sum(p.numel() for p in net.parameters())} parameters, {len(ids)} ids", flush=True)
+    matrices = [p for p in net.parameters() if p.dim() == 2]
+    gains = [p for p in net.parameters() if p.dim() == 1]
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}],
+                                  betas=(0.9, 0.98))
+    start = time.time()
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step, steps)
+        begins = torch.randint(0, len(ids) - WINDOW, (ROWS,))
+        window = torch.stack([ids[b:b + WINDOW + 1] for b in begins.tolist()])
+        source, target = window[:, :-1].clone(), window[:, 1:]
+        noisy = torch.rand(source.shape) < NOISE
+        source[noisy] = torch.randint(len(SPECIAL), CONFIG["vocab_size"], (int(noisy.sum()),))
+        loss = F.cross_entropy(net(source).flatten(0, 1), target.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        if step % 50 == 49:
+            print(f"step {step + 1}, {time.time() - start:.0f} s, loss {loss.item():.3f}, "
+                  f"perplexity held out {perplexity(net, held):.2f}", flush=True)
+    return net
+
+
+@torch.no_grad()
+def perplexity(net, ids, context=WINDOW):
+    """Of the second half of each window, as `mica eval` scores it."""
+    losses = []
+    for begin in range(0, len(ids) - context + 1, context):
+        window = ids[begin:begin + context]
+        losses.append(F.cross_entropy(net(window[None, :-1])[0, context // 2:], window[context // 2 + 1:], reduction="none"))
+    return math.exp(torch.cat(losses).mean())
+
+
+@torch.no_grad()
+def entering_rows(net, ids, layer):
+    """{tensor whose rows or gains make the rows: the rows [positions, channels]} that enter the layer's products."""
+    rows, hooks, prefix = {}, [], f"model.layers.{layer}."
+
+    def keep(name):
+        return lambda _, inputs: rows.setdefault(prefix + name, []).append(inputs[0].flatten(0, -2))
+
+    block = net.model.layers[layer]
+    for name, module in (("input_layernorm.weight", block.self_attn.q_proj),
+                         ("post_attention_layernorm.weight", block.mlp.gate_proj),
+                         ("mlp.up_proj.weight", block.mlp.down_proj)):
+        hooks.append(module.register_forward_pre_hook(keep(name)))
+    for begin in range(0, 8 * WINDOW, WINDOW):
+        net(ids[None, begin:begin + WINDOW])
+    for hook in hooks:
+        hook.remove()
+    return {name: torch.cat(parts).numpy() for name, parts in rows.items()}
+
+
+def max_to_rms(rows):
+    return float(np.median(np.abs(rows).max(1) / np.sqrt((rows.astype("f8") ** 2).mean(1))))
+
+
+def outliers(rows):
+    """(channel, factor, median max/rms): the smallest power of two that reaches WANTED, in the channel that is the
+    largest of its row most steadily."""
+    relative = np.abs(rows) / np.sqrt((rows ** 2).mean(1, keepdims=True))
+    channel = int(np.median(relative, 0).argmax())
+    scaled = rows.copy()
+    for exponent in range(1, 17):
+        scaled[:, channel] = rows[:, channel] * 2 ** exponent
+        if max_to_rms(scaled) >= WANTED:
+            break
+    return channel, 2.0 ** exponent, max_to_rms(scaled)
+
+
+def add_outliers(tensors, net, ids):
+    """Changes the tensors of a folder in place."""
+    readers = dict(outlier_twin.pairs(tensors))
+    for name, rows in entering_rows(net, ids, LAYER).items():
+        channel, factor, reached = outliers(rows)
+        print(f"{name}: channel {channel} times {factor:g}, median max/rms {max_to_rms(rows):.1f} -> {reached:.1f}")
+        factors = np.ones(rows.shape[1], "<f4")
+        factors[channel] = factor
+        own = tensors[name]
+        tensors[name] = outlier_twin.scaled(own, factors.reshape(-1, *[1] * (own.ndim - 1)))
+        for reader in readers[name]:
+            tensors[reader] = outlier_twin.scaled(tensors[reader], 1 / factors)
+
+
+def write(folder, net, tokenizer):
+    folder.mkdir(parents=True)
+    safetensors.torch.save_file({n: t.detach().contiguous() for n, t in net.state_dict().items()},
+                                folder / "model.safetensors", metadata={"format": "pt"})
+    tokenizer.save(str(folder / "tokenizer.json"))
+    files = {"config.json": CONFIG, "generation_config.json": {"bos_token_id": 1, "eos_token_id": 2},
+             "tokenizer_config.json": {"add_bos_token": False, "add_eos_token": False, "add_prefix_space": False,
+                                       "bos_token": SPECIAL[1], "eos_token": SPECIAL[2],
+                                       "clean_up_tokenization_spaces": False, "tokenizer_class": "PreTrainedTokenizerFast"}}
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def load(folder):
+    net = models.MiniMind(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    net.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+    return net.eval(), tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.use_deterministic_algorithms(True)
+    text = args.text.read_bytes()
+    held, text = text[:HELD_OUT].decode("utf-8", "ignore"), text[HELD_OUT:].decode("utf-8", "ignore")
+    trained, twin = args.out / "trained", args.out / "outlier"
+    if not args.check:
+        tokenizer = train_tokenizer(text)
+        ids = torch.tensor(tokenizer.encode(text).ids)
+        net = train(ids, torch.tensor(tokenizer.encode(held).ids), args.steps).eval()
+        write(trained, net, tokenizer)
+        checkpoint.edited(trained, twin, tensors=lambda tensors: add_outliers(tensors, net, ids))
+        for folder in (trained, twin):
+            gguf_file.Converter(folder, "F32").convert().write(folder.with_name(folder.name + ".gguf"))
+    for folder in (trained, twin):
+        net, tokenizer = load(folder)
+        ids = torch.tensor(tokenizer.encode(held).ids)
+        counts = torch.bincount(ids, minlength=CONFIG["vocab_size"]).double() / len(ids)
+        unigram = math.exp(-(counts[counts > 0] * counts[counts > 0].log()).sum())
+        print(f"{folder}: perplexity {perplexity(net, ids):.4f} over {len(ids)} ids held out; of their frequencies alone "
+              f"{unigram:.0f}")
+
+
+if __name__ == "__main__":
+    main()
