@@ -17,7 +17,10 @@ std::vector<Format> allFormats() {
   return all;
 }
 
-std::string peaksOf(const Format &format) { return format.hasIntegers() ? "int8" : format.name; }
+std::string peaksOf(const Format &format) {
+  llvm::StringRef rows = format.rows;
+  return rows.starts_with("!") ? "int8" : rows.str();
+}
 
 std::vector<KernelBenchmark> kernelBenchmarks() {
   std::vector<KernelBenchmark> all;

@@ -20,7 +20,7 @@ constexpr Shape gatedShapes[] = {{8192, 2048}, {2048, 768}}, biasedShape = {1152
 /// At most; the packed size decides once the weights are there.
 double bytesPerWeight(const Format &format) {
   llvm::StringRef weight = format.weight;
-  bool nibbles = weight.contains("int4") || weight.contains("bits = 4");
+  bool nibbles = weight.contains("int4") || weight.contains("q4");
   return weight == "f32" ? 4 : weight == "bf16" ? 2 : nibbles ? 0.5 : 1;
 }
 
@@ -232,8 +232,8 @@ KernelBenchmark table(const Format &format) {
 std::vector<KernelBenchmark> productBenchmarks() {
   std::vector<KernelBenchmark> all;
   for (const Format &format : allFormats()) {
-    // Integers with a scale for each block are nobody's but the generated kernels'.
-    bool blocks = llvm::StringRef(format.weight).contains("block_int");
+    // Integer rows multiply blocks in generated kernels alone.
+    bool onlyGenerated = llvm::StringRef(format.rows).contains("int_rows");
     auto addAll = [&](const char *kernel, ArrayRef<int64_t> rows) {
       for (Shape shape : productShapes)
         all.push_back(product(format, shape, kernel, rows));
@@ -243,7 +243,7 @@ std::vector<KernelBenchmark> productBenchmarks() {
         all.push_back(gatedProduct(format, shape, kernel, rows));
     };
     addAll("generated", generatedRows);
-    if (!blocks)
+    if (!onlyGenerated)
       addAll("onednn", libraryRows);
     for (const Experts &shape : expertShapes)
       all.push_back(experts(format, shape));

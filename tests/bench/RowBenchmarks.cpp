@@ -2,6 +2,8 @@
 #include "tests/bench/KernelBenchmarks.h"
 #include "tests/unit/backends/cpu/lowering/Arguments.h"
 
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 using namespace mica::test;
 
@@ -38,9 +40,12 @@ constexpr RowOp rowOps[] = {
      4 * columns},
     {"quantize/int8", ONE, "mica.cast %x : " ROWS " to tensor<?x2048x!mica.int8>",
      "tensor<?x2048x!mica.int8>", 4 * columns},
-    {"quantize/blocks", ONE,
-     "mica.cast %x : " ROWS " to tensor<?x2048x!mica.block_int<bits = 8, group = 32>>",
-     "tensor<?x2048x!mica.block_int<bits = 8, group = 32>>", 4 * columns},
+    {"quantize/limb", ONE,
+     "mica.cast %x : " ROWS " to tensor<?x2048x!mica.int_rows<limbs = 1, group = 32>>",
+     "tensor<?x2048x!mica.int_rows<limbs = 1, group = 32>>", 4 * columns},
+    {"quantize/limbs", ONE,
+     "mica.cast %x : " ROWS " to tensor<?x2048x!mica.int_rows<limbs = 2, group = 32>>",
+     "tensor<?x2048x!mica.int_rows<limbs = 2, group = 32>>", 4 * columns},
     {"select_rows", "%r: tensor<?xi32> {test.below = 512 : i64}, " ONE " {test.rows = 512 : i64}",
      "mica.select_rows %x, %r : " ROWS ", tensor<?xi32>"
      " -> " ROWS,
@@ -109,9 +114,10 @@ std::vector<KernelBenchmark> rowBenchmarks() {
   std::vector<KernelBenchmark> all;
   for (const RowOp &op : rowOps)
     all.push_back(overRows(op.name, op, "f32"));
+  llvm::StringSet<> types;
   for (const Format &format : allFormats()) {
-    // Both formats of integers meet the same rows.
-    if (llvm::StringRef(format.name) == "int4" || llvm::StringRef(format.name) == "nibbles")
+    // One for each type of rows.
+    if (!types.insert(format.rows).second)
       continue;
     all.push_back(norm(format, "rmsnorm", "eps(1.0e-05)"));
     all.push_back(norm(format, "layernorm", "bias(%b : tensor<2048xf32>) eps(1.0e-05)"));

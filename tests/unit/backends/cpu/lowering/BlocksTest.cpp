@@ -1,5 +1,13 @@
-//===- BlocksTest.cpp - weights of integers with a scale for each block -----===//
+//===- BlocksTest.cpp - products with weights in blocks ---------------------===//
+//
+// The rows are what a row of a model is: a cast or an argument that is rounded already. Tolerances
+// are those of products of the same rows with plain weights: blocks become the same f32 numbers as
+// in the interpreter, sums of integers are exact, and what is left are additions of f32. Offsets
+// are summed apart from the levels, both about twice as large as their sum.
+//
+//===----------------------------------------------------------------------===//
 
+#include "tests/unit/RandomBlocks.h"
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
@@ -8,26 +16,94 @@ using namespace mica::test;
 
 namespace {
 
-/// For each format and each of `sizes` (keys N and K, and `make`, which has keys of its own).
-std::vector<KernelCase> casesOf(const char *name, std::initializer_list<Words> sizes,
-                                const char *text, bool gated = false) {
-  std::vector<KernelCase> cases;
-  for (const Format &format : kBlockFormats)
-    for (const Words &size : sizes) {
-      Words words = wordsOf(format);
-      llvm::append_range(words, size);
-      // Of at most 160 columns.
-      Tolerance tolerance = gated ? toleranceOfGatedProduct(160) : toleranceOfProduct(160);
-      cases.push_back(makeCase(name, text, words, tolerance));
-    }
-  return cases;
+/// Whether kernels of floats differ from those of "native": tests of other targets are of integer
+/// rows alone.
+bool hasOwnFloats(const std::string &target) {
+  return llvm::is_contained({"native", "x86-64-v3", "x86-64-v4"}, target);
 }
 
-/// One group; several, in pairs and not; blocks of 64 rows that are whole and that are not; one
-/// row.
-TEST_P(IntegerKernelTest, LinearOfBlocks) {
-  check(casesOf("linear_{format}_{N}x{K}",
-                {{{"N", 65}, {"K", 32}}, {{"N", 17}, {"K", 160}}, {{"N", 1}, {"K", 32}}}, R"(
+Tolerance doubled(Tolerance tolerance) {
+  return {2 * tolerance.most, 2 * tolerance.usual, tolerance.size};
+}
+
+/// A target and a format.
+using Param = std::pair<std::string, const BlockFormat *>;
+
+/// Every format for vectors of both sizes. Other targets differ in how they multiply bytes: there
+/// are formats without and with offsets, tables, codes in two planes, groups of 16 and of 32.
+std::vector<Param> allParams() {
+  std::vector<Param> all;
+  for (const std::string &target : integerTargets())
+    for (const BlockFormat *format : storedBlockFormats())
+      if (llvm::is_contained({"native", "x86-64-v3"}, target) ||
+          llvm::is_contained({"q8_0", "q4_1", "q2_k", "q6_k", "iq4_xs"}, format->name))
+        all.emplace_back(target, format);
+  return all;
+}
+
+class BlockKernelTest : public KernelChecks, public testing::WithParamInterface<Param> {
+protected:
+  /// A kind of rows, and a number that is another one for each kind and format.
+  struct Kind {
+    const BlockRows &rows;
+    size_t number;
+  };
+
+  std::vector<Kind> kinds() const {
+    std::vector<Kind> all;
+    size_t first = llvm::find(allBlockFormats(), &format) - allBlockFormats().begin();
+    for (const BlockRows &rows : kBlockRows)
+      if (llvm::StringRef(rows.rows).starts_with("!") || hasOwnFloats(target))
+        all.push_back({rows, first + all.size()});
+    return all;
+  }
+
+  std::string typeOf(const BlockFormat &of) const {
+    return "!mica.block<" + std::string(of.name) + ">";
+  }
+
+  /// The keys of a format with a type of rows; all but the sizes.
+  Words words(const BlockRows &rows) const {
+    std::string weight = typeOf(format), name = std::string(format.name) + "_" + rows.name;
+    return wordsOf({name.c_str(), rows.argument, rows.rows, weight.c_str(), rows.rounded});
+  }
+
+  /// A case of many numbers of rows: those of a prompt are expanded for 64 rows together.
+  void add(const char *name, const char *text, const BlockRows &rows, const Words &sizes,
+           const Tolerance &tolerance) {
+    Words all = words(rows);
+    llvm::append_range(all, sizes);
+    cases.push_back(makeCase(name, text, all, tolerance));
+    cases.back().maxRows = 70;
+  }
+
+  void check() { KernelChecks::check(target, cases); }
+
+  std::string target = GetParam().first;
+  const BlockFormat &format = *GetParam().second;
+  std::vector<KernelCase> cases;
+};
+
+std::string nameOf(const testing::TestParamInfo<Param> &info) {
+  std::string name = info.param.first + "_" + std::string(info.param.second->name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(On, BlockKernelTest, testing::ValuesIn(allParams()), nameOf);
+
+/// Columns: less than a vector, one, a block of 64 and one more, several. Blocks along K.
+struct Shape {
+  int n, blocks;
+};
+constexpr Shape kShapes[] = {{65, 1}, {17, 2}, {1, 3}, {130, 9}};
+
+TEST_P(BlockKernelTest, Linear) {
+  for (const Kind &kind : kinds())
+    for (size_t next : {0, 2}) {
+      Shape shape = kShapes[(kind.number + next) % std::size(kShapes)];
+      int k = shape.blocks * format.elements;
+      add("linear_{format}_{N}x{K}", R"(
   mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
   mica.weight @{name}.b : tensor<{N}xf32>
   func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
@@ -36,12 +112,17 @@ TEST_P(IntegerKernelTest, LinearOfBlocks) {
     %b = mica.get_weight @{name}.b : tensor<{N}xf32>
     %y = mica.linear %x, %w bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
     return %y : tensor<?x{N}xf32>
-  })"));
+  })",
+          kind.rows, {{"N", shape.n}, {"K", k}}, doubled(toleranceOfProduct(k)));
+    }
+  check();
 }
 
-TEST_P(IntegerKernelTest, GatedLinearOfBlocks) {
-  check(casesOf("gated_{format}_{N}x{K}",
-                {{{"N", 67}, {"both", 256}, {"K", 96}}, {{"N", 1}, {"both", 128}, {"K", 32}}}, R"(
+TEST_P(BlockKernelTest, GatedLinear) {
+  for (const Kind &kind : kinds()) {
+    Shape shape = kShapes[(kind.number + 1) % std::size(kShapes)];
+    int k = shape.blocks * format.elements;
+    add("gated_{format}_{N}x{K}", R"(
   mica.weight @{name}.w from ["{name}.g", "{name}.u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
   func.func @{name}({take}) -> tensor<?x{N}xf32> {
     {cast}
@@ -49,74 +130,170 @@ TEST_P(IntegerKernelTest, GatedLinearOfBlocks) {
     %y = mica.gated_linear %x, %w relu : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}xf32>
     return %y : tensor<?x{N}xf32>
   })",
-                /*gated=*/true));
+        kind.rows, {{"N", shape.n}, {"both", 2 * roundUp(shape.n, kBlockColumns)}, {"K", k}},
+        doubled(toleranceOfGatedProduct(k)));
+  }
+  check();
 }
 
-TEST_P(IntegerKernelTest, HeadLinearOfBlocks) {
-  check(casesOf("head_linear_{format}_{N}",
-                {{{"N", 24}, {"D", 32}, {"K", "3x32"}}, {{"N", 1}, {"D", 32}, {"K", "3x32"}}}, R"(
-  mica.weight @{name}.w : tensor<3x{N}x{D}x{weight}>
-  func.func @{name}({take}) -> tensor<?x3x{N}xf32> {
-    {cast}
-    %w = mica.get_weight @{name}.w : tensor<3x{N}x{D}x{weight}>
-    %y = mica.head_linear %x, %w : tensor<?x{K}x{rows}>, tensor<3x{N}x{D}x{weight}> -> tensor<?x3x{N}xf32>
-    return %y : tensor<?x3x{N}xf32>
-  })"));
-}
-
-/// The rows of a table are the checkpoint's numbers.
-TEST_P(IntegerKernelTest, TablesOfBlocks) {
-  std::vector<KernelCase> cases = casesOf("table_{format}", {{{"V", 97}, {"K", 96}}}, R"(
+/// A product for each head; a table that is multiplied by as well. Its rows are what decodeBlock
+/// makes of the blocks, bit for bit, for every type of rows that the product has.
+TEST_P(BlockKernelTest, HeadsAndTables) {
+  constexpr int kHeads = 3;
+  Words sizes = {{"V", 97}, {"K", 2 * format.elements}};
+  add("table_{format}", R"(
   mica.weight @{name}.w : tensor<{V}x{K}x{weight}>
   func.func @{name}(%tokens: tensor<?xi32> {test.below = {V} : i64}) -> tensor<?x{K}xf32> {
     %w = mica.get_weight @{name}.w : tensor<{V}x{K}x{weight}>
     %y = mica.embedding %tokens, %w : tensor<?xi32>, tensor<{V}x{K}x{weight}> -> tensor<?x{K}xf32>
     return %y : tensor<?x{K}xf32>
-  })");
-  for (KernelCase &table : cases)
-    table.tolerance = 0;
-  llvm::append_range(cases, casesOf("lm_head_{format}", {{{"V", 97}, {"K", 96}}}, R"(
+  })",
+      kBlockRows[0], sizes, 0);
+  std::string table = cases.front().name;
+  for (const Kind &kind : kinds()) {
+    Words ofHead = sizes;
+    ofHead.emplace_back("table", table);
+    add("lm_head_{format}", R"(
   func.func @{name}({take}) -> tensor<?x{V}xf32> {
     {cast}
-    %w = mica.get_weight @table_{format}.w : tensor<{V}x{K}x{weight}>
+    %w = mica.get_weight @{table}.w : tensor<{V}x{K}x{weight}>
     %y = mica.lm_head %x, %w : tensor<?x{K}x{rows}>, tensor<{V}x{K}x{weight}> -> tensor<?x{V}xf32>
     return %y : tensor<?x{V}xf32>
-  })"));
-  check(cases);
+  })",
+        kind.rows, ofHead, doubled(toleranceOfProduct(2 * format.elements)));
+    int n = kind.number % 2 ? 24 : 1;
+    add("head_linear_{format}_{N}", R"(
+  mica.weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
+  func.func @{name}({take}) -> tensor<?x{H}x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{H}x{N}x{D}x{weight}>
+    %y = mica.head_linear %x, %w : tensor<?x{K}x{rows}>, tensor<{H}x{N}x{D}x{weight}> -> tensor<?x{H}x{N}xf32>
+    return %y : tensor<?x{H}x{N}xf32>
+  })",
+        kind.rows, {{"K", "{H}x{D}"}, {"N", n}, {"H", kHeads}, {"D", format.elements}},
+        doubled(toleranceOfProduct(format.elements)));
+  }
+  check();
 }
 
-/// Norms that make rows in blocks; experts, whose inner rows are made between their products:
-/// both with rows, and the first without any.
-TEST_P(IntegerKernelTest, MakersOfBlocks) {
-  std::vector<KernelCase> cases = casesOf("norms_{format}", {{{"K", 96}}}, R"(
-  mica.weight @{name}.g : tensor<{K}xf32>
-  mica.weight @{name}.w : tensor<21x{K}x{weight}>
-  func.func @{name}(%x: tensor<?x{K}xf32> {test.uneven}) -> (tensor<?x21xf32>, tensor<?x21xf32>) {
-    %g = mica.get_weight @{name}.g : tensor<{K}xf32>
-    %w = mica.get_weight @{name}.w : tensor<21x{K}x{weight}>
-    %p = mica.rmsnorm %x, %g eps(1.0e-03) : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x{rows}>
-    %q = mica.layernorm %x, %g eps(1.0e-03) : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x{rows}>
-    %y = mica.linear %p, %w : tensor<?x{K}x{rows}>, tensor<21x{K}x{weight}> -> tensor<?x21xf32>
-    %z = mica.linear %q, %w : tensor<?x{K}x{rows}>, tensor<21x{K}x{weight}> -> tensor<?x21xf32>
-    return %y, %z : tensor<?x21xf32>, tensor<?x21xf32>
-  })");
-  llvm::append_range(cases, casesOf("experts_{format}_{inner}x{K}",
-                                    {{{"K", 64}, {"inner", 96}, {"both", 256}, {"among", "[0, 1]"}},
-                                     {{"K", 32}, {"inner", 32}, {"both", 128}, {"among", "[1]"}}},
-                                    R"(
-  mica.weight @{name}.up from ["{name}.g0", "{name}.u0", "{name}.g1", "{name}.u1"] stack parts(2) {test.rows = {inner} : i64}
-      : tensor<2x{both}x{K}x{weight}>
-  mica.weight @{name}.down from ["{name}.d0", "{name}.d1"] stack : tensor<2x{K}x{inner}x{weight}>
-  func.func @{name}({take}, %w: tensor<?x1xf32>, %e: tensor<?x1xi32> {test.among = {among}}) -> tensor<?x{K}xf32> {
+/// Experts whose last product has another format; one of them has no rows. Inner rows are rounded
+/// between their products, where a last place of f32 may decide about a step.
+TEST_P(BlockKernelTest, Experts) {
+  std::vector<const BlockFormat *> formats = storedBlockFormats();
+  size_t number = llvm::find(formats, &format) - formats.begin();
+  const BlockFormat &down = *formats[(number + 5) % formats.size()];
+  int inner = down.elements == 32 ? 96 : 256;
+  for (const Kind &kind : kinds()) {
+    Tolerance tolerance = kind.rows.rounded;
+    if (llvm::StringRef(kind.rows.rows) == "f32")
+      tolerance = doubled(toleranceOfGatedProduct(256));
+    add("experts_{format}", R"(
+  mica.weight @{name}.up from ["{name}.g0", "{name}.u0", "{name}.g1", "{name}.u1", "{name}.g2", "{name}.u2"] stack parts(2) {test.rows = {inner} : i64}
+      : tensor<3x{both}x{K}x{weight}>
+  mica.weight @{name}.down from ["{name}.d0", "{name}.d1", "{name}.d2"] stack : tensor<3x{K}x{inner}x{down}>
+  func.func @{name}({take}, %w: tensor<?x2xf32>, %e: tensor<?x2xi32> {test.among = [2, 0]}, %r: tensor<?x{K}xf32>) -> tensor<?x{K}xf32> {
     {cast}
-    %up = mica.get_weight @{name}.up : tensor<2x{both}x{K}x{weight}>
-    %down = mica.get_weight @{name}.down : tensor<2x{K}x{inner}x{weight}>
-    %y = mica.moe_experts %x, %w, %e, %up, %down relu inner({inner}) : tensor<?x{K}x{rows}>, tensor<?x1xf32>,
-        tensor<?x1xi32>, tensor<2x{both}x{K}x{weight}>, tensor<2x{K}x{inner}x{weight}> -> tensor<?x{K}xf32>
+    %up = mica.get_weight @{name}.up : tensor<3x{both}x{K}x{weight}>
+    %down = mica.get_weight @{name}.down : tensor<3x{K}x{inner}x{down}>
+    %y = mica.moe_experts %x, %w, %e, %up, %down residual(%r : tensor<?x{K}xf32>) relu inner({inner}) : tensor<?x{K}x{rows}>, tensor<?x2xf32>,
+        tensor<?x2xi32>, tensor<3x{both}x{K}x{weight}>, tensor<3x{K}x{inner}x{down}> -> tensor<?x{K}xf32>
     return %y : tensor<?x{K}xf32>
-  })"));
-  for (KernelCase &row : cases)
-    row.tolerance = kBlockFormats[0].rounded;
+  })",
+        kind.rows,
+        {{"both", 2 * roundUp(inner, kBlockColumns)},
+         {"inner", inner},
+         {"down", typeOf(down)},
+         {"K", format.elements}},
+        tolerance);
+  }
+  check();
+}
+
+/// Blocks that are expanded for oneDNN, in panels of 1024 columns: one that is not whole, several.
+/// Which tile oneDNN takes depends on the number of rows.
+TEST_P(BlockKernelTest, ByALibrary) {
+  cpu::TargetDescription native = llvm::cantFail(cpu::describeTarget("native"));
+  if (target != "native" || native.vectorBits != 512)
+    GTEST_SKIP() << "oneDNN's kernels are those of this machine";
+  for (const BlockRows &rows : kBlockRows) {
+    bool isBf16 = llvm::StringRef(rows.rows) == "bf16";
+    if (llvm::StringRef(rows.rows).starts_with("!") || (isBf16 && !native.avx512Bf16))
+      continue;
+    int n = isBf16 ? 2100 : 65, k = format.elements * (isBf16 ? 1 : 3);
+    add("library_{format}_{N}x{K}", R"(
+  mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
+  mica.weight @{name}.b : tensor<{N}xf32>
+  func.func @{name}({take}, %r: tensor<?x{N}xf32>) -> tensor<?x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{N}x{K}x{weight}>
+    %b = mica.get_weight @{name}.b : tensor<{N}xf32>
+    %y = mica.linear %x, %w bias(%b : tensor<{N}xf32>) residual(%r : tensor<?x{N}xf32>) kernel(onednn) : tensor<?x{K}x{rows}>, tensor<{N}x{K}x{weight}> -> tensor<?x{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+        rows, {{"N", n}, {"K", k}}, toleranceOfProduct(k));
+    add("library_gated_{format}_{N}x{K}", R"(
+  mica.weight @{name}.w from ["{name}.g", "{name}.u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
+  func.func @{name}({take}) -> tensor<?x{N}xf32> {
+    {cast}
+    %w = mica.get_weight @{name}.w : tensor<{both}x{K}x{weight}>
+    %y = mica.gated_linear %x, %w silu kernel(onednn) : tensor<?x{K}x{rows}>, tensor<{both}x{K}x{weight}> -> tensor<?x{N}xf32>
+    return %y : tensor<?x{N}xf32>
+  })",
+        rows, {{"N", 67}, {"both", 256}, {"K", k}}, toleranceOfGatedProduct(k));
+  }
+  for (KernelCase &row : cases) {
+    row.exactRows = false;
+    row.tolerance.most = 1e-5;
+  }
+  check();
+}
+
+/// What makes integer rows: %q of the argument %x: tensor<?x{K}x{given}>.
+struct Maker {
+  const char *name, *given, *text;
+  bool isExact; ///< whether the numbers that are rounded are those of the interpreter
+};
+constexpr Maker kMakers[] = {
+    {"cast", "f32", "%q = mica.cast %x : tensor<?x{K}xf32> to tensor<?x{K}x{rows}>", true},
+    {"narrow", "bf16", "%q = mica.cast %x : tensor<?x{K}xbf16> to tensor<?x{K}x{rows}>", true},
+    {"rmsnorm", "f32", R"(
+    %g = mica.get_weight @{name}.g : tensor<{K}xf32>
+    %q = mica.rmsnorm %x, %g eps(1.0e-03) gain_offset(1.0) : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x{rows}>)",
+     false},
+    {"layernorm", "f32", R"(
+    %g = mica.get_weight @{name}.g : tensor<{K}xf32>
+    %b = mica.get_weight @{name}.b : tensor<{K}xf32>
+    %q = mica.layernorm %x, %g bias(%b : tensor<{K}xf32>) eps(1.0e-03)
+        : tensor<?x{K}xf32>, tensor<{K}xf32> -> tensor<?x{K}x{rows}>)",
+     false},
+};
+
+/// Every kernel that writes integer rows, and one that reads them: limbs, scales, and sums, which
+/// only a weight with offsets or a bias reads. Groups in pairs and not.
+TEST_P(IntegerKernelTest, MakersOfIntegerRows) {
+  std::vector<KernelCase> cases;
+  for (const BlockRows &rows : kBlockRows)
+    for (const Maker &maker : kMakers)
+      for (int k : {32, 96, 160}) {
+        if (!llvm::StringRef(rows.rows).starts_with("!"))
+          continue;
+        Words words = {{"of", rows.name},    {"maker", maker.name}, {"make", maker.text},
+                       {"given", maker.given}, {"rows", rows.rows},   {"K", k}};
+        std::string name = fill("rows_{of}_{maker}_{K}", words);
+        words.emplace_back("name", name);
+        cases.push_back(makeCase(name, R"(
+  mica.weight @{name}.w : tensor<21x{K}x!mica.block<q4_1>>
+  mica.weight @{name}.g : tensor<{K}xf32>
+  mica.weight @{name}.b : tensor<{K}xf32>
+  func.func @{name}(%x: tensor<?x{K}x{given}> {test.uneven}) -> tensor<?x21xf32> {
+    {make}
+    %w = mica.get_weight @{name}.w : tensor<21x{K}x!mica.block<q4_1>>
+    %y = mica.linear %q, %w : tensor<?x{K}x{rows}>, tensor<21x{K}x!mica.block<q4_1>> -> tensor<?x21xf32>
+    return %y : tensor<?x21xf32>
+  })",
+                                 words,
+                                 maker.isExact ? doubled(toleranceOfProduct(k)) : rows.rounded));
+      }
   check(cases);
 }
 

@@ -2,7 +2,7 @@
 
 #include "tests/unit/backends/cpu/lowering/Checkpoint.h"
 
-#include "ir/Mica/HalfFloat.h"
+#include "tests/unit/RandomBlocks.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -81,43 +81,22 @@ Checkpoint::Checkpoint(ModuleOp module, bool uneven) {
       interp::Tensor tensor = interp::Tensor::zeros(f32, sourceShapeOf(weight));
       tensor.floats = randomNumbers(name, tensor.getNumElements());
       Type stored = weight.getTensorType().getElementType();
-      auto blocks = dyn_cast<BlockIntType>(stored);
-      if (uneven && isQuantized(stored) && !blocks)
+      auto blocks = dyn_cast<BlockType>(stored);
+      bool keeps = blocks && !blocks.getFormat()->isOwn;
+      if (uneven && isQuantized(stored) && !keeps)
         makeUneven(tensor.floats, tensor.shape.back());
       tensors.try_emplace(name, std::move(tensor));
-      if (blocks)
-        addBlocks(name, blocks);
+      if (keeps)
+        addBlocks(name, *blocks.getFormat());
     }
 }
 
-/// A block is an f16 and a byte for each integer, whatever its bits.
-static constexpr int64_t kBlockBytes = 2 + BlockRow::group;
-
-static uint16_t splitBlock(const uint8_t *block, int8_t *integers) {
-  std::memcpy(integers, block + 2, BlockRow::group);
-  return static_cast<uint16_t>(block[0] | block[1] << 8);
-}
-
-void Checkpoint::addBlocks(StringRef name, BlockIntType type) {
+void Checkpoint::addBlocks(StringRef name, const BlockFormat &format) {
   std::vector<float> &numbers = tensors[name].floats;
-  std::vector<uint8_t> &bytes = blocks[name];
-  bits[name] = type.getBits();
-  int64_t least = -(int64_t(1) << (type.getBits() - 1));
-  // Their magnitude is about 1 over that of the integers: 2^-7 or 2^-3. One is zero, one subnormal.
-  uint16_t one = type.getBits() == 8 ? 0x2000 : 0x3000;
-  for (size_t begin = 0; begin < numbers.size(); begin += BlockRow::group) {
-    auto bitsOf = [&](size_t i) { return static_cast<uint32_t>((numbers[i] + 1) * 0x1p23f); };
-    uint16_t scale = one - bitsOf(begin) % 1024 | (bitsOf(begin + 1) % 2) << 15;
-    if (begin % 544 == 0)
-      scale = begin % 1088 == 0 ? 0 : 0x8003;
-    bytes.push_back(scale & 255);
-    bytes.push_back(scale >> 8);
-    for (size_t i = begin; i < begin + BlockRow::group; ++i) {
-      auto integer = static_cast<int8_t>(least + int64_t(bitsOf(i) % (2 * -least)));
-      bytes.push_back(static_cast<uint8_t>(integer));
-      numbers[i] = llvm::bit_cast<float>(fromF16(scale)) * static_cast<float>(integer);
-    }
-  }
+  std::vector<uint8_t> bytes = randomBlocks(format, numbers.size() / format.elements,
+                                            static_cast<uint32_t>(llvm::xxh3_64bits(name)));
+  numbers = decodeAll(format, bytes);
+  blocks[name] = {&format, std::move(bytes)};
 }
 
 llvm::Expected<cpu::SourceTensor> Checkpoint::find(StringRef name) const {
@@ -127,12 +106,8 @@ llvm::Expected<cpu::SourceTensor> Checkpoint::find(StringRef name) const {
   const interp::Tensor &tensor = found->second;
   if (auto stored = blocks.find(name); stored != blocks.end()) {
     cpu::SourceTensor result{cpu::WeightType::F32, SmallVector<int64_t, 4>(ArrayRef(tensor.shape)),
-                             stored->second};
-    result.blocks = {.elements = BlockRow::group,
-                     .bytes = kBlockBytes,
-                     .decode = [](const uint8_t *, float *) {},
-                     .bits = bits.find(name)->second,
-                     .split = splitBlock};
+                             stored->second.bytes};
+    result.blocks.format = stored->second.format;
     return result;
   }
   auto *bytes = reinterpret_cast<const uint8_t *>(tensor.floats.data());

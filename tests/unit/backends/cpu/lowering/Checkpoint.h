@@ -18,7 +18,7 @@ std::vector<float> randomNumbers(llvm::StringRef name, int64_t count);
 void makeUneven(llvm::MutableArrayRef<float> numbers, int64_t rowSize);
 
 /// The tensors of f32 that the weights of a module are made of, with random values; those of
-/// weights of !mica.block_int are blocks of such. Their shapes follow from the weights' types;
+/// weights of !mica.block are blocks of the format. Their shapes follow from the weights' types;
 /// sources that are padded need `test.rows` on the weight.
 class Checkpoint final : public cpu::WeightSource {
 public:
@@ -30,11 +30,15 @@ public:
   interp::WeightProvider getProvider() const;
 
 private:
-  void addBlocks(llvm::StringRef name, BlockIntType type);
+  void addBlocks(llvm::StringRef name, const BlockFormat &format);
 
   llvm::StringMap<interp::Tensor> tensors;
-  llvm::StringMap<std::vector<uint8_t>> blocks; ///< of those that are stored so
-  llvm::StringMap<int64_t> bits;
+  /// Of those that are stored so.
+  struct Blocks {
+    const BlockFormat *format;
+    std::vector<uint8_t> bytes;
+  };
+  llvm::StringMap<Blocks> blocks;
 };
 
 } // namespace mica::test

@@ -34,18 +34,26 @@ inline constexpr Format kFormats[] = {
     {"int4", "f32", "!mica.int8", "!mica.int4<group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
 };
 
-#define MICA_BYTES "!mica.block_int<bits = 8, group = 32>"
+/// A type of rows that multiply weights in blocks.
+struct BlockRows {
+  const char *name, *argument, *rows;
+  Tolerance rounded;
+};
 
-/// Blocks of files that are kept as they are. Rows are of 8 bits whatever the weights.
+inline constexpr BlockRows kBlockRows[] = {
+    {"limb", "f32", "!mica.int_rows<limbs = 1, group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
+    // The roundings of f32 are no longer far below the steps.
+    {"limbs", "f32", "!mica.int_rows<limbs = 2, group = 32>", {1.0 / 32639, 1.0 / 32639 / 20 + 2e-6}},
+    {"bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
+    {"f32", "f32", "f32", 4e-6}};
+
+/// Some formats of files with each of those types of rows, for tables that have one entry for each
+/// kind of weight.
 inline constexpr Format kBlockFormats[] = {
-    {"bytes", "f32", MICA_BYTES, MICA_BYTES, {kStepOfInt8, kStepOfInt8 / 20}},
-    {"nibbles",
-     "f32",
-     MICA_BYTES,
-     "!mica.block_int<bits = 4, group = 32>",
-     {kStepOfInt8, kStepOfInt8 / 20}}};
-
-#undef MICA_BYTES
+    {"q8_0", "f32", kBlockRows[1].rows, "!mica.block<q8_0>", kBlockRows[1].rounded},
+    {"q4_0", "f32", kBlockRows[1].rows, "!mica.block<q4_0>", kBlockRows[1].rounded},
+    {"q4_0_limb", "f32", kBlockRows[0].rows, "!mica.block<q4_0>", kBlockRows[0].rounded},
+    {"q4_0_bf16", "bf16", "bf16", "!mica.block<q4_0>", kBlockRows[2].rounded}};
 
 /// Of a product [T, k] x [n, k]^T of numbers between -1 and 1, whose sums are about sqrt(k) / 3.
 /// Products of bf16 and of integers are exact, and so are sums of integers; what is left are k

@@ -20,8 +20,9 @@ struct KernelCase {
   /// A function before this one in the table that takes and gives the same, to the last bit; or
   /// empty.
   std::string sameAs;
-  /// Whether it is run with up to some hundred rows, instead of up to 33.
+  /// Whether it is run with up to some hundred rows, instead of up to `maxRows`.
   bool manyRows = false;
+  int64_t maxRows = 33;
 };
 
 /// A case of a table: `{name}` in the text stands for the case's name, whose own keys are filled
@@ -29,13 +30,13 @@ struct KernelCase {
 KernelCase makeCase(std::string name, std::string text, const Words &words,
                     Tolerance tolerance = {});
 
-/// The body of every test here; the parameter is the target's name.
-class KernelTest : public testing::TestWithParam<std::string> {
+/// The body of every test here.
+class KernelChecks : public testing::Test {
 protected:
   /// Compiles all functions of a table in one module, and checks each of them: against the
   /// interpreter at several numbers of rows, for cuts of the rows into two steps, and for cuts of
   /// the tasks of every launch.
-  void check(llvm::ArrayRef<KernelCase> cases);
+  void check(llvm::StringRef targetName, llvm::ArrayRef<KernelCase> cases);
 
 private:
   void checkNumbers(const KernelCase &row);
@@ -48,6 +49,15 @@ private:
 
   std::unique_ptr<KernelModule> module;
 };
+
+/// The parameter is the target's name.
+class KernelTest : public KernelChecks, public testing::WithParamInterface<std::string> {
+protected:
+  void check(llvm::ArrayRef<KernelCase> cases) { KernelChecks::check(GetParam(), cases); }
+};
+
+/// The targets of IntegerKernelTest that this machine can run.
+std::vector<std::string> integerTargets();
 
 /// Of products of integers, on the targets that have kernels of their own for them as well.
 class IntegerKernelTest : public KernelTest {};
