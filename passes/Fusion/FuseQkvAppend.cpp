@@ -71,8 +71,8 @@ struct Found {
 } // namespace
 
 /// Why both appends and ropes cannot be one op at the place of `op`; empty where they can.
-static StringRef whyNot(const Found &found, Operation *op) {
-  auto &[q, k, valueHeads, keys, values] = found;
+static StringRef whyNot(Found found, Operation *op) {
+  auto [q, k, valueHeads, keys, values] = found;
   if (!isSameRope(q.rope, k.rope))
     return "queries and keys are turned differently";
   if (!isSameNorm(q.norm, k.norm))
@@ -98,7 +98,7 @@ static StringRef whyNot(const Found &found, Operation *op) {
 
 /// Puts the op in front of the insertion point; `products` have the columns of queries, keys and
 /// values.
-static void fuse(const Found &found, ValueRange products, PatternRewriter &rewriter) {
+static void fuse(Found found, ValueRange products, PatternRewriter &rewriter) {
   auto [q, k, valueHeads, keys, values] = found;
   RopeOp rope = q.rope;
   auto tableType =
