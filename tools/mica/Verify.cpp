@@ -235,9 +235,11 @@ Error Verification::openReferences() {
   // The ops of the program, in f32 as well: balanced where its channels are, and its weights that
   // keep blocks apart from others, so that values can be compared.
   stages.balance = stages.weights == Precision::Int8 || stages.weights == Precision::Int4;
-  // From fine to coarse.
+  // From fine to coarse. Rows that multiply weights in blocks are bf16 at the coarsest, also where
+  // all else is f32.
   for (const Bounds &row : kBounds)
-    if (row.precision == stages.weights || row.precision == stages.kv)
+    if (row.precision == stages.weights || row.precision == stages.kv ||
+        (row.precision == Precision::BF16 && !manifest.keptBlocks.empty()))
       bounds = row;
   if (bounds.precision != Precision::F32 && arguments.text.empty())
     bounds.leaveLogits();

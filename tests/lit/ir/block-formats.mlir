@@ -28,8 +28,10 @@ mica.weight @iq4_nl : tensor<4x256x!mica.block<iq4_nl>>
 mica.weight @iq4_xs : tensor<4x256x!mica.block<iq4_xs>>
 // CHECK: mica.weight @mxfp4 : tensor<4x256x!mica.block<mxfp4>>
 mica.weight @mxfp4 : tensor<4x256x!mica.block<mxfp4>>
-// CHECK: mica.weight @int8_g64 : tensor<4x256x!mica.block<int8_g64>>
-mica.weight @int8_g64 : tensor<4x256x!mica.block<int8_g64>>
+// CHECK: mica.weight @int8_g32 : tensor<4x256x!mica.block<int8_g32>>
+mica.weight @int8_g32 : tensor<4x256x!mica.block<int8_g32>>
+// CHECK: mica.weight @int6_g32 : tensor<4x256x!mica.block<int6_g32>>
+mica.weight @int6_g32 : tensor<4x256x!mica.block<int6_g32>>
 // CHECK: mica.weight @int4_g32 : tensor<4x256x!mica.block<int4_g32>>
 mica.weight @int4_g32 : tensor<4x256x!mica.block<int4_g32>>
 

@@ -32,7 +32,7 @@ func.func private @group_of_rows(%x: tensor<4x64x!mica.int_rows<limbs = 1, group
 
 // -----
 
-// expected-error @+1 {{'q9_0' is not a block format, expected one of q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, int8_g64, int4_g32}}
+// expected-error @+1 {{'q9_0' is not a block format, expected one of q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, int8_g32, int6_g32, int4_g32}}
 func.func private @unknown_format(%x: tensor<4x64x!mica.block<q9_0>>)
 
 // -----
@@ -53,7 +53,7 @@ mica.weight @w : tensor<4x384x!mica.block<q6_k>>
 // -----
 
 // The last block of Mica's own formats may end early.
-mica.weight @int8 : tensor<4x96x!mica.block<int8_g64>>
+mica.weight @int8 : tensor<4x96x!mica.block<int8_g32>>
 mica.weight @int4 : tensor<4x48x!mica.block<int4_g32>>
 
 // -----
