@@ -245,9 +245,11 @@ PackedBlocks::PackedBlocks(const BlockFormat &format)
       headerBytes(offsetAt + (format.hasOffsets() ? kColumns * scaleBytes : 0)),
       groups(format.hasSubScales() ? kChunk / format.group : 0), subOffsetAt(groups * kColumns) {
   bool apart = format.hasOffsets() && format.subScaleType == SubScaleType::Bytes;
-  lowAt = subOffsetAt + (apart ? groups * kColumns : 0);
-  highAt = lowAt + format.low.width * 4 * kColumns;
-  chunkBytes = highAt + format.high.width * 4 * kColumns;
+  // The plane of fewer lines first: kernels read all of it while they go through the other one, and
+  // processors follow addresses that ascend.
+  highAt = subOffsetAt + (apart ? groups * kColumns : 0);
+  lowAt = highAt + format.high.width * 4 * kColumns;
+  chunkBytes = lowAt + format.low.width * 4 * kColumns;
   blockBytes = headerBytes + chunks * chunkBytes;
 }
 

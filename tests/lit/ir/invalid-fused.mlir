@@ -236,3 +236,14 @@ func.func @f(
       : tensor<?x32xf32>, tensor<?x2x2xf32>, !mica.kv_cache<3 x 2 x 4 x f32>, !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x4x4xf32>
   return
 }
+
+// -----
+
+func.func @f(
+    %x: tensor<?x12xf32>, %y: tensor<?x20xf32>, %t: tensor<?x2x2xf32>, %k: !mica.kv_cache<3 x 2 x 4 x f32>,
+    %v: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.qkv_append' op has parts that end inside of queries, keys or values}}
+  %0, %1, %2 = mica.qkv_append %x parts(%y : tensor<?x20xf32>), %t, %k, %v[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
+      : tensor<?x12xf32>, tensor<?x2x2xf32>, !mica.kv_cache<3 x 2 x 4 x f32>, !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x4x4xf32>
+  return
+}
