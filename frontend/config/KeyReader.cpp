@@ -198,6 +198,18 @@ llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
                     "one of " + shown(allowed) + " (nothing else is computed)");
 }
 
+/// Checkpoints whose tensors are codes of a method (gptq, awq, fp8, compressed-tensors,
+/// bitsandbytes).
+static llvm::Error refuseQuantized(llvm::StringRef path, const llvm::json::Object &quantization) {
+  auto method = quantization.getString("quant_method");
+  return inputError(path,
+                    "\"quantization_config\": the checkpoint is quantized" +
+                        (method ? " by " + inQuotes(*method) : std::string()) +
+                        ", which is not read",
+                    "use the model's original checkpoint with --weights int4 or int8, or a GGUF "
+                    "file of it");
+}
+
 llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value &value,
                                    std::vector<IgnoredKey> &ignored) {
   // A family may fix what is read for others, and read what is fixed for others.
@@ -209,6 +221,9 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
       return llvm::Error::success();
     return std::visit(Store(h, path, *rule, value, findTwin(*rule)), rule->slot);
   }
+  if (const llvm::json::Object *quantization = value.getAsObject();
+      quantization && key == "quantization_config")
+    return refuseQuantized(path, *quantization);
   if (const FixedKey *fixed = findFixed(commonFixedKeys(), key))
     return checkFixed(path, *fixed, value);
   if (auto reason = whyIrrelevant(key, family.unread)) {

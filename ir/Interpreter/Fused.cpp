@@ -84,8 +84,10 @@ struct QkvRow {
 } // namespace
 
 static llvm::Expected<SmallVector<Value>> evalQkvAppend(QkvAppendOp op, Scope &scope) {
-  if (llvm::Error error = checkSameRows(
-          op, scope, {op.getQkv(), op.getTable(), op.getSequences(), op.getPositions()}))
+  SmallVector<mlir::Value> rowOperands{op.getQkv(), op.getTable(), op.getSequences(),
+                                       op.getPositions()};
+  llvm::append_range(rowOperands, op.getParts());
+  if (llvm::Error error = checkSameRows(op, scope, rowOperands))
     return error;
   const CacheVersion &keys = scope.cache(op.getKCache()), &values = scope.cache(op.getVCache());
   Slots slots{scope.scalar(op.getLayer()), scope.tensor(op.getSequences()).ints,
@@ -94,13 +96,19 @@ static llvm::Expected<SmallVector<Value>> evalQkvAppend(QkvAppendOp op, Scope &s
     if (llvm::Error error = checkSlots(op, *version, slots))
       return error;
   CacheVersion keysNext = consume(keys), valuesNext = consume(values);
-  const Tensor &qkv = scope.tensor(op.getQkv()), &table = scope.tensor(op.getTable());
-  int64_t rows = qkv.shape[0], groups = keys.cache->type.getHeads(),
+  const Tensor &table = scope.tensor(op.getTable());
+  SmallVector<const Tensor *> products{&scope.tensor(op.getQkv())};
+  for (mlir::Value part : op.getParts())
+    products.push_back(&scope.tensor(part));
+  int64_t rows = products.front()->shape[0], groups = keys.cache->type.getHeads(),
           headDim = keys.cache->type.getHeadDim();
   Tensor q = Tensor::zerosOf(op.getQ().getType(), rows);
   int64_t heads = q.shape[1];
   for (int64_t t = 0; t < rows; ++t) {
-    QkvRow row{op, scope, qkv.row(t), anglesOf(table, t), headDim};
+    SmallVector<float> columns;
+    for (const Tensor *product : products)
+      llvm::append_range(columns, product->row(t));
+    QkvRow row{op, scope, columns, anglesOf(table, t), headDim};
     for (auto [i, value] : llvm::enumerate(row.turned(0, heads, op.getQNorm())))
       q.set(t * q.rowSize() + i, value);
     write(*keysNext.cache, slots, t, row.turned(heads, groups, op.getKNorm()));

@@ -37,12 +37,21 @@ LogicalResult QkvAppendOp::verify() {
   RankedTensorType q = shapeOf(getQ());
   if (keys.withoutLayout() != values.withoutLayout())
     return emitOpError() << "key cache " << keys << " and value cache " << values << " differ";
-  int64_t columns = (q.getDimSize(1) + 2 * keys.getHeads()) * keys.getHeadDim();
+  int64_t ofQueries = q.getDimSize(1) * keys.getHeadDim(),
+          ofKeys = keys.getHeads() * keys.getHeadDim(), columns = lastDim(getQkv());
+  auto endsWhole = [&](int64_t end) {
+    return end == ofQueries || end == ofQueries + ofKeys || end == ofQueries + 2 * ofKeys;
+  };
+  bool whole = endsWhole(columns);
+  for (Value part : getParts())
+    whole &= endsWhole(columns += lastDim(part));
   if (failed(requireSize(*this, "a head of q", q.getDimSize(2), keys.getHeadDim(),
                          "head_dim of the cache")) ||
-      failed(requireSize(*this, "a row of qkv", lastDim(getQkv()), columns,
+      failed(requireSize(*this, "a row of qkv", columns, ofQueries + 2 * ofKeys,
                          "heads of q, keys and values times head_dim")))
     return failure();
+  if (!whole)
+    return emitOpError("has parts that end inside of queries, keys or values");
   if (failed(
           requireSize(*this, "the table", shapeOf(getTable()).getDimSize(1), 2, "cosine and sine")))
     return failure();
@@ -56,7 +65,9 @@ LogicalResult QkvAppendOp::verify() {
   for (Value norm : {getQNorm(), getKNorm()})
     if (norm && failed(requireSize(*this, "a norm", lastDim(norm), keys.getHeadDim(), "head_dim")))
       return failure();
-  for (Value rows : SmallVector<Value>{getTable(), getSequences(), getPositions(), getQ()})
+  SmallVector<Value> others{getTable(), getSequences(), getPositions(), getQ()};
+  llvm::append_range(others, getParts());
+  for (Value rows : others)
     if (failed(requireSameRows(*this, getQkv(), rows)))
       return failure();
   return success();

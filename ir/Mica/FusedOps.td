@@ -48,7 +48,8 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
     AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>]> {
   let summary = "q/k norms, rope and the appends to both caches in one pass over a merged q/k/v product";
   let description = [{
-    qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads. Queries and keys are normalised over D where
+    qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads; or, where their weights are stored in different
+    formats, only the first of several products that have these columns together (`parts`). Queries and keys are normalised over D where
     `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `gain_offset`), turned by `table` (formula of
     `mica.rope`), the keys and the values appended to the caches, the queries returned. Everything in between is f32:
     keys and values are rounded once, to the caches' type, and queries once, to the type of `q`. The caches are
@@ -70,11 +71,12 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
   let arguments = (ins Mica_Rows32:$qkv, Mica_RopeTable:$table,
                        Mica_KvCacheType:$k_cache, Mica_KvCacheType:$v_cache,
                        Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
-                       Optional<Mica_Vector>:$q_norm, Optional<Mica_Vector>:$k_norm, Mica_PairingAttr:$pairing,
+                       Optional<Mica_Vector>:$q_norm, Optional<Mica_Vector>:$k_norm,
+                       Variadic<Mica_Rows32>:$parts, Mica_PairingAttr:$pairing,
                        OptionalAttr<F64Attr>:$eps, DefaultValuedAttr<F64Attr, "0.0">:$gain_offset);
   let results = (outs Mica_Heads:$q, Mica_KvCacheType:$k_next, Mica_KvCacheType:$v_next);
   let assemblyFormat = [{
-    $qkv `,` $table `,` $k_cache `,` $v_cache `[` $layer `]`
+    $qkv (`parts` `(` $parts^ `:` type($parts) `)`)? `,` $table `,` $k_cache `,` $v_cache `[` $layer `]`
     `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
     (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)?
     custom<Word>($pairing) (`eps` `(` $eps^ `)`)? (`gain_offset` `(` $gain_offset^ `)`)? attr-dict

@@ -26,10 +26,9 @@ void ModelArguments::addTo(CLI::App &app, const std::string &what) {
   command = &app;
   app.add_option("MODEL", model, what)->required();
   app.add_option("--weights", weights,
-                 "precision of weights: integers have a scale per row, int4 a multiplier per 32 "
-                 "(default: the checkpoint's own, f16 as bf16; of a GGUF file the nearest in bits, "
-                 "and of its Q8_0 and Q4_0 the blocks as they are: int8 and int4 make them anew, "
-                 "which loses some precision and computes prompts faster)")
+                 "precision of weights: integers have a scale per 32, int4 an offset as well "
+                 "(default: the checkpoint's own, f16 as bf16; blocks of a GGUF file are computed as "
+                 "they are stored: int8 and int4 requantize them, which loses precision)")
       ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_option("--kv", kv,
                  "precision of caches: int8 has a scale per head and position (default: f32 where "
@@ -159,12 +158,27 @@ static void warnOfLength(StringRef model, const cpu::CompileReport &report) {
                           .str());
 }
 
+/// Blocks that are quantized a second time lose precision. The figures are those of docs/quality.md
+/// for SmolLM2-135M-Instruct.
+static void warnOfRequantizing(const ModelInput &input, const ModelArguments &arguments) {
+  constexpr double kBitsOfBf16 = 16;
+  std::optional<Precision> asked = precisionNamed(arguments.weights);
+  if (!input.storage || input.storage->bits >= kBitsOfBf16 || !asked || *asked < Precision::Int8)
+    return;
+  rt::reportWarning(formatv("{0}: --weights {1} requantizes blocks of {2}: on SmolLM2-135M this adds "
+                            "a KL divergence of {3} (docs/quality.md); leave --weights out to keep "
+                            "the blocks",
+                            input.folder, nameOf(*asked), input.storage->type,
+                            *asked == Precision::Int8 ? ".0013" : ".083")
+                        .str());
+}
+
 static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {
   if (input.storage && options.weights)
     errs() << formatv("{0}: most weights are {1} ({2:f2} bits each), the program's are {3}{4}\n",
                       input.folder, input.storage->type, input.storage->bits,
                       nameOf(*options.weights),
-                      options.keepBlocks ? "; those of Q8_0 and Q4_0 keep their blocks" : "");
+                      options.keepBlocks ? "; blocks are kept as they are" : "");
   for (const IgnoredKey &key : input.ignoredKeys)
     errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
   for (const IgnoredTensor &tensor : input.ignoredTensors)
@@ -187,6 +201,7 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
       readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
   if (!input)
     return input.takeError();
+  warnOfRequantizing(*input, arguments);
   chooseWeights(*input, options);
   std::optional<mlir::ScopedDiagnosticHandler> remarks;
   if (verbose) {

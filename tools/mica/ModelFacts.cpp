@@ -74,6 +74,7 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
       }
   }
   facts.keptBlocks = cpu::keptBlocks(module);
+  facts.rows = cpu::rowsOfRoles(module);
   facts.storedBytes = cpu::packedBytes(module);
 }
 
@@ -142,6 +143,12 @@ llvm::json::Object toJson(const ModelFacts &facts) {
     object["stored"] = facts.stored;
   if (!facts.keptBlocks.empty())
     object["kept_blocks"] = llvm::json::Array(facts.keptBlocks);
+  if (!facts.rows.empty()) {
+    llvm::json::Object rows;
+    for (const auto &[role, type] : facts.rows)
+      rows[role] = type;
+    object["rows"] = std::move(rows);
+  }
   return object;
 }
 
@@ -169,10 +176,12 @@ std::string toText(const ModelFacts &facts) {
   if (!facts.stored.empty())
     line("stored as", facts.stored + " for the most part");
   line("program", bytesText(static_cast<double>(facts.storedBytes)) + " of weights (" +
-                      facts.weights + (facts.keptBlocks.empty() ? "" : ", kept ") +
-                      llvm::join(facts.keptBlocks, " and ") + "), " +
+                      facts.weights + (facts.keptBlocks.empty() ? "" : ", ") +
+                      llvm::join(facts.keptBlocks, ", ") + "), " +
                       bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
+  for (const auto &[role, type] : facts.rows)
+    line(role, "rows are " + type + " where they multiply weights in blocks");
   for (const auto &[name, function] : facts.functions) {
     line(name, function.calls == 0   ? "entry"
                : function.calls == 1 ? "1 layer"

@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
-#include <set>
+#include <map>
 
 using namespace mlir;
 using namespace mica;
@@ -160,12 +160,33 @@ std::vector<std::string> mica::cpu::keptBlocks(ModuleOp module) {
   std::map<std::string, int64_t> counts;
   for (auto weight : module.getOps<WeightOp>())
     if (auto blocks = dyn_cast<BlockType>(weight.getTensorType().getElementType()))
-      ++counts[std::string(blocks.getFormat()->name)];
+      counts[std::string(blocks.getFormat()->name)] +=
+          static_cast<int64_t>(weight.getSourceNames().size());
   std::vector<std::string> names;
   names.reserve(counts.size());
   for (const auto &[name, count] : counts)
     names.push_back(name + " x " + std::to_string(count));
   return names;
+}
+
+std::string mica::cpu::nameOfRows(Type element) {
+  if (auto rows = dyn_cast<IntRowsType>(element))
+    return "int" + std::to_string(8 * rows.getLimbs()) + " per " + std::to_string(rows.getGroup());
+  return element.isBF16() ? "bf16" : "f32";
+}
+
+std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
+  std::map<std::string, std::string> rows;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (StringRef role = roleOf(function); !role.empty())
+      function.walk([&](Operation *op) {
+        TypeSwitch<Operation *>(op).Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>(
+            [&](auto product) {
+              if (isa<BlockType>(getElementTypeOrSelf(product.getWeight())))
+                rows[role.str()] = nameOfRows(getElementTypeOrSelf(product.getX()));
+            });
+      });
+  return rows;
 }
 
 json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq,
@@ -193,6 +214,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
   };
   if (std::vector<std::string> blocks = keptBlocks(module); !blocks.empty())
     manifest["kept_blocks"] = blocks;
+  if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
+    manifest["rows"] = rows;
   if (takesLengths(entry.getFunctionType())) {
     SmallVector<int64_t> borders = lengthBorders(module);
     manifest["length_borders"] = std::vector<int64_t>(borders.begin(), borders.end());

@@ -17,8 +17,15 @@ namespace mica::cpu {
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
                                int64_t maxSeq, const TargetDescription &target);
 
-/// The blocks that weights of a GGUF file keep at stage `kernels`: "8-bit blocks of 32".
+/// The formats of weights in blocks at stage `kernels` with the number of tensors: "q8_0 x 12".
 std::vector<std::string> keptBlocks(mlir::ModuleOp module);
+
+/// A type of rows in words: "bf16", "int16 per 32".
+std::string nameOfRows(mlir::Type element);
+
+/// The types of the rows that multiply weights in blocks at stage `kernels`, by role; empty where
+/// there are none.
+std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 
 /// Adds what only stage `loops` knows: the scratch memory.
 void addScratch(nlohmann::json &manifest, mlir::ModuleOp module);

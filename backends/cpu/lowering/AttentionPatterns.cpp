@@ -117,10 +117,12 @@ struct LowerQkvAppend : Lowering<QkvAppendOp> {
       spec.gainOffset = static_cast<float>(op.getGainOffset().convertToDouble());
       llvm::append_values(inputs, operands.getQNorm(), operands.getKNorm());
     }
+    llvm::append_range(inputs, operands.getParts());
+    spec.parts = static_cast<int64_t>(op.getParts().size());
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getQkv());
     std::string key = specOf(Type(spec.keys), Type(spec.values), stringifyPairing(spec.pairing),
-                             spec.eps.value_or(0), spec.gainOffset);
+                             spec.eps.value_or(0), spec.gainOffset, spec.parts);
     rewriter.replaceOp(
         op, launch("qkv_append", key, rows, inputs,
                    {launch.empty(q, rows), operands.getKCache(), operands.getVCache()},

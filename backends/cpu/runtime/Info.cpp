@@ -98,10 +98,16 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
     text += name + std::string(14 - std::char_traits<char>::length(name), ' ') + value + "\n";
   };
   line("model", m.name);
-  std::string kept;
-  for (const std::string &blocks : m.keptBlocks)
-    kept += (kept.empty() ? ", kept " : " and ") + blocks;
-  line("weights", m.weights + kept + ", cache " + m.kv);
+  line("weights", m.weights + ", cache " + m.kv);
+  std::string blocks, rows;
+  for (const std::string &format : m.keptBlocks)
+    blocks += (blocks.empty() ? "" : ", ") + format;
+  if (!blocks.empty())
+    line("blocks", blocks + " tensors");
+  for (const auto &[role, type] : m.rows)
+    rows += (rows.empty() ? "" : ", ") + role + " " + type;
+  if (!rows.empty())
+    line("rows", rows);
   line("vocabulary", std::to_string(m.vocab));
   line("context",
        std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");

@@ -114,6 +114,9 @@ void parseModel(const Json &json, Manifest &m) {
   if (auto kept = json.find("kept_blocks"); kept != json.end())
     for (const Json &blocks : array(*kept, "kept_blocks"))
       m.keptBlocks.push_back(text(blocks, "kept_blocks"));
+  if (auto rows = json.find("rows"); rows != json.end())
+    for (const auto &[role, type] : object(*rows, "rows").items())
+      m.rows.emplace_back(role, text(type, "rows"));
   m.vocab = integer(at(json, "vocab"), "vocab", 1, maxToken);
   m.maxSeq = integer(at(json, "max_seq"), "max_seq", 1, maxToken);
   m.maxPositions = integer(at(json, "max_positions"), "max_positions", m.maxSeq, maxToken);

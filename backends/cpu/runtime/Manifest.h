@@ -31,7 +31,10 @@ struct Manifest {
   int64_t maxPositions = 0; ///< The most that `maxSeq` could be.
   std::string cpu;
   std::vector<std::string> features;   ///< LLVM's names.
-  std::vector<std::string> keptBlocks; ///< Of a file that weights were stored in, in words.
+  /// Formats of weights in blocks, with the number of tensors, in words.
+  std::vector<std::string> keptBlocks;
+  /// Types of the rows that multiply them, by role.
+  std::vector<std::pair<std::string, std::string>> rows;
   std::vector<CacheSpec> caches;
   int64_t positionBlock = 64;
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;

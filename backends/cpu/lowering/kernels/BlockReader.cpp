@@ -79,19 +79,19 @@ Value BlockReader::offsetOf(Value offsets, Value chunk, Value column, int64_t gr
   return b.mulf(offsets, loadSubScales(chunk, column, group, /*ofOffsets=*/true));
 }
 
-SmallVector<Value> BlockReader::loadLines(const CodePlane &plane, Value at) const {
-  SmallVector<Value> lines;
-  for (int64_t line = 0; line < plane.width; ++line)
-    lines.push_back(load(b.add(at, line * 4 * PackedBlocks::kColumns), b.getI32Type()));
-  return lines;
+BlockReader::Lines BlockReader::linesOf(Value chunk, Value column) const {
+  return {b.add(chunk, b.mul(column, 4)), SmallVector<Value>(format.low.width),
+          SmallVector<Value>(format.high.width)};
 }
 
-/// The bits that a plane has of a quad, `up` bits up in their bytes. The lines are [16 x i32].
-Value BlockReader::planeOf(const CodePlane &plane, int64_t quad, ArrayRef<Value> lines,
-                           int64_t up) const {
+/// The bits that a plane whose lines begin at byte `at` has of a quad, `up` bits up in their bytes.
+Value BlockReader::loadPlane(const CodePlane &plane, int64_t quad, Value at,
+                             MutableArrayRef<Value> lines, int64_t up) const {
   Type i32 = b.getI32Type();
-  int64_t perByte = 8 / plane.width, mask = ((1 << plane.width) - 1) << up;
-  Value bits = lines[quad / perByte];
+  int64_t perByte = 8 / plane.width, mask = ((1 << plane.width) - 1) << up, line = quad / perByte;
+  if (!lines[line])
+    lines[line] = load(b.add(at, line * 4 * PackedBlocks::kColumns), i32);
+  Value bits = lines[line];
   if (int64_t shift = plane.width * (quad % perByte) - up; shift > 0)
     bits = arith::ShRUIOp::create(b, bits, b.splatInt(shift, i32));
   else if (shift < 0)
@@ -102,20 +102,15 @@ Value BlockReader::planeOf(const CodePlane &plane, int64_t quad, ArrayRef<Value>
                                b.splatInt(static_cast<int32_t>(mask * 0x01010101), i32));
 }
 
-SmallVector<Value> BlockReader::loadQuads(Value chunk, Value column) const {
-  Value begin = b.add(chunk, b.mul(column, 4));
-  SmallVector<Value> low = loadLines(format.low, b.add(begin, packed.lowAt)),
-                     high = loadLines(format.high, b.add(begin, packed.highAt)), quads;
-  for (int64_t quad = 0; quad < PackedBlocks::kQuads; ++quad) {
-    Value codes = planeOf(format.low, quad, low, 0);
-    if (format.high.width != 0)
-      codes = arith::OrIOp::create(b, codes, planeOf(format.high, quad, high, format.low.width));
-    codes = b.bitcast(codes, b.getI8Type());
-    if (format.levels)
-      codes = b.lookUp(codes, ArrayRef(format.levels, 16), format.unsignedBias());
-    quads.push_back(codes);
-  }
-  return quads;
+Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {
+  Value codes = loadPlane(format.low, quad, b.add(lines.begin, packed.lowAt), lines.low, 0);
+  if (format.high.width != 0)
+    codes = arith::OrIOp::create(b, codes,
+                                 loadPlane(format.high, quad, b.add(lines.begin, packed.highAt),
+                                           lines.high, format.low.width));
+  codes = b.bitcast(codes, b.getI8Type());
+  return format.levels ? b.lookUp(codes, ArrayRef(format.levels, 16), format.unsignedBias())
+                       : codes;
 }
 
 void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value column,
@@ -128,9 +123,10 @@ void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value co
     steps.push_back(stepOf(scales, chunk, column, group));
     shifts.push_back(offsetOf(offsets, chunk, column, group));
   }
-  for (auto [quad, bytes] : llvm::enumerate(loadQuads(chunk, column))) {
-    Value lanes = b.bitcast(bytes, i32);
-    int64_t group = static_cast<int64_t>(quad) * groups / PackedBlocks::kQuads;
+  Lines lines = linesOf(chunk, column);
+  for (int64_t quad = 0; quad < PackedBlocks::kQuads; ++quad) {
+    Value lanes = b.bitcast(loadQuad(lines, quad), i32);
+    int64_t group = quad * groups / PackedBlocks::kQuads;
     for (int64_t byte = 0; byte < 4; ++byte) {
       Value code = lanes;
       if (byte > 0)
@@ -141,7 +137,7 @@ void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value co
       Value value = b.mulf(b.toF32(level), steps[group]);
       if (shifts[group])
         value = b.addf(value, shifts[group]);
-      take(4 * static_cast<int64_t>(quad) + byte, value);
+      take(4 * quad + byte, value);
     }
   }
 }

@@ -33,9 +33,16 @@ public:
   mlir::Value offsetOf(mlir::Value offsets, mlir::Value chunk, mlir::Value column,
                        int64_t group) const;
 
-  /// Levels of the chunk that begins at byte `chunk`, with format.unsignedBias() added: eight quads
-  /// [64 x i8] of four neighbours along K of each of the 16 columns.
-  llvm::SmallVector<mlir::Value> loadQuads(mlir::Value chunk, mlir::Value column) const;
+  /// Lines of the planes of a chunk, which are loaded when a quad first needs them.
+  struct Lines {
+    mlir::Value begin; ///< the byte of the first column in the first line, without the planes' own
+    llvm::SmallVector<mlir::Value> low, high;
+  };
+  /// Of the chunk that begins at byte `chunk`.
+  Lines linesOf(mlir::Value chunk, mlir::Value column) const;
+  /// Levels of quad `quad` of a chunk, with format.unsignedBias() added: [64 x i8], four neighbours
+  /// along K of each of the 16 columns.
+  mlir::Value loadQuad(Lines &lines, int64_t quad) const;
 
   /// Groups of a chunk with steps of their own, at least one.
   int64_t groupsOfChunk() const { return std::max<int64_t>(packed.groups, 1); }
@@ -50,9 +57,8 @@ private:
   mlir::Value loadHeader(mlir::Value at) const;
   mlir::Value loadSubScales(mlir::Value chunk, mlir::Value column, int64_t group,
                             bool ofOffsets) const;
-  mlir::Value planeOf(const CodePlane &plane, int64_t quad, llvm::ArrayRef<mlir::Value> lines,
-                      int64_t up) const;
-  llvm::SmallVector<mlir::Value> loadLines(const CodePlane &plane, mlir::Value at) const;
+  mlir::Value loadPlane(const CodePlane &plane, int64_t quad, mlir::Value at,
+                        llvm::MutableArrayRef<mlir::Value> lines, int64_t up) const;
 
   KernelBuilder &b;
   mlir::Value memory, offset;

@@ -58,9 +58,8 @@ private:
   /// What a chunk has of a row of x. `starts` and `sums` are of each group of the weight.
   struct RowChunk {
     Value scale;
-    SmallVector<Value> starts;                             ///< of low sums; null: zero
-    SmallVector<Value> sums;                               ///< of numbers, for offsets
-    SmallVector<SmallVector<SmallVector<Value>>> quads{};  ///< [limb][quad], as dotBytes takes them
+    SmallVector<Value> starts; ///< of low sums; null: zero
+    SmallVector<Value> sums;   ///< of numbers, for offsets
   };
 
   Value loadScalar(ArrayRef<Value> leading, Value byte, Type element) {
@@ -96,30 +95,42 @@ private:
         result.sums.push_back(b.broadcast(b.mulf(number, scale)));
       }
     }
-    for (int64_t limb = 0; limb < tile.limbs; ++limb) {
-      SmallVector<SmallVector<Value>> &quads = result.quads.emplace_back();
-      for (int64_t quad = 0; quad < kQuads; ++quad) {
-        Value byte = b.add(b.mul(chunk, PackedBlocks::kChunk), limb * row.padded + 4 * quad);
-        Value bytes = broadcastOfRow(b, tile.x, leading, byte, i32);
-        quads.push_back(b.signedBytes(b.bitcast(bytes, b.getI8Type())));
-      }
-    }
     return result;
   }
 
-  /// The sum of integers of a row over the quads of a group, as f32.
-  Value sumGroup(ArrayRef<SmallVector<Value>> levels, const RowChunk &x, int64_t group) {
-    Type i32 = b.getI32Type();
+  /// Four bytes of a limb of a row, as dotBytes takes them.
+  SmallVector<Value> loadQuad(ArrayRef<Value> leading, Value chunk, int64_t limb, int64_t quad) {
+    Value byte = b.add(b.mul(chunk, PackedBlocks::kChunk), limb * row.padded + 4 * quad);
+    return b.signedBytes(
+        b.bitcast(broadcastOfRow(b, tile.x, leading, byte, b.getI32Type()), b.getI8Type()));
+  }
+
+  /// Sums of integers over the quads of a group, [rows][limbs][vectors]. Quads are taken one after
+  /// the other, so that what is loaded of the rows is used at once: registers hold sums.
+  SmallVector<Value> sumGroup(ArrayRef<RowChunk> x, Value chunk, int64_t group,
+                              MutableArrayRef<BlockReader::Lines> lines) {
     int64_t count = kQuads / reader.groupsOfChunk();
-    Value sum;
-    for (int64_t limb = 0; limb < tile.limbs; ++limb) {
-      bool isLow = limb == tile.limbs - 1;
-      Value part = isLow && x.starts[group] ? x.starts[group] : b.splatInt(0, i32);
-      for (int64_t quad = group * count; quad < (group + 1) * count; ++quad)
-        part = b.dotBytes(part, levels[quad], x.quads[limb][quad]);
-      sum = sum ? b.add(arith::ShLIOp::create(b, sum, b.splatInt(8, i32)), part) : part;
+    SmallVector<Value> sums;
+    for (const RowChunk &ofRow : x)
+      for (int64_t limb = 0; limb < tile.limbs; ++limb) {
+        bool isLow = limb == tile.limbs - 1;
+        Value start = isLow ? ofRow.starts[group] : Value();
+        sums.append(tile.vectors, start ? start : b.splatInt(0, b.getI32Type()));
+      }
+    for (int64_t quad = group * count; quad < (group + 1) * count; ++quad) {
+      SmallVector<SmallVector<Value>> ofRows;
+      for (ArrayRef<Value> leading : tile.rows)
+        for (int64_t limb = 0; limb < tile.limbs; ++limb)
+          ofRows.push_back(loadQuad(leading, chunk, limb, quad));
+      for (auto [v, ofVector] : llvm::enumerate(lines)) {
+        SmallVector<Value> levels = b.unsignedBytes(reader.loadQuad(ofVector, quad));
+        for (auto [i, numbers] : llvm::enumerate(ofRows)) {
+          Value &sum = sums[i * tile.vectors + v];
+          sum = b.dotBytes(sum, levels, numbers);
+        }
+      }
     }
-    return b.toF32(sum);
+    return sums;
   }
 
   SmallVector<Value> addChunk(Value block, Value inBlock, Value chunk, ArrayRef<Columns> columns,
@@ -128,17 +139,23 @@ private:
     for (ArrayRef<Value> leading : tile.rows)
       x.push_back(loadRow(leading, chunk));
     Value at = reader.chunkAt(block, inBlock);
+    SmallVector<BlockReader::Lines> lines;
+    for (const Columns &column : columns)
+      lines.push_back(reader.linesOf(at, column.first));
     SmallVector<Value> next(sums);
-    for (auto [v, column] : llvm::enumerate(columns)) {
-      SmallVector<SmallVector<Value>> levels;
-      for (Value quad : reader.loadQuads(at, column.first))
-        levels.push_back(b.unsignedBytes(quad));
-      for (int64_t group = 0; group < reader.groupsOfChunk(); ++group) {
+    for (int64_t group = 0; group < reader.groupsOfChunk(); ++group) {
+      SmallVector<Value> integers = sumGroup(x, chunk, group, lines);
+      for (auto [v, column] : llvm::enumerate(columns)) {
         Value step = reader.stepOf(column.scales, at, column.first, group),
               offset = reader.offsetOf(column.offsets, at, column.first, group);
         for (auto [r, ofRow] : llvm::enumerate(x)) {
+          size_t first = r * tile.limbs * tile.vectors + v;
+          Value integer = integers[first];
+          if (tile.limbs == 2)
+            integer = b.add(arith::ShLIOp::create(b, integer, b.splatInt(8, b.getI32Type())),
+                            integers[first + tile.vectors]);
           Value &sum = next[r * tile.vectors + v];
-          sum = b.fma(b.mulf(sumGroup(levels, ofRow, group), ofRow.scale), step, sum);
+          sum = b.fma(b.mulf(b.toF32(integer), ofRow.scale), step, sum);
           if (offset)
             sum = b.fma(ofRow.sums[group], offset, sum);
         }

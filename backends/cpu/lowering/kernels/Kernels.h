@@ -133,14 +133,16 @@ void emitJoinHeads(KernelBuilder &b, mlir::ValueRange args);
 /// x [T, G, D], sequences, positions, layer, cache: formula of mica.kv_append. A task is a row.
 void emitKvAppend(KernelBuilder &b, mlir::ValueRange args, KvCacheType cache);
 
-/// qkv [T, (H + 2G) D], table, sequences, positions, layer, (q gain, k gain), q [T, H, D], k cache,
-/// v cache: formula of mica.qkv_append. A task is a row.
+/// qkv [T, (H + 2G) D] or the first of several products with these columns, table, sequences,
+/// positions, layer, (q gain, k gain), (the other products), q [T, H, D], k cache, v cache: formula
+/// of mica.qkv_append. A task is a row.
 struct QkvAppendSpec {
   int64_t heads;
   KvCacheType keys, values;
   Pairing pairing;
   std::optional<double> eps;
   float gainOffset = 0;
+  int64_t parts = 0; ///< products besides the first
 };
 void emitQkvAppend(KernelBuilder &b, mlir::ValueRange args, const QkvAppendSpec &spec);
 

@@ -311,12 +311,26 @@ void mica::cpu::emitKvAppend(KernelBuilder &b, ValueRange args, KvCacheType cach
 }
 
 void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppendSpec &spec) {
-  Value qkv = args[2], table = args[3], sequences = args[4], positions = args[5], layer = args[6];
+  Value table = args[3], sequences = args[4], positions = args[5], layer = args[6];
   Value qGain = spec.eps ? args[7] : Value(), kGain = spec.eps ? args[8] : Value();
   Value q = args[args.size() - 3], kCache = args[args.size() - 2], vCache = args[args.size() - 1];
   int64_t headDim = spec.keys.getHeadDim(), groups = spec.keys.getHeads();
-  auto headAt = [&](Value row, Value number, Value gain) {
-    Head head{qkv, {row}, b.mul(number, headDim), {}, gain, spec.gainOffset};
+  SmallVector<Value> products{args[2]};
+  llvm::append_range(products, args.drop_back(3).take_back(spec.parts));
+  // The product that has heads from `first` on, and its own number of that head.
+  auto partOf = [&](int64_t first) {
+    int64_t begin = 0;
+    for (Value product : products) {
+      int64_t heads = cast<MemRefType>(product.getType()).getDimSize(1) / headDim;
+      if (first < begin + heads)
+        return std::pair(product, first - begin);
+      begin += heads;
+    }
+    llvm_unreachable("the verifier has counted the heads");
+  };
+  auto headAt = [&](Value row, int64_t first, Value number, Value gain) {
+    auto [product, own] = partOf(first);
+    Head head{product, {row}, b.mul(b.add(number, own), headDim), {}, gain, spec.gainOffset};
     if (spec.eps)
       head.scale = headScale(b, head, headDim, *spec.eps);
     return head;
@@ -326,22 +340,22 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
     b.loop(spec.heads, [&](Value h) {
-      turnHead(b, headAt(row, h, qGain), headDim, table, row, spec.pairing,
+      turnHead(b, headAt(row, 0, h, qGain), headDim, table, row, spec.pairing,
                [&](Value vector, Value column, Value live) {
                  b.storeVector(vector, q, {row, h, column}, live);
                });
     });
     b.loop(groups, [&](Value g) {
-      Head head = headAt(row, b.add(g, spec.heads), kGain);
+      Head head = headAt(row, spec.heads, g, kGain);
       turnHead(b, head, headDim, table, row, spec.pairing,
                [&](Value vector, Value column, Value live) {
                  b.storeVector(vector, turned, column, live);
                });
       appendHead(b, {kCache, layer, sequence, g, position}, spec.keys,
                  Head{turned, {}, b.idx(0), {}, {}});
-      Value first = b.mul(b.add(g, spec.heads + groups), headDim);
+      auto [product, own] = partOf(spec.heads + groups);
       appendHead(b, {vCache, layer, sequence, g, position}, spec.values,
-                 Head{qkv, {row}, first, {}, {}});
+                 Head{product, {row}, b.mul(b.add(g, own), headDim), {}, {}});
     });
   });
 }
