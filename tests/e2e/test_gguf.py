@@ -9,6 +9,7 @@ import struct
 import numpy as np
 
 import checkpoint
+import gguf_blocks
 import gguf_families
 import gguf_file
 import harness
@@ -178,8 +179,8 @@ class Gguf(Case):
         got, wanted = (logits(program(p, "--weights", "f32")) for p in (place / "m.mlir", path))
         self.assertTrue((got == wanted).all())
 
-    def test_default_precision_is_the_nearest(self):
-        for kind, weights in {"F32": "f32", "F16": "bf16", "BF16": "bf16", "Q8_0": "int8", "Q4_0": "int4"}.items():
+    def test_default_precision_of_what_is_in_no_blocks(self):
+        for kind, weights in {"F32": "f32", "F16": "bf16", "BF16": "bf16", "Q8_0": "bf16", "Q4_0": "bf16"}.items():
             name = "minimind-dense" if kind == "BF16" else "qwen3-dense"
             built = program(converted(name, kind)[0])
             self.assertEqual(json.loads(built.run("info", "--json").stdout)["weights"], weights, kind)
@@ -189,10 +190,10 @@ class Gguf(Case):
         out = harness.execute([harness.mica, "inspect", path]).stdout.decode()
         self.assertRegex(out, r"model +qwen3-dense \(qwen3\)")
         self.assertRegex(out, r"stored as +Q4_0, 4\.50 bits a number for the most part")
-        self.assertRegex(out, r"of weights \(int4, kept 4-bit blocks of 32\)")
+        self.assertRegex(out, r"of weights \(bf16, .*q4_0 x 9\)")
         said = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o",
                                 os.path.join(harness.scratch, "fused.mlir")]).stderr.decode()
-        self.assertIn("most weights are Q4_0 (4.50 bits each), the program's are int4", said)
+        self.assertIn("most weights are Q4_0 (4.50 bits each), the program's are bf16", said)
         self.assertIn('"general.architecture" has no influence: chose the family', said)
 
     def test_run_compiles_into_the_cache(self):
@@ -235,7 +236,7 @@ class Gguf(Case):
             self.assertAlmostEqual(ratio, 1, 2)
 
     def test_blocks_of_several_kinds_in_one_file(self):
-        """Layers and matrices of one layer that are stored differently; what is in no block is int4."""
+        """Layers and matrices of one layer that are stored differently; what is in no block is bf16."""
         class Mixed(gguf_file.Converter):
             def put(self, name, values, kind):
                 kinds = {"blk.0.attn_v.weight": "Q8_0", "blk.1.ffn_down.weight": "Q8_0", "blk.2.attn_q.weight": "F16"}
@@ -246,13 +247,78 @@ class Gguf(Case):
         self.assertTrue(json.loads(done.stdout)["passed"])
         fused = harness.emit(path, "fused")
         # All but the one matrix that is stored in none keep theirs: layers are of three kinds.
-        for name, blocks in (("0.self_attn.v_proj", 8), ("1.self_attn.v_proj", 4), ("1.mlp.down_proj", 8), ("2.mlp.down_proj", 4)):
-            self.assertRegex(fused, rf"mica\.weight @[^\n]*layers\.{name}\.[^\n]*x!mica\.block_int<bits = {blocks}, group = 32>>\n")
+        for name, blocks in (("0.self_attn.v_proj", "q8_0"), ("0.self_attn.qk_proj", "q4_0"), ("1.self_attn.qkv_proj", "q4_0"),
+                             ("1.mlp.down_proj", "q8_0"), ("2.mlp.down_proj", "q4_0")):
+            self.assertRegex(fused, rf"mica\.weight @[^\n]*layers\.{name}\.[^\n]*x!mica\.block<{blocks}>>\n")
         built = program(path).run("info").stdout.decode()
-        self.assertIn("weights       int4, kept 4-bit blocks of 32 and 8-bit blocks of 32, cache bf16\n", built)
-        for bits in (4, 8):
-            self.assertIn(f"x!mica.block_int<bits = {bits}, group = 32>>", fused)
-        self.assertIn("x!mica.int4<group = 32>>", fused)
+        self.assertRegex(built, r"weights       bf16, kept q4_0 x \d+ and q8_0 x 2, cache bf16\n")
+        self.assertRegex(fused, r"layers\.2\.self_attn\.q_proj\.[^\n]*xbf16>\n")
+
+    def verified(self, path, name):
+        """Each op with what the interpreter makes of its inputs, and what the program computes of each token alone: that
+        of the same file in f32, as near as rows of two limbs are."""
+        done = harness.execute([harness.mica, "verify", path, "--json", "--positions", "48"], check=False)
+        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
+        self.assertTrue(json.loads(done.stdout)["passed"])
+        tokens = [[i] for i in range(16)]
+        got, wanted = (program(path, "--kv", "f32", *options).generate(tokens, 2)[1] for options in ((), ("--weights", "f32")))
+        errors = sorted(harness.nmse(g, w) for g, w in zip(got, wanted))
+        note(self, f"{name}: NMSE of a token's logits: {errors[8]:.1e}, of the worst {errors[-1]:.1e} (bound 1e-03)")
+        self.assertLessEqual(errors[-1], 1e-3)
+
+    def test_plain_numbers_with_some_blocks(self):
+        """A file of F32, one matrix of which is in blocks: all else is f32, and the rows that multiply it are integers."""
+        class Mixed(gguf_file.Converter):
+            def put(self, name, values, kind):
+                return super().put(name, values, "Q8_0" if name == "blk.1.ffn_up.weight" else kind)
+        path = Mixed(MODELS["qwen3-dense"], "F32").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
+        fused = harness.emit(path, "fused")
+        self.assertRegex(fused, r"layers\.1\.mlp\.up_proj\.[^\n]*: tensor<32x32x!mica\.block<q8_0>>\n")
+        self.assertRegex(fused, r"layers\.1\.mlp\.down_proj\.[^\n]*: tensor<32x32xf32>\n")
+        self.verified(path, "F32 and Q8_0")
+
+    def mixture(self, name, kinds):
+        """One layer whose matrices have the types `kinds`, that of the embedding tied to the head as well."""
+        class Mixed(gguf_file.Converter):
+            def put(self, name, values, kind):
+                part = name.split(".")[-2]
+                return super().put(name, values, kinds[part] if kind != "F32" and part in kinds else "F32")
+        model = checkpoint.edited(MODELS["minimind-dense"], os.path.join(harness.folder("single"), "model"),
+                                  lambda config: config.update(num_hidden_layers=1),
+                                  lambda tensors: [tensors.pop(n) for n in list(tensors) if re.search(r"layers\.[^0]", n)])
+        path = Mixed(model, "Q8_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
+        fused = harness.emit(path, "fused")
+        for kind in kinds.values():
+            self.assertIn(f"x!mica.block<{kind.lower()}>>", fused)
+        self.assertNotRegex(fused, r"mica\.weight [^\n]*_proj[^\n]*xbf16>")
+        self.verified(path, name)
+
+    def test_mixture_of_k_quants(self):
+        """As Q4_K_M and its like are mixed: q, k and v of three types, the table in Q6_K."""
+        self.mixture("K quants", {"attn_q": "Q4_K", "attn_k": "Q5_K", "attn_v": "Q6_K", "attn_output": "IQ4_XS",
+                                  "ffn_gate": "Q2_K", "ffn_up": "Q3_K", "ffn_down": "Q6_K", "token_embd": "Q6_K"})
+
+    def test_mixture_of_small_blocks(self):
+        self.mixture("small blocks", {"attn_q": "Q4_1", "attn_k": "Q4_1", "attn_v": "Q5_1", "attn_output": "Q5_0",
+                                      "ffn_gate": "IQ4_NL", "ffn_up": "IQ4_NL", "ffn_down": "MXFP4", "token_embd": "Q4_1"})
+
+    def test_experts_of_two_types(self):
+        """Gate and up of one type and down of another, as mixtures have them."""
+        class Mixed(gguf_file.Converter):
+            def put(self, name, values, kind):
+                return super().put(name, values, "Q8_0" if "ffn_down" in name else kind)
+
+        def widen(tensors):
+            for name in [n for n in tensors if ".experts." in n]:
+                tensors[name] = np.concatenate([tensors[name], -tensors[name][::-1]], 1 if "down_proj" in name else 0)
+        model = checkpoint.edited(MODELS["qwen3-moe"], os.path.join(harness.folder("wider"), "model"),
+                                  lambda config: config.update(moe_intermediate_size=32), widen)
+        path = Mixed(model, "Q4_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
+        fused = harness.emit(path, "fused")
+        self.assertRegex(fused, r"experts\.gate_up_proj[^\n]*x!mica\.block<q4_0>>\n")
+        self.assertRegex(fused, r"experts\.down_proj[^\n]*x!mica\.block<q8_0>>\n")
+        done = harness.execute([harness.mica, "verify", path, "--json", "--positions", "48"], check=False)
+        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
 
     def test_blocks_of_several_kinds_in_no_order(self):
         """Layers of three kinds, one loop that calls each: what the program computes is what the interpreter does."""
@@ -307,7 +373,7 @@ class Gguf(Case):
         """A mixture of experts. Each token alone: no row sees another's choice, which rounded rows may change."""
         path, _ = converted("qwen3-moe", "Q8_0")
         done = harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o", "-"])
-        self.assertIn("x!mica.block_int<bits = 8, group = 32>>", done.stdout.decode())
+        self.assertIn("x!mica.block<q8_0>>", done.stdout.decode())
         tokens = [[i] for i in range(64)]
         got, wanted = (program(path, *options).generate(tokens, 1)[1] for options in ((), ("--weights", "f32")))
         errors = sorted(harness.nmse(g, w) for g, w in zip(got, wanted))
@@ -336,6 +402,21 @@ class Refused(Case):
         whole = self.file().bytes()
         for size in (3, 4, 8, 23, 24, 100, len(self.file().header()) - 1, len(whole) // 2, len(whole) - 40):
             self.refuse(whole[:size], "fetch it again")
+
+    def test_blocks_that_do_not_fill_rows(self):
+        """A row that is no whole blocks, and a tensor whose bytes end early, of every type."""
+        for kind, (number, elements, size) in gguf_blocks.BLOCKS.items():
+            file = self.file()
+            index = next(i for i, (name, *_) in enumerate(file.tensors) if name == "blk.0.ffn_up.weight")
+            name, _, _, _ = file.tensors[index]
+            file.tensors[index] = name, (32, elements - 16), number, bytes(32 * size)
+            self.refuse(file, f'tensor "{name}" has rows of {elements - 16} elements')
+        whole = self.file()
+        name, shape, _, _ = whole.tensors[-1]
+        number, _, size = gguf_blocks.BLOCKS["Q5_1"]
+        whole.tensors[-1] = name, (shape[0], 32), number, bytes(shape[0] * size)
+        whole = whole.bytes()
+        self.refuse(whole[:-33], "fetch it again")
 
     def test_lengths_that_lie(self):
         file = self.file()

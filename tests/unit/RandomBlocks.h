@@ -35,6 +35,13 @@ inline std::vector<const BlockFormat *> storedBlockFormats() {
   return formats;
 }
 
+/// Mica's own.
+inline std::vector<const BlockFormat *> ownBlockFormats() {
+  std::vector<const BlockFormat *> formats = allBlockFormats();
+  std::erase_if(formats, [](const BlockFormat *format) { return !format->isOwn; });
+  return formats;
+}
+
 /// The largest magnitude of a level.
 inline int largestLevel(const BlockFormat &format) {
   int largest = 0;
@@ -85,7 +92,7 @@ inline std::vector<uint8_t> randomBlocks(const BlockFormat &format, size_t count
   bool isPower = format.scaleType == ScaleType::E8M0Half;
   for (size_t i = 0; i < count; ++i) {
     uint8_t *block = bytes.data() + i * format.bytes;
-    BlockParts parts;
+    BlockParts parts{};
     splitBlock(format, block, parts);
     int subScale = 1, subOffset = 1;
     if (format.hasSubScales())

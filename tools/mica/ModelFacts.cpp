@@ -73,10 +73,6 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
         facts.kv = nameOf(precisionOf(cache.getElementType())).str();
       }
   }
-  Precision narrowest = Precision::F32;
-  for (auto weight : module.getOps<WeightOp>())
-    narrowest = std::max(narrowest, precisionOf(weight.getTensorType().getElementType()));
-  facts.weights = nameOf(narrowest).str();
   facts.keptBlocks = cpu::keptBlocks(module);
   facts.rows = cpu::rowsOfRoles(module);
   facts.storedBytes = cpu::packedBytes(module);
@@ -107,6 +103,7 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
     return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"),
                       "correct the IR");
   readKernels(module, facts);
+  facts.weights = nameOf(stages.weights).str();
   return facts;
 }
 

@@ -20,10 +20,12 @@ protected:
   const BlockFormat &format = *GetParam();
 };
 class StoredFormatTest : public FormatTest {};
+class OwnFormatTest : public FormatTest {};
 
 INSTANTIATE_TEST_SUITE_P(Of, FormatTest, testing::ValuesIn(allBlockFormats()), FormatName());
 INSTANTIATE_TEST_SUITE_P(Of, StoredFormatTest, testing::ValuesIn(storedBlockFormats()),
                          FormatName());
+INSTANTIATE_TEST_SUITE_P(Of, OwnFormatTest, testing::ValuesIn(ownBlockFormats()), FormatName());
 
 /// The data of an .npy file, after its header.
 std::vector<uint8_t> npyBytes(const std::filesystem::path &path) {
@@ -55,7 +57,7 @@ TEST_P(StoredFormatTest, DecodesToTheReferencesNumbers) {
 TEST_P(FormatTest, PartsAreTheNumbers) {
   std::vector<uint8_t> blocks = randomBlocks(format, 40, 1);
   std::vector<float> values = decodeAll(format, blocks);
-  BlockParts parts;
+  BlockParts parts{};
   for (size_t i = 0; i < values.size(); ++i) {
     size_t inBlock = i % format.elements, group = inBlock / format.group;
     if (inBlock == 0)
@@ -89,7 +91,7 @@ TEST_P(FormatTest, BlocksNeedNoAlignment) {
 /// A block is as many bytes as its parts: no byte is without meaning, none is read twice.
 TEST_P(FormatTest, EveryBitOfABlockCounts) {
   std::vector<uint8_t> block = randomBlocks(format, 1, 3);
-  BlockParts parts;
+  BlockParts parts{};
   splitBlock(format, block.data(), parts);
   auto isSame = [&](const BlockParts &a, const BlockParts &b) {
     return std::equal(a.codes, a.codes + format.elements, b.codes) && a.scale == b.scale &&
@@ -98,17 +100,28 @@ TEST_P(FormatTest, EveryBitOfABlockCounts) {
   };
   for (int32_t bit = 0; bit < 8 * format.bytes; ++bit) {
     block[bit / 8] ^= uint8_t(1 << bit % 8);
-    BlockParts other;
+    BlockParts other{};
     splitBlock(format, block.data(), other);
     EXPECT_FALSE(isSame(parts, other)) << "bit " << bit;
     block[bit / 8] ^= uint8_t(1 << bit % 8);
   }
 }
 
+/// What is taken apart is put together to the same bytes.
+TEST_P(OwnFormatTest, BlocksComeBack) {
+  std::vector<uint8_t> blocks = randomBlocks(format, 5, 6), made(format.bytes);
+  for (size_t at = 0; at < blocks.size(); at += format.bytes) {
+    BlockParts parts{};
+    splitBlock(format, blocks.data() + at, parts);
+    joinBlock(format, parts, made.data());
+    EXPECT_TRUE(std::equal(made.begin(), made.end(), blocks.begin() + int64_t(at)));
+  }
+}
+
 TEST_P(FormatTest, CodesStayInTheirBits) {
   std::vector<uint8_t> blocks = randomBlocks(format, 4, 4);
   for (size_t at = 0; at < blocks.size(); at += format.bytes) {
-    BlockParts parts;
+    BlockParts parts{};
     splitBlock(format, blocks.data() + at, parts);
     for (int32_t i = 0; i < format.elements; ++i)
       ASSERT_LT(parts.codes[i], 1 << format.codeBits());
@@ -145,7 +158,7 @@ TEST_P(FormatTest, PackedPartsFollowEachOther) {
 TEST_P(FormatTest, KnowsScalesThatAreNotFinite) {
   std::vector<uint8_t> block = randomBlocks(format, 1, 5);
   auto isFinite = [&] {
-    BlockParts parts;
+    BlockParts parts{};
     splitBlock(format, block.data(), parts);
     return hasFiniteScales(format, parts);
   };
@@ -193,13 +206,13 @@ TEST(BlockFormats, PowersOfTwo) {
     EXPECT_EQ(scaleOf(mxfp4, uint16_t(e)), std::ldexp(1.0f, e - 128)) << e;
   // What a block of that scale decodes to has llama.cpp's bits; a weight that keeps it is refused.
   EXPECT_EQ(scaleOf(mxfp4, 255), 0x1p127f);
-  BlockParts parts;
+  BlockParts parts{};
   parts.scale = 255;
   EXPECT_FALSE(hasFiniteScales(mxfp4, parts));
 }
 
 TEST(BlockFormats, ScalesAreTheirBits) {
-  const BlockFormat &q8 = *blockFormatNamed("q8_0"), &int8 = *blockFormatNamed("int8_g64");
+  const BlockFormat &q8 = *blockFormatNamed("q8_0"), &int8 = *blockFormatNamed("int8_g32");
   EXPECT_EQ(scaleOf(q8, 0x3c00), 1.0f);
   EXPECT_EQ(scaleOf(q8, 0xb800), -0.5f);
   EXPECT_EQ(scaleOf(q8, 1), 0x1p-24f);

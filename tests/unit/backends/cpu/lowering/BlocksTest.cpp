@@ -26,6 +26,8 @@ Tolerance doubled(Tolerance tolerance) {
   return {2 * tolerance.most, 2 * tolerance.usual, tolerance.size};
 }
 
+struct Shape;
+
 /// A target and a format.
 using Param = std::pair<std::string, const BlockFormat *>;
 
@@ -34,7 +36,7 @@ using Param = std::pair<std::string, const BlockFormat *>;
 std::vector<Param> allParams() {
   std::vector<Param> all;
   for (const std::string &target : integerTargets())
-    for (const BlockFormat *format : storedBlockFormats())
+    for (const BlockFormat *format : allBlockFormats())
       if (llvm::is_contained({"native", "x86-64-v3"}, target) ||
           llvm::is_contained({"q8_0", "q4_1", "q2_k", "q6_k", "iq4_xs"}, format->name))
         all.emplace_back(target, format);
@@ -77,6 +79,8 @@ protected:
     cases.back().maxRows = 70;
   }
 
+  int64_t columnsOf(const Shape &shape) const;
+
   void check() { KernelChecks::check(target, cases); }
 
   std::string target = GetParam().first;
@@ -98,11 +102,16 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{65, 1}, {17, 2}, {1, 3}, {130, 9}};
 
+/// The last block of Mica's own formats ends early, in a chunk that does.
+int64_t BlockKernelTest::columnsOf(const Shape &shape) const {
+  return shape.blocks * format.elements - (format.isOwn ? 37 : 0);
+}
+
 TEST_P(BlockKernelTest, Linear) {
   for (const Kind &kind : kinds())
     for (size_t next : {0, 2}) {
       Shape shape = kShapes[(kind.number + next) % std::size(kShapes)];
-      int k = shape.blocks * format.elements;
+      int64_t k = columnsOf(shape);
       add("linear_{format}_{N}x{K}", R"(
   mica.weight @{name}.w : tensor<{N}x{K}x{weight}>
   mica.weight @{name}.b : tensor<{N}xf32>
@@ -121,7 +130,7 @@ TEST_P(BlockKernelTest, Linear) {
 TEST_P(BlockKernelTest, GatedLinear) {
   for (const Kind &kind : kinds()) {
     Shape shape = kShapes[(kind.number + 1) % std::size(kShapes)];
-    int k = shape.blocks * format.elements;
+    int64_t k = columnsOf(shape);
     add("gated_{format}_{N}x{K}", R"(
   mica.weight @{name}.w from ["{name}.g", "{name}.u"] interleave {test.rows = {N} : i64} : tensor<{both}x{K}x{weight}>
   func.func @{name}({take}) -> tensor<?x{N}xf32> {
@@ -179,7 +188,7 @@ TEST_P(BlockKernelTest, HeadsAndTables) {
 /// Experts whose last product has another format; one of them has no rows. Inner rows are rounded
 /// between their products, where a last place of f32 may decide about a step.
 TEST_P(BlockKernelTest, Experts) {
-  std::vector<const BlockFormat *> formats = storedBlockFormats();
+  std::vector<const BlockFormat *> formats = allBlockFormats();
   size_t number = llvm::find(formats, &format) - formats.begin();
   const BlockFormat &down = *formats[(number + 5) % formats.size()];
   int inner = down.elements == 32 ? 96 : 256;

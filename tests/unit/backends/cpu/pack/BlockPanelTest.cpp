@@ -1,5 +1,6 @@
 //===- BlockPanelTest.cpp - packed blocks against a slow reading ------------===//
 
+#include "ir/Mica/Quantize.h"
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -213,6 +214,53 @@ TEST_P(BlockPanelTest, RefusesRowsThatAreNotFull) {
   EXPECT_THAT(errorOf("mica.weight @v at 0 : " + type(shapeOf(8, format.elements))),
               HasSubstr("has rows of " + std::to_string(format.elements) +
                         " elements, but \"v\" does not"));
+}
+
+/// Mica's own formats: rows of any length are quantized as the interpreter does it, the last block is
+/// padded with zeros.
+class OwnBlockPanelTest : public BlockPanelTest {
+protected:
+  std::vector<float> quantized(std::vector<float> values, int64_t k) {
+    mlir::Type element =
+        mlir::parseType("!mica.block<" + std::string(format.name) + ">", &context);
+    for (size_t row = 0; row < values.size(); row += size_t(k))
+      roundToIntegers(element, llvm::MutableArrayRef(values).slice(row, size_t(k)));
+    return values;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, OwnBlockPanelTest, testing::ValuesIn(test::ownBlockFormats()),
+                         test::FormatName());
+
+TEST_P(OwnBlockPanelTest, MatricesOfOddShapes) {
+  for (auto [rows, k] :
+       {std::pair<int64_t, int64_t>{1, 1}, {64, 32}, {65, 33}, {130, 256}, {70, 300}, {3, 1000}})
+    for (WeightType from : {WeightType::F32, WeightType::BF16, WeightType::F16}) {
+      source = MemorySource();
+      source.add("w", from, {rows, k});
+      std::vector<uint8_t> bytes =
+          llvm::cantFail(pack("mica.weight @w at 0 : " + type(shapeOf(rows, k))));
+      expectRows(bytes, quantized(source.values("w"), k), k);
+      ASSERT_FALSE(HasFatalFailure()) << rows << "x" << k;
+    }
+}
+
+/// Blocks of a file become blocks of ours by way of their numbers.
+TEST_P(OwnBlockPanelTest, OfOtherBlocks) {
+  source.addBlocksOf(*blockFormatNamed("q4_k"), "w", {5, 512});
+  std::vector<uint8_t> bytes =
+      llvm::cantFail(pack("mica.weight @w at 0 : " + type(shapeOf(5, 512))));
+  expectRows(bytes, quantized(source.values("w"), 512), 512);
+}
+
+TEST_P(OwnBlockPanelTest, RefusesWhatIsNoFiniteNumber) {
+  for (float poison : {NAN, INFINITY}) {
+    source = MemorySource();
+    source.add("a", WeightType::BF16, {70, 20});
+    source.poison("a", 1399, poison);
+    EXPECT_EQ(errorOf("mica.weight @a at 0 : " + type("70x20")),
+              R"(tensor "a" holds NaN or infinity, check the checkpoint)");
+  }
 }
 
 } // namespace
