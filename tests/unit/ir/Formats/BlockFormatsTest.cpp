@@ -142,8 +142,8 @@ TEST_P(FormatTest, PackedPartsFollowEachOther) {
   EXPECT_EQ(packed.scaleBytes, scale);
   EXPECT_EQ(packed.headerBytes, 64 * scale * (format.hasOffsets() ? 2 : 1));
   EXPECT_EQ(packed.chunks * 32, format.elements);
-  EXPECT_EQ(packed.chunkBytes - packed.lowAt, 64 * 32 * format.codeBits() / 8);
-  EXPECT_EQ(packed.highAt - packed.lowAt, 64 * 32 * format.low.width / 8);
+  EXPECT_EQ(packed.chunkBytes - packed.highAt, 64 * 32 * format.codeBits() / 8);
+  EXPECT_EQ(packed.lowAt - packed.highAt, 64 * 32 * format.high.width / 8);
   EXPECT_EQ(packed.blockBytes, packed.headerBytes + packed.chunks * packed.chunkBytes);
   EXPECT_EQ(packed.bytesOf(format.elements), packed.blockBytes);
   EXPECT_EQ(packed.bytesOf(3 * format.elements), 3 * packed.blockBytes);
