@@ -7,11 +7,11 @@
 mica.weight @a : tensor<16x32x!mica.block<q8_0>>
 mica.weight @b : tensor<16x32x!mica.block<q4_1>>
 // F32: mica.weight @c : tensor<16x32xf32>
-// INT4: mica.weight @c : tensor<16x32x!mica.int4<group = 32>>
+// INT4: mica.weight @c : tensor<16x32x!mica.block<int4_g32>>
 mica.weight @c : tensor<16x32xf32>
 // Stored in blocks that it could not keep.
 // F32: mica.weight @d {{.*}} : tensor<16x32xf32>
-// INT4: mica.weight @d {{.*}} : tensor<16x32x!mica.int4<group = 32>>
+// INT4: mica.weight @d {{.*}} : tensor<16x32x!mica.block<int4_g32>>
 mica.weight @d from ["w^T"] {stored = !mica.block<q8_0>} : tensor<16x32xf32>
 func.func @main(%x: tensor<?x32xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) {
   %a = mica.get_weight @a : tensor<16x32x!mica.block<q8_0>>
@@ -24,7 +24,7 @@ func.func @main(%x: tensor<?x32xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, te
   // CHECK: mica.linear %[[R]], {{.*}} : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, tensor<16x32x!mica.block<q4_1>> -> tensor<?x16xf32>
   %1 = mica.linear %x, %b : tensor<?x32xf32>, tensor<16x32x!mica.block<q4_1>> -> tensor<?x16xf32>
   // F32: mica.linear %{{.*}} : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
-  // INT4: mica.linear %{{.*}} : tensor<?x32x!mica.int8>, tensor<16x32x!mica.int4<group = 32>> -> tensor<?x16xf32>
+  // INT4: mica.linear %{{.*}} : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, tensor<16x32x!mica.block<int4_g32>> -> tensor<?x16xf32>
   %2 = mica.linear %x, %c : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   %3 = mica.linear %x, %d : tensor<?x32xf32>, tensor<16x32xf32> -> tensor<?x16xf32>
   return %0, %1, %2, %3 : tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>
