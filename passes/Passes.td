@@ -212,12 +212,12 @@ def AssignPrecision : Pass<"mica-assign-precision", "::mlir::ModuleOp"> {
   let summary = "the precision of weights and caches";
   let description = [{
     Matrices that rows are multiplied with or gathered from get the precision `weights`, caches the precision `kv`;
-    gains, biases and the gates of experts are f32. With integers, tables and the product with the vocabulary have 8
-    bits, and rows are quantized where they enter a product. Weights that keep their blocks have a type already; rows
-    that multiply them become `!mica.int_rows` of two limbs, whatever `weights` is. A cache of `int8` quantizes keys and
-    values where they are appended, a head at a position with a scale of its own; `int4` is for weights only. Residual
-    stream, norms, softmax and accumulation stay f32: a value is rounded once, where it enters a product or a cache (or
-    the queries meet keys of bf16), and all products of a value share the cast.
+    gains, biases and the gates of experts are f32. `int8` is `!mica.block<int8_g32>`, `int4` is `int4_g32` with
+    `int6_g32` for tables and the product with the vocabulary. Weights that keep their blocks have a type already. Rows
+    that multiply blocks become `!mica.int_rows` of two limbs where they enter the product. A cache of `int8` quantizes
+    keys and values where they are appended, a head at a position with a scale of its own; `int4` is for weights only.
+    Residual stream, norms, softmax and accumulation stay f32: a value is rounded once, where it enters a product or a
+    cache (or the queries meet keys of bf16), and all products of a value share the cast.
 
     ```mlir
     // mica-opt --mica-assign-precision=weights=bf16
@@ -598,7 +598,7 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   let description = [{
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
     `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit, for
-    bf16 and integers where tile registers take them, and where they are so small that a library call would cost more
+    integer rows, for bf16 where tile registers take it, and where they are so small that a library call would cost more
     than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format. Mostly one row of a prompt, its
     last, reaches an `lm_head`: it is generated.
     Attention of few rows is cut into single rows and chunks of positions, that of many rows and of prompts into tiles
@@ -645,15 +645,13 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     Option<"manyRows", "many-rows", "int64_t", "KernelCosts().manyRows",
            "rows that a call of a `_many` function is assumed to have">,
     Option<"tiles", "tiles", "bool", "KernelCosts().tiles",
-           "whether generated kernels multiply bf16 and integers in tile registers">,
+           "whether generated kernels multiply bf16 in tile registers">,
     Option<"minWork", "min-work", "int64_t", "KernelCosts().minWork",
            "multiply-adds below which a library call does not pay">,
     Option<"onednnF32", "onednn-f32", "bool", "KernelCosts().onednnF32",
            "whether oneDNN is fast for f32 weights on the target">,
     Option<"onednnBf16", "onednn-bf16", "bool", "KernelCosts().onednnBf16",
-           "whether oneDNN is fast for bf16 weights on the target">,
-    Option<"onednnInt8", "onednn-int8", "bool", "KernelCosts().onednnInt8",
-           "whether oneDNN is fast for integer weights on the target">];
+           "whether oneDNN is fast for bf16 weights on the target">];
 }
 
 def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {

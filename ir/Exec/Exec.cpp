@@ -94,28 +94,10 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// A product of bytes into i32.
-static LogicalResult verifyBytes(MatmulOp op, ShapedType x, ShapedType weight, ShapedType output) {
-  if (x.getRank() != 2 || output.getRank() != 2 || weight.getRank() != 1 ||
-      !x.getElementType().isInteger(8) || !output.getElementType().isInteger(32))
-    return op.emitOpError("multiplies bytes: takes x [T, bytes], a weight [bytes] and an output "
-                          "[T, N] of i32");
-  if (op.getAccumulate())
-    return op.emitOpError("does not accumulate integers");
-  int64_t n = op.getN(), k = op.getK();
-  if (x.getDimSize(1) < k || output.getDimSize(1) != n || n % 64 != 0 ||
-      weight.getDimSize(0) != n * ((k + 63) / 64 * 64))
-    return op.emitOpError() << "multiplies by [" << n << ", " << k << "], but x is " << x
-                            << ", the weight " << weight << " and the output " << output;
-  return success();
-}
-
 LogicalResult MatmulOp::verify() {
   auto x = cast<ShapedType>(getX().getType()), weight = cast<ShapedType>(getWeight().getType()),
        output = cast<ShapedType>(getOutput().getType());
   int64_t n = getN(), k = getK();
-  if (weight.getElementType().isInteger(8))
-    return verifyBytes(*this, x, weight, output);
   if (x.getRank() != 2 || output.getRank() != 2 || weight.getRank() != 4 ||
       !weight.hasStaticShape())
     return emitOpError("takes x [T, K], a packed weight of rank 4 and an output [T, N]");

@@ -98,8 +98,6 @@ def Exec_MatmulOp : Exec_Op<"matmul", [DestinationStyleOpInterface,
   let description = [{
     `output = x W^T`, or `output += x W^T` with `accumulate`. x is [T, K] of f32 or bf16, the weight is packed as [N /
     64][K / depth][64][depth] (see `#mica.packed`), the output [T, N] of f32. `k` and `n` are the unpadded extents.
-    Where the weight are bytes, the blocks of a matrix of `!mica.int8`, the rows of x are unsigned bytes, at least K of
-    them, and the output is their product in i32, which is not accumulated.
 
     Example:
     ```mlir

@@ -117,7 +117,7 @@ def Mica_KvReadOp : Mica_PureOp<"kv_read"> {
   let description = [{
     A view [B, P, G, D] of the first D elements of each head of layer `layer` of the cache; never a copy. P is the
     extent of the cache, not the number of tokens seen so far: positions that were never appended hold zeros. Integers
-    stay what they are, rows of `!mica.int8`: attention reads them with their scales. D is the cache's head_dim, or less
+    stay what they are, of `!mica.int8`: attention reads them with their scales. D is the cache's head_dim, or less
     where the values of attention are a part of its keys: latents then stand in one cache (see `mica-absorb-latent`).
 
     Example:

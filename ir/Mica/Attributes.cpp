@@ -80,12 +80,6 @@ LogicalResult PackedLayoutAttr::verify(EmitError emitError, int64_t columns, int
   return success();
 }
 
-LogicalResult Int4Type::verify(EmitError emitError, int64_t group) {
-  if (group != QuantizedRow::group)
-    return emitError() << "group must be " << QuantizedRow::group << ", got " << group;
-  return success();
-}
-
 LogicalResult IntRowsType::verify(EmitError emitError, int64_t limbs, int64_t group) {
   if (limbs != 1 && limbs != 2)
     return emitError() << "limbs must be 1 or 2, got " << limbs;
@@ -94,51 +88,21 @@ LogicalResult IntRowsType::verify(EmitError emitError, int64_t limbs, int64_t gr
   return success();
 }
 
-bool mica::isQuantized(Type element) {
-  return isa<Int8Type, Int4Type, BlockType, IntRowsType>(element);
+bool mica::isQuantized(Type element) { return isa<Int8Type, BlockType, IntRowsType>(element); }
+
+IntRowsType mica::defaultIntRows(MLIRContext *context) {
+  return IntRowsType::get(context, /*limbs=*/2, IntegerRowLayout::group);
 }
 
-Type mica::activationTypeFor(Type element) {
-  MLIRContext *context = element.getContext();
-  if (isa<BlockType>(element))
-    return IntRowsType::get(context, /*limbs=*/2, IntegerRowLayout::group);
-  return Int8Type::get(context);
-}
-
-int64_t mica::bytesOfRow(Type element, int64_t k) {
-  if (auto rows = dyn_cast<IntRowsType>(element))
-    return IntegerRowLayout(rows, k).bytes;
-  return QuantizedRow(k).bytes;
-}
-
-QuantizedMatrix::QuantizedMatrix(Type element, int64_t n, int64_t k)
-    : blocks(roundUp(n, kBlockColumns) / kBlockColumns), padded(roundUp(k, 64)) {
-  if (auto ofBlocks = dyn_cast<BlockType>(element)) {
-    PackedBlocks packed(*ofBlocks.getFormat());
-    padded = roundUp(k, PackedBlocks::kChunk);
-    groupBytes = packed.blockBytes;
-    blockBytes = packed.bytesOf(k);
-    scales = sums = bytes = blocks * blockBytes;
-    return;
-  }
-  if (auto int4 = dyn_cast<Int4Type>(element)) {
-    groupBytes = kBlockColumns + kBlockColumns * int4.getGroup() / 2;
-    blockBytes = padded / int4.getGroup() * groupBytes;
-  } else {
-    groupBytes = kBlockColumns * 4;
-    blockBytes = padded / 4 * groupBytes;
-  }
-  scales = blocks * blockBytes;
-  sums = scales + blocks * kBlockColumns * 4;
-  bytes = sums + blocks * kBlockColumns * 4;
+int64_t mica::bytesOfMatrix(BlockType element, int64_t n, int64_t k) {
+  return llvm::divideCeil(n, kBlockColumns) * PackedBlocks(*element.getFormat()).bytesOf(k);
 }
 
 int64_t mica::getStoredBytes(RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
-  if (isQuantized(type.getElementType())) {
+  if (auto blocks = dyn_cast<BlockType>(type.getElementType())) {
     int64_t n = shape[shape.size() - 2], k = shape.back();
-    return ShapedType::getNumElements(ArrayRef(shape).drop_back(2)) *
-           QuantizedMatrix(type.getElementType(), n, k).bytes;
+    return ShapedType::getNumElements(ArrayRef(shape).drop_back(2)) * bytesOfMatrix(blocks, n, k);
   }
   if (auto layout = dyn_cast_or_null<PackedLayoutAttr>(type.getEncoding())) {
     shape.back() = roundUp(shape.back(), layout.getKBlock());

@@ -63,6 +63,15 @@ Type BlockIntType::parse(AsmParser &parser) {
 
 void BlockIntType::print(AsmPrinter &) const {}
 
+Type Int4Type::parse(AsmParser &parser) {
+  parser.emitError(parser.getNameLoc())
+      << "!mica.int4 is the type of an earlier version: weights of 4-bit integers are of "
+         "!mica.block<int4_g32>";
+  return {};
+}
+
+void Int4Type::print(AsmPrinter &) const {}
+
 #define GET_ATTRDEF_CLASSES
 #include "ir/Mica/MicaAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES

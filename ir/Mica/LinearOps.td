@@ -51,7 +51,7 @@ def Mica_HeadLinearOp : Mica_PureOp<"head_linear"> {
   let description = [{
     `y[t, h] = x[t, h] W[h]^T`, W of shape [H, N, K], accumulated in f32. Attention over latents meets the heads' own
     matrices with it, which otherwise would make keys and values of every cached position (see `mica-absorb-latent`).
-    Rows of `!mica.int8` have a scale for each head, those of `!mica.int_rows` for each group of a head.
+    Rows of `!mica.int_rows` have a scale for each group of a head.
 
     Example:
     ```mlir

@@ -44,29 +44,12 @@ inline constexpr int64_t roundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Whether `element` is an element of quantized rows: !mica.int8, !mica.int4, !mica.block or
-/// !mica.int_rows.
+/// Whether `element` is an element of quantized rows: !mica.int8, !mica.block or !mica.int_rows.
 bool isQuantized(mlir::Type element);
 
-/// The activation type by default where rows multiply a quantized weight of `element`: !mica.int8,
-/// or !mica.int_rows of two limbs for weights in blocks.
-mlir::Type activationTypeFor(mlir::Type element);
-
-/// Where the parts of a row of activations of !mica.int8 with `k` elements stand, in bytes.
-struct QuantizedRow {
-  /// Sums are kept of groups of so many values, for products with !mica.int4.
-  static constexpr int64_t group = 32;
-
-  explicit QuantizedRow(int64_t k)
-      : padded(roundUp(k, 64)), scale(padded), sums(scale + 64),
-        numbers(sums + roundUp(padded / group * 4, 64)), bytes(numbers + padded) {}
-
-  int64_t padded;  ///< u8 q + 128, 128 where padded, at byte 0
-  int64_t scale;   ///< f32
-  int64_t sums;    ///< i32 -8 * sum of q of each group
-  int64_t numbers; ///< s8 q: the operand with a sign, of products with !mica.int4
-  int64_t bytes;   ///< of the row
-};
+/// The activation type by default where rows multiply a weight in blocks: !mica.int_rows of two
+/// limbs.
+IntRowsType defaultIntRows(mlir::MLIRContext *context);
 
 /// Where the parts of a row of activations of !mica.int_rows with `k` elements are, in bytes.
 struct IntegerRowLayout {
@@ -88,21 +71,8 @@ struct IntegerRowLayout {
   static constexpr float limitOf(int64_t limbs) { return limbs == 1 ? 127.0f : 32639.0f; }
 };
 
-/// Bytes of a quantized row of activations with `k` elements.
-int64_t bytesOfRow(mlir::Type element, int64_t k);
-
-/// Where the parts of a packed matrix [n, k] of quantised rows stand, in bytes.
-struct QuantizedMatrix {
-  QuantizedMatrix(mlir::Type element, int64_t n, int64_t k);
-
-  int64_t blocks;     ///< of 64 rows of the matrix
-  int64_t padded;     ///< k, padded
-  int64_t groupBytes; ///< of 4 values (int8), a group (int4) or a block of 64 rows
-  int64_t blockBytes; ///< of a block
-  int64_t scales;     ///< f32 of each row, padded to whole blocks; of blocks nothing
-  int64_t sums;       ///< i32 of each row: sum of q (int8) or multiplier * (q - 8) (int4)
-  int64_t bytes;      ///< of the matrix
-};
+/// Bytes of a packed matrix [n, k] in blocks.
+int64_t bytesOfMatrix(BlockType element, int64_t n, int64_t k);
 
 /// Bytes of a weight of that type as a program stores it, packed where its encoding says so.
 int64_t getStoredBytes(mlir::RankedTensorType type);

@@ -140,11 +140,8 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
     depth = 2, columns = 4, N = 4, K = 4:   row n of W is w[n][0..3]
       memory: w00 w01 w10 w11 w20 w21 w30 w31   w02 w03 w12 w13 w22 w23 w32 w33
     ```
-    It is the layout that oneDNN calls `BA16a64b` (f32), `BA16a64b2a` (bf16) and `BA16a64b4a` (8-bit integers), so that
-    one packed copy serves its products and the generated kernels. Behind the blocks of a matrix of `!mica.int8` or
-    `!mica.int4` stand the scales of its rows (f32) and the sums of their integers (i32). `!mica.int4` stores a group of
-    32 values of 64 rows as 64 signed bytes of multipliers and [4][64][4] bytes; byte (j, n, b) holds the values 8 j + b
-    of row n (lower half) and 8 j + 4 + b (upper half).
+    It is the layout that oneDNN calls `BA16a64b` (f32) and `BA16a64b2a` (bf16), so that one packed copy serves its
+    products and the generated kernels.
     `!mica.block` stores, for 64 rows, each block along K as a header (scales [64], offsets [64]) and, for every 32
     elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the codes in planes. A plane of w bits
     has w lines [64][4]; quad q of the chunk, four neighbours along K, is in line q / (8 / w), w * (q mod (8 / w)) bits
@@ -156,30 +153,14 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
 
 def Mica_Int8Type : TypeDef<Mica_Dialect, "Int8"> {
   let mnemonic = "int8";
-  let summary = "an element of a row of 8-bit integers with one scale";
+  let summary = "an element of a cached key or value: 8-bit integers with one scale";
   let description = [{
-    In `tensor<?x64x!mica.int8>` the rows along the last axis are `x[i] = scale * q[i]` with integers q in [-127, 127]
-    and `scale = max_i |x[i]| / 127` in f32; q is rounded to nearest, ties to even. A row of zeros has the scale 0; one
-    that holds an infinity or NaN has such a scale and integers 0, so that all of it reads as NaN. Weights are quantised
-    when they are packed, keys and values by the append: a row is one head at one position. Rows of activations are
-    quantised by norms as they are made; elsewhere by a cast behind the op, because the scale is known only when the
-    whole row is, and ops such as attention and gated products make a row in pieces, on several threads.
+    In `!mica.kv_cache<5 x 4 x 8 x !mica.int8>` and `tensor<?x?x4x8x!mica.int8>`, keys or values that are read from it,
+    a row is one head at one position: `x[i] = scale * q[i]` with integers q in [-127, 127] and
+    `scale = max_i |x[i]| / 127` in f32; q is rounded to nearest, ties to even. A row of zeros has the scale 0; one that
+    holds an infinity or NaN has such a scale and integers 0, so that all of it reads as NaN. Rows are quantized when
+    they are appended. Weights and activations are of `!mica.block` and `!mica.int_rows` instead.
   }];
-}
-
-def Mica_Int4Type : TypeDef<Mica_Dialect, "Int4"> {
-  let mnemonic = "int4";
-  let summary = "an element of a row of 4-bit integers with a multiplier per group and one scale";
-  let description = [{
-    In `tensor<64x128x!mica.int4<group = 32>>` the rows along the last axis are
-    `x[i] = scale * multiplier[i / group] * (q[i] - 8)` with q in [0, 15], integer multipliers in [-15, 15] and one
-    scale in f32 per row. `multiplier * (q - 8)` fits 8 bits, so that a product with rows of `!mica.int8` is a sum of
-    integers, the same in whatever order it is taken. Scale, multipliers and integers are chosen for the least sum of
-    squared errors, each weighed by the square of the number itself: errors of large weights count more.
-  }];
-  let parameters = (ins "int64_t":$group);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
 }
 
 def Mica_BlockType : TypeDef<Mica_Dialect, "Block"> {
@@ -230,6 +211,12 @@ def Mica_IntRowsType : TypeDef<Mica_Dialect, "IntRows"> {
 def Mica_BlockIntType : TypeDef<Mica_Dialect, "BlockInt"> {
   let mnemonic = "block_int";
   let summary = "refused: the type that `!mica.block` and `!mica.int_rows` replaced";
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Mica_Int4Type : TypeDef<Mica_Dialect, "Int4"> {
+  let mnemonic = "int4";
+  let summary = "refused: the type that `!mica.block<int4_g32>` replaced";
   let hasCustomAssemblyFormat = 1;
 }
 

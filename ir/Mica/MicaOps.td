@@ -17,16 +17,15 @@ class Mica_StaticFrom<int axis> : CPred<
 def Mica_Float : AnyTypeOf<[F32, BF16, F16], "f32, bf16 or f16">;
 def Mica_Compute : AnyTypeOf<[F32, BF16], "f32 or bf16">;
 def Mica_Int8 : Type<CPred<"::llvm::isa<::mica::Int8Type>($_self)">, "!mica.int8", "::mica::Int8Type">;
-def Mica_Int4 : Type<CPred<"::llvm::isa<::mica::Int4Type>($_self)">, "!mica.int4", "::mica::Int4Type">;
 def Mica_Block : Type<CPred<"::llvm::isa<::mica::BlockType>($_self)">, "!mica.block", "::mica::BlockType">;
 def Mica_IntRows : Type<CPred<"::llvm::isa<::mica::IntRowsType>($_self)">, "!mica.int_rows", "::mica::IntRowsType">;
-def Mica_Rows : RankedTensorOf<[Mica_Compute, Mica_Int8, Mica_IntRows],
+def Mica_Rows : RankedTensorOf<[Mica_Compute, Mica_IntRows],
     [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Rows32 : RankedTensorOf<[F32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "rows [T, C]">;
 def Mica_Heads : RankedTensorOf<[Mica_Compute], [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, D]">;
-def Mica_HeadRows : RankedTensorOf<[Mica_Compute, Mica_Int8, Mica_IntRows],
+def Mica_HeadRows : RankedTensorOf<[Mica_Compute, Mica_IntRows],
     [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "heads [T, H, K]">;
-def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute, Mica_Int8, Mica_IntRows],
+def Mica_RowsOrHeads : RankedTensorOf<[Mica_Compute, Mica_IntRows],
     [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C] or heads [T, H, D]">;
 def Mica_RowIndex : RankedTensorOf<[I32], [HasAnyRankOfPred<[1]>], "one number per row [T]">;
 def Mica_Keys : RankedTensorOf<[Mica_Compute, Mica_Int8],
@@ -34,8 +33,7 @@ def Mica_Keys : RankedTensorOf<[Mica_Compute, Mica_Int8],
 def Mica_Vector : RankedTensorOf<[Mica_Float], [HasStaticShapePred, HasAnyRankOfPred<[1]>], "a weight vector [N]">;
 def Mica_Vectors : RankedTensorOf<[Mica_Float],
     [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight vector for each expert [E, N]">;
-def Mica_Weight : AnyTypeOf<[Mica_Float, Mica_Int8, Mica_Int4, Mica_Block],
-    "f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block">;
+def Mica_Weight : AnyTypeOf<[Mica_Float, Mica_Block], "f32, bf16, f16 or !mica.block">;
 def Mica_Gain : RankedTensorOf<[Mica_Float],
     [HasStaticShapePred, HasAnyRankOfPred<[1, 2]>], "a gain [N], or one for each head [H, D]">;
 def Mica_Matrix : RankedTensorOf<[Mica_Weight], [HasStaticShapePred, HasAnyRankOfPred<[2]>], "a weight matrix [N, K]">;
@@ -45,7 +43,7 @@ def Mica_KeyMask : RankedTensorOf<[I1], [HasAnyRankOfPred<[2]>], "a key mask [B,
 def Mica_RopeTable : RankedTensorOf<[F32],
     [HasAnyRankOfPred<[3]>, Mica_StaticFrom<1>], "cosines and sines [T, 2, rotary_dim / 2]">;
 def Mica_Picks : RankedTensorOf<[I32], [HasAnyRankOfPred<[2]>, Mica_StaticFrom<1>], "chosen experts [T, k]">;
-def Mica_Shown : RankedTensorOf<[Mica_Compute, Mica_Int8, Mica_IntRows, I32],
+def Mica_Shown : RankedTensorOf<[Mica_Compute, Mica_IntRows, I32],
     [HasAnyRankOfPred<[2, 3]>, Mica_StaticFrom<1>], "rows [T, C], heads [T, H, D] or chosen experts [T, k]">;
 
 class Mica_Op<string mnemonic, list<Trait> traits = []> : Op<Mica_Dialect, mnemonic, traits>;

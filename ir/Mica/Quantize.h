@@ -1,8 +1,8 @@
 //===- Quantize.h - rows of integers ------------------------------*- C++ -*-===//
 //
-// How numbers become !mica.int8 and !mica.int4: one formula for the interpreter, which computes
-// with what the integers stand for, and for the packer, which stores them. Results are the same on
-// every CPU.
+// How numbers become !mica.int8, !mica.int_rows and Mica's own block formats: one formula for the
+// interpreter, which computes with what the integers stand for, and for the packer, which stores
+// them. Results are the same on every CPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,21 +32,15 @@ inline float largestMagnitude(llvm::ArrayRef<float> row) {
 /// infinite or NaN where the row holds such a number, and then q is zero.
 float quantizeInt8(llvm::ArrayRef<float> row, llvm::MutableArrayRef<int8_t> q);
 
-/// row[i] ~ scale * multipliers[i / 32] * (q[i] - 8) with q in [0, 15] and one multiplier, in [-15,
-/// 15] and not 0, for each 32 elements and what is left at the end. Returns the scale as
-/// quantizeInt8 does; where it is not a positive number, q is 8.
-float quantizeInt4(llvm::ArrayRef<float> row, llvm::MutableArrayRef<uint8_t> q,
-                   llvm::MutableArrayRef<int8_t> multipliers);
-
-/// Quantizes a row to blocks of one of Mica's own formats, the last of which is padded. `blocks` has
-/// room for all of them. `importance` says how much the error of each element counts, as the mean
-/// square of what it is multiplied with; empty where that is not known. False where a number is not
-/// finite.
+/// Quantizes a row to blocks of one of Mica's own formats, the last of which is padded. `blocks`
+/// has room for all of them. `importance` says how much the error of each element counts, as the
+/// mean square of what it is multiplied with; empty where that is not known. False where a number
+/// is not finite.
 bool quantizeBlocks(const BlockFormat &format, llvm::ArrayRef<float> row,
                     llvm::ArrayRef<float> importance, llvm::MutableArrayRef<uint8_t> blocks);
 
 /// Replaces the numbers of a row by those that its integers of type `element` stand for:
-/// !mica.int8, !mica.int4, !mica.int_rows or a !mica.block of Mica's own.
+/// !mica.int8, !mica.int_rows or a !mica.block of Mica's own.
 void roundToIntegers(mlir::Type element, llvm::MutableArrayRef<float> row);
 
 } // namespace mica

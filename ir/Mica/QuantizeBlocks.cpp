@@ -94,7 +94,7 @@ MICA_INLINE Fit fitLeastSquares(const Groups &groups, Floats inverse, Floats off
 }
 
 MICA_INLINE void takeBetter(Fit &best, const Fit &fit) {
-  auto better = (fit.error < best.error) & (fit.scale != 0);
+  auto better = fit.error < best.error;
   best.scale = better ? fit.scale : best.scale;
   best.offset = better ? fit.offset : best.offset;
   best.error = better ? fit.error : best.error;

@@ -34,11 +34,13 @@ LogicalResult WeightOp::verify() {
   if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
     return emitOpError("needs a tensor type of static, non-empty shape");
   Type element = type.getElementType();
-  if (!element.isF32() && !element.isBF16() && !element.isF16() && !isQuantized(element))
-    return emitOpError() << "holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block, got "
-                         << element;
-  if (isQuantized(element) && type.getRank() < 2)
-    return emitOpError("holds rows of integers, but is a vector: vectors stay f32");
+  if (isa<Int8Type>(element))
+    return emitOpError("holds !mica.int8, which only caches do: weights of 8-bit integers are of "
+                       "!mica.block<int8_g32>");
+  if (!element.isF32() && !element.isBF16() && !element.isF16() && !isa<BlockType>(element))
+    return emitOpError() << "holds f32, bf16, f16 or !mica.block, got " << element;
+  if (isa<BlockType>(element) && type.getRank() < 2)
+    return emitOpError("holds blocks along rows, but is a vector: vectors stay f32");
   if (failed(verifyBlocks(*this, element)))
     return failure();
   if (getStored() && !isa<BlockType>(*getStored()))

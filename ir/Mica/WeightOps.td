@@ -50,7 +50,7 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
 def Mica_BalanceOp : Mica_Op<"balance"> {
   let summary = "tensors of the checkpoint that are read scaled, channel by channel";
   let description = [{
-    Rows of integers share a scale, so that one large channel takes the others' precision away. Where the rows of
+    Elements of a group share a scale, so that one large channel takes its neighbors' precision away. Where the rows of
     some tensors meet the columns of others and nothing else (a norm's gains and the products that read the norm,
     `up` and `down` of a gated network), every channel j may be divided by b_j on one side and multiplied by it on
     the other: `mica.balance` says that every weight made of these tensors reads them so. With r_j the largest
@@ -71,7 +71,7 @@ def Mica_BalanceOp : Mica_Op<"balance"> {
     Example:
     ```mlir
     mica.weight @"norm.weight" : tensor<64xf32>
-    mica.weight @"q_proj.weight" : tensor<32x64x!mica.int8>
+    mica.weight @"q_proj.weight" : tensor<32x64x!mica.block<int8_g32>>
     mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
     ```
   }];

@@ -31,7 +31,7 @@ static Type chooseType(WeightUse use, Operation *user, Precision matrices) {
 static Type rowsFor(Type element) {
   if (element.isBF16())
     return element;
-  return isQuantized(element) ? activationTypeFor(element) : Type();
+  return isa<BlockType>(element) ? defaultIntRows(element.getContext()) : Type();
 }
 
 namespace {

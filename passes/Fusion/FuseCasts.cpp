@@ -19,11 +19,10 @@ static bool isOnlyCastTo(Value value, Type type) {
 }
 
 /// Whether the op that makes `value` can round it to `element` itself: it computes in f32 and
-/// writes each element once. The scale of a quantised row is known when all of the row is: only ops
-/// that work row by row can quantise. A row in blocks has its scales sooner, as soon as a block of
-/// it is made, and a gated product makes two blocks at a time. It is left to the pass over rows all
-/// the same, which serves both kinds; what that costs is `quantize` of a program's `bench
-/// --profile`.
+/// writes each element once. Integer rows have a scale for each group, which is known when all of
+/// the group is: ops that work row by row can quantize. A gated product, which makes two groups at
+/// a time, could as well; it is left to a pass over rows all the same, whose cost is `quantize` of
+/// a program's `bench --profile`.
 static bool canRound(Value value, Type element) {
   Operation *producer = value.getDefiningOp();
   if (isQuantized(element))
@@ -61,7 +60,7 @@ struct HeadsAreRoundedBeforeTheyAreMerged : OpRewritePattern<CastOp> {
     if (!merge)
       return rewriter.notifyMatchFailure(cast, "the producer does not merge heads");
     if (isQuantized(cast.getType().getElementType()))
-      return rewriter.notifyMatchFailure(cast, "a quantised row has one scale for all heads");
+      return rewriter.notifyMatchFailure(cast, "groups of integers may reach across heads");
     if (!merge->hasOneUse())
       return rewriter.notifyMatchFailure(cast, "the merged heads have another use");
     auto type = merge.getX().getType().clone(cast.getType().getElementType());

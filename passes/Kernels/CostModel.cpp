@@ -7,17 +7,14 @@
 using namespace mica;
 
 bool mica::tilesTake(Precision weights, int64_t k) {
-  return weights == Precision::BF16 ? k % 2 == 0 : weights != Precision::F32;
+  return weights == Precision::BF16 && k % 2 == 0;
 }
 
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
   if (shape.blocks || shape.rows <= costs.crossing ||
       (costs.tiles && !shape.expands && tilesTake(shape.weights, shape.k)))
     return KernelKind::Generated;
-  bool fast = shape.weights == Precision::F32    ? costs.onednnF32
-              : shape.weights == Precision::BF16 ? costs.onednnBf16
-                                                 : costs.onednnInt8;
-  if (!fast)
+  if (!(shape.weights == Precision::F32 ? costs.onednnF32 : costs.onednnBf16))
     return KernelKind::Generated;
   // In floating point: the product of three large extents may exceed 64 bits.
   double work =

@@ -20,27 +20,24 @@ struct ProductShape {
 };
 
 /// Whether tile registers multiply rows with weights of that precision and k columns: pairs of
-/// bf16, none left over, and integers.
+/// bf16, none left over.
 bool tilesTake(Precision weights, int64_t k);
 
 /// What the choice depends on besides the shape. The defaults of the passes' options are these.
 struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
   /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
-  /// a Zen 4, they were 1.4, 1.5 and 1.2 times as fast as oneDNN in int8, int4 and bf16 at 17 rows,
-  /// 1.1, 1.3 and 1.0 times at 32, as fast at 48 (`bench --prompt N`). A constant: up to it a row's
-  /// bits depend on no other row.
+  /// a Zen 4, they were 1.2 times as fast as oneDNN in bf16 at 17 rows and as fast at 32
+  /// (`bench --prompt N`). A constant: up to it a row's bits depend on no other row.
   int64_t crossing = 32;
   /// The most rows of a call that decodes, at most `crossing`: attention is cut for single rows of
   /// several sequences. More rows are mostly a prompt's, whose attention takes tiles of rows.
   int64_t fewRows = 16;
   /// Rows that a call of a function for many rows is assumed to have.
   int64_t manyRows = 64;
-  /// Whether generated kernels multiply pairs of bf16 and integers in tile registers, which beat
-  /// oneDNN's at the numbers of rows that prompts are read in: at the shape of a Llama with 1
-  /// billion parameters, 2 threads of a Xeon with AMX, 32 rows at once took 1/1.8 of the time in
-  /// int8, 128 1/1.4, 512 1/1.2 in int8 and bf16, 1/1.4 in int4 (`bench --prompt N`); 1024 in int8
-  /// as long per row as 512.
+  /// Whether generated kernels multiply pairs of bf16 in tile registers, which beat oneDNN's at the
+  /// numbers of rows that prompts are read in: at the shape of a Llama with 1 billion parameters, 2
+  /// threads of a Xeon with AMX, 512 rows at once took 1/1.2 of the time (`bench --prompt N`).
   bool tiles = false;
   /// Multiply-adds below which a library call does not pay. A call costs about 5 us (descriptors,
   /// waking the pool), generated kernels reach about 100 GFLOP/s at these sizes where oneDNN
@@ -50,12 +47,6 @@ struct KernelCosts {
   /// Whether the target's oneDNN is fast in a format: on AVX2 without AVX-512 its bf16 path is not.
   bool onednnF32 = true;
   bool onednnBf16 = true;
-  /// Products of integers: without VNNI, oneDNN's are slower than its own f32 ones.
-  bool onednnInt8 = true;
-  /// Generated kernels on targets with tile registers: the most rows of integers that vectors
-  /// multiply. More of them need more than one pass over the panels, and weights of 4 bits are
-  /// expanded for each row anew. Of a row of bf16 vectors are always faster.
-  int64_t vectorRows = 4;
 };
 
 /// Who computes a product.

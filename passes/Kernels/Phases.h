@@ -24,10 +24,6 @@ inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
 inline constexpr llvm::StringLiteral kRoleAttr = "mica.role";
 inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode";
 
-/// On a module: the most rows of integers that generated kernels multiply by vectors where the
-/// target has tile registers. Without it: KernelCosts::vectorRows.
-inline constexpr llvm::StringLiteral kVectorRowsAttr = "mica.vector_rows";
-
 /// The rows that one of these attributes of a module states; `otherwise` where it has none. An
 /// error at the module where it is no number from `least` on.
 mlir::FailureOr<int64_t> rowsStated(mlir::ModuleOp module, llvm::StringRef name, int64_t least,

@@ -35,7 +35,6 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     costs.minWork = minWork;
     costs.onednnF32 = onednnF32;
     costs.onednnBf16 = onednnBf16;
-    costs.onednnInt8 = onednnInt8;
     return chooseKernel(shape, costs);
   }
 

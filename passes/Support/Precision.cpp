@@ -52,10 +52,9 @@ Type mica::cacheTypeOf(MLIRContext *context, Precision precision) {
 Precision mica::precisionOf(Type element) {
   if (auto blocks = dyn_cast<BlockType>(element))
     return blocks.getFormat()->codeBits() > 5 ? Precision::Int8 : Precision::Int4;
-  return element.isF32()                       ? Precision::F32
-         : element.isBF16() || element.isF16() ? Precision::BF16
-         : isa<Int8Type>(element)              ? Precision::Int8
-                                               : Precision::Int4;
+  if (isa<Int8Type>(element))
+    return Precision::Int8;
+  return element.isF32() ? Precision::F32 : Precision::BF16;
 }
 
 llvm::cl::ValuesClass mica::precisionValues() {

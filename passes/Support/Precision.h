@@ -9,8 +9,8 @@
 
 namespace mica {
 
-/// What weights or caches are stored as. With integers, tables and the product with the vocabulary
-/// are always of 8 bits.
+/// What weights or caches are stored as: integers of weights are blocks of Mica's own formats,
+/// those of caches !mica.int8.
 enum class Precision { F32, BF16, Int8, Int4 };
 
 /// The name on the command line: "f32", "bf16", "int8" or "int4".
@@ -21,7 +21,7 @@ std::optional<Precision> precisionNamed(llvm::StringRef name);
 mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The element type of a cache of that precision, which is not Int4.
 mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
-/// The precision of a matrix with that element type; of blocks the nearest in bits.
+/// The precision of a matrix or a cache with that element type; of blocks the nearest in bits.
 Precision precisionOf(mlir::Type element);
 
 /// The type of rows of prompts that multiply weights in blocks.

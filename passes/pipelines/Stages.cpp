@@ -65,9 +65,8 @@ void mica::buildPhases(OpPassManager &pm, const StageOptions &options) {
 void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
   const KernelCosts &costs = options.costs;
   buildPhases(pm, options);
-  pm.addNestedPass<func::FuncOp>(
-      createSelectKernels({costs.manyRows, costs.tiles, costs.minWork, costs.onednnF32,
-                           costs.onednnBf16, costs.onednnInt8}));
+  pm.addNestedPass<func::FuncOp>(createSelectKernels(
+      {costs.manyRows, costs.tiles, costs.minWork, costs.onednnF32, costs.onednnBf16}));
   // Before the calls are rolled: their order is the order of the weights in the program.
   pm.addPass(createAssignLayouts());
   pm.addPass(createRollLayers());
@@ -125,8 +124,6 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
                          llvm::cl::init(defaults.costs.onednnF32)};
   Option<bool> onednnBf16{*this, "onednn-bf16", llvm::cl::desc("oneDNN is fast for bf16"),
                           llvm::cl::init(defaults.costs.onednnBf16)};
-  Option<bool> onednnInt8{*this, "onednn-int8", llvm::cl::desc("oneDNN is fast for integers"),
-                          llvm::cl::init(defaults.costs.onednnInt8)};
 
   StageOptions get() const {
     StageOptions options;
@@ -140,7 +137,6 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
     options.costs.minWork = minWork;
     options.costs.onednnF32 = onednnF32;
     options.costs.onednnBf16 = onednnBf16;
-    options.costs.onednnInt8 = onednnInt8;
     return options;
   }
 };

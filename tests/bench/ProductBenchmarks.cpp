@@ -248,10 +248,8 @@ std::vector<KernelBenchmark> productBenchmarks() {
     for (const Experts &shape : expertShapes)
       all.push_back(experts(format, shape));
     all.push_back(heads(format));
-    if (llvm::StringRef(format.name) != "int4") {
-      all.push_back(head(format));
-      all.push_back(table(format));
-    }
+    all.push_back(head(format));
+    all.push_back(table(format));
   }
   all.push_back(gate("softmax", "", "softmax k(8)"));
   all.push_back(gate("sigmoid_groups", "correction(%c : tensor<{E}xf32>)",

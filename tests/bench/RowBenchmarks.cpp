@@ -38,8 +38,6 @@ constexpr RowOp rowOps[] = {
      "mica.sigmoid_gate %x, %g : " ROWS ", tensor<?x1xf32>", ROWS, 4 * columns + 4},
     {"cast", ONE, "mica.cast %x : " ROWS " to tensor<?x2048xbf16>", "tensor<?x2048xbf16>",
      4 * columns},
-    {"quantize/int8", ONE, "mica.cast %x : " ROWS " to tensor<?x2048x!mica.int8>",
-     "tensor<?x2048x!mica.int8>", 4 * columns},
     {"quantize/limb", ONE,
      "mica.cast %x : " ROWS " to tensor<?x2048x!mica.int_rows<limbs = 1, group = 32>>",
      "tensor<?x2048x!mica.int_rows<limbs = 1, group = 32>>", 4 * columns},

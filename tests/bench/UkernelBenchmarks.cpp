@@ -1,5 +1,4 @@
-// The shapes of linear/onednn, over the same layout of weights, on the pool. Rows are there as the
-// ukernel takes them, bytes too, which generated code and oneDNN's products must first make.
+// The shapes of linear/onednn in bf16, over the same layout of weights, on the pool.
 #include "tests/bench/UkernelBenchmarks.h"
 
 #include "backends/cpu/runtime/Exports.h"
@@ -28,10 +27,10 @@ float floatOf(uint16_t bf16) { return llvm::bit_cast<float>(uint32_t(bf16) << 16
 /// y = x W for `copies` matrices of the same numbers.
 class Product {
 public:
-  Product(Shape shape, bool integers, int64_t rows)
-      : n(shape.n), k(shape.k), rows(rows), size(integers ? 1 : 2), integers(integers),
-        copies(copiesOf(double(n * k * size))), x(rows * k * size, 64),
-        w(copies * n * k * size, 64), y(rows * n * 4, 64), offsets(1, {0, 0}), sums(n) {
+  Product(Shape shape, int64_t rows)
+      : n(shape.n), k(shape.k), rows(rows), copies(copiesOf(double(n * k * size))),
+        x(rows * k * size, 64), w(copies * n * k * size, 64), y(rows * n * 4, 64),
+        offsets(1, {0, 0}) {
     tile = std::min(tileRows, rows);
     depth = std::min(k, tileBytes / panel / size);
     if (rows % tile || k % depth || n % panel)
@@ -43,9 +42,6 @@ public:
     fill(random, w.bytes().take_front(n * k * size));
     for (int64_t copy = 1; copy < copies; ++copy)
       std::memcpy(w.data() + copy * n * k * size, w.data(), n * k * size);
-    for (int64_t column = 0; integers && column < n; ++column)
-      for (int64_t i = 0; i < k; ++i)
-        sums[column] += static_cast<int8_t>(w.data()[weightAt(column, i)]);
   }
 
   int64_t count() const { return copies; }
@@ -71,9 +67,7 @@ public:
       for (int64_t column : {int64_t(0), panel - 1, panel, n - 1}) {
         double sum = 0;
         for (int64_t i = 0; i < k; ++i)
-          sum += numberOfX(row * k + i) * numberOfW(weightAt(column, i));
-        if (integers)
-          sum *= scale * scale;
+          sum += numberAt(x, row * k + i) * numberAt(w, weightAt(column, i));
         float is;
         std::memcpy(&is, y.data() + (row * n + column) * 4, 4);
         if (!(std::abs(is - sum) < 1e-3))
@@ -83,12 +77,11 @@ public:
   }
 
 private:
-  static constexpr float scale = 1.0f / 128;
+  static constexpr int64_t size = 2; ///< of a bf16
 
   brgemm kernel(bool add) const {
     using type = memory::data_type;
-    brgemm made(tile, panel, depth, 1, k, panel, n, integers ? type::u8 : type::bf16,
-                integers ? type::s8 : type::bf16, integers ? type::s32 : type::f32);
+    brgemm made(tile, panel, depth, 1, k, panel, n, type::bf16, type::bf16, type::f32);
     made.set_add_C(add);
     made.finalize();
     if (made.get_B_pack_type() != dnnl::ukernel::pack_type::pack32)
@@ -97,11 +90,11 @@ private:
     return made;
   }
 
-  /// Bytes of any value, or floats between -1 and 1.
+  /// Numbers between -1 and 1.
   void fill(std::mt19937 &random, llvm::MutableArrayRef<uint8_t> bytes) const {
     std::uniform_real_distribution<float> number(-1, 1);
     for (size_t at = 0; at < bytes.size(); at += size) {
-      uint32_t bits = integers ? random() : llvm::bit_cast<uint32_t>(number(random)) >> 16;
+      uint32_t bits = llvm::bit_cast<uint32_t>(number(random)) >> 16;
       std::memcpy(bytes.data() + at, &bits, size);
     }
   }
@@ -111,12 +104,8 @@ private:
     return column / panel * panel * k + i / together * together * panel +
            column % panel * together + i % together;
   }
-  double numberOfX(int64_t at) const {
-    return integers ? x.data()[at] - 128.0 : floatOf(reinterpret_cast<uint16_t *>(x.data())[at]);
-  }
-  double numberOfW(int64_t at) const {
-    return integers ? static_cast<int8_t>(w.data()[at])
-                    : floatOf(reinterpret_cast<uint16_t *>(w.data())[at]);
+  static double numberAt(const GuardedMemory &memory, int64_t at) {
+    return floatOf(reinterpret_cast<uint16_t *>(memory.data())[at]);
   }
 
   void runPanel(const uint8_t *weights, int64_t number) const {
@@ -127,38 +116,21 @@ private:
         (i == 0 ? start : goOn)
             .execute(x.data() + (row * k + i) * size, own + i * panel * size, offsets,
                      result + row * n * 4, nullptr);
-    for (int64_t row = 0; integers && row < rows; ++row)
-      finish(reinterpret_cast<int32_t *>(result + row * n * 4), &sums[number * panel]);
   }
 
-  /// What a product of integers ends with: sums become floats, in place. Of x, whose bytes are 128
-  /// more than what they mean, a constant share of each sum.
-  __attribute__((target_clones("avx512f", "default"))) static void finish(int32_t *sum,
-                                                                          const int32_t *all) {
-    for (int64_t column = 0; column < panel; ++column) {
-      float value = static_cast<float>(sum[column] - 128 * all[column]) * scale * scale;
-      std::memcpy(&sum[column], &value, 4);
-    }
-  }
-
-  int64_t n, k, rows, size;
-  bool integers;
-  int64_t copies, tile, depth;
+  int64_t n, k, rows, copies, tile, depth;
   GuardedMemory x, w, y;
   std::vector<std::pair<memory::dim, memory::dim>> offsets;
-  std::vector<int32_t> sums; ///< of the columns
-  brgemm start, goOn;        ///< the first piece of a depth, and those that follow
+  brgemm start, goOn; ///< the first piece of a depth, and those that follow
 };
 
-UkernelBenchmark product(Shape shape, bool integers) {
-  const char *format = integers ? "int8" : "bf16";
+UkernelBenchmark product(Shape shape) {
   UkernelBenchmark made;
-  made.name = test::fill("linear/ukernel/{format}/{N}x{K}",
-                         {{"format", format}, {"N", shape.n}, {"K", shape.k}});
-  made.format = format;
+  made.name = test::fill("linear/ukernel/bf16/{N}x{K}", {{"N", shape.n}, {"K", shape.k}});
+  made.format = "bf16";
   made.rows = {std::begin(libraryRows), std::end(libraryRows)};
   made.calls = [=](int64_t rows) {
-    auto product = std::make_shared<Product>(shape, integers, rows);
+    auto product = std::make_shared<Product>(shape, rows);
     product->run(0);
     if (!product->isRight())
       throw std::runtime_error("a wrong product");
@@ -169,7 +141,7 @@ UkernelBenchmark product(Shape shape, bool integers) {
   };
   made.work = [=](int64_t rows) {
     auto weights = double(shape.n * shape.k);
-    return Work{weights * (integers ? 1 : 2), 2 * weights * double(rows)};
+    return Work{2 * weights, 2 * weights * double(rows)};
   };
   return made;
 }
@@ -177,9 +149,8 @@ UkernelBenchmark product(Shape shape, bool integers) {
 
 std::vector<UkernelBenchmark> ukernelBenchmarks() {
   std::vector<UkernelBenchmark> all;
-  for (bool integers : {false, true})
-    for (Shape shape : productShapes)
-      all.push_back(product(shape, integers));
+  for (Shape shape : productShapes)
+    all.push_back(product(shape));
   return all;
 }
 #else

@@ -129,7 +129,7 @@ class Integers(Case):
     def test_dense_against_q4_0(self):
         """4 bits lose no more than llama.cpp's Q4_0 (--pure: the embedding, too), as a file of architecture qwen3.
 
-        Its numbers meet f32 here; our int4 rounds rows of activations to 8 bits and caches to bf16 besides.
+        Its numbers meet f32 here; our int4 rounds rows of activations and caches besides.
         """
         name = "minimind-dense"
         expected = rows_of(program(BUNDLED / name, "--weights", "f32"), name)
@@ -147,9 +147,8 @@ class Integers(Case):
         self.assertLessEqual(lost["int4"][0], lost["Q4_0"][0])
 
     def test_both_ways_of_4_bits(self):
-        """Multipliers 1 to 15 of a column's scale (int4) lose hardly more than a scale of its own for every 32 (blocks of a
-        file, kept), with scales as good as they can be; the file's usual rounding loses more. All from the same numbers, with
-        8 bits for the embedding."""
+        """int4 loses hardly more than blocks of a file that are kept, with scales as good as they can be; the file's usual
+        rounding loses more. All from the same numbers."""
         name = "minimind-dense"
         expected = rows_of(program(BUNDLED / name, "--weights", "f32"), name)
         lost = {"int4": divergence(expected, rows_of(program(BUNDLED / name, "--weights", "int4"), name))}
@@ -163,7 +162,7 @@ class Integers(Case):
         self.assertLess(lost["int4"], 1.1 * lost[gguf_file.SEARCHED])
 
     def rows_do_not_depend_on_the_way(self, name):
-        """Sums of integers are exact: single steps, chunks, threads and every kernel give the same bits."""
+        """Single steps, chunks and threads give the same bits."""
         ids = sequences(name, 1, 120)[0]
         for width in WIDTHS:
             built = program(BUNDLED / name, "--weights", width)

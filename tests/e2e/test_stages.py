@@ -61,7 +61,6 @@ def pipelines(precision, target):
 
     return (f"--mica-to-fused=weights={precision} kv={precision}",
             "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
-                                                   flag("onednn-int8", wide and int8),
                                                    flag("tiles", tiles))),
             f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)} "
             f"fast-bf16-dot=false {flag('tiles', tiles)} {flag('prefetch-pages', pages)}",

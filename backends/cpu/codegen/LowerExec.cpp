@@ -431,7 +431,7 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
   };
   Type element = weightType.getElementType();
   // mica::rt::MatmulFormat
-  int64_t format = element.isInteger(8) ? 2 : element.isBF16() ? 1 : 0;
+  int64_t format = element.isBF16() ? 1 : 0;
   SmallVector<Value> arguments = {address(*x, product.getX()),
                                   address(*weight, product.getWeight()),
                                   address(*output, product.getOutput()),

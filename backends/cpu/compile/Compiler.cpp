@@ -382,10 +382,9 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.costs.onednnF32 = options.target.vectorBits == 512;
   stage.costs.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
   // Where products of bf16 are slow, prompts are computed in f32.
-  stage.promptRows = options.int8Rows             ? PromptRows::Int8
+  stage.promptRows = options.int8Rows            ? PromptRows::Int8
                      : options.target.avx512Bf16 ? PromptRows::BF16
                                                  : PromptRows::F32;
-  stage.costs.onednnInt8 = options.target.vectorBits == 512 && options.target.vnni;
   return stage;
 }
 

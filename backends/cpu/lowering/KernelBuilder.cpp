@@ -110,15 +110,6 @@ Value KernelBuilder::dotBytes(Value sums, ArrayRef<Value> a, ArrayRef<Value> b) 
   return sums;
 }
 
-Value KernelBuilder::dotWords(Value sums, Value a, Value b) {
-  if (!target.int8Dot)
-    return add(sums, arith::MulIOp::create(*this, a, b));
-  // The upper halves multiply each other as well: those of b are made zero.
-  Type i16 = getIntegerType(16);
-  Value low = arith::AndIOp::create(*this, b, splatInt(0xffff, getI32Type()));
-  return dotIntegers(*this, "llvm.x86.avx512.vpdpwssd", sums, bitcast(a, i16), bitcast(low, i16));
-}
-
 Value KernelBuilder::lookUp(Value codes, ArrayRef<int8_t> table, int64_t added) {
   auto type = cast<VectorType>(codes.getType());
   SmallVector<int8_t> entries; // the table once for each part of 16 bytes

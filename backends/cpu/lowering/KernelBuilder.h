@@ -149,8 +149,6 @@ public:
   /// sums [16 x i32] + products of four neighbouring bytes, a unsigned and b signed.
   mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
                        mlir::ArrayRef<mlir::Value> b);
-  /// sums [16 x i32] + a * b, both [16 x i32] of numbers that fit 16 bits.
-  mlir::Value dotWords(mlir::Value sums, mlir::Value a, mlir::Value b);
   /// table[code] + added for codes [64 x i8] below 16, as unsigned bytes.
   mlir::Value lookUp(mlir::Value codes, llvm::ArrayRef<int8_t> table, int64_t added);
   mlir::Type elementOf(mlir::Value buffer) {

@@ -11,7 +11,7 @@ namespace mica::cpu {
 struct KernelTarget {
   /// vdpbf16ps: products of pairs of bf16 summed into f32.
   bool bf16Dot = false;
-  /// vpdpbusd and vpdpwssd: products of bytes and of 16-bit integers summed into i32.
+  /// vpdpbusd: products of bytes summed into i32.
   bool int8Dot = false;
   /// Vectors of 16 f32 that are held in registers: 32 where registers have 512 bits, 8 where two
   /// of 16 make one.
@@ -19,12 +19,10 @@ struct KernelTarget {
   bool wide = true;
   /// Whether vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for.
   bool fastBf16Dot = true;
-  /// tdpbf16ps and tdpbusd: products of tiles of bf16 summed into f32, of bytes into i32.
+  /// tdpbf16ps: products of tiles of bf16 summed into f32.
   bool tiles = false;
   /// Whether memory is read faster by asking for lines of several pages in turn, ahead of a loop.
   bool prefetchPages = false;
-  /// The most rows of integers that vectors multiply where there are tile registers.
-  int64_t vectorRows = 0;
 
   static KernelTarget of(const TargetDescription &target) {
     return {target.avx512Bf16,  target.vnni,  target.vectorBits == 512,

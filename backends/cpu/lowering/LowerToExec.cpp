@@ -2,8 +2,6 @@
 
 #include "backends/cpu/lowering/Lowering.h"
 #include "backends/cpu/lowering/Passes.h"
-#include "passes/Kernels/CostModel.h"
-#include "passes/Kernels/Phases.h"
 
 #include "mlir/Dialect/Func/Transforms/FuncConversions.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -21,15 +19,15 @@ bool mica::cpu::isEntry(func::FuncOp function) {
   return function.isPublic() && !function.isExternal();
 }
 
-/// Quantised rows of activations [T, K] and matrices [..., N, K] as bytes.
+/// Integer rows of activations [T, K] and matrices in blocks [..., N, K] as bytes.
 static RankedTensorType bytesOf(RankedTensorType tensor) {
   SmallVector<int64_t> shape(tensor.getShape());
   int64_t k = shape.pop_back_val();
-  if (tensor.isDynamicDim(0)) {
-    shape.push_back(bytesOfRow(tensor.getElementType(), k));
+  if (auto rows = dyn_cast<IntRowsType>(tensor.getElementType())) {
+    shape.push_back(IntegerRowLayout(rows, k).bytes);
   } else {
     int64_t n = shape.pop_back_val();
-    shape.push_back(QuantizedMatrix(tensor.getElementType(), n, k).bytes);
+    shape.push_back(bytesOfMatrix(cast<BlockType>(tensor.getElementType()), n, k));
   }
   return RankedTensorType::get(shape, IntegerType::get(tensor.getContext(), 8));
 }
@@ -45,9 +43,9 @@ PhysicalTypeConverter::PhysicalTypeConverter() {
     return RankedTensorType::get(cache.getPhysicalShape(), element);
   });
   addConversion([](RankedTensorType tensor) -> Type {
-    // Keys and values [B, P, G, D] stay a name for what stands in the cache.
-    if (isQuantized(tensor.getElementType()))
-      return tensor.getRank() == 4 ? tensor : bytesOf(tensor);
+    // Keys and values of !mica.int8 stay a name for what stands in the cache.
+    if (isa<BlockType, IntRowsType>(tensor.getElementType()))
+      return bytesOf(tensor);
     auto layout = dyn_cast_or_null<PackedLayoutAttr>(tensor.getEncoding());
     if (!layout)
       return tensor;
@@ -92,26 +90,17 @@ LogicalResult mica::cpu::checkProduct(Operation *op, Value x, Value weight) {
     return op->emitOpError("multiplies by a weight without a packed layout");
   auto type = cast<RankedTensorType>(weight.getType());
   auto layout = cast<PackedLayoutAttr>(type.getEncoding());
-  int64_t bits = isQuantized(type.getElementType()) ? 8 : type.getElementTypeBitWidth(),
+  int64_t bits = isa<BlockType>(type.getElementType()) ? 8 : type.getElementTypeBitWidth(),
           depth = 32 / bits;
   if (layout.getColumns() != kBlockColumns || layout.getDepth() != depth ||
       layout.getKBlock() % (16 * depth) != 0)
     return op->emitOpError("multiplies by a weight in another layout than kernels read: columns = ")
            << kBlockColumns << ", depth = " << depth << ", k_block a multiple of " << 16 * depth;
   Type ofRows = getElementTypeOrSelf(x);
-  if (isa<BlockType>(type.getElementType())) {
-    if (isa<IntRowsType, FloatType>(ofRows))
-      return success();
+  if (isa<IntRowsType>(ofRows) && !isa<BlockType>(type.getElementType()))
     return op->emitOpError("multiplies rows of ")
            << ofRows << " by a weight of " << type.getElementType()
-           << ", expected rows of !mica.int_rows, bf16 or f32";
-  }
-  if (isQuantized(ofRows) != isQuantized(type.getElementType()) ||
-      (isQuantized(ofRows) && ofRows != activationTypeFor(type.getElementType())))
-    return op->emitOpError("multiplies rows of ")
-           << ofRows << " by a weight of " << type.getElementType()
-           << ": rows are cast to !mica.int8 for weights of !mica.int8 and !mica.int4, to "
-              "!mica.int_rows for those of !mica.block";
+           << ", expected one of !mica.block";
   return success();
 }
 
@@ -139,7 +128,7 @@ Value Launcher::constant(int64_t value) {
 
 Value Launcher::empty(Type type, Value rows) {
   auto tensor = cast<RankedTensorType>(type);
-  if (isQuantized(tensor.getElementType()))
+  if (isa<IntRowsType>(tensor.getElementType()))
     tensor = bytesOf(tensor);
   SmallVector<Value> extents(tensor.getNumDynamicDims(), rows);
   return tensor::EmptyOp::create(rewriter, loc, tensor, extents);
@@ -185,12 +174,8 @@ private:
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    FailureOr<int64_t> vectorRows =
-        rowsStated(getOperation(), kVectorRowsAttr, /*least=*/0, KernelCosts().vectorRows);
-    if (failed(vectorRows))
-      return failure();
     KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot,
-                                                       tiles, prefetchPages, *vectorRows});
+                                                       tiles, prefetchPages});
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

@@ -86,13 +86,10 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
                         .rowExperts = choices,
                         .rowFlops = choices * flops};
     };
-    // The inner rows are quantized after the kernel, which makes 64 columns of them at a time: a
-    // scale may be of the whole row. Rows with a scale per group go the same way (canRound of
-    // FuseCasts.cpp says why).
+    // The inner rows are quantized after the kernel (canRound of FuseCasts.cpp says why).
     Type xElement = cast<RankedTensorType>(op.getX().getType()).getElementType();
-    auto intRows = dyn_cast<IntRowsType>(xElement);
-    int64_t limbs = intRows ? intRows.getLimbs() : 0;
-    Type innerElement = isQuantized(xElement) ? Type(rewriter.getF32Type()) : xElement;
+    int64_t limbs = gate.limbs;
+    Type innerElement = limbs != 0 ? Type(rewriter.getF32Type()) : xElement;
     bool biased = !!op.getGateBias();
     Gating gating{op.getActivation()};
     if (op.getLimit())
@@ -111,7 +108,7 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
         tasks(inner), upFactors, perChoice(inner, innerElement),
         [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, gate, inner, gating); },
         cost(operands.getGate(), 4 * inner * gate.k))[0];
-    if (isQuantized(xElement))
+    if (limbs != 0)
       h = launch("quantize", specOf(inner, limbs), rows, h, perChoice(inner, xElement),
                  [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, limbs); })[0];
     downFactors.insert(downFactors.begin(), h);

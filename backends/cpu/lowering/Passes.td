@@ -41,7 +41,7 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
                  Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">,
                  Option<"fastBf16Dot", "fast-bf16-dot", "bool", "true",
                         "vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for">,
-                 Option<"tiles", "tiles", "bool", "false", "the target has tdpbf16ps and tdpbusd">,
+                 Option<"tiles", "tiles", "bool", "false", "the target has tdpbf16ps">,
                  Option<"prefetchPages", "prefetch-pages", "bool", "false",
                         "the target reads faster when asked for lines of several pages in turn">];
   let dependentDialects = [

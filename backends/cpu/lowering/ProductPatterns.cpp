@@ -14,10 +14,8 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Launcher launch(rewriter, op.getLoc(), kernels);
     WeightSpec table = weightSpecOf(op.getTable());
-    if (isQuantized(table.element) && !isPacked(op.getTable()))
+    if (isa<BlockType>(table.element) && !isPacked(op.getTable()))
       return op.emitOpError("gathers from a quantised table without a packed layout");
-    if (isa<Int4Type>(table.element))
-      return op.emitOpError("gathers from a table of 4 bits: tables have at least 8");
     Value rows = launch.rowsOf(operands.getTokens());
     rewriter.replaceOp(
         op, launch("embedding", specOf(table.element, table.n, table.k), rows,
@@ -29,14 +27,13 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
 };
 
 /// A product by oneDNN with an epilogue: a kernel that makes the result of the sums. It goes by
-/// panels of columns, so that the sums, and the weights of 4 bits that are widened for oneDNN, are
-/// still in the cache where they are needed next.
+/// panels of columns, so that the sums, and the blocks that are expanded for oneDNN, are still in
+/// the cache where they are needed next.
 class PanelProduct {
 public:
-  /// What an epilogue reads: the sums [T, columns] of the columns from `first` on and, where they
-  /// are integers, what makes numbers of them.
+  /// What an epilogue reads: the sums [T, columns] of the columns from `first` on.
   struct Panel {
-    SmallVector<Value> inputs;
+    Value sums, first;
     int64_t columns;
   };
   /// Makes the result of a panel's sums: the new `target`.
@@ -62,34 +59,24 @@ private:
   /// 1024 columns: wide enough for oneDNN's threads, and 512 rows of their sums take 2 MB.
   static constexpr int64_t kPanelBlocks = 16;
 
-  /// What oneDNN reads where it is not the weight itself: int8 for int4, floats for blocks, which
-  /// are those of the rows.
-  bool widens() const { return isa<Int4Type, BlockType>(weight.element); }
-  bool inFloats() const { return isa<BlockType>(weight.element); }
-  bool sumsIntegers() const { return isQuantized(weight.element) && !inFloats(); }
+  /// Whether oneDNN reads floats, of the type of the rows, that blocks are expanded to.
+  bool expands() const { return isa<BlockType>(weight.element); }
 
-  /// Blocks of 64 columns in the form that oneDNN reads.
-  RankedTensorType widenedType(int64_t blocks) const {
-    Builder &builder = launch.rewriter;
-    if (!inFloats()) {
-      QuantizedMatrix matrix(Int8Type::get(builder.getContext()), weight.n, weight.k);
-      return RankedTensorType::get({blocks * matrix.blockBytes}, builder.getI8Type());
-    }
+  /// Blocks of 64 columns that are expanded.
+  RankedTensorType expandedType(int64_t blocks) const {
     Type element = getElementTypeOrSelf(x);
     int64_t depth = element.isBF16() ? 2 : 1;
     return RankedTensorType::get(
         {blocks, roundUp(weight.k, PackedBlocks::kChunk) / depth, kBlockColumns, depth}, element);
   }
 
-  /// Room for the sums and, where the weights are widened, for those.
+  /// Room for the sums and, where the weights are expanded, for those.
   SmallVector<Value> scratch(int64_t blocks) {
-    Builder &builder = launch.rewriter;
-    Type element = sumsIntegers() ? Type(builder.getI32Type()) : Type(builder.getF32Type());
-    SmallVector<Value> values{
-        launch.empty(RankedTensorType::get({ShapedType::kDynamic, blocks * kBlockColumns}, element),
-                     launch.rowsOf(x))};
-    if (widens())
-      values.push_back(launch.empty(widenedType(blocks), {}));
+    auto sums = RankedTensorType::get({ShapedType::kDynamic, blocks * kBlockColumns},
+                                      launch.rewriter.getF32Type());
+    SmallVector<Value> values{launch.empty(sums, launch.rowsOf(x))};
+    if (expands())
+      values.push_back(launch.empty(expandedType(blocks), {}));
     return values;
   }
 
@@ -113,43 +100,31 @@ private:
                            Epilogue epilogue) {
     OpBuilder &builder = launch.rewriter;
     SmallVector<Value> next(scratch);
-    if (widens())
-      next[1] = launch(
-          inFloats() ? "expand_blocks" : "expand_int4", specOf(weight.element, weight.n, weight.k),
-          launch.constant(blocks), {packed, first}, next[1],
-          [&](KernelBuilder &b, ValueRange args) {
-            inFloats() ? emitExpandBlocks(b, args, weight) : emitExpandInt4(b, args, weight);
-          })[0];
-    Value blocksOfPanel = widens() ? next[1] : slice(first, blocks);
+    if (expands())
+      next[1] =
+          launch("expand_blocks", specOf(weight.element, weight.n, weight.k),
+                 launch.constant(blocks), {packed, first}, next[1],
+                 [&](KernelBuilder &b, ValueRange args) { emitExpandBlocks(b, args, weight); })[0];
+    Value blocksOfPanel = expands() ? next[1] : slice(first, blocks);
     int64_t columns = blocks * kBlockColumns;
     next[0] = exec::MatmulOp::create(builder, launch.loc, next[0].getType(), x, blocksOfPanel,
                                      next[0], /*accumulate=*/false, weight.k, columns)
                   .getResult();
     Value column =
         arith::MulIOp::create(builder, launch.loc, first, launch.constant(kBlockColumns));
-    SmallVector<Value> inputs{next[0], column};
-    if (sumsIntegers())
-      inputs.append({x, packed});
-    next.insert(next.begin(), epilogue({inputs, columns}, target));
+    next.insert(next.begin(), epilogue({next[0], column, columns}, target));
     return next;
   }
 
-  /// Blocks of the weight itself: of a quantised one, which is bytes, or of a packed one.
+  /// Blocks of the weight itself.
   Value slice(Value first, int64_t blocks) {
     OpBuilder &builder = launch.rewriter;
     auto whole = cast<RankedTensorType>(packed.getType());
-    OpFoldResult offset = first;
     SmallVector<int64_t> shape(whole.getShape());
     shape[0] = blocks;
-    if (isQuantized(weight.element)) {
-      QuantizedMatrix matrix(weight.element, weight.n, weight.k);
-      shape[0] *= matrix.blockBytes;
-      offset = arith::MulIOp::create(builder, launch.loc, first, launch.constant(matrix.blockBytes))
-                   .getResult();
-    }
     SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0)),
         strides(shape.size(), builder.getIndexAttr(1));
-    offsets[0] = offset;
+    offsets[0] = first;
     return tensor::ExtractSliceOp::create(
         builder, launch.loc, RankedTensorType::get(shape, whole.getElementType()), packed, offsets,
         getAsIndexOpFoldResult(builder.getContext(), shape), strides);
@@ -184,9 +159,9 @@ struct Product {
     Value target = residual ? residual : launch.empty(result, launch.rowsOf(x));
     if (*kernel == KernelKind::Generated)
       return lowerGenerated(launch, target);
-    // oneDNN adds its sums to a residual itself; it knows neither the scales nor the bias.
-    bool epilogue = bias || isQuantized(spec.element);
-    return epilogue ? lowerPanels(launch, target) : lowerOneDnn(launch, target);
+    // oneDNN adds its sums to a residual itself; it knows neither blocks nor the bias.
+    bool panels = bias || isa<BlockType>(spec.element);
+    return panels ? lowerPanels(launch, target) : lowerOneDnn(launch, target);
   }
 
 private:
@@ -212,10 +187,10 @@ private:
 
   Value lowerPanels(Launcher &launch, Value target) const {
     auto epilogue = [&](PanelProduct::Panel panel, Value into) {
+      SmallVector<Value> inputs{panel.sums, panel.first};
       if (bias)
-        panel.inputs.push_back(bias);
-      return launch(productName("epilogue", spec.n, spec.k), key(), launch.rowsOf(x), panel.inputs,
-                    into,
+        inputs.push_back(bias);
+      return launch(productName("epilogue", spec.n, spec.k), key(), launch.rowsOf(x), inputs, into,
                     [&](KernelBuilder &b, ValueRange args) {
                       emitEpilogue(b, args, productSpec(), panel.columns);
                     },
@@ -293,8 +268,8 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
         specOf(weight.element, inner, weight.k, stringifyActivation(op.getActivation()));
     auto epilogue = [&](PanelProduct::Panel panel, Value into) {
       return launch(productName("gated_epilogue", inner, weight.k), key, launch.rowsOf(x),
-                    panel.inputs, into, [&](KernelBuilder &b, ValueRange args) {
-                      emitGatedEpilogue(b, args, weight, inner, op.getActivation(), panel.columns);
+                    {panel.sums, panel.first}, into, [&](KernelBuilder &b, ValueRange args) {
+                      emitGatedEpilogue(b, args, inner, op.getActivation(), panel.columns);
                     })[0];
     };
     if (op.getKernel() == KernelKind::OneDnn)

@@ -9,7 +9,7 @@ using namespace mlir;
 namespace mica::cpu {
 
 int64_t PackPlan::panelRows() const {
-  if (hasIntegers())
+  if (blocks())
     return kBlockColumns;
   if (layout)
     return layout.getColumns();
@@ -19,23 +19,18 @@ int64_t PackPlan::panelRows() const {
 }
 
 int64_t PackPlan::panelBytes(int64_t row) const {
-  if (hasIntegers())
-    return integers().blockBytes;
+  if (blocks())
+    return PackedBlocks(*blocks()).bytesOf(columns);
   int64_t element = sizeOf(to);
   if (layout)
     return layout.getColumns() * roundUp(columns, layout.getKBlock()) * element;
   return std::min(panelRows(), rows - row) * columns * element;
 }
 
-int64_t PackPlan::tailBytes() const {
-  return hasIntegers() ? integers().bytes - integers().scales : 0;
-}
-
 int64_t PackPlan::bytes() const {
-  bool wholePanels = layout || hasIntegers();
-  int64_t panels =
-      wholePanels ? panelsPerMatrix() * panelBytes(0) : rows * columns * int64_t(sizeOf(to));
-  return matrices * (panels + tailBytes());
+  bool wholePanels = layout || blocks();
+  return matrices *
+         (wholePanels ? panelsPerMatrix() * panelBytes(0) : rows * columns * int64_t(sizeOf(to)));
 }
 
 SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
@@ -87,11 +82,11 @@ private:
     plan_.columns = rank == 1 ? 1 : type.getShape().back();
     plan_.rows = type.getDimSize(rank == 3 ? 1 : 0);
     plan_.matrices = rank == 3 ? type.getDimSize(0) : 1;
-    if (plan_.hasIntegers())
+    if (plan_.blocks())
       return llvm::Error::success();
     if (!plan_.element.isF32() && !plan_.element.isBF16())
       return fail("is stored as " + llvm::Twine(plan_.element.isF16() ? "f16" : "an unknown type") +
-                  ", but programs hold f32, bf16 and integers");
+                  ", but programs hold f32, bf16 and blocks");
     plan_.to = plan_.element.isF32() ? WeightType::F32 : WeightType::BF16;
     if (plan_.layout && plan_.layout.getDepth() * int64_t(sizeOf(plan_.to)) != 4)
       return fail("has a layout whose groups along K are not 4 bytes");
@@ -134,11 +129,11 @@ private:
 
   /// Weights in blocks are made of such blocks alone.
   llvm::Error checkBlocks(StringRef name, const SourceTensor &tensor) {
-    auto blocks = dyn_cast<BlockType>(plan_.element);
-    if (!blocks || blocks.getFormat()->isOwn)
+    const BlockFormat *format = plan_.blocks();
+    if (!format || format->isOwn)
       return llvm::Error::success();
-    if (tensor.blocks.format != blocks.getFormat())
-      return fail("keeps blocks of " + llvm::Twine(blocks.getFormat()->name) + ", but \"" + name +
+    if (tensor.blocks.format != format)
+      return fail("keeps blocks of " + llvm::Twine(format->name) + ", but \"" + name +
                   "\" is not stored in such");
     if (!tensor.rowFactors.empty() || !tensor.columnFactors.empty())
       return fail("keeps blocks as they are, but \"" + name + "\" is balanced");

@@ -39,9 +39,11 @@ struct PackPlan {
   std::vector<RowRun> runs; ///< sorted, the first at row 0
   llvm::SmallVector<llvm::StringRef> sources;
 
-  bool hasIntegers() const { return isQuantized(element); }
-  /// Where the parts of a matrix of integers stand.
-  QuantizedMatrix integers() const { return {element, rows, columns}; }
+  /// The format of the weight's blocks; null for floats.
+  const BlockFormat *blocks() const {
+    auto type = llvm::dyn_cast<BlockType>(element);
+    return type ? type.getFormat() : nullptr;
+  }
 
   /// Rows that are packed together: a block of columns of the product, or some rows of a plain
   /// matrix.
@@ -49,8 +51,6 @@ struct PackPlan {
   int64_t panelsPerMatrix() const { return (rows + panelRows() - 1) / panelRows(); }
   /// Bytes of the panel that begins at `row` of a matrix, padding included.
   int64_t panelBytes(int64_t row) const;
-  /// Bytes behind the panels of a matrix: scales and sums of rows of integers.
-  int64_t tailBytes() const;
   /// Bytes of all.
   int64_t bytes() const;
   /// Row `row` of matrix `matrix`.

@@ -77,7 +77,7 @@ class WeightPacker {
 public:
   WeightPacker(WeightOp weight, const PackPlan &plan, const WeightSource &source,
                llvm::ThreadPoolInterface &pool)
-      : weight(weight), plan(plan), source(source), tails(plan),
+      : weight(weight), plan(plan), source(source),
         perBatch(panelsPerBatch(plan.panelBytes(0), pool.getMaxConcurrency())), pool(pool),
         packing(pool) {}
 
@@ -87,7 +87,6 @@ public:
     for (int64_t first = 0, index = 0; first < panels; first += perBatch, index ^= 1) {
       Batch &batch = batches[index];
       packing.wait();
-      writeTails(batch);
       if (first + perBatch < panels)
         start(batches[index ^ 1], first + perBatch, panels);
       if (llvm::Error error = batch.finite ? sink(batch.bytes) : notFinite()) {
@@ -101,7 +100,7 @@ public:
 private:
   /// Looks once more for what was not finite: packing knows rows, but not whose they are.
   llvm::Error notFinite() const {
-    WeightType to = plan.hasIntegers() ? WeightType::F32 : plan.to;
+    WeightType to = plan.blocks() ? WeightType::F32 : plan.to;
     std::string what = llvm::formatv("holds NaN{0}, check the checkpoint",
                                      to == WeightType::BF16 ? ", infinity or a number beyond bf16"
                                                             : " or infinity");
@@ -118,21 +117,18 @@ private:
     return fail(weight, what);
   }
 
-  int64_t panelAt(int64_t index, int64_t &matrix) const {
-    matrix = index / plan.panelsPerMatrix();
-    return index % plan.panelsPerMatrix() * plan.panelRows();
+  /// The matrix of a panel, and its first row of it.
+  std::pair<int64_t, int64_t> placeOf(int64_t panel) const {
+    return {panel / plan.panelsPerMatrix(), panel % plan.panelsPerMatrix() * plan.panelRows()};
   }
-
-  bool endsMatrix(int64_t index) const { return (index + 1) % plan.panelsPerMatrix() == 0; }
 
   /// Has the panels from `first` on packed: those of a batch, of `panels` in all.
   void start(Batch &batch, int64_t first, int64_t panels) {
     batch.first = first;
     batch.count = std::min(perBatch, panels - first);
     batch.offsets.assign(batch.count + 1, 0);
-    for (int64_t i = 0, matrix; i < batch.count; ++i)
-      batch.offsets[i + 1] = batch.offsets[i] + plan.panelBytes(panelAt(first + i, matrix)) +
-                             (endsMatrix(first + i) ? plan.tailBytes() : 0);
+    for (int64_t i = 0; i < batch.count; ++i)
+      batch.offsets[i + 1] = batch.offsets[i] + plan.panelBytes(placeOf(first + i).second);
     batch.bytes.resize(batch.offsets.back());
     batch.next = 0;
     batch.finite = true;
@@ -146,24 +142,16 @@ private:
 
   /// Packs what nobody has begun.
   void pack(Batch &batch) {
-    for (int64_t i, matrix; (i = batch.next++) < batch.count;) {
-      int64_t row = panelAt(batch.first + i, matrix);
-      if (!packPanel(plan, matrix, row, batch.bytes.data() + batch.offsets[i], tails))
+    for (int64_t i; (i = batch.next++) < batch.count;) {
+      auto [matrix, row] = placeOf(batch.first + i);
+      if (!packPanel(plan, matrix, row, batch.bytes.data() + batch.offsets[i]))
         batch.finite = false;
     }
-  }
-
-  /// All panels of a matrix that ends in this batch are packed: the batches before are.
-  void writeTails(Batch &batch) {
-    for (int64_t i = 0, matrix; i < batch.count && plan.tailBytes() > 0; ++i)
-      if (panelAt(batch.first + i, matrix), endsMatrix(batch.first + i))
-        tails.write(matrix, batch.bytes.data() + batch.offsets[i + 1] - plan.tailBytes());
   }
 
   WeightOp weight;
   const PackPlan &plan;
   const WeightSource &source;
-  RowTails tails;
   int64_t perBatch;
   Batch batches[2];
   llvm::ThreadPoolInterface &pool;

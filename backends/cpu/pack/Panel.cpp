@@ -2,6 +2,7 @@
 
 #include "backends/cpu/pack/Panel.h"
 
+#include "backends/cpu/pack/BlockPanel.h"
 #include "backends/cpu/pack/Tile.h"
 #include "ir/Mica/HalfFloat.h"
 
@@ -137,10 +138,9 @@ SourceRow withoutBlocks(const PackPlan &plan, const SourceRow &row, float *scrat
   return {reinterpret_cast<const uint8_t *>(scratch), row.offset, row.factor, row.factors};
 }
 
-bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out,
-               RowTails &tails) {
-  if (plan.hasIntegers())
-    return packIntegers(plan, matrix, firstRow, out, tails);
+bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {
+  if (plan.blocks())
+    return packBlocks(plan, matrix, firstRow, out);
   if (plan.layout)
     return packBlock(plan, matrix, firstRow, out);
   bool finite = true;

@@ -2,7 +2,7 @@
 #ifndef MICA_BACKENDS_CPU_PACK_PANEL_H
 #define MICA_BACKENDS_CPU_PACK_PANEL_H
 
-#include "backends/cpu/pack/IntegerPanel.h"
+#include "backends/cpu/pack/PackPlan.h"
 
 namespace mica::cpu {
 
@@ -26,7 +26,7 @@ SourceRow withoutBlocks(const PackPlan &plan, const SourceRow &row, float *scrat
 /// Writes the panel of matrix `matrix` that begins at `row`, a multiple of plan.panelRows(), to
 /// `out`: plan.panelBytes(row) bytes, every one of them. Returns false where a number is
 /// not finite.
-bool packPanel(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out, RowTails &tails);
+bool packPanel(const PackPlan &plan, int64_t matrix, int64_t row, uint8_t *out);
 
 } // namespace mica::cpu
 

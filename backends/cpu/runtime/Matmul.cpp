@@ -55,9 +55,9 @@ Result<void *> scratchpad(size_t size) {
   return buffer.data();
 }
 
-/// The types and the layout behind a format.
+/// The type of A and W and the layout of W behind a format.
 struct Operands {
-  dnnl::memory::data_type a, w, c;
+  dnnl::memory::data_type type;
   dnnl::memory::format_tag tag;
 };
 
@@ -66,22 +66,20 @@ Operands operandsOf(MatmulFormat format) {
   using tag = dnnl::memory::format_tag;
   switch (format) {
   case MatmulFormat::F32:
-    return {type::f32, type::f32, type::f32, tag::BA16a64b};
+    return {type::f32, tag::BA16a64b};
   case MatmulFormat::Bf16:
-    return {type::bf16, type::bf16, type::f32, tag::BA16a64b2a};
-  case MatmulFormat::U8S8:
-    return {type::u8, type::s8, type::s32, tag::BA16a64b4a};
+    return {type::bf16, tag::BA16a64b2a};
   }
-  return {type::undef, type::undef, type::undef, tag::undef};
+  return {type::undef, tag::undef};
 }
 
 Primitive create(const dnnl::engine &engine, const MatmulShape &s) {
   using dnnl::memory;
   Operands operands = operandsOf(s.format);
   Primitive made;
-  made.a = memory::desc({s.m, s.k}, operands.a, memory::dims{s.lda, 1});
-  made.w = memory::desc({s.k, s.n}, operands.w, operands.tag);
-  made.c = memory::desc({s.m, s.n}, operands.c, memory::dims{s.ldc, 1});
+  made.a = memory::desc({s.m, s.k}, operands.type, memory::dims{s.lda, 1});
+  made.w = memory::desc({s.k, s.n}, operands.type, operands.tag);
+  made.c = memory::desc({s.m, s.n}, memory::data_type::f32, memory::dims{s.ldc, 1});
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {

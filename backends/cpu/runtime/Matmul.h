@@ -17,13 +17,9 @@ enum class MatmulFormat : int32_t {
             ///< with zeros.
   Bf16 = 1, ///< A bf16; W bf16 as [N/64][K/32][16][64][2], oneDNN's BA16a64b2a; K padded to 32, N
             ///< to 64 with zeros.
-  /// A u8; W s8 as [N/64][K/64][16][64][4], oneDNN's BA16a64b4a; K padded to 64, N to 64 with
-  /// zeros; C s32.
-  U8S8 = 2,
 };
 
-/// C[m, n] = A[m, k] W, or += where `accumulate`. C is f32 unless the format says otherwise; lda
-/// and ldc count elements.
+/// C[m, n] = A[m, k] W, or += where `accumulate`. C is f32; lda and ldc count elements.
 struct MatmulShape {
   int64_t m, n, k, lda, ldc;
   MatmulFormat format;

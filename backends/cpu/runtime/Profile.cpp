@@ -50,21 +50,9 @@ Work workOf(const KernelCost &cost, int64_t rows, const CallPositions &call) {
   return {static_cast<double>(bytes), static_cast<double>(flops)};
 }
 
-static int64_t bytesOf(MatmulFormat format) {
-  switch (format) {
-  case MatmulFormat::F32:
-    return 4;
-  case MatmulFormat::Bf16:
-    return 2;
-  case MatmulFormat::U8S8:
-    return 1;
-  }
-  return 0;
-}
-
 Work workOf(const MatmulShape &shape) {
   double elements = static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  return {elements * static_cast<double>(bytesOf(shape.format)),
+  return {elements * (shape.format == MatmulFormat::F32 ? 4 : 2),
           2 * elements * static_cast<double>(shape.m)};
 }
 

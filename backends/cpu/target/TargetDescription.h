@@ -21,7 +21,7 @@ struct TargetDescription {
   bool avx512Bf16 = false;   ///< Dot products of bf16 pairs, conversions to bf16.
   bool fastBf16Dot = false;  ///< Whether those take no longer than two multiply-adds of f32.
   bool vnni = false;         ///< Dot products of bytes in vectors of `vectorBits`.
-  bool tiles = false;        ///< Tile registers (AMX): products of bf16 and of bytes.
+  bool tiles = false;        ///< Tile registers (AMX): products of bf16.
   /// Whether memory is read faster when lines of several pages are asked for in turn, ahead of the
   /// loop that reads them.
   bool prefetchPages = false;

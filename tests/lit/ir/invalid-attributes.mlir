@@ -115,8 +115,8 @@ func.func private @f(!mica.kv_cache<1 x 2 x 4 x f16>)
 
 // -----
 
-// expected-error @+1 {{a cache holds f32, bf16 or !mica.int8, got '!mica.int4<group = 32>'}}
-func.func private @f(!mica.kv_cache<1 x 2 x 64 x !mica.int4<group = 32>>)
+// expected-error @+1 {{a cache holds f32, bf16 or !mica.int8, got '!mica.block<int4_g32>'}}
+func.func private @f(!mica.kv_cache<1 x 2 x 64 x !mica.block<int4_g32>>)
 
 // -----
 

@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x4xf32>, %r: tensor<?xi32>) {
 // -----
 
 func.func @f(%x: tensor<?xf32>) {
-  // expected-error @+1 {{'mica.silu' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16 or !mica.int8 or !mica.int_rows values}}
+  // expected-error @+1 {{'mica.silu' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16 or !mica.int_rows values}}
   %0 = mica.silu %x : tensor<?xf32>
   return
 }
@@ -65,7 +65,7 @@ func.func @f(%x: tensor<?xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x?xf32>) {
-  // expected-error @+1 {{'mica.gelu' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16 or !mica.int8 or !mica.int_rows values}}
+  // expected-error @+1 {{'mica.gelu' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16 or !mica.int_rows values}}
   %0 = mica.gelu %x : tensor<?x?xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @f(%x: tensor<?x?xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xi32>) {
-  // expected-error @+1 {{'mica.add' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16 or !mica.int8 or !mica.int_rows values}}
+  // expected-error @+1 {{'mica.add' op operand #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16 or !mica.int_rows values}}
   %0 = mica.add %x, %x : tensor<?x4xi32>
   return
 }

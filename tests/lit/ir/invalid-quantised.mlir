@@ -2,18 +2,27 @@
 
 // Types of quantised rows.
 
-// expected-error @+1 {{group must be 32, got 16}}
-func.func private @group(%x: tensor<4x64x!mica.int4<group = 16>>)
+// expected-error @+1 {{!mica.int4 is the type of an earlier version: weights of 4-bit integers are of !mica.block<int4_g32>}}
+func.func private @earlier_int4(%x: tensor<4x64x!mica.int4<group = 32>>)
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op holds f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block, got 'f64'}}
+// expected-error @+1 {{'mica.weight' op holds !mica.int8, which only caches do: weights of 8-bit integers are of !mica.block<int8_g32>}}
+mica.weight @w : tensor<4x64x!mica.int8>
+
+// -----
+
+// Nor are rows of activations.
+func.func private @rows_of_int8(%x: tensor<?x32xf32>) -> tensor<?x32x!mica.int8> {
+  // expected-error @+1 {{'mica.cast' op result #0 must be rows [T, C] or heads [T, H, D] of f32 or bf16 or !mica.int_rows values}}
+  %y = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!mica.int8>
+  return %y : tensor<?x32x!mica.int8>
+}
+
+// -----
+
+// expected-error @+1 {{'mica.weight' op holds f32, bf16, f16 or !mica.block, got 'f64'}}
 mica.weight @w : tensor<4x64xf64>
-
-// -----
-
-// expected-error @+1 {{'mica.weight' op holds rows of integers, but is a vector: vectors stay f32}}
-mica.weight @w : tensor<64x!mica.int8>
 
 // -----
 
@@ -58,7 +67,7 @@ mica.weight @int4 : tensor<4x48x!mica.block<int4_g32>>
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op holds rows of integers, but is a vector: vectors stay f32}}
+// expected-error @+1 {{'mica.weight' op holds blocks along rows, but is a vector: vectors stay f32}}
 mica.weight @w : tensor<256x!mica.block<q4_k>>
 
 // -----
@@ -79,7 +88,7 @@ func.func private @rows(%x: tensor<?x32xf32>) -> tensor<?x32x!mica.block<q8_0>> 
 
 // ... and weights are not integer rows.
 func.func private @weight_of_rows(%x: tensor<?x32xf32>, %w: tensor<8x32x!mica.int_rows<limbs = 1, group = 32>>) -> tensor<?x8xf32> {
-  // expected-error @+1 {{'mica.linear' op operand #1 must be a weight matrix [N, K] of f32, bf16, f16, !mica.int8, !mica.int4 or !mica.block values}}
+  // expected-error @+1 {{'mica.linear' op operand #1 must be a weight matrix [N, K] of f32, bf16, f16 or !mica.block values}}
   %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<8x32x!mica.int_rows<limbs = 1, group = 32>> -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }

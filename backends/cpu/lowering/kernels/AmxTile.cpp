@@ -1,10 +1,9 @@
 //===- AmxTile.cpp - products in tile registers -------------------------------------===//
 //
-// Pairs of bf16 are summed into f32, bytes by fours into i32. A tile holds 16 rows of 64 bytes. Of
-// rows of x there are 16, however many are live: LLVM configures the registers once per function,
-// for one shape. Rows are copied to the stack first, tile by tile: 16 of them a power of two apart
-// would share one set of the cache, rows that are not live lie in no buffer, and what is behind K
-// must be zero. Weights of 4 bits are expanded to bytes first, on the stack as well.
+// Pairs of bf16 are summed into f32. A tile holds 16 rows of 64 bytes. Of rows of x there are 16,
+// however many are live: LLVM configures the registers once per function, for one shape. Rows are
+// copied to the stack first, tile by tile: 16 of them a power of two apart would share one set of
+// the cache, rows that are not live lie in no buffer, and what is behind K must be zero.
 //
 // Work is blocked for a second-level cache of 2 MiB: 256 rows (MC) by 8 panels (NC) by 1 KiB of K
 // (KC), whose sums wait there while K goes on. All rows of a piece pass half a panel, two tiles of
@@ -12,11 +11,10 @@
 // sequences that are decoded together, has room for 256 steps of K, and reads most panels from end
 // to end: one stream of memory.
 //
-// A single row of bf16 takes vectors, which read weights that are in the cache faster; its sums are
-// made in the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd
-// products are summed apart, from zero, and both sums' sum is added (Intel's manual, operation of
-// TDPBF16PS; the instruction flushes numbers below 2^-126 to zero, which vectors do not). Sums of
-// integers are exact, whoever makes them: a few rows take vectors.
+// A single row takes vectors, which read weights that are in the cache faster; its sums are made in
+// the order of tdpbf16ps and have the same bits: for 32 values of K the even and the odd products
+// are summed apart, from zero, and both sums' sum is added (Intel's manual, operation of TDPBF16PS;
+// the instruction flushes numbers below 2^-126 to zero, which vectors do not).
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,27 +43,19 @@ constexpr int64_t kRowsAhead = 6;
 /// Vectors of 16 columns of a block.
 constexpr int64_t kVectors = kBlockColumns / kLanes;
 
-/// What a step of a panel, which one multiplication of tiles takes, is in a format. In elements of
-/// the memory that they are read from.
+/// What a step of a panel, which one multiplication of tiles takes, is.
 struct Steps {
   Steps(KernelBuilder &b, const WeightSpec &weight, const PackedPanel &panel)
       : depth(panel.depth), values(kGroups * depth), elements(values * kBlockColumns),
-        stored(elements), count(llvm::divideCeil(weight.k, values)) {
-    if (isQuantized(weight.element))
-      stored = QuantizedMatrix(weight.element, kBlockColumns, values).blockBytes;
-    // Integers are padded to whole steps where they stand.
-    else
-      rest = weight.k % values;
-    ahead = llvm::divideCeil(rt::pages_in_turn::chunk,
-                             stored * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8);
-  }
+        count(llvm::divideCeil(weight.k, values)), rest(weight.k % values),
+        ahead(llvm::divideCeil(rt::pages_in_turn::chunk,
+                               elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8)) {}
 
   int64_t depth;    ///< neighbours along K that a lane of an instruction takes
   int64_t values;   ///< of K
   int64_t elements; ///< of the panel
-  int64_t stored;   ///< the same before weights of 4 bits are expanded
   int64_t count;    ///< in all of K
-  int64_t rest = 0; ///< values of the last one, 0 where it is whole
+  int64_t rest;     ///< values of the last one, 0 where it is whole
   int64_t ahead;    ///< how many are the distance of prefetchAhead
 };
 
@@ -79,8 +69,7 @@ struct SumTiles {
   llvm::function_ref<Value(Value step, int64_t t)> loadRows;
   llvm::function_ref<Value(Value step, int64_t v)> loadColumns;
 
-  /// Sums of f32 for pairs of bf16, of i32 for bytes. From zero, or, with `accumulate`, from what
-  /// stands in the memory.
+  /// Sums from zero, or, with `accumulate`, from what stands in the memory.
   void multiply(KernelBuilder &b, Value steps, bool accumulate) const {
     auto type = amx::TileType::get({kRows, kLanes}, b.elementOf(sums));
     SmallVector<Value> carried;
@@ -96,8 +85,10 @@ struct SumTiles {
         rows.push_back(loadRows(step, t));
       for (int64_t v = 0; v < vectors; ++v) {
         Value columns = loadColumns(step, v);
-        for (int64_t t = 0; t < tiles; ++t)
-          addProduct(b, type, rows[t], columns, next[t * vectors + v]);
+        for (int64_t t = 0; t < tiles; ++t) {
+          Value &sum = next[t * vectors + v];
+          sum = amx::TileMulFOp::create(b, type, rows[t], columns, sum);
+        }
       }
       return next;
     });
@@ -111,15 +102,6 @@ private:
     for (int64_t t = 0; t < tiles; ++t)
       for (int64_t v = 0; v < vectors; ++v)
         body(t, v);
-  }
-
-  static void addProduct(KernelBuilder &b, amx::TileType type, Value rows, Value columns,
-                         Value &sum) {
-    if (!type.getElementType().isInteger())
-      sum = amx::TileMulFOp::create(b, type, rows, columns, sum);
-    else // Rows have 128 added, weights their signs.
-      sum = amx::TileMulIOp::create(b, type, rows, columns, sum, /*isZextLhs=*/true,
-                                    /*isZextRhs=*/false);
   }
 };
 
@@ -151,33 +133,26 @@ class Tiles {
 public:
   Tiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, const BlockRun &run)
       : b(b), rows(rows), weight(weight), run(run), first(run.panelsOf(run.first)),
-        integers(isQuantized(weight.element)), expands(isa<Int4Type>(weight.element)),
         steps(b, weight, first.front()), perBlock(static_cast<int64_t>(first.size())),
         panelCount(b.mul(run.count, perBlock)) {
     Type element = b.elementOf(first.front().memory);
-    Type sum = integers ? Type(b.getI32Type()) : Type(b.getF32Type());
     tileType = amx::TileType::get({kRows, steps.values}, element);
     x = b.stackBuffer({kRoom, kRows, steps.values}, element);
-    sums = b.stackBuffer({run.most * perBlock, kRowTiles * kRows, kBlockColumns}, sum);
-    if (expands)
-      expanded = b.stackBuffer({kSteps * steps.elements}, element);
+    sums = b.stackBuffer({run.most * perBlock, kRowTiles * kRows, kBlockColumns}, b.getF32Type());
   }
 
   /// All columns of rows [from, from + count).
   void emit(Value from, Value count, StoreBlockSums store) {
     // The first rows bring the panels from memory, others find them in the cache.
     Value streams = b.isEqual(from, rows.from);
-    if (integers)
-      multiplyRows(from, count, streams);
-    else
-      b.either(
-          b.isEqual(count, b.idx(1)), [&] { multiplyRow(from, streams); },
-          [&] { multiplyRows(from, count, streams); });
+    b.either(
+        b.isEqual(count, b.idx(1)), [&] { multiplyRow(from, streams); },
+        [&] { multiplyRows(from, count, streams); });
     b.loop(b.idx(0), count, 1, [&](Value row) {
       Value name = rows.nameOf(b.add(from, row));
       b.loop(b.idx(0), run.count, 1, [&](Value block) {
         b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value column) {
-          store(b.add(run.first, block), name, column, loadSums(block, row, name, column));
+          store(b.add(run.first, block), name, column, loadSums(block, row, column));
         });
       });
     });
@@ -185,21 +160,18 @@ public:
 
 private:
   /// The sums of a row and of 16 columns of each panel of a block.
-  SmallVector<Value> loadSums(Value block, Value row, Value name, Value column) {
+  SmallVector<Value> loadSums(Value block, Value row, Value column) {
     SmallVector<Value> ofPanels;
-    for (auto [p, panel] : llvm::enumerate(run.panelsOf(b.add(run.first, block)))) {
-      Value number = b.add(b.mul(block, perBlock), static_cast<int64_t>(p));
-      Value sum = b.loadRaw(sums, {number, row, column}, kLanes);
-      if (integers)
-        sum = scaleSum(b, {rows.x, rows.indicesOf(name), weight.k}, panel, column, sum);
-      ofPanels.push_back(sum);
+    for (int64_t panel = 0; panel < perBlock; ++panel) {
+      Value number = b.add(b.mul(block, perBlock), panel);
+      ofPanels.push_back(b.loadRaw(sums, {number, row, column}, kLanes));
     }
     return ofPanels;
   }
 
   /// Where panel `number` stands: one behind the other.
   Value offsetOf(Value number) {
-    return b.add(first.front().offset, b.mul(number, steps.count * steps.stored));
+    return b.add(first.front().offset, b.mul(number, steps.count * steps.elements));
   }
 
   /// Calls `body(number, panel)` for all panels, in a loop.
@@ -217,30 +189,19 @@ private:
     Value room; ///< steps of a tile of rows that have a place
   };
 
-  /// Steps of a piece that are multiplied at once.
-  struct Part {
-    Value from, count;
-  };
-
   /// Rows [from, from + count).
   void multiplyRows(Value from, Value count, Value streams) {
     Value tiles = b.div(b.add(count, kRows - 1), kRows);
     Value room =
         arith::SelectOp::create(b, b.isEqual(tiles, b.idx(1)), b.idx(kRoom), b.idx(kSteps));
     clearSums(tiles);
-    eachPart(b.idx(0), b.idx(steps.count), room, [&](Part part) {
-      Piece piece{part.from, b.add(part.from, part.count), room};
+    Value end = b.idx(steps.count);
+    b.hop(b.idx(0), end, [&](Value at) {
+      Value taken = arith::MinSIOp::create(b, b.sub(end, at), room);
+      Piece piece{at, b.add(at, taken), room};
       copy(from, count, piece);
       multiplyPiece(tiles, streams, piece);
-    });
-  }
-
-  /// Calls `body` for steps [from, end), at most `most` of them at a time.
-  void eachPart(Value from, Value end, Value most, llvm::function_ref<void(Part)> body) {
-    b.hop(from, end, [&](Value at) {
-      Part part{at, arith::MinSIOp::create(b, b.sub(end, at), most)};
-      body(part);
-      return b.add(at, part.count);
+      return piece.end;
     });
   }
 
@@ -253,8 +214,8 @@ private:
         b, last,
         arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.end, b.idx(steps.count)));
     Value start = arith::SelectOp::create(b, last, b.idx(0), piece.from);
-    Value next = b.sub(b.add(offsetOf(b.add(number, 1)), b.mul(start, steps.stored)),
-                       b.add(panel.offset, b.mul(piece.end, steps.stored)));
+    Value next = b.sub(b.add(offsetOf(b.add(number, 1)), b.mul(start, steps.elements)),
+                       b.add(panel.offset, b.mul(piece.end, steps.elements)));
     return arith::SelectOp::create(b, goesOn, b.sub(first.front().offset, panel.offset), next);
   }
 
@@ -264,17 +225,16 @@ private:
     Value isLate =
         arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.add(number, steps.ahead), piece.end);
     Value behind = arith::SelectOp::create(b, isLate, jump, b.idx(0));
-    int64_t count = steps.stored / parts;
-    Value offset = b.add(b.mul(number, steps.stored), part * count);
+    int64_t count = steps.elements / parts;
+    Value offset = b.add(b.mul(number, steps.elements), part * count);
     prefetchAhead(b, panel, b.add(offset, behind), count);
   }
 
   void clearSums(Value tiles) {
-    Value zero = integers ? b.splatInt(0, b.getI32Type()) : b.splat(0);
     b.loop(b.idx(0), panelCount, 1, [&](Value panel) {
       b.loop(b.idx(0), b.mul(tiles, kRows), 1, [&](Value row) {
         for (int64_t v = 0; v < kVectors; ++v)
-          vector::StoreOp::create(b, zero, sums, ValueRange{panel, row, b.idx(v * kLanes)});
+          vector::StoreOp::create(b, b.splat(0), sums, ValueRange{panel, row, b.idx(v * kLanes)});
       });
     });
   }
@@ -288,44 +248,14 @@ private:
   void multiplyPiece(Value tiles, Value streams, const Piece &piece) {
     eachPanel([&](Value number, PackedPanel panel) {
       Place place{number, jumpBehind(number, panel, piece)};
-      panel.streams = streams;
-      if (!expands)
-        return multiplyPart(tiles, place, piece, {piece.from, b.sub(piece.end, piece.from)}, panel);
-      eachPart(piece.from, piece.end, b.idx(kSteps), [&](Part part) {
-        multiplyPart(tiles, place, piece, part, expand(panel, place, piece, part));
-      });
-    });
-  }
-
-  void multiplyPart(Value tiles, const Place &place, const Piece &piece, const Part &part,
-                    PackedPanel panel) {
-    Value streams = panel.streams;
-    eachSumTiles(b, tiles, kBlockColumns,
-                 [&](Value tile, int64_t count, Value column, int64_t vectors) {
-                   // Who comes first finds the panel in memory.
-                   if (streams)
+      eachSumTiles(b, tiles, kBlockColumns,
+                   [&](Value tile, int64_t count, Value column, int64_t vectors) {
+                     // Who comes first finds the panel in memory.
                      panel.streams = arith::AndIOp::create(
                          b, streams, b.isEqual(arith::OrIOp::create(b, tile, column), b.idx(0)));
-                   multiplyBlock({place, tile, column, count, vectors}, piece, part, panel);
-                 });
-  }
-
-  /// A part of a panel of 4 bits as a panel of bytes, which stands in the cache.
-  PackedPanel expand(PackedPanel panel, const Place &place, const Piece &piece, const Part &part) {
-    int64_t groups = steps.values / QuantizedRow::group;
-    b.loop(b.idx(0), part.count, 1, [&](Value step) {
-      Value number = b.add(part.from, step);
-      prefetch(panel, piece, number, place.jump);
-      Value from = b.add(panel.offset, b.mul(number, steps.stored));
-      Value to = b.mul(step, steps.elements);
-      for (int64_t group = 0; group < groups; ++group)
-        expandInt4Group(b, panel.memory, b.add(from, group * (steps.stored / groups)), expanded,
-                        b.add(to, group * (steps.elements / groups)));
+                     multiplyBlock({place, tile, column, count, vectors}, piece, panel);
+                   });
     });
-    panel.memory = expanded;
-    panel.offset = b.mul(b.sub(b.idx(0), part.from), steps.elements);
-    panel.streams = {};
-    return panel;
   }
 
   void prefetchRow(SmallVector<Value> at, Value number) {
@@ -380,27 +310,25 @@ private:
     int64_t tiles, vectors;
   };
 
-  void multiplyBlock(const Block &block, const Piece &piece, const Part &part,
-                     const PackedPanel &panel) {
+  void multiplyBlock(const Block &block, const Piece &piece, const PackedPanel &panel) {
     auto sumsAt = [&](int64_t t, int64_t v) -> SmallVector<Value> {
       return {block.place.number, b.mul(b.add(block.tile, t), kRows),
               b.add(block.column, v * kLanes)};
     };
     auto loadRows = [&](Value step, int64_t t) -> Value {
-      Value place = placeOf(b.add(block.tile, t), piece, b.add(part.from, step));
+      Value place = placeOf(b.add(block.tile, t), piece, b.add(piece.from, step));
       return amx::TileLoadOp::create(b, tileType, x, ValueRange{place, b.idx(0), b.idx(0)});
     };
     auto loadColumns = [&](Value step, int64_t v) -> Value {
-      Value number = b.add(part.from, step);
+      Value number = b.add(piece.from, step);
       // Between the tiles: lines that are asked for all at once would keep them waiting.
-      if (panel.streams)
-        prefetch(panel, piece, number, block.place.jump, v, block.vectors);
+      prefetch(panel, piece, number, block.place.jump, v, block.vectors);
       Value at = groupAt(panel, b.mul(number, kGroups), b.add(block.column, v * kLanes));
       return amx::TileLoadOp::create(b, tileType, panel.memory, ValueRange{at},
                                      b.idx(steps.depth * kBlockColumns));
     };
     SumTiles{block.tiles, block.vectors, sums, sumsAt, loadRows, loadColumns}.multiply(
-        b, part.count, /*accumulate=*/true);
+        b, b.sub(piece.end, piece.from), /*accumulate=*/true);
   }
 
   /// Where a group of the panel stands, from `column` on.
@@ -409,7 +337,7 @@ private:
                  b.mul(column, steps.depth));
   }
 
-  /// A single row of bf16.
+  /// A single row.
   void multiplyRow(Value row, Value streams) {
     eachPanel([&](Value place, PackedPanel panel) {
       panel.streams = streams;
@@ -432,12 +360,11 @@ private:
   const WeightSpec &weight;
   const BlockRun &run;
   SmallVector<PackedPanel> first; ///< of the run's first block
-  bool integers, expands;         ///< whether weights are integers, and of 4 bits
   Steps steps;
   int64_t perBlock; ///< panels
   Value panelCount;
-  amx::TileType tileType;  ///< of rows and of panels
-  Value x, sums, expanded; ///< on the stack
+  amx::TileType tileType; ///< of rows and of panels
+  Value x, sums;          ///< on the stack
 };
 
 } // namespace
@@ -465,9 +392,8 @@ void RowTiles::emit(KernelBuilder &b, Value sums, int64_t columns, bool accumula
 
 bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &weight) {
   Type element = b.elementOf(x);
-  return b.target.tiles && !isa<BlockType>(weight.element) &&
-         tilesTake(precisionOf(weight.element), weight.k) &&
-         (isQuantized(weight.element) ? element.isInteger(8) : element.isBF16());
+  return b.target.tiles && element.isBF16() && weight.element.isBF16() &&
+         tilesTake(Precision::BF16, weight.k);
 }
 
 void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,

@@ -82,26 +82,21 @@ void storeGated(KernelBuilder &b, llvm::ArrayRef<mlir::Value> sums, mlir::Value 
                 mlir::Value column, const Gating &gating, int64_t inner, mlir::Value y,
                 llvm::SmallVector<mlir::Value> at);
 
-/// sums [T, columns] by oneDNN of the columns from `first` on, first, (quantised x [T, K], packed
-/// weight: where the sums are integers), (bias [N]), y [T, N]: what emitProduct makes of those
-/// columns. A task is a row.
+/// sums [T, columns] by oneDNN of the columns from `first` on, first, (bias [N]), y [T, N]: what
+/// emitProduct makes of those columns. A task is a row.
 void emitEpilogue(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec,
                   int64_t columns);
 
-/// The same for a gated product: sums, first, (x, packed weight), y [T, inner].
-void emitGatedEpilogue(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
-                       int64_t inner, Activation activation, int64_t columns);
-
-/// packed weight of int4, first block, panels: blocks of the weight as those of int8. A task is a
-/// block.
-void emitExpandInt4(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
+/// The same for a gated product: sums, first, y [T, inner].
+void emitGatedEpilogue(KernelBuilder &b, mlir::ValueRange args, int64_t inner,
+                       Activation activation, int64_t columns);
 
 /// packed weight in blocks, first block of 64 columns, panels [blocks][K / depth][64][depth] of f32
 /// or bf16: those blocks as floats. A task is a block.
 void emitExpandBlocks(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
 
-/// x [T, K] or [T, J, K], quantized y: formula of a mica.cast to !mica.int_rows of so many limbs or,
-/// where `limbs` is 0, to !mica.int8. A task is a row.
+/// x [T, K] or [T, J, K], y: formula of a mica.cast to !mica.int_rows of so many limbs. A task is a
+/// row.
 void emitQuantize(KernelBuilder &b, mlir::ValueRange args, int64_t limbs);
 
 //===- Positions, caches, attention ---------------------------------------------===//

@@ -74,52 +74,13 @@ void mica::cpu::emitGatedProduct(KernelBuilder &b, ValueRange args, const Weight
              });
 }
 
-namespace {
-/// Sums of a panel of columns that oneDNN computed: the arguments that epilogues begin with.
-class PanelSums {
-public:
-  PanelSums(KernelBuilder &b, ValueRange args, const WeightSpec &weight)
-      : b(b), sums(args[2]), first(args[3]), weight(weight) {
-    if (isQuantized(weight.element) && !isa<BlockType>(weight.element)) {
-      x = args[4];
-      packed = args[5];
-    }
-  }
-
-  /// The column of the product that stands at `column` of the panel.
-  Value columnOf(Value column) const { return b.add(first, column); }
-
-  /// A vector of 16 numbers of the product, of those at `column` of the panel on.
-  Value load(Value row, Value column) const {
-    Value sum = b.loadRaw(sums, {row, column}, kLanes);
-    return packed ? scale(sum, row, b.mul(columnOf(column), 4)) : sum;
-  }
-
-private:
-  /// A sum of integers with the scales of its row and its column, whose bytes stand at `byte`.
-  Value scale(Value sum, Value row, Value byte) const {
-    QuantizedMatrix matrix(weight.element, weight.n, weight.k);
-    PackedPanel panel;
-    panel.memory = packed;
-    panel.scales = b.add(byte, matrix.scales);
-    panel.sums = b.add(byte, matrix.sums);
-    return scaleSum(b, {x, {row}, weight.k}, panel, b.idx(0), sum);
-  }
-
-  KernelBuilder &b;
-  Value sums, first, x, packed;
-  const WeightSpec &weight;
-};
-} // namespace
-
 void mica::cpu::emitEpilogue(KernelBuilder &b, ValueRange args, const ProductSpec &spec,
                              int64_t columns) {
-  PanelSums sums(b, args, spec.weight);
-  Value y = args.back(), bias = args.drop_back().back();
+  Value sums = args[2], first = args[3], y = args.back(), bias = args.drop_back().back();
   b.loop(args[0], args[1], 1, [&](Value row) {
     b.loop(b.idx(0), b.idx(columns), kLanes, [&](Value column) {
-      Value target = sums.columnOf(column), live = liveColumns(b, target, spec.weight.n);
-      Value result = sums.load(row, column);
+      Value target = b.add(first, column), live = liveColumns(b, target, spec.weight.n);
+      Value result = b.loadRaw(sums, {row, column}, kLanes);
       if (spec.bias)
         result = b.addf(result, b.loadVector(bias, target, live));
       if (spec.accumulate)
@@ -129,16 +90,15 @@ void mica::cpu::emitEpilogue(KernelBuilder &b, ValueRange args, const ProductSpe
   });
 }
 
-void mica::cpu::emitGatedEpilogue(KernelBuilder &b, ValueRange args, const WeightSpec &weight,
-                                  int64_t inner, Activation activation, int64_t columns) {
-  PanelSums sums(b, args, weight);
-  Value y = args.back();
+void mica::cpu::emitGatedEpilogue(KernelBuilder &b, ValueRange args, int64_t inner,
+                                  Activation activation, int64_t columns) {
+  Value sums = args[2], first = args[3], y = args.back();
   b.loop(args[0], args[1], 1, [&](Value row) {
     b.loop(b.idx(0), b.idx(columns), 2 * kBlockColumns, [&](Value block) {
       b.loop(b.idx(0), b.idx(kBlockColumns), kLanes, [&](Value lane) {
-        Value gate = sums.load(row, b.add(block, lane)),
-              up = sums.load(row, b.add(b.add(block, lane), kBlockColumns));
-        Value target = b.add(b.div(sums.columnOf(block), 2), lane);
+        Value column = b.add(block, lane), gate = b.loadRaw(sums, {row, column}, kLanes),
+              up = b.loadRaw(sums, {row, b.add(column, kBlockColumns)}, kLanes);
+        Value target = b.add(b.div(b.add(first, block), 2), lane);
         b.storeVector(b.mulf(emitActivation(b, gate, activation), up), y, {row, target},
                       liveColumns(b, target, inner));
       });
@@ -155,19 +115,5 @@ void mica::cpu::emitExpandBlocks(KernelBuilder &b, ValueRange args, const Weight
     PackedPanel panel = weightPanel(b, packed, b.add(firstBlock, block), weight);
     expandBlocks(b, panel, weight.k, b.idx(0), b.idx(llvm::divideCeil(weight.k, elements)), memory,
                  b.mul(block, floats));
-  });
-}
-
-void mica::cpu::emitExpandInt4(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
-  Value packed = args[2], firstBlock = args[3], panels = args[4];
-  QuantizedMatrix from(weight.element, weight.n, weight.k),
-      to(Int8Type::get(b.getContext()), weight.n, weight.k);
-  b.loop(args[0], args[1], 1, [&](Value block) {
-    Value source = b.mul(b.add(firstBlock, block), from.blockBytes),
-          target = b.mul(block, to.blockBytes);
-    b.loop(b.idx(0), b.idx(from.blockBytes / from.groupBytes), 1, [&](Value group) {
-      expandInt4Group(b, packed, b.add(source, b.mul(group, from.groupBytes)), panels,
-                      b.add(target, b.mul(group, kBlockColumns * QuantizedRow::group)));
-    });
   });
 }

@@ -32,11 +32,11 @@ static int64_t columnsOf(Value buffer) {
 
 using ComputeRow = llvm::function_ref<Value(Value column, Value live)>;
 
-/// Calls `body(first, lives)` for each group of a quantised row, padding included. Of each vector
+/// Calls `body(first, lives)` for each group of an integer row, padding included. Of each vector
 /// in it `lives` says how much is of the row, null for nothing; of a whole group it is empty.
 static void eachGroup(KernelBuilder &b, int64_t columns, int64_t padded,
                       llvm::function_ref<void(Value, ArrayRef<Value>)> body) {
-  constexpr int64_t kGroup = QuantizedRow::group;
+  constexpr int64_t kGroup = IntegerRowLayout::group;
   int64_t whole = columns / kGroup * kGroup;
   b.loop(b.idx(0), b.idx(whole), kGroup, [&](Value first) { body(first, {}); });
   // The rest of the row, and what pads it.
@@ -51,40 +51,6 @@ static void eachGroup(KernelBuilder &b, int64_t columns, int64_t padded,
 /// 16 integers of a row as bytes.
 static Value bytesOf(KernelBuilder &b, Value q) {
   return arith::TruncIOp::create(b, b.vec(b.getI8Type()), q);
-}
-
-/// Writes -8 times a group's sum of integers to the sums of a row, which begin at byte `sums`.
-static void storeSum(KernelBuilder &b, Value sum, int64_t sums, Value first, Value y,
-                     ArrayRef<Value> row) {
-  Value total = vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
-  Value start =
-      arith::MulIOp::create(b, total, arith::ConstantIntOp::create(b, b.getI32Type(), -8));
-  Value entry = b.mul(b.div(first, QuantizedRow::group), 4);
-  storeAsBytes(b, start, y, at(row, b.add(entry, sums)));
-}
-
-/// A row of !mica.int8, which is computed twice: the scale needs the largest of it.
-static void storeInt8Row(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
-                         ComputeRow compute) {
-  Int8Row integers(b, columns, compute);
-  QuantizedRow parts(columns);
-  Value none = b.splatInt(0, b.getI32Type());
-  storeAsBytes(b, integers.scale, y, at(row, b.idx(parts.scale)));
-  eachGroup(b, columns, parts.padded, [&](Value first, ArrayRef<Value> lives) {
-    Value sum = none;
-    for (int64_t v = 0; v < QuantizedRow::group / kLanes; ++v) {
-      Value column = b.add(first, v * kLanes);
-      Value q = lives.empty() ? integers.integers(column, {})
-                : lives[v]    ? integers.integers(column, lives[v])
-                              : none;
-      sum = b.add(sum, q);
-      Value bytes = bytesOf(b, q);
-      b.storeVector(bytes, y, at(row, b.add(column, parts.numbers)));
-      bytes = arith::XOrIOp::create(b, bytes, b.splatInt(-128, b.getI8Type()));
-      b.storeVector(bytes, y, at(row, column));
-    }
-    storeSum(b, sum, parts.sums, first, y, row);
-  });
 }
 
 /// A row of !mica.int_rows: every group of 32 elements has a scale.
@@ -125,14 +91,11 @@ static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t 
 /// those of !mica.int_rows, 0 for other types.
 static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns, int64_t limbs,
                      ComputeRow compute) {
-  if (!b.elementOf(y).isInteger(8))
-    b.eachVector(columns, [&](Value column, Value live) {
-      b.storeVector(compute(column, live), y, at(row, column), live);
-    });
-  else if (limbs != 0)
-    storeIntRow(b, y, row, columns, limbs, compute);
-  else
-    storeInt8Row(b, y, row, columns, compute);
+  if (limbs != 0)
+    return storeIntRow(b, y, row, columns, limbs, compute);
+  b.eachVector(columns, [&](Value column, Value live) {
+    b.storeVector(compute(column, live), y, at(row, column), live);
+  });
 }
 
 /// 16 elements of a gain or a bias [N], or [H, D] of which every head has a row.
@@ -245,23 +208,6 @@ static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y,
   });
 }
 
-/// A row of a table of !mica.int8.
-static void gatherIntegerRow(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
-                             Value y, Value row) {
-  PackedPanel panel = weightPanel(b, table, b.div(token, kBlockColumns), spec);
-  Value lane = b.mul(b.rem(token, kBlockColumns), 4);
-  Value scale = vector::ExtractStridedSliceOp::create(
-      b, b.broadcastFromBytes(panel.memory, b.add(panel.scales, lane), b.getF32Type()), 0, 4, 1);
-  auto gather = [&](Value quad, Value live) {
-    Value at = b.add(b.add(panel.offset, lane), b.mul(quad, kBlockColumns * 4));
-    b.storeVector(b.mulf(b.toF32(b.loadRaw(panel.memory, at, 4)), scale), y, {row, b.mul(quad, 4)},
-                  live);
-  };
-  b.loop(spec.k / 4, [&](Value quad) { gather(quad, {}); });
-  if (spec.k % 4)
-    gather(b.idx(spec.k / 4), b.idx(spec.k % 4));
-}
-
 /// A row of a table in blocks. Its neighbours, which share its cache lines, are decoded with it:
 /// `decoded` has room for a chunk of 16 rows.
 static void gatherBlockRow(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
@@ -274,14 +220,12 @@ static void gatherBlockRow(KernelBuilder &b, Value table, const WeightSpec &spec
   auto gather = [&](Value chunk, int64_t count) {
     Value block = reader.blockAt(b.div(chunk, perBlock));
     Value scales = reader.loadScales(block, column), offsets = reader.loadOffsets(block, column);
-    reader.eachElement(scales, offsets, reader.chunkAt(block, b.rem(chunk, perBlock)), column,
-                       [&](int64_t i, Value values) {
-                         b.storeVector(values, decoded, {b.idx(i), b.idx(0)});
-                       });
+    reader.eachElement(
+        scales, offsets, reader.chunkAt(block, b.rem(chunk, perBlock)), column,
+        [&](int64_t i, Value values) { b.storeVector(values, decoded, {b.idx(i), b.idx(0)}); });
     Value first = b.mul(chunk, kChunk);
-    b.loop(count, [&](Value i) {
-      b.storeF32(b.load(decoded, {i, lane}), y, {row, b.add(first, i)});
-    });
+    b.loop(count,
+           [&](Value i) { b.storeF32(b.load(decoded, {i, lane}), y, {row, b.add(first, i)}); });
   };
   b.loop(whole, [&](Value chunk) { gather(chunk, kChunk); });
   if (spec.k % kChunk != 0)
@@ -296,8 +240,6 @@ void mica::cpu::emitEmbedding(KernelBuilder &b, ValueRange args, const WeightSpe
     Value token = b.loadIndex(tokens, row);
     if (decoded)
       return gatherBlockRow(b, table, spec, token, y, row, decoded);
-    if (isQuantized(spec.element))
-      return gatherIntegerRow(b, table, spec, token, y, row);
     if (cast<MemRefType>(table.getType()).getRank() > 2)
       return gatherPackedRow(b, table, token, y, row);
     b.eachVector(columnsOf(y), [&](Value column, Value live) {

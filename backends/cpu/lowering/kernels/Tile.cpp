@@ -176,37 +176,25 @@ PackedPanel mica::cpu::weightPanel(KernelBuilder &b, Value buffer, ValueRange le
                                    const WeightSpec &weight) {
   if (!isQuantized(weight.element))
     return panelOf(b, buffer, leading);
-  QuantizedMatrix matrix(weight.element, weight.n, weight.k);
-  Value block = leading.back(), start = b.idx(0);
+  auto blocks = cast<BlockType>(weight.element);
+  Value start = b.idx(0);
   if (leading.size() == 2)
-    start = b.mul(leading[0], matrix.bytes);
-  PackedPanel panel{flatten(b, buffer), b.add(start, b.mul(block, matrix.blockBytes)),
+    start = b.mul(leading[0], bytesOfMatrix(blocks, weight.n, weight.k));
+  int64_t panelBytes = PackedBlocks(*blocks.getFormat()).bytesOf(weight.k);
+  PackedPanel panel{flatten(b, buffer), b.add(start, b.mul(leading.back(), panelBytes)),
                     kBlockColumns, 4};
-  panel.quantized = weight.element;
-  if (isa<BlockType>(weight.element))
-    return panel;
-  panel.scales = b.add(b.add(start, matrix.scales), b.mul(block, kBlockColumns * 4));
-  panel.sums = b.add(b.add(start, matrix.sums), b.mul(block, kBlockColumns * 4));
+  panel.quantized = blocks;
   return panel;
 }
 
-/// Whether products with a weight of `element` (null: of floats) are summed as i32.
-static bool sumsIntegers(Type element) { return isa_and_present<Int8Type, Int4Type>(element); }
-
-/// What the sums of a vector of columns start from.
-static Value zeroSums(KernelBuilder &b, Type element) {
-  return sumsIntegers(element) ? b.splatInt(0, b.getI32Type()) : b.splat(0);
-}
-
 SmallVector<Value> ProductTile::emit(KernelBuilder &b) const {
-  Type quantized = panel.quantized;
   ProductTile tile = *this;
   if (!from)
     tile.from = b.idx(0);
   if (inits.empty())
-    tile.inits.assign(rows.size() * vectors, zeroSums(b, quantized));
-  if (quantized)
-    return isa<BlockType>(quantized) ? emitBlockTile(b, tile) : emitIntegerTile(b, tile);
+    tile.inits.assign(rows.size() * vectors, b.splat(0));
+  if (panel.quantized)
+    return emitBlockTile(b, tile);
   Step step(b, tile);
   if (asTiles)
     return step.addInTileOrder(tile.inits);
@@ -246,22 +234,18 @@ public:
   static constexpr int64_t kTogether = 16; ///< rows whose sums are in memory
   static constexpr int64_t kTogetherExpanded = 64;
 
-  /// Tiles have at most `most` rows.
-  BlockSums(KernelBuilder &b, const ProductRows &rows, int64_t most, const WeightSpec &weight,
-            int64_t panels)
-      : b(b), rows(rows), weight(weight), integers(sumsIntegers(weight.element)),
+  BlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, int64_t panels)
+      : b(b), rows(rows), weight(weight),
         expands(isa<BlockType>(weight.element) && weight.limbs == 0),
         together(expands ? kTogetherExpanded : kTogether),
-        memory(b.stackBuffer({panels, together, kBlockColumns},
-                             integers ? Type(b.getI32Type()) : b.getF32Type())) {
+        memory(b.stackBuffer({panels, together, kBlockColumns}, b.getF32Type())) {
     if (expands)
       expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
-    // Accumulators leave half of the registers for the weights and rows. Groups of int4 and of
-    // blocks are summed in accumulators of their own.
-    int64_t accumulators =
-        b.target.registers() / (isa<Int4Type, BlockType>(weight.element) && !expands ? 4 : 2);
+    // Accumulators leave half of the registers for the weights and rows. Groups of integers are
+    // summed in accumulators of their own.
+    int64_t accumulators = b.target.registers() / (weight.limbs != 0 ? 4 : 2);
     vectors = std::min(kVectors, accumulators);
-    for (int64_t count = 1; count <= std::min(most, accumulators / vectors); count *= 2)
+    for (int64_t count = 1; count <= accumulators / vectors; count *= 2)
       tiles.push_back(count);
   }
 
@@ -309,7 +293,7 @@ private:
       for (int64_t r = 0; r < count; ++r)
         for (int64_t v = 0; v < vectors; ++v)
           finish(
-              b.add(first, r), b.add(column, v * kLanes), panels,
+              b.add(first, r), b.add(column, v * kLanes), panels.size(),
               [&](size_t panel) { return sums[(panel * count + r) * vectors + v]; }, store);
     });
   }
@@ -344,15 +328,14 @@ private:
   void clearSums(Value first, Value end, ArrayRef<PackedPanel> panels) {
     eachSum(first, end, [&](Value row, Value column) {
       for (size_t panel = 0; panel < panels.size(); ++panel)
-        vector::StoreOp::create(b, zeroSums(b, weight.element), memory,
-                                place(panel, b.sub(row, first), column));
+        vector::StoreOp::create(b, b.splat(0), memory, place(panel, b.sub(row, first), column));
     });
   }
 
   void storeSums(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
     eachSum(first, end, [&](Value row, Value column) {
       finish(
-          row, column, panels,
+          row, column, panels.size(),
           [&](size_t panel) { return load(place(panel, b.sub(row, first), column)); }, store);
     });
   }
@@ -388,9 +371,8 @@ private:
     int64_t groups = weight.k / panel.depth, elements = kBlockColumns * panel.depth;
     bool partial = weight.k % panel.depth != 0;
     if (panel.quantized) {
-      QuantizedMatrix matrix(panel.quantized, kBlockColumns, weight.k);
-      groups = llvm::divideCeil(matrix.blockBytes, matrix.groupBytes);
-      elements = matrix.groupBytes;
+      groups = llvm::divideCeil(weight.k, blockElements());
+      elements = PackedBlocks(*cast<BlockType>(panel.quantized).getFormat()).blockBytes;
       partial = false;
     }
     int64_t bytes = elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8;
@@ -444,8 +426,8 @@ private:
   }
 
   /// The same with a step of panel `number`.
-  void emitStep(Value first, Value end, const PackedPanel &panel, size_t number,
-                const Range &range, const LinesAhead &ahead) {
+  void emitStep(Value first, Value end, const PackedPanel &panel, size_t number, const Range &range,
+                const LinesAhead &ahead) {
     eachTile(first, end, [&](Value row, int64_t count) {
       emitTileOfStep({row, count}, first, panel, number, range, ahead);
     });
@@ -467,8 +449,8 @@ private:
       SmallVector<SmallVector<Value>> places;
       for (int64_t r = 0; r < ofTile.count; ++r)
         for (int64_t v = 0; v < vectors; ++v) {
-          places.push_back(place(number, b.sub(b.add(ofTile.first, r), first),
-                                 b.add(column, v * kLanes)));
+          places.push_back(
+              place(number, b.sub(b.add(ofTile.first, r), first), b.add(column, v * kLanes)));
           tile.inits.push_back(load(places.back()));
         }
       for (auto [sum, at] : llvm::zip_equal(tile.emit(b), places))
@@ -476,18 +458,13 @@ private:
     });
   }
 
-  /// Stores the numbers that sums of a row and 16 columns stand for.
-  void finish(Value row, Value column, ArrayRef<PackedPanel> panels,
-              llvm::function_ref<Value(size_t)> sumOf, StoreSums store) {
+  /// Stores the sums of a row and 16 columns of all panels.
+  void finish(Value row, Value column, size_t panels, llvm::function_ref<Value(size_t)> sumOf,
+              StoreSums store) {
     Value name = rows.nameOf(row);
     SmallVector<Value> ofPanels;
-    for (auto [number, panel] : llvm::enumerate(panels)) {
-      Value sum = sumOf(number);
-      if (integers)
-        sum = scaleSum(b, {rows.x, rows.indicesOf(name), weight.k}, panel, column, sum,
-                       /*shifted=*/isa<Int8Type>(weight.element));
-      ofPanels.push_back(sum);
-    }
+    for (size_t panel = 0; panel < panels; ++panel)
+      ofPanels.push_back(sumOf(panel));
     store(name, column, ofPanels);
   }
 
@@ -502,7 +479,7 @@ private:
   KernelBuilder &b;
   const ProductRows &rows;
   const WeightSpec &weight;
-  bool integers, expands;
+  bool expands;
   int64_t together;           ///< rows whose sums are in memory
   Value memory;               ///< [panels][together][64]
   Value expanded;             ///< a block along K of a panel as floats
@@ -512,10 +489,9 @@ private:
 } // namespace
 
 /// By vectors, one block after the other.
-static void emitByVectors(KernelBuilder &b, const ProductRows &rows, int64_t most,
-                          const WeightSpec &weight, BlockSpan blocks, PanelsOfBlock panelsOf,
-                          StoreBlockSums store) {
-  BlockSums sums(b, rows, most, weight, blocks.panels);
+static void emitByVectors(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
+                          BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
+  BlockSums sums(b, rows, weight, blocks.panels);
   b.loop(blocks.from, blocks.to, 1, [&](Value block) {
     sums.emit(panelsOf(block), [&](Value row, Value column, ArrayRef<Value> ofPanels) {
       store(block, row, column, ofPanels);
@@ -535,13 +511,8 @@ static void emitByTiles(KernelBuilder &b, const ProductRows &rows, const WeightS
 
 void mica::cpu::emitBlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,
                               BlockSpan blocks, PanelsOfBlock panelsOf, StoreBlockSums store) {
-  if (!multipliesInTiles(b, rows.x, weight))
-    return emitByVectors(b, rows, BlockSums::kTogether, weight, blocks, panelsOf, store);
-  if (!isQuantized(weight.element))
-    return emitByTiles(b, rows, weight, blocks, panelsOf, store);
-  Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, b.sub(rows.to, rows.from),
-                                    b.idx(b.target.vectorRows));
-  b.either(
-      few, [&] { emitByVectors(b, rows, b.target.vectorRows, weight, blocks, panelsOf, store); },
-      [&] { emitByTiles(b, rows, weight, blocks, panelsOf, store); });
+  if (multipliesInTiles(b, rows.x, weight))
+    emitByTiles(b, rows, weight, blocks, panelsOf, store);
+  else
+    emitByVectors(b, rows, weight, blocks, panelsOf, store);
 }

@@ -15,10 +15,7 @@ struct PackedPanel {
   mlir::Value memory; ///< rank 1
   mlir::Value offset; ///< of the panel, in elements
   int64_t columns, depth;
-  // Of a block of a quantised weight, whose memory are bytes:
-  mlir::Type quantized = {};          ///< !mica.int8, !mica.int4 or !mica.block, else null
-  mlir::Value scales = {}, sums = {}; ///< where those of the block's rows stand, in bytes;
-                                      ///< of !mica.block null: they are in the panel
+  mlir::Type quantized = {}; ///< !mica.block of a weight, whose memory are bytes, else null
   /// Whether the one who reads it brings it from memory, as a part of a stream; null: no.
   mlir::Value streams = {};
 };
@@ -75,8 +72,8 @@ struct ProductTile {
   bool asTiles = false;
   int64_t limbs = 0; ///< of rows of !mica.int_rows
 
-  /// The sums [rows][vectors]: i32 of panels of !mica.int8 and !mica.int4, else f32. Each adds
-  /// its products in the order of K, whatever the tile's shape.
+  /// The sums [rows][vectors] of f32. Each adds its products in the order of K, whatever the tile's
+  /// shape.
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &b) const;
 };
 
@@ -130,7 +127,7 @@ llvm::SmallVector<mlir::Value> widenPairs(KernelBuilder &b, mlir::Value pairs);
 mlir::Value broadcastPair(KernelBuilder &b, mlir::Value pair);
 
 /// Whether the target's tile registers multiply rows of x [..., k] with such a weight: pairs of
-/// bf16, none left over, or integers.
+/// bf16, none left over.
 bool multipliesInTiles(KernelBuilder &b, mlir::Value x, const WeightSpec &weight);
 
 /// How many panels tile registers should meet at once: what is copied of the rows serves all of
@@ -166,34 +163,10 @@ struct RowTiles {
 mlir::Value broadcastOfRow(KernelBuilder &b, mlir::Value x, llvm::ArrayRef<mlir::Value> leading,
                            mlir::Value byte, mlir::Type element);
 
-/// ProductTile::emit for panels of !mica.int8 and !mica.int4: sums of integers, exact in any order.
-llvm::SmallVector<mlir::Value> emitIntegerTile(KernelBuilder &b, const ProductTile &tile);
-
-/// The same for panels of !mica.block and rows of !mica.int_rows: sums of integers within a group,
-/// and these times both scales in f32, one group after the other. Groups along K are blocks.
+/// ProductTile::emit for panels of !mica.block and rows of !mica.int_rows: sums of integers within
+/// a group, and these times both scales in f32, one group after the other. Groups along K are
+/// blocks.
 llvm::SmallVector<mlir::Value> emitBlockTile(KernelBuilder &b, const ProductTile &tile);
-
-/// A row of quantised activations [..., bytes] of `k` values.
-struct IntegerRow {
-  mlir::Value x;
-  llvm::SmallVector<mlir::Value> leading; ///< the row's indices of x
-  int64_t k;
-};
-
-/// Sums of integers of 16 columns from `column` of a panel, of a row whose bytes had 128 added
-/// where it is `shifted`, as numbers.
-mlir::Value scaleSum(KernelBuilder &b, const IntegerRow &row, const PackedPanel &panel,
-                     mlir::Value column, mlir::Value sum, bool shifted = true);
-
-/// Makes bytes of a group of 32 values of 64 rows of !mica.int4: `from` is where it stands in
-/// `packed`, `to` where the bytes shall stand in `bytes`, as a block of !mica.int8 has them.
-void expandInt4Group(KernelBuilder &b, mlir::Value packed, mlir::Value from, mlir::Value bytes,
-                     mlir::Value to);
-
-/// float(sum - 128 * sumsOf(weight)) * scale of x * scale of the weight: what every product of
-/// integers ends with, so that results do not depend on who computed the sum. Vectors of 16.
-mlir::Value dequantize(KernelBuilder &b, mlir::Value sum, mlir::Value correction,
-                       mlir::Value rowScale, mlir::Value columnScales);
 
 } // namespace mica::cpu
 

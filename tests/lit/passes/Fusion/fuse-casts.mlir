@@ -72,26 +72,26 @@ func.func @no_merged_heads_used_wide(%a: tensor<?x4x8xf32>) -> (tensor<?x32xf32>
   return %m, %b : tensor<?x32xf32>, tensor<?x32xbf16>
 }
 
-// The scale of a quantised row needs all of the row: a norm has it, a product of columns and heads have not.
+// Norms make integer rows themselves; after a gated product and merged heads that is a pass of its own.
 // CHECK-LABEL: func @quantised
-func.func @quantised(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32x!mica.int8> {
-  // CHECK-NEXT: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int8>
+func.func @quantised(%x: tensor<?x32xf32>, %w: tensor<32xf32>) -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>> {
+  // CHECK-NEXT: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
   // CHECK-NOT: mica.cast
   %n = mica.rmsnorm %x, %w eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
-  %b = mica.cast %n : tensor<?x32xf32> to tensor<?x32x!mica.int8>
-  return %b : tensor<?x32x!mica.int8>
+  %b = mica.cast %n : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+  return %b : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
 }
 
 // CHECK-LABEL: func @no_quantised_columns
 func.func @no_quantised_columns(%x: tensor<?x32xbf16>, %w: tensor<128x32xbf16>, %h: tensor<?x4x8xf32>)
-    -> (tensor<?x64x!mica.int8>, tensor<?x32x!mica.int8>) {
+    -> (tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>, tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>) {
   // CHECK-NEXT: mica.gated_linear {{.*}} -> tensor<?x64xf32>
   // CHECK-NEXT: mica.cast
   // CHECK-NEXT: mica.merge_heads
   // CHECK-NEXT: mica.cast
   %g = mica.gated_linear %x, %w silu : tensor<?x32xbf16>, tensor<128x32xbf16> -> tensor<?x64xf32>
-  %b = mica.cast %g : tensor<?x64xf32> to tensor<?x64x!mica.int8>
+  %b = mica.cast %g : tensor<?x64xf32> to tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>
   %m = mica.merge_heads %h : tensor<?x4x8xf32> to tensor<?x32xf32>
-  %c = mica.cast %m : tensor<?x32xf32> to tensor<?x32x!mica.int8>
-  return %b, %c : tensor<?x64x!mica.int8>, tensor<?x32x!mica.int8>
+  %c = mica.cast %m : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+  return %b, %c : tensor<?x64x!mica.int_rows<limbs = 2, group = 32>>, tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
 }

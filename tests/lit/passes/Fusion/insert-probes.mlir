@@ -6,7 +6,7 @@ mica.weight @model.norm.weight : tensor<32xf32>
 // called by their matrix. Casts, tables and other forms of what is shown stay without.
 // CHECK-LABEL: func.func private @layer(
 // CHECK-SAME: %[[X:.*]]: tensor<?x32xf32>, %[[LAYER:.*]]: index
-// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int8>
+// CHECK: mica.rmsnorm {{.*}} -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
 // CHECK-NEXT: %[[PRODUCT:.*]] = mica.linear
 // CHECK-NEXT: %[[SHOWN:.*]] = mica.probe %[[PRODUCT]] "linear o_proj" layer(%[[LAYER]]) : tensor<?x32xf32>
 // CHECK-NEXT: %[[SUM:.*]] = mica.add %[[SHOWN]], %[[X]]
@@ -16,9 +16,9 @@ mica.weight @model.norm.weight : tensor<32xf32>
 // CHECK-NEXT: %[[CAST:.*]] = mica.cast
 // CHECK-NEXT: return %[[CAST]]
 func.func private @layer(%x: tensor<?x32xf32>, %layer: index, %norm: tensor<32xf32> loc("model.norm.weight"),
-    %o: tensor<32x32x!mica.int8> loc("model.layers.*.o_proj.weight")) -> tensor<?x32xbf16> {
-  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32x!mica.int8>
-  %p = mica.linear %n, %o : tensor<?x32x!mica.int8>, tensor<32x32x!mica.int8> -> tensor<?x32xf32>
+    %o: tensor<32x32x!mica.block<int8_g32>> loc("model.layers.*.o_proj.weight")) -> tensor<?x32xbf16> {
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
+  %p = mica.linear %n, %o : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, tensor<32x32x!mica.block<int8_g32>> -> tensor<?x32xf32>
   %s = mica.add %p, %x : tensor<?x32xf32>
   %m = mica.rmsnorm %s, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
   %b = mica.cast %m : tensor<?x32xf32> to tensor<?x32xbf16>

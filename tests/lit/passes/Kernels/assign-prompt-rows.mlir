@@ -43,7 +43,7 @@ func.func @main_prompt_many(%x: tensor<?x32xf32>, %g: tensor<32xf32>, %w: !w, %n
   return %z, %l : tensor<?x32xf32>, tensor<?x32xf32>
 }
 
-// Decoding keeps its rows, and so do functions without a role; rows of !mica.int8 are nobody's but their own weights'.
+// Decoding keeps its rows, and so do functions without a role.
 // CHECK-LABEL: func @main_decode_few
 func.func @main_decode_few(%x: tensor<?x32xf32>, %w: !w) -> tensor<?x32xf32> attributes {mica.role = "decode", mica.max_rows = 4 : i64} {
   // CHECK: mica.cast {{.*}} to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
@@ -57,13 +57,5 @@ func.func @no_role(%x: tensor<?x32xf32>, %w: !w) -> tensor<?x32xf32> {
   // CHECK: mica.cast {{.*}} to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
   %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!rows>
   %y = mica.linear %c, %w : tensor<?x32x!rows>, !w -> tensor<?x32xf32>
-  return %y : tensor<?x32xf32>
-}
-
-// CHECK-LABEL: func @other_rows_prompt_many
-func.func @other_rows_prompt_many(%x: tensor<?x32xf32>, %w: tensor<32x32x!mica.int8>) -> tensor<?x32xf32> attributes {mica.role = "prompt"} {
-  // CHECK: mica.cast {{.*}} to tensor<?x32x!mica.int8>
-  %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!mica.int8>
-  %y = mica.linear %c, %w : tensor<?x32x!mica.int8>, tensor<32x32x!mica.int8> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }

@@ -1,22 +1,18 @@
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-bf16=false" | FileCheck %s --check-prefixes=CHECK,F32
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-f32=false" | FileCheck %s --check-prefix=NOF32
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-int8=false" | FileCheck %s --check-prefix=NOINT
 // RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 tiles=true" | FileCheck %s --check-prefix=TILES
 
-// Tile registers take bf16 and integers at any number of rows, not f32.
+// Tile registers take bf16 at any number of rows, not f32.
 // TILES-LABEL: func @in_tiles
 // CHECK-LABEL: func @in_tiles
-func.func @in_tiles(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %i: tensor<?x512x!mica.int8>, %w: tensor<512x512xf32>,
-    %n: tensor<512x512xbf16>, %m: tensor<512x512x!mica.int8>)
-    -> (tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>) {
+func.func @in_tiles(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %w: tensor<512x512xf32>, %n: tensor<512x512xbf16>)
+    -> (tensor<?x512xf32>, tensor<?x512xf32>) {
   // TILES: mica.linear {{.*}} kernel(onednn)
   %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
   // TILES: mica.linear {{.*}} kernel(generated)
   %z = mica.linear %b, %n : tensor<?x512xbf16>, tensor<512x512xbf16> -> tensor<?x512xf32>
-  // TILES: mica.linear {{.*}} kernel(generated)
-  %v = mica.linear %i, %m : tensor<?x512x!mica.int8>, tensor<512x512x!mica.int8> -> tensor<?x512xf32>
-  return %y, %z, %v : tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>
+  return %y, %z : tensor<?x512xf32>, tensor<?x512xf32>
 }
 
 // Scales inside of a sum are for generated kernels at any number of rows.
@@ -162,21 +158,6 @@ func.func @attention_many(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %e: 
   %w = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125) tiling(<rows = 2, chunk = 64, split = false>)
       : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>
   return %y, %z, %w : tensor<?x8x64xf32>, tensor<?x8x64xf32>, tensor<?x8x64xf32>
-}
-
-// Where a choice would help, but oneDNN is not told to be fast for integers, it gets none of their products.
-// ALL-LABEL: func @integers
-// NOINT-LABEL: func @integers
-func.func @integers(%x: tensor<?x512x!mica.int8>, %w8: tensor<512x512x!mica.int8>, %w4: tensor<512x512x!mica.int4<group = 32>>)
-    -> (tensor<?x512xf32>, tensor<?x512xf32>) {
-  // ALL: mica.linear {{.*}} kernel(onednn)
-  // NOINT-NOT: onednn
-  // NOINT: mica.linear {{.*}} kernel(generated)
-  %y = mica.linear %x, %w8 : tensor<?x512x!mica.int8>, tensor<512x512x!mica.int8> -> tensor<?x512xf32>
-  // ALL: mica.linear {{.*}} kernel(onednn)
-  // NOINT: mica.linear {{.*}} kernel(generated)
-  %z = mica.linear %x, %w4 : tensor<?x512x!mica.int8>, tensor<512x512x!mica.int4<group = 32>> -> tensor<?x512xf32>
-  return %y, %z : tensor<?x512xf32>, tensor<?x512xf32>
 }
 
 // Few rows rule the library out, whatever it would be worth.

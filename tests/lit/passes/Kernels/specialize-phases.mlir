@@ -103,7 +103,7 @@ module @prompts_of_few_rows attributes {mica.crossing = 3 : i64} {
 
 // -----
 
-// Other integers are rounded alike: their functions have no role.
+// Without blocks rows are alike: functions have no role.
 // CHECK: module @alike
 // CHECK-NOT: mica.role
 // CHECK: func @main_few(
@@ -111,7 +111,7 @@ module @prompts_of_few_rows attributes {mica.crossing = 3 : i64} {
 // CHECK: func @main_many(
 // CHECK-NOT: mica.role
 module @alike {
-  mica.weight @w : tensor<64x64x!mica.int8>
+  mica.weight @w : tensor<64x64xbf16>
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }

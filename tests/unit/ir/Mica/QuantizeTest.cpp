@@ -1,6 +1,7 @@
 //===- QuantizeTest.cpp - rows of integers ----------------------------------===//
 
 #include "ir/Mica/Quantize.h"
+#include "tests/unit/RandomBlocks.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -11,6 +12,7 @@
 #include <random>
 
 using namespace mica;
+using namespace mica::test;
 using testing::Each;
 
 namespace {
@@ -23,47 +25,11 @@ struct Int8 {
   explicit Int8(const Row &row) : q(row.size(), 99), scale(quantizeInt8(row, q)) {}
 };
 
-struct Int4 {
-  std::vector<uint8_t> q;
-  std::vector<int8_t> multipliers;
-  float scale;
-  explicit Int4(const Row &row)
-      : q(row.size(), 99), multipliers((row.size() + 31) / 32, 99),
-        scale(quantizeInt4(row, q, multipliers)) {}
-
-  Row values() const {
-    Row result;
-    for (size_t i = 0; i < q.size(); ++i)
-      result.push_back(scale * float(multipliers[i / 32] * (q[i] - 8)));
-    return result;
-  }
-};
-
 double squaredError(const Row &a, const Row &b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i)
     sum += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
   return sum;
-}
-
-/// 4-bit integers with an own 16-bit scale for each 32 values, by the largest magnitude alone: 4.5
-/// bits per value.
-Row roundedToQ4_0(const Row &row) {
-  Row result;
-  for (size_t begin = 0; begin < row.size(); begin += 32) {
-    size_t end = std::min(row.size(), begin + 32);
-    float largest = 0;
-    for (size_t i = begin; i < end; ++i)
-      if (std::abs(row[i]) > std::abs(largest))
-        largest = row[i];
-    float scale = static_cast<float>(static_cast<_Float16>(largest / -8));
-    for (size_t i = begin; i < end; ++i) {
-      float q =
-          scale == 0 ? 0 : std::clamp(std::floor(row[i] * (-8 / largest) + 8.5f), 0.0f, 15.0f) - 8;
-      result.push_back(q * scale);
-    }
-  }
-  return result;
 }
 
 Row gaussian(size_t size, unsigned seed) {
@@ -111,130 +77,268 @@ TEST(QuantizeInt8, RoundsTiesToEven) {
   EXPECT_THAT(result.q, testing::ElementsAre(127, 0, 2, 2, 0, -2, -127, 2));
 }
 
-/// Of rows with something that is no number; all their integers are `zero`.
-template <typename Integers> void expectNoScale(int zero) {
-  for (float value : {INFINITY, -INFINITY, NAN}) {
-    Row row = gaussian(70, 1);
-    row[50] = value;
-    Integers result(row);
-    EXPECT_FALSE(std::isfinite(result.scale));
-    EXPECT_THAT(result.q, Each(zero));
-  }
-}
-
 TEST(QuantizeInt8, RowsWithoutAScale) {
   for (float value : {0.0f, -0.0f, 1e-40f}) {
     Int8 zero(Row(70, value));
     EXPECT_EQ(zero.scale, 0);
     EXPECT_THAT(zero.q, Each(0));
   }
-  expectNoScale<Int8>(0);
-}
-
-TEST(QuantizeInt4, StaysInBounds) {
-  for (size_t size : {1, 31, 32, 33, 64, 100, 512, 513, 1000, 4096})
-    for (const Row &row : {gaussian(size, 1), laplace(size, 2), withOutliers(size, 3)}) {
-      Int4 result(row);
-      EXPECT_GT(result.scale, 0);
-      EXPECT_THAT(result.q, Each(testing::Le(15)));
-      EXPECT_THAT(result.multipliers,
-                  Each(testing::AllOf(testing::Ge(-15), testing::Le(15), testing::Ne(0))));
-    }
-}
-
-TEST(QuantizeInt4, IntegersComeBack) {
-  std::mt19937 random(5);
-  Row row;
-  for (int group = 0; group < 8; ++group)
-    for (int i = 0; i < 32; ++i) {
-      // Both ends of every group are there, so that no other scale fits as well.
-      int q = i == 0 ? -8 : i == 1 ? 7 : int(random() % 16) - 8;
-      row.push_back(0.125f * (group % 2 ? -15 : 8 + group) * q);
-    }
-  EXPECT_LE(squaredError(Int4(row).values(), row), 1e-10 * squaredError(Row(row.size()), row));
-}
-
-TEST(QuantizeInt4, RowsWithoutAScale) {
-  for (float value : {0.0f, 1e-42f}) {
-    Int4 zero(Row(70, value));
-    EXPECT_EQ(zero.scale, 0);
-    EXPECT_THAT(zero.q, Each(8));
-    EXPECT_THAT(zero.multipliers, Each(testing::Ne(0)));
-  }
-  expectNoScale<Int4>(8);
-}
-
-TEST(QuantizeInt4, PowersOfTwoChangeTheScaleAlone) {
-  Row row = gaussian(256, 3);
-  Int4 plain(row);
-  for (int exponent : {-90, -60, -21, 21, 40, 100}) {
-    Row moved;
-    for (float value : row)
-      moved.push_back(std::ldexp(value, exponent));
-    Int4 result(moved);
-    EXPECT_EQ(result.q, plain.q) << exponent;
-    EXPECT_EQ(result.multipliers, plain.multipliers) << exponent;
-    EXPECT_EQ(result.scale, std::ldexp(plain.scale, exponent)) << exponent;
+  for (float value : {INFINITY, -INFINITY, NAN}) {
+    Row row = gaussian(70, 1);
+    row[50] = value;
+    Int8 result(row);
+    EXPECT_FALSE(std::isfinite(result.scale));
+    EXPECT_THAT(result.q, Each(0));
   }
 }
 
-TEST(QuantizeInt4, ZeroGroupsBesideOthers) {
-  Row row(128);
+/// Mica's own formats.
+class QuantizeBlocks : public testing::TestWithParam<const BlockFormat *> {
+protected:
+  using Blocks = std::vector<uint8_t>;
+
+  Blocks quantize(const Row &row, const Row &importance = {}) const {
+    Blocks blocks((row.size() + format.elements - 1) / format.elements * format.bytes, 0x99);
+    EXPECT_TRUE(quantizeBlocks(format, row, importance, blocks));
+    return blocks;
+  }
+
+  Row valuesOf(const Blocks &blocks, size_t size) const {
+    Row values = decodeAll(format, blocks);
+    values.resize(size);
+    return values;
+  }
+
+  Row rounded(const Row &row, const Row &importance = {}) const {
+    return valuesOf(quantize(row, importance), row.size());
+  }
+
+  /// Numbers in f64 on the grid that just covers their group of 32.
+  std::vector<double> fitPlainly(const Row &row) const {
+    std::vector<double> fitted;
+    double codes = (1 << format.codeBits()) - 1;
+    for (size_t begin = 0; begin < row.size(); begin += 32) {
+      Row group(row.begin() + begin, row.begin() + std::min(row.size(), begin + 32));
+      double least = *std::min_element(group.begin(), group.end()),
+             most = *std::max_element(group.begin(), group.end()), offset = least,
+             scale = (most - least) / codes;
+      if (!format.hasOffsets()) {
+        offset = 0;
+        scale = std::max(most, -least) / (codes / 2 - 0.5);
+      }
+      for (float x : group)
+        fitted.push_back(scale > 0 ? offset + std::round((x - offset) / scale) * scale : x);
+    }
+    return fitted;
+  }
+
+  const BlockFormat &format = *GetParam();
+};
+
+std::vector<const BlockFormat *> ownFormats() {
+  std::vector<const BlockFormat *> formats = allBlockFormats();
+  std::erase_if(formats, [](const BlockFormat *format) { return !format->isOwn; });
+  return formats;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, QuantizeBlocks, testing::ValuesIn(ownFormats()), FormatName());
+
+/// All of one sign, far from zero.
+Row shifted(size_t size, unsigned seed) {
+  Row row = gaussian(size, seed);
+  for (float &value : row)
+    value += 0.1f;
+  return row;
+}
+
+TEST_P(QuantizeBlocks, LosesLittleMoreThanAPlainFit) {
+  for (auto make : {gaussian, laplace, withOutliers, shifted})
+    for (size_t size : {1000, 2048, 96, 40}) {
+      double own = 0, plain = 0;
+      for (unsigned seed = 0; seed < 100000 / size; ++seed) {
+        Row row = make(size, seed), values = rounded(row);
+        std::vector<double> fitted = fitPlainly(row);
+        for (size_t i = 0; i < size; ++i) {
+          own += std::pow(double(row[i]) - values[i], 2);
+          plain += std::pow(double(row[i]) - fitted[i], 2);
+        }
+      }
+      // The search gains where there are few codes; scales, which are bytes times one number of the
+      // block, lose where there are many. Large numbers count more.
+      EXPECT_LE(own, 1.3 * plain) << size << ": " << own / plain;
+    }
+}
+
+TEST_P(QuantizeBlocks, Zeros) {
+  for (size_t size : {1, 32, 256, 300})
+    EXPECT_THAT(rounded(Row(size)), Each(0));
+  Row row(512);
   for (size_t i = 64; i < 96; ++i)
     row[i] = 1;
-  Int4 result(row);
-  EXPECT_THAT(std::vector(result.q.begin(), result.q.begin() + 64), Each(8));
-  EXPECT_NEAR(result.values()[70], 1, 1e-6);
+  Row values = rounded(row);
+  for (size_t i = 0; i < row.size(); ++i)
+    EXPECT_NEAR(values[i], row[i], row[i] * 0.01) << i;
 }
 
-TEST(QuantizeInt4, OneHugeValueCostsItsOwnGroupAlone) {
-  Row row = gaussian(1024, 7);
-  row[500] = 1000;
-  Int4 result(row);
-  EXPECT_NEAR(result.values()[500], 1000, 5);
-}
-
-TEST(QuantizeInt4, LosesNoMoreThanItsBitsAreWorth) {
-  double ours[3] = {}, plain[3] = {};
-  for (unsigned seed = 0; seed < 64; ++seed)
-    for (int kind = 0; kind < 3; ++kind) {
-      Row row = kind == 0   ? gaussian(2048, seed)
-                : kind == 1 ? laplace(2048, seed)
-                            : withOutliers(2048, seed);
-      double own = squaredError(Int4(row).values(), row),
-             other = squaredError(roundedToQ4_0(row), row);
-      ours[kind] += own;
-      plain[kind] += other;
-    }
-  for (int kind = 0; kind < 3; ++kind)
-    // A quarter of a bit less per value is worth a factor of sqrt(2); large numbers count more in
-    // the search, so that their share of the plain error is smaller.
-    EXPECT_LE(ours[kind], 1.2 * plain[kind]) << kind;
-  // Small groups and odd lengths gain as well.
-  for (size_t size : {32, 40, 200}) {
-    double own = 0, other = 0;
-    for (unsigned seed = 0; seed < 500; ++seed) {
-      Row row = gaussian(size, seed);
-      own += squaredError(Int4(row).values(), row);
-      other += squaredError(roundedToQ4_0(row), row);
-    }
-    EXPECT_LE(own, 1.2 * other) << size;
+TEST_P(QuantizeBlocks, OneElement) {
+  for (float value : {1.0f, -1.0f, 0.3f, -1234.5f}) {
+    EXPECT_NEAR(rounded({value})[0], value, std::abs(value) * 0.01);
+    // Before others that are zero, in a group of its own.
+    Row row(40);
+    row[39] = value;
+    EXPECT_NEAR(rounded(row)[39], value, std::abs(value) * 0.01);
   }
+}
+
+/// A block is made of its own elements alone, wherever it is in a row.
+TEST_P(QuantizeBlocks, BlocksOfRowsOfAnyLength) {
+  for (size_t size : {257, 300, 511, 512, 1000, 1025}) {
+    Row row = withOutliers(size, 1);
+    Blocks whole = quantize(row);
+    for (size_t begin = 0; begin < size; begin += format.elements) {
+      Row part(row.begin() + begin, row.begin() + std::min<size_t>(size, begin + format.elements));
+      Blocks own(whole.begin() + begin / format.elements * format.bytes,
+                 whole.begin() + (begin / format.elements + 1) * format.bytes);
+      EXPECT_EQ(quantize(part), own) << begin << " of " << size;
+    }
+  }
+}
+
+TEST_P(QuantizeBlocks, PowersOfTwoChangeTheScalesAlone) {
+  Row row = withOutliers(600, 3);
+  Row values = rounded(row);
+  for (int exponent : {-90, -60, -21, -3, 21, 40, 90, 120}) {
+    Row moved, expected;
+    for (size_t i = 0; i < row.size(); ++i) {
+      moved.push_back(std::ldexp(row[i], exponent));
+      expected.push_back(std::ldexp(values[i], exponent));
+    }
+    EXPECT_EQ(rounded(moved), expected) << exponent;
+  }
+}
+
+TEST_P(QuantizeBlocks, HugeNumbersStayFinite) {
+  Row row = gaussian(300, 4);
+  row[0] = 0x1p127f;
+  row[290] = -0x1p127f;
+  Row values = rounded(row);
+  EXPECT_NEAR(values[0], row[0], row[0] * 0.01);
+  EXPECT_NEAR(values[290], row[290], row[0] * 0.01);
+  for (float value : values)
+    EXPECT_TRUE(std::isfinite(value));
+}
+
+/// All numbers of a group may be alike, where no scale is better than another one.
+TEST_P(QuantizeBlocks, ConstantGroups) {
+  Row row(300, -0.75f);
+  for (size_t i = 64; i < 96; ++i)
+    row[i] = 1.5f;
+  Row values = rounded(row);
+  for (size_t i = 0; i < row.size(); ++i)
+    EXPECT_NEAR(values[i], row[i], 0.01) << i;
+}
+
+TEST_P(QuantizeBlocks, RefusesWhatIsNotFinite) {
+  for (float value : {INFINITY, -INFINITY, NAN})
+    for (size_t at : {0, 299}) {
+      Row row = gaussian(300, 1);
+      row[at] = value;
+      Blocks blocks(2 * format.bytes);
+      EXPECT_FALSE(quantizeBlocks(format, row, {}, blocks));
+    }
+}
+
+/// Weighted errors of the elements that count become smaller, those of the others larger.
+TEST_P(QuantizeBlocks, ImportanceSaysWhichErrorsCount) {
+  double important = 0, plain = 0, others = 0, plainOthers = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Row row = gaussian(2048, seed), importance(row.size(), 1e-3f);
+    for (size_t i = 0; i < row.size(); i += 8)
+      importance[i] = 1;
+    Row with = rounded(row, importance), without = rounded(row);
+    for (size_t i = 0; i < row.size(); ++i) {
+      (i % 8 ? others : important) += std::pow(double(row[i]) - with[i], 2);
+      (i % 8 ? plainOthers : plain) += std::pow(double(row[i]) - without[i], 2);
+    }
+  }
+  EXPECT_LT(important, 0.9 * plain);
+  EXPECT_GT(others, plainOthers);
+  // What all have in common changes nothing.
+  Row row = gaussian(600, 1);
+  EXPECT_EQ(quantize(row, Row(600, 1)), quantize(row, Row(600, 4)));
+}
+
+/// With an offset all codes are for the numbers that there are.
+TEST_P(QuantizeBlocks, NumbersOfOneSign) {
+  for (float sign : {1.0f, -1.0f}) {
+    Row row;
+    for (int i = 0; i < 512; ++i)
+      row.push_back(sign * (1 + static_cast<float>(i * 37 % 512) / 512));
+    double step = format.hasOffsets() ? 1.0 / 15 : 2.0 / ((1 << (format.codeBits() - 1)) - 1);
+    Row values = rounded(row);
+    for (size_t i = 0; i < row.size(); ++i)
+      EXPECT_NEAR(values[i], row[i], 0.7 * step) << i;
+  }
+}
+
+/// Bytes that every processor makes: the numbers are made without a library.
+TEST_P(QuantizeBlocks, AreTheSameOnEveryProcessor) {
+  std::mt19937 random(7);
+  Row row, importance;
+  for (int i = 0; i < 1000; ++i) {
+    float sum = -3;
+    for (int j = 0; j < 6; ++j)
+      sum += static_cast<float>(random() >> 8) * 0x1p-24f;
+    row.push_back(sum * (i % 97 == 5 ? 16 : 1));
+    importance.push_back(static_cast<float>(random() >> 8) * 0x1p-24f);
+  }
+  auto hashOf = [](const Blocks &blocks) {
+    uint32_t hash = 2166136261; // FNV-1a
+    for (uint8_t byte : blocks)
+      hash = (hash ^ byte) * 16777619;
+    return hash;
+  };
+  struct Expected {
+    std::string_view format;
+    uint32_t plain, weighted;
+  };
+  constexpr Expected kExpected[] = {{"int8_g32", 0, 0}, {"int6_g32", 0, 0}, {"int4_g32", 0, 0}};
+  for (const Expected &expected : kExpected)
+    if (expected.format == format.name) {
+      EXPECT_EQ(hashOf(quantize(row)), expected.plain);
+      EXPECT_EQ(hashOf(quantize(row, importance)), expected.weighted);
+    }
 }
 
 TEST(RoundToIntegers, GivesWhatTheIntegersStandFor) {
   mlir::MLIRContext context;
   context.loadDialect<MicaDialect>();
-  Row row = gaussian(200, 9), eight = row, four = row;
+  Row row = gaussian(200, 9), eight = row;
   roundToIntegers(Int8Type::get(&context), eight);
-  roundToIntegers(Int4Type::get(&context, 32), four);
   Int8 expected(row);
   for (size_t i = 0; i < row.size(); ++i)
     EXPECT_EQ(eight[i], expected.scale * expected.q[i]);
-  EXPECT_EQ(four, Int4(row).values());
   Row again = eight;
   roundToIntegers(Int8Type::get(&context), again);
   EXPECT_LE(squaredError(again, eight), 1e-12 * squaredError(Row(row.size()), row));
+  // Of !mica.int_rows every 32 elements are a row of their own.
+  Row limb = row;
+  roundToIntegers(IntRowsType::get(&context, 1, 32), limb);
+  for (size_t begin = 0; begin < row.size(); begin += 32) {
+    Row group(row.begin() + begin, row.begin() + std::min(row.size(), begin + 32));
+    Int8 own(group);
+    for (size_t i = 0; i < group.size(); ++i)
+      EXPECT_EQ(limb[begin + i], own.scale * own.q[i]);
+  }
+  for (const BlockFormat *format : ownFormats()) {
+    Row values = row, blocks = row;
+    roundToIntegers(BlockType::get(&context, format), values);
+    std::vector<uint8_t> bytes(format->bytes);
+    EXPECT_TRUE(quantizeBlocks(*format, row, {}, bytes));
+    blocks = decodeAll(*format, bytes);
+    blocks.resize(row.size());
+    EXPECT_EQ(values, blocks);
+  }
 }
 
 } // namespace

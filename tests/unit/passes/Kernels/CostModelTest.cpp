@@ -28,10 +28,6 @@ TEST(CostModel, FormatsThatTheLibraryIsSlowInAreGenerated) {
   costs.onednnBf16 = false;
   EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::BF16}, costs), KernelKind::Generated);
   EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::F32}, costs), KernelKind::OneDnn);
-  EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::Int8}, costs), KernelKind::OneDnn);
-  costs.onednnInt8 = false;
-  EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::Int8}, costs), KernelKind::Generated);
-  EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::Int4}, costs), KernelKind::Generated);
 }
 
 TEST(CostModel, FewRowsAreGenerated) {
@@ -45,8 +41,6 @@ TEST(CostModel, TilesBeatTheLibrary) {
   EXPECT_EQ(chooseKernel({512, 2048, 2048, Precision::BF16}, costs), KernelKind::Generated);
   EXPECT_EQ(chooseKernel({512, 2048, 2047, Precision::BF16}, costs), KernelKind::OneDnn)
       << "tiles take pairs";
-  EXPECT_EQ(chooseKernel({512, 2048, 2047, Precision::Int8}, costs), KernelKind::Generated);
-  EXPECT_EQ(chooseKernel({512, 2048, 2047, Precision::Int4}, costs), KernelKind::Generated);
   EXPECT_EQ(chooseKernel({512, 2048, 2048, Precision::F32}, costs), KernelKind::OneDnn);
 }
 

@@ -187,51 +187,33 @@ func.func @weight_without_place(%t: tensor<?xi32>) -> tensor<?x32xf32> {
 
 // -----
 
-func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.int8>) -> tensor<?x64xf32> {
+func.func private @quantised_table(%t: tensor<?xi32>, %w: tensor<96x64x!mica.block<q8_0>>) -> tensor<?x64xf32> {
   // expected-error @+2 {{gathers from a quantised table without a packed layout}}
   // expected-error @+1 {{failed to legalize operation 'mica.embedding'}}
-  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<96x64x!mica.int8> -> tensor<?x64xf32>
+  %x = mica.embedding %t, %w : tensor<?xi32>, tensor<96x64x!mica.block<q8_0>> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
 
 // -----
 
-#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
-func.func private @wide_rows_by_integers(%x: tensor<?x32xf32>, %w: tensor<64x32x!mica.int8, #int8>) -> tensor<?x64xf32> {
-  // expected-error @+2 {{multiplies rows of 'f32' by a weight of '!mica.int8': rows are cast to !mica.int8 for weights of !mica.int8 and !mica.int4, to !mica.int_rows for those of !mica.block}}
+#f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
+!rows = !mica.int_rows<limbs = 2, group = 32>
+func.func private @integer_rows_by_floats(%x: tensor<?x32x!rows>, %w: tensor<64x32xf32, #f32>) -> tensor<?x64xf32> {
+  // expected-error @+2 {{multiplies rows of '!mica.int_rows<limbs = 2, group = 32>' by a weight of 'f32', expected one of !mica.block}}
   // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
-  %y = mica.linear %x, %w kernel(generated) : tensor<?x32xf32>, tensor<64x32x!mica.int8, #int8> -> tensor<?x64xf32>
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x32x!rows>, tensor<64x32xf32, #f32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
 
 // -----
 
-#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
-func.func private @gate_of_integers(%x: tensor<?x32xf32>, %g: tensor<4x32x!mica.int8, #int8>) -> tensor<?x1xf32> {
-  // expected-error @+2 {{multiplies rows of 'f32' by a weight of '!mica.int8'}}
-  // expected-error @+1 {{failed to legalize operation 'mica.moe_gate'}}
-  %w, %e = mica.moe_gate %x, %g softmax k(1) : tensor<?x32xf32>, tensor<4x32x!mica.int8, #int8> -> tensor<?x1xf32>, tensor<?x1xi32>
-  return %w : tensor<?x1xf32>
-}
-
-// -----
-
-#int8 = #mica.packed<columns = 64, depth = 4, k_block = 64>
-func.func private @gated_product_of_integers(%x: tensor<?x32x!mica.int8>, %w: tensor<128x32x!mica.int8, #int8>) -> tensor<?x64x!mica.int8> {
+#blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
+!rows = !mica.int_rows<limbs = 2, group = 32>
+func.func private @gated_product_of_integers(%x: tensor<?x32x!rows>, %w: tensor<128x32x!mica.block<q8_0>, #blocks>) -> tensor<?x64x!rows> {
   // expected-error @+2 {{cannot quantise its own result: give it to mica.cast}}
   // expected-error @+1 {{failed to legalize operation 'mica.gated_linear'}}
-  %y = mica.gated_linear %x, %w silu : tensor<?x32x!mica.int8>, tensor<128x32x!mica.int8, #int8> -> tensor<?x64x!mica.int8>
-  return %y : tensor<?x64x!mica.int8>
-}
-
-// -----
-
-#int4 = #mica.packed<columns = 64, depth = 4, k_block = 64>
-func.func private @table_of_four_bits(%t: tensor<?xi32>, %w: tensor<64x32x!mica.int4<group = 32>, #int4>) -> tensor<?x32xf32> {
-  // expected-error @+2 {{gathers from a table of 4 bits: tables have at least 8}}
-  // expected-error @+1 {{failed to legalize operation 'mica.embedding'}}
-  %y = mica.embedding %t, %w : tensor<?xi32>, tensor<64x32x!mica.int4<group = 32>, #int4> -> tensor<?x32xf32>
-  return %y : tensor<?x32xf32>
+  %y = mica.gated_linear %x, %w silu : tensor<?x32x!rows>, tensor<128x32x!mica.block<q8_0>, #blocks> -> tensor<?x64x!rows>
+  return %y : tensor<?x64x!rows>
 }
 
 // -----
@@ -289,16 +271,6 @@ func.func private @head_linear_without_layout(%x: tensor<?x2x8xf32>, %w: tensor<
   // expected-error @+1 {{failed to legalize operation 'mica.head_linear'}}
   %y = mica.head_linear %x, %w : tensor<?x2x8xf32>, tensor<2x16x8xf32> -> tensor<?x2x16xf32>
   return %y : tensor<?x2x16xf32>
-}
-
-// -----
-
-#blocks = #mica.packed<columns = 64, depth = 4, k_block = 64>
-func.func private @rows_without_groups(%x: tensor<?x32x!mica.int8>, %w: tensor<64x32x!mica.block<q4_0>, #blocks>) -> tensor<?x64xf32> {
-  // expected-error @+2 {{multiplies rows of '!mica.int8' by a weight of '!mica.block<q4_0>', expected rows of !mica.int_rows, bf16 or f32}}
-  // expected-error @+1 {{failed to legalize operation 'mica.linear'}}
-  %y = mica.linear %x, %w kernel(generated) : tensor<?x32x!mica.int8>, tensor<64x32x!mica.block<q4_0>, #blocks> -> tensor<?x64xf32>
-  return %y : tensor<?x64xf32>
 }
 
 // -----

@@ -56,11 +56,11 @@ func.func private @second_product_that_is_not_packed(%x: tensor<?x32xf32>, %w: t
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 
-func.func private @rows_of_integers_by_floats(%x: tensor<?x32x!mica.int8>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>,
+func.func private @rows_of_integers_by_floats(%x: tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, %w: tensor<?x2xf32>, %e: tensor<?x2xi32>,
     %gate_up: tensor<4x128x32xf32, #f32>, %down: tensor<4x32x48xf32, #f32>) -> tensor<?x32xf32> {
-  // expected-error @+2 {{multiplies rows of '!mica.int8' by a weight of 'f32': rows are cast to !mica.int8 for weights of !mica.int8 and !mica.int4}}
+  // expected-error @+2 {{multiplies rows of '!mica.int_rows<limbs = 2, group = 32>' by a weight of 'f32', expected one of !mica.block}}
   // expected-error @+1 {{failed to legalize operation 'mica.moe_experts'}}
   %y = mica.moe_experts %x, %w, %e, %gate_up, %down silu inner(48)
-      : tensor<?x32x!mica.int8>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32xf32, #f32>, tensor<4x32x48xf32, #f32> -> tensor<?x32xf32>
+      : tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x128x32xf32, #f32>, tensor<4x32x48xf32, #f32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }

@@ -9,6 +9,7 @@
 
 #bf16 = #mica.packed<columns = 64, depth = 2, k_block = 32>
 #bytes = #mica.packed<columns = 64, depth = 4, k_block = 64>
+!rows = !mica.int_rows<limbs = 2, group = 32>
 !keys = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
 !values = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>
 // A unit is 256 bytes, 128 elements; a page 2048, the 8 pages 16384 of them.
@@ -60,23 +61,16 @@ func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) 
   %y = mica.linear %x, %w kernel(generated) : tensor<?x64xbf16>, tensor<192x64xbf16, #bf16> -> tensor<?x192xf32>
   return %y : tensor<?x192xf32>
 }
-// Groups of 1088 bytes do not begin with a unit: each asks for those that begin in it.
-// CHECK-LABEL: func.func private @linear_172x100
+// Blocks of 1152 bytes do not begin with a unit: each asks for those that begin in it.
+// CHECK-LABEL: func.func private @linear_172x288
 // CHECK: scf.if
 // CHECK: arith.addi %{{.*}}, %c255
 // CHECK: scf.for %{{.*}} step %c256
 // CHECK-COUNT-4: memref.prefetch
 // CHECK: }
-// A step of tiles are two groups. Sixteen of them are 34 KiB: of 32 KiB behind, all lie in the next panel or piece.
-// TILES: arith.cmpi uge, %{{.*}}, %{{.*}} : index
-// TILES: arith.select
-// TILES: scf.for %{{.*}} step %c256
-// TILES-COUNT-4: memref.prefetch
-// TILES: vector.shuffle
-// TILES: amx.tile_muli
-func.func private @four_bits(%x: tensor<?x100x!mica.int8>, %w: tensor<172x100x!mica.int4<group = 32>, #bytes>) -> tensor<?x172xf32> {
+func.func private @four_bits(%x: tensor<?x288x!rows>, %w: tensor<172x288x!mica.block<q4_0>, #bytes>) -> tensor<?x172xf32> {
   %y = mica.linear %x, %w kernel(generated)
-      : tensor<?x100x!mica.int8>, tensor<172x100x!mica.int4<group = 32>, #bytes> -> tensor<?x172xf32>
+      : tensor<?x288x!rows>, tensor<172x288x!mica.block<q4_0>, #bytes> -> tensor<?x172xf32>
   return %y : tensor<?x172xf32>
 }
 // Keys, then values, while 256 positions more follow.

@@ -1,10 +1,9 @@
-// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true fast-bf16-dot=false int8-dot=true tiles=true" | FileCheck %s
+// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true fast-bf16-dot=false tiles=true" | FileCheck %s
 // RUN: mica-opt %s --mica-lower-to-exec=bf16-dot=true | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=amx.tile
 // WITHOUT: func.func private @linear_172x40
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 #bf16 = #mica.packed<columns = 64, depth = 2, k_block = 32>
-#bytes = #mica.packed<columns = 64, depth = 4, k_block = 64>
 
 func.func private @pairs(%x: tensor<?x40xbf16>, %w: tensor<172x40xbf16, #bf16>) -> tensor<?x172xf32> {
   %y = mica.linear %x, %w kernel(generated) : tensor<?x40xbf16>, tensor<172x40xbf16, #bf16> -> tensor<?x172xf32>
@@ -14,17 +13,6 @@ func.func private @pairs(%x: tensor<?x40xbf16>, %w: tensor<172x40xbf16, #bf16>) 
 func.func private @gated(%x: tensor<?x64xbf16>, %w: tensor<256x64xbf16, #bf16>) -> tensor<?x72xbf16> {
   %y = mica.gated_linear %x, %w silu kernel(generated) : tensor<?x64xbf16>, tensor<256x64xbf16, #bf16> -> tensor<?x72xbf16>
   return %y : tensor<?x72xbf16>
-}
-
-func.func private @integers(%x: tensor<?x90x!mica.int8>, %w: tensor<172x90x!mica.int8, #bytes>) -> tensor<?x172xf32> {
-  %y = mica.linear %x, %w kernel(generated) : tensor<?x90x!mica.int8>, tensor<172x90x!mica.int8, #bytes> -> tensor<?x172xf32>
-  return %y : tensor<?x172xf32>
-}
-
-func.func private @four_bits(%x: tensor<?x91x!mica.int8>, %w: tensor<172x91x!mica.int4<group = 32>, #bytes>) -> tensor<?x172xf32> {
-  %y = mica.linear %x, %w kernel(generated)
-      : tensor<?x91x!mica.int8>, tensor<172x91x!mica.int4<group = 32>, #bytes> -> tensor<?x172xf32>
-  return %y : tensor<?x172xf32>
 }
 
 // Half a pair is left over at the end of a row, or the numbers are no bf16: vectors.
@@ -69,27 +57,6 @@ func.func private @wide(%x: tensor<?x40xf32>, %w: tensor<64x40xf32, #f32>) -> te
 // CHECK-COUNT-8: amx.tile_mulf
 // CHECK-NOT: amx.tile_mulf
 
-// Four rows of integers take vectors, more the tiles. What is behind K is padded with what adds nothing. Rows are unsigned.
-// CHECK-LABEL: func.func private @linear_172x90(
-// CHECK: arith.cmpi ule, %{{.*}}, %c4
-// CHECK: llvm.x86.avx512.vpdpbusd.512
-// CHECK: else
-// CHECK-DAG: memref.alloca() {{.*}} : memref<256x16x64xi8>
-// CHECK-DAG: memref.alloca() {{.*}} : memref<8x256x64xi32>
-// CHECK: vector.store %{{.*}} : memref<256x16x64xi8>, vector<64xi8>
-// CHECK-COUNT-4: amx.tile_muli %{{.*}} zext, %{{.*}}, %{{.*}} : !amx.tile<16x64xi8>, !amx.tile<16x64xi8>, !amx.tile<16x16xi32>
-// CHECK-COUNT-4: amx.tile_muli
-// CHECK: arith.sitofp
-// CHECK-NOT: amx.tile_muli
-// 16 steps of 4 bits are expanded at once, then multiplied from there.
-// CHECK-LABEL: func.func private @linear_172x91(
-// CHECK: llvm.x86.avx512.vpdpbusd.512
-// CHECK: else
-// CHECK-DAG: %[[BYTES:.*]] = memref.alloca() {{.*}} : memref<65536xi8>
-// CHECK: vector.store %{{.*}}, %[[BYTES]]
-// CHECK: amx.tile_load %[[BYTES]]
-// CHECK-COUNT-8: amx.tile_muli
-// CHECK-NOT: amx.tile_muli
 // CHECK-LABEL: func.func private @linear_64x39(
 // CHECK-NOT: amx.tile_mulf
 // CHECK-LABEL: func.func private @linear_64x40(

@@ -27,13 +27,6 @@ struct Format {
 
 inline constexpr double kStepOfBf16 = 0x1p-8, kStepOfInt8 = 1.0 / 127;
 
-inline constexpr Format kFormats[] = {
-    {"f32", "f32", "f32", "f32", 4e-6},
-    {"bf16", "bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
-    {"int8", "f32", "!mica.int8", "!mica.int8", {kStepOfInt8, kStepOfInt8 / 20}},
-    {"int4", "f32", "!mica.int8", "!mica.int4<group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
-};
-
 /// A type of rows that multiply weights in blocks.
 struct BlockRows {
   const char *name, *argument, *rows;
@@ -43,9 +36,21 @@ struct BlockRows {
 inline constexpr BlockRows kBlockRows[] = {
     {"limb", "f32", "!mica.int_rows<limbs = 1, group = 32>", {kStepOfInt8, kStepOfInt8 / 20}},
     // The roundings of f32 are no longer far below the steps.
-    {"limbs", "f32", "!mica.int_rows<limbs = 2, group = 32>", {1.0 / 32639, 1.0 / 32639 / 20 + 2e-6}},
+    {"limbs",
+     "f32",
+     "!mica.int_rows<limbs = 2, group = 32>",
+     {1.0 / 32639, 1.0 / 32639 / 20 + 2e-6}},
     {"bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
     {"f32", "f32", "f32", 4e-6}};
+
+/// The precisions of `--weights`; of integers Mica's own blocks, with the rows that they are given
+/// by default.
+inline constexpr Format kFormats[] = {
+    {"f32", "f32", "f32", "f32", 4e-6},
+    {"bf16", "bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
+    {"int8", "f32", kBlockRows[1].rows, "!mica.block<int8_g32>", kBlockRows[1].rounded},
+    {"int4", "f32", kBlockRows[1].rows, "!mica.block<int4_g32>", kBlockRows[1].rounded},
+};
 
 /// Some formats of files with each of those types of rows, for tables that have one entry for each
 /// kind of weight.
@@ -62,9 +67,21 @@ inline Tolerance toleranceOfProduct(int64_t k) {
   return {2e-6, 5e-7, std::sqrt(static_cast<double>(k)) / 3};
 }
 
+/// The same for numbers of a format: offsets of blocks are summed apart from the levels, both about
+/// twice as large as their sum.
+inline Tolerance toleranceOfProduct(const Format &format, int64_t k) {
+  Tolerance product = toleranceOfProduct(k);
+  double factor = format.hasIntegers() ? 2 : 1;
+  return {factor * product.most, factor * product.usual, product.size};
+}
+
 /// Of activation(x G^T) * (x U^T).
 inline Tolerance toleranceOfGatedProduct(int64_t k) {
   Tolerance product = toleranceOfProduct(k);
+  return {2 * product.most, 2 * product.usual, product.size * product.size};
+}
+inline Tolerance toleranceOfGatedProduct(const Format &format, int64_t k) {
+  Tolerance product = toleranceOfProduct(format, k);
   return {2 * product.most, 2 * product.usual, product.size * product.size};
 }
 

@@ -115,8 +115,8 @@ KernelCall KernelModule::prepare(StringRef function, ArrayRef<interp::Value> arg
     auto tensor = cast<RankedTensorType>(type);
     SmallVector<int64_t> shape(tensor.getShape());
     shape[0] = rows;
-    if (isQuantized(tensor.getElementType()))
-      shape.back() = bytesOfRow(tensor.getElementType(), shape.back());
+    if (auto rows = dyn_cast<IntRowsType>(tensor.getElementType()))
+      shape.back() = IntegerRowLayout(rows, shape.back()).bytes;
     size_t bytes = bytesOf(tensor.getElementType(), shape);
     std::string name = "result " + std::to_string(call.outputs.size());
     call.outputs.push_back({tensor.getElementType(), &call.add(at, name, shape, bytes, 4)});
@@ -159,7 +159,7 @@ llvm::Error KernelModule::reachKernels() {
   }
   return runPasses("stage `kernels`", [](OpPassManager &pm) {
     SelectKernelsOptions generated;
-    generated.onednnF32 = generated.onednnBf16 = generated.onednnInt8 = false;
+    generated.onednnF32 = generated.onednnBf16 = false;
     pm.addNestedPass<func::FuncOp>(createSelectKernels(generated));
     pm.addPass(createAssignLayouts());
     return llvm::Error::success();

@@ -140,13 +140,9 @@ TEST_P(KernelTest, MoeExperts) {
 
 /// More blocks than tile registers meet at once, and experts with more rows.
 TEST_P(KernelTest, MoeExpertsOfManyRows) {
-  std::vector<KernelCase> cases;
-  for (const Format &format : kFormats)
-    if (llvm::StringRef(format.name) != "f32")
-      cases.push_back(moeExperts(format, {"blocks", "[1, 3]", 2, 96, 330, "relu", ""}));
-  for (KernelCase &row : cases)
-    row.manyRows = true;
-  check(cases);
+  KernelCase row = moeExperts(kFormats[1], {"blocks", "[1, 3]", 2, 96, 330, "relu", ""});
+  row.manyRows = true;
+  check(row);
 }
 
 } // namespace

@@ -88,7 +88,7 @@ TEST_F(BalancedSourceTest, PackedMatricesOfEveryType) {
                               "mica.balance rows [\"up\"] columns [\"down\"]\n";
   MemorySource original = source, expected = scaled();
   for (const char *type :
-       {"x100x!mica.int8>", "x100x!mica.int4<group = 32>>",
+       {"x100x!mica.block<int8_g32>>", "x100x!mica.block<int4_g32>>",
         "x100xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
         "x100xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>", "x100xf32>"}) {
     std::string weight =

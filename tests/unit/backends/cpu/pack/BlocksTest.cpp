@@ -15,7 +15,7 @@ namespace {
 using BlocksTest = PackTest;
 
 const std::vector<std::string> kTypes = {
-    "x96x!mica.int8>", "x96x!mica.int4<group = 32>>",
+    "x96x!mica.block<int8_g32>>", "x96x!mica.block<int4_g32>>",
     "x96xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
     "x96xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>", "x96xf32>"};
 

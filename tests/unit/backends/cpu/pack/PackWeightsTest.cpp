@@ -287,7 +287,7 @@ TEST_F(PackTest, RefusesSourcesThatDoNotFit) {
   EXPECT_THAT(errorOf(R"(mica.weight @w from ["a"] stack at 0 : tensor<1x72x20xf32>)"),
               HasSubstr("stacks matrices of 72 rows, but \"a\" has 70"));
   EXPECT_THAT(errorOf("mica.weight @a at 0 : tensor<70x20xf16>"),
-              HasSubstr("is stored as f16, but programs hold f32, bf16 and integers"));
+              HasSubstr("is stored as f16, but programs hold f32, bf16 and blocks"));
   source.add("c", WeightType::F32, {10, 20});
   EXPECT_THAT(errorOf(R"(mica.weight @w from ["a", "c"] interleave at 0 : tensor<256x20xf32>)"),
               HasSubstr("interleaves sources of different numbers of rows"));

@@ -22,46 +22,41 @@ int64_t roundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; 
 
 /// How the operands of a format are stored.
 struct Storage {
-  size_t element, weight, result; ///< bytes
-  int64_t depth, unit;            ///< values of K beside each other; padding of K
+  size_t element;      ///< bytes
+  int64_t depth, unit; ///< values of K beside each other; padding of K
 };
 
 Storage storageOf(MatmulFormat format) {
   switch (format) {
   case MatmulFormat::F32:
-    return {4, 4, 4, 1, 16};
+    return {4, 1, 16};
   case MatmulFormat::Bf16:
-    return {2, 2, 4, 2, 32};
-  case MatmulFormat::U8S8:
-    return {1, 1, 4, 4, 64};
+    return {2, 2, 32};
   }
   return {};
 }
 
 /// Operands with guard values between the rows, and what the product must be. All numbers are held
-/// in f32; products of integers are exact there.
+/// in f32.
 struct Problem {
   explicit Problem(const MatmulShape &shape) : shape(shape), storage(storageOf(shape.format)) {
     std::mt19937 random(static_cast<unsigned>(shape.m * 7919 + shape.n * 31 + shape.k));
     std::uniform_real_distribution<float> uniform(-1, 1);
-    bool integers = shape.format == MatmulFormat::U8S8;
-    auto value = [&](float low, float high) {
+    auto value = [&] {
       float real = uniform(random);
-      if (integers)
-        return std::round((low + high) / 2 + real * (high - low) / 2);
       return shape.format == MatmulFormat::Bf16 ? fromBf16(toBf16(real)) : real;
     };
-    a.assign(static_cast<size_t>(shape.m * shape.lda), integers ? 77 : std::nanf(""));
+    a.assign(static_cast<size_t>(shape.m * shape.lda), std::nanf(""));
     for (int64_t i = 0; i < shape.m; ++i)
       for (int64_t j = 0; j < shape.k; ++j)
-        a[i * shape.lda + j] = value(0, 255);
+        a[i * shape.lda + j] = value();
     w.assign(static_cast<size_t>(roundUp(shape.n, 64) * roundUp(shape.k, storage.unit)), 0);
     for (int64_t j = 0; j < shape.k; ++j)
       for (int64_t n = 0; n < shape.n; ++n)
-        w[packedIndex(j, n)] = value(-127, 127);
+        w[packedIndex(j, n)] = value();
     c.resize(static_cast<size_t>(shape.m * shape.ldc));
     for (float &element : c)
-      element = value(-1000, 1000);
+      element = value();
   }
 
   /// Where element (k, n) of the matrix [K, N] stands in the packed form.
@@ -78,35 +73,21 @@ struct Problem {
     return sum;
   }
 
-  /// `values` as the format stores them.
-  std::vector<uint8_t> stored(const std::vector<float> &values, size_t bytes, bool isResult) const {
+  /// `values` as f32 or bf16, of so many bytes.
+  static std::vector<uint8_t> stored(std::vector<float> values, size_t bytes) {
     std::vector<uint8_t> memory(values.size() * bytes);
     for (size_t i = 0; i < values.size(); ++i) {
-      int32_t integer = std::isnan(values[i]) ? 0 : static_cast<int32_t>(values[i]);
       uint16_t half = toBf16(values[i]);
-      const void *source = &values[i];
-      if (shape.format == MatmulFormat::U8S8)
-        source = &integer;
-      else if (bytes == 2 && !isResult)
-        source = &half;
-      std::memcpy(&memory[i * bytes], source, bytes);
+      std::memcpy(&memory[i * bytes], bytes == 2 ? static_cast<void *>(&half) : &values[i], bytes);
     }
     return memory;
   }
 
   std::vector<float> run(Matmul &matmul) const {
-    std::vector<uint8_t> left = stored(a, storage.element, false),
-                         right = stored(w, storage.weight, false),
-                         memory = stored(c, storage.result, true);
-    Status done = matmul.run(shape, left.data(), right.data(), memory.data());
+    std::vector<uint8_t> left = stored(a, storage.element), right = stored(w, storage.element);
+    std::vector<float> result = c;
+    Status done = matmul.run(shape, left.data(), right.data(), result.data());
     EXPECT_TRUE(done) << done.error().message;
-    std::vector<float> result(c.size());
-    for (size_t i = 0; i < c.size(); ++i) {
-      int32_t integer;
-      std::memcpy(&integer, &memory[i * 4], 4);
-      result[i] = shape.format == MatmulFormat::U8S8 ? static_cast<float>(integer)
-                                                     : std::bit_cast<float>(integer);
-    }
     return result;
   }
 
@@ -117,7 +98,7 @@ struct Problem {
 
 void expectProduct(const Problem &problem, const std::vector<float> &result) {
   const MatmulShape &s = problem.shape;
-  double tolerance = s.format == MatmulFormat::U8S8 ? 0 : 4e-7 * static_cast<double>(s.k) + 1e-6;
+  double tolerance = 4e-7 * static_cast<double>(s.k) + 1e-6;
   for (int64_t i = 0; i < s.m; ++i) {
     for (int64_t n = 0; n < s.n; ++n)
       ASSERT_NEAR(result[i * s.ldc + n], problem.expected(i, n), tolerance)
@@ -139,8 +120,6 @@ protected:
   void SetUp() override {
     if (GetParam() == MatmulFormat::Bf16 && !multipliesWith(dnnl::cpu_isa::avx512_core_bf16))
       GTEST_SKIP() << "oneDNN has no AVX512-BF16 here: bf16 products are not tested";
-    if (GetParam() == MatmulFormat::U8S8 && !multipliesWith(dnnl::cpu_isa::avx512_core_vnni))
-      GTEST_SKIP() << "oneDNN has no AVX512-VNNI here: products of bytes are not tested";
   }
   Pool pool{2};
   Matmul matmul{pool};
@@ -163,8 +142,6 @@ TEST_P(MatmulTest, StridedOperands) {
 }
 
 TEST_P(MatmulTest, Accumulates) {
-  if (GetParam() == MatmulFormat::U8S8)
-    GTEST_SKIP() << "sums of bytes are never accumulated";
   for (int64_t m : {1, 3, 32}) {
     Problem problem({m, 70, 48, 50, 77, GetParam(), true});
     expectProduct(problem, problem.run(matmul));
@@ -229,7 +206,7 @@ TEST_P(MatmulTest, OnePrimitivePerShapeAndABound) {
 }
 
 std::string formatName(const testing::TestParamInfo<MatmulFormat> &info) {
-  constexpr const char *names[] = {"F32", "Bf16", "U8S8"};
+  constexpr const char *names[] = {"F32", "Bf16"};
   return names[static_cast<int>(info.param)];
 }
 TEST(Matmul, ExpectsNoMoreThreadsThanLeaveSumsWhole) {
@@ -247,10 +224,8 @@ TEST(Matmul, ExpectsNoMoreThreadsThanLeaveSumsWhole) {
   EXPECT_EQ(expected(F32, 64, 192, 19999, 40), 40);
   EXPECT_EQ(expected(F32, 513, 192, 20000, 40), 40);
   EXPECT_EQ(expected(F32, 64, 513, 20000, 40), 40);
-  EXPECT_EQ(expected(U8S8, 64, 192, 20000, 40, true), 40);
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, MatmulTest,
-                         testing::Values(MatmulFormat::F32, MatmulFormat::Bf16, MatmulFormat::U8S8),
-                         formatName);
+                         testing::Values(MatmulFormat::F32, MatmulFormat::Bf16), formatName);
 } // namespace

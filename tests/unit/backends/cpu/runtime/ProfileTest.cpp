@@ -85,8 +85,6 @@ TEST(Work, OfProductsFollowsTheirFormat) {
   EXPECT_EQ(workOf(shape).flops, 2 * 5 * 64 * 32);
   shape.format = MatmulFormat::Bf16;
   EXPECT_EQ(workOf(shape).bytes, 64 * 32 * 2);
-  shape.format = MatmulFormat::U8S8;
-  EXPECT_EQ(workOf(shape).bytes, 64 * 32);
 }
 
 TEST(Roofline, IsTheNearerLimit) {
