@@ -35,8 +35,8 @@ void readQ3K(const uint8_t *block, BlockParts &parts) {
   }
 }
 
-/// Q4_K and Q5_K: 6 bits for scale and offset of each group of 32, in 12 bytes: four groups plainly,
-/// the upper bits of the other four in the upper bits of those.
+/// Q4_K and Q5_K: 6 bits for scale and offset of each group of 32, in 12 bytes: four groups
+/// plainly, the upper bits of the other four in the upper bits of those.
 void readQ4K(const uint8_t *block, BlockParts &parts) {
   const uint8_t *bytes = block + 4;
   for (int i = 0; i < 4; ++i) {
@@ -240,8 +240,8 @@ const BlockFormat *blockFormatNamed(std::string_view name) {
 }
 
 PackedBlocks::PackedBlocks(const BlockFormat &format)
-    : chunks(format.elements / kChunk),
-      scaleBytes(format.scaleType == ScaleType::E8M0Half ? 1 : 2), offsetAt(kColumns * scaleBytes),
+    : chunks(format.elements / kChunk), scaleBytes(format.scaleType == ScaleType::E8M0Half ? 1 : 2),
+      offsetAt(kColumns * scaleBytes),
       headerBytes(offsetAt + (format.hasOffsets() ? kColumns * scaleBytes : 0)),
       groups(format.hasSubScales() ? kChunk / format.group : 0), subOffsetAt(groups * kColumns) {
   bool apart = format.hasOffsets() && format.subScaleType == SubScaleType::Bytes;
@@ -350,7 +350,7 @@ void decodeBlock(const BlockFormat &format, const uint8_t *block, float *values)
     for (int i = group * format.group; i < (group + 1) * format.group; ++i) {
       int level = format.levels ? format.levels[parts.codes[i]] : parts.codes[i] - format.bias;
       float product = step * static_cast<float>(level);
-      values[i] = !format.hasOffsets()      ? product
+      values[i] = !format.hasOffsets()    ? product
                   : format.offsetSign > 0 ? product + shift
                                           : product - shift;
     }

@@ -85,8 +85,9 @@ struct BlockFormat {
 /// Where the parts of a packed matrix in blocks stand, in bytes. 64 rows of the matrix are packed
 /// together: for each block along K a header, scale [64] and offset [64] as the format stores them,
 /// then for every 32 elements of it a chunk: sub-scales [groups][64], sub-offsets [groups][64], the
-/// high plane, then the low one. A plane of w bits has w lines of [64][4] bytes; four neighbours along K, a quad, are
-/// the bytes of a lane: quad q of the chunk is in line q / (8 / w), w * (q % (8 / w)) bits up.
+/// high plane, then the low one. A plane of w bits has w lines of [64][4] bytes; four neighbours
+/// along K, a quad, are the bytes of a lane: quad q of the chunk is in line q / (8 / w), w * (q %
+/// (8 / w)) bits up.
 struct PackedBlocks {
   static constexpr int64_t kColumns = 64, kChunk = 32, kQuads = kChunk / 4;
 

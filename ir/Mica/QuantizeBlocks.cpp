@@ -155,7 +155,7 @@ MICA_INLINE Floats multipleOf(Floats value, Floats unit) {
 
 /// Blocks are `perBlock` neighboring lanes.
 static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, const Grid &grid,
-                                  int perBlock) {
+                                         int perBlock) {
   Multiples result{};
   for (int first = 0; first < kLanes; first += perBlock) {
     float scale = 0, offset = 0;
@@ -177,8 +177,8 @@ static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, c
       if (shift != 0 && !grid.hasOffset)
         continue;
       Floats candidate = scales + step, candidateOffset = offsets + shift;
-      Floats error = errorOf(groups, candidate * result.unit, -candidateOffset * result.offsetUnit,
-                             grid);
+      Floats error =
+          errorOf(groups, candidate * result.unit, -candidateOffset * result.offsetUnit, grid);
       auto better = (error < least) & (absOf(candidate) <= kMostSubScale) &
                     (absOf(candidateOffset) <= kMostSubScale) & (candidate != 0);
       least = better ? error : least;
@@ -188,8 +188,8 @@ static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, c
   return result;
 }
 
-/// Loads 16 groups of a row from `first` on, zeros behind its end. Without importance the error of a
-/// number counts as much as the number and the root mean square of its group.
+/// Loads 16 groups of a row from `first` on, zeros behind its end. Without importance the error of
+/// a number counts as much as the number and the root mean square of its group.
 MICA_INLINE void loadGroups(Groups &groups, const float *row, const float *importance,
                             int64_t first, int64_t count) {
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -239,8 +239,9 @@ static void storeBlock(const BlockFormat &format, const Multiples &multiples, co
 }
 
 // Functions that are cloned pass vectors by reference only: by value their registers would differ.
-MICA_CLONES static void quantizeGroups(const BlockFormat &format, const Grid &grid, const float *row,
-                                const float *importance, int64_t count, uint8_t *blocks) {
+MICA_CLONES static void quantizeGroups(const BlockFormat &format, const Grid &grid,
+                                       const float *row, const float *importance, int64_t count,
+                                       uint8_t *blocks) {
   constexpr int64_t kTogether = int64_t(kLanes) * kGroup;
   Groups groups;
   int perBlock = format.groups();
@@ -264,8 +265,8 @@ bool mica::quantizeBlocks(const BlockFormat &format, ArrayRef<float> row,
   if (!std::isfinite(largest))
     return false;
   auto count = static_cast<int64_t>(row.size());
-  // Weighted squares must neither vanish nor overflow: rows of unusual size are scaled by a power of
-  // two, and their blocks back.
+  // Weighted squares must neither vanish nor overflow: rows of unusual size are scaled by a power
+  // of two, and their blocks back.
   constexpr int kUsual = 20;
   int exponent = largest > 0 ? std::ilogb(largest) : 0;
   std::vector<float> scaled;

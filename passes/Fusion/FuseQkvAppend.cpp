@@ -186,8 +186,8 @@ struct RopesAndAppendsOfSeveralProductsAreOne : OpRewritePattern<AttentionOp> {
     if (StringRef reason = whyNot(found, place); !reason.empty())
       return rewriter.notifyMatchFailure(attention, reason);
     // Nothing may use what the new op makes before it.
-    for (Operation *op : {found.q.rope.getOperation(), found.keys.getOperation(),
-                          found.values.getOperation()})
+    for (Operation *op :
+         {found.q.rope.getOperation(), found.keys.getOperation(), found.values.getOperation()})
       for (Operation *user : op->getUsers())
         if (user->getBlock() == place->getBlock() && user->isBeforeInBlock(place))
           return rewriter.notifyMatchFailure(attention, "a result is used before the last product");

@@ -62,8 +62,8 @@ namespace {
 /// What is known of all values that are the same weight.
 struct Class {
   SmallVector<WeightOp> symbols;
-  BlockType blocks; ///< what it keeps, or null
-  std::string whyNot;  ///< where symbols are stored in blocks and it keeps none
+  BlockType blocks;   ///< what it keeps, or null
+  std::string whyNot; ///< where symbols are stored in blocks and it keeps none
 };
 
 class Keeper {
@@ -130,11 +130,11 @@ private:
     });
   }
 
-  /// Experts are one kernel for gate and up, and their inner rows are rounded as x is: the formats of
-  /// gate and down may differ, but either all are blocks or none.
+  /// Experts are one kernel for gate and up, and their inner rows are rounded as x is: the formats
+  /// of gate and down may differ, but either all are blocks or none.
   void decideTogether(MoeExpertsOp experts) {
     BlockType gate = classOf(experts.getGate()).blocks, down = classOf(experts.getDown()).blocks,
-                 up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
+              up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
     if (gate == up && !gate == !down)
       return;
     for (Value matrix : {experts.getGate(), experts.getUp(), experts.getDown()}) {

@@ -68,14 +68,15 @@ class Bench:
                 return self.mica.evaluate(built, reference, self.text, *more)
 
             row["mica prefill"] = self.attempt(f"{what}, Mica", lambda: evaluate(program()))
-            row["mica decode"] = self.attempt(f"{what}, Mica, decode", lambda: evaluate(program(), *self.mica.decode))
+            if self.args.decode != "none":
+                row["mica decode"] = self.attempt(f"{what}, Mica, decode", lambda: evaluate(program(), *self.mica.decode))
             if self.mica.rows:
                 row["mica int8 rows"] = self.attempt(f"{what}, Mica, {' '.join(self.mica.rows)}",
                                                      lambda: evaluate(program(*self.mica.rows)))
         if peers:
             file, source = peers
             row["llama prefill"] = self.attempt(f"{what}, llama.cpp", lambda: self.llama.evaluate(file, source, self.text))
-            if self.args.llama_decode:
+            if self.args.decode == "both":
                 row["llama decode"] = self.attempt(f"{what}, llama.cpp, decode", lambda: self.llama.evaluate(
                     file, source, self.text, *LLAMA_DECODE))
         say(f"{what}: " + ", ".join(f"{name} {cell['kl']:.5f}" for name, cell in row.items() if cell))
@@ -151,8 +152,8 @@ def parse(argv):
     parser.add_argument("--no-own", action="store_true", help="leave out the tables of own formats")
     parser.add_argument("--reference", choices=("same", "source"), default="same",
                         help="same: the same file in f32 (default); source: the model before quantization")
-    parser.add_argument("--no-llama-decode", dest="llama_decode", action="store_false",
-                        help="do not measure llama.cpp row by row, which takes longest")
+    parser.add_argument("--decode", choices=("both", "mica", "none"), default="both",
+                        help="who is measured row by row as well, which takes longest")
     parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt",
                         help="its first 20,000 bytes are measured on (default: alice29.txt of the folder shared)")
     parser.add_argument("--threads", type=int, default=2)

@@ -173,6 +173,7 @@ def write(folder, net, tokenizer):
     folder.mkdir(parents=True)
     safetensors.torch.save_file({n: t.detach().contiguous() for n, t in net.state_dict().items()},
                                 folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
     tokenizer.save(str(folder / "tokenizer.json"))
     files = {"config.json": CONFIG, "generation_config.json": {"bos_token_id": 1, "eos_token_id": 2},
              "tokenizer_config.json": {"add_bos_token": False, "add_eos_token": False, "add_prefix_space": False,

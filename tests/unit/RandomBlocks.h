@@ -46,8 +46,7 @@ inline std::vector<const BlockFormat *> ownBlockFormats() {
 inline int largestLevel(const BlockFormat &format) {
   int largest = 0;
   for (int code = 0; code < 1 << format.codeBits(); ++code)
-    largest = std::max(largest,
-                       std::abs(format.levels ? format.levels[code] : code - format.bias));
+    largest = std::max(largest, std::abs(format.levels ? format.levels[code] : code - format.bias));
   return largest;
 }
 

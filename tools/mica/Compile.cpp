@@ -25,18 +25,20 @@ namespace mica::tool {
 void ModelArguments::addTo(CLI::App &app, const std::string &what) {
   command = &app;
   app.add_option("MODEL", model, what)->required();
-  app.add_option("--weights", weights,
-                 "precision of weights: integers have a scale per 32, int4 an offset as well "
-                 "(default: the checkpoint's own, f16 as bf16; blocks of a GGUF file are computed as "
-                 "they are stored: int8 and int4 requantize them, which loses precision)")
+  app.add_option(
+         "--weights", weights,
+         "precision of weights: integers have a scale per 32, int4 an offset as well "
+         "(default: the checkpoint's own, f16 as bf16; blocks of a GGUF file are computed as "
+         "they are stored: int8 and int4 requantize them, which loses precision)")
       ->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_option("--kv", kv,
                  "precision of caches: int8 has a scale per head and position (default: f32 where "
                  "the weights are f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16", "int8"}));
-  app.add_option("--rows", rows,
-                 "rows of prompts that multiply weights in blocks: exact expands the blocks to bf16, "
-                 "int8 rounds rows to 8 bits per 32, which is faster and less precise (default: exact)")
+  app.add_option(
+         "--rows", rows,
+         "rows of prompts that multiply weights in blocks: exact expands the blocks to bf16, "
+         "int8 rounds rows to 8 bits per 32, which is faster and less precise (default: exact)")
       ->check(CLI::IsMember({"exact", "int8"}));
   app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
       ->transform(rt::wholeNumber(1));
@@ -165,12 +167,13 @@ static void warnOfRequantizing(const ModelInput &input, const ModelArguments &ar
   std::optional<Precision> asked = precisionNamed(arguments.weights);
   if (!input.storage || input.storage->bits >= kBitsOfBf16 || !asked || *asked < Precision::Int8)
     return;
-  rt::reportWarning(formatv("{0}: --weights {1} requantizes blocks of {2}: on SmolLM2-135M this adds "
-                            "a KL divergence of {3} (docs/quality.md); leave --weights out to keep "
-                            "the blocks",
-                            input.folder, nameOf(*asked), input.storage->type,
-                            *asked == Precision::Int8 ? ".0013" : ".083")
-                        .str());
+  rt::reportWarning(
+      formatv("{0}: --weights {1} requantizes blocks of {2}: on SmolLM2-135M this adds "
+              "a KL divergence of {3} (docs/quality.md); leave --weights out to keep "
+              "the blocks",
+              input.folder, nameOf(*asked), input.storage->type,
+              *asked == Precision::Int8 ? ".0013" : ".083")
+          .str());
 }
 
 static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {

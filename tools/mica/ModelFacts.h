@@ -16,7 +16,7 @@ struct ModelFacts {
   std::string name, family, weights, kv, target;
   std::vector<std::string> keptBlocks;     ///< formats of weights in blocks
   std::map<std::string, std::string> rows; ///< types of the rows that multiply these, by role
-  std::string stored;                  ///< how a GGUF file stores most numbers; empty for others
+  std::string stored; ///< how a GGUF file stores most numbers; empty for others
   int64_t context = 0, vocab = 0, hidden = 0, layers = 0, heads = 0, kvHeads = 0, headDim = 0;
   int64_t tensors = 0, parameters = 0;
   uint64_t storedBytes = 0;  ///< of the weights in a program

@@ -17,11 +17,10 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
                      op.getRounding() == NormRounding::BeforeGain, limbsOf(op.getResult())};
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op,
-        launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain, spec.limbs),
-               rows, {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
-               [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
-               {.weightBytes = sizeInBytes(operands.getWeight())}));
+        op, launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain, spec.limbs),
+                   rows, {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
+                   [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
+                   {.weightBytes = sizeInBytes(operands.getWeight())}));
     return success();
   }
 };
@@ -39,12 +38,11 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
       inputs.push_back(operands.getBias());
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op, launch("layernorm", specOf(eps, bias, limbs), rows, inputs,
-                   launch.empty(op.getType(), rows),
-                   [&](KernelBuilder &b, ValueRange args) {
-                     emitLayerNorm(b, args, eps, bias, limbs);
-                   },
-                   {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
+        op,
+        launch("layernorm", specOf(eps, bias, limbs), rows, inputs,
+               launch.empty(op.getType(), rows),
+               [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias, limbs); },
+               {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
     return success();
   }
 };

@@ -37,7 +37,8 @@ struct StoredAs {
 
   /// Of `elements` from the begin of a row on, whole blocks where there are any.
   int64_t bytesOf(int64_t elements) const {
-    return blocks ? elements / blocks.elements() * blocks.bytes() : elements * int64_t(sizeOf(type));
+    return blocks ? elements / blocks.elements() * blocks.bytes()
+                  : elements * int64_t(sizeOf(type));
   }
 };
 

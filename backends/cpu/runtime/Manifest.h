@@ -30,7 +30,7 @@ struct Manifest {
   int64_t maxSeq = 0;       ///< Positions per sequence.
   int64_t maxPositions = 0; ///< The most that `maxSeq` could be.
   std::string cpu;
-  std::vector<std::string> features;   ///< LLVM's names.
+  std::vector<std::string> features; ///< LLVM's names.
   /// Formats of weights in blocks, with the number of tensors, in words.
   std::vector<std::string> keptBlocks;
   /// Types of the rows that multiply them, by role.

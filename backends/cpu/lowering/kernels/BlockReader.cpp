@@ -34,8 +34,7 @@ Value BlockReader::loadHeader(Value at) const {
     Value e = arith::ExtUIOp::create(b, b.vec(i32), load(at, b.getI8Type()));
     Value normal = arith::ShLIOp::create(b, b.sub(e, b.splatInt(1, i32)), b.splatInt(23, i32));
     Value subnormal = arith::ShLIOp::create(b, b.splatInt(0x00200000, i32), e);
-    Value isSmall =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, e, b.splatInt(2, i32));
+    Value isSmall = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, e, b.splatInt(2, i32));
     return b.bitcast(arith::SelectOp::create(b, isSmall, subnormal, normal), b.getF32Type());
   }
   }
@@ -62,9 +61,8 @@ Value BlockReader::loadSubScales(Value chunk, Value column, int64_t group, bool 
   if (!nibbles)
     return b.toF32(arith::ExtSIOp::create(b, b.vec(i32), bytes));
   Value words = arith::ExtUIOp::create(b, b.vec(i32), bytes);
-  return b.toF32(ofOffsets
-                     ? arith::ShRUIOp::create(b, words, b.splatInt(4, i32)).getResult()
-                     : arith::AndIOp::create(b, words, b.splatInt(15, i32)).getResult());
+  return b.toF32(ofOffsets ? arith::ShRUIOp::create(b, words, b.splatInt(4, i32)).getResult()
+                           : arith::AndIOp::create(b, words, b.splatInt(15, i32)).getResult());
 }
 
 Value BlockReader::stepOf(Value scales, Value chunk, Value column, int64_t group) const {
@@ -98,8 +96,7 @@ Value BlockReader::loadPlane(const CodePlane &plane, int64_t quad, Value at,
     bits = arith::ShLIOp::create(b, bits, b.splatInt(-shift, i32));
   if (plane.width == 8)
     return bits;
-  return arith::AndIOp::create(b, bits,
-                               b.splatInt(static_cast<int32_t>(mask * 0x01010101), i32));
+  return arith::AndIOp::create(b, bits, b.splatInt(static_cast<int32_t>(mask * 0x01010101), i32));
 }
 
 Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {

@@ -17,7 +17,8 @@ public:
   const BlockFormat &format;
   PackedBlocks packed;
 
-  /// The byte where block `block` begins, and where chunk `chunk` of the block at byte `block` does.
+  /// The byte where block `block` begins, and where chunk `chunk` of the block at byte `block`
+  /// does.
   mlir::Value blockAt(mlir::Value block) const;
   mlir::Value chunkAt(mlir::Value block, mlir::Value chunk) const;
 
@@ -26,8 +27,8 @@ public:
   mlir::Value loadScales(mlir::Value block, mlir::Value column) const;
   mlir::Value loadOffsets(mlir::Value block, mlir::Value column) const;
 
-  /// What one unit of a level is in group `group` of a chunk, and its offset: the block's own, times
-  /// the sub-scales.
+  /// What one unit of a level is in group `group` of a chunk, and its offset: the block's own,
+  /// times the sub-scales.
   mlir::Value stepOf(mlir::Value scales, mlir::Value chunk, mlir::Value column,
                      int64_t group) const;
   mlir::Value offsetOf(mlir::Value offsets, mlir::Value chunk, mlir::Value column,
@@ -65,8 +66,8 @@ private:
 };
 
 /// Expands the blocks [from, to) along K of a panel into floats: `buffer` has, in its own element
-/// type, [elements / depth][64][depth] of each block from `at` on, `depth` neighbours along K beside
-/// each other: 2 of bf16, 1 of f32. Elements from `k` on are zero.
+/// type, [elements / depth][64][depth] of each block from `at` on, `depth` neighbours along K
+/// beside each other: 2 of bf16, 1 of f32. Elements from `k` on are zero.
 void expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t k, mlir::Value from,
                   mlir::Value to, mlir::Value buffer, mlir::Value at);
 

@@ -22,7 +22,8 @@ public:
       : b(b), tile(tile), reader(b, tile.panel), row(tile.limbs, tile.k) {}
 
   SmallVector<Value> emit() {
-    int64_t chunks = llvm::divideCeil(tile.k, PackedBlocks::kChunk), perBlock = reader.packed.chunks;
+    int64_t chunks = llvm::divideCeil(tile.k, PackedBlocks::kChunk),
+            perBlock = reader.packed.chunks;
     return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value block, ValueRange sums) {
       prefetchForGroup(b, tile, block, reader.packed.blockBytes);
       Value begin = reader.blockAt(block);
@@ -133,8 +134,9 @@ private:
     return sums;
   }
 
-  /// Asks for the lines that a stream reads 4 KiB later. Planes are read side by side, an order that
-  /// prefetchers of AMD's Zen 5 do not follow across pages: without, a thread read half as fast.
+  /// Asks for the lines that a stream reads 4 KiB later. Planes are read side by side, an order
+  /// that prefetchers of AMD's Zen 5 do not follow across pages: without, a thread read half as
+  /// fast.
   void prefetchChunk(Value at) {
     constexpr int64_t kAhead = 4096, kLine = 64;
     constexpr unsigned kFirstLevel = 3;

@@ -51,8 +51,8 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
   EXPECT_THAT(llamaProblem(R"({"quantization_config": {"bits": 4}})"),
               HasSubstr("\"quantization_config\": the checkpoint is quantized, which is not read"));
   for (const char *method : {"gptq", "awq", "fp8", "compressed-tensors", "bitsandbytes"})
-    EXPECT_THAT(llamaProblem(R"({"quantization_config": {"quant_method": ")" +
-                             std::string(method) + R"("}})"),
+    EXPECT_THAT(llamaProblem(R"({"quantization_config": {"quant_method": ")" + std::string(method) +
+                             R"("}})"),
                 AllOf(HasSubstr("the checkpoint is quantized by \"" + std::string(method) +
                                 "\", which is not read"),
                       HasSubstr("use the model's original checkpoint with --weights int4 or int8, "

@@ -58,7 +58,8 @@ TEST(Mxfp4, OfPairsIsTheSameNumbers) {
     EXPECT_EQ(values[i], i % 16 < 8 ? magnitudes[i % 8] : -magnitudes[i % 8]) << i;
 }
 
-/// A file's blocks have the size of the format that they are read as, and each format but Mica's own is one of a type.
+/// A file's blocks have the size of the format that they are read as, and each format but Mica's
+/// own is one of a type.
 TEST(TensorTypeTable, FormatsFit) {
   size_t types = 0, formats = 0;
   for (uint32_t number = 0; number < 64; ++number)

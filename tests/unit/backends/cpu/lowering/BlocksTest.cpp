@@ -286,7 +286,7 @@ TEST_P(IntegerKernelTest, MakersOfIntegerRows) {
       for (int k : {32, 96, 160}) {
         if (!llvm::StringRef(rows.rows).starts_with("!"))
           continue;
-        Words words = {{"of", rows.name},    {"maker", maker.name}, {"make", maker.text},
+        Words words = {{"of", rows.name},      {"maker", maker.name}, {"make", maker.text},
                        {"given", maker.given}, {"rows", rows.rows},   {"K", k}};
         std::string name = fill("rows_{of}_{maker}_{K}", words);
         words.emplace_back("name", name);

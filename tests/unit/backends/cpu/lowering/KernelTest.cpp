@@ -137,7 +137,7 @@ void KernelChecks::check(StringRef targetName, ArrayRef<KernelCase> cases) {
 }
 
 SmallVector<interp::Value> KernelChecks::run(const KernelCase &row,
-                                           ArrayRef<interp::Value> arguments) {
+                                             ArrayRef<interp::Value> arguments) {
   KernelCall call = module->prepare(row.name, arguments);
   call();
   EXPECT_EQ(call.findDamage(), "");

@@ -33,8 +33,8 @@ public:
 
   /// Number (row, column) of a matrix with rows of k.
   float value(llvm::ArrayRef<uint8_t> bytes, int64_t k, int64_t row, int64_t column) const {
-    int64_t inRow = row % 64, block = column / format.elements,
-            inBlock = column % format.elements, quad = inBlock % 32 / 4;
+    int64_t inRow = row % 64, block = column / format.elements, inBlock = column % format.elements,
+            quad = inBlock % 32 / 4;
     const uint8_t *head = bytes.data() + row / 64 * bytesOf(k) +
                           block * (header + format.elements / 32 * chunk),
                   *part = head + header + inBlock / 32 * chunk;
@@ -113,8 +113,8 @@ TEST_P(BlockPanelTest, MatricesOfOddShapes) {
     source.addBlocksOf(format, "w", {rows, k});
     std::vector<uint8_t> bytes =
         llvm::cantFail(pack("mica.weight @w at 0 : " + type(shapeOf(rows, k))));
-    auto stored = mlir::cast<mlir::RankedTensorType>(
-        mlir::parseType(type(shapeOf(rows, k)), &context));
+    auto stored =
+        mlir::cast<mlir::RankedTensorType>(mlir::parseType(type(shapeOf(rows, k)), &context));
     EXPECT_EQ(int64_t(bytes.size()), getStoredBytes(stored));
     expectRows(bytes, source.values("w"), k);
     ASSERT_FALSE(HasFatalFailure()) << rows << "x" << k;
@@ -128,8 +128,8 @@ TEST_P(BlockPanelTest, ConcatJoinsAndInterleaveAlternates) {
   const std::vector<float> &a = source.values("a"), &b = source.values("b");
   std::vector<float> joined = a, alternating;
   llvm::append_range(joined, b);
-  expectRows(llvm::cantFail(pack(R"(mica.weight @w from ["a", "b"] concat at 0 : )" +
-                                 type(shapeOf(144, k)))),
+  expectRows(llvm::cantFail(
+                 pack(R"(mica.weight @w from ["a", "b"] concat at 0 : )" + type(shapeOf(144, k)))),
              joined, k);
   for (int64_t block : {0, 64})
     for (const std::vector<float> *part : {&a, &b})
@@ -157,10 +157,9 @@ TEST_P(BlockPanelTest, StacksAndParts) {
       bytes = bytes.drop_front(size);
     }
   };
-  expectStack(
-      llvm::cantFail(pack("mica.weight @w from [" + names + "] stack at 0 : " +
-                          type("3x" + shapeOf(70, k)))),
-      {source.values("e0"), source.values("e1"), source.values("e2")});
+  expectStack(llvm::cantFail(pack("mica.weight @w from [" + names +
+                                  "] stack at 0 : " + type("3x" + shapeOf(70, k)))),
+              {source.values("e0"), source.values("e1"), source.values("e2")});
   source.addBlocksOf(format, "all", {2, 70, k});
   llvm::ArrayRef<float> all = source.values("all");
   expectStack(llvm::cantFail(pack("mica.weight @all at 0 : " + type("2x" + shapeOf(70, k)))),
@@ -216,13 +215,12 @@ TEST_P(BlockPanelTest, RefusesRowsThatAreNotFull) {
                         " elements, but \"v\" does not"));
 }
 
-/// Mica's own formats: rows of any length are quantized as the interpreter does it, the last block is
-/// padded with zeros.
+/// Mica's own formats: rows of any length are quantized as the interpreter does it, the last block
+/// is padded with zeros.
 class OwnBlockPanelTest : public BlockPanelTest {
 protected:
   std::vector<float> quantized(std::vector<float> values, int64_t k) {
-    mlir::Type element =
-        mlir::parseType("!mica.block<" + std::string(format.name) + ">", &context);
+    mlir::Type element = mlir::parseType("!mica.block<" + std::string(format.name) + ">", &context);
     for (size_t row = 0; row < values.size(); row += size_t(k))
       roundToIntegers(element, llvm::MutableArrayRef(values).slice(row, size_t(k)));
     return values;
