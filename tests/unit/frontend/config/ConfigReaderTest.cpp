@@ -50,16 +50,15 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
   EXPECT_THAT(llamaProblem(R"({"sliding_window": 4096})"), HasSubstr("\"sliding_window\": 4096"));
   EXPECT_THAT(llamaProblem(R"({"quantization_config": {"bits": 4}})"),
               HasSubstr("\"quantization_config\": the checkpoint is quantized, which is not read"));
-  for (const char *method : {"gptq", "awq", "fp8", "compressed-tensors", "bitsandbytes"})
+  EXPECT_EQ(
+      llamaProblem(R"({"quantization_config": {"quant_method": "gptq"}})"),
+      "config.json: \"quantization_config\": the checkpoint is quantized by \"gptq\", which is not "
+      "read, "
+      "use the model's original checkpoint with --weights int4 or int8, or a GGUF file of it");
+  for (const char *method : {"awq", "fp8", "compressed-tensors", "bitsandbytes"})
     EXPECT_THAT(llamaProblem(R"({"quantization_config": {"quant_method": ")" + std::string(method) +
                              R"("}})"),
-                AllOf(HasSubstr("the checkpoint is quantized by \"" + std::string(method) +
-                                "\", which is not read"),
-                      HasSubstr("use the model's original checkpoint with --weights int4 or int8, "
-                                "or a GGUF file of it")));
-  EXPECT_THAT(llamaProblem(R"({"pruned_heads": {"1": [0]}})"), HasSubstr("\"pruned_heads\""));
-  EXPECT_THAT(problemOf(qwen3MoeText, R"({"partial_rotary_factor": 0.5})"),
-              HasSubstr("\"partial_rotary_factor\": 0.5"));
+                HasSubstr("the checkpoint is quantized by \"" + std::string(method) + "\""));
 }
 
 TEST(ConfigReader, RefusesUnknownModelTypes) {
