@@ -143,9 +143,9 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
     It is the layout that oneDNN calls `BA16a64b` (f32) and `BA16a64b2a` (bf16), so that one packed copy serves its
     products and the generated kernels.
     `!mica.block` stores, for 64 rows, each block along K as a header (scales [64], offsets [64]) and, for every 32
-    elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the codes in planes. A plane of w bits
-    has w lines [64][4]; quad q of the chunk, four neighbours along K, is in line q / (8 / w), w * (q mod (8 / w)) bits
-    up. So a block of `q4_k` takes 4.625 bits per element, where a file has 4.5: its sub-scales become bytes.
+    elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the codes in planes, the high one first.
+    A plane of w bits has w lines [64][4]; quad q of the chunk, four neighbours along K, is in line q / (8 / w), w *
+    (q mod (8 / w)) bits up. So a block of `q4_k` takes 4.625 bits per element, where a file has 4.5: its sub-scales become bytes.
   }];
   let parameters = (ins "int64_t":$columns, "int64_t":$depth, "int64_t":$k_block);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -170,7 +170,7 @@ def Mica_BlockType : TypeDef<Mica_Dialect, "Block"> {
     `tensor<64x512x!mica.block<q4_k>>` holds a matrix whose rows are blocks along the last axis: codes of a few bits, a
     scale and perhaps an offset per block, and perhaps integers that scale them for each group of 16 or 32 elements.
     Element i of a block is `scale * scales[i / group] * level(code[i]) + offset * offsets[i / group]`, in f32.
-    `ir/Formats/BlockFormats.h` describes every format; docs/formats.md has the table. The names are those of GGUF
+    `ir/Formats/BlockFormats.h` describes every format; docs/gguf.md has a table. The names are those of GGUF
     files (`q8_0`, `q4_k`, ...), whose blocks are taken over as they are: a weight of such a type is what its sources
     hold, bit for bit. `int8_g32`, `int6_g32` and `int4_g32` are Mica's own, quantized from numbers.
 

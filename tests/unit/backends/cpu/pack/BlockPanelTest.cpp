@@ -45,8 +45,8 @@ public:
       uint8_t byte = at[quad / perByte * 256 + inRow * 4 + column % 4];
       return byte >> width * (quad % perByte) & ((1 << width) - 1);
     };
-    int code = plane(part + subScales, format.low.width) |
-               plane(part + subScales + low, format.high.width) << format.low.width;
+    int code = plane(part + subScales + high, format.low.width) |
+               plane(part + subScales, format.high.width) << format.low.width;
     float level = format.levels ? float(format.levels[code]) : float(code - format.bias);
     float step = number(head, inRow), offset = 0;
     if (format.offsetAt >= 0)
