@@ -24,7 +24,7 @@ namespace mica::interp {
 float roundTo(mlir::Type type, double value);
 
 /// Rounds a row along the last axis, of numbers that roundTo made, to integers where `type` is
-/// !mica.int8 or !mica.int4: to the numbers that these stand for.
+/// !mica.int8, !mica.int_rows or !mica.block: to the numbers that these stand for.
 void roundRow(mlir::Type type, llvm::MutableArrayRef<float> row);
 
 /// Fails where a value of so many elements would be more than the interpreter takes memory for.

@@ -45,7 +45,7 @@ struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
       llvm::cl::init(true)};
   Option<bool> int8Dot{*this, "int8-dot", llvm::cl::desc("the target has vpdpbusd"),
                        llvm::cl::init(false)};
-  Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tdpbf16ps and tdpbusd"),
+  Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tdpbf16ps"),
                      llvm::cl::init(false)};
   Option<bool> prefetchPages{
       *this, "prefetch-pages",

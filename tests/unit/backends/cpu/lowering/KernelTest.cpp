@@ -131,8 +131,6 @@ void KernelChecks::check(StringRef targetName, ArrayRef<KernelCase> cases) {
     if (row.exactRows)
       checkCutsOfRows(row);
     checkCutsOfTasks(row);
-    if (!row.sameAs.empty())
-      checkSameAs(row);
   }
 }
 
@@ -205,16 +203,6 @@ void KernelChecks::checkCutsOfTasks(const KernelCase &row, int64_t rows) {
         << "tasks of " << rows << " rows cut: " << name;
   }
   setTaskCut(inOnePart());
-}
-
-void KernelChecks::checkSameAs(const KernelCase &row) {
-  for (int64_t rows : {1, 17}) {
-    SmallVector<interp::Value> arguments = randomArguments(module->getFunction(row.sameAs), rows);
-    KernelCase other = row;
-    other.name = row.sameAs;
-    EXPECT_TRUE(areSame(run(row, arguments), run(other, arguments)))
-        << "differs from " << row.sameAs << " at " << rows << " rows";
-  }
 }
 
 static std::string nameOfTarget(const testing::TestParamInfo<std::string> &info) {

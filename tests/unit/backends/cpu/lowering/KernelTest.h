@@ -17,9 +17,6 @@ struct KernelCase {
   Tolerance tolerance;
   /// Whether every row is computed by itself, so that no bit depends on how rows are cut.
   bool exactRows = true;
-  /// A function before this one in the table that takes and gives the same, to the last bit; or
-  /// empty.
-  std::string sameAs;
   /// Whether it is run with up to some hundred rows, instead of up to `maxRows`.
   bool manyRows = false;
   int64_t maxRows = 33;
@@ -43,7 +40,6 @@ private:
   void checkCutsOfRows(const KernelCase &row);
   void checkCutsOfTasks(const KernelCase &row);
   void checkCutsOfTasks(const KernelCase &row, int64_t rows);
-  void checkSameAs(const KernelCase &row);
   llvm::SmallVector<interp::Value> run(const KernelCase &row,
                                        llvm::ArrayRef<interp::Value> arguments);
 
