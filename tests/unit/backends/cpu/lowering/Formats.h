@@ -49,7 +49,12 @@ inline constexpr Format kFormats[] = {
     {"f32", "f32", "f32", "f32", 4e-6},
     {"bf16", "bf16", "bf16", "bf16", {kStepOfBf16, kStepOfBf16 / 20}},
     {"int8", "f32", kBlockRows[1].rows, "!mica.block<int8_g32>", kBlockRows[1].rounded},
-    {"int4", "f32", kBlockRows[1].rows, "!mica.block<int4_g32>", kBlockRows[1].rounded},
+    // Offsets add as many roundings of f32 again.
+    {"int4",
+     "f32",
+     kBlockRows[1].rows,
+     "!mica.block<int4_g32>",
+     {kBlockRows[1].rounded.most, 2 * kBlockRows[1].rounded.usual}},
 };
 
 /// Some formats of files with each of those types of rows, for tables that have one entry for each
