@@ -5,6 +5,7 @@
 #include "ir/Mica/HalfFloat.h"
 
 #include <bit>
+#include <cmath>
 
 namespace mica {
 namespace {
@@ -297,13 +298,11 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
     codes[i] = static_cast<uint8_t>(format.isSigned ? parts.codes[i] ^ 0x80 : parts.codes[i]);
   writePlane(format, format.low, codes, 0, block);
   writePlane(format, format.high, codes, format.low.width, block);
-  uint8_t *at = block;
-  store16(parts.scale, at);
-  at += 2;
-  if (format.hasOffsets()) {
-    store16(parts.offset, at);
-    at += 2;
-  }
+  store16(parts.scale, block + format.scaleAt);
+  if (format.hasOffsets())
+    store16(parts.offset, block + format.offsetAt);
+  // Sub-scales are behind the numbers that begin a block.
+  uint8_t *at = block + (format.hasOffsets() ? 4 : 2);
   if (!format.hasSubScales())
     return;
   for (int i = 0; i < format.groups(); ++i)
@@ -313,16 +312,12 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
 }
 
 bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
-  auto isFinite = [](uint16_t bits, uint16_t exponent) { return (bits & exponent) != exponent; };
-  switch (format.scaleType) {
-  case ScaleType::E8M0Half:
-    return parts.scale != 0xff;
-  case ScaleType::F16:
-    return isFinite(parts.scale, 0x7c00) && isFinite(parts.offset, 0x7c00);
-  case ScaleType::BF16:
-    return isFinite(parts.scale, 0x7f80) && isFinite(parts.offset, 0x7f80);
-  }
-  return false;
+  // No level or sub-scale is larger than 128.
+  float reach = format.hasSubScales() ? 128.0f * 128.0f : 128.0f;
+  if (format.scaleType == ScaleType::E8M0Half && parts.scale == 0xff)
+    return false;
+  float scale = scaleOf(format, parts.scale), offset = scaleOf(format, parts.offset);
+  return std::isfinite(scale * reach) && (!format.hasOffsets() || std::isfinite(offset * reach));
 }
 
 float scaleOf(const BlockFormat &format, uint16_t bits) {

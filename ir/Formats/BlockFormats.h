@@ -118,7 +118,8 @@ void splitBlock(const BlockFormat &format, const uint8_t *block, BlockParts &par
 /// The way back, of Mica's own formats.
 void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *block);
 
-/// Whether scale and offset of the block are finite numbers.
+/// Whether all numbers of the block are finite, whatever its codes: scale and offset are, and so is
+/// the largest product with them.
 bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts);
 
 /// The f32 of bits as the format's scales have them.

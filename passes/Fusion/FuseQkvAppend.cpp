@@ -246,7 +246,7 @@ private:
         continue;
       }
       for (Value part : split.getParts())
-        if (i == sections.size() || part != sections[i++])
+        if (i == sections.size() || part != sections[i++] || !part.hasOneUse())
           return false;
       products.push_back(split.getX());
       splits.push_back(split);

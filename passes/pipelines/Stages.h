@@ -41,8 +41,7 @@ struct StageOptions {
   KernelCosts costs = {};
   /// Whether channels are balanced; where it does not say, they are for integers.
   std::optional<bool> balance = {};
-  /// Whether weights that are stored in blocks of integers keep these, whatever the precision, or
-  /// at least as many bits.
+  /// Whether matrices that are stored in blocks keep their format, whatever the precision.
   bool keepBlocks = false;
   /// The type of rows of prompts that multiply weights in blocks.
   PromptRows promptRows = PromptRows::BF16;

@@ -163,16 +163,19 @@ static void warnOfLength(StringRef model, const cpu::CompileReport &report) {
 /// Blocks that are quantized a second time lose precision. The figures are those of docs/quality.md
 /// for SmolLM2-135M-Instruct.
 static void warnOfRequantizing(const ModelInput &input, const ModelArguments &arguments) {
-  constexpr double kBitsOfBf16 = 16;
   std::optional<Precision> asked = precisionNamed(arguments.weights);
-  if (!input.storage || input.storage->bits >= kBitsOfBf16 || !asked || *asked < Precision::Int8)
+  auto isInBlocks = [](mlir::Operation &op) {
+    auto weight = dyn_cast<WeightOp>(op);
+    return weight && weight.getStored().has_value();
+  };
+  if (!input.storage || !asked || *asked < Precision::Int8 ||
+      none_of(*input.module->getBody(), isInBlocks))
     return;
   rt::reportWarning(
-      formatv("{0}: --weights {1} requantizes blocks of {2}: on SmolLM2-135M this adds "
-              "a KL divergence of {3} (docs/quality.md); leave --weights out to keep "
-              "the blocks",
-              input.folder, nameOf(*asked), input.storage->type,
-              *asked == Precision::Int8 ? ".0013" : ".083")
+      formatv("{0}: --weights {1} requantizes weights that are stored in blocks: on "
+              "SmolLM2-135M this adds a KL divergence of {2} (docs/quality.md); leave "
+              "--weights out to preserve the blocks",
+              input.folder, nameOf(*asked), *asked == Precision::Int8 ? ".0013" : ".083")
           .str());
 }
 
@@ -180,8 +183,7 @@ static void listIgnored(const ModelInput &input, const cpu::CompileOptions &opti
   if (input.storage && options.weights)
     errs() << formatv("{0}: most weights are {1} ({2:f2} bits each), the program's are {3}{4}\n",
                       input.folder, input.storage->type, input.storage->bits,
-                      nameOf(*options.weights),
-                      options.keepBlocks ? "; blocks are kept as they are" : "");
+                      nameOf(*options.weights), options.keepBlocks ? "; blocks are preserved" : "");
   for (const IgnoredKey &key : input.ignoredKeys)
     errs() << key.file << ": \"" << key.key << "\" has no influence: " << key.reason << "\n";
   for (const IgnoredTensor &tensor : input.ignoredTensors)

@@ -232,6 +232,9 @@ Error Verification::openReferences() {
   StageOptions stages;
   stages.weights = precisionNamed(manifest.weights).value_or(Precision::F32);
   stages.kv = precisionNamed(manifest.kv).value_or(Precision::F32);
+  for (const auto &[role, type] : manifest.rows)
+    if (role == "prompt")
+      stages.promptRows = cpu::promptRowsNamed(type);
   // The ops of the program, in f32 as well: balanced where its channels are, and its weights that
   // keep blocks apart from others, so that values can be compared.
   stages.balance = stages.weights == Precision::Int8 || stages.weights == Precision::Int4;

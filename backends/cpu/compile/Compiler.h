@@ -26,7 +26,7 @@ struct CompileOptions {
   TargetDescription target;
   /// Default: the checkpoint's own precision, f16 as bf16.
   std::optional<Precision> weights;
-  /// Whether weights that are stored in blocks of integers with a scale each keep these.
+  /// Whether matrices that are stored in blocks keep their format.
   bool keepBlocks = false;
   /// Whether rows of prompts that multiply weights in blocks are integers of 8 bits.
   bool int8Rows = false;

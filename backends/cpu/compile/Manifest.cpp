@@ -175,15 +175,25 @@ std::string mica::cpu::nameOfRows(Type element) {
   return element.isBF16() ? "bf16" : "f32";
 }
 
+PromptRows mica::cpu::promptRowsNamed(StringRef name) {
+  return name == "f32"              ? PromptRows::F32
+         : name.starts_with("int8") ? PromptRows::Int8
+                                    : PromptRows::BF16;
+}
+
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   std::map<std::string, std::string> rows;
   for (auto function : module.getOps<func::FuncOp>())
     if (StringRef role = roleOf(function); !role.empty())
       function.walk([&](Operation *op) {
-        TypeSwitch<Operation *>(op).Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>(
-            [&](auto product) {
+        TypeSwitch<Operation *>(op)
+            .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>([&](auto product) {
               if (isa<BlockType>(getElementTypeOrSelf(product.getWeight())))
                 rows[role.str()] = nameOfRows(getElementTypeOrSelf(product.getX()));
+            })
+            .Case([&](MoeExpertsOp experts) {
+              if (isa<BlockType>(getElementTypeOrSelf(experts.getGate())))
+                rows[role.str()] = nameOfRows(getElementTypeOrSelf(experts.getX()));
             });
       });
   return rows;

@@ -1,6 +1,7 @@
 //===- ProductPatterns.cpp - products with weights --------------------------------===//
 
 #include "backends/cpu/lowering/Lowering.h"
+#include "backends/cpu/lowering/kernels/BlockReader.h"
 
 using namespace mlir;
 using namespace mica;
@@ -67,7 +68,7 @@ private:
     Type element = getElementTypeOrSelf(x);
     int64_t depth = element.isBF16() ? 2 : 1;
     return RankedTensorType::get(
-        {blocks, roundUp(weight.k, PackedBlocks::kChunk) / depth, kBlockColumns, depth}, element);
+        {blocks, expandedColumns(weight.k, depth) / depth, kBlockColumns, depth}, element);
   }
 
   /// Room for the sums and, where the weights are expanded, for those.

@@ -103,7 +103,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
   for (const std::string &format : m.keptBlocks)
     blocks += (blocks.empty() ? "" : ", ") + format;
   if (!blocks.empty())
-    line("blocks", blocks + " tensors");
+    line("tensors", blocks);
   for (const auto &[role, type] : m.rows)
     rows += (rows.empty() ? "" : ", ") + role + " " + type;
   if (!rows.empty())

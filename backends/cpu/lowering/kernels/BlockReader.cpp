@@ -151,7 +151,10 @@ void mica::cpu::expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t
       Value first = b.idx(column);
       Value scales = reader.loadScales(begin, first), offsets = reader.loadOffsets(begin, first);
       Value chunkAt = reader.chunkAt(begin, chunk), even;
+      int64_t end = expandedColumns(live, depth);
       reader.eachElement(scales, offsets, chunkAt, first, [&](int64_t i, Value values) {
+        if (i >= end)
+          return;
         if (i >= live)
           values = b.splat(0);
         if (depth == 2 && i % 2 == 0) {

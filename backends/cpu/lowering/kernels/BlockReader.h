@@ -65,9 +65,14 @@ private:
   mlir::Value memory, offset;
 };
 
+/// Elements along K of a row of `k` that was expanded to floats: whole groups of 16 lanes of
+/// `depth` neighbours, as oneDNN's BA16a64b (f32) and BA16a64b2a (bf16) have them.
+inline int64_t expandedColumns(int64_t k, int64_t depth) { return roundUp(k, kLanes * depth); }
+
 /// Expands the blocks [from, to) along K of a panel into floats: `buffer` has, in its own element
 /// type, [elements / depth][64][depth] of each block from `at` on, `depth` neighbours along K
-/// beside each other: 2 of bf16, 1 of f32. Elements from `k` on are zero.
+/// beside each other: 2 of bf16, 1 of f32. Elements from `k` to expandedColumns
+/// are zero.
 void expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t k, mlir::Value from,
                   mlir::Value to, mlir::Value buffer, mlir::Value at);
 

@@ -109,7 +109,8 @@ void mica::cpu::emitGatedEpilogue(KernelBuilder &b, ValueRange args, int64_t inn
 void mica::cpu::emitExpandBlocks(KernelBuilder &b, ValueRange args, const WeightSpec &weight) {
   Value packed = args[2], firstBlock = args[3], panels = args[4];
   int64_t elements = cast<BlockType>(weight.element).getFormat()->elements,
-          floats = roundUp(weight.k, PackedBlocks::kChunk) * kBlockColumns;
+          depth = cast<MemRefType>(panels.getType()).getShape().back(),
+          floats = expandedColumns(weight.k, depth) * kBlockColumns;
   Value memory = flatten(b, panels);
   b.loop(args[0], args[1], 1, [&](Value block) {
     PackedPanel panel = weightPanel(b, packed, b.add(firstBlock, block), weight);
