@@ -12,8 +12,9 @@ from harness import BUNDLED, Case, difference, note, program
 from test_eval import bundled_text, evaluate, file_of
 
 NAME = "minimind-dense"
-#: Blocks that are computed as they are stored, with activations of bf16 or of 16-bit integers, give below 2e-5; activations of 8 bits
-#: per group of 32 3e-5, blocks quantized a second time 1e-4 to 2e-3. Half the text are numbers that nobody can know, so that 2 % of the positions have two tops as good as equal.
+#: Blocks that are computed as they are stored, with activations of bf16 or of 16-bit integers, give below 2e-5; activations of
+#: 8 bits per group of 32 3e-5, blocks quantized a second time 1e-4 to 2e-3. Half the text are numbers that nobody can know, so that
+#: 2 % of the positions have two tops as good as equal.
 BOUNDS = {"itself": (6e-5, 0.97), "outlier twin": (1e-3, 0.97)}
 PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 
