@@ -164,12 +164,9 @@ static void warnOfLength(StringRef model, const cpu::CompileReport &report) {
 /// for SmolLM2-135M-Instruct.
 static void warnOfRequantizing(const ModelInput &input, const ModelArguments &arguments) {
   std::optional<Precision> asked = precisionNamed(arguments.weights);
-  auto isInBlocks = [](mlir::Operation &op) {
-    auto weight = dyn_cast<WeightOp>(op);
-    return weight && weight.getStored().has_value();
-  };
+  mlir::ModuleOp module = input.module.get();
   if (!input.storage || !asked || *asked < Precision::Int8 ||
-      none_of(*input.module->getBody(), isInBlocks))
+      none_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); }))
     return;
   rt::reportWarning(
       formatv("{0}: --weights {1} requantizes weights that are stored in blocks: on "
