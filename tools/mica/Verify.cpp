@@ -1,5 +1,6 @@
 //===- Verify.cpp - mica verify ---------------------------------------------===//
 
+#include "backends/cpu/compile/Manifest.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 #include "ir/Interpreter/Moe.h"
