@@ -145,7 +145,8 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
     `!mica.block` stores, for 64 rows, each block along K as a header (scales [64], offsets [64]) and, for every 32
     elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the codes in planes, the high one first.
     A plane of w bits has w lines [64][4]; quad q of the chunk, four neighbours along K, is in line q / (8 / w), w *
-    (q mod (8 / w)) bits up. So a block of `q4_k` takes 4.625 bits per element, where a file has 4.5: its sub-scales become bytes.
+    (q mod (8 / w)) bits up. So a block of `q4_k` takes 4.625 bits per element, where a file has 4.5: its sub-scales
+    become bytes.
   }];
   let parameters = (ins "int64_t":$columns, "int64_t":$depth, "int64_t":$k_block);
   let assemblyFormat = "`<` struct(params) `>`";
