@@ -587,10 +587,7 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"rows", "rows", "::mica::PromptRows", /*default=*/"::mica::PromptRows::BF16",
-                        "type of the rows", [{::llvm::cl::values(
-                          clEnumValN(::mica::PromptRows::BF16, "bf16", "blocks are expanded to bf16"),
-                          clEnumValN(::mica::PromptRows::F32, "f32", "blocks are expanded to f32"),
-                          clEnumValN(::mica::PromptRows::Int8, "int8", "integers, a scale per 32"))}]>];
+                        "type of the rows", [{::mica::promptRowsValues()}]>];
 }
 
 def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {

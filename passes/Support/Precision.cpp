@@ -63,3 +63,9 @@ llvm::cl::ValuesClass mica::precisionValues() {
     values.push_back({entry.name, static_cast<int>(entry.precision), entry.help});
   return llvm::cl::ValuesClass({values[0], values[1], values[2], values[3]});
 }
+
+llvm::cl::ValuesClass mica::promptRowsValues() {
+  return llvm::cl::values(clEnumValN(PromptRows::BF16, "bf16", "blocks are expanded to bf16"),
+                          clEnumValN(PromptRows::F32, "f32", "blocks are expanded to f32"),
+                          clEnumValN(PromptRows::Int8, "int8", "integers, a scale per 32"));
+}

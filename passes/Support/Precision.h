@@ -29,6 +29,8 @@ enum class PromptRows { BF16, F32, Int8 };
 
 /// What a command line option for a precision accepts.
 llvm::cl::ValuesClass precisionValues();
+/// What a command line option for the rows of prompts accepts.
+llvm::cl::ValuesClass promptRowsValues();
 
 } // namespace mica
 

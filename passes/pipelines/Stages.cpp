@@ -109,6 +109,9 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<bool> keepBlocks{*this, "keep-blocks",
                           llvm::cl::desc("weights keep blocks of integers that they are stored in"),
                           llvm::cl::init(defaults.keepBlocks)};
+  Option<PromptRows> promptRows{*this, "prompt-rows",
+                                llvm::cl::desc("type of rows of prompts that multiply blocks"),
+                                llvm::cl::init(defaults.promptRows), promptRowsValues()};
   Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_several` function"),
                            llvm::cl::init(defaults.costs.crossing)};
   Option<int64_t> fewRows{*this, "few-rows", llvm::cl::desc("most rows of a `_few` function"),
@@ -130,6 +133,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
     options.weights = weights;
     options.kv = kv;
     options.keepBlocks = keepBlocks;
+    options.promptRows = promptRows;
     options.costs.crossing = crossing;
     options.costs.fewRows = fewRows;
     options.costs.manyRows = manyRows;

@@ -10,7 +10,8 @@ from harness import BUNDLED, Case
 STAGES = ("model", "fused", "kernels", "loops", "llvm")
 
 # How often ops, or launches of their kernels at stage `loops`, stand in the text of each stage: a layer's body once per
-# kind of layer; from stage `kernels` on once per phase: few rows, several and many.
+# kind of layer; from stage `kernels` on once per phase: few rows, several and many, and where the arithmetic of rows
+# depends on their role, few, several and many rows of decoding, and several and many of a prompt.
 DENSE = {
     "model": {"rmsnorm": 5, "rope": 2, "attention": 1, "kv_append": 2, "repeat_kv": 2, "moe_gate": 0},
     "fused": {"rmsnorm": 3, "rope": 0, "rope_table": 1, "qkv_append": 1, "attention": 1, "repeat_kv": 0, "moe_gate": 0},
@@ -61,7 +62,7 @@ def pipelines(precision, target):
 
     return (f"--mica-to-fused=weights={precision} kv={precision}",
             "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
-                                                   flag("tiles", tiles))),
+                                                   flag("tiles", tiles), f"prompt-rows={'bf16' if bf16 else 'f32'}")),
             f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)} "
             f"fast-bf16-dot=false {flag('tiles', tiles)} {flag('prefetch-pages', pages)}",
             f"--mica-loops-to-llvm=target={target}")
@@ -87,20 +88,21 @@ class Stages(Case):
             named = stage in ("model", "fused", "kernels")
             same_as = without_names if named else str
             self.same(same_as(printed), same_as(text), f"{stage} read and printed")
-            for op, expected in self.alive(name, stage).items():
+            for op, expected in self.alive(name, precision, stage).items():
                 self.assertEqual(self.count(stage, op, text), expected, f"{op} at stage {stage}")
             if number:
                 self.same(mica_opt(files[number - 1], steps[number - 1]), printed,
                           f"{stage} by {steps[number - 1]}")
 
     @staticmethod
-    def alive(name, stage):
+    def alive(name, precision, stage):
         """Op -> how often it is alive."""
         ops = ALIVE[name].get(stage, {})
         if stage in ("model", "fused"):
             return ops
-        counts = {op: 3 * count for op, count in ops.items()}
-        return counts | ({"attention": 2, "attention_chunks": 1} if stage == "loops" else {})
+        phases = 5 if precision == "int8" else 3
+        counts = {op: phases * count for op, count in ops.items()}
+        return counts | ({"attention": phases - 1, "attention_chunks": 1} if stage == "loops" else {})
 
     def same(self, got, wanted, what):
         if got != wanted:
