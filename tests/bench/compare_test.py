@@ -12,6 +12,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import compare  # noqa: E402
+import goals  # noqa: E402
 import report  # noqa: E402
 
 MICA = r"""
@@ -169,8 +170,20 @@ class CompareTest(unittest.TestCase):
         decode, prefill, batch = (row["goals"] for row in result["cases"][0]["rows"])
         self.assertEqual([(g["median"], g["reached"]) for g in decode], [(1.5, True), (0.8, False)])
         self.assertEqual([(g["median"], g["reached"]) for g in prefill], [(1.5, True), (0.8, False)])
-        self.assertEqual(batch, [], "of int8 alone")
+        self.assertEqual(batch, [], "of blocks alone")
         self.assertIn("| >= 1x the better peer: reached; >= 0.92 of the bandwidth: short, 0.80 |", text)
+
+    def test_goals_of_blocks_follow_their_format_and_the_rows_of_prompts(self):
+        def texts(test, rows, *formats):
+            info = {"weights": "int8", "manifest": {"parameters": 1e9, "rows": {"decode": "int16 per 32", "prompt": rows},
+                                                    "kept_blocks": [f"{name} x 7" for name in formats]}}
+            return [goal.text() for goal in goals.goals_of(test, info)]
+        self.assertEqual(texts("prefill", "bf16", "q4_k"), [">= 1.05x the better peer"])
+        self.assertEqual(texts("prefill", "int8 per 32", "q4_k"), [">= 1.5x the better peer"])
+        self.assertEqual(texts("decode", "bf16", "q4_k", "q6_k")[1], ">= 0.92 of the bandwidth")
+        self.assertEqual(texts("decode", "bf16", "q4_k", "q3_k")[1], ">= 0.85 of the bandwidth")
+        self.assertEqual(texts("batch", "bf16", "int8_g32"), [">= 1.5x the better peer"])
+        self.assertEqual(texts("batch", "bf16", "q8_0"), [])
 
     def test_goals_of_small_models_are_to_each_peer(self):
         self.parameters = "26e6"

@@ -22,24 +22,41 @@ def _better(least):
     return Goal("better", least)
 
 
-DECODE = (_better(1.0), Goal("share_of_bandwidth", 0.92))
+def _bandwidth(least):
+    return Goal("share_of_bandwidth", least)
+
+
 SMALL_DECODE = (Goal("llama.cpp", 1.5), Goal("ik_llama.cpp", 1.1))
-#: By test and by the precision of the weights.
-GOALS = {
-    "decode": {weights: DECODE for weights in ("bf16", "int8", "int4")},
-    "prefill": {"bf16": (_better(1.12), Goal("share_of_peak", 0.95)), "int8": (_better(1.8),), "int4": (_better(1.5),)},
-    "batch": {"int8": (_better(2.0),)},
-    "deep": {weights: (_better(1.2),) for weights in ("bf16", "int8", "int4")},
-    "long": {weights: (_better(1.3),) for weights in ("bf16", "int8", "int4")},
+#: Programs whose matrices are bf16: prompts are bound by the processor's products of bf16.
+BF16 = {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.12), Goal("share_of_peak", 0.95)),
+        "deep": (_better(1.2),), "long": (_better(1.3),)}
+#: Programs whose matrices are blocks, by the type of the rows of their prompts.
+BLOCKS = {
+    "bf16": {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.05),), "deep": (_better(1.2),)},
+    "int8": {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.5),), "deep": (_better(1.2),),
+             "long": (_better(1.3),)},
 }
+#: Blocks of 2 and 3 bits are unpacked with more instructions per byte.
+FEW_BITS = ("q2_k", "q3_k")
+FEW_BITS_DECODE = (_better(1.0), _bandwidth(0.85))
+#: Eight sequences at once, Mica's own format of 8 bits beside the peer's Q8_0.
+OWN_INT8, OWN_INT8_BATCH = "int8_g", (_better(1.5),)
 
 
 def goals_of(test, info):
     """Of a test (its key) of a program whose `info --json` is given."""
-    weights, parameters = info.get("weights"), info.get("manifest", {}).get("parameters", 0)
-    if 0 < parameters < SMALL:
-        return SMALL_DECODE if test == "decode" and weights in GOALS["decode"] else ()
-    return GOALS.get(test, {}).get(weights, ())
+    manifest = info.get("manifest", {})
+    if 0 < manifest.get("parameters", 0) < SMALL:
+        return SMALL_DECODE if test == "decode" else ()
+    prompts = manifest.get("rows", {}).get("prompt")
+    if prompts is None:
+        return BF16.get(test, ()) if info.get("weights") == "bf16" else ()
+    formats = " ".join(manifest.get("kept_blocks", []))
+    if test == "batch":
+        return OWN_INT8_BATCH if OWN_INT8 in formats else ()
+    if test == "decode" and any(format in formats for format in FEW_BITS):
+        return FEW_BITS_DECODE
+    return BLOCKS["int8" if "int" in prompts else "bf16"].get(test, ())
 
 
 def judge(goals, row):

@@ -92,10 +92,11 @@ class Mica:
         evals, compiles = (execute([self.binary, command, "--help"]) for command in ("eval", "compile"))
         #: Options of `mica eval` that compute the rows of a prompt as in generation.
         self.decode = ["--as-decode"] if "--as-decode" in evals else ["--prefill-chunk", "1"]
+        self.calibrates = re.search(r"^ +--calibrate\b", compiles, re.MULTILINE) is not None
         self.rows = ["--rows", "int8"] if re.search(r"^ +--rows\b", compiles, re.MULTILINE) else None
 
     def compile(self, model, *options):
-        """The program of a model."""
+        """The program of a model. Options that are paths are files whose bytes count."""
 
         def make():
             part = self.work / "part"
@@ -104,7 +105,8 @@ class Mica:
             part.rename(self.work / digest)
             return digest
 
-        digest = self.cache.get(["compile", self.cache.hash(self.binary), self.cache.hash(model), *options], make)
+        words = [self.cache.hash(option) if isinstance(option, pathlib.Path) else option for option in options]
+        digest = self.cache.get(["compile", self.cache.hash(self.binary), self.cache.hash(model), *words], make)
         return Program(digest, self.work / digest, make)
 
     def evaluate(self, program, reference, text, *options):

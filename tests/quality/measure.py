@@ -31,7 +31,10 @@ from engines import say  # noqa: E402
 FORMATS = {name: (name, []) for name in ("Q2_K", "Q3_K_S", "Q3_K_M", "Q4_0", "Q4_1", "Q4_K_S", "Q4_K_M", "IQ4_NL", "IQ4_XS")}
 FORMATS["MXFP4"] = ("MXFP4_MOE", ["--tensor-type", "attn=mxfp4", "--tensor-type", "ffn=mxfp4"])
 FORMATS |= {name: (name, []) for name in ("Q5_0", "Q5_1", "Q5_K_S", "Q5_K_M", "Q6_K", "Q8_0")}
-OWN = ("bf16", "int8", "int4")
+#: Options of `mica compile` for the checkpoint in f32; TEXT stands for the text to calibrate on.
+OWN = (["--weights", "bf16"], ["--weights", "int8"], ["--weights", "int4"], ["--weights", "int4", "--calibrate", "TEXT"])
+#: What types of the cache cost by themselves.
+CACHES = (["--weights", "f32", "--kv", "bf16"], ["--weights", "f32", "--kv", "int8"])
 PEERS_OWN = {"Q8_0": ("Q8_0", False), "Q4_K_M": ("Q4_K_M", False), "Q4_K_M, imatrix": ("Q4_K_M", True)}
 #: How llama.cpp computes the rows of a prompt as in generation.
 LLAMA_DECODE = ["-ub", "1"]
@@ -55,7 +58,7 @@ class Bench:
             self.failed.append(f"{what}: {error}")
             return None
 
-    def cells(self, what, ours, peers):
+    def cells(self, what, ours, peers, int8_rows=True):
         """The figures of one row: of Mica for (model, program of the reference, options), of llama.cpp for (file, reference)."""
         row = {}
         if ours:
@@ -70,7 +73,7 @@ class Bench:
             row["mica prefill"] = self.attempt(f"{what}, Mica", lambda: evaluate(program()))
             if self.args.decode != "none":
                 row["mica decode"] = self.attempt(f"{what}, Mica, decode", lambda: evaluate(program(), *self.mica.decode))
-            if self.mica.rows:
+            if self.mica.rows and int8_rows:
                 row["mica int8 rows"] = self.attempt(f"{what}, Mica, {' '.join(self.mica.rows)}",
                                                      lambda: evaluate(program(*self.mica.rows)))
         if peers:
@@ -103,16 +106,27 @@ class Bench:
     def own(self, model):
         """Mica's own formats and llama.cpp's, made of the checkpoint in f32 and measured against it."""
         reference = self.mica.compile(model.checkpoint, "--weights", "f32")
-        for weights in OWN:
-            cells = self.cells(f"{model.name} --weights {weights}", (model.checkpoint, reference, ["--weights", weights]), None)
+        for options in OWN:
+            if "--calibrate" in options and not self.mica.calibrates:
+                continue
+            given = [self.rest if word == "TEXT" else word for word in options]
+            cells = self.cells(f"{model.name} {' '.join(options)}", (model.checkpoint, reference, given), None)
             bits = next((cell["bits"] for cell in cells.values() if cell), None)
-            yield {"format": f"`--weights {weights}`", "bits": bits, "cells": cells}
+            yield {"format": f"`{' '.join(options)}`", "bits": bits, "cells": cells}
         for title, (kind, weighted) in PEERS_OWN.items():
             imatrix = self.llama.imatrix(model.gguf, self.rest) if weighted else None
             file = self.llama.quantize(model.gguf, f"{model.name}-{kind}", [], kind, imatrix)
             parameters, size = gguf_size.weights(file)
             yield {"format": title, "bits": 8 * size / parameters,
                    "cells": self.cells(f"{model.name} {title}, from f32", (file, reference, []), (file, model.gguf))}
+
+    def caches(self, model):
+        """What the cache's types cost where all else is f32."""
+        source = model.checkpoint or model.gguf
+        reference = self.mica.compile(source, "--weights", "f32")
+        for options in CACHES:
+            cells = self.cells(f"{model.name} {' '.join(options)}", (source, reference, options), None, int8_rows=False)
+            yield {"format": f"`{options[-2]} {options[-1]}`", "bits": None, "cells": cells}
 
     def measure(self, name):
         try:
@@ -124,14 +138,15 @@ class Bench:
             return None
         say(model.title)
         rows = [row for format in self.args.tables_only if (row := self.blocks(model, format))]
-        own = []
-        if model.checkpoint and not self.args.no_own:
+        own, caches = [], []
+        if not self.args.no_own:
             try:
-                own = list(self.own(model))
+                own = list(self.own(model)) if model.checkpoint else []
+                caches = list(self.caches(model))
             except engines.Failed as error:
                 say(f"FAILED: {error}")
                 self.failed.append(str(error))
-        return {"name": model.name, "title": model.title, "note": model.note, "rows": rows, "own": own}
+        return {"name": model.name, "title": model.title, "note": model.note, "rows": rows, "own": own, "caches": caches}
 
 
 def commit():

@@ -147,6 +147,17 @@ class Measure(unittest.TestCase):
         self.assertEqual((len(self.asked("mica", "--as-decode")), len(self.asked("mica", "--rows"))), (1, 1))
         self.assertIn("Mica, int8 rows", out)
 
+    def test_calibration_and_caches(self):
+        self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
+        out = self.run_it("--tables-only", "Q8_0")
+        self.assertIn("| `--weights int4 --calibrate TEXT` |", out)
+        self.assertIn("| `--kv int8` |", out)
+        texts = [words[words.index("--calibrate") + 1] for words in self.asked("mica", "--calibrate")]
+        self.assertEqual(set(texts), {str(self.folder / "work/text-rest.txt")}, "never the text that is measured on")
+        for words in self.asked("mica", "--kv"):
+            self.assertNotIn("--rows", words)
+            self.assertEqual(words[words.index("--weights") + 1], "f32")
+
     def test_reference_source(self):
         out = self.run_it("--tables-only", "Q4_0", "--no-own", "--reference", "source")
         self.assertIn("Reference: the model before quantization, in f32", out)

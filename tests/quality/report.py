@@ -68,6 +68,9 @@ def of_model(model, result):
         parts += ["Made from the checkpoint in f32. Reference: the checkpoint in f32, so that what quantization loses counts as "
                   "well. KL divergence / same top / perplexity:", comparison(model["own"], cell, "weights")]
         parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["own"], tail, "weights")]
+    if model["caches"]:
+        parts += ["The cache's types alone, all else in f32. Reference: a cache in f32. KL divergence / same top / perplexity:",
+                  comparison(model["caches"], cell, "cache")]
     return "\n\n".join(part for part in parts if part)
 
 
