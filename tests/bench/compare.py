@@ -4,8 +4,12 @@
 One case:    compare.py --mica PROGRAM --peer NAME LLAMA_BENCH MODEL.gguf [--peer ...]
 Many cases:  compare.py --config FILE.json, which holds
              {"peers": {NAME: {"bench": LLAMA_BENCH, "flags": [...]}},
-              "cases": [{"name": ..., "mica": PROGRAM, "flags": [...], "models": {NAME: MODEL.gguf}, "tests": [...]}]}
-             where "flags" (of llama-bench, of PROGRAM bench) and "tests" may be absent.
+              "cases": [{"name": ..., "mica": PROGRAM, "flags": [...], "models": {NAME: MODEL.gguf}, "tests": [...],
+                         "quality": {"reference": PROGRAM, "text": FILE}}]}
+             where "flags" (of llama-bench, of PROGRAM bench), "tests" and "quality" may be absent.
+
+A speed says little without the precision of the same program: with "quality", or --reference and --text, `mica eval` measures
+its KL divergence from a reference, with the arithmetic of prompts and of decoding, before the speeds.
 
 Every round runs each engine once, in a process of its own, Mica first in one and last in the next; the first round is
 dropped. Figures are medians over the rounds, ratios medians of the rounds' ratios. The memory's read bandwidth is measured just before and after Mica's turn.
@@ -127,15 +131,28 @@ class Broken:
         return self.message
 
 
+def measure_quality(case, args):
+    """Figures of `mica eval` by the arithmetic of rows, or why there are none; None where none are asked for."""
+    if "quality" not in case:
+        return None
+    try:
+        return {rows: engines.divergence(args.eval, case["mica"], case["quality"], args.threads, args.timeout, options)
+                for rows, options in (("prompts", []), ("decoding", ["--as-decode"]))}
+    except engines.Failed as why:
+        say(f"  quality: failed: {why}")
+        return {"failed": str(why)}
+
+
 def measure_case(case, config, bandwidth, args):
     say(case["name"])
+    quality = measure_quality(case, args)
     contenders = contenders_of(case, config, args)
     wanted = args.tests or case.get("tests")
     begun = load.Load()
     info = getattr(contenders["Mica"], "info", {})
     rows = [report.summary(measure_row(test, contenders, bandwidth, args.pairs), info)
             for test in tests(args.gen) if not wanted or test.key in wanted]
-    return {"name": case["name"], "rows": rows, "load": begun.report(),
+    return {"name": case["name"], "rows": rows, "load": begun.report(), "quality": quality,
             "versions": {name: engine.version() for name, engine in contenders.items()}}
 
 
@@ -143,10 +160,11 @@ def config_of(args):
     if args.config:
         with open(args.config, encoding="utf-8") as f:
             return json.load(f)
-    return {"peers": {name: {"bench": bench} for name, bench, _ in args.peer},
-            "cases": [{"name": args.case or pathlib.Path(args.mica).name, "mica": args.mica,
-                       "flags": ["--large-pages"] if args.large_pages else [],
-                       "models": {name: model for name, _, model in args.peer}}]}
+    case = {"name": args.case or pathlib.Path(args.mica).name, "mica": args.mica,
+            "flags": ["--large-pages"] if args.large_pages else [], "models": {name: model for name, _, model in args.peer}}
+    if args.reference:
+        case["quality"] = {"reference": args.reference, "text": args.text}
+    return {"peers": {name: {"bench": bench} for name, bench, _ in args.peer}, "cases": [case]}
 
 
 def parse(argv):
@@ -167,11 +185,16 @@ def parse(argv):
     ap.add_argument("--timeout", type=float, default=900, help="seconds that one process may take")
     ap.add_argument("--bandwidth", metavar="MICA_BANDWIDTH", default=str(ROOT / "build/release/bin/mica-bandwidth"),
                     help="the helper that measures the memory; an empty text: do not")
+    ap.add_argument("--reference", metavar="PROGRAM", help="what the KL divergence is measured from: the same weights in f32")
+    ap.add_argument("--text", metavar="FILE", help="the text that it is measured on")
+    ap.add_argument("--eval", metavar="MICA", default=str(ROOT / "build/release/bin/mica"), help="the mica that measures it")
     ap.add_argument("--json", metavar="FILE", help="write everything that was measured")
     args = ap.parse_args(argv)
     unknown = sorted(set(args.tests or []) - set(keys))
     if unknown:
         ap.error(f"no such test: {', '.join(unknown)}")
+    if bool(args.reference) != bool(args.text) or (args.reference and args.config):
+        ap.error("--reference and --text go together, with --mica")
     if args.pairs < 1 or args.gen < 2:
         ap.error("--pairs must be at least 1, --gen at least 2")
     return args

@@ -19,7 +19,9 @@ MICA = r"""
 import json, sys
 a = sys.argv
 print(json.dumps(a), file=open(__file__ + ".log", "a"))
-if a[1] == "info":
+if a[1] == "eval":
+    print(json.dumps({"kl": {"mean": 0.0005 if "--as-decode" in a else 0.002}, "same_top": 0.985}))
+elif a[1] == "info":
     print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16", "manifest": {"parameters": PARAMETERS}}))
 elif "--batch" in a:
     sys.exit(print("mica: error: unknown --batch", file=sys.stderr) or 2)
@@ -184,6 +186,18 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(texts("decode", "bf16", "q4_k", "q3_k")[1], ">= 0.85 of the bandwidth")
         self.assertEqual(texts("batch", "bf16", "int8_g32"), [">= 1.5x the better peer"])
         self.assertEqual(texts("batch", "bf16", "q8_0"), [])
+
+    def test_a_speed_has_the_divergence_of_its_program(self):
+        quality = ["--reference", "exact", "--text", "t.txt", "--eval", str(self.folder / "mica")]
+        result, text = self.compare("--tests", "decode", *quality)
+        self.assertIn("- KL divergence from the reference: prompts 0.002 (same top 98.5 %), decoding 0.0005 (same top 98.5 %)", text)
+        evals = [call for call in self.calls("mica") if call[1] == "eval"]
+        self.assertEqual(["--as-decode" in call for call in evals], [False, True])
+        self.assertEqual(evals[0][2:7], [str(self.folder / "mica"), "--text", "t.txt", "--reference", "exact"])
+        self.assertIsNone(self.compare("--tests", "decode")[0]["cases"][0]["quality"])
+        quality[-1] = self.program("broken", BROKEN)
+        self.assertIn("- KL divergence from the reference: failed: exit status 1: error: unable",
+                      self.compare("--tests", "decode", *quality)[1])
 
     def test_goals_of_small_models_are_to_each_peer(self):
         self.parameters = "26e6"

@@ -69,6 +69,16 @@ def json_of(command, timeout):
         raise Failed(f"its output is no JSON ({error}); stderr: {last_line(err)}") from None
 
 
+def divergence(mica, program, quality, threads, timeout, options):
+    """KL divergence and same top (a share) of `mica eval` from quality["reference"] on quality["text"]."""
+    result = json_of([mica, "eval", program, "--text", quality["text"], "--reference", quality["reference"], "--context", "512",
+                      "--threads", str(threads), "--json", *options], timeout)
+    try:
+        return {"kl": result["kl"]["mean"], "same_top": result["same_top"]}
+    except (KeyError, TypeError):
+        raise Failed("`mica eval --json` has no KL divergence") from None
+
+
 def share_of_peak(profile):
     """What the products of a profile reached of the peak that the same process measured; attention is none of them."""
     products = [k for k in profile["kernels"] if k["flops"] and not k["kernel"].startswith("attention")]

@@ -76,12 +76,22 @@ def table(rows, peers):
     return lines
 
 
+def quality_markdown(quality):
+    if quality is None:
+        return []
+    if "failed" in quality:
+        return [f"- KL divergence from the reference: failed: {quality['failed']}"]
+    parts = [f"{rows} {figures['kl']:.2g} (same top {100 * figures['same_top']:.1f} %)" for rows, figures in quality.items()]
+    return ["- KL divergence from the reference: " + ", ".join(parts)]
+
+
 def case_markdown(case, peers):
     load = case["load"]
     lines = [f"### {case['name']}", ""] + table(case["rows"], peers) + [""]
     for row in case["rows"]:
         for name, trouble in row["trouble"].items():
             lines.append(f"- {row['title']}, {name}: {trouble['state']}: {trouble['message']}")
+    lines += quality_markdown(case["quality"])
     for name, version in case["versions"].items():
         lines.append(f"- {name}: {version}")
     lines.append(f"- others used {load['others']:.2f} processors, the hypervisor kept {load['stolen']:.2f}, "

@@ -2,9 +2,12 @@
 
 import json
 import os
+import pathlib
 
+import gguf_file
 import harness
 from harness import Case, note, program
+from test_eval import bundled_text
 
 
 class Compare(Case):
@@ -27,6 +30,29 @@ class Compare(Case):
         before = os.stat(config["cases"][0]["mica"]).st_mtime_ns
         self.assertEqual(harness.execute(command).stdout.decode().splitlines(), made)
         self.assertEqual(os.stat(config["cases"][0]["mica"]).st_mtime_ns, before, "what is there is not made again")
+
+    def test_formats_of_a_file_with_their_divergence(self):
+        """Programs of a file with both types of rows of prompts, and what compare.py says of their precision."""
+        folder = harness.folder("blocks")
+        source, quantize, text = (os.path.join(folder, name) for name in ("source.gguf", "llama-quantize", "text"))
+        gguf_file.Converter(harness.BUNDLED / "minimind-dense", "Q8_0", keep_numbers=False).convert().write(source)
+        pathlib.Path(quantize).write_text('#!/bin/sh\ncp "$2" "$3"\n', encoding="utf-8")
+        os.chmod(quantize, 0o755)
+        pathlib.Path(text).write_bytes(bundled_text()[:3000])
+        out = os.path.join(folder, "out")
+        harness.execute(["/usr/bin/python3", harness.ROOT / "tests/bench/blocks.py", out, "--mica", harness.mica, "--quantize", quantize,
+                         "--source", source, "--formats", "Q8_0", "--text", text, "--max-seq", 512])
+        done = harness.execute(["/usr/bin/python3", harness.ROOT / "tests/bench/compare.py", "--config", out + "/cases.json", "--pairs", 1,
+                                "--gen", 8, "--threads", 2, "--bandwidth", "", "--tests", "decode", "--eval", harness.mica,
+                                "--json", folder + "/result.json"])
+        with open(folder + "/result.json", encoding="utf-8") as file:
+            default, int8 = json.load(file)["cases"]
+        self.assertEqual((default["name"], int8["name"]), ("Q8_0", "Q8_0-int8"))
+        for rows in ("prompts", "decoding"):
+            self.assertLess(default["quality"][rows]["kl"], 1e-3)
+        self.assertLess(default["quality"]["prompts"]["kl"], int8["quality"]["prompts"]["kl"])
+        self.assertEqual(default["quality"]["decoding"], int8["quality"]["decoding"])
+        self.assertIn("- KL divergence from the reference: prompts ", done.stdout.decode())
 
     def test_a_program_by_itself(self):
         built = program(harness.BUNDLED / "minimind-dense", "--weights", "int8")

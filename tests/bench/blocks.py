@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Makes what a comparison of block formats with peers needs, of one GGUF file: its quantized files and programs of each.
+
+    blocks.py OUT --mica MICA --quantize LLAMA_QUANTIZE --source MODEL.gguf [--formats Q4_K_M ...] [--text FILE]
+              [--peer NAME LLAMA_BENCH]... [--max-seq 8448]
+
+Of every format OUT/FORMAT.gguf is the file, which peers run as well, OUT/FORMAT the program by default, OUT/FORMAT-int8 that
+with `--rows int8`; with --text also OUT/FORMAT-f32, the same file computed in f32, from which `compare.py` measures the KL
+divergence of both. OUT/cases.json is what `compare.py --config` takes. What is there already is not made again. The format
+`source` is the file itself.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+from shapes import once
+
+ROWS = {"": [], "-int8": ["--rows", "int8"]}
+SOURCE = "source"
+
+
+def quantized(args, kind, out):
+    """The file of one format."""
+    if kind == SOURCE:
+        return args.source
+
+    def make(part):
+        subprocess.run([args.quantize, "--allow-requantize", args.source, part, kind], check=True, stdout=subprocess.DEVNULL)
+    return once(out / f"{kind}.gguf", make)
+
+
+def cases_of(args, kind, out):
+    file = quantized(args, kind, out)
+
+    def program(name, *options):
+        def make(part):
+            subprocess.run([args.mica, "compile", file, "--max-seq", str(args.max_seq), *options, "-o", part], check=True)
+        return once(out / name, make)
+
+    for suffix, options in ROWS.items():
+        case = {"name": kind + suffix, "mica": str(program(kind + suffix, *options)),
+                "models": {peer: str(file) for peer, _ in args.peer}}
+        if suffix:
+            case["tests"] = ["prefill"]  # rows of decoding are the same
+        if args.text:
+            case["quality"] = {"reference": str(program(f"{kind}-f32", "--weights", "f32")), "text": str(args.text)}
+        yield case
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--mica", required=True)
+    parser.add_argument("--quantize", required=True, help="llama.cpp's llama-quantize")
+    parser.add_argument("--source", required=True, type=pathlib.Path, help="what the files are made of")
+    parser.add_argument("--formats", nargs="+", default=["Q4_0", "Q4_K_M", "Q6_K", "Q8_0"])
+    parser.add_argument("--text", type=pathlib.Path, help="measure the KL divergence on this text; of a trained model only")
+    parser.add_argument("--peer", nargs=2, action="append", default=[], metavar=("NAME", "LLAMA_BENCH"))
+    parser.add_argument("--max-seq", type=int, default=8448, help="positions that programs hold (default 8448)")
+    args = parser.parse_args(argv)
+    out = args.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    config = {"peers": {name: {"bench": bench} for name, bench in args.peer},
+              "cases": [case for kind in args.formats for case in cases_of(args, kind, out)]}
+    (out / "cases.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
