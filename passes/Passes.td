@@ -480,7 +480,8 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
   let summary = "every op shows its result";
   let description = [{
     A `mica.probe` behind every op of f32 or bf16 rows, called by the op and its weight, numbered where an op of that
-    name stands before it in the function; in functions of layers with the layer's number.
+    name stands before it in the function; in functions of layers with the layer's number. With `of=product-rows` probes
+    show instead the rows that matrices are multiplied with, called by the first op that multiplies them.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32> {
@@ -498,6 +499,10 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mica::MicaDialect"];
+  let options = [Option<"of", "of", "::mica::Probed", /*default=*/"::mica::Probed::Results", "what probes show",
+                        [{::llvm::cl::values(
+                          clEnumValN(::mica::Probed::Results, "results", "results of ops"),
+                          clEnumValN(::mica::Probed::ProductRows, "product-rows", "rows that matrices multiply"))}]>];
 }
 
 // fused -> kernels ----------------------------------------------------------------------------------------------------

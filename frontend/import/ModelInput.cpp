@@ -44,7 +44,8 @@ static void assumeTypes(WeightPlan &plan, StoredType type) {
 static llvm::Error finish(MLIRContext &context, ModelInput &input, ModelConfig model,
                           const WeightPlan &plan, llvm::StringRef name) {
   input.module = importModel(context, model, plan, name);
-  input.ignoredKeys = std::move(model.ignored);
+  input.ignoredKeys = model.ignored;
+  input.config = std::move(model);
   FirstDiagnostic diagnostics(&context);
   if (failed(verify(*input.module)))
     return inputError(diagnostics.place(input.folder),

@@ -24,6 +24,7 @@ struct ModelInput {
   std::vector<IgnoredKey> ignoredKeys;       ///< for -v
   std::vector<IgnoredTensor> ignoredTensors; ///< for -v
   std::optional<Storage> storage;            ///< of a GGUF file
+  std::optional<ModelConfig> config;         ///< of a folder or a GGUF file
 };
 
 enum class WeightsNeeded { Yes, No };

@@ -4,6 +4,7 @@
 #include "passes/Passes.h"
 #include "passes/Support/Weights.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace mica {
@@ -47,18 +48,62 @@ static std::string nameOf(Operation *op) {
   return name;
 }
 
+/// The argument of a layer's function that says which layer it is; null in others.
+static Value layerOf(func::FuncOp function) {
+  auto index = llvm::find_if(function.getArguments(),
+                             [](BlockArgument argument) { return argument.getType().isIndex(); });
+  return index == function.getArguments().end() ? Value() : Value(*index);
+}
+
+/// "linear o_proj (2)" where a probe has that name already.
+static std::string numbered(std::string name, llvm::StringMap<int> &counts) {
+  int number = ++counts[name];
+  return number > 1 ? name + " (" + std::to_string(number) + ")" : name;
+}
+
 namespace {
 struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
+  using InsertProbesBase::InsertProbesBase;
+
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal())
-        insert(function);
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      if (of == Probed::Results)
+        showResults(function);
+      else
+        showProductRows(function);
+    }
   }
 
-  static void insert(func::FuncOp function) {
-    auto index = llvm::find_if(function.getArguments(),
-                               [](BlockArgument argument) { return argument.getType().isIndex(); });
-    Value layer = index == function.getArguments().end() ? Value() : Value(*index);
+  /// All products of the same rows then multiply what one probe has shown.
+  static void showProductRows(func::FuncOp function) {
+    llvm::MapVector<Value, Operation *> products;
+    function.walk([&](Operation *op) {
+      for (OpOperand &operand : op->getOpOperands())
+        if (Value rows = multipliedRows(operand); rows && isRows(rows.getType()))
+          products.insert({rows, op});
+    });
+    llvm::StringMap<int> counts;
+    for (auto [rows, op] : products) {
+      OpBuilder builder(function.getContext());
+      builder.setInsertionPointAfterValue(rows);
+      auto probe = ProbeOp::create(builder, op->getLoc(), rows.getType(), rows,
+                                   numbered("rows of " + nameOf(op), counts), layerOf(function));
+      rows.replaceUsesWithIf(probe.getResult(), [](OpOperand &use) {
+        return llvm::any_of(use.getOwner()->getOpOperands(),
+                            [&](OpOperand &weight) { return multipliedRows(weight) == use.get(); });
+      });
+    }
+  }
+
+  static bool isRows(Type type) {
+    auto rows = dyn_cast<RankedTensorType>(type);
+    return rows && rows.getRank() == 2 && rows.getElementType().isFloat();
+  }
+
+  static void showResults(func::FuncOp function) {
+    Value layer = layerOf(function);
     llvm::StringMap<int> counts;
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) { ops.push_back(op); });
@@ -71,8 +116,7 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
         std::string name = nameOf(op);
         if (type.getElementType().isInteger(32))
           name += " choices";
-        if (int number = ++counts[name]; number > 1)
-          name += " (" + std::to_string(number) + ")";
+        name = numbered(name, counts);
         if (!isShown(result))
           continue;
         OpBuilder builder(op->getContext());

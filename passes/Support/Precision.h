@@ -27,6 +27,9 @@ Precision precisionOf(mlir::Type element);
 /// The type of rows of prompts that multiply weights in blocks.
 enum class PromptRows { BF16, F32, Int8 };
 
+/// What probes show: every op's result, or the rows that matrices are multiplied with.
+enum class Probed { Results, ProductRows };
+
 /// What a command line option for a precision accepts.
 llvm::cl::ValuesClass precisionValues();
 /// What a command line option for the rows of prompts accepts.

@@ -44,6 +44,13 @@ WeightUse mica::classifyWeightUse(OpOperand &operand) {
       .Default(WeightUse::None);
 }
 
+Value mica::multipliedRows(OpOperand &weight) {
+  if (classifyWeightUse(weight) != WeightUse::Product)
+    return {};
+  auto experts = dyn_cast<MoeExpertsOp>(weight.getOwner());
+  return experts && weight.get() == experts.getDown() ? Value() : weight.getOwner()->getOperand(0);
+}
+
 WeightProperty::WeightProperty(ModuleOp module, StringRef what)
     : module(module), what(what), symbols(module) {
   module.walk(

@@ -22,6 +22,10 @@ enum class WeightUse {
 /// What `operand` is for its owner.
 WeightUse classifyWeightUse(mlir::OpOperand &operand);
 
+/// The rows that `weight`, a product's matrix, is multiplied with; null where no value holds them,
+/// as those between the two matrices of an expert.
+mlir::Value multipliedRows(mlir::OpOperand &weight);
+
 /// A property that all values have that are the same weight: what a use needs spreads through calls
 /// to the symbol and from there to all other values.
 class WeightProperty {

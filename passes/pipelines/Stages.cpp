@@ -51,7 +51,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createHoistRopeTables());
   pm.addNestedPass<func::FuncOp>(createFuseCasts());
   if (options.probes)
-    pm.addPass(createInsertProbes());
+    pm.addPass(createInsertProbes({*options.probes}));
   pm.addPass(createVerifyFused());
 }
 

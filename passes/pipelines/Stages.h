@@ -45,8 +45,8 @@ struct StageOptions {
   bool keepBlocks = false;
   /// The type of rows of prompts that multiply weights in blocks.
   PromptRows promptRows = PromptRows::BF16;
-  /// Whether every op shows its result.
-  bool probes = false;
+  /// What probes show, where there are any.
+  std::optional<Probed> probes = {};
 };
 
 /// Adds to a pipeline over a module what leads from the stage before to a stage.

@@ -38,7 +38,7 @@ class Compare(Case):
         gguf_file.Converter(harness.BUNDLED / "minimind-dense", "Q8_0", keep_numbers=False).convert().write(source)
         pathlib.Path(quantize).write_text('#!/bin/sh\ncp "$2" "$3"\n', encoding="utf-8")
         os.chmod(quantize, 0o755)
-        pathlib.Path(text).write_bytes(bundled_text()[:3000])
+        pathlib.Path(text).write_text(bundled_text()[:3000], encoding="utf-8")
         out = os.path.join(folder, "out")
         harness.execute(["/usr/bin/python3", harness.ROOT / "tests/bench/blocks.py", out, "--mica", harness.mica, "--quantize", quantize,
                          "--source", source, "--formats", "Q8_0", "--text", text, "--max-seq", 512])

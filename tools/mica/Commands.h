@@ -34,6 +34,7 @@ struct ModelArguments {
 struct CompileArguments {
   ModelArguments model;
   std::string output, emit = "exe", dumpFolder;
+  std::string calibrate, imatrix; ///< files, or empty
   bool json = false, verbose = false;
 };
 
@@ -83,10 +84,13 @@ struct CompileResult {
   std::vector<IgnoredTensor> ignored;
 };
 
-/// Compiles MODEL to a program at `output`, with a progress bar. Used by `compile` and `run`.
+/// What is said on stderr while a model is compiled.
+enum class Messages { None, Usual, Verbose };
+
+/// Compiles MODEL to a program at `output`, with a progress bar.
 llvm::Expected<CompileResult> compileModel(const ModelArguments &arguments,
                                            cpu::CompileOptions options, llvm::StringRef output,
-                                           bool verbose);
+                                           Messages messages);
 
 } // namespace mica::tool
 

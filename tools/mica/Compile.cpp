@@ -6,6 +6,7 @@
 #include "frontend/chat/ReadChat.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
+#include "tools/mica/Calibrate.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/FileWeights.h"
 #include "tools/mica/ModelFiles.h"
@@ -189,7 +190,7 @@ static void listIgnored(const ModelInput &input, const cpu::CompileOptions &opti
 }
 
 Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::CompileOptions options,
-                                     StringRef output, bool verbose) {
+                                     StringRef output, Messages messages) {
   for (const cpu::OutputFile &file : cpu::outputsOf(options, output))
     if (Error error = protectModel(arguments.model, file.path, file.option))
       return error;
@@ -203,10 +204,12 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
       readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
   if (!input)
     return input.takeError();
-  warnOfRequantizing(*input, arguments);
+  bool speaks = messages != Messages::None;
+  if (speaks)
+    warnOfRequantizing(*input, arguments);
   chooseWeights(*input, options);
   std::optional<mlir::ScopedDiagnosticHandler> remarks;
-  if (verbose) {
+  if (messages == Messages::Verbose) {
     listIgnored(*input, options);
     remarks.emplace(&context, [&](mlir::Diagnostic &diagnostic) {
       bool isRemark = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark;
@@ -218,16 +221,19 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   }
   std::vector<std::byte> tokenizer;
   if (program) {
-    warnOfMissed(*input);
+    if (speaks)
+      warnOfMissed(*input);
     Expected<std::optional<TokenizerTable>> table = readTokenizer(input->folder);
     if (!table)
       return table.takeError();
     if (*table) {
       addTokens(*input->module, **table);
-      noteSurplus(*input->module, **table, input->folder);
       tokenizer = (*table)->serialise();
-      if (Error error = addChat(input->folder, options))
-        return std::move(error);
+      if (speaks) {
+        noteSurplus(*input->module, **table, input->folder);
+        if (Error error = addChat(input->folder, options))
+          return std::move(error);
+      }
     }
   }
   options.tokenizer = tokenizer;
@@ -240,9 +246,11 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   if (!report)
     return report.takeError();
   bar.hide();
-  warnOfLength(arguments.model, *report);
-  for (const std::string &remark : report->remarks)
-    rt::reportNote(arguments.model + ": " + remark);
+  if (speaks) {
+    warnOfLength(arguments.model, *report);
+    for (const std::string &remark : report->remarks)
+      rt::reportNote(arguments.model + ": " + remark);
+  }
   return CompileResult{std::move(*report), std::move(input->ignoredTensors)};
 }
 
@@ -287,6 +295,29 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 
+/// What errors of the weights are to weigh; nothing known where it was not asked for.
+static Expected<cpu::ColumnImportance> importanceFor(const CompileArguments &arguments,
+                                                     const cpu::CompileOptions &options) {
+  if (!arguments.calibrate.empty())
+    return calibrate(arguments.model, options, arguments.calibrate);
+  if (!arguments.imatrix.empty())
+    return importanceOfImatrix(arguments.model, arguments.imatrix);
+  return cpu::ColumnImportance();
+}
+
+/// Why weights will not be rounded by statistics of activations, which were given; empty where they
+/// will.
+static std::string whyNotCalibrated(const CompileArguments &arguments,
+                                    const cpu::CompileOptions &options) {
+  std::string option = arguments.calibrate.empty() ? "--imatrix" : "--calibrate";
+  if (arguments.calibrate.empty() && arguments.imatrix.empty())
+    return {};
+  if (options.weights.value_or(Precision::F32) < Precision::Int8)
+    return option + " needs --weights int8 or int4: no other weights are rounded to a grid";
+  return options.emit == Stage::Exe ? ""
+                                    : option + " needs --emit exe: weights are in programs only";
+}
+
 int runCompile(const CompileArguments &arguments, const char *argv0) {
   PeakMemory peak;
   std::optional<Stage> emit = parseStage(arguments.emit);
@@ -302,6 +333,8 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
   if (!options)
     return report("--target", options.takeError());
   options->emit = *emit;
+  if (std::string why = whyNotCalibrated(arguments, *options); !why.empty())
+    return usage(why, "mica compile");
   options->dumpFolder = arguments.dumpFolder;
   if (*emit == Stage::Exe) {
     Expected<std::string> launcher = launcherPath(argv0);
@@ -309,8 +342,14 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
       return report(launcher.takeError());
     options->launcher = *launcher;
   }
+  Expected<cpu::ColumnImportance> importance = importanceFor(arguments, *options);
+  if (!importance)
+    return report(arguments.model.model, importance.takeError(),
+                  {arguments.calibrate, arguments.imatrix});
+  options->importance = &*importance;
   Expected<CompileResult> result =
-      compileModel(arguments.model, std::move(*options), output, arguments.verbose);
+      compileModel(arguments.model, std::move(*options), output,
+                   arguments.verbose ? Messages::Verbose : Messages::Usual);
   if (!result)
     return report(arguments.model.model, result.takeError(), {output, arguments.dumpFolder});
   if (arguments.verbose)

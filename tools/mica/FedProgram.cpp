@@ -100,7 +100,10 @@ FedProgram::~FedProgram() {
 Error FedProgram::failure() {
   closeFile(requests);
   closeFile(rows);
-  int status = wait();
+  return failureOf(wait());
+}
+
+Error FedProgram::failureOf(int status) {
   std::string text = contentsOf(messages);
   closeFile(messages);
   if (WIFSIGNALED(status))
@@ -111,6 +114,14 @@ Error FedProgram::failure() {
   line = line.empty() ? StringRef(text).rtrim('\n') : line;
   line.consume_front("mica: error: ");
   return createStringError(line.empty() ? path + ": ended without an answer" : line.str());
+}
+
+Error FedProgram::finish() {
+  closeFile(requests);
+  int status = wait();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return Error::success();
+  return failureOf(status);
 }
 
 Error FedProgram::ask(size_t length, size_t total, size_t first, ArrayRef<int32_t> ids) {

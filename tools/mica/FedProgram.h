@@ -31,12 +31,15 @@ public:
   llvm::Error ask(size_t length, size_t total, size_t first, llvm::ArrayRef<int32_t> ids);
   /// Reads whole rows of logits. Errors are the program's own.
   llvm::Error read(llvm::MutableArrayRef<float> rows);
+  /// Has the process end, so that files that it writes are whole. Errors are the program's own.
+  llvm::Error finish();
 
 private:
   explicit FedProgram(std::string path) : path(std::move(path)) {}
   llvm::Error spawn(std::vector<std::string> options);
   /// Why the process ended before it had answered.
   llvm::Error failure();
+  llvm::Error failureOf(int status);
   int wait();
 
   std::string path;

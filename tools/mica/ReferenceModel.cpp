@@ -33,7 +33,7 @@ ReferenceModel::open(const std::string &model, StringRef asked, StageOptions sta
   options.weights = precisionNamed(asked);
   chooseWeights(opened->input, options);
   stages.keepBlocks = options.keepBlocks;
-  stages.probes = true;
+  stages.probes = Probed::Results;
   mlir::PassManager pm(&opened->context);
   buildModelToFused(pm, stages);
   if (failed(pm.run(*opened->input.module)))

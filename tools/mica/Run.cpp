@@ -49,7 +49,7 @@ static Expected<std::string> findProgram(const RunArguments &arguments, const ch
   if (!cache)
     return cache.takeError();
   auto make = [&](StringRef path) {
-    return compileModel(arguments.model, *options, path, /*verbose=*/false).takeError();
+    return compileModel(arguments.model, *options, path, Messages::Usual).takeError();
   };
   return cache->get(nameOf(arguments.model.model) + "-" + *key, isWholeProgram, make);
 }

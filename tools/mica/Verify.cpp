@@ -12,10 +12,10 @@
 #include "tools/mica/ProbeRecords.h"
 #include "tools/mica/Quality.h"
 #include "tools/mica/ReferenceModel.h"
+#include "tools/mica/ScratchFile.h"
 #include "tools/mica/Support.h"
 
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
@@ -146,8 +146,7 @@ private:
 
   const VerifyArguments &arguments;
   const char *argv0;
-  SmallString<128> program, probes;
-  std::optional<FileRemover> removeProgram, removeProbes;
+  ScratchFile program, probes;
   rt::Manifest manifest;
   std::unique_ptr<rt::Text> tokenizer;
   std::unique_ptr<ReferenceModel> alike, exact;
@@ -177,26 +176,16 @@ Error Verification::run() {
 }
 
 Error Verification::makeProgram() {
-  auto temporary = [](SmallString<128> &path, std::optional<FileRemover> &remover) -> Error {
-    std::error_code failed = sys::fs::createTemporaryFile("mica-verify", "tmp", path);
-    // Whoever writes it makes it anew.
-    if (!failed)
-      failed = sys::fs::remove(path);
-    if (failed)
-      return createStringError("cannot make a temporary file (" + failed.message() +
-                               "), set TMPDIR to a folder with room");
-    remover.emplace(path);
-    return Error::success();
-  };
-  if (Error error = temporary(program, removeProgram))
+  if (Error error = program.create("verify"))
     return error;
-  if (Error error = temporary(probes, removeProbes))
+  if (Error error = probes.create("probes"))
     return error;
   Expected<cpu::CompileOptions> options = programOptions(arguments.model, argv0);
   if (!options)
     return options.takeError();
-  options->probes = true;
-  return compileModel(arguments.model, std::move(*options), program, /*verbose=*/false).takeError();
+  options->probes = Probed::Results;
+  return compileModel(arguments.model, std::move(*options), program.path(), Messages::Usual)
+      .takeError();
 }
 
 /// Bits that a number of `precision` is exact to.
@@ -225,7 +214,7 @@ static Expected<ModelInput::Storage> storageOf(const std::string &model) {
 }
 
 Error Verification::openReferences() {
-  Expected<Candidate> opened = Candidate::open(program);
+  Expected<Candidate> opened = Candidate::open(program.path());
   if (!opened)
     return opened.takeError();
   manifest = std::move(opened->manifest);
@@ -368,13 +357,13 @@ Error Verification::verify(size_t length, RowRole role) {
 }
 
 Error Verification::runProgram(ArrayRef<int32_t> text) {
-  std::vector<std::string> options = {"--probes", probes.str().str()};
+  std::vector<std::string> options = {"--probes", probes.path().str()};
   if (arguments.threads > 0)
     options.insert(options.end(), {"--threads", std::to_string(arguments.threads)});
   if (role == RowRole::Decode)
     options.emplace_back("--as-decode");
   Expected<std::unique_ptr<FedProgram>> fed =
-      FedProgram::start(program.str().str(), std::move(options));
+      FedProgram::start(program.path().str(), std::move(options));
   if (!fed)
     return fed.takeError();
   auto vocab = static_cast<size_t>(manifest.vocab);
@@ -399,7 +388,7 @@ Error Verification::runProgram(ArrayRef<int32_t> text) {
   }
   // The file is complete when the process has ended.
   fed->reset();
-  return seen.read(probes);
+  return seen.read(probes.path());
 }
 
 Error Verification::otherShape(const std::string &name) const {

@@ -22,6 +22,17 @@ static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
     stages.push_back(info.name.str());
   command->add_option("-o", arguments.output, "the file to write (text goes to stdout without it)")
       ->type_name("FILE");
+  CLI::Option *calibrate =
+      command
+          ->add_option("--calibrate", arguments.calibrate,
+                       "a text that the model is computed on first: with --weights int8 or int4, "
+                       "errors then weigh as much as the activations that they meet")
+          ->type_name("TEXT");
+  command
+      ->add_option("--imatrix", arguments.imatrix,
+                   "take such statistics from this file of llama.cpp's llama-imatrix")
+      ->type_name("FILE")
+      ->excludes(calibrate);
   command->add_option("--emit", arguments.emit, "where to stop")
       ->check(CLI::IsMember(stages))
       ->capture_default_str();

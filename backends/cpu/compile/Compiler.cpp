@@ -280,6 +280,7 @@ private:
     };
     pack.sink = sink;
     pack.progress = progress;
+    pack.importance = options.importance;
     report.packingThreads = pack.threads = rt::defaultThreads();
     if (llvm::Error failed = packWeights(*packed, *weights, pack))
       return failed;

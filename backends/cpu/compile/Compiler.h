@@ -7,7 +7,7 @@
 #ifndef MICA_BACKENDS_CPU_COMPILE_COMPILER_H
 #define MICA_BACKENDS_CPU_COMPILE_COMPILER_H
 
-#include "backends/cpu/pack/WeightSource.h"
+#include "backends/cpu/pack/CalibratedSource.h"
 #include "backends/cpu/target/TargetDescription.h"
 #include "passes/pipelines/Stages.h"
 
@@ -34,8 +34,10 @@ struct CompileOptions {
   std::optional<Precision> kv;
   /// Positions that a program reserves; default: the model's own length, at most 8192.
   std::optional<int64_t> maxSeq;
-  /// Whether every op of the program shows its result (`mica-insert-probes`).
-  bool probes = false;
+  /// What probes of the program show, where it has any (`mica-insert-probes`).
+  std::optional<Probed> probes = {};
+  /// What errors of quantized weights weigh; null: those of all columns alike.
+  const ColumnImportance *importance = nullptr;
   /// The last stage to reach.
   Stage emit = Stage::Exe;
   /// Where not empty, a folder for the text of every stage.

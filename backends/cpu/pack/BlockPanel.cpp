@@ -94,6 +94,32 @@ private:
   std::vector<BlockParts> parts; ///< of 64 rows
 };
 
+/// The importance of columns of rows whose elements are multiplied with factors: what multiplies
+/// them was divided by these.
+class ScaledImportance {
+public:
+  explicit ScaledImportance(int64_t columns) : columns(columns) {}
+
+  /// Valid until the next question.
+  ArrayRef<float> of(const SourceRow &row) {
+    if (!row.importance || !row.factors)
+      return {row.importance, row.importance ? static_cast<size_t>(columns) : 0};
+    if (row.importance != from || row.factors != factors) {
+      from = row.importance;
+      factors = row.factors;
+      scaled.resize(columns);
+      for (int64_t i = 0; i < columns; ++i)
+        scaled[i] = from[i] / (factors[i] * factors[i]);
+    }
+    return scaled;
+  }
+
+private:
+  int64_t columns;
+  const float *from = nullptr, *factors = nullptr;
+  std::vector<float> scaled;
+};
+
 } // namespace
 
 bool packBlocks(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {
@@ -111,6 +137,7 @@ bool packBlocks(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t 
   if (format.isOwn) {
     quantized.resize(kTileRows * rowBytes);
     std::vector<float> values(plan.columns), scratch(plan.columns);
+    ScaledImportance importance(plan.columns);
     for (auto [index, row] : llvm::enumerate(rows)) {
       SourceRow source = withoutBlocks(plan, row, scratch.data());
       if (!source.bytes)
@@ -118,7 +145,8 @@ bool packBlocks(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t 
       convertRow(plan, source, 0, plan.columns, reinterpret_cast<uint8_t *>(values.data()),
                  WeightType::F32);
       uint8_t *into = quantized.data() + index * rowBytes;
-      finite &= quantizeBlocks(format, values, {}, MutableArrayRef(into, rowBytes));
+      finite &=
+          quantizeBlocks(format, values, importance.of(source), MutableArrayRef(into, rowBytes));
       row.bytes = into;
     }
   }

@@ -41,8 +41,12 @@ SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
   if (!run.source)
     return {};
   int64_t offset = index - run.begin;
-  return {run.source + offset * StoredAs{from, run.blocks}.bytesOf(columns), run.rowOffset,
-          run.rowFactors ? run.rowFactors[offset] : 1, run.columnFactors, run.blocks};
+  return {run.source + offset * StoredAs{from, run.blocks}.bytesOf(columns),
+          run.rowOffset,
+          run.rowFactors ? run.rowFactors[offset] : 1,
+          run.columnFactors,
+          run.blocks,
+          run.importance};
 }
 
 namespace {
@@ -150,7 +154,8 @@ private:
     const SourceTensor &source = tensor.source;
     plan_.runs.push_back({next, source.bytes.data() + row * source.stored().bytesOf(plan_.columns),
                           source.rowOffset, dataOf(source.rowFactors, row),
-                          dataOf(source.columnFactors, 0), source.blocks});
+                          dataOf(source.columnFactors, 0), source.blocks,
+                          dataOf(source.importance, 0)});
     next += count;
   }
 

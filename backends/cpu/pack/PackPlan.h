@@ -17,6 +17,7 @@ struct SourceRow {
   float factor = 1;               ///< of all elements
   const float *factors = nullptr; ///< of each element; null for 1
   BlockCoding blocks = {};
+  const float *importance = nullptr; ///< of each element's error; null: all the same
 };
 
 /// Consecutive rows of a weight that are consecutive rows of one source, or zero.
@@ -27,6 +28,7 @@ struct RowRun {
   const float *rowFactors = nullptr;    ///< from that row on; null for 1
   const float *columnFactors = nullptr; ///< null for 1
   BlockCoding blocks = {};
+  const float *importance = nullptr; ///< see SourceRow
 };
 
 /// How one weight is made. A weight is a stack of matrices [rows, columns]; a vector [N] is one

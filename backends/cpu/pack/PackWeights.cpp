@@ -214,7 +214,8 @@ llvm::Error packWeights(ModuleOp module, const WeightSource &source, const PackO
   llvm::DefaultThreadPool pool(llvm::hardware_concurrency(std::max(options.threads, 1u)));
   PartSource parts(source);
   BalancedSource balanced(module, parts, pool);
-  Stream stream(balanced, options, pool, packedBytes(module));
+  CalibratedSource calibrated(balanced, options.importance);
+  Stream stream(calibrated, options, pool, packedBytes(module));
   for (WeightOp weight : byOffset(module))
     if (llvm::Error error = stream.add(weight))
       return error;

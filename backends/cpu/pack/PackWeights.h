@@ -2,7 +2,7 @@
 #ifndef MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
 #define MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
 
-#include "backends/cpu/pack/WeightSource.h"
+#include "backends/cpu/pack/CalibratedSource.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -14,7 +14,8 @@ struct PackOptions {
   llvm::function_ref<llvm::Error(llvm::ArrayRef<uint8_t>)> sink;
   /// Hears after every piece how many of how many bytes are done.
   llvm::function_ref<void(uint64_t done, uint64_t all)> progress;
-  unsigned threads = 1; ///< that pack, while the one that calls hands over
+  unsigned threads = 1;                         ///< that pack, while the one that calls hands over
+  const ColumnImportance *importance = nullptr; ///< for what is quantized; null: none
 };
 
 /// Panels of so many bytes that are packed together by so many threads; at least one. Two batches

@@ -135,7 +135,10 @@ SourceRow withoutBlocks(const PackPlan &plan, const SourceRow &row, float *scrat
   if (!row.blocks)
     return row;
   readElements(row.bytes, {plan.from, row.blocks}, scratch, plan.columns);
-  return {reinterpret_cast<const uint8_t *>(scratch), row.offset, row.factor, row.factors};
+  SourceRow numbers = row;
+  numbers.bytes = reinterpret_cast<const uint8_t *>(scratch);
+  numbers.blocks = {};
+  return numbers;
 }
 
 bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *out) {

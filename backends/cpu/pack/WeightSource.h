@@ -52,6 +52,8 @@ struct SourceTensor {
   float rowOffset = 0;
   /// What entries of the first and of the last axis are multiplied with; empty for 1.
   llvm::ArrayRef<float> rowFactors = {}, columnFactors = {};
+  /// What errors in entries of the last axis weigh when they are quantized; empty: all the same.
+  llvm::ArrayRef<float> importance = {};
   /// A byte for each block, where `bytes` holds these without their scales; else empty.
   llvm::ArrayRef<uint8_t> scales = {};
 

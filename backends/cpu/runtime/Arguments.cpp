@@ -268,9 +268,15 @@ CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
       "and writes the logits from ids[FIRST] on as float32 rows to stdout");
   addPrefillChunk(*sub, feed.prefillChunk);
   sub->add_flag("--as-decode", feed.asDecode, "Compute rows as in decoding, not as in prompts");
-  sub->add_option("--probes", feed.probes,
-                  "Write what the program's probes see; only programs of `mica verify` have some")
-      ->type_name("FILE");
+  CLI::Option *probes =
+      sub->add_option("--probes", feed.probes,
+                      "Write what the program's probes see; only programs of `mica verify` and "
+                      "`mica compile --calibrate` have some")
+          ->type_name("FILE");
+  sub->add_option("--column-sums", feed.columnSums,
+                  "Write the sums of squares of each column of what the program's probes see")
+      ->type_name("FILE")
+      ->excludes(probes);
   return sub;
 }
 

@@ -57,9 +57,10 @@ struct BenchArguments {
 };
 
 struct FeedArguments {
-  std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
-  std::optional<std::string> probes;   ///< a file for what probes see
-  bool asDecode = false;               ///< Compute rows as in decoding, not as in prompts.
+  std::optional<int64_t> prefillChunk;   ///< see rowsOfChunk
+  std::optional<std::string> probes;     ///< a file for what probes see
+  std::optional<std::string> columnSums; ///< a file for the sums of squares of what they see
+  bool asDecode = false;                 ///< Compute rows as in decoding, not as in prompts.
 };
 
 struct InfoArguments {

@@ -44,7 +44,7 @@ mica_rt_matmul(const void *a, const void *w, void *c, int64_t m, int64_t n, int6
 extern "C" __attribute__((visibility("default"))) void
 mica_rt_probe(const char *name, int64_t nameBytes, int64_t layer, const void *x, int64_t rows,
               int64_t columns, int64_t stride, int32_t numbers) {
-  if (mica::rt::ProbeFile *probes = mica::rt::activeProbes())
+  if (mica::rt::ProbeListener *probes = mica::rt::activeProbes())
     probes->add({name, static_cast<size_t>(nameBytes)}, {nameBytes, layer, rows, columns}, x,
                 stride, static_cast<mica::rt::ProbeNumbers>(numbers));
 }

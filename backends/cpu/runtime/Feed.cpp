@@ -80,7 +80,7 @@ public:
 
 private:
   Status run() {
-    if (ProbeFile *probes = activeProbes())
+    if (ProbeListener *probes = activeProbes())
       probes->beginCall();
     Result<std::span<const float>> logits = session.run();
     if (!logits)
@@ -142,9 +142,10 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
       Session::create(model, 1, rowsOfChunk(arguments.prefillChunk, model.manifest()));
   if (!session)
     return session.error();
-  std::unique_ptr<ProbeFile> probes;
-  if (arguments.probes) {
-    auto created = ProbeFile::create(*arguments.probes);
+  std::unique_ptr<ProbeListener> probes;
+  if (arguments.probes || arguments.columnSums) {
+    auto created = arguments.probes ? ProbeFile::create(*arguments.probes)
+                                    : ColumnSums::create(*arguments.columnSums);
     if (!created)
       return created.error();
     probes = *std::move(created);

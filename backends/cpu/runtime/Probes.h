@@ -4,19 +4,19 @@
 #include "backends/cpu/runtime/NewFile.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mica::rt {
 
-/// The first bytes of a file of probes.
-inline constexpr std::string_view probeMagic = "mica probes 1\n";
-
 /// Rows that a probe has seen in one call of the model, or, with no name and no rows, the beginning
-/// of a call. In the file, behind the magic, each begins with these numbers, words of 8 bytes in
-/// the order of the machine; then come the bytes of the probe's name and rows * columns numbers of
-/// 32 bits.
+/// of a call. In a file of probes, behind its magic, each begins with these numbers, words of 8
+/// bytes in the order of the machine; then come the bytes of the probe's name and rows * columns
+/// numbers of 32 bits. In a file of column sums `rows` are all that the probe has seen, and
+/// `columns` sums of squares, of 64 bits, follow.
 struct ProbeHead {
   int64_t nameBytes, layer, rows, columns;
 };
@@ -25,31 +25,73 @@ struct ProbeHead {
 /// are as well.
 enum class ProbeNumbers : int32_t { F32 = 0, BF16 = 1, I32 = 2 };
 
-/// A file of all that probes see, in the order in which the model computes. It appears under its
-/// name at `commit`.
-class ProbeFile {
+/// Hears what probes see, in the order in which the model computes, and writes a file about it. The
+/// file appears under its name at `commit`.
+class ProbeListener {
 public:
-  static Result<std::unique_ptr<ProbeFile>> create(const std::string &path);
-
-  /// From now on probes write here.
+  virtual ~ProbeListener();
+  /// From now on probes are heard here.
   void start();
-  void beginCall() { add({}, {0, -1, 0, 0}, nullptr, 0, ProbeNumbers::F32); }
-  /// Rows are `stride` numbers apart.
+  virtual void beginCall() {}
+  /// A row is `stride` numbers behind the one before it.
   void add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
            ProbeNumbers numbers);
   /// Errors: what could not be written since the start.
   Status commit();
 
-private:
-  explicit ProbeFile(std::unique_ptr<NewFile> file) : file(std::move(file)) {}
+protected:
+  explicit ProbeListener(std::unique_ptr<NewFile> file) : file(std::move(file)) {}
   void append(const void *data, size_t size);
+
+private:
+  virtual void begin(std::string_view name, const ProbeHead &head) = 0;
+  virtual void addRow(const std::vector<float> &row) = 0;
+  /// What is written at the end.
+  virtual void finish() {}
 
   std::unique_ptr<NewFile> file;
   uint64_t size = 0;
   Status failed;
 };
 
-/// The file that probes write to; null: none.
-ProbeFile *activeProbes();
+/// The first bytes of a file of probes.
+inline constexpr std::string_view probeMagic = "mica probes 1\n";
+
+/// Writes all rows.
+class ProbeFile final : public ProbeListener {
+public:
+  static Result<std::unique_ptr<ProbeListener>> create(const std::string &path);
+  void beginCall() override { begin({}, {0, -1, 0, 0}); }
+
+private:
+  using ProbeListener::ProbeListener;
+  void begin(std::string_view name, const ProbeHead &head) override;
+  void addRow(const std::vector<float> &row) override;
+};
+
+/// The first bytes of a file of column sums.
+inline constexpr std::string_view columnSumsMagic = "mica column sums 1\n";
+
+/// Adds the squares of each column of what a probe of a layer sees, over all rows.
+class ColumnSums final : public ProbeListener {
+public:
+  static Result<std::unique_ptr<ProbeListener>> create(const std::string &path);
+
+private:
+  struct Sums {
+    int64_t rows = 0;
+    std::vector<double> squares;
+  };
+  using ProbeListener::ProbeListener;
+  void begin(std::string_view name, const ProbeHead &head) override;
+  void addRow(const std::vector<float> &row) override;
+  void finish() override;
+
+  std::map<std::pair<int64_t, std::string>, Sums> all; ///< by layer and name
+  Sums *current = nullptr;
+};
+
+/// Who hears what probes see; null: nobody.
+ProbeListener *activeProbes();
 
 } // namespace mica::rt

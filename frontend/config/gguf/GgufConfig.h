@@ -17,6 +17,15 @@ llvm::Expected<ModelConfig> readGgufConfig(const GgufModel &model);
 /// What is in no table keeps its name, so that it has no place in the model.
 std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfig &config);
 
+/// Where a GGUF file has what the family has as one tensor.
+struct GgufPlace {
+  std::string tensor;
+  int64_t matrix = 0, matrices = 1; ///< of those of experts, which the file has in one tensor
+};
+
+/// Of every tensor that a model of `config` can have, by the family's name.
+llvm::StringMap<GgufPlace> ggufPlaces(const ModelConfig &config);
+
 /// `error`, which speaks of tensors by the names of `config`, by those of the file.
 llvm::Error inGgufNames(llvm::Error error, const ModelConfig &config);
 

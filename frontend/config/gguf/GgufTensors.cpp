@@ -93,16 +93,18 @@ void splitExperts(const NamingTable &names, const TensorName &name, const GgufMo
   }
 }
 
-/// The file's name of every tensor that a model of `config` can have, by the family's.
-llvm::StringMap<std::string> fileNames(const ModelConfig &config) {
+} // namespace
+
+llvm::StringMap<GgufPlace> ggufPlaces(const ModelConfig &config) {
   const NamingTable &names = *config.names;
-  llvm::StringMap<std::string> result;
-  auto add = [&](const llvm::Twine &name, const GgufModule &module, const llvm::Twine &place) {
+  llvm::StringMap<GgufPlace> result;
+  auto add = [&](const llvm::Twine &name, const GgufModule &module, const llvm::Twine &place,
+                 int64_t matrix = 0, int64_t matrices = 1) {
     std::string fileName = (place + module.name).str();
     if (!module.part.empty())
-      result[name.str()] = fileName + module.part.str();
+      result[name.str()] = {fileName + module.part.str(), matrix, matrices};
     for (llvm::StringRef part : {"", ".weight", ".bias"})
-      result.try_emplace((name + part).str(), fileName + part.str());
+      result.try_emplace((name + part).str(), GgufPlace{fileName + part.str(), matrix, matrices});
   };
   for (const GgufModule &module : ggufModules())
     if (module.isOf(names))
@@ -114,12 +116,11 @@ llvm::StringMap<std::string> fileNames(const ModelConfig &config) {
       auto *sparse = std::get_if<SparseConfig>(&config.kinds[kind].ffn);
       int64_t count = module.owner != GgufOwner::Experts ? 1 : sparse ? sparse->experts : 0;
       for (int64_t i = 0; i < count; ++i)
-        add(layerName(names, layer, module, i), module, layerPrefix + llvm::Twine(layer) + ".");
+        add(layerName(names, layer, module, i), module, layerPrefix + llvm::Twine(layer) + ".", i,
+            count);
     }
   return result;
 }
-
-} // namespace
 
 std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfig &config) {
   const NamingTable &names = *config.names;
@@ -146,12 +147,12 @@ std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfi
 }
 
 llvm::Error inGgufNames(llvm::Error error, const ModelConfig &config) {
-  llvm::StringMap<std::string> names;
+  llvm::StringMap<GgufPlace> names;
   return renameQuoted(std::move(error), [&](llvm::StringRef quoted) {
     if (names.empty())
-      names = fileNames(config);
+      names = ggufPlaces(config);
     auto known = names.find(quoted);
-    return known == names.end() ? quoted.str() : known->second;
+    return known == names.end() ? quoted.str() : known->second.tensor;
   });
 }
 

@@ -1,4 +1,5 @@
 // RUN: mica-opt %s --mica-insert-probes | FileCheck %s
+// RUN: mica-opt %s --mica-insert-probes=of=product-rows | FileCheck %s --check-prefix=ROWS
 
 mica.weight @model.norm.weight : tensor<32xf32>
 
@@ -47,4 +48,29 @@ func.func private @sparse(%x: tensor<?x32xf32>, %layer: index, %router: tensor<4
   %y = mica.moe_experts %x, %weights, %experts, %gate, %down up(%up : tensor<4x64x32xf32>) silu inner(64) : tensor<?x32xf32>,
       tensor<?x2xf32>, tensor<?x2xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
+}
+
+// With `of=product-rows`: the rows of the first product of each value, whatever else multiplies them; not those of a gate,
+// which stays in f32, nor those between the matrices of experts, which no value holds.
+// ROWS-LABEL: func.func private @layer(
+// ROWS-NOT: mica.probe
+// ROWS-LABEL: func.func private @sparse(
+// ROWS-SAME: %[[X:.*]]: tensor<?x32xf32>, %[[LAYER:.*]]: index
+// ROWS: %[[ROWS:.*]] = mica.probe %[[X]] "rows of moe_experts" layer(%[[LAYER]]) : tensor<?x32xf32>
+// ROWS-NOT: mica.probe
+// ROWS: mica.moe_gate %[[X]],
+// ROWS: mica.moe_experts %[[ROWS]],
+// ROWS-LABEL: func.func @products(
+// ROWS: %[[NORMED:.*]] = mica.rmsnorm
+// ROWS-NEXT: %[[SHOWN:.*]] = mica.probe %[[NORMED]] "rows of linear q_proj" : tensor<?x32xf32>
+// ROWS: mica.linear %[[SHOWN]],
+// ROWS: mica.linear %[[SHOWN]],
+// ROWS: mica.add %{{.*}}, %[[NORMED]]
+func.func @products(%x: tensor<?x32xf32>, %norm: tensor<32xf32>, %q: tensor<32x32xf32> loc("model.layers.*.q_proj.weight"),
+    %k: tensor<32x32xf32> loc("model.layers.*.k_proj.weight")) -> (tensor<?x32xf32>, tensor<?x32xf32>) {
+  %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
+  %a = mica.linear %n, %q : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+  %b = mica.linear %n, %k : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+  %s = mica.add %a, %n : tensor<?x32xf32>
+  return %s, %b : tensor<?x32xf32>, tensor<?x32xf32>
 }

@@ -31,7 +31,7 @@ protected:
     };
     uint64_t done = 0, all = 0;
     auto progress = [&](uint64_t d, uint64_t a) { done = d, all = a; };
-    if (llvm::Error error = packWeights(*module, source, {sink, progress, threads}))
+    if (llvm::Error error = packWeights(*module, source, {sink, progress, threads, &importance}))
       return error;
     EXPECT_EQ(done, bytes.size());
     EXPECT_EQ(all, packedBytes(*module));
@@ -44,6 +44,7 @@ protected:
 
   mlir::MLIRContext context;
   MemorySource source;
+  ColumnImportance importance;
 };
 
 } // namespace mica::cpu

@@ -1,0 +1,51 @@
+//===- CalibratedSource.cpp - tensors and what their errors weigh ---------===//
+
+#include "backends/cpu/pack/CalibratedSource.h"
+
+#include "ir/Mica/TensorPart.h"
+
+#include <cmath>
+
+namespace mica::cpu {
+
+bool ColumnImportance::add(llvm::StringRef name, std::vector<float> meanSquares) {
+  double sum = 0;
+  for (float square : meanSquares) {
+    if (!std::isfinite(square) || square < 0)
+      return false;
+    sum += square;
+  }
+  // Nothing was seen: all columns weigh alike.
+  if (sum == 0)
+    return true;
+  // Columns that the text left at zero are not to become anything.
+  constexpr double least = 1e-3;
+  double mean = sum / static_cast<double>(meanSquares.size());
+  for (float &square : meanSquares)
+    square = static_cast<float>(std::max(square / mean, least));
+  columns[name] = std::move(meanSquares);
+  return true;
+}
+
+llvm::ArrayRef<float> ColumnImportance::find(llvm::StringRef name) const {
+  auto known = columns.find(name);
+  if (known == columns.end())
+    known = columns.find(tensorOf(name));
+  return known == columns.end() ? llvm::ArrayRef<float>() : llvm::ArrayRef(known->second);
+}
+
+llvm::Expected<SourceTensor> CalibratedSource::find(llvm::StringRef name) const {
+  llvm::Expected<SourceTensor> tensor = source.find(name);
+  if (!tensor || !importance)
+    return tensor;
+  llvm::ArrayRef<float> columns = importance->find(name);
+  if (!columns.empty() && !tensor->shape.empty() &&
+      static_cast<int64_t>(columns.size()) != tensor->shape.back())
+    return llvm::createStringError("\"" + name + "\" has " + llvm::Twine(tensor->shape.back()) +
+                                   " columns, but statistics of activations for " +
+                                   llvm::Twine(columns.size()) + ", give those of the same model");
+  tensor->importance = columns;
+  return tensor;
+}
+
+} // namespace mica::cpu

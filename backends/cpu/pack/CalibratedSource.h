@@ -1,0 +1,45 @@
+//===- CalibratedSource.h - tensors and what their errors weigh -----------===//
+#ifndef MICA_BACKENDS_CPU_PACK_CALIBRATEDSOURCE_H
+#define MICA_BACKENDS_CPU_PACK_CALIBRATEDSOURCE_H
+
+#include "backends/cpu/pack/WeightSource.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <vector>
+
+namespace mica::cpu {
+
+/// What errors weigh in each column of a tensor: the mean square of the activation that the column
+/// multiplies, scaled to a mean of 1. By the names that weights have their tensors from.
+class ColumnImportance {
+public:
+  /// Takes over the mean squares for `name`. Returns false where one is negative or not finite.
+  bool add(llvm::StringRef name, std::vector<float> meanSquares);
+  /// Of a tensor or a part of it; empty where it is not known.
+  llvm::ArrayRef<float> find(llvm::StringRef name) const;
+  size_t size() const { return columns.size(); }
+
+private:
+  llvm::StringMap<std::vector<float>> columns;
+};
+
+/// Adds importance to what another source has.
+class CalibratedSource final : public WeightSource {
+public:
+  /// Both must live as long as this. Without `importance` all columns weigh alike.
+  CalibratedSource(const WeightSource &source, const ColumnImportance *importance)
+      : source(source), importance(importance) {}
+
+  llvm::Expected<SourceTensor> find(llvm::StringRef name) const override;
+  std::string fileOf(llvm::StringRef name) const override { return source.fileOf(name); }
+  void release(llvm::StringRef name) const override { source.release(name); }
+
+private:
+  const WeightSource &source;
+  const ColumnImportance *importance;
+};
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_PACK_CALIBRATEDSOURCE_H

@@ -1,0 +1,92 @@
+"""mica compile --calibrate and --imatrix: errors of quantized weights follow the activations that they meet."""
+
+import os
+import pathlib
+import struct
+
+import harness
+from harness import BUNDLED, Case, note, program
+from test_eval import bundled_text, evaluate, file_of
+
+
+def compile_failing(*arguments):
+    done = harness.execute([harness.mica, "compile", *arguments, "-o", harness.folder("calibrate") + "/out"], check=False)
+    return done.returncode, done.stderr.decode()
+
+
+def imatrix(entries):
+    """A GGUF file as llama-imatrix writes it: name -> mean squares of one matrix."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    tensors = [(name + part, values) for name, squares in entries.items()
+               for part, values in ((".in_sum2", [3 * x for x in squares]), (".counts", [3]))]
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 1) + text("general.type") + struct.pack("<I", 8) + text("imatrix")
+    data = b""
+    for name, values in tensors:
+        data += b"\0" * (-len(data) % 32)
+        head += text(name) + struct.pack("<IQIQ", 1, len(values), 0, len(data))
+        data += struct.pack(f"<{len(values)}f", *values)
+    path = os.path.join(harness.folder("imatrix"), "imatrix.gguf")
+    pathlib.Path(path).write_bytes(head + b"\0" * (-len(head) % 32) + data)
+    return path
+
+
+class Calibrate(Case):
+    def divergence(self, name, *options):
+        reference = program(BUNDLED / name, "--weights", "f32")
+        text = file_of(bundled_text()[:6000])
+        return evaluate(program(BUNDLED / name, "--weights", "int4", *options).path, "--text", text,
+                                "--reference", reference.path, "--as-decode")["kl"]["mean"]
+
+    def test_int4_is_closer_to_f32(self):
+        """On text that it was not calibrated on, by more than a twentieth."""
+        rest = file_of(bundled_text()[6000:])
+        for name in ("minimind-dense", "minimind-moe"):
+            plain, calibrated = self.divergence(name), self.divergence(name, "--calibrate", rest)
+            note(self, f"{name}: KL of int4 {plain:.2e}, calibrated {calibrated:.2e}")
+            self.assertLess(calibrated, 0.95 * plain, name)
+
+    def test_the_same_bytes_on_any_number_of_threads(self):
+        text = file_of(bundled_text()[:4000])
+        files = []
+        for processors in ("0", ",".join(map(str, os.sched_getaffinity(0)))):
+            path = harness.folder("calibrate-threads") + "/out"
+            harness.execute(["taskset", "-c", processors, harness.mica, "compile", BUNDLED / "minimind-moe", "--weights", "int4",
+                             "--calibrate", text, "-o", path])
+            with open(path, "rb") as file:
+                files.append(file.read())
+        self.assertEqual(*files)
+
+    def test_imatrix_of_one_tensor(self):
+        """What weighs alike in all tensors but one changes that one alone; a tensor of another width is refused."""
+        columns = 512
+        known = {"blk.0.attn_output.weight": [1 + 1000 * (i % 2) for i in range(columns)]}
+        path = imatrix(known)
+        plain, weighted = self.divergence("minimind-dense"), self.divergence("minimind-dense", "--imatrix", path)
+        self.assertNotEqual(plain, weighted)
+        status, error = compile_failing(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix",
+                                        imatrix({"blk.0.attn_output.weight": [1, 2]}))
+        self.assertEqual((status, error.count("\n")), (1, 1), error)
+        self.assertIn("has 512 columns, but statistics of activations for 2", error)
+
+    def test_refusals(self):
+        model, text = BUNDLED / "minimind-dense", file_of(bundled_text()[:4000])
+        foreign, short = imatrix({"blk.0.other.weight": [1, 2]}), file_of("a")
+        emptied = harness.folder("no-tokenizer")
+        for name in os.listdir(model):
+            if not name.startswith("tokenizer"):
+                os.symlink(os.path.join(model, name), os.path.join(emptied, name))
+        for status, arguments, words in (
+                (2, (model, "--calibrate", text), "--calibrate needs --weights int8 or int4"),
+                (2, (model, "--weights", "bf16", "--imatrix", foreign), "--imatrix needs --weights int8 or int4"),
+                (2, (model, "--weights", "int4", "--calibrate", text, "--emit", "obj"), "--calibrate needs --emit exe"),
+                (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
+                (1, (model, "--weights", "int4", "--calibrate", short), "give a longer text"),
+                (1, (emptied, "--weights", "int4", "--calibrate", text), "has no tokenizer"),
+                (1, (model, "--weights", "int4", "--imatrix", text), "is no file of llama-imatrix"),
+                (1, (model, "--weights", "int4", "--imatrix", foreign), "has no statistics for any matrix")):
+            code, error = compile_failing(*arguments)
+            self.assertEqual((code, error.count("\n")), (status, 1), error)
+            self.assertTrue(error.startswith("mica: error: "), error)
+            self.assertIn(words, error)

@@ -1,0 +1,294 @@
+//===- Calibrate.cpp - what errors of quantized weights weigh -------------===//
+
+#include "tools/mica/Calibrate.h"
+
+#include "backends/cpu/runtime/Probes.h"
+#include "frontend/config/gguf/GgufConfig.h"
+#include "frontend/gguf/Imatrix.h"
+#include "frontend/support/InputError.h"
+#include "frontend/support/MappedFile.h"
+#include "ir/Mica/Diagnostics.h"
+#include "passes/Support/Weights.h"
+#include "tools/mica/Candidate.h"
+#include "tools/mica/FedProgram.h"
+#include "tools/mica/Quality.h"
+#include "tools/mica/ScratchFile.h"
+#include "tools/mica/Support.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <cstring>
+#include <set>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+namespace {
+
+/// A probe and the layer that it speaks of; -1 outside of layers.
+using ProbePlace = std::pair<int64_t, std::string>;
+
+/// The sources of the matrices that multiply the rows of each probe of a module at stage `fused`.
+class ProbedProducts {
+public:
+  explicit ProbedProducts(mlir::ModuleOp module) : symbols(module) {
+    module.walk([&](mlir::func::CallOp call) { calls[call.getCallee()].push_back(call); });
+    module.walk([&](ProbeOp probe) { add(probe); });
+  }
+
+  const std::set<std::string> *find(const ProbePlace &place) const {
+    auto known = sources.find(place);
+    return known == sources.end() ? nullptr : &known->second;
+  }
+
+private:
+  void add(ProbeOp probe) {
+    auto function = probe->getParentOfType<mlir::func::FuncOp>();
+    for (mlir::OpOperand &use : probe.getResult().getUses())
+      for (mlir::OpOperand &weight : use.getOwner()->getOpOperands()) {
+        if (multipliedRows(weight) != probe.getResult())
+          continue;
+        auto argument = dyn_cast<mlir::BlockArgument>(weight.get());
+        if (!argument) {
+          addWeight(probe, -1, weight.get());
+          continue;
+        }
+        for (mlir::func::CallOp call : calls.lookup(function.getSymName()))
+          addWeight(probe, layerOf(probe, call), call.getOperand(argument.getArgNumber()));
+      }
+  }
+
+  /// The layer that the probe of the called function shows.
+  static int64_t layerOf(ProbeOp probe, mlir::func::CallOp call) {
+    auto argument = dyn_cast_or_null<mlir::BlockArgument>(probe.getLayer());
+    APInt layer;
+    return argument && mlir::matchPattern(call.getOperand(argument.getArgNumber()),
+                                          mlir::m_ConstantInt(&layer))
+               ? layer.getSExtValue()
+               : -1;
+  }
+
+  void addWeight(ProbeOp probe, int64_t layer, mlir::Value value) {
+    auto get = value.getDefiningOp<GetWeightOp>();
+    auto weight = get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
+    if (!weight)
+      return;
+    for (StringRef source : weight.getSourceNames())
+      sources[{layer, probe.getName().str()}].insert(source.str());
+  }
+
+  mlir::SymbolTable symbols;
+  StringMap<SmallVector<mlir::func::CallOp>> calls;
+  std::map<ProbePlace, std::set<std::string>> sources;
+};
+
+/// The mean squares of the columns of each probe, from a file of backends/cpu/runtime/Probes.h.
+Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef path) {
+  Expected<MappedFile> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  StringRef rest(reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size());
+  auto broken = [&] {
+    return inputError(path, "is no complete file of column sums", "run the program again");
+  };
+  if (!rest.consume_front(rt::columnSumsMagic))
+    return broken();
+  std::map<ProbePlace, std::vector<float>> all;
+  while (!rest.empty()) {
+    rt::ProbeHead head;
+    if (rest.size() < sizeof head)
+      return broken();
+    std::memcpy(&head, rest.data(), sizeof head);
+    rest = rest.drop_front(sizeof head);
+    if (head.nameBytes < 0 || static_cast<uint64_t>(head.nameBytes) > rest.size())
+      return broken();
+    StringRef name = rest.take_front(static_cast<size_t>(head.nameBytes));
+    rest = rest.drop_front(name.size());
+    if (head.rows <= 0 || head.columns < 0 ||
+        static_cast<uint64_t>(head.columns) > rest.size() / sizeof(double))
+      return broken();
+    std::vector<float> &means = all[{head.layer, name.str()}];
+    for (int64_t i = 0; i < head.columns; ++i) {
+      double sum;
+      std::memcpy(&sum, rest.data(), sizeof sum);
+      rest = rest.drop_front(sizeof sum);
+      means.push_back(static_cast<float>(sum / static_cast<double>(head.rows)));
+    }
+  }
+  return all;
+}
+
+/// Has a program computed on a text.
+class Calibration {
+public:
+  Calibration(const ModelArguments &given, const cpu::CompileOptions &options, StringRef text)
+      : arguments(given), options(options), text(text) {
+    arguments.weights = "bf16";
+    arguments.kv.clear();
+    arguments.rows.clear();
+  }
+
+  Expected<cpu::ColumnImportance> run() {
+    if (Error error = makeProgram())
+      return std::move(error);
+    if (Error error = readText())
+      return std::move(error);
+    if (Error error = compute())
+      return std::move(error);
+    return takeImportance();
+  }
+
+private:
+  Error makeProgram() {
+    if (Error error = program.create("calibrate"))
+      return error;
+    if (Error error = sums.create("column-sums"))
+      return error;
+    Expected<cpu::CompileOptions> resolved = arguments.resolve();
+    if (!resolved)
+      return resolved.takeError();
+    resolved->launcher = options.launcher;
+    resolved->probes = Probed::ProductRows;
+    return compileModel(arguments, std::move(*resolved), program.path(), Messages::None)
+        .takeError();
+  }
+
+  Error readText() {
+    Expected<Candidate> opened = Candidate::open(program.path());
+    if (!opened)
+      return opened.takeError();
+    if (!opened->text)
+      return inputError(arguments.model, "has no tokenizer, so that no text can be computed",
+                        "put tokenizer.json into the folder, or give --imatrix");
+    Expected<MappedFile> file = MappedFile::open(text);
+    if (!file)
+      return file.takeError();
+    rt::Result<rt::Tokens> encoded = opened->text->encode(
+        {reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size()});
+    if (!encoded)
+      return createStringError(text + ": " + encoded.error().message);
+    ids = *std::move(encoded);
+    ids.resize(std::min(ids.size(), kCalibrationIds));
+    auto context = std::min(kCalibrationWindow, static_cast<size_t>(opened->manifest.maxSeq));
+    windows = planWindows(ids.size(), context, SIZE_MAX);
+    if (windows.empty())
+      return inputError(text, "has " + Twine(ids.size()) + " ids", "give a longer text");
+    vocab = static_cast<size_t>(opened->manifest.vocab);
+    if (opened->manifest.bos && ids.front() == *opened->manifest.bos)
+      bos = ids.front();
+    return Error::success();
+  }
+
+  /// The head sees the last rows of each window only: logits are not needed, and many.
+  Error compute() {
+    constexpr size_t headRows = 32;
+    Expected<std::unique_ptr<FedProgram>> fed = FedProgram::start(
+        program.path().str(), {"--column-sums", sums.path().str(), "--prefill-chunk",
+                               std::to_string(kCalibrationWindow)});
+    if (!fed)
+      return fed.takeError();
+    ProgressBar bar;
+    std::vector<float> logits;
+    for (auto [index, window] : enumerate(windows)) {
+      bar.show("calibrating", static_cast<double>(index) / static_cast<double>(windows.size()));
+      rt::Tokens piece(ids.begin() + static_cast<ptrdiff_t>(window.begin),
+                       ids.begin() + static_cast<ptrdiff_t>(window.begin + window.length));
+      if (bos)
+        piece.front() = *bos;
+      size_t rows = std::min(headRows, piece.size());
+      if (Error error = (*fed)->ask(0, piece.size(), piece.size() - rows, piece))
+        return error;
+      logits.resize(rows * vocab);
+      if (Error error = (*fed)->read(logits))
+        return error;
+    }
+    return (*fed)->finish();
+  }
+
+  Expected<cpu::ColumnImportance> takeImportance() {
+    Expected<std::map<ProbePlace, std::vector<float>>> means = readMeanSquares(sums.path());
+    if (!means)
+      return means.takeError();
+    mlir::DialectRegistry registry;
+    cpu::registerCompilerDialects(registry);
+    mlir::MLIRContext context(registry);
+    FirstDiagnostic diagnostic(&context);
+    Expected<ModelInput> input = readModel(context, arguments.model, WeightsNeeded::Yes);
+    if (!input)
+      return input.takeError();
+    StageOptions stages;
+    stages.weights = stages.kv = Precision::BF16;
+    stages.probes = Probed::ProductRows;
+    mlir::PassManager pm(&context);
+    buildModelToFused(pm, stages);
+    if (failed(pm.run(*input->module)))
+      return createStringError(arguments.model + ": " + diagnostic.message("cannot be fused"));
+    ProbedProducts products(*input->module);
+    cpu::ColumnImportance importance;
+    for (auto &[place, columns] : *means)
+      if (const std::set<std::string> *sources = products.find(place))
+        for (const std::string &source : *sources)
+          if (!importance.add(source, columns))
+            return inputError(arguments.model,
+                              "has activations that are not finite on this text ('" + place.second +
+                                  "')",
+                              "check the checkpoint");
+    return importance;
+  }
+
+  ModelArguments arguments; ///< of the program that computes
+  const cpu::CompileOptions &options;
+  StringRef text;
+  ScratchFile program, sums;
+  rt::Tokens ids;
+  std::optional<int32_t> bos; ///< where the text begins with it
+  std::vector<EvalWindow> windows;
+  size_t vocab = 0;
+};
+
+} // namespace
+
+Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments,
+                                          const cpu::CompileOptions &options, StringRef text) {
+  return Calibration(arguments, options, text).run();
+}
+
+Expected<cpu::ColumnImportance> importanceOfImatrix(const ModelArguments &arguments,
+                                                    StringRef path) {
+  Expected<MappedFile> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  Expected<Imatrix> imatrix = readImatrix(file->bytes(), path);
+  if (!imatrix)
+    return imatrix.takeError();
+  mlir::DialectRegistry registry;
+  cpu::registerCompilerDialects(registry);
+  mlir::MLIRContext context(registry);
+  Expected<ModelInput> input = readModel(context, arguments.model, WeightsNeeded::No);
+  if (!input)
+    return input.takeError();
+  if (!input->config)
+    return inputError(arguments.model, "does not say what GGUF files call its tensors",
+                      "give --calibrate, or the folder or GGUF file that it came from");
+  cpu::ColumnImportance importance;
+  for (const auto &[name, place] : ggufPlaces(*input->config)) {
+    auto entry = imatrix->find(place.tensor);
+    if (entry == imatrix->end())
+      continue;
+    Expected<std::vector<float>> columns = entry->second.matrix(place.matrix, place.matrices);
+    if (!columns)
+      return inputError(
+          path, "has " + toString(columns.takeError()) + " (" + inQuotes(place.tensor) + ")",
+          "give the statistics of this model");
+    importance.add(name, std::move(*columns));
+  }
+  if (importance.size() == 0)
+    return inputError(path, "has no statistics for any matrix of " + arguments.model,
+                      "give those of this model");
+  return importance;
+}
+
+} // namespace mica::tool

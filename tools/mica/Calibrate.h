@@ -1,0 +1,27 @@
+//===- Calibrate.h - what errors of quantized weights weigh ---------------===//
+#ifndef MICA_TOOLS_MICA_CALIBRATE_H
+#define MICA_TOOLS_MICA_CALIBRATE_H
+
+#include "tools/mica/Commands.h"
+
+namespace mica::tool {
+
+/// The most ids of a text that are computed, in windows of so many.
+inline constexpr size_t kCalibrationIds = 65536, kCalibrationWindow = 512;
+
+/// Computes the model in bf16 on the first ids of the file `text`, in windows, and takes the mean
+/// square of every column of the rows that its matrices multiply. The same program, text and
+/// machine give the same bits, whatever the number of threads. Not known afterwards: what the
+/// second matrices of routed experts multiply. `options` must know the launcher.
+llvm::Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments,
+                                                const cpu::CompileOptions &options,
+                                                llvm::StringRef text);
+
+/// Reads them from the file `path` that llama.cpp's llama-imatrix has written for the model, in
+/// either of its formats.
+llvm::Expected<cpu::ColumnImportance> importanceOfImatrix(const ModelArguments &arguments,
+                                                          llvm::StringRef path);
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_MICA_CALIBRATE_H
