@@ -2,20 +2,14 @@
 
 #include "ir/Mica/Quantize.h"
 
+#include "ir/Mica/TargetClones.h"
+
 #include <bit>
 #include <cmath>
 #include <vector>
 
 using namespace mlir;
 using namespace mica;
-
-// The same source for several generations of processors; the best one is chosen at run time.
-// Products and sums are not contracted (see CMakeLists.txt), so that all of them round alike.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
-#define MICA_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define MICA_CLONES
-#endif
 
 /// Added and subtracted again it rounds a number below 2^22 to an integer, ties to even.
 static constexpr float kRounder = 0x1.8p23f;

@@ -9,6 +9,8 @@
 
 #include "ir/Mica/Quantize.h"
 
+#include "ir/Mica/TargetClones.h"
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -17,13 +19,6 @@
 using namespace mlir;
 using namespace mica;
 
-// The same source for several generations of processors; the best one is chosen at run time.
-// Products and sums are not contracted (see CMakeLists.txt), so that all of them round alike.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
-#define MICA_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define MICA_CLONES
-#endif
 #define MICA_INLINE __attribute__((always_inline)) inline
 
 namespace {

@@ -11,6 +11,7 @@
 #include "passes/Support/Weights.h"
 #include "tools/mica/Candidate.h"
 #include "tools/mica/FedProgram.h"
+#include "tools/mica/ProbeReader.h"
 #include "tools/mica/Quality.h"
 #include "tools/mica/ScratchFile.h"
 #include "tools/mica/Support.h"
@@ -19,7 +20,6 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/PassManager.h"
 
-#include <cstring>
 #include <set>
 
 using namespace llvm;
@@ -87,38 +87,24 @@ private:
 
 /// The mean squares of the columns of each probe, from a file of backends/cpu/runtime/Probes.h.
 Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef path) {
-  Expected<MappedFile> file = MappedFile::open(path);
-  if (!file)
-    return file.takeError();
-  StringRef rest(reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size());
-  auto broken = [&] {
-    return inputError(path, "is no complete file of column sums", "run the program again");
-  };
-  if (!rest.consume_front(rt::columnSumsMagic))
-    return broken();
+  Expected<ProbeReader> reader =
+      ProbeReader::open(path, rt::columnSumsMagic, "file of column sums");
+  if (!reader)
+    return reader.takeError();
   std::map<ProbePlace, std::vector<float>> all;
-  while (!rest.empty()) {
-    rt::ProbeHead head;
-    if (rest.size() < sizeof head)
-      return broken();
-    std::memcpy(&head, rest.data(), sizeof head);
-    rest = rest.drop_front(sizeof head);
-    if (head.nameBytes < 0 || static_cast<uint64_t>(head.nameBytes) > rest.size())
-      return broken();
-    StringRef name = rest.take_front(static_cast<size_t>(head.nameBytes));
-    rest = rest.drop_front(name.size());
-    if (head.rows <= 0 || head.columns < 0 ||
-        static_cast<uint64_t>(head.columns) > rest.size() / sizeof(double))
-      return broken();
-    std::vector<float> &means = all[{head.layer, name.str()}];
-    for (int64_t i = 0; i < head.columns; ++i) {
-      double sum;
-      std::memcpy(&sum, rest.data(), sizeof sum);
-      rest = rest.drop_front(sizeof sum);
-      means.push_back(static_cast<float>(sum / static_cast<double>(head.rows)));
-    }
+  while (true) {
+    Expected<std::optional<ProbeReader::Record>> record = reader->next();
+    if (!record)
+      return record.takeError();
+    if (!*record)
+      return all;
+    Expected<std::vector<double>> sums = reader->take<double>(1, (*record)->columns);
+    if (!sums)
+      return sums.takeError();
+    std::vector<float> &means = all[{(*record)->layer, (*record)->name.str()}];
+    for (double sum : *sums)
+      means.push_back(static_cast<float>(sum / static_cast<double>((*record)->rows)));
   }
-  return all;
 }
 
 /// Has a program computed on a text.

@@ -3,11 +3,9 @@
 #include "tools/mica/ProbeRecords.h"
 
 #include "backends/cpu/runtime/Probes.h"
-#include "frontend/support/InputError.h"
-#include "frontend/support/MappedFile.h"
+#include "tools/mica/ProbeReader.h"
 
 #include <cmath>
-#include <cstring>
 
 using namespace llvm;
 
@@ -62,43 +60,23 @@ const ProbeRecords::Record *ProbeRecords::find(const std::string &name, size_t o
 }
 
 Error ProbeRecords::read(StringRef path) {
-  Expected<MappedFile> file = MappedFile::open(path);
-  if (!file)
-    return file.takeError();
-  StringRef rest(reinterpret_cast<const char *>(file->bytes().data()), file->bytes().size());
-  auto broken = [&] {
-    return inputError(path,
-                      "is no complete file of probes (byte " +
-                          Twine(file->bytes().size() - rest.size()) + ")",
-                      "run the program again");
-  };
-  if (!rest.consume_front(rt::probeMagic))
-    return broken();
-  while (!rest.empty()) {
-    rt::ProbeHead head;
-    if (rest.size() < sizeof head)
-      return broken();
-    std::memcpy(&head, rest.data(), sizeof head);
-    rest = rest.drop_front(sizeof head);
-    auto fits = [&](int64_t count, uint64_t bytes) {
-      return count >= 0 && static_cast<uint64_t>(count) <= rest.size() / bytes;
-    };
-    if (!fits(head.nameBytes, 1))
-      return broken();
-    StringRef name = rest.take_front(static_cast<size_t>(head.nameBytes));
-    rest = rest.drop_front(name.size());
-    if (!fits(head.rows, 1) || !fits(head.columns, 4) ||
-        !fits(head.rows, 4 * std::max<uint64_t>(1, static_cast<uint64_t>(head.columns))))
-      return broken();
-    std::vector<float> values(static_cast<size_t>(head.rows * head.columns));
-    std::memcpy(values.data(), rest.data(), values.size() * sizeof(float));
-    rest = rest.drop_front(values.size() * sizeof(float));
-    if (name.empty())
+  Expected<ProbeReader> reader = ProbeReader::open(path, rt::probeMagic, "file of probes");
+  if (!reader)
+    return reader.takeError();
+  while (true) {
+    Expected<std::optional<ProbeReader::Record>> record = reader->next();
+    if (!record)
+      return record.takeError();
+    if (!*record)
+      return Error::success();
+    Expected<std::vector<float>> values = reader->take<float>((*record)->rows, (*record)->columns);
+    if (!values)
+      return values.takeError();
+    if ((*record)->name.empty())
       beginCall();
     else
-      add(name, head.layer, values);
+      add((*record)->name, (*record)->layer, *values);
   }
-  return Error::success();
 }
 
 } // namespace mica::tool
