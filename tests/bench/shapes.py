@@ -58,8 +58,8 @@ def gguf_of(folder, kind):
         file = gguf_file.Converter(folder, kind, keep_numbers=False).convert()
         size = checkpoint.config_of(folder)["vocab_size"]
         file.key("tokenizer.ggml.model", gguf_file.STRING, "gpt2")
-        file.key("tokenizer.ggml.pre", gguf_file.STRING, "default")
-        file.list("tokenizer.ggml.tokens", gguf_file.STRING, [f"t{i}" for i in range(size)])
+        file.key("tokenizer.ggml.pre", gguf_file.STRING, "gpt-2")
+        file.list("tokenizer.ggml.tokens", gguf_file.STRING, ["t", "0", *(f"t{i}" for i in range(size - 2))])
         file.list("tokenizer.ggml.token_type", gguf_file.I32, [1] * size)
         file.list("tokenizer.ggml.merges", gguf_file.STRING, ["t 0"])
         file.key("tokenizer.ggml.bos_token_id", gguf_file.U32, 1)

@@ -79,7 +79,7 @@ class Bench:
         if peers:
             file, source = peers
             row["llama prefill"] = self.attempt(f"{what}, llama.cpp", lambda: self.llama.evaluate(file, source, self.text))
-            if self.args.decode == "both":
+            if self.args.decode == "both" and what.split()[0] in self.args.peer_decode:
                 row["llama decode"] = self.attempt(f"{what}, llama.cpp, decode", lambda: self.llama.evaluate(
                     file, source, self.text, *LLAMA_DECODE))
         say(f"{what}: " + ", ".join(f"{name} {cell['kl']:.5f}" for name, cell in row.items() if cell))
@@ -169,6 +169,8 @@ def parse(argv):
                         help="same: the same file in f32 (default); source: the model before quantization")
     parser.add_argument("--decode", choices=("both", "mica", "none"), default="both",
                         help="who is measured row by row as well, which takes longest")
+    parser.add_argument("--peer-decode", type=lambda text: text.split(","), default=list(models.MODELS), metavar="NAME,...",
+                        help="the models for which llama.cpp is measured row by row as well (default: all)")
     parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt",
                         help="its first 20,000 bytes are measured on (default: alice29.txt of the folder shared)")
     parser.add_argument("--threads", type=int, default=2)

@@ -81,10 +81,26 @@ def tables(result):
 def conditions(result):
     machine = result["machine"]
     rows = f", int8 rows: `{result['mica_rows']}`" if result["mica_rows"] else ""
-    return (f"{result['mica']} and llama.cpp {result['llama']}, {result['threads']} threads of {machine['cpu']} "
+    return (f"{result['mica']} and llama.cpp {result['llama']}, {machine['cpu']} "
             f"({machine['processors']} processors), Linux {machine['kernel']}. Text: {result['text']}, windows of 512 ids, the "
             f"second half of each scored. Prefill: a window at once; decode: row by row (Mica `{result['mica_decode']}`, "
             f"llama.cpp `{result['llama_decode']}`){rows}.")
+
+
+CHOICES = [
+    "## What to choose", "",
+    "- **A GGUF file as it is** (no option): its blocks are preserved. Prompts multiply them with rows of bf16, decoding with rows of",
+    "  16-bit integers; either costs less than the formats themselves (columns *Mica, prefill* and *Mica, decode*).",
+    "- **`--rows int8`**: prompts multiply rows of 8-bit integers with a scale per 32. Prompts are faster, decoding is the same; the",
+    "  column *Mica, int8 rows* has the cost.",
+    "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: 8.3 bits per weight.",
+    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and head. `--calibrate TEXT` computes the model on a text first",
+    "  and weights errors by the activations that they meet; `--imatrix FILE` takes llama.cpp's statistics instead. Use a text of the kind",
+    "  that the model is for; 65,536 ids of it are read.",
+    "- Quantizing a file that is already in blocks (`--weights` with a GGUF file) adds the new format's error to the old one's: do not,",
+    "  unless memory forces it, and then with `--calibrate`.",
+    "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep what the checkpoint has.", "",
+    "[benchmarks.md](benchmarks.md) has the speeds, each beside the divergence of the same program.", ""]
 
 
 def page(result):
@@ -98,7 +114,7 @@ def page(result):
              "cache in f16: its figures have a floor of some 1e-6 to 1e-5.", "",
              "Where the reference is the same file in f32, only arithmetic and repacking count: zero is exact, and the format's own loss "
              "shows in the perplexity of the reference alone.", "",
-             "![KL divergence over bits per weight](quality.svg)", ""]
+             "![KL divergence over bits per weight](quality.svg)", "", *CHOICES]
     if result["failed"]:
         lines += ["Not measured:", ""] + [f"- {line}" for line in result["failed"]] + [""]
     return "\n".join(lines) + "\n" + tables(result)
