@@ -16,7 +16,7 @@ struct SourceRow {
   float offset = 0;               ///< added to all elements, before
   float factor = 1;               ///< of all elements
   const float *factors = nullptr; ///< of each element; null for 1
-  BlockCoding blocks = {};
+  StoredAs stored = {WeightType::F32};
 };
 
 /// Consecutive rows of a weight that are consecutive rows of one source, or zero.
@@ -26,14 +26,14 @@ struct RowRun {
   float rowOffset = 0;
   const float *rowFactors = nullptr;    ///< from that row on; null for 1
   const float *columnFactors = nullptr; ///< null for 1
-  BlockCoding blocks = {};
+  StoredAs stored = {WeightType::F32};
 };
 
 /// How one weight is made. A weight is a stack of matrices [rows, columns]; a vector [N] is one
 /// matrix [N, 1].
 struct PackPlan {
   int64_t matrices = 1, rows = 0, columns = 0;
-  WeightType from = WeightType::F32, to = WeightType::F32;
+  WeightType to = WeightType::F32;
   PackedLayoutAttr layout;  ///< null for row-major
   mlir::Type element;       ///< of the weight
   std::vector<RowRun> runs; ///< sorted, the first at row 0

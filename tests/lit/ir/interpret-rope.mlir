@@ -94,6 +94,13 @@ func.func @sinusoid() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.14
   return %y : tensor<1x4xf32>
 }
 
+// The row of padding is zero, of whatever position it is.
+func.func @padded_sinusoid() -> tensor<2x4xf32> attributes {mica.expect = [dense<[[0.0, 0.0, 0.0, 0.0], [0.141120008, 0.000300000, -0.989992497, 0.999999955]]> : tensor<2x4xf32>]} {
+  %p = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %y = mica.sinusoid %p offset(2) padding_idx(2) : tensor<2xi32> -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
 // A factor per pair, and an amplitude: twice as much at half the position. The length chooses the factors.
 func.func @longrope() -> (tensor<2x1x4xf32>, tensor<2x1x4xf32>) attributes {mica.expect_pairs} {
   %x = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]], [[0.1, 0.2, 0.3, 0.4]]]> : tensor<2x1x4xf32>
