@@ -62,7 +62,8 @@ def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
   let arguments = (ins Mica_RowIndex:$positions, I64Attr:$offset, OptionalAttr<I64Attr>:$padding_idx);
   let results = (outs Mica_Rows32:$result);
   let assemblyFormat = [{
-    $positions `offset` `(` $offset `)` (`padding_idx` `(` $padding_idx^ `)`)? attr-dict `:` type($positions) `->` type($result)
+    $positions `offset` `(` $offset `)` (`padding_idx` `(` $padding_idx^ `)`)? attr-dict
+    `:` type($positions) `->` type($result)
   }];
   let hasVerifier = 1;
 }
