@@ -21,6 +21,28 @@ static std::string knownTypes() {
       ", ");
 }
 
+/// The known type whose name is the closest to `type`, which may be a later or a larger relative of
+/// it; empty where none is close. A name that goes on as `type` does, as gemma3_text for gemma3, is
+/// closer than others.
+static llvm::StringRef nearestType(llvm::StringRef type) {
+  llvm::StringRef nearest;
+  std::pair<bool, unsigned> least;
+  for (const FamilyEntry &entry : familyEntries()) {
+    llvm::StringRef known = entry.modelType;
+    unsigned distance = known.edit_distance(type);
+    bool continues = !type.empty() && known.starts_with((type + "_").str());
+    if (!continues && !type.starts_with(known) && 3 * distance > type.size())
+      continue;
+    // Of equals the last: generations are sorted.
+    std::pair<bool, unsigned> rank = {!continues, distance};
+    if (nearest.empty() || rank <= least) {
+      nearest = known;
+      least = rank;
+    }
+  }
+  return nearest;
+}
+
 static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &config,
                                                      llvm::StringRef path) {
   const llvm::json::Value *value = config.get("model_type");
@@ -30,7 +52,10 @@ static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &c
   for (const FamilyEntry &entry : familyEntries())
     if (type == entry.modelType)
       return &entry;
-  return inputError(path, "has the model_type " + shown(*value) + ", which is not known",
+  llvm::StringRef nearest = nearestType(type.value_or(""));
+  return inputError(path,
+                    "has the model_type " + shown(*value) + ", which is not known" +
+                        (nearest.empty() ? "" : " (the nearest is " + inQuotes(nearest) + ")"),
                     "choose a model of one of the types " + knownTypes());
 }
 
@@ -121,7 +146,10 @@ llvm::Expected<ModelConfig> readModelConfig(llvm::StringRef folder, const Weight
   auto config = readJsonObject(path);
   if (!config)
     return config.takeError();
-  auto hasTensor = [weights](llvm::StringRef name) { return weights->find(name) != nullptr; };
+  // A name may lack its first word, see NamingTable::baseModel.
+  auto hasTensor = [weights](llvm::StringRef name) {
+    return weights->find(name) || weights->find(name.split('.').second);
+  };
   llvm::function_ref<bool(llvm::StringRef)> evidence;
   if (weights)
     evidence = hasTensor;

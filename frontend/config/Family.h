@@ -51,6 +51,7 @@ inline constexpr Range headDim = {2, 4096};
 inline constexpr Range vocab = {1, 1 << 24};
 inline constexpr Range positions = {bounds::maxPositions.least, bounds::maxPositions.most};
 inline constexpr Range experts = {1, 4096};
+inline constexpr Range maybeExperts = {0, 4096}; ///< 0 for none
 inline constexpr Range eps = {1e-15, 0.1};
 inline constexpr Range theta = {1.0001, 1e15};
 inline constexpr Range token = {0, (1 << 24) - 1};
@@ -128,7 +129,9 @@ struct FamilyTraits {
   Activation activation = Activation::Silu;           ///< where no key names one
   bool scalesEmbedding = false;                       ///< by the root of the hidden size
   double defaultTheta = 10000, defaultLocalTheta = 0; ///< no theta of its own where it is 0
-  double partialRotary = 1;
+  /// The share of a head that rope turns where a config does not say it. Nothing where the family's
+  /// code turns whole heads and never looks at a share.
+  std::optional<double> partialRotary = std::nullopt;
   /// Which layers have the window where `layer_types` does not say; null where none can have one.
   bool (*slides)(const Hyperparameters &, int64_t layer) = nullptr;
 };
@@ -145,6 +148,8 @@ struct Family {
   const NamingTable *names = &transformersNames;
   /// Fills in sizes that the family's code computes where the file has none. May be null.
   void (*derive)(Hyperparameters &) = nullptr;
+  /// Refuses values that only their meaning for the family, or each other, rules out. May be null.
+  llvm::Error (*check)(const Hyperparameters &, llvm::StringRef path) = nullptr;
   llvm::ArrayRef<UnreadKey> unread = {}; ///< beside those of all families
 };
 

@@ -34,6 +34,8 @@ struct Hyperparameters {
   std::optional<double> localTheta;              ///< of layers with a window
   std::optional<double> partialRotary;           ///< the share of a head that rope turns
   std::optional<double> scoreScale, scoreScalar; ///< of attention: s, or 1 / sqrt(s)
+  std::optional<bool> scalesScores;              ///< false: scores stay as they are
+  std::optional<bool> scalesByLayer; ///< scores are divided by the number of the layer, from 1 on
   std::optional<double> embeddingMultiplier, residualMultiplier;
   std::optional<double> logitMultiplier, logitDivisor;
   std::optional<double> scoreSoftcap, logitSoftcap;
@@ -45,6 +47,7 @@ struct Hyperparameters {
   std::vector<int64_t> denseLayers; ///< layers without experts, whatever the step says
   std::vector<int64_t> eos;
   std::optional<int64_t> bos;
+  std::optional<int64_t> padding;                     ///< where what is computed depends on it
   const llvm::json::Object *ropeScaling = nullptr;    ///< transformers 4's name
   const llvm::json::Object *ropeParameters = nullptr; ///< transformers 5's name
   const llvm::json::Array *layerTypes = nullptr;

@@ -5,8 +5,10 @@
 #include "frontend/support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
+#include <map>
 
 namespace mica {
 namespace {
@@ -28,10 +30,15 @@ private:
   NormConfig norm() const;
   BlockConfig block() const;
   double scoreScale() const;
-  llvm::Expected<AttentionConfig> attention(bool slides) const;
+  llvm::Expected<AttentionConfig> attention(int64_t layer) const;
   llvm::Expected<SparseConfig> sparse() const;
+  llvm::Expected<LayerKind> layerKind(int64_t layer) const;
   llvm::Error addLayers(ModelConfig &model) const;
   bool isSparse(int64_t layer) const;
+  /// What scores of the layer are divided by, beside the scale of all layers.
+  int64_t scoreDivisor(int64_t layer) const {
+    return h.scalesByLayer.value_or(false) ? layer + 1 : 1;
+  }
   llvm::Error readActivation();
   DenseConfig dense(int64_t inner, bool bias) const {
     return {inner, activation, bias, family.traits.gated};
@@ -47,13 +54,23 @@ private:
   std::vector<bool> slides; ///< per layer, whether it has the window
 };
 
-/// transformers has two names for some functions; "gelu" is the exact one.
+/// transformers has several names for some functions, which differ in rounding alone; "gelu" is the
+/// exact one.
 llvm::Error ModelBuilder::readActivation() {
   constexpr std::pair<llvm::StringLiteral, Activation> names[] = {
-      {"silu", Activation::Silu},         {"swish", Activation::Silu},
-      {"gelu", Activation::Gelu},         {"gelu_pytorch_tanh", Activation::GeluTanh},
-      {"gelu_new", Activation::GeluTanh}, {"relu", Activation::Relu},
-      {"gelu_fast", Activation::GeluTanh}};
+      {"silu", Activation::Silu},
+      {"swish", Activation::Silu},
+      {"gelu", Activation::Gelu},
+      {"gelu_python", Activation::Gelu},
+      {"gelu_pytorch_tanh", Activation::GeluTanh},
+      {"gelu_python_tanh", Activation::GeluTanh},
+      {"gelu_new", Activation::GeluTanh},
+      {"gelu_fast", Activation::GeluTanh},
+      {"gelu_accurate", Activation::GeluTanh},
+      {"quick_gelu", Activation::QuickGelu},
+      {"relu", Activation::Relu},
+      {"relu2", Activation::Relu2},
+  };
   activation = family.traits.activation;
   if (!h.activation)
     return llvm::Error::success();
@@ -62,12 +79,16 @@ llvm::Error ModelBuilder::readActivation() {
       activation = known;
       return llvm::Error::success();
     }
-  return wrong("has the activation " + inQuotes(*h.activation) +
-                   " in \"hidden_act\", only silu, gelu, gelu_pytorch_tanh and relu are computed",
+  auto computed = llvm::map_range(names, [](const auto &row) { return row.first.str(); });
+  return wrong("has the activation " + inQuotes(*h.activation) + ", only " +
+                   llvm::join(computed, ", ") + " are computed",
                remedy::otherModel);
 }
 
 llvm::Error ModelBuilder::deriveSizes() {
+  if (family.check)
+    if (llvm::Error error = family.check(h, path))
+      return error;
   if (family.derive)
     family.derive(h);
   if (!h.kvHeads)
@@ -171,7 +192,7 @@ double ModelBuilder::scoreScale() const {
   return h.scoreScale.value_or(1 / std::sqrt(h.scoreScalar.value_or(double(*h.headDim))));
 }
 
-llvm::Expected<AttentionConfig> ModelBuilder::attention(bool slides) const {
+llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   const FamilyTraits &traits = family.traits;
   AttentionConfig attention;
   attention.heads = *h.heads;
@@ -181,7 +202,7 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(bool slides) const {
   if (h.latentRank)
     attention.latent = LatentConfig{h.queryRank.value_or(0), *h.latentRank, *h.plainDim,
                                     *h.turnedDim, h.attentionBias.value_or(false)};
-  attention.scale = scoreScale();
+  attention.scale = scoreScale() / double(scoreDivisor(layer));
   attention.sinks = traits.sinks;
   if (traits.alibi)
     attention.slopes = alibiSlopes(*h.heads);
@@ -192,11 +213,11 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(bool slides) const {
   // Norms of heads never have a bias, whatever the others have.
   attention.norm.bias = false;
   attention.softcap = h.scoreSoftcap;
-  if (slides)
+  if (slides[layer])
     attention.window = h.window;
   if (!traits.rope)
     return attention;
-  auto rope = readRope(h, traits, h.turnedDim.value_or(*h.headDim), slides, path);
+  auto rope = readRope(h, traits, h.turnedDim.value_or(*h.headDim), slides[layer], path);
   if (!rope)
     return rope.takeError();
   attention.rope = *rope;
@@ -223,7 +244,7 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
   if (h.gateLimit)
     sparse.expert.clamp = {*h.gateAlpha, *h.gateLimit};
   sparse.sharedExperts = h.sharedExperts.value_or(0);
-  sparse.shared = dense(*h.expertInner, false);
+  sparse.shared = dense(*h.expertInner, h.mlpBias.value_or(false));
   if (h.sharedInner) {
     sparse.sharedExperts = 1;
     sparse.shared.inner = *h.sharedInner;
@@ -245,31 +266,42 @@ llvm::Expected<SparseConfig> ModelBuilder::sparse() const {
 }
 
 bool ModelBuilder::isSparse(int64_t layer) const {
-  return h.sparse.value_or(false) && layer >= h.firstDense.value_or(0) &&
+  return h.sparse.value_or(false) && *h.experts != 0 && layer >= h.firstDense.value_or(0) &&
          (layer + 1) % h.sparseStep.value_or(1) == 0 && !llvm::is_contained(h.denseLayers, layer);
 }
 
+llvm::Expected<LayerKind> ModelBuilder::layerKind(int64_t layer) const {
+  auto attention = this->attention(layer);
+  if (!attention)
+    return attention.takeError();
+  bool hasExperts = isSparse(layer);
+  std::string name = hasExperts ? "sparse" : "dense";
+  if (slides[layer])
+    name += "_sliding";
+  if (h.scalesByLayer.value_or(false))
+    name += "_" + std::to_string(layer);
+  LayerKind kind{name, *attention, dense(*h.inner, h.mlpBias.value_or(false))};
+  if (hasExperts) {
+    auto experts = sparse();
+    if (!experts)
+      return experts.takeError();
+    kind.ffn = *experts;
+  }
+  return kind;
+}
+
 llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
-  std::optional<unsigned> kindOf[2][2];
+  std::map<std::tuple<bool, bool, int64_t>, unsigned> kinds;
   for (int64_t layer = 0; layer < *h.layers; ++layer) {
-    bool hasExperts = isSparse(layer);
-    std::optional<unsigned> &kind = kindOf[hasExperts][slides[layer]];
-    if (!kind) {
-      auto attention = this->attention(slides[layer]);
-      if (!attention)
-        return attention.takeError();
-      kind = model.kinds.size();
-      std::string name = hasExperts ? "sparse" : "dense";
-      model.kinds.push_back({slides[layer] ? name + "_sliding" : name, *attention,
-                             dense(*h.inner, h.mlpBias.value_or(false))});
-      if (hasExperts) {
-        auto experts = sparse();
-        if (!experts)
-          return experts.takeError();
-        model.kinds.back().ffn = *experts;
-      }
+    auto [entry, isNew] = kinds.try_emplace({isSparse(layer), slides[layer], scoreDivisor(layer)},
+                                            model.kinds.size());
+    if (isNew) {
+      auto kind = layerKind(layer);
+      if (!kind)
+        return kind.takeError();
+      model.kinds.push_back(std::move(*kind));
     }
-    model.layers.push_back(*kind);
+    model.layers.push_back(entry->second);
   }
   return llvm::Error::success();
 }
@@ -300,6 +332,9 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
   if (family.traits.learnedPositions)
     model.positions = LearnedPositions{*h.maxPositions};
   model.sinusoidOffset = family.traits.sinusoidOffset;
+  // Rows before the offset belong to no position.
+  if (model.sinusoidOffset && h.padding.value_or(0) >= *model.sinusoidOffset)
+    model.paddingIdx = h.padding;
   model.embeddingNorm = family.traits.embeddingNorm;
   model.furtherLayers = h.furtherLayers.value_or(0);
   model.generation.bos = h.bos;

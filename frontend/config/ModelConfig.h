@@ -193,6 +193,7 @@ struct ModelConfig {
   std::optional<double> logitSoftcap;
   std::optional<LearnedPositions> positions;
   std::optional<int64_t> sinusoidOffset; ///< sines of position + offset are added to the embeddings
+  std::optional<int64_t> paddingIdx;     ///< the position + offset that has none
   bool embeddingNorm = false;
   NormConfig norm; ///< of layers and in front of the head
   BlockConfig block;

@@ -38,6 +38,13 @@ struct NamingTable {
   bool stackedTransposed = false; ///< the matrices stand as [E, K, N]
   QkvOrder qkvOrder = QkvOrder::Consecutive;
   bool transposed = false; ///< matrices of layers stand as [K, N]
+
+  /// What precedes the names of the module below the head; empty where nothing does. Files that
+  /// were saved from that module alone have names without it.
+  llvm::StringRef baseModel() const {
+    size_t end = llvm::StringRef(layers).rfind('.');
+    return end == llvm::StringRef::npos ? llvm::StringRef() : layers.take_front(end + 1);
+  }
 };
 
 /// The names of transformers' Llama, which most families follow.

@@ -145,12 +145,19 @@ llvm::Error RopeReader::readTheta(double &theta) {
   return llvm::Error::success();
 }
 
-/// int(head_dim * partial_rotary_factor).
+/// int(head_dim * partial_rotary_factor). Code that rotates whole heads ignores a smaller factor
+/// where rope is not scaled, and fails where it is.
 llvm::Expected<int64_t> RopeReader::readDimensions() {
-  auto part = number("partial_rotary_factor", ranges::share,
-                     h.partialRotary.value_or(traits.partialRotary));
+  constexpr llvm::StringLiteral key = "partial_rotary_factor";
+  auto part =
+      number(key, ranges::share, h.partialRotary.value_or(traits.partialRotary.value_or(1)));
   if (!part)
     return part.takeError();
+  if (!traits.partialRotary && *part != 1)
+    return inputError(path,
+                      "has " + inQuotes(named(key)) + ": " + shown(*get(key)) +
+                          ", but the family's code rotates whole heads",
+                      "remove it if the model was trained with that code");
   auto dimensions = static_cast<int64_t>(double(headDim) * *part);
   if (dimensions >= 2 && dimensions % 2 == 0)
     return dimensions;

@@ -275,6 +275,10 @@ Value LayerBuilder::activate(Value x, Activation activation, Location loc) {
     return GeluTanhOp::create(builder, loc, x);
   case Activation::Relu:
     return ReluOp::create(builder, loc, x);
+  case Activation::Relu2:
+    return Relu2Op::create(builder, loc, x);
+  case Activation::QuickGelu:
+    return QuickGeluOp::create(builder, loc, x);
   }
   llvm_unreachable("all activations are handled");
 }

@@ -166,8 +166,9 @@ Value ModelImporter::embed(Block &body, Value table) {
     loc = at(model.names->positions);
     positions = EmbeddingOp::create(builder, loc, rows, body.getArgument(2), get(*plan.positions));
   } else if (model.sinusoidOffset) {
-    positions = SinusoidOp::create(builder, loc, rows, body.getArgument(2),
-                                   builder.getI64IntegerAttr(*model.sinusoidOffset));
+    positions = SinusoidOp::create(
+        builder, loc, rows, body.getArgument(2), builder.getI64IntegerAttr(*model.sinusoidOffset),
+        model.paddingIdx ? builder.getI64IntegerAttr(*model.paddingIdx) : IntegerAttr());
   }
   if (positions)
     x = AddOp::create(builder, loc, x, positions);

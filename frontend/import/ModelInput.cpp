@@ -5,6 +5,7 @@
 #include "frontend/import/ModelFile.h"
 #include "frontend/import/ModelImporter.h"
 #include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
 #include "ir/Mica/Diagnostics.h"
 
 #include "mlir/IR/Verifier.h"
@@ -24,7 +25,35 @@ static std::string nameOfFolder(llvm::StringRef folder) {
   return name.empty() || name == "/" ? "model" : name.str();
 }
 
+/// Python code adds the adapter in the folder to the model, whether that is in the folder as well
+/// or not; what it adds is not read here.
+static llvm::Error refuseAdapter(llvm::StringRef folder) {
+  constexpr llvm::StringLiteral config = "adapter_config.json",
+                                remedy = "merge it into the model first (merge_and_unload of peft) "
+                                         "and give the folder that is saved then";
+  auto pathOf = [&](llvm::StringRef name) {
+    llvm::SmallString<128> path(folder);
+    llvm::sys::path::append(path, name);
+    return path;
+  };
+  for (llvm::StringRef weights : {"adapter_model.safetensors", "adapter_model.bin"})
+    if (auto path = pathOf(weights);
+        llvm::sys::fs::exists(path) && !llvm::sys::fs::exists(pathOf(config)))
+      return inputError(path, "is a LoRA adapter of an unknown model", remedy);
+  if (!llvm::sys::fs::exists(pathOf(config)))
+    return llvm::Error::success();
+  auto object = readJsonObject(pathOf(config));
+  if (!object)
+    return object.takeError();
+  auto base = object->getString("base_model_name_or_path");
+  return inputError(pathOf(config),
+                    "is a LoRA adapter of " + (base ? inQuotes(*base) : "an unknown model"),
+                    remedy);
+}
+
 static llvm::Error openWeights(ModelInput &input, WeightsNeeded needed) {
+  if (llvm::Error error = refuseAdapter(input.folder))
+    return error;
   if (needed == WeightsNeeded::No && !WeightFiles::present(input.folder))
     return llvm::Error::success();
   auto weights = WeightFiles::open(input.folder);

@@ -18,6 +18,7 @@ public:
   llvm::Expected<std::vector<IgnoredTensor>> match();
 
 private:
+  void findOtherNames();
   llvm::Error matchWeight(PlannedWeight &weight);
   llvm::Error matchAll();
   llvm::Error checkTiedHead(const TensorInfo &head) const;
@@ -29,6 +30,22 @@ private:
   WeightPlan &plan;
   llvm::StringSet<> needed;
 };
+
+/// Of a tied model the embedding may be stored as the head alone, and any tensor without the name
+/// of the module below the head, from which the files were saved.
+void Matcher::findOtherNames() {
+  llvm::StringRef base = model.names->baseModel();
+  std::string head = (model.names->head + ".weight").str();
+  for (PlannedWeight *weight : allWeights(plan))
+    for (std::string &source : weight->sources) {
+      llvm::StringRef other = source;
+      if (!base.empty() && other.consume_front(base) && !weights.find(tensorOf(source)) &&
+          weights.find(tensorOf(other)))
+        source = other.str();
+    }
+  if (model.tiedHead && !weights.find(plan.embedding.sources.front()) && weights.find(head))
+    plan.embedding.sources = {head};
+}
 
 llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
   for (auto [index, source] : llvm::enumerate(weight.sources)) {
@@ -65,7 +82,7 @@ llvm::Error Matcher::matchAll() {
 
 /// The head of a tied model may be stored again, but it must be the embedding.
 llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
-  const TensorInfo &embedding = *weights.find(plan.embedding.symbol);
+  const TensorInfo &embedding = *weights.find(plan.embedding.sources.front());
   llvm::ArrayRef<uint8_t> a = weights.bytes(head), b = weights.bytes(embedding);
   bool isSame = head.type == embedding.type && head.shape == embedding.shape && a == b;
   weights.release(head);
@@ -81,7 +98,10 @@ llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
 /// Whether the tensor stands in a layer behind those that are computed.
 bool Matcher::isOfFurtherLayer(llvm::StringRef name) const {
   int64_t layer, layers = static_cast<int64_t>(model.layers.size());
-  if (!name.consume_front(model.names->layers) || !name.consume_front("."))
+  llvm::StringRef base = model.names->baseModel();
+  if (!base.empty())
+    name.consume_front(base);
+  if (!name.consume_front(model.names->layers.drop_front(base.size())) || !name.consume_front("."))
     return false;
   return !name.consumeInteger(10, layer) && name.starts_with(".") && layer >= layers &&
          layer < layers + model.furtherLayers;
@@ -105,6 +125,7 @@ llvm::Expected<IgnoredTensor> Matcher::judgeSurplus(const TensorInfo &tensor) co
 }
 
 llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
+  findOtherNames();
   if (llvm::Error error = matchAll())
     return std::move(error);
   std::vector<IgnoredTensor> ignored;
@@ -152,11 +173,11 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
                     : tensor->type == StoredType::F32 || tensor->type == StoredType::BF16 ||
                           tensor->type == StoredType::F16;
   if (!isRead)
-    return inputError(weights.pathOf(*tensor),
-                      "tensor " + inQuotes(name) + " has the type " + storedNameOf(*tensor) +
-                          ", only " + (tensor->blocks ? readableTypeNames() : "F32, BF16 and F16") +
-                          " are read",
-                      "convert the weights to one of them");
+    return inputError(
+        weights.pathOf(*tensor),
+        "tensor " + inQuotes(name) + " has the type " + storedNameOf(*tensor) + ", only " +
+            (tensor->blocks ? readableTypeNames() : "F64, F32, BF16 and F16") + " are read",
+        "convert the weights to one of them");
   // Rows of a vector would be parts of blocks.
   if (tensor->blocks && shape.size() < 2)
     return inputError(weights.pathOf(*tensor),

@@ -29,11 +29,11 @@ llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::
                                               llvm::ArrayRef<int64_t> shape,
                                               std::optional<int64_t> entries = std::nullopt);
 
-/// Checks `weights` against `plan` and sets the types of the plan. Every tensor of the plan must be
-/// there with its shape and a type of f32, bf16 or f16, the same for all that are stacked. No other
-/// tensor may be there, except those known to be irrelevant and a head that is stored beside the
-/// embedding although both are one: that must equal it byte for byte. Returns the exceptions,
-/// sorted by name.
+/// Checks `weights` against `plan` and sets the plan's types, and its sources where these have
+/// other names in the files. Every tensor of the plan must be there with its shape and a type of
+/// f64, f32, bf16 or f16, the same for all that are stacked. No other tensor may be there, except
+/// those known to be irrelevant and a head that is stored beside the embedding although both are
+/// one: that must equal it byte for byte. Returns the exceptions, sorted by name.
 llvm::Expected<std::vector<IgnoredTensor>> matchTensors(const WeightFiles &weights,
                                                         const ModelConfig &model, WeightPlan &plan);
 

@@ -196,7 +196,8 @@ llvm::StringRef nameOf(StoredType type) { return typeRows[static_cast<size_t>(ty
 unsigned bitsOf(StoredType type) { return typeRows[static_cast<size_t>(type)].bits; }
 
 llvm::StringRef storedNameOf(const TensorInfo &tensor) {
-  return tensor.blocks ? llvm::StringRef(tensor.blocks->name) : nameOf(tensor.type);
+  return tensor.blocks ? llvm::StringRef(tensor.blocks->name)
+                       : nameOf(tensor.isF64 ? StoredType::F64 : tensor.type);
 }
 
 std::optional<StoredType> storedTypeNamed(llvm::StringRef name) {

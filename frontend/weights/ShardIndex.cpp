@@ -17,10 +17,10 @@ static bool isPlainName(llvm::StringRef name, llvm::StringRef extension) {
          name.find_first_of(llvm::StringRef("/\\\0", 3)) == llvm::StringRef::npos;
 }
 
-/// Fills `index.files` with the distinct names of `map`, sorted, so that nothing depends on the
-/// order in the file.
-static llvm::Error collectFiles(const llvm::json::Object &map, llvm::StringRef path,
-                                llvm::StringRef extension, ShardIndex &index) {
+/// The distinct names of `map`, sorted, so that nothing depends on the order in the file.
+static llvm::Expected<std::vector<std::string>>
+collectFiles(const llvm::json::Object &map, llvm::StringRef path, llvm::StringRef extension) {
+  std::vector<std::string> files;
   for (const auto &[tensor, value] : map) {
     auto file = value.getAsString();
     if (!file || !isPlainName(*file, extension))
@@ -29,20 +29,20 @@ static llvm::Error collectFiles(const llvm::json::Object &map, llvm::StringRef p
                             (file ? inQuotes(*file) : shown(value)) +
                             ", which is not the plain name of a " + extension + " file",
                         remedy::correct);
-    index.files.push_back(file->str());
+    files.push_back(file->str());
   }
-  llvm::sort(index.files);
-  index.files.erase(llvm::unique(index.files), index.files.end());
-  if (index.files.size() > maxShards)
+  llvm::sort(files);
+  files.erase(llvm::unique(files), files.end());
+  if (files.size() > maxShards)
     return inputError(path,
-                      "names " + llvm::Twine(index.files.size()) + " shards, at most " +
+                      "names " + llvm::Twine(files.size()) + " shards, at most " +
                           llvm::Twine(maxShards) + " are read",
                       "join the shards to fewer files");
-  return llvm::Error::success();
+  return files;
 }
 
-llvm::Expected<ShardIndex> shardIndexFrom(llvm::StringRef text, llvm::StringRef path,
-                                          llvm::StringRef extension) {
+llvm::Expected<std::vector<std::string>> shardIndexFrom(llvm::StringRef text, llvm::StringRef path,
+                                                        llvm::StringRef extension) {
   auto root = parseJson(text, path, indexLimits);
   if (!root)
     return root.takeError();
@@ -50,16 +50,11 @@ llvm::Expected<ShardIndex> shardIndexFrom(llvm::StringRef text, llvm::StringRef 
   const llvm::json::Object *map = object ? object->getObject("weight_map") : nullptr;
   if (!map || map->empty())
     return inputError(path, "has no weight_map with tensors in it", remedy::fetch);
-  ShardIndex index;
-  if (llvm::Error error = collectFiles(*map, path, extension, index))
-    return std::move(error);
-  for (const auto &[tensor, value] : *map)
-    index.tensors[llvm::StringRef(tensor)] =
-        llvm::lower_bound(index.files, *value.getAsString()) - index.files.begin();
-  return index;
+  return collectFiles(*map, path, extension);
 }
 
-llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path, llvm::StringRef extension) {
+llvm::Expected<std::vector<std::string>> readShardIndex(llvm::StringRef path,
+                                                        llvm::StringRef extension) {
   auto file = MappedFile::open(path);
   if (!file)
     return file.takeError();

@@ -3,7 +3,6 @@
 #ifndef MICA_FRONTEND_WEIGHTS_SHARDINDEX_H
 #define MICA_FRONTEND_WEIGHTS_SHARDINDEX_H
 
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -12,20 +11,16 @@
 
 namespace mica {
 
-/// Which shard holds which tensor.
-struct ShardIndex {
-  std::vector<std::string> files;    ///< plain file names, sorted
-  llvm::StringMap<unsigned> tensors; ///< tensor name to index into `files`
-};
-
-/// Reads the index at `path`. A shard's name must be a plain one with the extension `extension`: it
-/// can point nowhere outside the folder.
-llvm::Expected<ShardIndex> readShardIndex(llvm::StringRef path,
-                                          llvm::StringRef extension = ".safetensors");
+/// The shards that the index at `path` names, plain file names, sorted. They say themselves what
+/// they hold: where the index places a tensor does not matter, as it does not for transformers. A
+/// shard's name must be a plain one with the extension `extension`: it can point nowhere outside
+/// the folder.
+llvm::Expected<std::vector<std::string>> readShardIndex(llvm::StringRef path,
+                                                        llvm::StringRef extension = ".safetensors");
 
 /// The same for the index's text; `path` names it in errors.
-llvm::Expected<ShardIndex> shardIndexFrom(llvm::StringRef text, llvm::StringRef path,
-                                          llvm::StringRef extension = ".safetensors");
+llvm::Expected<std::vector<std::string>> shardIndexFrom(llvm::StringRef text, llvm::StringRef path,
+                                                        llvm::StringRef extension = ".safetensors");
 
 } // namespace mica
 

@@ -15,8 +15,8 @@
 
 namespace mica {
 
-/// The element types that safetensors files can declare. Mica computes with F32, BF16 and F16; the
-/// others are known so that a tensor which nobody reads may have them.
+/// The element types that safetensors files can declare. Mica computes with F32, BF16 and F16, and
+/// makes F32 of F64; the others are known so that a tensor which nobody reads may have them.
 enum class StoredType {
   F64,
   F32,
@@ -45,14 +45,17 @@ llvm::StringRef nameOf(StoredType type);
 unsigned bitsOf(StoredType type);
 std::optional<StoredType> storedTypeNamed(llvm::StringRef name);
 
-/// Where a tensor lies: `size` bytes at `offset` of its file, row-major, little-endian, not
-/// necessarily aligned to its elements. The shape is what the file declares, checked against
-/// `size`.
+/// Where a tensor lies: `size` bytes at `offset` of its file, little-endian, not necessarily
+/// aligned to its elements, row-major unless there are `strides`. The shape is what the file
+/// declares, checked against `size`.
 struct TensorInfo {
   std::string name;
   StoredType type = StoredType::F32;
+  bool isF64 = false;                 ///< stored as F64; `type` is what it becomes
   const TensorType *blocks = nullptr; ///< where it is stored in blocks; `type` is what they become
   llvm::SmallVector<int64_t, 4> shape;
+  /// Elements from one to the next along each axis; empty where these lie row-major.
+  llvm::SmallVector<int64_t, 4> strides = {};
   uint64_t offset = 0;
   uint64_t size = 0;
   unsigned file = 0; ///< index among the files of a WeightFiles

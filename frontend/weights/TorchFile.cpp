@@ -4,8 +4,10 @@
 #include "frontend/weights/TorchPickle.h"
 #include "frontend/weights/ZipEntries.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CRC.h"
+#include "llvm/Support/Endian.h"
 
 namespace mica {
 
@@ -22,35 +24,84 @@ static llvm::Expected<std::string> folderOf(const llvm::StringMap<ZipEntry> &ent
   return found.str();
 }
 
+/// Where the bytes of a storage lie in the file.
+struct StorageBytes {
+  uint64_t offset = 0, size = 0;
+};
+
 static llvm::Expected<TensorInfo> place(const TorchTensor &tensor,
-                                        const llvm::StringMap<ZipEntry> &entries,
-                                        llvm::StringRef folder, llvm::StringRef path) {
-  auto entry = entries.find((folder + "/data/" + tensor.storage).str());
-  if (entry == entries.end())
+                                        std::optional<StorageBytes> storage, llvm::StringRef path) {
+  if (!storage)
     return inputError(path, "lacks the data of tensor " + inQuotes(tensor.name), remedy::fetch);
   // Neither elements nor places are beyond what the pickle says of the storage, which may lie: all
   // is compared as numbers of elements.
-  uint64_t element = bitsOf(tensor.type) / 8, elements = 1, held = entry->second.size / element;
-  for (int64_t extent : tensor.shape)
-    elements *= uint64_t(extent);
-  if (elements > held || tensor.first > held - elements)
+  uint64_t element = bitsOf(tensor.type) / 8, held = storage->size / element;
+  if (tensor.span > held || tensor.first > held - tensor.span)
     return inputError(path, "holds too little data of tensor " + inQuotes(tensor.name),
                       remedy::fetch);
   TensorInfo info;
   info.name = tensor.name.str();
   info.type = tensor.type;
   info.shape = tensor.shape;
-  info.offset = entry->second.offset + tensor.first * element;
-  info.size = elements * element;
+  info.strides = tensor.strides;
+  info.offset = storage->offset + tensor.first * element;
+  info.size = tensor.span * element;
   return info;
+}
+
+static llvm::Expected<std::vector<TensorInfo>>
+placeAll(llvm::ArrayRef<TorchTensor> tensors, llvm::StringRef path,
+         llvm::function_ref<std::optional<StorageBytes>(llvm::StringRef)> find) {
+  std::vector<TensorInfo> infos;
+  for (const TorchTensor &tensor : tensors) {
+    auto info = place(tensor, find(tensor.storage), path);
+    if (!info)
+      return info.takeError();
+    infos.push_back(std::move(*info));
+  }
+  return infos;
+}
+
+static llvm::Error bigEndian(llvm::StringRef path) {
+  return inputError(path, "is of a big-endian machine", "convert the model to safetensors");
+}
+
+/// Behind the pickles stand the storages, each with the number of its elements in front.
+static llvm::Expected<std::vector<TensorInfo>> readLegacyFile(llvm::ArrayRef<uint8_t> bytes,
+                                                              llvm::StringRef path) {
+  auto pickles = readLegacyPickles(bytes, path);
+  if (!pickles)
+    return pickles.takeError();
+  if (!pickles->littleEndian)
+    return bigEndian(path);
+  llvm::StringMap<uint64_t> elementBytes;
+  for (const TorchTensor &tensor : pickles->tensors)
+    elementBytes[tensor.storage] = bitsOf(tensor.type) / 8;
+  llvm::StringMap<StorageBytes> storages;
+  llvm::ArrayRef<uint8_t> rest = pickles->rest;
+  for (llvm::StringRef name : pickles->storages) {
+    auto element = elementBytes.find(name);
+    if (element == elementBytes.end())
+      return inputError(path, "has the storage " + inQuotes(name) + ", which is of no tensor",
+                        "convert the model to safetensors");
+    uint64_t count = rest.size() < 8 ? 0 : llvm::support::endian::read64le(rest.data());
+    if (rest.size() < 8 || count > (rest.size() - 8) / element->second)
+      return inputError(path, "ends within the storage " + inQuotes(name), remedy::fetch);
+    uint64_t size = count * element->second;
+    storages[name] = {bytes.size() - rest.size() + 8, size};
+    rest = rest.drop_front(8 + size);
+  }
+  return placeAll(pickles->tensors, path, [&](llvm::StringRef name) {
+    auto found = storages.find(name);
+    return found == storages.end() ? std::nullopt : std::optional(found->second);
+  });
 }
 
 llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> bytes,
                                                       llvm::StringRef path) {
   // The first byte of a pickle, which no archive begins with.
   if (!bytes.empty() && bytes.front() == 0x80)
-    return inputError(path, "is a checkpoint of torch before 1.6",
-                      "convert the model to safetensors");
+    return readLegacyFile(bytes, path);
   auto entries = readZipEntries(bytes, path);
   if (!entries)
     return entries.takeError();
@@ -62,7 +113,7 @@ llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> by
     return bytes.slice(entry.offset, entry.size);
   };
   if (llvm::StringRef order = llvm::toStringRef(bytesOf("byteorder")); order == "big")
-    return inputError(path, "is of a big-endian machine", "convert the model to safetensors");
+    return bigEndian(path);
   llvm::ArrayRef<uint8_t> pickle = bytesOf("data.pkl");
   // torch may be told to compute none, and leaves 0 then.
   uint32_t crc = entries->lookup(*folder + "/data.pkl").crc;
@@ -71,14 +122,12 @@ llvm::Expected<std::vector<TensorInfo>> readTorchFile(llvm::ArrayRef<uint8_t> by
   auto tensors = readTorchPickle(pickle, path);
   if (!tensors)
     return tensors.takeError();
-  std::vector<TensorInfo> infos;
-  for (const TorchTensor &tensor : *tensors) {
-    auto info = place(tensor, *entries, *folder, path);
-    if (!info)
-      return info.takeError();
-    infos.push_back(std::move(*info));
-  }
-  return infos;
+  return placeAll(*tensors, path, [&](llvm::StringRef name) -> std::optional<StorageBytes> {
+    auto entry = entries->find((*folder + "/data/" + name).str());
+    if (entry == entries->end())
+      return std::nullopt;
+    return StorageBytes{entry->second.offset, entry->second.size};
+  });
 }
 
 } // namespace mica

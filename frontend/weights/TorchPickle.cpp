@@ -61,8 +61,8 @@ enum class Kind { None, Bool, Integer, Text, Name, List, Dict, Storage, Tensor, 
 /// one behind the other, each key before its value.
 struct Object {
   Kind kind = Kind::None;
-  int64_t number = 0;                ///< of integers; of storages how many elements they have
-  llvm::StringRef text = {};         ///< of texts and names; of storages the file
+  int64_t number = 0;        ///< of integers and truths; of storages how many elements they have
+  llvm::StringRef text = {}; ///< of texts and names; of storages the file
   StoredType type = StoredType::F32; ///< of storages
   std::vector<uint32_t> items = {};  ///< of lists and dictionaries
   std::unique_ptr<TorchTensor> tensor = nullptr;
@@ -74,7 +74,13 @@ public:
     stack.reserve(64);
   }
 
-  llvm::Expected<std::vector<TorchTensor>> run();
+  /// Runs a pickle to its end and gives what it makes; `unread` is what follows it.
+  llvm::Expected<const Object *> run();
+  llvm::Expected<std::vector<TorchTensor>> tensorsOf(const Object &dict);
+  llvm::Expected<std::vector<llvm::StringRef>> textsOf(const Object &list) const;
+  /// Of the entry `key` whether it is true; true as well where there is none.
+  bool isTrue(const Object &dict, llvm::StringRef key) const;
+  llvm::ArrayRef<uint8_t> unread() const { return rest; }
 
 private:
   llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what, unpickled); }
@@ -87,7 +93,6 @@ private:
   llvm::Error rebuildTensor(llvm::ArrayRef<uint32_t> arguments);
   llvm::Error addItems(bool isDict, bool single);
   llvm::Error makeTuple(std::optional<size_t> size);
-  llvm::Expected<std::vector<TorchTensor>> tensorsOf(const Object &dict);
 
   llvm::Error push(Object object) {
     if (objects.size() == maxObjects)
@@ -177,10 +182,13 @@ llvm::Error Machine::makeGlobal(llvm::StringRef module, llvm::StringRef name) {
   return wrong("has a pickle that uses " + inQuotes(full) + ", which is no part of a tensor");
 }
 
-/// ("storage", type, file, device, elements).
+/// ("storage", type, file, device, elements), and None behind it before 1.6, where something else
+/// would make it a part of another.
 llvm::Error Machine::makeStorage() {
   Object *id = top();
-  if (!id || id->kind != Kind::List || id->items.size() != 5)
+  bool isOld = id && id->kind == Kind::List && id->items.size() == 6 &&
+               objects[id->items.back()].kind == Kind::None;
+  if (!id || id->kind != Kind::List || (id->items.size() != 5 && !isOld))
     return cut();
   std::vector<uint32_t> parts = id->items;
   const Object &type = objects[parts[1]], &file = objects[parts[2]];
@@ -205,22 +213,32 @@ llvm::Error Machine::rebuildTensor(llvm::ArrayRef<uint32_t> arguments) {
       !first || *first < 0 || shape.items.size() != strides.items.size() ||
       shape.items.size() > maxRank)
     return wrong("has a pickle with a tensor that is none");
-  TorchTensor tensor{"", storage.text, storage.type, {}, static_cast<uint64_t>(*first)};
-  int64_t elements = 1;
+  TorchTensor tensor;
+  tensor.storage = storage.text;
+  tensor.type = storage.type;
+  tensor.first = static_cast<uint64_t>(*first);
+  int64_t elements = 1, last = 0;
   bool inOrder = true;
   for (size_t i = shape.items.size(); i-- > 0;) {
     auto extent = integer(shape.items[i]), stride = integer(strides.items[i]);
-    if (!extent || *extent < 0 || !stride)
+    if (!extent || *extent < 0 || !stride || *stride < 0)
       return wrong("has a pickle with a tensor that is none");
     inOrder &= *extent == 1 || *stride == elements;
     tensor.shape.insert(tensor.shape.begin(), *extent);
-    if (llvm::MulOverflow(elements, *extent, elements))
+    tensor.strides.insert(tensor.strides.begin(), *stride);
+    int64_t way;
+    if (llvm::MulOverflow(elements, *extent, elements) ||
+        llvm::MulOverflow(std::max<int64_t>(*extent - 1, 0), *stride, way) ||
+        llvm::AddOverflow(last, way, last))
       return wrong("has a pickle with a tensor that is larger than any");
   }
-  if (elements > storage.number || *first > storage.number - elements)
+  // Elements that several places share would be more than there are.
+  int64_t span = elements == 0 ? 0 : last + 1;
+  if (elements > storage.number || span > storage.number || *first > storage.number - span)
     return wrong("has a pickle with a tensor beyond its storage");
-  if (!inOrder && elements != 0)
-    return wrong("has a tensor whose rows do not lie one behind the other");
+  tensor.span = static_cast<uint64_t>(span);
+  if (inOrder || elements == 0)
+    tensor.strides.clear();
   Object object;
   object.kind = Kind::Tensor;
   object.tensor = std::make_unique<TorchTensor>(std::move(tensor));
@@ -304,7 +322,7 @@ llvm::Error Machine::step(uint8_t opcode) {
     return pushKind(Kind::None);
   case NewTrue:
   case NewFalse:
-    return pushKind(Kind::Bool);
+    return push({.kind = Kind::Bool, .number = opcode == NewTrue});
   case EmptyDict:
     return pushKind(Kind::Dict);
   case EmptyList:
@@ -417,21 +435,45 @@ llvm::Expected<std::vector<TorchTensor>> Machine::tensorsOf(const Object &dict) 
   return tensors;
 }
 
-llvm::Expected<std::vector<TorchTensor>> Machine::run() {
+llvm::Expected<std::vector<llvm::StringRef>> Machine::textsOf(const Object &list) const {
+  std::vector<llvm::StringRef> texts;
+  for (uint32_t item : list.items) {
+    if (list.kind != Kind::List || objects[item].kind != Kind::Text)
+      return wrong("has a list of storages whose names are none");
+    texts.push_back(objects[item].text);
+  }
+  return texts;
+}
+
+bool Machine::isTrue(const Object &dict, llvm::StringRef key) const {
+  for (size_t i = 0; dict.kind == Kind::Dict && i + 1 < dict.items.size(); i += 2)
+    if (objects[dict.items[i]].text == key)
+      return objects[dict.items[i + 1]].number != 0;
+  return true;
+}
+
+llvm::Expected<const Object *> Machine::run() {
   while (!rest.empty()) {
     uint8_t opcode = rest.front();
     rest = rest.drop_front();
-    if (opcode != Stop) {
-      if (llvm::Error error = step(opcode))
-        return std::move(error);
-      continue;
+    if (opcode == Stop) {
+      const Object *result = top();
+      return result ? llvm::Expected<const Object *>(result) : cut();
     }
-    const Object *result = top();
-    if (!result || result->kind != Kind::Dict)
-      return wrong("holds something else than a dictionary of tensors");
-    return tensorsOf(*result);
+    if (llvm::Error error = step(opcode))
+      return std::move(error);
   }
   return cut();
+}
+
+/// The tensors of a pickle that makes a dictionary of them.
+llvm::Expected<std::vector<TorchTensor>> tensorsBy(Machine &machine, llvm::StringRef path) {
+  auto result = machine.run();
+  if (!result)
+    return result.takeError();
+  if ((*result)->kind != Kind::Dict)
+    return inputError(path, "holds something else than a dictionary of tensors", unpickled);
+  return machine.tensorsOf(**result);
 }
 
 } // namespace
@@ -443,7 +485,46 @@ llvm::Expected<std::vector<TorchTensor>> readTorchPickle(llvm::ArrayRef<uint8_t>
                       "has a pickle of " + llvm::Twine(pickle.size()) + " bytes, at most " +
                           llvm::Twine(maxPickleBytes) + " are read",
                       unpickled);
-  return Machine(pickle, path).run();
+  Machine machine(pickle, path);
+  return tensorsBy(machine, path);
+}
+
+llvm::Expected<LegacyPickles> readLegacyPickles(llvm::ArrayRef<uint8_t> bytes,
+                                                llvm::StringRef path) {
+  // The magic number, of which the machine knows no such large ones, and version 1001.
+  constexpr llvm::StringLiteral head("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
+                                     "\x80\x02M\xe9\x03.");
+  if (!llvm::toStringRef(bytes).starts_with(head))
+    return inputError(path, "has a pickle that is no checkpoint of torch", unpickled);
+  LegacyPickles found;
+  found.rest = bytes.drop_front(head.size());
+  auto next = [&] { return Machine(found.rest.take_front(maxPickleBytes), path); };
+  auto skip = [&](const Machine &machine) {
+    size_t taken = std::min(found.rest.size(), maxPickleBytes) - machine.unread().size();
+    found.rest = found.rest.drop_front(taken);
+  };
+  Machine aboutMachine = next();
+  auto about = aboutMachine.run();
+  if (!about)
+    return about.takeError();
+  found.littleEndian = aboutMachine.isTrue(**about, "little_endian");
+  skip(aboutMachine);
+  Machine tensors = next();
+  auto made = tensorsBy(tensors, path);
+  if (!made)
+    return made.takeError();
+  found.tensors = std::move(*made);
+  skip(tensors);
+  Machine storages = next();
+  auto list = storages.run();
+  if (!list)
+    return list.takeError();
+  auto names = storages.textsOf(**list);
+  if (!names)
+    return names.takeError();
+  found.storages = std::move(*names);
+  skip(storages);
+  return found;
 }
 
 } // namespace mica

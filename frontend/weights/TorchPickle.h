@@ -18,18 +18,32 @@
 namespace mica {
 
 /// A tensor as a pickle describes it: `shape` of the elements of a storage, from element `first`
-/// on, row-major. The names lie in the pickle.
+/// on, row-major unless there are `strides`; all within the next `span` elements. The names lie in
+/// the pickle.
 struct TorchTensor {
   llvm::StringRef name, storage;
   StoredType type = StoredType::F32;
-  llvm::SmallVector<int64_t, 4> shape;
-  uint64_t first = 0;
+  llvm::SmallVector<int64_t, 4> shape, strides = {};
+  uint64_t first = 0, span = 0;
 };
 
 /// The tensors of the dictionary that `pickle` makes, in its order; entries of other kinds are
 /// refused. `path` names the file in errors.
 llvm::Expected<std::vector<TorchTensor>> readTorchPickle(llvm::ArrayRef<uint8_t> pickle,
                                                          llvm::StringRef path);
+
+/// What pickles that follow each other in a file of torch before 1.6 describe.
+struct LegacyPickles {
+  std::vector<TorchTensor> tensors;
+  std::vector<llvm::StringRef> storages; ///< in the order of their data
+  bool littleEndian = true;
+  llvm::ArrayRef<uint8_t> rest; ///< behind the pickles
+};
+
+/// Reads the pickles that `bytes` begins with: the magic number and the version of the format,
+/// what is known of the machine, the dictionary of tensors, and the names of the storages.
+llvm::Expected<LegacyPickles> readLegacyPickles(llvm::ArrayRef<uint8_t> bytes,
+                                                llvm::StringRef path);
 
 } // namespace mica
 

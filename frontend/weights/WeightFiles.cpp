@@ -9,6 +9,8 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <cstring>
+
 namespace mica {
 
 /// What a folder's weights may be, the first that is there: one file, or an index of shards.
@@ -66,13 +68,13 @@ llvm::Expected<WeightFiles> WeightFiles::open(llvm::StringRef folder) {
 
 llvm::Error WeightFiles::addShards(llvm::StringRef indexPath, llvm::StringRef extension,
                                    HeaderReader *readHeader) {
-  auto index = readShardIndex(indexPath, extension);
-  if (!index)
-    return index.takeError();
-  for (const std::string &file : index->files)
+  auto shards = readShardIndex(indexPath, extension);
+  if (!shards)
+    return shards.takeError();
+  for (const std::string &file : *shards)
     if (llvm::Error error = add(pathIn(folderPath, file), readHeader))
       return error;
-  return checkAgainst(*index, indexPath);
+  return llvm::Error::success();
 }
 
 /// NAME_blocks of bytes [..., 16] beside NAME_scales of bytes [...]: 32 numbers of MXFP4 each,
@@ -125,6 +127,10 @@ llvm::Error WeightFiles::addTensor(TensorInfo tensor, llvm::StringRef path) {
                           (other == tensor.file ? path : files[other].path()) + " holds too",
                       "fetch the weights again");
   }
+  if (tensor.type == StoredType::F64) {
+    tensor.isF64 = true;
+    tensor.type = StoredType::F32;
+  }
   infos.push_back(std::move(tensor));
   return llvm::Error::success();
 }
@@ -142,41 +148,59 @@ llvm::Expected<WeightFiles> WeightFiles::of(llvm::StringRef source, std::vector<
   return weights;
 }
 
-llvm::Error WeightFiles::checkAgainst(const ShardIndex &index, llvm::StringRef indexPath) const {
-  for (const TensorInfo &tensor : infos) {
-    auto placed = index.tensors.find(tensor.name);
-    if (placed == index.tensors.end() || placed->second != tensor.file)
-      return inputError(pathOf(tensor),
-                        "holds tensor " + inQuotes(tensor.name) +
-                            ", which the index does not place there",
-                        "fetch the index and the weights again");
-  }
-  // Sorted, so that of several the same one is named every time.
-  llvm::SmallVector<llvm::StringRef> missing;
-  for (const auto &entry : index.tensors)
-    if (!find(entry.getKey()))
-      missing.push_back(entry.getKey());
-  if (missing.empty())
-    return llvm::Error::success();
-  llvm::StringRef first = *llvm::min_element(missing);
-  return inputError(indexPath,
-                    "places tensor " + inQuotes(first) + " in " +
-                        inQuotes(index.files[index.tensors.lookup(first)]) +
-                        ", which does not hold it",
-                    "fetch the index and the weights again");
-}
-
 const TensorInfo *WeightFiles::find(llvm::StringRef name) const {
   auto entry = byName.find(name);
   return entry == byName.end() ? nullptr : &infos[entry->second];
 }
 
-llvm::ArrayRef<uint8_t> WeightFiles::bytes(const TensorInfo &tensor) const {
+/// The elements of `tensor`, which lie in `stored`, row-major and in its type.
+static std::vector<uint8_t> plainCopy(const TensorInfo &tensor, llvm::ArrayRef<uint8_t> stored) {
+  size_t rank = tensor.shape.size(), made = bitsOf(tensor.type) / 8,
+         width = tensor.isF64 ? sizeof(double) : made;
+  llvm::SmallVector<int64_t, 4> strides = tensor.strides, index(rank, 0);
+  int64_t elements = 1;
+  for (size_t axis = rank; axis-- > 0; elements *= tensor.shape[axis])
+    if (tensor.strides.empty())
+      strides.insert(strides.begin(), elements);
+  std::vector<uint8_t> copy(static_cast<size_t>(elements) * made);
+  const uint8_t *from = stored.data();
+  for (uint8_t *to = copy.data(); elements-- > 0; to += made) {
+    if (tensor.isF64) {
+      double value;
+      std::memcpy(&value, from, sizeof value);
+      auto rounded = static_cast<float>(value);
+      std::memcpy(to, &rounded, sizeof rounded);
+    } else {
+      std::memcpy(to, from, width);
+    }
+    // The next element in the order of the copy.
+    for (size_t axis = rank; axis-- > 0;) {
+      from += strides[axis] * static_cast<int64_t>(width);
+      if (++index[axis] < tensor.shape[axis])
+        break;
+      from -= strides[axis] * static_cast<int64_t>(width) * tensor.shape[axis];
+      index[axis] = 0;
+    }
+  }
+  return copy;
+}
+
+llvm::ArrayRef<uint8_t> WeightFiles::stored(const TensorInfo &tensor) const {
   return files[tensor.file].bytes().slice(tensor.offset, tensor.size);
 }
 
+llvm::ArrayRef<uint8_t> WeightFiles::bytes(const TensorInfo &tensor) const {
+  if (!tensor.isF64 && tensor.strides.empty())
+    return stored(tensor);
+  auto [copy, isNew] = copies.try_emplace(tensor.name);
+  if (isNew)
+    copy->second = plainCopy(tensor, stored(tensor));
+  return copy->second;
+}
+
 void WeightFiles::release(const TensorInfo &tensor) const {
-  files[tensor.file].release(bytes(tensor));
+  copies.erase(tensor.name);
+  files[tensor.file].release(stored(tensor));
 }
 
 } // namespace mica

@@ -17,9 +17,9 @@ namespace mica {
 /// in the files, so that memory does not grow with the model.
 class WeightFiles {
 public:
-  /// Opens `folder`/model.safetensors or, where that is absent, the shards of
-  /// model.safetensors.index.json, which must hold exactly the tensors that the index names; else
-  /// the same of pytorch_model.bin. Errors name the file, and the tensor where there is one.
+  /// Opens `folder`/model.safetensors or, where that is absent, the shards that
+  /// model.safetensors.index.json names; else the same of pytorch_model.bin. Errors name the file,
+  /// and the tensor where there is one.
   static llvm::Expected<WeightFiles> open(llvm::StringRef folder);
 
   /// `tensors` that lie in `files`, already checked to do so; `source` is what was opened.
@@ -40,11 +40,12 @@ public:
     return tensor.scales ? &infos[*tensor.scales] : nullptr;
   }
 
-  /// The data of `tensor`; valid as long as this object lives.
+  /// The data of `tensor` row-major and in its type, valid until `release`. Where they lie
+  /// otherwise in the file they are a copy. Not to be called from several threads at once.
   llvm::ArrayRef<uint8_t> bytes(const TensorInfo &tensor) const;
 
-  /// Says that the data of `tensor` were consumed: their pages are dropped, and read again if
-  /// touched again.
+  /// Says that the data of `tensor` were consumed: a copy is freed, and their pages are dropped,
+  /// and read again if touched again.
   void release(const TensorInfo &tensor) const;
 
   /// The folder or file that was opened, for messages.
@@ -63,12 +64,13 @@ private:
                         HeaderReader *readHeader);
   void joinScales();
   llvm::Error addTensor(TensorInfo tensor, llvm::StringRef path);
-  llvm::Error checkAgainst(const struct ShardIndex &index, llvm::StringRef indexPath) const;
+  llvm::ArrayRef<uint8_t> stored(const TensorInfo &tensor) const;
 
   std::string folderPath;
   std::vector<MappedFile> files;
   std::vector<TensorInfo> infos;
   llvm::StringMap<unsigned> byName;
+  mutable llvm::StringMap<std::vector<uint8_t>> copies; ///< by the names of their tensors
 };
 
 } // namespace mica

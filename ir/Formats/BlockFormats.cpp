@@ -4,6 +4,7 @@
 
 #include "ir/Mica/HalfFloat.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -312,8 +313,14 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
 }
 
 bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
-  // No level or sub-scale is larger than 128.
-  float reach = format.hasSubScales() ? 128.0f * 128.0f : 128.0f;
+  // No sub-scale is larger than 128, and no level that is not of a table.
+  float reach = 128;
+  if (format.levels)
+    reach = std::abs(*std::max_element(format.levels, format.levels + 16, [](int8_t a, int8_t b) {
+      return std::abs(a) < std::abs(b);
+    }));
+  if (format.hasSubScales())
+    reach *= 128;
   if (format.scaleType == ScaleType::E8M0Half && parts.scale == 0xff)
     return false;
   float scale = scaleOf(format, parts.scale), offset = scaleOf(format, parts.offset);

@@ -33,14 +33,18 @@ static llvm::Expected<Tensor> evalRope(RopeOp op, Scope &scope) {
   return y;
 }
 
-// y[t, i] = sin((positions[t] + offset) f[i]), y[t, n + i] = cos(...).
+// y[t, i] = sin((positions[t] + offset) f[i]), y[t, n + i] = cos(...); zero where the sum is
+// `padding_idx`.
 static llvm::Expected<Tensor> evalSinusoid(SinusoidOp op, Scope &scope) {
   const Tensor &positions = scope.tensor(op.getPositions());
   Tensor y = Tensor::zerosOf(op.getType(), positions.shape);
   int64_t count = y.rowSize() / 2;
   SmallVector<float> frequencies = sinusoidFrequencies(count);
   for (auto [t, position] : llvm::enumerate(positions.ints)) {
-    Angles angles = anglesAt(position + op.getOffset(), frequencies, 1);
+    int64_t number = position + static_cast<int64_t>(op.getOffset());
+    if (op.getPaddingIdx() && number == static_cast<int64_t>(*op.getPaddingIdx()))
+      continue;
+    Angles angles = anglesAt(number, frequencies, 1);
     for (int64_t i = 0; i < count; ++i) {
       y.set(t * 2 * count + i, angles.sines[i]);
       y.set(t * 2 * count + count + i, angles.cosines[i]);

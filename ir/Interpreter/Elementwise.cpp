@@ -113,6 +113,8 @@ void addElementwiseOps(OpTable &table) {
   table.add(evalActivation<GeluOp, Activation::Gelu>);
   table.add(evalActivation<GeluTanhOp, Activation::GeluTanh>);
   table.add(evalActivation<ReluOp, Activation::Relu>);
+  table.add(evalActivation<Relu2Op, Activation::Relu2>);
+  table.add(evalActivation<QuickGeluOp, Activation::QuickGelu>);
   table.add(evalCast);
   table.add(evalSplitHeads);
   table.add(evalMergeHeads);

@@ -46,6 +46,10 @@ double activate(Activation activation, double x) {
     return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   case Activation::Relu:
     return x > 0 ? x : (std::isnan(x) ? x : 0);
+  case Activation::Relu2:
+    return x > 0 ? x * x : (std::isnan(x) ? x : 0);
+  case Activation::QuickGelu:
+    return x / (1 + std::exp(-1.702 * x));
   }
   llvm_unreachable("an activation without a formula");
 }

@@ -29,6 +29,9 @@ LogicalResult SinusoidOp::verify() {
   if (int64_t width = lastDim(getResult()); width < 4 || width % 2 != 0)
     return emitOpError() << "makes as many sines as cosines, two or more, but a row has " << width
                          << " elements";
+  if (auto row = getPaddingIdx(); row && (static_cast<int64_t>(*row) < 0 || *row > INT32_MAX))
+    return emitOpError() << "has the padding_idx " << static_cast<int64_t>(*row)
+                         << ", which is the row of no position";
   return success();
 }
 

@@ -49,6 +49,7 @@ def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
   let description = [{
     With `n = C / 2` and `f[i] = 10000^(-i / (n - 1))`: `y[t, i] = sin((positions[t] + offset) f[i])` and
     `y[t, n + i] = cos(...)` for i in [0, n). Frequencies and angles are rounded to f32, as for `mica.rope`.
+    With `padding_idx(p)` the row of the position `p - offset` is zero, as in a table whose row `p` belongs to padding.
 
     Example:
     ```mlir
@@ -58,9 +59,12 @@ def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
     }
     ```
   }];
-  let arguments = (ins Mica_RowIndex:$positions, I64Attr:$offset);
+  let arguments = (ins Mica_RowIndex:$positions, I64Attr:$offset, OptionalAttr<I64Attr>:$padding_idx);
   let results = (outs Mica_Rows32:$result);
-  let assemblyFormat = "$positions `offset` `(` $offset `)` attr-dict `:` type($positions) `->` type($result)";
+  let assemblyFormat = [{
+    $positions `offset` `(` $offset `)` (`padding_idx` `(` $padding_idx^ `)`)? attr-dict
+    `:` type($positions) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 

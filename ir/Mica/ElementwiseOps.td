@@ -102,6 +102,36 @@ def Mica_ReluOp : Mica_UnaryOp<"relu"> {
   }];
 }
 
+def Mica_Relu2Op : Mica_UnaryOp<"relu2"> {
+  let summary = "the square of the positive part";
+  let description = [{
+    `y = max(x, 0)^2`.
+
+    Example:
+    ```mlir
+    func.func @relu2(%x: tensor<?x64xf32>) {
+      %y = mica.relu2 %x : tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+}
+
+def Mica_QuickGeluOp : Mica_UnaryOp<"quick_gelu"> {
+  let summary = "the sigmoid approximation of gelu";
+  let description = [{
+    `y = x / (1 + exp(-1.702 x))`.
+
+    Example:
+    ```mlir
+    func.func @quick_gelu(%x: tensor<?x64xf32>) {
+      %y = mica.quick_gelu %x : tensor<?x64xf32>
+      return
+    }
+    ```
+  }];
+}
+
 def Mica_ScaleOp : Mica_PureOp<"scale", [SameOperandsAndResultType]> {
   let summary = "every element times a number of the model";
   let description = [{

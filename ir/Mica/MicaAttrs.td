@@ -31,7 +31,9 @@ def Mica_Activation : Mica_Enum<"Activation", "the nonlinearity of a feed-forwar
   I32EnumAttrCase<"Silu", 0, "silu">,
   I32EnumAttrCase<"Gelu", 1, "gelu">,
   I32EnumAttrCase<"GeluTanh", 2, "gelu_tanh">,
-  I32EnumAttrCase<"Relu", 3, "relu">]>;
+  I32EnumAttrCase<"Relu", 3, "relu">,
+  I32EnumAttrCase<"Relu2", 4, "relu2">,
+  I32EnumAttrCase<"QuickGelu", 5, "quick_gelu">]>;
 def Mica_ActivationAttr : Mica_EnumAttr<Mica_Activation, "activation">;
 
 def Mica_Scoring : Mica_Enum<"Scoring", "how a gate turns its logits into scores", [

@@ -19,6 +19,8 @@ static std::optional<Activation> getActivation(Operation *op) {
       .Case([](GeluOp) { return Activation::Gelu; })
       .Case([](GeluTanhOp) { return Activation::GeluTanh; })
       .Case([](ReluOp) { return Activation::Relu; })
+      .Case([](Relu2Op) { return Activation::Relu2; })
+      .Case([](QuickGeluOp) { return Activation::QuickGelu; })
       .Default(std::nullopt);
 }
 

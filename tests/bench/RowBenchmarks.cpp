@@ -32,6 +32,8 @@ constexpr RowOp rowOps[] = {
     {"gelu", ONE, "mica.gelu %x : " ROWS, ROWS, 4 * columns},
     {"gelu_tanh", ONE, "mica.gelu_tanh %x : " ROWS, ROWS, 4 * columns},
     {"relu", ONE, "mica.relu %x : " ROWS, ROWS, 4 * columns},
+    {"relu2", ONE, "mica.relu2 %x : " ROWS, ROWS, 4 * columns},
+    {"quick_gelu", ONE, "mica.quick_gelu %x : " ROWS, ROWS, 4 * columns},
     {"scale", ONE, "mica.scale %x by(0.7) : " ROWS, ROWS, 4 * columns},
     {"softcap", ONE, "mica.softcap %x at(30.0) : " ROWS, ROWS, 4 * columns},
     {"sigmoid_gate", ONE ", %g: tensor<?x1xf32>",

@@ -8,7 +8,7 @@ import struct
 
 import numpy as np
 
-TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 def read(folder):

@@ -2,11 +2,22 @@
 
 import os
 import pathlib
+import signal
 import struct
+import subprocess
+import time
 
 import harness
 from harness import BUNDLED, Case, note, program
 from test_eval import bundled_text, evaluate, file_of
+
+
+def until(holds):
+    """Waits for something that other processes do, for a minute at the most."""
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.1)
 
 
 def compile_failing(*arguments):
@@ -69,6 +80,19 @@ class Calibrate(Case):
                                         imatrix({"blk.0.attn_output.weight": [1, 2]}))
         self.assertEqual((status, error.count("\n")), (1, 1), error)
         self.assertIn("has 512 columns, but statistics of activations for 2", error)
+
+    def test_an_interrupted_calibration_leaves_nothing(self):
+        """Neither the program that computes the text, nor its statistics, nor a process that still computes."""
+        scratch, text = harness.folder("calibrate-interrupted"), file_of(bundled_text() * 4)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen([harness.mica, "compile", BUNDLED / "minimind-dense", "--weights", "int4", "--calibrate", text,
+                                        "-o", scratch + "/out"], env={**os.environ, "TMPDIR": scratch}, stderr=subprocess.DEVNULL)
+            until(lambda: any(name.startswith("mica-column-sums") for name in os.listdir(scratch)) or process.poll() is not None)
+            self.assertIsNone(process.poll(), "it was to be interrupted")
+            process.send_signal(number)
+            self.assertEqual(process.wait(), -number)
+            until(lambda: not os.listdir(scratch))
+            self.assertEqual(os.listdir(scratch), [])
 
     def test_refusals(self):
         model, text = BUNDLED / "minimind-dense", file_of(bundled_text()[:4000])

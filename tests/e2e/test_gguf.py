@@ -452,6 +452,17 @@ class Refused(Case):
         file.tensors[3] = name, shape, kind, struct.pack("<f", np.nan) + data[4:]
         self.refuse(file, "holds NaN")
 
+    def test_scales_that_are_no_numbers(self):
+        """The tensor is named as in the file, and its block."""
+        file = gguf_file.Converter(BUNDLED / "minimind-dense", "Q8_0").convert()
+        names = [name for name, *_ in file.tensors]
+        index = names.index("blk.1.ffn_down.weight")
+        name, shape, kind, data = file.tensors[index]
+        broken = bytearray(data)
+        broken[34 * 1234:34 * 1234 + 2] = struct.pack("<e", np.nan)
+        file.tensors[index] = name, shape, kind, bytes(broken)
+        self.refuse(file, 'tensor "blk.1.ffn_down.weight" holds NaN or infinity in block 1234')
+
     def test_the_model_is_not_overwritten(self):
         place = pathlib.Path(harness.folder("own"))
         first = self.file().write_parts(str(place / "m"), [3, len(self.file().tensors) - 3])

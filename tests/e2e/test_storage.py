@@ -134,6 +134,65 @@ class Storage(Case):
             refused = harness.execute([harness.mica, "compile", folder, "-o", os.path.join(folder, min(files))], check=False)
             self.assertIn(b"is a file of the model, which would be replaced", refused.stderr)
 
+    def test_torch_files_of_other_layouts(self):
+        """Matrices that are stored transposed, and files from before torch 1.6."""
+        expected = self.rows(self.golden.folder)
+        tensors = checkpoint.read(self.golden.folder)
+        transposed = {n: np.asfortranarray(a) if a.ndim == 2 else a for n, a in tensors.items()}
+        for write, stored in ((torch_file.write, transposed), (torch_file.write_old, tensors),
+                              (torch_file.write_old, transposed)):
+            folder = self.folder()
+            os.unlink(os.path.join(folder, "model.safetensors"))
+            write(os.path.join(folder, "pytorch_model.bin"), stored)
+            self.assertTrue(np.array_equal(self.rows(folder), expected), write.__name__)
+
+    def test_f64_is_rounded_to_f32(self):
+        exact = self.rows(self.golden.folder)
+        self.assertTrue(np.array_equal(self.rows(self.converted(lambda a: a.astype("<f8"))), exact))
+        nearby = self.converted(lambda a: a.astype("<f8") * (1 + 1e-12))
+        self.assertTrue(np.array_equal(self.rows(nearby), exact), "less than f32 shows")
+
+    def test_products_of_the_same_rows_in_different_types(self):
+        """q, k and v, and their biases, become one product, each from its own type."""
+        changes = {"k_proj": (to_bf16, lambda a: from_bf16(to_bf16(a))),
+                   "v_proj": (lambda a: a.astype("<f2"), lambda a: a.astype("<f2").astype("<f4"))}
+
+        def change(which):
+            def apply(tensors):
+                for name in list(tensors):
+                    for part, converts in changes.items():
+                        if part in name:
+                            tensors[name] = converts[which](tensors[name])
+            return apply
+
+        golden = Golden("llama-biases")
+        rows = []
+        for which, kind in enumerate(("mixed", "rounded")):
+            folder = checkpoint.edited(golden.folder, os.path.join(harness.folder(kind), "llama-biases"), tensors=change(which))
+            rows.append([program(folder, *options).generate([golden.prompt], 1)[1][0]
+                         for options in ((), ("--weights", "f32"), ("--weights", "int8", "--kv", "f32"))])
+        self.close(rows[0][0], rows[1][0], 1e-6, "the checkpoint's own precision")
+        for mixed, rounded in zip(rows[0][1:], rows[1][1:]):
+            self.assertTrue(np.array_equal(mixed, rounded))
+        self.assertGreater(difference(rows[0][1], golden.logits), 1e-5, "rounding shows")
+
+    def test_names_without_the_module(self):
+        """As saved from the model below the head, with the head beside it."""
+        def strip(tensors):
+            for name in list(tensors):
+                tensors[name.removeprefix("model.")] = tensors.pop(name)
+
+        self.assertTrue(np.array_equal(self.rows(self.folder(strip)), self.rows(self.golden.folder)))
+
+    def test_a_tied_embedding_under_the_name_of_the_head(self):
+        golden = Golden("llama-gqa")
+        folder = checkpoint.edited(
+            golden.folder, os.path.join(harness.folder("head"), "llama-gqa"),
+            tensors=lambda w: w.update({"lm_head.weight": w.pop("model.embed_tokens.weight")}))
+        self.assertTrue(checkpoint.config_of(folder)["tie_word_embeddings"])
+        rows = [program(f).generate([golden.prompt], 1)[1][0] for f in (folder, golden.folder)]
+        self.assertTrue(np.array_equal(*rows))
+
     def test_a_length_beyond_the_scaling(self):
         """YaRN says how long texts may be. Beyond it a program is made, with a warning."""
         folder = checkpoint.edited(harness.GOLDENS / "models/llama-rope-yarn", os.path.join(harness.folder("yarn"), "yarn"),

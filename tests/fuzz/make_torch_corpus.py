@@ -43,7 +43,17 @@ def files():
     yield "nested", {"state": {"a": torch.arange(6, dtype=torch.float32).reshape(2, 3)}}
 
 
+def old_files():
+    """As torch before 1.6 wrote them."""
+    numbers = torch.arange(12, dtype=torch.float32)
+    yield "legacy", collections.OrderedDict(
+        a=torch.arange(6, dtype=torch.float32).reshape(2, 3), b=torch.arange(4, dtype=torch.bfloat16),
+        rows=numbers[4:10].reshape(3, 2), transposed=torch.arange(6, dtype=torch.float32).reshape(2, 3).T)
+
+
 def main(folder):
+    for name, value in old_files():
+        torch.save(value, folder / f"{name}.bin", _use_new_zipfile_serialization=False)
     for name, value in files():
         path = folder / f"{name}.bin"
         torch.save(value, path)

@@ -451,4 +451,56 @@ CASES = {
         THETA | LAYER_EPS | {"parallel": {"use_parallel_residual": True}},
         older=older_gpt_neox,
     ),
+    "xglm-padding": Case(
+        "xglm",
+        {"d_model": 24, "num_layers": 2, "attention_heads": 3, "ffn_dim": 40, "vocab_size": 64,
+         "max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 7,
+         "activation_function": "relu2"},
+        {"padding": {"pad_token_id": 1}, "relu": {"activation_function": "relu"}},
+        in_f64=False,
+        # Without rope it adds the same to all scores of a row.
+        without_effect=("model.layers.*.self_attn.k_proj.bias",),
+    ),
+    "gpt2-layer-scales": Case(
+        "gpt2",
+        {
+            "n_embd": 24,
+            "n_layer": 3,
+            "n_head": 3,
+            "n_positions": 64,
+            "vocab_size": 64,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+            "activation_function": "quick_gelu",
+            "scale_attn_weights": False,
+            "scale_attn_by_inverse_layer_idx": True,
+            "reorder_and_upcast_attn": True,
+        },
+        {"layers": {"scale_attn_by_inverse_layer_idx": False}, "weights": {"scale_attn_weights": True},
+         "gelu": {"activation_function": "gelu"}},
+        strip_prefix="transformer.",
+        in_f64=False,
+    ),
+    "mixtral-relu2": Case(
+        "mixtral",
+        SMALL
+        | {"head_dim": 10, "num_hidden_layers": 2, "num_local_experts": 3, "num_experts_per_tok": 2,
+           "intermediate_size": 20, "hidden_act": "relu2"},
+        {"relu": {"hidden_act": "relu"}},
+    ),
+    "qwen3-moe-dense": Case(
+        "qwen3_moe",
+        SMALL
+        | {"head_dim": 10, "num_hidden_layers": 2, "num_experts": 0, "num_experts_per_tok": 2,
+           "moe_intermediate_size": 8, "hidden_act": "quick_gelu"},
+        {"gelu": {"hidden_act": "gelu"}},
+    ),
+    "deepseek-v2-biases": Case(
+        "deepseek_v2",
+        SMALL
+        | LATENT
+        | {"n_shared_experts": 1, "num_hidden_layers": 2, "mlp_bias": True, "norm_topk_prob": True},
+        THETA,
+        margin_of=group_margin,
+    ),
 }

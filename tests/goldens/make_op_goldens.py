@@ -332,6 +332,8 @@ def elementwise_cases():
         "gelu": unary_case("gelu", x, F.gelu(x)),
         "gelu-tanh": unary_case("gelu_tanh", x, F.gelu(x, approximate="tanh")),
         "relu": unary_case("relu", x, F.relu(x)),
+        "relu2": unary_case("relu2", x, F.relu(x).square()),
+        "quick-gelu": unary_case("quick_gelu", x, x * torch.sigmoid(1.702 * x)),
         "add": Case("mica.add", [x, z], [x + z], "mica.add {0}, {1} : {t0}", tolerance=0.0),
         "mul": Case("mica.mul", [x, z], [x * z], "mica.mul {0}, {1} : {t0}", tolerance=0.0),
         "cast-bf16": Case(

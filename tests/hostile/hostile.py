@@ -19,7 +19,7 @@ import variants
 SECONDS = 60
 
 # Every error ends with what to do: after a comma, a verb of these.
-REMEDY = re.compile(r", (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|name|put|remove|set|use|write) "
+REMEDY = re.compile(r", (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|remove|set|use|write) "
                     r"[^\n]*\n$")
 
 

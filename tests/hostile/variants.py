@@ -119,7 +119,7 @@ def weights_missing(folder):
     folder.extra["model.safetensors"] = None
 
 
-@variant("is a checkpoint of torch before 1.6, convert the model to safetensors")
+@variant("has a pickle that is no checkpoint of torch, convert the model to safetensors")
 def weights_pickled(folder):
     folder.extra["model.safetensors"] = None
     folder.extra["pytorch_model.bin"] = b"\x80\x02."
@@ -152,6 +152,16 @@ def tensor_of_wrong_shape(folder):
 @variant("has the type I32")
 def tensor_of_wrong_type(folder):
     folder.header[Q_PROJ]["dtype"] = "I32"
+
+
+@variant('adapter_config.json: is a LoRA adapter of "some/base-7b", merge it into the model first')
+def adapter_in_the_folder(folder):
+    folder.extra["adapter_config.json"] = b'{"base_model_name_or_path": "some/base-7b"}'
+
+
+@variant("adapter_model.bin: is a LoRA adapter of an unknown model, merge it into the model first")
+def adapter_without_config(folder):
+    folder.extra["adapter_model.bin"] = b"x"
 
 
 @variant("differs from")
@@ -189,22 +199,6 @@ def shard_missing(folder):
 @variant('in "../model-00001-of-00002.safetensors", which is not the plain name')
 def shard_outside_of_the_folder(folder):
     shard(folder, lambda name: "../" + SHARDS[0])
-
-
-@variant("does not hold it")
-def index_names_too_much(folder):
-    shard(folder, lambda name: SHARDS[0])
-    index = json.loads(folder.extra["model.safetensors.index.json"])
-    index["weight_map"]["model.extra.weight"] = SHARDS[0]
-    folder.extra["model.safetensors.index.json"] = json.dumps(index).encode()
-
-
-@variant("does not place there")
-def index_names_too_little(folder):
-    shard(folder, lambda name: SHARDS[0])
-    index = json.loads(folder.extra["model.safetensors.index.json"])
-    del index["weight_map"][Q_PROJ]
-    folder.extra["model.safetensors.index.json"] = json.dumps(index).encode()
 
 
 @variant("is not valid JSON")

@@ -104,16 +104,18 @@ class Bench:
         return row
 
     def own(self, model):
-        """Mica's own formats and llama.cpp's, made of the checkpoint in f32 and measured against it."""
-        reference = self.mica.compile(model.checkpoint, "--weights", "f32")
+        """Mica's own formats and llama.cpp's, made of the checkpoint in f32 and measured against it; of a model that there is only
+        in blocks Mica's own formats alone."""
+        source = model.checkpoint or model.gguf
+        reference = self.mica.compile(source, "--weights", "f32")
         for options in OWN:
             if "--calibrate" in options and not self.mica.calibrates:
                 continue
             given = [self.rest if word == "TEXT" else word for word in options]
-            cells = self.cells(f"{model.name} {' '.join(options)}", (model.checkpoint, reference, given), None)
+            cells = self.cells(f"{model.name} {' '.join(options)}", (source, reference, given), None)
             bits = next((cell["bits"] for cell in cells.values() if cell), None)
             yield {"format": f"`{' '.join(options)}`", "bits": bits, "cells": cells}
-        for title, (kind, weighted) in PEERS_OWN.items():
+        for title, (kind, weighted) in PEERS_OWN.items() if model.checkpoint else ():
             imatrix = self.llama.imatrix(model.gguf, self.rest) if weighted else None
             file = self.llama.quantize(model.gguf, f"{model.name}-{kind}", [], kind, imatrix)
             parameters, size = gguf_size.weights(file)
@@ -141,12 +143,13 @@ class Bench:
         own, caches = [], []
         if not self.args.no_own:
             try:
-                own = list(self.own(model)) if model.checkpoint else []
+                own = list(self.own(model))
                 caches = list(self.caches(model))
             except engines.Failed as error:
                 say(f"FAILED: {error}")
                 self.failed.append(str(error))
-        return {"name": model.name, "title": model.title, "note": model.note, "rows": rows, "own": own, "caches": caches}
+        return {"name": model.name, "title": model.title, "note": model.note, "rows": rows, "own": own, "caches": caches,
+                "requantized": model.checkpoint is None}
 
 
 def commit():

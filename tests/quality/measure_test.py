@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import pathlib
+import re
 import stat
 import sys
 import tempfile
@@ -175,6 +176,15 @@ class Measure(unittest.TestCase):
         out = self.run_it("--models", "outlier", status=1)
         self.assertIn("!!!!", out)
         self.assertIn("train.py", out)
+
+    def test_the_compiler_warns_with_the_figures_of_the_page(self):
+        page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
+        section = page[page.index("## SmolLM2"):]
+        source = (measure.ROOT / "tools/mica/Compile.cpp").read_text(encoding="utf-8")
+        warned = re.search(r'== Precision::Int8 \? "(\.\d+)" : "(\.\d+)"', source)
+        for weights, figure in zip(("int8", "int4"), warned.groups()):
+            measured = float(re.search(rf"\| `--weights {weights}` \|[^|]*\|[^|]*\| (\S+) ", section)[1])
+            self.assertAlmostEqual(float(figure) / measured, 1, delta=0.05, msg=weights)
 
     def test_numbers(self):
         self.assertEqual([report.small(x) for x in (0, 2.345e-5, 0.001234, 0.2723, 3.456)],

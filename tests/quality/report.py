@@ -27,6 +27,13 @@ def cell(figures):
     return f"{small(figures['kl'])} / {figures['same_top']:.1f} % / {figures['perplexity']:.2f}"
 
 
+def cell_with_error(figures):
+    if figures is None:
+        return "-"
+    error = f" ± {small(figures['kl_error'])}" if "kl_error" in figures else ""
+    return cell(figures).replace(" / ", f"{error} / ", 1)
+
+
 def tail(figures):
     if figures is None:
         return "-"
@@ -65,8 +72,10 @@ def of_model(model, result):
         parts += [f"Reference: {reference}. KL divergence / same top / perplexity:", comparison(model["rows"], cell, "file")]
         parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["rows"], tail, "file")]
     if model["own"]:
-        parts += ["Made from the checkpoint in f32. Reference: the checkpoint in f32, so that what quantization loses counts as "
-                  "well. KL divergence / same top / perplexity:", comparison(model["own"], cell, "weights")]
+        made = ("Requantized from the file's blocks (`mica compile` warns). Reference: the file in f32" if model["requantized"] else
+                "Made from the checkpoint in f32. Reference: the checkpoint in f32")
+        parts += [f"{made}, so that what quantization loses counts as well. KL divergence (with its standard error) / same top / "
+                  "perplexity:", comparison(model["own"], cell_with_error, "weights")]
         parts += ["KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:", comparison(model["own"], tail, "weights")]
     if model["caches"]:
         parts += ["The cache's types alone, all else in f32. Reference: a cache in f32. KL divergence / same top / perplexity:",

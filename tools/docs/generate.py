@@ -15,6 +15,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 import features
 
@@ -34,6 +35,9 @@ PAGES = {
 # Pages written by hand that quote a test file whole: its text stands between two comments that name it.
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
 
+# Where families are registered: what errors, docs/families.md and README.md list.
+REGISTRY = "frontend/config/families/Families.h"
+
 
 def generate(tblgen, include, source, generator):
     path = ROOT / source
@@ -49,15 +53,30 @@ def page(tblgen, include, parts):
     return head + "\n".join(generate(tblgen, include, *part) for part in parts)
 
 
+def between(page_name, what, passage):
+    """The page with `passage` between the two comments that name it."""
+    begin, end = f"<!-- {what}, put here by `ninja mica-docs` -->\n", f"<!-- end of {what} -->\n"
+    text = (ROOT / page_name).read_text(encoding="utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        sys.exit(f"{page_name}: the lines {begin!r} and {end!r} must stand in it once each")
+    return text[:text.index(begin)] + begin + passage + text[text.index(end):]
+
+
 def quoted(page_name, source):
     """The page with `source` as it stands today, without the lines that are only for the test."""
     lines = (ROOT / source).read_text(encoding="utf-8").splitlines()
     model = "\n".join(line for line in lines if not re.match(r"\s*// (RUN|CHECK)", line)).strip()
-    begin, end = f"<!-- {source}, put here by `ninja mica-docs` -->\n", f"<!-- end of {source} -->\n"
-    text = (ROOT / page_name).read_text(encoding="utf-8")
-    if text.count(begin) != 1 or text.count(end) != 1:
-        sys.exit(f"{page_name}: the lines {begin!r} and {end!r} must stand in it once each")
-    return text[:text.index(begin)] + f"{begin}```mlir\n{model}\n```\n" + text[text.index(end):]
+    return between(page_name, source, f"```mlir\n{model}\n```\n")
+
+
+def registered():
+    """(model_type, the name behind `choose`) of every family."""
+    return re.findall(r'FAMILY\("(\w+)", (\w+)\)', (ROOT / REGISTRY).read_text(encoding="utf-8"))
+
+
+def model_types():
+    names = ", ".join(f"`{kind}`" for kind, _ in registered())
+    return textwrap.fill(names, 124, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def emitted(mica, folder):
@@ -88,7 +107,7 @@ def families(mica):
         kind = json.loads(path.read_text(encoding="utf-8"))["model_type"]
         names.setdefault(kind, []).append(path.parent.name)
     rows, known = [], [feature.name for feature in features.FEATURES]
-    for kind, name in re.findall(r'FAMILY\("(\w+)", (\w+)\)', (folder / "Families.h").read_text(encoding="utf-8")):
+    for kind, name in registered():
         text = next(text for text in sources.values() if f"choose{name}(" in text)
         said = re.findall(rf"((?:^// .*\n)+)llvm::Expected<const Family \*> choose{name}\(", text, re.M)
         what = re.sub(r"\n// ", " ", said[-1].strip())[3:] if said else ""
@@ -129,6 +148,7 @@ def main():
     pages = {name: page(args.tblgen, args.include, parts) for name, parts in PAGES.items()}
     pages["docs/families.md"] = families(args.mica)
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
+    pages["README.md"] = between("README.md", "model types", model_types())
     for name, new in pages.items():
         path = ROOT / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -4,6 +4,7 @@
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
 #include "frontend/chat/ReadChat.h"
+#include "frontend/config/gguf/GgufConfig.h"
 #include "frontend/import/ModelInput.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
 #include "tools/mica/Calibrate.h"
@@ -244,7 +245,8 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   Expected<cpu::CompileReport> report =
       cpu::compile(*input->module, weights ? &*weights : nullptr, options, output);
   if (!report)
-    return report.takeError();
+    return input->storage && input->config ? inGgufNames(report.takeError(), *input->config)
+                                           : report.takeError();
   bar.hide();
   if (speaks) {
     warnOfLength(arguments.model, *report);

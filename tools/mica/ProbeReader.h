@@ -25,7 +25,8 @@ public:
     llvm::StringRef name;
     int64_t layer, rows, columns;
   };
-  /// The next record; nothing at the end of the file. Its numbers must be taken before the next one.
+  /// The next record; nothing at the end of the file. Its numbers must be taken before the next
+  /// one.
   llvm::Expected<std::optional<Record>> next();
   /// `rows` times `columns` numbers; the error is that of a file that ends before.
   template <typename Number>

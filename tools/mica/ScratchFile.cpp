@@ -2,11 +2,18 @@
 
 #include "tools/mica/ScratchFile.h"
 
+#include "backends/cpu/program/SignalCleanup.h"
+
 #include "llvm/Support/FileSystem.h"
 
 using namespace llvm;
 
 namespace mica::tool {
+
+ScratchFile::~ScratchFile() {
+  if (slot >= 0)
+    program::forgetTemporary(slot);
+}
 
 Error ScratchFile::create(StringRef purpose) {
   std::error_code failed = sys::fs::createTemporaryFile("mica-" + purpose, "tmp", file);
@@ -17,6 +24,7 @@ Error ScratchFile::create(StringRef purpose) {
     return createStringError("cannot make a temporary file (" + failed.message() +
                              "), set TMPDIR to a folder with room");
   remover.setFile(file);
+  slot = program::protectTemporary(file.str().str());
   return Error::success();
 }
 

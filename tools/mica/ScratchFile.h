@@ -9,9 +9,14 @@
 namespace mica::tool {
 
 /// A path in the folder for temporary files at which nothing stands; what is written there is
-/// removed with this.
+/// removed with this, or by a signal that ends the process.
 class ScratchFile {
 public:
+  ScratchFile() = default;
+  ScratchFile(const ScratchFile &) = delete;
+  ScratchFile &operator=(const ScratchFile &) = delete;
+  ~ScratchFile();
+
   /// `purpose` becomes part of the name.
   llvm::Error create(llvm::StringRef purpose);
   llvm::StringRef path() const { return file; }
@@ -19,6 +24,7 @@ public:
 private:
   llvm::SmallString<128> file;
   llvm::FileRemover remover;
+  int slot = -1; ///< of what signals remove
 };
 
 } // namespace mica::tool

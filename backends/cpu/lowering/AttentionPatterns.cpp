@@ -72,11 +72,13 @@ struct LowerSinusoid : Lowering<SinusoidOp> {
     memref::GlobalOp table =
         kernels.getOrCreateTable("inv_freq", ArrayRef(frequencies), launch.loc);
     auto offset = static_cast<int64_t>(op.getOffset());
+    std::optional<int64_t> paddingIdx = op.getPaddingIdx();
     Value rows = launch.rowsOf(operands.getPositions());
-    rewriter.replaceOp(op, launch("sinusoid", specOf(table.getSymName(), offset), rows,
+    rewriter.replaceOp(op, launch("sinusoid",
+                                  specOf(table.getSymName(), offset, paddingIdx.value_or(-1)), rows,
                                   operands.getPositions(), launch.empty(op.getType(), rows),
                                   [&](KernelBuilder &b, ValueRange args) {
-                                    emitSinusoid(b, args, table, offset);
+                                    emitSinusoid(b, args, table, offset, paddingIdx);
                                   }));
     return success();
   }

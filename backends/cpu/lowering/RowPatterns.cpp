@@ -213,4 +213,7 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
   patterns.add<LowerElementwise<GeluTanhOp>>(converter, context, kernels,
                                              activate<Activation::GeluTanh>);
   patterns.add<LowerElementwise<ReluOp>>(converter, context, kernels, activate<Activation::Relu>);
+  patterns.add<LowerElementwise<Relu2Op>>(converter, context, kernels, activate<Activation::Relu2>);
+  patterns.add<LowerElementwise<QuickGeluOp>>(converter, context, kernels,
+                                              activate<Activation::QuickGelu>);
 }

@@ -142,7 +142,7 @@ bool packBlocks(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t 
       SourceRow source = withoutBlocks(plan, row, scratch.data());
       if (!source.bytes)
         continue;
-      convertRow(plan, source, 0, plan.columns, reinterpret_cast<uint8_t *>(values.data()),
+      convertRow(source, 0, plan.columns, reinterpret_cast<uint8_t *>(values.data()),
                  WeightType::F32);
       uint8_t *into = quantized.data() + index * rowBytes;
       finite &=

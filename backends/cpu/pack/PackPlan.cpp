@@ -41,11 +41,11 @@ SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
   if (!run.source)
     return {};
   int64_t offset = index - run.begin;
-  return {run.source + offset * StoredAs{from, run.blocks}.bytesOf(columns),
+  return {run.source + offset * run.stored.bytesOf(columns),
           run.rowOffset,
           run.rowFactors ? run.rowFactors[offset] : 1,
           run.columnFactors,
-          run.blocks,
+          run.stored,
           run.importance};
 }
 
@@ -118,15 +118,12 @@ private:
                   "\" does not");
     if (llvm::Error error = checkBlocks(name, *tensor))
       return error;
-    if (!tensors.empty() && tensor->type != plan_.from)
-      return fail("is made of tensors of different types (\"" + name + "\" differs)");
     int64_t rows = elements / plan_.columns;
     auto hasSize = [](ArrayRef<float> factors, int64_t size) {
       return factors.empty() || int64_t(factors.size()) == size;
     };
     if (!hasSize(tensor->rowFactors, rows) || !hasSize(tensor->columnFactors, plan_.columns))
       return fail("is made of \"" + name + "\", which is balanced by other channels than it has");
-    plan_.from = tensor->type;
     tensors.push_back({rows, std::move(*tensor)});
     return llvm::Error::success();
   }
@@ -154,7 +151,7 @@ private:
     const SourceTensor &source = tensor.source;
     plan_.runs.push_back({next, source.bytes.data() + row * source.stored().bytesOf(plan_.columns),
                           source.rowOffset, dataOf(source.rowFactors, row),
-                          dataOf(source.columnFactors, 0), source.blocks,
+                          dataOf(source.columnFactors, 0), source.stored(),
                           dataOf(source.importance, 0)});
     next += count;
   }

@@ -16,7 +16,7 @@ struct SourceRow {
   float offset = 0;               ///< added to all elements, before
   float factor = 1;               ///< of all elements
   const float *factors = nullptr; ///< of each element; null for 1
-  BlockCoding blocks = {};
+  StoredAs stored = {WeightType::F32};
   const float *importance = nullptr; ///< of each element's error; null: all the same
 };
 
@@ -27,7 +27,7 @@ struct RowRun {
   float rowOffset = 0;
   const float *rowFactors = nullptr;    ///< from that row on; null for 1
   const float *columnFactors = nullptr; ///< null for 1
-  BlockCoding blocks = {};
+  StoredAs stored = {WeightType::F32};
   const float *importance = nullptr; ///< see SourceRow
 };
 
@@ -35,7 +35,7 @@ struct RowRun {
 /// matrix [N, 1].
 struct PackPlan {
   int64_t matrices = 1, rows = 0, columns = 0;
-  WeightType from = WeightType::F32, to = WeightType::F32;
+  WeightType to = WeightType::F32;
   PackedLayoutAttr layout;  ///< null for row-major
   mlir::Type element;       ///< of the weight
   std::vector<RowRun> runs; ///< sorted, the first at row 0

@@ -7,7 +7,6 @@
 #include "backends/cpu/pack/PartSource.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/ThreadPool.h"
 
 #include <atomic>
@@ -31,22 +30,31 @@ uint64_t packedBytes(ModuleOp module) {
   return end;
 }
 
-/// Whether all elements of a tensor are finite, also in type `to`.
-static bool isFinite(const SourceTensor &tensor, WeightType to) {
-  constexpr int64_t piece = 4096;
+/// The first element of a tensor that is not finite in type `to`, or the first element of its
+/// block; nothing where all are finite.
+static std::optional<int64_t> findNotFinite(const SourceTensor &tensor, WeightType to) {
+  constexpr int64_t piece = 256;
   float values[piece];
   uint8_t converted[piece * sizeof(float)];
   StoredAs stored = tensor.stored();
-  static_assert(piece % 256 == 0, "whole blocks");
+  static_assert(piece % kMaxBlockElements == 0, "whole blocks");
+  // Blocks may hold fewer elements than a piece: each is looked at by itself.
+  int64_t step = tensor.blocks ? tensor.blocks.elements() : piece;
   int64_t count = int64_t(tensor.bytes.size()) * piece / stored.bytesOf(piece);
-  for (int64_t i = 0; i < count; i += piece) {
-    int64_t size = std::min(piece, count - i);
+  for (int64_t i = 0; i < count; i += step) {
+    int64_t size = std::min(step, count - i);
     readElements(tensor.bytes.data() + stored.bytesOf(i), stored, values, size);
     if (!convertElements(reinterpret_cast<const uint8_t *>(values), WeightType::F32, converted, to,
                          size))
-      return false;
+      return i;
+    if (tensor.blocks && !tensor.blocks.join) {
+      BlockParts parts = {};
+      splitBlock(*tensor.blocks.format, tensor.bytes.data() + stored.bytesOf(i), parts);
+      if (!hasFiniteScales(*tensor.blocks.format, parts))
+        return i;
+    }
   }
-  return true;
+  return std::nullopt;
 }
 
 static llvm::Error fail(WeightOp weight, const llvm::Twine &message) {
@@ -101,20 +109,25 @@ private:
   /// Looks once more for what was not finite: packing knows rows, but not whose they are.
   llvm::Error notFinite() const {
     WeightType to = plan.blocks() ? WeightType::F32 : plan.to;
-    std::string what = llvm::formatv("holds NaN{0}, check the checkpoint",
-                                     to == WeightType::BF16 ? ", infinity or a number beyond bf16"
-                                                            : " or infinity");
+    StringRef beyond =
+        to == WeightType::BF16 ? ", infinity or a number beyond bf16" : " or infinity";
+    auto message = [&](const llvm::Twine &place) {
+      return (llvm::Twine("holds NaN") + beyond + place + ", check the checkpoint").str();
+    };
     for (StringRef name : plan.sources) {
       llvm::Expected<SourceTensor> tensor = source.find(name);
       if (!tensor)
         return tensor.takeError();
-      if (!isFinite(*tensor, to)) {
+      if (std::optional<int64_t> element = findNotFinite(*tensor, to)) {
         std::string file = source.fileOf(name);
-        return llvm::createStringError(llvm::Twine(file) + (file.empty() ? "" : ": ") +
-                                       "tensor \"" + name + "\" " + what);
+        return llvm::createStringError(
+            llvm::Twine(file) + (file.empty() ? "" : ": ") + "tensor \"" + name + "\" " +
+            message(tensor->blocks
+                        ? " in block " + llvm::Twine(*element / tensor->blocks.elements())
+                        : llvm::Twine()));
       }
     }
-    return fail(weight, what);
+    return fail(weight, message({}));
   }
 
   /// The matrix of a panel, and its first row of it.

@@ -72,7 +72,7 @@ bool packBlock(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
   std::vector<float> scratch;
   for (int64_t row = 0; row < std::min(kTileRows, plan.rows - firstRow); ++row) {
     rows[row] = plan.rowOf(matrix, firstRow + row);
-    if (rows[row].blocks) // tiles are narrower than blocks: each is decoded once
+    if (rows[row].stored.blocks) // tiles are narrower than blocks: each is decoded once
       scratch.resize(kTileRows * plan.columns);
     rows[row] =
         withoutBlocks(plan, rows[row], scratch.data() + (scratch.empty() ? 0 : row * plan.columns));
@@ -84,7 +84,7 @@ bool packBlock(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
     uint8_t tile[kTileRows][kTileLanes * sizeof(uint32_t)] = {};
     for (int64_t row = 0; row < kTileRows; ++row)
       if (rows[row].bytes)
-        finite &= convertRow(plan, rows[row], begin, count, tile[row], plan.to);
+        finite &= convertRow(rows[row], begin, count, tile[row], plan.to);
     transposeLanes(tile[0], sizeof tile[0], std::min(kTileLanes, lanes - lane),
                    out + lane * kTileRows * sizeof(uint32_t));
   }
@@ -102,22 +102,22 @@ bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, We
   return convertTo<uint16_t>(source, from, target, count, toBf16);
 }
 
-bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64_t count,
-                uint8_t *target, WeightType to) {
-  int64_t from = sizeOf(plan.from);
+bool convertRow(const SourceRow &row, int64_t begin, int64_t count, uint8_t *target,
+                WeightType to) {
+  WeightType from = row.stored.type;
+  int64_t size = sizeOf(from);
   if (row.offset == 0 && row.factor == 1 && !row.factors)
-    return convertElements(row.bytes + begin * from, plan.from, target, to, count);
+    return convertElements(row.bytes + begin * size, from, target, to, count);
   bool finite = true;
   std::array<float, 64> piece;
   for (int64_t i = 0; i < count; i += piece.size()) {
-    int64_t size = std::min<int64_t>(piece.size(), count - i);
+    int64_t most = std::min<int64_t>(piece.size(), count - i);
     auto *bytes = reinterpret_cast<uint8_t *>(piece.data());
-    finite &=
-        convertElements(row.bytes + (begin + i) * from, plan.from, bytes, WeightType::F32, size);
-    for (int64_t j = 0; j < size; ++j)
+    finite &= convertElements(row.bytes + (begin + i) * size, from, bytes, WeightType::F32, most);
+    for (int64_t j = 0; j < most; ++j)
       piece[j] = (piece[j] + row.offset) *
                  (row.factors ? row.factor * row.factors[begin + i + j] : row.factor);
-    finite &= convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, size);
+    finite &= convertElements(bytes, WeightType::F32, target + i * sizeOf(to), to, most);
   }
   return finite;
 }
@@ -132,12 +132,12 @@ bool readElements(const uint8_t *source, const StoredAs &stored, float *values, 
 }
 
 SourceRow withoutBlocks(const PackPlan &plan, const SourceRow &row, float *scratch) {
-  if (!row.blocks)
+  if (!row.stored.blocks)
     return row;
-  readElements(row.bytes, {plan.from, row.blocks}, scratch, plan.columns);
+  readElements(row.bytes, row.stored, scratch, plan.columns);
   SourceRow numbers = row;
   numbers.bytes = reinterpret_cast<const uint8_t *>(scratch);
-  numbers.blocks = {};
+  numbers.stored = {WeightType::F32};
   return numbers;
 }
 
@@ -153,7 +153,7 @@ bool packPanel(const PackPlan &plan, int64_t matrix, int64_t firstRow, uint8_t *
        ++row, out += rowBytes) {
     SourceRow source = withoutBlocks(plan, plan.rowOf(matrix, row), scratch.data());
     if (source.bytes)
-      finite &= convertRow(plan, source, 0, plan.columns, out, plan.to);
+      finite &= convertRow(source, 0, plan.columns, out, plan.to);
     else
       std::memset(out, 0, rowBytes);
   }

@@ -13,8 +13,7 @@ bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, We
 
 /// As convertElements, for `count` elements of a row of the weight from `begin` on, times their
 /// factors.
-bool convertRow(const PackPlan &plan, const SourceRow &row, int64_t begin, int64_t count,
-                uint8_t *target, WeightType to);
+bool convertRow(const SourceRow &row, int64_t begin, int64_t count, uint8_t *target, WeightType to);
 
 /// `count` numbers of a tensor from `source` on, unaligned, as f32. Returns whether all are finite.
 bool readElements(const uint8_t *source, const StoredAs &stored, float *values, int64_t count);

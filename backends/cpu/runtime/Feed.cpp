@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstring>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -134,6 +136,8 @@ Result<FeedRequest> parseFeedRequest(std::string_view line) {
 }
 
 Status feedCommand(const Model &model, const FeedArguments &arguments) {
+  // Nobody reads the answers, or the file about them, once the tool that asks is gone.
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   // Whatever else is printed, such as a log of oneDNN, must not get between the rows.
   int out = dup(STDOUT_FILENO);
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)

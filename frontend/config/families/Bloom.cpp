@@ -1,4 +1,5 @@
 #include "frontend/config/families/Families.h"
+#include "frontend/support/InputError.h"
 
 namespace mica {
 
@@ -19,16 +20,23 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.down = "mlp.dense_4h_to_h";
 });
 
-// The published files were written without the outermost module.
-static constexpr NamingTable namesOfDecoder = changed(names, [](NamingTable &names) {
-  names.embedding = "word_embeddings";
-  names.embeddingNorm = "word_embeddings_layernorm";
-  names.layers = "h";
-  names.finalNorm = "ln_f";
-});
+/// Slices of products, added up: such code leaves their biases out.
+static llvm::Error refuseSlices(const FamilyEvidence &evidence) {
+  const llvm::json::Value *exact = evidence.config.get("slow_but_exact");
+  bool isExact =
+      exact && *exact != llvm::json::Value(false) && exact->kind() != llvm::json::Value::Null;
+  if (!isExact || evidence.config.getInteger("pretraining_tp").value_or(1) <= 1)
+    return llvm::Error::success();
+  return inputError(evidence.path,
+                    "has \"slow_but_exact\" and \"pretraining_tp\" above 1, which together leave "
+                    "out biases",
+                    "set \"slow_but_exact\" to false");
+}
 
 // Distances count by ALiBi, without any table of positions; embeddings are normalised.
 llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
+  if (llvm::Error error = refuseSlices(evidence))
+    return std::move(error);
   static constexpr llvm::StringLiteral architectures[] = {"BloomForCausalLM"};
   static constexpr KeyRule own[] = {
       {"hidden_size", &H::hidden, ranges::width, int64_t(64)},
@@ -56,31 +64,27 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
       {"slow_but_exact", reasons::implementation},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own};
-  static const auto familyWith = [](const NamingTable &table) {
-    return Family{
-        .name = "bloom",
-        .architectures = architectures,
-        .keys = keys,
-        .fixed = fixed,
-        .traits = {.norm = NormKind::Layer,
-                   .normBias = true,
-                   .rope = false,
-                   .alibi = true,
-                   .embeddingNorm = true,
-                   .gated = false,
-                   .activation = Activation::GeluTanh},
-        .names = &table,
-        .derive =
-            [](Hyperparameters &h) {
-              h.attentionBias = h.mlpBias = true;
-              h.inner = 4 * *h.hidden;
-            },
-        .unread = unread,
-    };
+  static const Family family = {
+      .name = "bloom",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixed,
+      .traits = {.norm = NormKind::Layer,
+                 .normBias = true,
+                 .rope = false,
+                 .alibi = true,
+                 .embeddingNorm = true,
+                 .gated = false,
+                 .activation = Activation::GeluTanh},
+      .names = &names,
+      .derive =
+          [](Hyperparameters &h) {
+            h.attentionBias = h.mlpBias = true;
+            h.inner = 4 * *h.hidden;
+          },
+      .unread = unread,
   };
-  static const Family model = familyWith(names), decoder = familyWith(namesOfDecoder);
-  bool isDecoder = evidence.hasTensor && evidence.hasTensor("word_embeddings.weight");
-  return isDecoder ? &decoder : &model;
+  return &family;
 }
 
 } // namespace mica

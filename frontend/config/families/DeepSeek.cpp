@@ -1,4 +1,5 @@
 #include "frontend/config/families/Families.h"
+#include "frontend/support/InputError.h"
 
 namespace mica {
 
@@ -41,6 +42,18 @@ static void deriveLatent(Hyperparameters &h) {
   h.kvHeads = h.heads;
 }
 
+/// Keys and values are made for every head, whatever their number is said to be; with another
+/// number transformers' code fails.
+static llvm::Error checkLatent(const Hyperparameters &h, llvm::StringRef path) {
+  if (h.kvHeads.value_or(*h.heads) == *h.heads)
+    return llvm::Error::success();
+  return inputError(path,
+                    "has \"num_key_value_heads\": " + llvm::Twine(*h.kvHeads) +
+                        ", but a latent makes keys and values for all " + llvm::Twine(*h.heads) +
+                        " heads",
+                    "set it to " + llvm::Twine(*h.heads));
+}
+
 // The first layers have no experts, the others many small ones, and some that are always on, which
 // one network computes.
 llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
@@ -65,6 +78,17 @@ llvm::Expected<const Family *> chooseDeepSeek(const FamilyEvidence &) {
   return &family;
 }
 
+/// No other method is computed in this generation: transformers fails with one, such as the next
+/// generation's noaux_tc.
+static llvm::Error checkV2(const Hyperparameters &h, llvm::StringRef path) {
+  if (h.choice && h.choice != "greedy" && h.choice != "group_limited_greedy")
+    return inputError(path,
+                      "has \"topk_method\": " + inQuotes(*h.choice) +
+                          ", expected \"greedy\" or \"group_limited_greedy\"",
+                      remedy::correct);
+  return checkLatent(h, path);
+}
+
 // Keys and values, and mostly queries, are made of latents; experts are chosen within the best
 // groups.
 llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
@@ -72,14 +96,15 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
   static constexpr KeyRule own[] = {
       {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 1.0},
       {"topk_method", &H::choice, {}, Unset()},
-      // transformers reads it nowhere in this generation: the weights stay as they are.
+      {"mlp_bias", &H::mlpBias, {}, false},
       optionalKey("head_dim", &H::turnedDim, ranges::headDim),
   };
-  static constexpr FixedKey fixed[] = {{"scoring_func", R"(["softmax"])"},
-                                       {"moe_layer_freq", "[1]"},
-                                       {"pretraining_tp", "[1]"},
-                                       {"norm_topk_prob", "[false, null]"},
-                                       {"mlp_bias", "[false]"}};
+  static constexpr FixedKey fixed[] = {
+      {"scoring_func", R"(["softmax"])"}, {"moe_layer_freq", "[1]"}, {"pretraining_tp", "[1]"}};
+  static constexpr UnreadKey unread[] = {
+      latentUnread[0],
+      {"norm_topk_prob", "is read nowhere by transformers: weights of experts stay as they are"},
+  };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, expertKeys, latentKeys, commonKeys()};
   static const Family family = {
       .name = "deepseek_v2",
@@ -94,7 +119,8 @@ llvm::Expected<const Family *> chooseDeepSeekV2(const FamilyEvidence &) {
             if (h.choice != "group_limited_greedy")
               h.groups.reset();
           },
-      .unread = latentUnread,
+      .check = checkV2,
+      .unread = unread,
   };
   return &family;
 }
@@ -133,6 +159,7 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
                  .yarnScalesScores = true},
       .names = &latentNames,
       .derive = deriveLatent,
+      .check = checkLatent,
       .unread = latentUnread,
   };
   return &family;

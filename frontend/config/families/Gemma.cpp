@@ -9,12 +9,13 @@ static constexpr KeyRule sharedKeys[] = {
     {"attention_bias", &H::attentionBias, {}, false},
     {"tie_word_embeddings", &H::tiedHead, {}, true},
 };
-static constexpr FixedKey fixedKeys[] = {
-    {"hidden_act", R"(["gelu", "gelu_pytorch_tanh"])"},
-    {"hidden_activation", R"(["gelu_pytorch_tanh", null])"},
-    {"use_bidirectional_attention", "[false, null]"},
-    {"attn_logit_softcapping", "[null]"}, // of Gemma 3 alone
-};
+static constexpr FixedKey bidirectional = {"use_bidirectional_attention", "[false, null]"};
+static constexpr FixedKey fixedKeys[] = {bidirectional,
+                                         {"hidden_activation", R"(["gelu_pytorch_tanh", null])"}};
+// The later ones name the activation elsewhere, and have the first one's key beside it.
+static constexpr KeyRule activationKey = optionalKey("hidden_activation", &H::activation);
+static constexpr FixedKey fixedKeysOf2And3[] = {bidirectional,
+                                                {"hidden_act", R"(["gelu", "gelu_pytorch_tanh"])"}};
 static constexpr NamingTable namesOf2And3 = changed(transformersNames, [](NamingTable &names) {
   names.postAttentionNorm = "post_attention_layernorm";
   names.ffnNorm = "pre_feedforward_layernorm";
@@ -33,11 +34,16 @@ llvm::Expected<const Family *> chooseGemma(const FamilyEvidence &) {
       .name = "gemma",
       .architectures = architectures,
       .keys = keys,
-      .fixed = llvm::ArrayRef(fixedKeys).drop_back(),
+      .fixed = fixedKeys,
       .traits = {.normRounding = NormRounding::AfterGain,
                  .gainOffset = 1,
                  .activation = Activation::GeluTanh,
                  .scalesEmbedding = true},
+      .derive =
+          [](Hyperparameters &h) {
+            if (h.activation == "gelu")
+              h.activation = "gelu_pytorch_tanh";
+          },
   };
   return &family;
 }
@@ -47,6 +53,7 @@ llvm::Expected<const Family *> chooseGemma2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Gemma2ForCausalLM"};
   static constexpr KeyRule own[] = {
       {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(4)},
+      activationKey,
       {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
       {"query_pre_attn_scalar", &H::scoreScalar, ranges::multiplier, 256.0},
       {"attn_logit_softcapping", &H::scoreSoftcap, ranges::multiplier, 50.0, Null::Allowed},
@@ -57,7 +64,7 @@ llvm::Expected<const Family *> chooseGemma2(const FamilyEvidence &) {
       .name = "gemma2",
       .architectures = architectures,
       .keys = keys,
-      .fixed = llvm::ArrayRef(fixedKeys).drop_back(),
+      .fixed = fixedKeysOf2And3,
       .traits = {.normRounding = NormRounding::AfterGain,
                  .gainOffset = 1,
                  .postNorms = true,
@@ -75,6 +82,7 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Gemma3ForCausalLM"};
   static constexpr KeyRule own[] = {
       {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(4)},
+      activationKey,
       {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
       {"sliding_window_pattern", &H::windowPattern, ranges::layers, int64_t(6)},
       {"rope_local_base_freq", &H::localTheta, ranges::theta, Unset()},
@@ -82,13 +90,16 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
       {"final_logit_softcapping", &H::logitSoftcap, ranges::multiplier, Unset(), Null::Allowed},
   };
   static constexpr UnreadKey unread[] = {
-      {"_sliding_window_pattern", "is written beside layer_types, which count"}};
+      {"_sliding_window_pattern", "is written beside layer_types, which count"},
+      {"attn_logit_softcapping",
+       "is stored by transformers' class, whose attention caps no scores"},
+  };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, sharedKeys, commonKeys()};
   static const Family family = {
       .name = "gemma3_text",
       .architectures = architectures,
       .keys = keys,
-      .fixed = fixedKeys,
+      .fixed = fixedKeysOf2And3,
       .traits = {.normRounding = NormRounding::AfterGain,
                  .gainOffset = 1,
                  .qkNorm = QkNorm::PerHead,

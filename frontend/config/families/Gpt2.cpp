@@ -21,16 +21,8 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
   names.transposed = true;
 });
 
-// The published files were written without the outermost module.
-static constexpr NamingTable namesOfDecoder = changed(names, [](NamingTable &names) {
-  names.embedding = "wte";
-  names.positions = "wpe";
-  names.layers = "h";
-  names.finalNorm = "ln_f";
-});
-
 // Positions are learned, matrices stand transposed, and everything has a bias.
-llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &evidence) {
+llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"GPT2LMHeadModel"};
   static constexpr KeyRule own[] = {
       {"n_embd", &H::hidden, ranges::width},
@@ -41,39 +33,37 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &evidence) {
       {"vocab_size", &H::vocab, ranges::vocab},
       {"layer_norm_epsilon", &H::eps, ranges::eps, 1e-5},
       {"activation_function", &H::activation, {}, Unset()},
+      {"scale_attn_weights", &H::scalesScores, {}, true},
+      {"scale_attn_by_inverse_layer_idx", &H::scalesByLayer, {}, false},
       {"tie_word_embeddings", &H::tiedHead, {}, true},
   };
-  static constexpr FixedKey fixed[] = {
-      {"scale_attn_weights", "[true]"},
-      {"scale_attn_by_inverse_layer_idx", "[false]"},
-      {"reorder_and_upcast_attn", "[false]"},
+  static constexpr UnreadKey unread[] = {
+      {"n_ctx", "is the number of positions again"},
+      {"reorder_and_upcast_attn", reasons::implementation},
   };
-  static constexpr UnreadKey unread[] = {{"n_ctx", "is the number of positions again"}};
   static const llvm::ArrayRef<KeyRule> keys[] = {own};
-  static const auto familyWith = [](const NamingTable &table) {
-    return Family{
-        .name = "gpt2",
-        .architectures = architectures,
-        .keys = keys,
-        .fixed = fixed,
-        .traits = {.norm = NormKind::Layer,
-                   .normBias = true,
-                   .rope = false,
-                   .learnedPositions = true,
-                   .gated = false,
-                   .activation = Activation::GeluTanh},
-        .names = &table,
-        .derive =
-            [](Hyperparameters &h) {
-              h.attentionBias = h.mlpBias = true;
-              h.inner = h.inner.value_or(4 * *h.hidden);
-            },
-        .unread = unread,
-    };
+  static const Family family = {
+      .name = "gpt2",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = {},
+      .traits = {.norm = NormKind::Layer,
+                 .normBias = true,
+                 .rope = false,
+                 .learnedPositions = true,
+                 .gated = false,
+                 .activation = Activation::GeluTanh},
+      .names = &names,
+      .derive =
+          [](Hyperparameters &h) {
+            h.attentionBias = h.mlpBias = true;
+            h.inner = h.inner.value_or(4 * *h.hidden);
+            if (!*h.scalesScores)
+              h.scoreScale = 1;
+          },
+      .unread = unread,
   };
-  static const Family model = familyWith(names), decoder = familyWith(namesOfDecoder);
-  bool isDecoder = evidence.hasTensor && evidence.hasTensor("wte.weight");
-  return isDecoder ? &decoder : &model;
+  return &family;
 }
 
 } // namespace mica

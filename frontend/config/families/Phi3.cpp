@@ -17,17 +17,18 @@ llvm::Expected<const Family *> choosePhi3(const FamilyEvidence &) {
       optionalKey("original_max_position_embeddings", &H::originalPositions, ranges::positions),
       {"partial_rotary_factor", &H::partialRotary, ranges::share, Unset(), Null::Allowed},
   };
-  static constexpr FixedKey fixed[] = {
-      {"attention_bias", "[false]"},
+  static constexpr UnreadKey unread[] = {
+      {"attention_bias", "is read nowhere: products of attention have no biases"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
   static const Family family = {
       .name = "phi3",
       .architectures = architectures,
       .keys = keys,
-      .fixed = fixed,
-      .traits = {.slides = everyLayerSlides},
+      .fixed = {},
+      .traits = {.partialRotary = 1, .slides = everyLayerSlides},
       .names = &names,
+      .unread = unread,
   };
   return &family;
 }

@@ -17,7 +17,7 @@ llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
       {"use_sliding_window", &H::useWindow, {}, false},
       {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
       {"max_window_layers", &H::windowLayers, {0, 4096}, int64_t(28)},
-      {"num_experts", &H::experts, ranges::experts, int64_t(60)},
+      {"num_experts", &H::experts, ranges::maybeExperts, int64_t(60)},
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(4)},
       {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(1408)},
       {"shared_expert_intermediate_size", &H::sharedInner, ranges::width, int64_t(5632)},

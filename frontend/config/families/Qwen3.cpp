@@ -36,8 +36,8 @@ llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
 llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3MoeForCausalLM"};
   static constexpr KeyRule expertKeys[] = {
-      {"num_experts", &H::experts, ranges::experts, Unset()},
-      {"num_local_experts", &H::experts, ranges::experts, Unset()},
+      {"num_experts", &H::experts, ranges::maybeExperts, Unset()},
+      {"num_local_experts", &H::experts, ranges::maybeExperts, Unset()},
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(8)},
       {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(768)},
       {"norm_topk_prob", &H::normaliseGate, {}, false},

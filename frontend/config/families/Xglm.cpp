@@ -4,7 +4,8 @@ namespace mica {
 
 using H = Hyperparameters;
 
-// Positions are sines and cosines, of which the first belongs to position 2.
+// Positions are sines and cosines, of which the first belongs to position 2; the row whose number
+// is the id of padding is zero.
 llvm::Expected<const Family *> chooseXglm(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"XGLMForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
@@ -25,6 +26,7 @@ llvm::Expected<const Family *> chooseXglm(const FamilyEvidence &) {
       {"activation_function", &H::activation, {}, Unset()},
       {"scale_embedding", &H::scalesEmbedding, {}, true},
       {"tie_word_embeddings", &H::tiedHead, {}, true},
+      {"pad_token_id", &H::padding, ranges::token, int64_t(1), Null::Allowed},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own};
   static const Family family = {

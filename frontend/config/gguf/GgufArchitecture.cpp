@@ -113,11 +113,15 @@ constexpr GgufKey deepSeekKeys[] = {
     {"expert_weights_scale", "routed_scaling_factor"},
     {"expert_weights_norm", "norm_topk_prob"},
     {.name = "expert_gating_func", .values = "[0, 1, 2]"}, // which chose the family
+    {.name = "attention.head_count_kv", .reason = "heads share the latent that is cached"},
     {.name = "attention.key_length"},
     {.name = "attention.key_length_mla"},
     {.name = "attention.value_length_mla"},
     {.name = "rope.scaling.yarn_log_multiplier"},
 };
+
+// llama.cpp divides these weights by their sum where transformers never does.
+constexpr GgufKey deepSeek2Keys[] = {{.name = "expert_weights_norm", .values = "[false]"}};
 
 constexpr GgufKey graniteScales[] = {
     {"attention.scale", "attention_multiplier"},
@@ -256,6 +260,7 @@ constexpr GgufArchitecture architectures[] = {
     {.name = "deepseek2",
      .modelType = "deepseek_v2",
      .keys = deepSeekKeys,
+     .own = deepSeek2Keys,
      .lacking = groupsLackingOfDeepSeek,
      .names = namesOfDeepSeek,
      .derive =

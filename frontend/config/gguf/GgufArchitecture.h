@@ -59,6 +59,7 @@ struct GgufArchitecture {
   llvm::StringLiteral name;          ///< general.architecture
   llvm::StringLiteral modelType;     ///< of config.json
   llvm::ArrayRef<GgufKey> keys = {}; ///< before those of all architectures
+  llvm::ArrayRef<GgufKey> own = {};  ///< before `keys`, which other architectures share
   llvm::ArrayRef<GgufConstant> constants = {};
   /// How the rows of q and k lie. For llama and its kin the converter reorders them so that
   /// neighbours turn with each other: read as they are with the interleaved pairing, they compute

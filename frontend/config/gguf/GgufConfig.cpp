@@ -131,7 +131,7 @@ llvm::Error ConfigTranslator::translateOwn(llvm::StringRef key, llvm::StringRef 
                                            const GgufValue &value) {
   if (isGgufRopeKey(name))
     return llvm::Error::success();
-  for (llvm::ArrayRef<GgufKey> rows : {architecture->keys, ggufCommonKeys()})
+  for (llvm::ArrayRef<GgufKey> rows : {architecture->own, architecture->keys, ggufCommonKeys()})
     for (const GgufKey &row : rows) {
       if (row.name != name)
         continue;

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 13 of 13 functions stated what to expect and did it
+// CHECK: 15 of 15 functions stated what to expect and did it
 
 func.func @add() -> tensor<1x3xf32> attributes {mica.expect = [dense<[[1.5, -1.0, 3.0]]> : tensor<1x3xf32>]} {
   %a = arith.constant dense<[[1.0, -2.0, 0.0]]> : tensor<1x3xf32>
@@ -38,6 +38,18 @@ func.func @relu() -> tensor<1x3xf32> attributes {mica.expect = [dense<[[0.0, 0.0
   %x = arith.constant dense<[[-2.0, 0.0, 3.0]]> : tensor<1x3xf32>
   %y = mica.relu %x : tensor<1x3xf32>
   return %y : tensor<1x3xf32>
+}
+
+func.func @relu2() -> tensor<1x3xf32> attributes {mica.expect = [dense<[[0.0, 0.0, 9.0]]> : tensor<1x3xf32>]} {
+  %x = arith.constant dense<[[-2.0, 0.0, 3.0]]> : tensor<1x3xf32>
+  %y = mica.relu2 %x : tensor<1x3xf32>
+  return %y : tensor<1x3xf32>
+}
+
+func.func @quick_gelu() -> tensor<1x5xf32> attributes {mica.expect = [dense<[[-0.06434138, -0.14961156, 0.0, 0.84579577, 2.98192869]]> : tensor<1x5xf32>]} {
+  %x = arith.constant dense<[[-2.0, -0.5, 0.0, 1.0, 3.0]]> : tensor<1x5xf32>
+  %y = mica.quick_gelu %x : tensor<1x5xf32>
+  return %y : tensor<1x5xf32>
 }
 
 // To nearest, ties to even: 1.00390625 lies half way between 1 and 1.0078125, 1.01171875 between 1.0078125 and 1.015625.

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 11 of 11 functions stated what to expect and did it
+// CHECK: 12 of 12 functions stated what to expect and did it
 
 func.func @half() -> tensor<1x1x4xf32> attributes {mica.expect = [dense<[[[-0.198411, 0.195990, 0.246238, 0.401980]]]> : tensor<1x1x4xf32>], mica.tolerance = 2.0e-06} {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
@@ -92,6 +92,13 @@ func.func @sinusoid() -> tensor<1x4xf32> attributes {mica.expect = [dense<[[0.14
   %p = arith.constant dense<1> : tensor<1xi32>
   %y = mica.sinusoid %p offset(2) : tensor<1xi32> -> tensor<1x4xf32>
   return %y : tensor<1x4xf32>
+}
+
+// The row of padding is zero, of whatever position it is.
+func.func @padded_sinusoid() -> tensor<2x4xf32> attributes {mica.expect = [dense<[[0.0, 0.0, 0.0, 0.0], [0.141120008, 0.000300000, -0.989992497, 0.999999955]]> : tensor<2x4xf32>]} {
+  %p = arith.constant dense<[0, 1]> : tensor<2xi32>
+  %y = mica.sinusoid %p offset(2) padding_idx(2) : tensor<2xi32> -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
 }
 
 // A factor per pair, and an amplitude: twice as much at half the position. The length chooses the factors.

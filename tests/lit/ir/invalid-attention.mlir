@@ -390,6 +390,14 @@ func.func @f(%p: tensor<5xi32>) {
 
 // -----
 
+func.func @f(%p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.sinusoid' op has the padding_idx -1, which is the row of no position}}
+  %0 = mica.sinusoid %p offset(2) padding_idx(-1) : tensor<?xi32> -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<5x4x8xf32>) {
   // expected-error @+1 {{'mica.join_heads' op operands and results differ in their number of rows: 'tensor<5x4x8xf32>' and 'tensor<?x4x16xf32>'}}
   %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<5x4x8xf32> -> tensor<?x4x16xf32>

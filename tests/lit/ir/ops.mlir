@@ -55,6 +55,12 @@ func.func @elementwise(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %rows: tenso
   %8 = mica.merge_heads %h : tensor<?x2x4xbf16> to tensor<?x8xbf16>
   // CHECK: mica.select_rows %{{.*}}, %{{.*}} : tensor<?x4xf32>, tensor<?xi32> -> tensor<?x4xf32>
   %9 = mica.select_rows %x, %rows : tensor<?x4xf32>, tensor<?xi32> -> tensor<?x4xf32>
+  // CHECK: mica.relu2 %{{.*}} : tensor<?x2x4xbf16>
+  %10 = mica.relu2 %h : tensor<?x2x4xbf16>
+  // CHECK: mica.quick_gelu %{{.*}} : tensor<?x4xf32>
+  %11 = mica.quick_gelu %x : tensor<?x4xf32>
+  // CHECK: mica.sinusoid %{{.*}} offset(2) padding_idx(3) : tensor<?xi32> -> tensor<?x4xf32>
+  %12 = mica.sinusoid %rows offset(2) padding_idx(3) : tensor<?xi32> -> tensor<?x4xf32>
   return
 }
 

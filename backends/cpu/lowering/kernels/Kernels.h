@@ -120,7 +120,7 @@ void emitRope(KernelBuilder &b, mlir::ValueRange args, Pairing pairing);
 
 /// positions, y [T, C]: formula of mica.sinusoid. A task is a row.
 void emitSinusoid(KernelBuilder &b, mlir::ValueRange args, mlir::memref::GlobalOp frequencies,
-                  int64_t offset);
+                  int64_t offset, std::optional<int64_t> paddingIdx);
 
 /// a, b, y [T, H, D]: formula of mica.join_heads. A task is a row.
 void emitJoinHeads(KernelBuilder &b, mlir::ValueRange args);

@@ -123,7 +123,7 @@ void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, const RopeSpec 
 }
 
 void mica::cpu::emitSinusoid(KernelBuilder &b, ValueRange args, memref::GlobalOp frequencies,
-                             int64_t offset) {
+                             int64_t offset, std::optional<int64_t> paddingIdx) {
   Value positions = args[2], y = args[3];
   int64_t count = frequencies.getType().getDimSize(0);
   Value table = memref::GetGlobalOp::create(b, frequencies.getType(), frequencies.getSymName());
@@ -133,10 +133,22 @@ void mica::cpu::emitSinusoid(KernelBuilder &b, ValueRange args, memref::GlobalOp
       return number;
     return b.add(number, arith::ConstantIntOp::create(b, b.getI32Type(), offset));
   };
+  // What the sines of a row are multiplied with: 0 in the row of padding.
+  auto factorOf = [&](Value row) -> Value {
+    Value isPadding =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, positionOf(row),
+                              arith::ConstantIntOp::create(b, b.getI32Type(), *paddingIdx));
+    return arith::SelectOp::create(b, isPadding, b.splat(0), b.splat(1));
+  };
   eachAngle(
       b, args, count, positionOf,
       [&](Value, Value column, Value live) { return b.loadVector(table, column, live); },
       [&](Value row, Value column, Value live, Value cosine, Value sine) {
+        if (paddingIdx) {
+          Value factor = factorOf(row);
+          sine = b.mulf(sine, factor);
+          cosine = b.mulf(cosine, factor);
+        }
         b.storeVector(sine, y, {row, column}, live);
         b.storeVector(cosine, y, {row, b.add(column, count)}, live);
       });

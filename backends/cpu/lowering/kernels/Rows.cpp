@@ -253,8 +253,14 @@ Value mica::cpu::emitActivation(KernelBuilder &b, Value x, Activation activation
   switch (activation) {
   case Activation::Silu:
     return b.divf(x, b.addf(constant(1), b.exp(b.subf(constant(0), x))));
+  case Activation::QuickGelu:
+    return b.divf(x, b.addf(constant(1), b.exp(b.mulf(constant(-1.702f), x))));
   case Activation::Relu:
     return b.maxf(x, constant(0));
+  case Activation::Relu2: {
+    Value positive = b.maxf(x, constant(0));
+    return b.mulf(positive, positive);
+  }
   case Activation::Gelu: {
     Value error = math::ErfOp::create(b, b.mulf(x, constant(0.70710678118654752f)));
     return b.mulf(b.mulf(x, constant(0.5f)), b.addf(constant(1), error));

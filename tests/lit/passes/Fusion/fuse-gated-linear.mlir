@@ -53,6 +53,28 @@ func.func @main(%x: tensor<?x32xf32>) -> tensor<?x64xf32> {
 
 // -----
 
+// Another activation.
+
+mica.weight @g : tensor<64x32xf32>
+mica.weight @u : tensor<64x32xf32>
+// CHECK-LABEL: func private @others
+func.func private @others(%x: tensor<?x32xf32>, %gate: tensor<64x32xf32>, %up: tensor<64x32xf32>) -> tensor<?x64xf32> {
+  // CHECK: mica.gated_linear %{{.*}} relu2
+  %g = mica.linear %x, %gate : tensor<?x32xf32>, tensor<64x32xf32> -> tensor<?x64xf32>
+  %u = mica.linear %x, %up : tensor<?x32xf32>, tensor<64x32xf32> -> tensor<?x64xf32>
+  %a = mica.relu2 %g : tensor<?x64xf32>
+  %h = mica.mul %a, %u : tensor<?x64xf32>
+  return %h : tensor<?x64xf32>
+}
+func.func @main(%x: tensor<?x32xf32>) -> tensor<?x64xf32> {
+  %gate = mica.get_weight @g : tensor<64x32xf32>
+  %up = mica.get_weight @u : tensor<64x32xf32>
+  %y = call @others(%x, %gate, %up) : (tensor<?x32xf32>, tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
 // Experts: gate and up of each expert side by side.
 
 // CHECK: mica.weight @experts.gate_up_proj from ["e0.gate", "e0.up", "e1.gate", "e1.up"] stack parts(2) : tensor<2x256x32xf32>

@@ -61,9 +61,16 @@ TEST(Llama, KnowsItsActivations) {
   EXPECT_EQ(activationOf("swish"), Activation::Silu);
   EXPECT_EQ(activationOf("gelu"), Activation::Gelu);
   EXPECT_EQ(activationOf("gelu_pytorch_tanh"), Activation::GeluTanh);
+  EXPECT_EQ(activationOf("gelu_python"), Activation::Gelu);
+  for (llvm::StringRef name : {"gelu_new", "gelu_fast", "gelu_accurate", "gelu_python_tanh"})
+    EXPECT_EQ(activationOf(name), Activation::GeluTanh) << name.str();
+  EXPECT_EQ(activationOf("quick_gelu"), Activation::QuickGelu);
   EXPECT_EQ(activationOf("relu"), Activation::Relu);
+  EXPECT_EQ(activationOf("relu2"), Activation::Relu2);
   EXPECT_THAT(problemOf(llamaText, R"({"hidden_act": "mish"})"),
-              HasSubstr("has the activation \"mish\""));
+              HasSubstr("has the activation \"mish\", only silu, swish, gelu, gelu_python, "
+                        "gelu_pytorch_tanh, gelu_python_tanh, gelu_new, gelu_fast, gelu_accurate, "
+                        "quick_gelu, relu, relu2 are computed"));
 }
 
 /// llamaText as another family of transformers' names, with further keys.
@@ -105,6 +112,117 @@ TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
   EXPECT_EQ(model->kinds[1].attention.rope.theta, 1e6);
   EXPECT_EQ(model->embeddingMultiplier, 8);
   EXPECT_EQ(model->norm.gainOffset, 1);
+}
+
+Activation activationOf(const ModelConfig &model) {
+  return std::get<DenseConfig>(model.kinds[0].ffn).activation;
+}
+
+/// The first Gemma's legacy name means the approximation; the later ones ask another key.
+TEST(Gemma, ReadsTheActivationThatItsClassReads) {
+  auto first = [](llvm::StringRef name) {
+    return activationOf(llvm::cantFail(
+        asFamily("gemma", "GemmaForCausalLM", ("\"hidden_act\": \"" + name + "\"").str())));
+  };
+  EXPECT_EQ(first("gelu"), Activation::GeluTanh);
+  EXPECT_EQ(first("silu"), Activation::Silu);
+  for (auto [type, architecture] :
+       {std::pair("gemma2", "Gemma2ForCausalLM"), std::pair("gemma3_text", "Gemma3ForCausalLM")}) {
+    auto model = asFamily(type, architecture,
+                          R"("hidden_act": "gelu_pytorch_tanh", "hidden_activation": "relu")");
+    ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+    EXPECT_EQ(activationOf(*model), Activation::Relu);
+  }
+  auto capped = asFamily("gemma3_text", "Gemma3ForCausalLM", R"("attn_logit_softcapping": 2.0)");
+  ASSERT_TRUE(bool(capped)) << llvm::toString(capped.takeError());
+  EXPECT_EQ(capped->kinds[0].attention.softcap, std::nullopt) << "its class never applies it";
+}
+
+TEST(Phi3, HasNoBiasesWhateverItsConfigSays) {
+  auto model = asFamily("phi3", "Phi3ForCausalLM", R"("attention_bias": true)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_FALSE(model->kinds[0].attention.qkvBias);
+}
+
+constexpr llvm::StringLiteral gpt2Text = R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 3,
+  "n_head": 4, "n_positions": 32, "vocab_size": 64})";
+
+TEST(Gpt2, MayScaleScoresByTheLayer) {
+  auto model = configOf(gpt2Text, R"({"scale_attn_by_inverse_layer_idx": true,
+                                      "reorder_and_upcast_attn": true})");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 2}));
+  EXPECT_EQ(model->kinds[2].name, "dense_2");
+  EXPECT_DOUBLE_EQ(model->kinds[0].attention.scale, 0.25);
+  EXPECT_DOUBLE_EQ(model->kinds[2].attention.scale, 0.25 / 3);
+  auto plain = configOf(gpt2Text, R"({"scale_attn_weights": false})");
+  ASSERT_TRUE(bool(plain)) << llvm::toString(plain.takeError());
+  EXPECT_EQ(plain->layers, (std::vector<unsigned>{0, 0, 0}));
+  EXPECT_EQ(plain->kinds[0].attention.scale, 1);
+}
+
+constexpr llvm::StringLiteral bloomText = R"({"model_type": "bloom", "hidden_size": 64,
+  "n_layer": 2, "n_head": 4, "vocab_size": 64})";
+
+TEST(Bloom, RefusesSlicesWithoutBiases) {
+  EXPECT_EQ(problemOf(bloomText, R"({"pretraining_tp": 2, "slow_but_exact": true})"),
+            "config.json: has \"slow_but_exact\" and \"pretraining_tp\" above 1, which together "
+            "leave out biases, set \"slow_but_exact\" to false");
+  EXPECT_EQ(problemOf(bloomText, R"({"pretraining_tp": 2, "slow_but_exact": false})"), "");
+  EXPECT_EQ(problemOf(bloomText, R"({"pretraining_tp": 1, "slow_but_exact": true})"), "");
+}
+
+constexpr llvm::StringLiteral xglmText = R"({"model_type": "xglm", "d_model": 64, "num_layers": 2,
+  "attention_heads": 4, "ffn_dim": 96, "vocab_size": 64})";
+
+/// The row of padding, where it belongs to a position.
+TEST(Xglm, HasARowOfPadding) {
+  auto rowOf = [](llvm::StringRef changes) {
+    return llvm::cantFail(configOf(xglmText, changes)).paddingIdx;
+  };
+  EXPECT_EQ(rowOf("{}"), std::nullopt);
+  EXPECT_EQ(rowOf(R"({"pad_token_id": 1})"), std::nullopt);
+  EXPECT_EQ(rowOf(R"({"pad_token_id": null})"), std::nullopt);
+  EXPECT_EQ(rowOf(R"({"pad_token_id": 2})"), 2);
+  EXPECT_THAT(problemOf(xglmText, R"({"pad_token_id": -1})"), HasSubstr("\"pad_token_id\": -1"));
+}
+
+constexpr llvm::StringLiteral deepSeekText = R"({"model_type": "deepseek_v2", "hidden_size": 64,
+  "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 64,
+  "max_position_embeddings": 64, "num_experts_per_tok": 2, "n_routed_experts": 8, "n_group": 2,
+  "topk_group": 1, "moe_intermediate_size": 16, "first_k_dense_replace": 1, "kv_lora_rank": 16,
+  "q_lora_rank": null, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8})";
+
+TEST(DeepSeek, RefusesOtherNumbersOfKeysThanHeads) {
+  for (llvm::StringRef type : {"deepseek_v2", "deepseek_v3"}) {
+    auto with = [&](llvm::StringRef heads) {
+      return problemOf(
+          deepSeekText,
+          ("{\"model_type\": \"" + type + "\", \"num_key_value_heads\": " + heads + "}").str());
+    };
+    EXPECT_EQ(with("2"), "config.json: has \"num_key_value_heads\": 2, but a latent makes keys and "
+                         "values for all 4 heads, set it to 4");
+    EXPECT_EQ(with("4"), "");
+    EXPECT_EQ(with("null"), "");
+  }
+}
+
+TEST(DeepSeek, ChoosesExpertsByKnownMethods) {
+  EXPECT_EQ(problemOf(deepSeekText, R"({"topk_method": "noaux_tc"})"),
+            "config.json: has \"topk_method\": \"noaux_tc\", expected \"greedy\" or "
+            "\"group_limited_greedy\", correct it");
+  for (llvm::StringRef method : {"greedy", "group_limited_greedy"})
+    EXPECT_EQ(problemOf(deepSeekText, ("{\"topk_method\": \"" + method + "\"}").str()), "");
+}
+
+TEST(DeepSeek, MayHaveBiasesOfNetworks) {
+  auto model = configOf(deepSeekText, R"({"mlp_bias": true, "norm_topk_prob": true,
+                                          "n_shared_experts": 1})");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_TRUE(std::get<DenseConfig>(model->kinds[0].ffn).bias);
+  const SparseConfig &sparse = std::get<SparseConfig>(model->kinds[1].ffn);
+  EXPECT_TRUE(sparse.shared.bias);
+  EXPECT_FALSE(sparse.expert.bias || sparse.normalise);
 }
 
 TEST(GptOss, HasItsDefaults) {
@@ -191,6 +309,17 @@ TEST(Qwen3Moe, MixesDenseAndSparseLayers) {
   EXPECT_EQ(kindsOf(R"({"mlp_only_layers": [0, 3]})"), "dssd");
   EXPECT_EQ(kindsOf(R"({"decoder_sparse_step": 2})"), "dsds");
   EXPECT_EQ(kindsOf(R"({"decoder_sparse_step": 2, "mlp_only_layers": [1]})"), "ddds");
+}
+
+TEST(Qwen3Moe, MayHaveNoExperts) {
+  for (llvm::StringRef changes : {R"({"num_experts": 0})", R"({"decoder_sparse_step": 5})",
+                                  R"({"mlp_only_layers": [0, 1, 2, 3]})"}) {
+    auto model = configOf(qwen3MoeText, changes);
+    ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+    ASSERT_EQ(model->kinds.size(), 1u);
+    EXPECT_EQ(model->kinds[0].name, "dense");
+    EXPECT_EQ(std::get<DenseConfig>(model->kinds[0].ffn).inner, 96);
+  }
 }
 
 TEST(Qwen3Moe, NormalisesASingleExpertToo) {

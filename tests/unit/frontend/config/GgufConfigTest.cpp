@@ -197,6 +197,22 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
   EXPECT_THAT(problem(), HasSubstr("has \"deepseek2.attention.key_length\": 15, expected 10"));
 }
 
+/// llama.cpp obeys it, which the family does not.
+TEST_F(GgufConfig, WeightsOfSoftmaxScoredExpertsStayAsTheyAre) {
+  auto problemWith = [&](bool isNormalised, uint32_t scoring) {
+    file = latentKeys();
+    file.u32("deepseek2.attention.key_length", 10).u32("deepseek2.attention.value_length", 6);
+    file.u32("deepseek2.expert_gating_func", scoring).u32("deepseek2.expert_group_count", 1);
+    file.u32("deepseek2.expert_group_used_count", 1);
+    file.boolean("deepseek2.expert_weights_norm", isNormalised);
+    return problem();
+  };
+  EXPECT_EQ(problemWith(false, 1), "");
+  EXPECT_THAT(problemWith(true, 1),
+              HasSubstr("has \"deepseek2.expert_weights_norm\": true, expected one of [false]"));
+  EXPECT_EQ(problemWith(true, 2), "");
+}
+
 /// The first converters wrote no groups, also of models that have some.
 TEST_F(GgufConfig, GroupsOfExpertsAreNotGuessed) {
   auto problemWith = [&](uint32_t experts, bool isSigmoid, std::optional<uint32_t> groups,

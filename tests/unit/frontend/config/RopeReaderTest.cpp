@@ -154,9 +154,40 @@ TEST(Rope, RefusesNumbersThatCannotBe) {
       problem(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1.5}})"),
       HasSubstr("\"rope_parameters.partial_rotary_factor\": 1.5, expected a number"));
   EXPECT_THAT(
-      problem(R"({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.01}})"),
+      problem(R"({"model_type": "stablelm", "architectures": null, "rms_norm_eps": "absent",
+          "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.01}})"),
       HasSubstr("turns 0 of 8 elements of a head by its partial_rotary_factor, but rope turns "
                 "pairs"));
+}
+
+/// The modeling code of other families never asks for the share, or fails over it.
+TEST(Rope, PartOfAHeadTurnsInSomeFamiliesOnly) {
+  constexpr llvm::StringLiteral half =
+      R"({"model_type": "{0}", "architectures": null, "rms_norm_eps": "absent", "rope_parameters":
+          {"rope_type": "{1}"{2}, "partial_rotary_factor": {3}}})";
+  auto changes = [&](llvm::StringRef family, llvm::StringRef type, llvm::StringRef part) {
+    std::string text = half.str();
+    auto put = [&](llvm::StringRef place, llvm::StringRef value) {
+      text.replace(text.find(place), place.size(), value);
+    };
+    put("{0}", family);
+    put("{1}", type);
+    put("{2}", type == "linear" ? ", \"factor\": 2" : "");
+    put("{3}", part);
+    return text;
+  };
+  for (llvm::StringRef family : {"glm4", "gpt_neox", "phi3", "stablelm"})
+    EXPECT_EQ(ropeOf(changes(family, "linear", "0.5")).dimensions, family == "glm4" ? 64 : 4)
+        << family.str();
+  for (llvm::StringRef family : {"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "olmo2",
+                                 "granite", "cohere", "starcoder2"})
+    for (llvm::StringRef type : {"default", "linear"})
+      EXPECT_THAT(
+          problem(changes(family, type, "0.5")),
+          HasSubstr("has \"rope_parameters.partial_rotary_factor\": 0.5, but the family's code "
+                    "rotates whole heads, remove it if the model was trained with that code"))
+          << family.str();
+  EXPECT_EQ(ropeOf(changes("llama", "default", "1.0")).dimensions, 8);
 }
 
 } // namespace

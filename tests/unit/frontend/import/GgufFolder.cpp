@@ -32,7 +32,13 @@ std::string GgufFolder::architecture() const {
   // The file says nothing of its scale, which is that of the size of heads but in one model.
   bool hasOwnScale =
       config.family == "gemma2" && attention.scale != 1 / std::sqrt(double(attention.headDim));
-  if (mixes || isDynamic || hasOwnScale)
+  // Nor of the activation, which is that of the architecture.
+  bool hasOwnActivation = is([](const LayerKind &kind) {
+    auto *dense = std::get_if<DenseConfig>(&kind.ffn);
+    Activation own = (dense ? *dense : std::get<SparseConfig>(kind.ffn).expert).activation;
+    return own == Activation::Relu2 || own == Activation::QuickGelu;
+  });
+  if (mixes || isDynamic || hasOwnScale || hasOwnActivation)
     return "";
   if (llvm::StringRef(config.family).starts_with("minimind")) {
     bool hasNorms = attention.qkNorm == QkNorm::PerHead;

@@ -254,7 +254,7 @@ TEST_F(GgufRefusal, RefusesTypesAndShapes) {
   file = whole;
   other[other.size() - 4] = 26; // I32
   replace(file.entries, entry, other);
-  EXPECT_THAT(problem(), HasSubstr("tensor \"output_norm.weight\" has the type I32, only F32"));
+  EXPECT_THAT(problem(), HasSubstr("tensor \"output_norm.weight\" has the type I32, only F64"));
   file = whole;
   other = entry;
   other[other.size() - 12] = 31;

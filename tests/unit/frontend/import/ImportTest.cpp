@@ -47,6 +47,29 @@ std::string golden(const std::string &name) {
   return MICA_SOURCE_DIR "/tests/goldens/models/" + name;
 }
 
+TEST(Import, RefusesAdapters) {
+  auto problemOf = [](const TestFolder &folder) {
+    mlir::MLIRContext context;
+    return messageOf(readModel(context, folder.path()));
+  };
+  TestFolder folder;
+  TinyModel().writeTo(folder);
+  folder.write("adapter_model.safetensors", "x");
+  constexpr const char *remedy =
+      ", merge it into the model first (merge_and_unload of peft) and give the folder that is "
+      "saved then";
+  EXPECT_EQ(problemOf(folder), folder.path("adapter_model.safetensors") +
+                                   ": is a LoRA adapter of an unknown model" + remedy);
+  folder.write("adapter_config.json", R"({"base_model_name_or_path": "some/base-7b"})");
+  EXPECT_EQ(problemOf(folder), folder.path("adapter_config.json") +
+                                   ": is a LoRA adapter of \"some/base-7b\"" + remedy);
+  folder.write("adapter_config.json", "{}");
+  EXPECT_THAT(problemOf(folder), HasSubstr("is a LoRA adapter of an unknown model"));
+  TestFolder alone;
+  alone.write("adapter_config.json", R"({"base_model_name_or_path": "some/base-7b"})");
+  EXPECT_THAT(problemOf(alone), HasSubstr("is a LoRA adapter of \"some/base-7b\""));
+}
+
 TEST(Import, OneFunctionPerKindCalledOncePerLayer) {
   TestFolder folder;
   TinyModel().writeTo(folder);

@@ -51,8 +51,37 @@ TEST(TensorMatch, NamesAWrongShape) {
 
 TEST(TensorMatch, NamesAWrongType) {
   TinyModel model;
+  model.tensor("model.layers.0.mlp.gate_proj.weight").type = "I32";
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("has the type I32, only F64, F32, BF16 and F16 are read"));
   model.tensor("model.layers.0.mlp.gate_proj.weight").type = "F64";
-  EXPECT_THAT(problemOf(model), HasSubstr("has the type F64, only F32, BF16 and F16 are read"));
+  EXPECT_EQ(problemOf(model), "") << "of which F32 is made";
+}
+
+/// As saved from the module below the head.
+TEST(TensorMatch, NamesMayLackTheModule) {
+  TinyModel model;
+  for (Tensor &tensor : model.tensors)
+    tensor.name = tensor.name.substr(tensor.name.find('.') + 1);
+  EXPECT_EQ(problemOf(model), "");
+  model.tensors.push_back({"layers.0.self_attn.rotary_emb.inv_freq", {4}});
+  EXPECT_EQ(problemOf(model), "");
+  model.tensors.push_back({"layers.2.input_layernorm.weight", {32}});
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"layers.2.input_layernorm.weight\" [32] has no place in llama"));
+  model.tensors.pop_back();
+  model.erase("layers.0.mlp.up_proj.weight");
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"model.layers.0.mlp.up_proj.weight\" [48, 32] is missing"));
+}
+
+TEST(TensorMatch, ATiedEmbeddingMayBeStoredAsTheHead) {
+  TinyModel model;
+  model.tensor("model.embed_tokens.weight").name = "lm_head.weight";
+  EXPECT_EQ(problemOf(model), "");
+  model.config.replace(model.config.find("true"), 4, "false");
+  EXPECT_THAT(problemOf(model),
+              HasSubstr("tensor \"model.embed_tokens.weight\" [96, 32] is missing"));
 }
 
 TEST(TensorMatch, ListsIrrelevantTensorsOfAnyType) {

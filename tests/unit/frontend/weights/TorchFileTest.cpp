@@ -67,8 +67,6 @@ TEST(TorchFile, RefusesWhatIsNoDictionaryOfTensors) {
   EXPECT_THAT(
       Saved("evil").problem(),
       HasSubstr("m.bin: has a pickle that uses \"posix.system\", which is no part of a tensor"));
-  EXPECT_THAT(Saved("transposed").problem(),
-              HasSubstr("whose rows do not lie one behind the other"));
   EXPECT_THAT(Saved("nested").problem(), HasSubstr("has the entry \"state\", which is no tensor"));
 }
 
@@ -131,18 +129,82 @@ TEST(TorchFile, RefusesArchivesThatAreNotWhole) {
   EXPECT_EQ(problem({whole, data}), "") << "tensors are not checked";
 }
 
-TEST(TorchFile, RefusesOldFilesByTheirAge) {
-  const uint8_t old[] = {0x80, 2, 0x8a, 10};
-  EXPECT_THAT(messageOf(readTorchFile(old, "m.bin")),
-              HasSubstr("is a checkpoint of torch before 1.6, convert the model to safetensors"));
+TEST(TorchFile, MayHaveStrides) {
+  Saved transposed("transposed");
+  ASSERT_TRUE(bool(transposed.tensors)) << transposed.problem();
+  const TensorInfo &t = transposed.tensors->front();
+  EXPECT_EQ(shown(t.shape), "[3, 2]");
+  EXPECT_EQ(shown(t.strides), "[1, 3]");
+  EXPECT_EQ(t.size, 24u);
+}
+
+/// From before torch 1.6: pickles and storages behind each other.
+TEST(TorchFile, ReadsFilesOfOldTorch) {
+  Saved legacy("legacy");
+  ASSERT_TRUE(bool(legacy.tensors)) << legacy.problem();
+  ASSERT_EQ(legacy.tensors->size(), 4u);
+  EXPECT_EQ(legacy.shownAt(0), "a F32 [2, 3] 0 1 2 3 4 5");
+  EXPECT_EQ(legacy.shownAt(1), "b BF16 [4]");
+  EXPECT_EQ(legacy.shownAt(2), "rows F32 [3, 2] 4 5 6 7 8 9");
+  EXPECT_EQ(shown((*legacy.tensors)[3].strides), "[1, 3]");
+}
+
+TEST(TorchFile, RefusesOldFilesThatAreNotWhole) {
+  // The magic number and the version, then pickles: about the machine, of tensors, of storages.
+  const std::string head =
+      "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.";
+  auto text = [](const std::string &words) {
+    return "X" + std::string(1, char(words.size())) + std::string(3, '\0') + words;
+  };
+  auto machine = [&](const std::string &truth) {
+    return "\x80\x02}" + text("little_endian") + truth + "s.";
+  };
+  auto tensors = [&](const std::string &view) {
+    return "\x80\x02}(" + text("t") + "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") +
+           "ctorch\nFloatStorage\n" + text("7") + text("cpu") + "K\2" + view + "tQK" +
+           std::string(1, '\0') + "(K\2t(K\1t\x89)tRu.";
+  };
+  auto storages = [&](const std::string &item) { return "\x80\x02](" + item + "e."; };
+  std::string data = std::string("\2\0\0\0\0\0\0\0", 8) + "12345678";
+  auto problem = [&](const std::string &bytes) {
+    return messageOf(readTorchFile(llvm::arrayRefFromStringRef(bytes), "m.bin"));
+  };
+  std::string whole = head + machine("\x88") + tensors("N") + storages(text("7")) + data;
+  EXPECT_EQ(problem(whole), "");
+  EXPECT_EQ(problem(head + machine("\x89") + tensors("N") + storages(text("7")) + data),
+            "m.bin: is of a big-endian machine, convert the model to safetensors");
+  EXPECT_EQ(problem(head.substr(1)), "m.bin: is no whole zip archive (its directory is missing), "
+                                     "fetch it again");
+  EXPECT_EQ(problem(head.substr(0, 12)),
+            "m.bin: has a pickle that is no checkpoint of torch, convert the model to safetensors");
+  EXPECT_EQ(problem(head + machine("\x88") + tensors("K\1") + storages(text("7")) + data),
+            "m.bin: has a pickle that is cut or none, convert the model to safetensors")
+      << "a storage within another";
+  EXPECT_EQ(problem(head + machine("\x88") + "\x80\x02]."),
+            "m.bin: holds something else than a dictionary of tensors, convert the model to "
+            "safetensors");
+  EXPECT_EQ(problem(head + machine("\x88") + tensors("N") + storages("N") + data),
+            "m.bin: has a list of storages whose names are none, convert the model to safetensors");
+  EXPECT_EQ(
+      problem(head + machine("\x88") + tensors("N") + storages(text("8")) + data),
+      "m.bin: has the storage \"8\", which is of no tensor, convert the model to safetensors");
+  EXPECT_EQ(problem(head + machine("\x88") + tensors("N") + storages("")),
+            "m.bin: lacks the data of tensor \"t\", fetch it again");
+  EXPECT_EQ(problem(whole.substr(0, whole.size() - 1)),
+            "m.bin: ends within the storage \"7\", fetch it again");
+  std::string less = whole;
+  less[whole.size() - data.size()] = 1;
+  EXPECT_EQ(problem(less), "m.bin: holds too little data of tensor \"t\", fetch it again");
 }
 
 TEST(TorchFile, RefusesAFileThatIsCutAnywhere) {
-  Saved plain("plain");
-  llvm::ArrayRef<uint8_t> bytes = plain.file.bytes();
-  for (size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_THAT(messageOf(readTorchFile(bytes.take_front(size), "m.bin")), HasSubstr("m.bin: "))
-        << size;
+  for (const char *name : {"plain", "legacy"}) {
+    Saved saved(name);
+    llvm::ArrayRef<uint8_t> bytes = saved.file.bytes();
+    for (size_t size = 0; size < bytes.size(); ++size)
+      EXPECT_THAT(messageOf(readTorchFile(bytes.take_front(size), "m.bin")), HasSubstr("m.bin: "))
+          << name << " " << size;
+  }
 }
 
 } // namespace

@@ -55,6 +55,14 @@ TEST(TorchPickle, HasTensors) {
   EXPECT_EQ(shown(only.shape), "[2, 3]");
 }
 
+TEST(TorchPickle, HasStrides) {
+  std::string pickle = dictionary(text("t") + tensor(8, 1, tuple({2, 3}), tuple({1, 2})));
+  auto tensors = readTorchPickle(llvm::arrayRefFromStringRef(pickle), "m");
+  ASSERT_TRUE(bool(tensors)) << messageOf(std::move(tensors));
+  EXPECT_EQ(shown(tensors->front().strides), "[1, 2]");
+  EXPECT_EQ(tensors->front().span, 6u);
+}
+
 TEST(TorchPickle, RefusesWhatIsNoPickle) {
   for (const std::string &pickle :
        {std::string(), std::string("X"), std::string("R."), std::string("t."), std::string("u."),
@@ -67,7 +75,7 @@ TEST(TorchPickle, RefusesWhatIsNoPickle) {
   EXPECT_EQ(problemOf("cos\nsystem\n."),
             refused("has a pickle that uses \"os.system\", which is no part of a tensor"));
   EXPECT_EQ(problemOf("N."), refused("holds something else than a dictionary of tensors"));
-  EXPECT_EQ(problemOf("."), refused("holds something else than a dictionary of tensors"));
+  EXPECT_EQ(problemOf("."), refused("has a pickle that is cut or none"));
 }
 
 TEST(TorchPickle, RefusesWhatIsTooLarge) {
@@ -101,8 +109,12 @@ TEST(TorchPickle, RefusesTensorsThatAreNone) {
       refused("has a pickle with a tensor that is larger than any"));
   EXPECT_EQ(problemOfTensor(tensor(5, 1, tuple({5}), one)),
             refused("has a pickle with a tensor beyond its storage"));
-  EXPECT_EQ(problemOfTensor(tensor(6, 0, tuple({2, 3}), tuple({1, 2}))),
-            refused("has a tensor whose rows do not lie one behind the other"));
+  EXPECT_EQ(problemOfTensor(tensor(1, 0, one, tuple({-1}))), none);
+  EXPECT_EQ(problemOfTensor(tensor(6, 0, tuple({2, 3}), tuple({1, 3}))),
+            refused("has a pickle with a tensor beyond its storage"));
+  EXPECT_EQ(problemOfTensor(tensor(1, 0, tuple({5}), tuple({0}))),
+            refused("has a pickle with a tensor beyond its storage"))
+      << "one element in five places";
   EXPECT_EQ(problemOf("ccollections\nOrderedDict\n(NtR."),
             refused("has a pickle that makes more of \"collections.OrderedDict\" than a tensor"));
 }

@@ -4,6 +4,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <array>
+
 using namespace mica;
 using namespace mica::test;
 using testing::HasSubstr;
@@ -94,26 +96,58 @@ TEST(WeightFiles, RefusesAMissingShard) {
               HasSubstr("model-3.safetensors: cannot be read (No such file or directory)"));
 }
 
-TEST(WeightFiles, RefusesATensorThatItsShardLacks) {
-  std::string all = entry("a", shard1) + "," + entry("b", shard2) + ",";
-  EXPECT_THAT(problemWithIndex(indexOf(all + entry("c", shard1))),
-              HasSubstr("model.safetensors.index.json: places tensor \"c\" in \"" +
-                        std::string(shard1) +
-                        "\", which does not hold it, fetch the index and the weights again"));
+/// Shards say themselves what they hold.
+TEST(WeightFiles, TheIndexNamesShardsOnly) {
+  std::string all = entry("a", shard1) + "," + entry("b", shard2);
+  for (const std::string &map : {
+           entry("a", shard2) + "," + entry("b", shard1), // each in the other
+           all + "," + entry("c", shard1),                // one that is nowhere
+           entry("x", shard1) + "," + entry("y", shard2), // none of those that are there
+       }) {
+    Sharded sharded(indexOf(map));
+    auto weights = WeightFiles::open(sharded.folder.path());
+    ASSERT_TRUE(bool(weights)) << messageOf(std::move(weights));
+    EXPECT_EQ(llvm::toStringRef(weights->bytes(*weights->find("a"))), "aaaa");
+    EXPECT_EQ(weights->pathOf(*weights->find("b")), sharded.folder.path(shard2));
+    EXPECT_EQ(weights->tensors().size(), 2u);
+  }
 }
 
-TEST(WeightFiles, RefusesATensorThatTheIndexLacks) {
+/// F32 is made of F64, and read as if it had been stored.
+TEST(WeightFiles, MakesF32OfF64) {
   TestFolder folder;
-  folder.write("one.safetensors", safetensors({{"a", {1}}, {"x", {1}}}));
-  folder.write("model.safetensors.index.json", indexOf(entry("a", "one.safetensors")));
-  EXPECT_THAT(messageOf(WeightFiles::open(folder.path())),
-              HasSubstr("holds tensor \"x\", which the index does not place there, fetch the index "
-                        "and the weights again"));
+  std::array<double, 3> values = {1, -2.5, 0.1};
+  std::string data(reinterpret_cast<const char *>(values.data()), sizeof values);
+  folder.write("model.safetensors", safetensors({{"a", {3}, "F64", data}}));
+  auto weights = WeightFiles::open(folder.path());
+  ASSERT_TRUE(bool(weights)) << messageOf(std::move(weights));
+  const TensorInfo &a = *weights->find("a");
+  EXPECT_EQ(a.type, StoredType::F32);
+  EXPECT_EQ(storedNameOf(a), "F64");
+  for (int time = 0; time < 2; ++time) {
+    llvm::ArrayRef<uint8_t> bytes = weights->bytes(a);
+    std::array<float, 3> made{};
+    ASSERT_EQ(bytes.size(), sizeof made);
+    std::memcpy(made.data(), bytes.data(), sizeof made);
+    EXPECT_THAT(made, testing::ElementsAre(1.0f, -2.5f, 0.1f));
+    weights->release(a);
+  }
 }
 
-TEST(WeightFiles, RefusesATensorInTheWrongShard) {
-  EXPECT_THAT(problemWithIndex(indexOf(entry("a", shard2) + "," + entry("b", shard1))),
-              HasSubstr("which the index does not place there"));
+/// A torch file whose tensors do not lie row-major.
+TEST(WeightFiles, PutsStridedTensorsInOrder) {
+  TestFolder folder;
+  std::filesystem::copy(MICA_SOURCE_DIR "/tests/fuzz/corpus/torch-file/transposed.bin",
+                        folder.path("pytorch_model.bin"));
+  auto weights = WeightFiles::open(folder.path());
+  ASSERT_TRUE(bool(weights)) << messageOf(std::move(weights));
+  const TensorInfo &t = *weights->find("t");
+  EXPECT_EQ(shown(t.shape), "[3, 2]");
+  llvm::ArrayRef<uint8_t> bytes = weights->bytes(t);
+  std::array<float, 6> values{};
+  ASSERT_EQ(bytes.size(), sizeof values);
+  std::memcpy(values.data(), bytes.data(), sizeof values);
+  EXPECT_THAT(values, testing::ElementsAre(0, 3, 1, 4, 2, 5));
 }
 
 TEST(WeightFiles, RefusesATensorInTwoShards) {

@@ -88,6 +88,7 @@ constexpr Experts kExperts[] = {
     {"residual", "[0, 1, 2, 3]", 2, 33, 65, "silu", kResidual},
     {"an_empty_one", "[3, 0, 2]", 2, 33, 65, "silu", ""},
     {"all_on_one", "[2]", 1, 130, 17, "relu", kResidual},
+    {"squared", "[0, 2]", 2, 33, 20, "relu2", ""},
     {"all_of_them", "[1, 3, 0, 2]", 4, 1, 1, "relu", ""},
     {"biased", "[3, 0, 2]", 2, 33, 65, "silu", kResidual, kBiases},
     {"clamped", "[0, 1, 2, 3]", 2, 33, 65, "silu clamped(alpha 1.7 limit 0.5)", "", kBiases}};

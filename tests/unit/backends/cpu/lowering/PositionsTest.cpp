@@ -301,6 +301,13 @@ TEST_P(KernelTest, Sinusoid) {
     return %y : tensor<?x{N}xf32>
   })",
                              {{"N", columns}}, kSineTolerance));
+  // Few positions, so that some are the one of padding.
+  cases.push_back(makeCase("sinusoid_padded", R"(
+  func.func @{name}(%p: tensor<?xi32> {test.below = 3 : i64}) -> tensor<?x34xf32> {
+    %y = mica.sinusoid %p offset(2) padding_idx(3) : tensor<?xi32> -> tensor<?x34xf32>
+    return %y : tensor<?x34xf32>
+  })",
+                           {}, kSineTolerance));
   check(cases);
 }
 

@@ -135,6 +135,8 @@ constexpr Gated kGated[] = {{"relu", "f32", 130, 47, "f32 bf16 int8 int4"},
                             {"gelu", "f32", 64, 127, "f32"},
                             {"gelu_tanh", "bf16", 67, 7, "f32"},
                             {"gelu_tanh", "f32", 67, 7, "bf16"},
+                            {"relu2", "f32", 67, 7, "f32"},
+                            {"quick_gelu", "f32", 67, 7, "f32"},
                             {"silu", "f32", 1, 33, "f32"},
                             {"silu", "bf16", 1, 33, "bf16"},
                             {"relu", "f32", 1, 32, "int8 int4"}};

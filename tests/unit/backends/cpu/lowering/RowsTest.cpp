@@ -68,7 +68,8 @@ TEST_P(KernelTest, Elementwise) {
   };
   std::vector<KernelCase> cases;
   for (const Op &op : {Op{"silu", "%x", 1e-6}, Op{"gelu", "%x", 1e-6}, Op{"gelu_tanh", "%x", 1e-6},
-                       Op{"relu", "%x", 0}, Op{"add", "%x, %z", 0}, Op{"mul", "%x, %z", 0}})
+                       Op{"quick_gelu", "%x", 1e-6}, Op{"relu2", "%x", 1e-6}, Op{"relu", "%x", 0},
+                       Op{"add", "%x, %z", 0}, Op{"mul", "%x, %z", 0}})
     for (const char *type : {"f32", "bf16"})
       for (const char *shape : {"1", "130", "3x20"})
         cases.push_back(makeCase(

@@ -200,7 +200,7 @@ TEST_P(BlockPanelTest, RefusesScalesThatAreNotFinite) {
       source.addBlocksOf(format, "w", {70, k});
       source.setScale("w", 209, at, bits);
       EXPECT_EQ(errorOf("mica.weight @w at 0 : " + type(shapeOf(70, k))),
-                R"(tensor "w" holds NaN or infinity, check the checkpoint)");
+                R"(tensor "w" holds NaN or infinity in block 209, check the checkpoint)");
     }
 }
 

@@ -85,7 +85,7 @@ TEST_F(BlocksTest, ThatAreNotFiniteAreNamed) {
   source.addBlocks("w", {4, 96});
   source.spoilBlock("w", 5);
   EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<4x96xf32>"),
-              HasSubstr("tensor \"w\" holds NaN or infinity, check the checkpoint"));
+              HasSubstr("tensor \"w\" holds NaN or infinity in block 5, check the checkpoint"));
 }
 
 } // namespace
