@@ -34,13 +34,11 @@ struct Handled {
   bool ignored = isIgnored(signal);
   struct sigaction before = {}; ///< What was to happen without us.
 };
-std::array<Handled, 3> handled = {{{SIGINT}, {SIGTERM}, {SIGHUP}}};
+std::array<Handled, 5> handled = {{{SIGINT}, {SIGTERM}, {SIGHUP}, {SIGQUIT}, {SIGXCPU}}};
 
 void removeAndGoOn(int signal) {
   ++ending;
-  for (Slot &slot : slots)
-    if (slot.armed.load(std::memory_order_acquire))
-      unlink(slot.path.data());
+  removeTemporaries();
   // What would have happened without us happens now.
   for (Handled &entry : handled)
     if (entry.signal == signal)
@@ -62,6 +60,12 @@ void installHandlers() {
   }
 }
 } // namespace
+
+void removeTemporaries() {
+  for (Slot &slot : slots)
+    if (slot.armed.load(std::memory_order_acquire))
+      unlink(slot.path.data());
+}
 
 int protectTemporary(const std::string &path) {
   static std::once_flag once;
