@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import harness
+import resident
 from harness import BUNDLED, Case, GOLDENS, execute, program
 
 PROMPT = ("--tokens", "5,6,7")

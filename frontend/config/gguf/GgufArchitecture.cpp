@@ -1,5 +1,7 @@
 #include "frontend/config/gguf/GgufArchitecture.h"
 
+#include "frontend/config/IrrelevantKeys.h"
+
 #include "llvm/Support/Error.h"
 #include "llvm/Support/GlobPattern.h"
 
