@@ -224,19 +224,10 @@ def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     mica, few_threads, model = (os.path.abspath(path) for path in sys.argv[1:4])
-    failed = count = 0
     with tempfile.TemporaryDirectory(prefix="mica-hostile-") as scratch:
         place = Place(mica, few_threads, model, scratch)
-        for name, check in CASES:
-            if sys.argv[4:] and not any(word in name for word in sys.argv[4:]):
-                continue
-            count += 1
-            faults = list(check(place))
-            failed += bool(faults)
-            for fault in faults:
-                print(f"environment: {name}: {fault}")
-    print(f"environment: {count - failed} of {count} passed")
-    sys.exit(1 if failed else 0)
+        cases = [(name, lambda check=check: check(place)) for name, check in CASES]
+        sys.exit(hostile.run_cases("environment", cases, sys.argv[4:]))
 
 
 if __name__ == "__main__":

@@ -217,27 +217,32 @@ def check_whole(mica, scratch):
     return []
 
 
+def run_cases(label, cases, words):
+    """Runs the (name, check) whose names contain one of the words, prints what they find, and gives the exit status."""
+    failed = count = 0
+    for name, check in cases:
+        if words and not any(word in name for word in words):
+            continue
+        count += 1
+        faults = list(check())
+        failed += bool(faults)
+        for fault in faults:
+            print(f"{label}: {name}: {fault}")
+    print(f"{label}: {count - failed} of {count} passed")
+    return 1 if failed else 0
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     mica, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    failed = count = 0
     with tempfile.TemporaryDirectory(prefix="mica-hostile-") as scratch:
         cases = [("whole", lambda: check_whole(mica, scratch))]
         cases += [(name, lambda v=(name, *rest): check_variant(mica, scratch, *v)) for name, *rest in variants.VARIANTS]
         cases += [(f"target-{row[0]}-{row[-1]}", lambda r=row: refused_target(mica, scratch, *r)) for row in TARGETS]
         cases += [("own-" + row[0], lambda r=row: refused_own_file(mica, scratch, *r)) for row in OWN_FILES]
         cases += [("full-stages", lambda: check_full_stages(mica, scratch))]
-        for name, check in cases:
-            if words and not any(word in name for word in words):
-                continue
-            count += 1
-            faults = check()
-            failed += bool(faults)
-            for fault in faults:
-                print(f"hostile: {name}: {fault}")
-    print(f"hostile: {count - failed} of {count} passed")
-    sys.exit(1 if failed else 0)
+        sys.exit(run_cases("hostile", cases, words))
 
 
 if __name__ == "__main__":

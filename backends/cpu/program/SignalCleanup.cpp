@@ -22,7 +22,7 @@ std::array<Slot, 8> slots;
 std::atomic<int> ending{0};
 
 /// Whether the process is to ignore `signal`, as the background jobs of a shell ignore SIGINT.
-bool isIgnored(int signal) {
+bool isIgnored(int signal) noexcept {
   struct sigaction now{};
   return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
