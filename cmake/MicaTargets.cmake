@@ -44,9 +44,10 @@ function(mica_add_compiler_library name)
   endif()
 endfunction()
 
-# mica_add_tool(NAME source... [LINK lib...]): a compiler tool in bin/, installed.
+# mica_add_tool(NAME source... [LINK lib...] [OPTIONAL]): a compiler tool in bin/, installed; with OPTIONAL only if it has been
+# built.
 function(mica_add_tool name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIONAL" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE MicaCompilerOptions ${ARG_LINK} MLIR LLVM)
   # The precompiled header is made with -fPIC, and an executable's -fPIE would not match it.
@@ -54,7 +55,11 @@ function(mica_add_tool name)
   target_compile_options(${name} PRIVATE -fPIC)
   target_precompile_headers(${name} REUSE_FROM MicaPch)
   set_property(GLOBAL APPEND PROPERTY MICA_TOOLS ${name})
-  install(TARGETS ${name} RUNTIME DESTINATION bin)
+  if(ARG_OPTIONAL)
+    install(TARGETS ${name} RUNTIME DESTINATION bin OPTIONAL)
+  else()
+    install(TARGETS ${name} RUNTIME DESTINATION bin)
+  endif()
 endfunction()
 
 # mica_add_runtime_library(NAME source... [LINK lib...]): no LLVM, baseline x86-64.

@@ -59,7 +59,7 @@ constexpr UnreadKey unreadKeys[] = {
     {"mask_value", "hidden keys have no weight at all here, however a mask would be written"},
     {"max_length", generation},
     {"min_length", generation},
-    {"model_type", "chose the family"},
+    {"model_type", used},
     {"name_or_path", bookkeeping},
     {"no_repeat_ngram_size", generation},
     {"num_beam_groups", generation},

@@ -227,7 +227,8 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
   if (const FixedKey *fixed = findFixed(commonFixedKeys(), key))
     return checkFixed(path, *fixed, value);
   if (auto reason = whyIrrelevant(key, family.unread)) {
-    ignored.push_back({path.str(), key.str(), reason->str()});
+    if (*reason != reasons::used)
+      ignored.push_back({path.str(), key.str(), reason->str()});
     return llvm::Error::success();
   }
   return inputError(path,

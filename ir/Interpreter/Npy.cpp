@@ -199,18 +199,6 @@ std::string formatNpy(const NpyArray &array) {
   return result + dictionary + array.bytes;
 }
 
-llvm::Error writeNpy(StringRef path, const NpyArray &array) {
-  std::error_code code;
-  llvm::raw_fd_ostream stream(path, code);
-  if (!code) {
-    stream << formatNpy(array);
-    stream.close();
-    code = stream.error();
-    stream.clear_error();
-  }
-  return code ? llvm::createStringError(path + ": " + code.message()) : llvm::Error::success();
-}
-
 /// Element `index` of an integer or boolean array.
 static int64_t integerAt(const NpyArray &array, size_t index) {
   const char *data = array.bytes.data();

@@ -28,8 +28,6 @@ llvm::Expected<NpyArray> readNpy(llvm::StringRef path);
 /// The content of the file that holds `array`.
 std::string formatNpy(const NpyArray &array);
 
-llvm::Error writeNpy(llvm::StringRef path, const NpyArray &array);
-
 /// The array as a tensor of elements of `type`: f32 and, rounded, rows of integers from <f4, f16
 /// from <f2, bf16 from <u2 (its bits) or <f4 (rounded), i32 from <i4 or <i8, i1 from |b1 or
 /// integers that are 0 or 1. Fails where a number does not fit.

@@ -6,6 +6,7 @@
 #include "tests/bench/UkernelBenchmarks.h"
 
 #include "backends/cpu/runtime/Exports.h"
+#include "backends/cpu/runtime/Report.h"
 #include "backends/cpu/runtime/Roofline.h"
 #include "backends/cpu/runtime/Threads.h"
 
@@ -137,7 +138,10 @@ int main(int argc, char **argv) {
     return 2;
 
   farAboveCaches = megabytes * (1 << 20);
-  rt::startRuntime(threads);
+  if (rt::Status started = rt::startRuntime(threads); !started) {
+    rt::reportError(started.error().message);
+    return 1;
+  }
   auto add = [](const auto &made, auto measured) {
     auto *added = benchmark::RegisterBenchmark(
         made.name.c_str(), [&made, measured](benchmark::State &state) { measured(state, made); });

@@ -1,12 +1,15 @@
 """How a program chooses tokens, ends its texts and works off a file of requests."""
 
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import shutil
+import subprocess
 
 import harness
+import resident
 from harness import BUNDLED, Case, GOLDENS, execute, program
 
 PROMPT = ("--tokens", "5,6,7")
@@ -111,7 +114,8 @@ class Batch(Case):
     def test_each_text_is_that_of_its_prompt_alone(self):
         rows = [json.loads(line) for line in self.run_batch().splitlines()]
         self.assertEqual([(row["line"], row["sample"], row.get("id")) for row in rows], [(1, 0, None), (2, 0, 7), (2, 1, 7), (4, 0, None)])
-        for row, prompt, n in ((rows[0], "Once upon", 8), (rows[1], "A", 8), (rows[3], "xé", 3)):
+        self.assertNotEqual(rows[1]["seed"], rows[2]["seed"])
+        for row, prompt, n in ((rows[0], "Once upon", 8), (rows[1], "A", 8), (rows[2], "A", 8), (rows[3], "xé", 3)):
             alone = self.built.run("-p", prompt, "-n", n, "--temperature", 1, "--seed", row["seed"], "--json").stdout
             self.assertEqual(row["text"], json.loads(alone)["sequences"][0]["text"])
         self.assertEqual(self.run_batch("--threads", 1), self.run_batch())
@@ -123,6 +127,36 @@ class Batch(Case):
         self.assertEqual(whole.decode(), self.run_batch())
         results.write_bytes(whole[:len(whole) * 2 // 3])
         self.run_batch("-o", results)
+        self.assertEqual(results.read_bytes(), whole)
+
+    def test_requests_are_not_kept_in_memory(self):
+        """Twenty thousand take as much as two hundred; they would be 40 MB."""
+        most = []
+        for count in (200, 20000):
+            text = "sort: d b a c " * 10
+            self.requests.write_text("".join(f'{{"prompt": "{text}{i}"}}\n' for i in range(count)), encoding="utf-8")
+            results = self.place / f"results-{count}.jsonl"
+            done, peaks = resident.run([self.built.path, "-f", self.requests, "--batch", 4, "-n", 0, "-o", results])
+            self.assertEqual((done.returncode, results.read_bytes().count(b"\n")), (0, count), done.stderr)
+            most.append(peaks["RssAnon"])
+        harness.note(self, f"{most[0] / 1e6:.1f} MB for 200 requests, {most[1] / 1e6:.1f} MB for 20000")
+        self.assertLess(most[1], most[0] + 4e6)
+
+    def test_two_batches_do_not_share_their_results(self):
+        """The second one is refused while the first one writes; afterwards it resumes."""
+        results = self.place / "shared.jsonl"
+        command = [str(word) for word in (self.built.path, "-f", self.requests, "--batch", 3, "-n", 8, "--temperature", 1, "--seed", 5,
+                                          "-o", results)]
+        whole = self.run_batch().encode()
+        results.write_bytes(whole[:100])
+        with open(results, "rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            done = execute(command, check=False)
+            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"mica: error: {self.built.path}: another batch writes its "
+                             f"results to '{results}', wait for its end or choose another file with -o\n"))
+            self.assertEqual(results.read_bytes(), whole[:100])
+        both = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
+        self.assertIn(sorted(process.wait() for process in both), ([0, 0], [0, 1]))
         self.assertEqual(results.read_bytes(), whole)
 
     def test_resumes_without_a_seed(self):

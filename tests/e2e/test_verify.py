@@ -130,6 +130,25 @@ class Verify(Case):
         table = verify(BUNDLED / "minimind-moe", "--text", text, "--weights", "f32", "--positions", 48).stdout.decode()
         for words in ("layer  op", "moe_experts", "attention", "logits", "same top  100.0 %"):
             self.assertIn(words, table)
+        self.assertEqual(table.splitlines()[-1], "verdict   passed: every op is within its bound, logits are within theirs")
+
+    def test_the_verdict_comes_last(self):
+        """It says why logits are not judged where they are not."""
+        model = BUNDLED / "minimind-dense"
+        broken = spoilt(model, "model.layers.1.mlp.down_proj.weight")
+        ints = "logits have none: what integers lose is expected, and measured by `mica eval`"
+        ids = "logits have none: a model is sure of nothing about random ids, see --text"
+        stored = "logits have none: both models are stored differently"
+        good, bad = "passed: every op is within its bound, ", "FAILED: an op is over its bound, "
+        gguf = gguf_file.Converter(model, "F16").convert().write(pathlib.Path(harness.folder("f16")) / "model.gguf")
+        for arguments, words in ((("--weights", "int8"), good + ints), (("--weights", "int4"), good + ints),
+                                 (("--weights", "bf16"), good + ids), (("--weights", "f32"), good + "logits are within theirs"),
+                                 (("--weights", "int8", "--against", broken), bad + ints),
+                                 (("--weights", "f32", "--against", broken), bad + "logits are over theirs"),
+                                 (("--weights", "f32", "--against", gguf), good + stored)):
+            done = verify(model, *arguments, "--positions", 48, check=False)
+            self.assertEqual(done.stdout.decode().splitlines()[-1], "verdict   " + words)
+            self.assertEqual(done.returncode, 0 if words.startswith("passed") else 1)
 
     def finds(self, broken, model, place, *options):
         """The first op that is wrong is that layer's, and no other is."""

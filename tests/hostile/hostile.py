@@ -8,7 +8,7 @@ Prints one line per failure and a count at the end; exit status 1 when something
 import os
 import re
 import resource
-import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -19,7 +19,7 @@ import variants
 SECONDS = 60
 
 # Every error ends with what to do: after a comma, a verb of these.
-REMEDY = re.compile(r", (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|remove|set|use|write) "
+REMEDY = re.compile(r", (add|check|choose|convert|copy|correct|fetch|free|give|keep|lower|make|merge|name|put|raise|redirect|remove|set|use|write) "
                     r"[^\n]*\n$")
 
 
@@ -35,16 +35,20 @@ def listing(path):
     return found
 
 
-def compile_model(mica, path, output, limit=None):
+def compile_model(mica, path, output, limit=None, command="program"):
     """Runs the compiler; with `limit` no file can grow beyond so many bytes, as on a full disk."""
 
     def bound():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    return subprocess.run(
-        [mica, "compile", path, "-o", output], preexec_fn=bound if limit else None,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS, check=False)
+    words = {"program": ["compile", path, "-o", output], "text": ["compile", path, "--emit", "fused", "-o", output],
+             "graph": ["inspect", path, "--graph", output]}
+    return run([mica, *words[command]], preexec_fn=bound if limit else None)
+
+
+def run(command, **options):
+    return subprocess.run(command, **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+                                      "timeout": SECONDS, "check": False, **options})
 
 
 def faults_of(result, mention):
@@ -87,69 +91,121 @@ def check_variant(mica, scratch, name, mention, spoil, after):
     return faults
 
 
-def refused_target(mica, scratch, kind, prepare, limit, mention="program"):
+def refused_target(mica, scratch, kind, prepare, limit=None, reason="", remedy="", command="program"):
     """The whole model into a target that cannot or must not be written. `prepare` returns its path."""
-    work = os.path.join(scratch, "target-" + kind)
+    work = os.path.join(scratch, f"target-{kind}-{command}")
     path = os.path.join(work, "model")
     os.mkdir(work)
     model.Folder().write(path)
-    output = prepare(work)
+    output = prepare(work, "target.svg")
     before = listing(work)
-    result = compile_model(mica, path, output, limit)
+    result = compile_model(mica, path, output, limit, command)
+    option = "--graph" if command == "graph" else "-o"
+    mention = f"{output}: cannot be written ({reason}), {remedy}choose another {option}\n" if reason else output
     faults = list(faults_of(result, mention))
     if listing(work) != before:
         faults.append("leaves something behind")
     return faults
 
 
-def directory_target(work):
-    os.mkdir(os.path.join(work, "program"))
-    return os.path.join(work, "program")
+def directory_target(work, name):
+    os.mkdir(os.path.join(work, name))
+    return os.path.join(work, name)
 
 
-def locked_target(work):
+def locked_target(work, name):
     os.mkdir(os.path.join(work, "locked"))
     os.chmod(os.path.join(work, "locked"), 0o500)
-    return os.path.join(work, "locked", "program")
+    return os.path.join(work, "locked", name)
 
 
-def model_file(name):
-    return lambda work: os.path.join(work, "model", name)
+def foreign_target(work, name):
+    with open(os.path.join(work, name), "w") as file:
+        file.write("notes")
+    return os.path.join(work, name)
 
 
-def linked_weights(work):
-    """Another name of the weights, by way of two links."""
+def pipe_target(work, name):
+    os.mkfifo(os.path.join(work, name))
+    return os.path.join(work, name)
+
+
+def socket_target(work, name):
+    os.mknod(os.path.join(work, name), stat.S_IFSOCK | 0o600)
+    return os.path.join(work, name)
+
+
+def device_target(work, name):
+    """A device of our own: one of the system's would be lost if it were replaced. Where we may make none, a pipe."""
+    try:
+        os.mknod(os.path.join(work, name), stat.S_IFCHR | 0o600, os.makedev(1, 7))
+    except PermissionError:
+        return pipe_target(work, name)
+    return os.path.join(work, name)
+
+
+def link_target(to):
+    def prepare(work, name):
+        foreign_target(work, "notes")
+        os.symlink(to, os.path.join(work, name))
+        return os.path.join(work, name)
+    return prepare
+
+
+def in_folder(folder):
+    return lambda work, name: os.path.join(folder, name)
+
+
+NO_FILE, LINK = "it is not a regular file", "it is a symbolic link, which would be replaced"
+TARGETS = [(kind, *row, command) for command in ("program", "text", "graph") for kind, *row in [
+    ("missing-folder", lambda work, name: os.path.join(work, "none", name), None, "its folder does not exist", "make it or "),
+    ("directory", directory_target, None, "it is a directory", ""),
+    ("full", lambda work, name: os.path.join(work, name), 512, "File too large", "raise the limit (ulimit -f) or "),
+    ("pipe", pipe_target, None, NO_FILE, ""),
+    ("socket", socket_target, None, NO_FILE, ""),
+    ("device", device_target, None, NO_FILE, ""),
+    ("link", link_target("notes"), None, LINK, "name the file itself or "),
+    ("link-to-nothing", link_target("nothing"), None, LINK, "name the file itself or "),
+    ("in-dev", in_folder("/dev"), None, "/dev is no place for regular files", ""),
+    ("in-proc", in_folder("/proc"), None, "/proc is no place for regular files", ""),
+]]
+TARGETS.append(("foreign", foreign_target, None, "it exists and is no Mica program", "remove it or ", "program"))
+
+
+def refused_own_file(mica, scratch, kind, name):
+    """A file of the model, whatever its name is."""
+    work = os.path.join(scratch, "own-" + kind)
+    os.mkdir(work)
+    model.Folder().write(os.path.join(work, "model"))
     os.symlink("model", os.path.join(work, "other"))
     os.symlink(os.path.join("other", "model.safetensors"), os.path.join(work, "program"))
-    return os.path.join(work, "program")
+    before = listing(work)
+    result = compile_model(mica, os.path.join(work, "model"), os.path.join(work, name))
+    faults = list(faults_of(result, "is a file of the model, which would be replaced, choose another -o"))
+    return faults + ["leaves something behind"] * (listing(work) != before)
 
 
-def foreign_target(work):
-    with open(os.path.join(work, "program"), "w") as file:
-        file.write("notes")
-    return os.path.join(work, "program")
+OWN_FILES = [("weights", "model/model.safetensors"), ("config", "model/config.json"), ("linked-weights", "program")]
 
 
-def pipe_target(work):
-    os.mkfifo(os.path.join(work, "program"))
-    return os.path.join(work, "program")
+def check_full_stages(mica, scratch):
+    """A disk that is full when stages are dumped: the file is named, and what was complete before stays."""
+    work = os.path.join(scratch, "stages")
+    os.mkdir(work)
+    model.Folder().write(os.path.join(work, "model"))
+    result = run([mica, "compile", os.path.join(work, "model"), "--emit", "obj", "-o", os.path.join(work, "object"),
+                  "--dump-stages", os.path.join(work, "stages")],
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
+    faults = list(faults_of(result, "cannot be written (File too large), raise the limit (ulimit -f) or choose another --dump-stages"))
+    if not re.match(r"mica: error: [^ ]*/stages/\d-[a-z]+\.[a-z]+: ", result.stderr.decode()):
+        faults.append(f"does not name the file: {result.stderr!r}")
+    if any(".tmp-" in name for name in os.listdir(os.path.join(work, "stages"))) or os.path.exists(os.path.join(work, "object")):
+        faults.append("leaves something behind")
+    return faults
 
 
-OWN_FILE = "is a file of the model, which would be replaced, choose another -o"
-TARGETS = [
-    ("missing-folder", lambda work: os.path.join(work, "none", "program"), None),
-    ("directory", directory_target, None),
-    ("full", lambda work: os.path.join(work, "program"), 4096),
-    ("weights", model_file("model.safetensors"), None, OWN_FILE),
-    ("config", model_file("config.json"), None, OWN_FILE),
-    ("linked-weights", linked_weights, None, OWN_FILE),
-    ("foreign", foreign_target, None, "exists and is no Mica program, remove it or give another name with -o"),
-    ("pipe", pipe_target, None, "is not a regular file, which a program needs, give another name with -o"),
-    ("device", lambda work: "/dev/stdout", None, "names a device, but a program needs a regular file"),
-    ("read-only", lambda work: "/proc/program", None),  # not even root may write there
-]
 if os.geteuid() != 0:
-    TARGETS.append(("locked", locked_target, None))
+    TARGETS.append(("locked", locked_target, None, "Permission denied", "", "program"))
 
 
 def check_whole(mica, scratch):
@@ -161,25 +217,32 @@ def check_whole(mica, scratch):
     return []
 
 
+def run_cases(label, cases, words):
+    """Runs the (name, check) whose names contain one of the words, prints what they find, and gives the exit status."""
+    failed = count = 0
+    for name, check in cases:
+        if words and not any(word in name for word in words):
+            continue
+        count += 1
+        faults = list(check())
+        failed += bool(faults)
+        for fault in faults:
+            print(f"{label}: {name}: {fault}")
+    print(f"{label}: {count - failed} of {count} passed")
+    return 1 if failed else 0
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     mica, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    failed = count = 0
     with tempfile.TemporaryDirectory(prefix="mica-hostile-") as scratch:
         cases = [("whole", lambda: check_whole(mica, scratch))]
         cases += [(name, lambda v=(name, *rest): check_variant(mica, scratch, *v)) for name, *rest in variants.VARIANTS]
-        cases += [("target-" + row[0], lambda r=row: refused_target(mica, scratch, *r)) for row in TARGETS]
-        for name, check in cases:
-            if words and not any(word in name for word in words):
-                continue
-            count += 1
-            faults = check()
-            failed += bool(faults)
-            for fault in faults:
-                print(f"hostile: {name}: {fault}")
-    print(f"hostile: {count - failed} of {count} passed")
-    sys.exit(1 if failed else 0)
+        cases += [(f"target-{row[0]}-{row[-1]}", lambda r=row: refused_target(mica, scratch, *r)) for row in TARGETS]
+        cases += [("own-" + row[0], lambda r=row: refused_own_file(mica, scratch, *r)) for row in OWN_FILES]
+        cases += [("full-stages", lambda: check_full_stages(mica, scratch))]
+        sys.exit(run_cases("hostile", cases, words))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,17 @@ fail() {
 }
 
 "$cmake" --install "$build" --prefix "$work/first" > /dev/null
+
+# Tools that have not been built are left out. The same installation from a folder that holds mica and its launcher alone.
+mkdir -p "$work/build/bin" "$work/build/lib/mica"
+cp "$build/bin/mica" "$work/build/bin"
+cp "$build/lib/mica/mica-launcher" "$work/build/lib/mica"
+(cd "$build" && find . -name cmake_install.cmake) | while read -r script; do
+  mkdir -p "$work/build/$(dirname "$script")"
+  sed "s|$build|$work/build|g" "$build/$script" > "$work/build/$script"
+done
+"$cmake" -DCMAKE_INSTALL_PREFIX="$work/part" -P "$work/build/cmake_install.cmake" > /dev/null
+[ "$(ls "$work/part/bin")" = mica ] || fail "of a build of mica alone: $(ls "$work/part/bin")"
 mv "$work/first" "$work/moved"
 mkdir "$work/home"
 cd "$work/home"

@@ -1,6 +1,7 @@
 //===- mica-interpret.cpp - runs functions of the mica dialect by the interpreter ---------===//
 
 #include "backends/cpu/runtime/CommandLine.h"
+#include "backends/cpu/runtime/NewFile.h"
 #include "ir/Interpreter/Expect.h"
 #include "ir/Interpreter/Npy.h"
 #include "ir/Mica/Diagnostics.h"
@@ -81,6 +82,17 @@ llvm::Expected<SmallVector<interp::Value>> makeArguments(func::FuncOp function,
   return args;
 }
 
+llvm::Error writeNpy(const std::string &path, const interp::NpyArray &array) {
+  std::string bytes = interp::formatNpy(array);
+  auto file = rt::NewFile::create(path, {"the result", ".npy file", "\x93NUMPY"});
+  if (!file)
+    return llvm::createStringError(file.error().message);
+  rt::Status written = (*file)->writeAt(bytes.data(), bytes.size(), 0);
+  if (written)
+    written = (*file)->commit();
+  return written ? llvm::Error::success() : llvm::createStringError(written.error().message);
+}
+
 llvm::Error output(func::FuncOp function, ArrayRef<interp::Value> results, const Options &options) {
   if (options.print)
     llvm::outs() << "@" << function.getSymName() << "\n";
@@ -93,7 +105,7 @@ llvm::Error output(func::FuncOp function, ArrayRef<interp::Value> results, const
     if (options.outputPrefix.empty() || !flat.getTensor())
       continue;
     std::string path = options.outputPrefix + std::to_string(number) + ".npy";
-    if (llvm::Error error = interp::writeNpy(path, interp::toNpy(*flat.getTensor())))
+    if (llvm::Error error = writeNpy(path, interp::toNpy(*flat.getTensor())))
       return error;
   }
   return llvm::Error::success();
@@ -224,7 +236,7 @@ llvm::Error run(const Options &options, MLIRContext &context) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+static int runMain(int argc, char **argv) {
   Options options;
   CLI::App app("Runs functions of the mica dialect op by op: the meaning of a model, slowly.",
                "mica-interpret");
@@ -268,4 +280,8 @@ int main(int argc, char **argv) {
     llvm::outs().clear_error();
   }
   return failed ? tool::report(options.file, std::move(failed), {"<stdin>"}) : tool::kDone;
+}
+
+int main(int argc, char **argv) {
+  return tool::runTool([&] { return runMain(argc, argv); });
 }

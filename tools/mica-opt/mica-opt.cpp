@@ -2,6 +2,7 @@
 
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/program/Process.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 #include "passes/pipelines/Stages.h"
@@ -14,6 +15,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
+  mica::program::prepareProcess();
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream &out) { out << "mica " MICA_VERSION "\n"; });
   mlir::registerAllPasses();
   mica::cpu::registerCodegenPasses();

@@ -32,10 +32,14 @@ Expected<ProgramCache> ProgramCache::open() {
     return createStringError("neither XDG_CACHE_HOME nor HOME is set, set one of them");
   else
     sys::path::append(folder, ".cache");
+  // Two folders at most: what is above is the user's home, or was mistyped.
+  std::error_code error = sys::fs::create_directory(folder);
   sys::path::append(folder, "mica");
-  if (std::error_code error = sys::fs::create_directories(folder))
+  if (!error)
+    error = sys::fs::create_directory(folder);
+  if (error)
     return createStringError(Twine(folder) + ": cannot be made (" + error.message() +
-                             "), set XDG_CACHE_HOME");
+                             "), set XDG_CACHE_HOME to a folder that exists");
   uint64_t bound = uint64_t(16) << 30;
   if (const char *bytes = std::getenv("MICA_CACHE_BYTES");
       bytes && StringRef(bytes).getAsInteger(10, bound))

@@ -2,15 +2,19 @@
 
 #include "tools/mica/Support.h"
 
+#include "backends/cpu/program/Process.h"
+#include "backends/cpu/program/SignalCleanup.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <system_error>
 #include <unistd.h>
 
 using namespace llvm;
@@ -19,6 +23,38 @@ namespace mica::tool {
 
 /// One line: control characters escaped, a final newline dropped.
 static std::string oneLine(StringRef text) { return rt::printable(text.rtrim("\n")); }
+
+static constexpr const char *noThreads =
+    "threads cannot be started, raise the limits of processes (ulimit -u) and memory (ulimit -v)";
+
+/// LLVM cannot go on.
+static void endByFatalError(void * /*data*/, const char *reason, bool /*crash*/) {
+  bool threads = StringRef(reason).contains("pthread_create");
+  report(createStringError(threads ? noThreads
+                                   : std::string("LLVM has failed (") + reason + "), report this"));
+  program::removeTemporaries();
+  _exit(kFailed);
+}
+
+static void endByLackOfMemory(void * /*data*/, const char * /*reason*/, bool /*crash*/) {
+  program::endWithoutMemory();
+}
+
+int runTool(function_ref<int()> main) {
+  program::prepareProcess();
+  install_fatal_error_handler(endByFatalError);
+  install_bad_alloc_error_handler(endByLackOfMemory);
+  int status = kFailed;
+  try {
+    status = main();
+  } catch (const std::system_error &) {
+    // Only threads throw such, where they are made.
+    report(createStringError(noThreads));
+  }
+  // What could not be said on a closed stderr is no failure of the work.
+  errs().clear_error();
+  return status;
+}
 
 int report(Error error) {
   errs() << "mica: error: " << oneLine(toString(std::move(error))) << "\n";

@@ -3,6 +3,7 @@
 #define MICA_TOOLS_MICA_SUPPORT_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
@@ -13,6 +14,10 @@ namespace mica::tool {
 
 /// Exit statuses of every command.
 inline constexpr int kDone = 0, kFailed = 1, kUsage = 2;
+
+/// What main of a tool consists of: prepares the process, runs `main` and gives its exit status.
+/// Threads that cannot be started and fatal errors of LLVM end it with an error line and kFailed.
+int runTool(llvm::function_ref<int()> main);
 
 /// Prints `mica: error: MESSAGE` on one line to stderr, control characters escaped. Returns
 /// kFailed.

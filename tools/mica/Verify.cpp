@@ -63,7 +63,16 @@ struct Bounds {
   Bound kl;      ///< mean KL(reference || program) in nats
   Bound sameTop; ///< share of positions
 
-  void leaveLogits() { logits = kl = sameTop = std::nullopt; }
+  /// Why logits have no bound; only where they have none.
+  StringRef whyFree = "what integers lose is expected, and measured by `mica eval`";
+
+  void leaveLogits(StringRef why) {
+    if (!judgesLogits())
+      return;
+    logits = kl = sameTop = std::nullopt;
+    whyFree = why;
+  }
+  bool judgesLogits() const { return logits || kl || sameTop; }
 };
 constexpr Bounds kBounds[] = {{Precision::F32, 1e-10, 1e-4, 1e-7, 0.99},
                               {Precision::BF16, 1.3e-5, {}, 1e-3, 0.99},
@@ -139,6 +148,8 @@ private:
   Error otherShape(const std::string &name) const;
   double worstOp() const;
   bool enoughSameTops(double bound) const;
+  bool logitsPassed() const;
+  std::string verdict() const;
   /// What the interpreter runs.
   const std::string &referenceModel() const {
     return arguments.against.empty() ? arguments.model.model : arguments.against;
@@ -235,7 +246,7 @@ Error Verification::openReferences() {
         (row.precision == Precision::BF16 && !manifest.keptBlocks.empty()))
       bounds = row;
   if (bounds.precision != Precision::F32 && arguments.text.empty())
-    bounds.leaveLogits();
+    bounds.leaveLogits("a model is sure of nothing about random ids, see --text");
   std::string asked = arguments.model.weights;
   if (!arguments.against.empty()) {
     Expected<ModelInput::Storage> own = storageOf(arguments.model.model);
@@ -269,7 +280,7 @@ void Verification::allowForStorage(std::initializer_list<double> bits) {
     if (number > 0)
       fewest = std::min(fewest, number);
   bounds.op += boundOfRounding(fewest);
-  bounds.leaveLogits();
+  bounds.leaveLogits("both models are stored differently");
 }
 
 size_t Verification::defaultPositions() const {
@@ -553,10 +564,20 @@ bool Verification::enoughSameTops(double bound) const {
   return missed <= expected + 3 * std::sqrt(expected * bound);
 }
 
-bool Verification::passed() const {
-  return !firstFault() && (!bounds.logits || ofLogits.largest <= *bounds.logits) &&
+bool Verification::logitsPassed() const {
+  return (!bounds.logits || ofLogits.largest <= *bounds.logits) &&
          (!bounds.kl || quality.divergence().mean() <= *bounds.kl) &&
          (!bounds.sameTop || enoughSameTops(*bounds.sameTop));
+}
+
+bool Verification::passed() const { return !firstFault() && logitsPassed(); }
+
+std::string Verification::verdict() const {
+  std::string ops = firstFault() ? "an op is over its bound" : "every op is within its bound";
+  std::string ofTheLogits = !bounds.judgesLogits() ? "logits have none: " + bounds.whyFree.str()
+                            : logitsPassed()       ? "logits are within theirs"
+                                                   : "logits are over theirs";
+  return (passed() ? "passed: " : "FAILED: ") + ops + ", " + ofTheLogits;
 }
 
 static StringRef nameOf(RowRole role) {
@@ -605,6 +626,7 @@ json::Object Verification::toJson() const {
                               {"logits_max", limit(bounds.logits)},
                               {"kl", limit(bounds.kl)},
                               {"same_top", limit(bounds.sameTop)}}},
+      {"verdict", verdict()},
       {"fault", fault ? json::Value(json::fixUTF8(placeOf(*fault))) : json::Value(nullptr)},
       {"passed", passed()}};
 }
@@ -638,6 +660,7 @@ std::string Verification::toText() const {
                  limit(bounds.kl, " (bound {0:e0})"));
   out << formatv("same top  {0:f1} %{1}\n", 100 * quality.sameTop(),
                  limit(bounds.sameTop, " (bound {0:f0} %)", 100));
+  out << "verdict   " << verdict() << "\n";
   return text;
 }
 

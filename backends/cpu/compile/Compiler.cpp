@@ -107,6 +107,8 @@ public:
         diagnostic(module.getContext()) {}
 
   llvm::Expected<CompileReport> run() {
+    if (llvm::Error failed = makeDumpFolder())
+      return failed;
     for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm,
                         Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
       if (stage > options.emit)
@@ -286,6 +288,18 @@ private:
       return failed;
     report.weightBytes = writer.sectionSize();
     return take(writer.end());
+  }
+
+  /// Only the folder itself: a missing one above it may be a path that was mistyped.
+  llvm::Error makeDumpFolder() {
+    StringRef folder = options.dumpFolder;
+    if (folder.empty())
+      return llvm::Error::success();
+    std::error_code failed =
+        llvm::sys::fs::create_directory(folder, /*IgnoreExisting=*/true, llvm::sys::fs::all_all);
+    return failed ? error(folder + ": cannot be made (" + failed.message() +
+                          "), choose another --dump-stages")
+                  : llvm::Error::success();
   }
 
   void tell(StringRef what, double share) {

@@ -2,11 +2,10 @@
 
 #include "backends/cpu/compile/TextOutput.h"
 
+#include "backends/cpu/program/TemporaryFile.h"
 #include "backends/cpu/runtime/Output.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
+#include <cerrno>
 
 using namespace llvm;
 
@@ -15,17 +14,13 @@ llvm::Error mica::cpu::writeText(StringRef path, StringRef content, StringRef op
     rt::Status written = rt::writeOut(content);
     return written ? Error::success() : createStringError(written.error().message);
   }
-  StringRef folder = sys::path::parent_path(path);
-  if (!folder.empty())
-    if (std::error_code failed =
-            sys::fs::create_directories(folder, /*IgnoreExisting=*/true, sys::fs::all_all))
-      return createStringError(path + ": its folder cannot be made (" + failed.message() +
-                               "), choose another " + option);
-  Error failed = writeToOutput(path, [&](raw_ostream &stream) {
-    stream << content;
-    return Error::success();
-  });
-  return failed ? createStringError(path + ": cannot be written (" + toString(std::move(failed)) +
-                                    "), choose another " + option)
-                : Error::success();
+  std::string another = ("choose another " + option).str();
+  auto fail = [&](const std::string &reason) { return createStringError(path + ": " + reason); };
+  auto file = program::TemporaryFile::create(path.str(), {}, another);
+  if (!file)
+    return fail(file.error().message);
+  auto bytes = std::as_bytes(std::span(content.data(), content.size()));
+  if (!(*file)->writeAt(bytes, 0) || !(*file)->commit())
+    return fail(program::cannotBeWritten(errno, another));
+  return Error::success();
 }

@@ -7,8 +7,8 @@
 
 namespace mica::cpu {
 
-/// Writes `content` beside `path` and renames: nothing half-written is left. Its folder is made.
-/// `-` is standard output. Errors name `option`, which has named the path.
+/// Writes `content` to the file `path`, whole or not at all; `-` is standard output. Errors name
+/// `option`, which has named the path.
 llvm::Error writeText(llvm::StringRef path, llvm::StringRef content, llvm::StringRef option);
 
 } // namespace mica::cpu

@@ -212,8 +212,8 @@ Result<Mapping> ProgramFile::map(SectionKind kind, bool large) const {
       aligned ? mapAtLargePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
               : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
   if (address == MAP_FAILED)
-    return Error{"cannot map " + std::to_string(section->size) +
-                 " bytes of the program: " + std::strerror(errno)};
+    return Error{"cannot map " + std::to_string(section->size) + " bytes of the program: " +
+                 std::strerror(errno) + ", free memory or raise the limit (ulimit -v)"};
   if (aligned && large)
     askForLargePages(address, section->size);
   return Mapping(address, section->size);

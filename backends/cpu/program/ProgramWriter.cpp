@@ -18,13 +18,9 @@ namespace mica::program {
 /// pages.
 static constexpr size_t bufferSize = largePage;
 
-Error ProgramWriter::cannot(const char *what) const {
-  std::string reason = std::strerror(errno);
-  const char *advice = errno == ENOSPC || errno == EDQUOT
-                           ? "free space or choose another place with -o"
-                           : "choose another place with -o";
-  return Error{std::string("cannot ") + what + " the program: " + reason + ", " + advice};
-}
+static constexpr std::string_view another = "choose another -o";
+
+Error ProgramWriter::failed() { return Error{cannotBeWritten(errno, another)}; }
 
 /// Whether a file ends as programs of any version do.
 static bool endsAsProgram(const FileSource &file) {
@@ -34,37 +30,16 @@ static bool endsAsProgram(const FileSource &file) {
          end == footerMagic;
 }
 
-static Status checkTarget(const std::string &target) {
-  if (target.empty() || target.back() == '/')
-    return Error{"names no file, give a file name with -o"};
-  if (namesDevice(target))
-    return Error{"names a device, but a program needs a regular file, give a file name with -o"};
-  switch (obstacleAt(target, endsAsProgram)) {
-  case Obstacle::None:
-    return {};
-  case Obstacle::Directory:
-    return Error{"is a directory, give a file name with -o"};
-  case Obstacle::NoRegularFile:
-    return Error{"is not a regular file, which a program needs, give another name with -o"};
-  case Obstacle::ForeignFile:
-    return Error{"exists and is no Mica program, remove it or give another name with -o"};
-  }
-  return {};
-}
-
 ProgramWriter::ProgramWriter(std::unique_ptr<TemporaryFile> file) : file(std::move(file)) {
   buffer.reserve(bufferSize);
 }
 
 Result<std::unique_ptr<ProgramWriter>> ProgramWriter::create(std::string target,
                                                              const std::string &launcher) {
-  if (Status usable = checkTarget(target); !usable)
-    return usable.error();
-  std::unique_ptr<TemporaryFile> file = TemporaryFile::create(std::move(target));
+  auto file = TemporaryFile::create(std::move(target), {"Mica program", endsAsProgram}, another);
   if (!file)
-    return Error{std::string("cannot write here: ") + std::strerror(errno) +
-                 ", choose another place with -o"};
-  std::unique_ptr<ProgramWriter> writer(new ProgramWriter(std::move(file)));
+    return file.error();
+  std::unique_ptr<ProgramWriter> writer(new ProgramWriter(*std::move(file)));
   if (Status copied = writer->copyLauncher(launcher); !copied)
     return copied.error();
   return writer;
@@ -138,7 +113,7 @@ Status ProgramWriter::write(std::span<const std::byte> bytes) {
     if (room == bufferSize && bytes.size() >= bufferSize) {
       part = bytes.first(bytes.size() / bufferSize * bufferSize);
       if (!file->writeAt(part, position))
-        return cannot("write");
+        return failed();
       position += part.size();
     } else {
       part = bytes.first(std::min<uint64_t>(room, bytes.size()));
@@ -156,7 +131,7 @@ Status ProgramWriter::write(std::span<const std::byte> bytes) {
 Status ProgramWriter::flush() {
   bool written = file->writeAt(buffer, position - buffer.size());
   buffer.clear();
-  return written ? Status() : cannot("write");
+  return written ? Status() : failed();
 }
 
 Status ProgramWriter::padTo(uint64_t alignment) {
@@ -201,12 +176,12 @@ Status ProgramWriter::add(SectionKind kind, std::span<const std::byte> bytes) {
 
 Status ProgramWriter::writeHeader(const Header &header) {
   if (!file->writeAt(std::as_bytes(std::span(&header, 1)), headerOffset))
-    return cannot("write");
+    return failed();
   return {};
 }
 
 Status ProgramWriter::commit() {
-  if (inSection || file->isRenamed())
+  if (inSection || file->isCommitted())
     return Error{"cannot finish the program here (the compiler is at fault), report this"};
   if (Status padded = padTo(pageSize); !padded)
     return padded;
@@ -223,11 +198,9 @@ Status ProgramWriter::commit() {
   if (Status written = writeHeader(header); !written)
     return written;
   if (fchmod(file->descriptor(), 0755) != 0)
-    return cannot("make executable");
-  if (!file->close())
-    return cannot("write");
-  if (!file->rename())
-    return cannot("name");
+    return failed();
+  if (!file->commit())
+    return failed();
   return {};
 }
 

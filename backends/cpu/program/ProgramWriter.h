@@ -47,7 +47,7 @@ private:
   rt::Status flush();
   rt::Status padTo(uint64_t alignment);
   rt::Status writeHeader(const Header &header);
-  rt::Error cannot(const char *what) const;
+  static rt::Error failed();
 
   std::unique_ptr<TemporaryFile> file;
   bool inSection = false;

@@ -22,7 +22,7 @@ std::array<Slot, 8> slots;
 std::atomic<int> ending{0};
 
 /// Whether the process is to ignore `signal`, as the background jobs of a shell ignore SIGINT.
-bool isIgnored(int signal) {
+bool isIgnored(int signal) noexcept {
   struct sigaction now{};
   return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
@@ -34,13 +34,11 @@ struct Handled {
   bool ignored = isIgnored(signal);
   struct sigaction before = {}; ///< What was to happen without us.
 };
-std::array<Handled, 3> handled = {{{SIGINT}, {SIGTERM}, {SIGHUP}}};
+std::array<Handled, 5> handled = {{{SIGINT}, {SIGTERM}, {SIGHUP}, {SIGQUIT}, {SIGXCPU}}};
 
 void removeAndGoOn(int signal) {
   ++ending;
-  for (Slot &slot : slots)
-    if (slot.armed.load(std::memory_order_acquire))
-      unlink(slot.path.data());
+  removeTemporaries();
   // What would have happened without us happens now.
   for (Handled &entry : handled)
     if (entry.signal == signal)
@@ -62,6 +60,12 @@ void installHandlers() {
   }
 }
 } // namespace
+
+void removeTemporaries() {
+  for (Slot &slot : slots)
+    if (slot.armed.load(std::memory_order_acquire))
+      unlink(slot.path.data());
+}
 
 int protectTemporary(const std::string &path) {
   static std::once_flag once;

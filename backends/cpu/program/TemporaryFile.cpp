@@ -2,25 +2,114 @@
 #include "backends/cpu/program/SignalCleanup.h"
 
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 namespace mica::program {
 
-Obstacle obstacleAt(const std::string &target,
-                    const std::function<bool(const FileSource &)> &isOurs) {
+static constexpr std::string_view mark = ".tmp-";
+
+static std::string cannotBeWritten(std::string_view reason, std::string_view remedy,
+                                   std::string_view another) {
+  return std::string("cannot be written (").append(reason) + "), " +
+         std::string(remedy).append(another);
+}
+
+std::string cannotBeWritten(int error, std::string_view another) {
+  switch (error) {
+  case ENOENT:
+    return cannotBeWritten("its folder does not exist", "make it or ", another);
+  case ENOSPC:
+  case EDQUOT:
+    return cannotBeWritten(std::strerror(error), "free space or ", another);
+  case EFBIG:
+    return cannotBeWritten(std::strerror(error), "raise the limit (ulimit -f) or ", another);
+  default:
+    return cannotBeWritten(std::strerror(error), "", another);
+  }
+}
+
+/// The folder of the system that `path` is in: whoever writes there wants a device or what the
+/// kernel makes of it, and a file that takes the name would hide that. Empty: none.
+static std::string_view systemFolderOf(std::string_view path) {
+  for (std::string_view folder : {"/dev", "/proc", "/sys"})
+    if (path.starts_with(folder) && path.substr(folder.size()).starts_with("/") &&
+        !path.starts_with("/dev/shm/"))
+      return folder;
+  return {};
+}
+
+static rt::Status checkTarget(const std::string &target, const Replaceable &replaceable,
+                              std::string_view another) {
+  auto refuse = [&](std::string_view reason, std::string_view remedy = "") {
+    return rt::Error{cannotBeWritten(reason, remedy, another)};
+  };
+  if (target.empty() || target.back() == '/')
+    return refuse("it names no file");
+  if (std::string_view folder = systemFolderOf(target); !folder.empty())
+    return refuse(std::string(folder) + " is no place for regular files");
   struct stat info;
-  if (stat(target.c_str(), &info) != 0)
-    return Obstacle::None;
+  // Whatever else is wrong, opening a file beside it will tell.
+  if (lstat(target.c_str(), &info) != 0)
+    return {};
+  if (S_ISLNK(info.st_mode))
+    return refuse("it is a symbolic link, which would be replaced", "name the file itself or ");
+  if (S_ISDIR(info.st_mode))
+    return refuse("it is a directory");
   if (!S_ISREG(info.st_mode))
-    return S_ISDIR(info.st_mode) ? Obstacle::Directory : Obstacle::NoRegularFile;
-  if (info.st_size == 0)
-    return Obstacle::None;
+    return refuse("it is not a regular file");
+  if (info.st_size == 0 || !replaceable.isOfKind)
+    return {};
   rt::Result<FileSource> file = FileSource::open(target);
-  return file && isOurs(*file) ? Obstacle::None : Obstacle::ForeignFile;
+  if (file && replaceable.isOfKind(*file))
+    return {};
+  return refuse("it exists and is no " + std::string(replaceable.kind), "remove it or ");
+}
+
+/// Locks a temporary file, as long as its descriptor is open: its writer is alive. Where the file
+/// system knows no locks, nothing is locked and no leftover is removed.
+static bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
+
+/// Removes `path`, the temporary file of process `pid`, if that has ended. A process of another
+/// machine or container may have the same number: its lock protects its file.
+static void removeIfStale(const std::string &path, pid_t pid) {
+  if (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH))
+    return;
+  int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  struct stat info;
+  if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && lock(fd))
+    unlink(path.c_str());
+  if (fd >= 0)
+    ::close(fd);
+}
+
+/// Removes what processes that were killed have left of `target`.
+static void removeLeftovers(const std::string &target) {
+  size_t slash = target.rfind('/');
+  std::string folder = slash == target.npos ? "./" : target.substr(0, slash + 1);
+  std::string prefix = target.substr(slash + 1).append(mark);
+  DIR *entries = opendir(folder.c_str());
+  if (!entries)
+    return;
+  while (const dirent *entry = readdir(entries)) {
+    std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix))
+      continue;
+    pid_t pid = 0;
+    const char *end = name.data() + name.size();
+    auto number = std::from_chars(name.data() + prefix.size(), end, pid);
+    if (number.ec == std::errc() && number.ptr == end && pid > 0)
+      removeIfStale(folder + std::string(name), pid);
+  }
+  closedir(entries);
 }
 
 // Protected before the file is there, so that no moment is left in which a signal would not remove
@@ -29,33 +118,34 @@ TemporaryFile::TemporaryFile(std::string target, std::string temporary)
     : target(std::move(target)), temporary(std::move(temporary)),
       cleanupSlot(protectTemporary(this->temporary)) {}
 
-bool namesDevice(std::string_view path) {
-  return (path.starts_with("/dev/") && !path.starts_with("/dev/shm/")) ||
-         path.starts_with("/proc/");
+bool TemporaryFile::open() {
+  // A link planted under this name is removed, not followed.
+  struct stat info;
+  if (lstat(temporary.c_str(), &info) == 0 && S_ISLNK(info.st_mode))
+    unlink(temporary.c_str());
+  fd = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  isCreated = fd >= 0;
+  if (isCreated)
+    lock(fd);
+  return isCreated;
 }
 
-std::unique_ptr<TemporaryFile> TemporaryFile::create(std::string target) {
-  if (namesDevice(target)) {
-    errno = ENODEV;
-    return nullptr;
-  }
-  std::string temporary = target + ".tmp-" + std::to_string(getpid());
-  // A leftover of a dead process that had our number; a link planted under this name is removed,
-  // not followed.
-  unlink(temporary.c_str());
+rt::Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(std::string target,
+                                                                 const Replaceable &replaceable,
+                                                                 std::string_view another) {
+  if (rt::Status usable = checkTarget(target, replaceable, another); !usable)
+    return usable.error();
+  removeLeftovers(target);
+  std::string temporary = target + std::string(mark) + std::to_string(getpid());
   std::unique_ptr<TemporaryFile> file(new TemporaryFile(std::move(target), std::move(temporary)));
-  file->fd = open(file->temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file->fd >= 0)
+  if (file->open())
     return file;
-  int reason = errno;
-  file.reset();
-  errno = reason;
-  return nullptr;
+  return rt::Error{cannotBeWritten(errno, another)};
 }
 
 TemporaryFile::~TemporaryFile() {
   close();
-  if (!isRenamed())
+  if (isCreated && !isCommitted())
     unlink(temporary.c_str());
   forgetTemporary(cleanupSlot);
 }
@@ -75,8 +165,9 @@ bool TemporaryFile::writeAt(std::span<const std::byte> bytes, uint64_t offset) {
 
 bool TemporaryFile::close() { return fd < 0 || ::close(std::exchange(fd, -1)) == 0; }
 
-bool TemporaryFile::rename() {
-  if (::rename(temporary.c_str(), target.c_str()) != 0)
+bool TemporaryFile::commit() {
+  // Closing first loses the lock, but not the number of this process, which is alive.
+  if (!close() || rename(temporary.c_str(), target.c_str()) != 0)
     return false;
   temporary.clear();
   return true;

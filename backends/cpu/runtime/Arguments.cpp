@@ -180,6 +180,9 @@ void addMachine(CLI::App &app, Arguments &arguments) {
       "Read the weights into memory of large pages instead of mapping their file: a longer "
       "start and memory of this process alone, for faster answers where the file's pages "
       "are small");
+  app.add_flag("--verify-weights", arguments.verifyWeights,
+               "Check the weights against their checksum before anything is computed: reads them "
+               "all, while damaged ones go unnoticed otherwise");
 }
 
 CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
@@ -236,7 +239,7 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
   sub->add_flag(
       "--profile", bench.profile,
       "Also a table per test without drafts: time, bytes and operations of each kernel in one "
-      "more run");
+      "more run; more than 100 % of the limit, which is memory's, where caches hold the data");
   sub->add_option("--trace", bench.trace,
                   "Write that run as a trace for chrome://tracing or ui.perfetto.dev")
       ->type_name("FILE.json");
@@ -255,7 +258,10 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
 CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
   CLI::App *sub = app.add_subcommand("info", "What this program is");
   sub->add_flag("--json", info.json, "Write one JSON object");
-  sub->add_flag("--check", info.check, "Check the checksums of all that is in the file");
+  sub->add_flag(
+      "--check", info.check,
+      "Check the checksums of all that is in the file; without it, nothing but --verify-weights "
+      "notices damaged weights, while all else is checked at every start");
   sub->add_flag("--licenses", info.licenses, "The notices of the software inside");
   return sub;
 }
@@ -304,7 +310,7 @@ std::string unusableWithBatch(const RunArguments &run) {
 std::string misplacedOption(const CLI::App &app) {
   for (const CLI::Option *option : app.get_options())
     if (option->count() > 0 && !option->check_name("--threads") &&
-        !option->check_name("--large-pages"))
+        !option->check_name("--large-pages") && !option->check_name("--verify-weights"))
       return option->get_name();
   return {};
 }

@@ -76,6 +76,7 @@ struct Arguments {
   FeedArguments feed;
   std::optional<unsigned> threads;
   bool largePages = false;
+  bool verifyWeights = false;
 };
 
 /// What remains to be done after parsing: nothing (`exit` holds the status; help, version or an

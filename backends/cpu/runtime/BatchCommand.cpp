@@ -14,8 +14,99 @@
 namespace mica::rt {
 
 namespace {
+uint64_t hashOf(const nlohmann::ordered_json &json) {
+  std::string text = toJsonText(json);
+  return program::hashBytes(text.data(), text.size());
+}
+
+/// Of all that decides every text beside its request: the program and the options.
+uint64_t hashOfSettings(const Model &model, const RunArguments &arguments) {
+  SamplingOptions sampling = samplingOptions(arguments, model.manifest());
+  nlohmann::ordered_json json = {{"program", model.manifest().json},
+                                 {"sampling", describeSampling(sampling)},
+                                 {"presence_penalty", sampling.presencePenalty},
+                                 {"frequency_penalty", sampling.frequencyPenalty},
+                                 {"max_tokens", arguments.maxTokens},
+                                 {"stops", arguments.stops},
+                                 {"ignore_eos", arguments.ignoreEos},
+                                 {"tokens", arguments.printTokens}};
+  // A seed that is drawn is another one each time; results say theirs.
+  if (arguments.seed)
+    json["seed"] = *arguments.seed;
+  for (const LogitBias &bias : sampling.logitBias)
+    json["logit_bias"].push_back({bias.token, bias.bias});
+  return hashOf(json);
+}
+
+std::string digestOf(uint64_t settings, const BatchRequest &request) {
+  nlohmann::ordered_json json = {settings, request.prompt, request.endTokens,
+                                 request.maxTokens.value_or(-1)};
+  if (request.seed)
+    json.push_back(*request.seed);
+  char digest[17];
+  std::snprintf(digest, sizeof digest, "%016" PRIx64, hashOf(json));
+  return digest;
+}
+
+/// The texts that requests ask for, one after the other.
+class BatchTexts {
+public:
+  BatchTexts(BatchRequests &requests, uint64_t settings)
+      : requests(requests), settings(settings), place(requests.place()) {}
+
+  /// The next text; none behind the last one.
+  Result<std::optional<BatchText>> next();
+
+  /// From where on texts can be asked for once more.
+  struct Mark {
+    BatchRequests::Place place; ///< of the request
+    int64_t sample;
+  };
+  /// Of the text that `next` gave last.
+  Mark mark() const { return {place, sample - 1}; }
+  Status goTo(Mark mark);
+
+private:
+  Status read();
+
+  BatchRequests &requests;
+  uint64_t settings;
+  BatchRequests::Place place;                  ///< of the request
+  std::shared_ptr<const BatchRequest> request; ///< null: none yet, or no more
+  std::string digest;
+  int64_t sample = 0; ///< the next one
+};
+
+Status BatchTexts::read() {
+  place = requests.place();
+  Result<std::shared_ptr<const BatchRequest>> found = requests.next();
+  if (!found)
+    return found.error();
+  request = *std::move(found);
+  digest = request ? digestOf(settings, *request) : "";
+  sample = 0;
+  return {};
+}
+
+Result<std::optional<BatchText>> BatchTexts::next() {
+  if (!request || sample == request->count)
+    if (Status done = read(); !done)
+      return done.error();
+  if (!request)
+    return std::optional<BatchText>();
+  return std::optional<BatchText>({request, sample++, digest});
+}
+
+Status BatchTexts::goTo(Mark mark) {
+  requests.goTo(mark.place);
+  Status done = read();
+  sample = mark.sample;
+  return done;
+}
+
 /// A sequence of the session, and the text that is made in it.
 struct Slot {
+  BatchText wanted;
   size_t index; ///< of the text
   uint64_t seed;
   int64_t maxTokens;
@@ -31,20 +122,20 @@ struct Slot {
 class Batch {
 public:
   Batch(const Model &model, Session &session, const Text *text, const RunArguments &arguments,
-        const std::vector<BatchText> &texts, BatchResults &results)
+        BatchTexts &texts, size_t total, BatchResults &results)
       : model(model), session(session), text(text), arguments(arguments),
-        options(samplingOptions(arguments, model.manifest())), texts(texts), results(results),
-        next(results.done()), slots(static_cast<size_t>(session.sequences())) {}
+        options(samplingOptions(arguments, model.manifest())), texts(texts), total(total),
+        results(results), next(results.done()), slots(static_cast<size_t>(session.sequences())) {}
 
   Status run() {
     Status status;
     do {
       for (size_t s = 0; s < slots.size() && status; ++s)
-        while (!slots[s] && next < texts.size() && status)
+        while (!slots[s] && next < total && status)
           status = start(s);
       if (status)
         status = step();
-    } while (status && (next < texts.size() || anyInProgress()));
+    } while (status && (next < total || anyInProgress()));
     return status;
   }
 
@@ -53,11 +144,12 @@ private:
     return std::any_of(slots.begin(), slots.end(), [](const auto &slot) { return !!slot; });
   }
   Status start(size_t s);
+  Status start(size_t s, BatchText wanted);
   Status step();
   Status runRows(std::vector<size_t> &rows);
   Status take(size_t s, std::span<const float> logits);
   Status finish(size_t s);
-  uint64_t seedOf(const BatchRequest &request) const;
+  uint64_t seedOf(const BatchText &wanted) const;
   std::string describe(const Slot &slot) const;
   void showProgress() const;
 
@@ -66,28 +158,43 @@ private:
   const Text *text;
   const RunArguments &arguments;
   SamplingOptions options;
-  const std::vector<BatchText> &texts;
+  BatchTexts &texts;
+  size_t total;
   BatchResults &results;
   size_t next;
   std::vector<std::optional<Slot>> slots; ///< None: the sequence is free.
 };
 
-/// 32 bits, which every reader of JSON takes as they are.
-uint64_t Batch::seedOf(const BatchRequest &request) const {
-  uint64_t own = Random(static_cast<uint64_t>(request.line)).next();
-  return request.seed.value_or(Random(options.seed ^ own).next() >> 32);
+/// The seed with which the program alone makes this text. Those that are not the user's have 53
+/// bits, which every reader of JSON takes as they are.
+uint64_t Batch::seedOf(const BatchText &wanted) const {
+  auto derived = [](uint64_t seed, int64_t number) {
+    return Random(seed ^ Random(static_cast<uint64_t>(number)).next()).next() >> 11;
+  };
+  const BatchRequest &request = *wanted.request;
+  uint64_t seed = request.seed.value_or(derived(options.seed, request.line));
+  return wanted.sample == 0 ? seed : derived(seed, wanted.sample);
 }
 
-/// Reads the next text's prompt as if it were alone, so that its text does not depend on others.
 Status Batch::start(size_t s) {
-  size_t index = next++;
-  const BatchRequest &request = *texts[index].request;
+  Result<std::optional<BatchText>> wanted = texts.next();
+  if (!wanted)
+    return wanted.error();
+  // The file has become shorter meanwhile.
+  if (!*wanted)
+    total = next;
+  return *wanted ? start(s, **std::move(wanted)) : Status();
+}
+
+/// Reads the text's prompt as if it were alone, so that its text does not depend on others.
+Status Batch::start(size_t s, BatchText wanted) {
+  std::shared_ptr<const BatchRequest> kept = wanted.request;
+  const BatchRequest &request = *kept;
   SamplingOptions own = options;
-  own.seed = seedOf(request);
-  slots[s].emplace(
-      Slot{index, own.seed, request.maxTokens.value_or(arguments.maxTokens),
-           Sampler(own, model.manifest().vocab, static_cast<uint64_t>(texts[index].sample)),
-           StopText(arguments.stops)});
+  own.seed = seedOf(wanted);
+  slots[s].emplace(Slot{std::move(wanted), next++, own.seed,
+                        request.maxTokens.value_or(arguments.maxTokens),
+                        Sampler(own, model.manifest().vocab), StopText(arguments.stops)});
   if (text)
     slots[s]->decoder = text->decoderAfter(request.prompt);
   for (int32_t token : request.prompt)
@@ -156,8 +263,8 @@ Status Batch::take(size_t s, std::span<const float> logits) {
   auto isIn = [&](const std::vector<int32_t> &ids) {
     return std::find(ids.begin(), ids.end(), *token) != ids.end();
   };
-  bool ended = !arguments.ignoreEos &&
-               (isIn(model.manifest().eos) || isIn(texts[slot.index].request->endTokens));
+  bool ended =
+      !arguments.ignoreEos && (isIn(model.manifest().eos) || isIn(slot.wanted.request->endTokens));
   bool full = session.room(static_cast<int64_t>(s)) == 0;
   bool enough = static_cast<int64_t>(slot.tokens.size()) >= slot.maxTokens;
   if (!ended && !slot.stop.stopped() && !full && !enough)
@@ -180,7 +287,7 @@ Status Batch::finish(size_t s) {
 }
 
 std::string Batch::describe(const Slot &slot) const {
-  const BatchText &wanted = texts[slot.index];
+  const BatchText &wanted = slot.wanted;
   nlohmann::ordered_json json = {{"line", wanted.request->line}, {"sample", wanted.sample}};
   if (!wanted.request->id.empty())
     json["id"] = nlohmann::ordered_json::parse(wanted.request->id);
@@ -198,72 +305,49 @@ std::string Batch::describe(const Slot &slot) const {
 
 void Batch::showProgress() const {
   if (arguments.output && isatty(STDERR_FILENO))
-    std::fprintf(stderr, "\r%zu of %zu texts%s", results.done(), texts.size(),
-                 results.done() == texts.size() ? "\n" : "");
+    std::fprintf(stderr, "\r%zu of %zu texts%s", results.done(), total,
+                 results.done() == total ? "\n" : "");
 }
 } // namespace
 
-static uint64_t hashOf(const nlohmann::ordered_json &json) {
-  std::string text = toJsonText(json);
-  return program::hashBytes(text.data(), text.size());
-}
-
-/// Of all that decides every text beside its request: the program and the options.
-static uint64_t hashOfSettings(const Model &model, const RunArguments &arguments) {
-  SamplingOptions sampling = samplingOptions(arguments, model.manifest());
-  nlohmann::ordered_json json = {{"program", model.manifest().json},
-                                 {"sampling", describeSampling(sampling)},
-                                 {"presence_penalty", sampling.presencePenalty},
-                                 {"frequency_penalty", sampling.frequencyPenalty},
-                                 {"max_tokens", arguments.maxTokens},
-                                 {"stops", arguments.stops},
-                                 {"ignore_eos", arguments.ignoreEos},
-                                 {"tokens", arguments.printTokens}};
-  // A seed that is drawn is another one each time; results say theirs.
-  if (arguments.seed)
-    json["seed"] = *arguments.seed;
-  for (const LogitBias &bias : sampling.logitBias)
-    json["logit_bias"].push_back({bias.token, bias.bias});
-  return hashOf(json);
-}
-
-static std::string digestOf(uint64_t settings, const BatchRequest &request) {
-  nlohmann::ordered_json json = {settings, request.prompt, request.endTokens,
-                                 request.maxTokens.value_or(-1)};
-  if (request.seed)
-    json.push_back(*request.seed);
-  char digest[17];
-  std::snprintf(digest, sizeof digest, "%016" PRIx64, hashOf(json));
-  return digest;
-}
-
 Status batchCommand(const Model &model, const Text *text, const RunArguments &arguments) {
-  Result<std::string> file = readTextFile(*arguments.file, "requests", "-f");
-  if (!file)
-    return file.error();
-  Result<std::vector<BatchRequest>> requests =
-      parseBatchRequests(*file, text, model.manifest(), arguments);
+  auto requests = BatchRequests::open(text, model.manifest(), arguments);
   if (!requests)
     return requests.error();
-  std::vector<BatchText> texts;
-  uint64_t settings = hashOfSettings(model, arguments);
-  for (const BatchRequest &request : *requests) {
-    std::string digest = digestOf(settings, request);
-    for (int64_t sample = 0; sample < request.count; ++sample)
-      texts.push_back({&request, sample, digest});
-  }
-  Result<std::unique_ptr<BatchResults>> results = BatchResults::open(arguments.output, texts);
+  auto results = BatchResults::open(arguments.output);
   if (!results)
     return results.error();
-  auto left = static_cast<int64_t>(texts.size() - (*results)->done());
+  // All are read once before anything is computed: what is wrong with the last one is said first.
+  BatchTexts texts(**requests, hashOfSettings(model, arguments));
+  BatchTexts::Mark first{};
+  size_t total = 0;
+  for (bool held = true;; ++total) {
+    Result<std::optional<BatchText>> wanted = texts.next();
+    if (!wanted)
+      return wanted.error();
+    if (!*wanted)
+      break;
+    if (!held)
+      continue;
+    first = texts.mark();
+    Result<bool> found = (*results)->holds(**wanted);
+    if (!found)
+      return found.error();
+    held = *found;
+  }
+  if (Status begun = (*results)->begin(); !begun)
+    return begun;
+  auto left = static_cast<int64_t>(total - (*results)->done());
   if (left == 0)
     return {};
+  if (Status ready = texts.goTo(first); !ready)
+    return ready;
   Result<std::unique_ptr<Session>> session =
       Session::create(model, std::min(*arguments.batch, left),
                       rowsOfChunk(arguments.prefillChunk, model.manifest()));
   if (!session)
     return session.error();
-  Status done = Batch(model, **session, text, arguments, texts, **results).run();
+  Status done = Batch(model, **session, text, arguments, texts, total, **results).run();
   if (done && arguments.verbose)
     noteReadAgain((*session)->readAgain(), (*session)->secondsReadAgain());
   return done;

@@ -1,7 +1,7 @@
 #include "backends/cpu/runtime/BatchRequests.h"
 #include "backends/cpu/runtime/ChatTemplate.h"
 #include "backends/cpu/runtime/NestedJson.h"
-#include "backends/cpu/runtime/RunCommand.h"
+#include "backends/cpu/runtime/TextFile.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <limits>
@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t maxTexts = 1'000'000;
 
-/// Thrown on the way out of RequestReader; caught in parseBatchRequests.
+/// Thrown on the way out of RequestReader; caught in BatchRequests::next.
 struct Bad {
   std::string message;
 };
@@ -160,31 +160,57 @@ BatchRequest RequestReader::read(const Json &json) {
 }
 } // namespace
 
-Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, const Text *tokenizer,
-                                                     const Manifest &manifest,
-                                                     const RunArguments &arguments) {
-  std::vector<BatchRequest> requests;
-  RequestReader reader(tokenizer, manifest, arguments);
-  for (int64_t line = 1; !text.empty(); ++line) {
-    std::string_view row = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(row.size() + 1, text.size()));
-    if (row.find_first_not_of(" \t\r") == row.npos)
+struct BatchRequests::State {
+  std::unique_ptr<TextLines> lines;
+  RequestReader reader;
+  int64_t line = 0; ///< the number of the last one
+};
+
+BatchRequests::BatchRequests(std::unique_ptr<State> state) : state(std::move(state)) {}
+BatchRequests::~BatchRequests() = default;
+
+Result<std::unique_ptr<BatchRequests>> BatchRequests::open(const Text *tokenizer,
+                                                           const Manifest &manifest,
+                                                           const RunArguments &arguments) {
+  auto lines = TextLines::open(*arguments.file, "requests", "-f");
+  if (!lines)
+    return lines.error();
+  std::unique_ptr<State> state(
+      new State{*std::move(lines), RequestReader(tokenizer, manifest, arguments)});
+  return std::unique_ptr<BatchRequests>(new BatchRequests(std::move(state)));
+}
+
+BatchRequests::Place BatchRequests::place() const { return {state->lines->place(), state->line}; }
+
+void BatchRequests::goTo(Place place) {
+  state->lines->goTo(place.bytes);
+  state->line = place.lines;
+}
+
+Result<std::shared_ptr<const BatchRequest>> BatchRequests::next() {
+  for (;;) {
+    Result<std::string_view> row = state->lines->next();
+    if (!row)
+      return row.error();
+    if (row->empty())
+      return std::shared_ptr<const BatchRequest>();
+    ++state->line;
+    if (row->find_first_not_of(" \t\r\n") == row->npos)
       continue;
-    std::string where = "line " + std::to_string(line) + " of the requests: ";
     try {
       std::string problem;
-      Json json = parseNested<Json>(row, problem);
+      Json json = parseNested<Json>(*row, problem);
       if (!problem.empty())
         throw Bad{problem};
       if (json.is_discarded())
         throw Bad{"not JSON, write an object such as {\"prompt\": \"Once\"}"};
-      requests.push_back(reader.read(json));
-      requests.back().line = line;
+      auto request = std::make_shared<BatchRequest>(state->reader.read(json));
+      request->line = state->line;
+      return std::shared_ptr<const BatchRequest>(std::move(request));
     } catch (const Bad &bad) {
-      return Error{where + bad.message};
+      return Error{"line " + std::to_string(state->line) + " of the requests: " + bad.message};
     }
   }
-  return requests;
 }
 
 } // namespace mica::rt

@@ -4,9 +4,9 @@
 #include "backends/cpu/runtime/Arguments.h"
 #include "backends/cpu/runtime/Text.h"
 
+#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace mica::rt {
 
@@ -20,11 +20,32 @@ struct BatchRequest {
   Tokens endTokens = {}; ///< end a text beside the model's own: the chat template's
 };
 
-/// The requests in `text`; lines of white space are passed over. Of the arguments those count that
-/// say how conversations are written. Errors name the line: what is no request, has a key that is
-/// not known, or a prompt that the model cannot read. `tokenizer` may be null.
-Result<std::vector<BatchRequest>> parseBatchRequests(std::string_view text, const Text *tokenizer,
-                                                     const Manifest &manifest,
-                                                     const RunArguments &arguments);
+/// Reads requests one after the other, so that no more of them are in memory than are worked on.
+class BatchRequests {
+public:
+  /// Of `arguments` those count that name the file and say how conversations are written.
+  /// `tokenizer` may be null.
+  static Result<std::unique_ptr<BatchRequests>>
+  open(const Text *tokenizer, const Manifest &manifest, const RunArguments &arguments);
+  ~BatchRequests();
+
+  /// The next request; null behind the last one. Lines of white space are passed over. Errors name
+  /// the line: what is no request, has a key that is not known, or a prompt that the model cannot
+  /// read.
+  Result<std::shared_ptr<const BatchRequest>> next();
+
+  struct Place {
+    uint64_t bytes = 0;
+    int64_t lines = 0;
+  };
+  /// Where the next request is looked for.
+  Place place() const;
+  void goTo(Place place);
+
+private:
+  struct State;
+  explicit BatchRequests(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
 
 } // namespace mica::rt

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,20 +15,6 @@ namespace mica::rt {
 namespace {
 /// How every line begins that this program has written.
 constexpr std::string_view opening = "{\"line\":";
-
-Result<std::string> readAll(int fd) {
-  std::string text, piece(1 << 16, '\0');
-  for (;;) {
-    ssize_t got = pread(fd, piece.data(), piece.size(), static_cast<off_t>(text.size()));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return Error{std::strerror(errno)};
-    if (got == 0)
-      return text;
-    text.append(piece, 0, static_cast<size_t>(got));
-  }
-}
 
 /// Whether `line` is a result of `text`.
 bool isResultOf(std::string_view line, const BatchText &text) {
@@ -52,48 +39,31 @@ Error BatchResults::failed() const {
                ", choose another file with -o"};
 }
 
+Error BatchResults::busy() const {
+  return Error{"another batch writes its results to '" + path +
+               "', wait for its end or choose another file with -o"};
+}
+
+Error BatchResults::refused(const std::string &why) const {
+  return Error{"line " + std::to_string(next + 1) + " of '" + path + "' " + why +
+               ", choose another file with -o"};
+}
+
 BatchResults::~BatchResults() {
-  if (!path.empty())
+  if (!path.empty() && fd >= 0)
     close(fd);
 }
 
-Status BatchResults::resume(const std::vector<BatchText> &texts) {
-  Result<std::string> there = readAll(fd);
-  if (!there)
-    return failed();
-  std::string_view rest = *there;
-  auto refuse = [&](const std::string &why) {
-    return Error{"line " + std::to_string(next + 1) + " of '" + path + "' " + why +
-                 ", choose another file with -o"};
-  };
-  while (!rest.empty()) {
-    size_t end = rest.find('\n');
-    std::string_view line = rest.substr(0, end);
-    if (end == rest.npos) {
-      // What was interrupted is made again; nothing else is cut off.
-      if (!line.starts_with(opening) && !opening.starts_with(line))
-        return refuse("is no result of a batch");
-      if (ftruncate(fd, static_cast<off_t>(there->size() - line.size())) != 0)
-        return failed();
-      return {};
-    }
-    if (next == texts.size())
-      return refuse("is one more result than is asked for");
-    if (!isResultOf(line, texts[next]))
-      return refuse("is not the result of line " + std::to_string(texts[next].request->line) +
-                    " of the requests with these options and this program");
-    ++next;
-    rest.remove_prefix(end + 1);
-  }
-  return {};
-}
+/// Whether nobody else has locked the file; where the file system knows no locks, nobody has.
+static bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
-Result<std::unique_ptr<BatchResults>> BatchResults::open(const std::optional<std::string> &path,
-                                                         const std::vector<BatchText> &texts) {
+Result<std::unique_ptr<BatchResults>> BatchResults::open(const std::optional<std::string> &path) {
   if (!path)
     return std::unique_ptr<BatchResults>(new BatchResults(STDOUT_FILENO, ""));
-  int fd = ::open(path->c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int fd = ::open(path->c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
   std::unique_ptr<BatchResults> results(new BatchResults(fd, *path));
+  if (fd < 0 && errno == ENOENT)
+    return results;
   struct stat state;
   if (fd < 0 || fstat(fd, &state) != 0)
     return results->failed();
@@ -101,9 +71,63 @@ Result<std::unique_ptr<BatchResults>> BatchResults::open(const std::optional<std
     errno = EINVAL;
     return results->failed();
   }
-  if (Status resumed = results->resume(texts); !resumed)
-    return resumed.error();
+  if (!lock(fd))
+    return results->busy();
+  results->lines = std::make_unique<TextLines>(fd, *path, "results", "-o");
   return results;
+}
+
+Result<std::string_view> BatchResults::nextLine() {
+  Result<std::string_view> line = lines ? lines->next() : std::string_view();
+  if (!line || line->empty())
+    return line;
+  if (!line->ends_with('\n')) {
+    // What was interrupted is made again; nothing else is cut off.
+    if (!line->starts_with(opening) && !opening.starts_with(*line))
+      return refused("is no result of a batch");
+    cut = true;
+    return std::string_view();
+  }
+  whole += line->size();
+  line->remove_suffix(1);
+  // A result is never empty.
+  return line->empty() ? Result<std::string_view>(refused("is no result of a batch")) : line;
+}
+
+Result<bool> BatchResults::holds(const BatchText &text) {
+  Result<std::string_view> line = nextLine();
+  if (!line)
+    return line.error();
+  if (line->empty())
+    return false;
+  if (!isResultOf(*line, text))
+    return refused("is not the result of line " + std::to_string(text.request->line) +
+                   " of the requests with these options and this program");
+  ++next;
+  return true;
+}
+
+/// The file has not been there a while ago.
+Status BatchResults::make() {
+  fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  struct stat state;
+  if (fd < 0 || fstat(fd, &state) != 0)
+    return failed();
+  return lock(fd) && state.st_size == 0 ? Status() : busy();
+}
+
+Status BatchResults::begin() {
+  if (path.empty())
+    return {};
+  if (fd < 0)
+    return make();
+  Result<std::string_view> line = nextLine();
+  if (!line)
+    return line.error();
+  if (!line->empty())
+    return refused("is one more result than is asked for");
+  lines.reset();
+  return !cut || ftruncate(fd, static_cast<off_t>(whole)) == 0 ? Status() : failed();
 }
 
 Status BatchResults::add(size_t index, std::string line) {

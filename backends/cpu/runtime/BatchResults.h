@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/BatchRequests.h"
+#include "backends/cpu/runtime/TextFile.h"
 
 #include <map>
 
@@ -10,7 +11,7 @@ namespace mica::rt {
 
 /// One text that a request asks for.
 struct BatchText {
-  const BatchRequest *request;
+  std::shared_ptr<const BatchRequest> request;
   int64_t sample; ///< which of the request's texts, from 0
   /// Of all that decides the text, as its result has it: results are kept only where it is theirs.
   std::string digest;
@@ -18,13 +19,20 @@ struct BatchText {
 
 class BatchResults {
 public:
-  /// Opens `path` (none: stdout), in which the first lines have to be results of the first of
-  /// `texts`; a last line without its end, which an interruption has left, is cut off.
-  static Result<std::unique_ptr<BatchResults>> open(const std::optional<std::string> &path,
-                                                    const std::vector<BatchText> &texts);
+  /// Opens `path` (none: stdout), which may not be there yet. As long as it is open, no other
+  /// process can open it so.
+  static Result<std::unique_ptr<BatchResults>> open(const std::optional<std::string> &path);
   ~BatchResults();
   BatchResults(const BatchResults &) = delete;
   BatchResults &operator=(const BatchResults &) = delete;
+
+  /// Whether the file holds the result of `text`, which comes behind those that were asked for
+  /// before. Asked for all texts in their order, until the answer is no. Errors: it holds something
+  /// else.
+  Result<bool> holds(const BatchText &text);
+  /// All texts have been asked for: makes the file where it is missing, and cuts off a last line
+  /// without its end, which an interruption has left. Errors: results of more texts.
+  Status begin();
 
   /// How many texts are done.
   size_t done() const { return next; }
@@ -34,11 +42,18 @@ public:
 
 private:
   BatchResults(int fd, std::string path) : fd(fd), path(std::move(path)) {}
-  Status resume(const std::vector<BatchText> &texts);
+  Status make();
+  /// The next line of the file without its end; empty: there is none that is whole.
+  Result<std::string_view> nextLine();
+  Error refused(const std::string &why) const;
   Error failed() const;
+  Error busy() const;
 
-  int fd;
-  std::string path; ///< empty: stdout
+  int fd;                           ///< negative: the file is not there yet
+  std::string path;                 ///< empty: stdout
+  std::unique_ptr<TextLines> lines; ///< null: nothing is there
+  uint64_t whole = 0;               ///< bytes of the lines that are whole
+  bool cut = false;                 ///< a line without its end follows them
   size_t next = 0;
   std::map<size_t, std::string> waiting;
 };

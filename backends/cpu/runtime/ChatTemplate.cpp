@@ -1,6 +1,6 @@
 #include "backends/cpu/runtime/ChatTemplate.h"
 #include "backends/cpu/runtime/NestedJson.h"
-#include "backends/cpu/runtime/RunCommand.h"
+#include "backends/cpu/runtime/TextFile.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <algorithm>

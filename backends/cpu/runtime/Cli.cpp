@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/Cli.h"
+#include "backends/cpu/program/SignalCleanup.h"
 #include "backends/cpu/runtime/Bench.h"
 #include "backends/cpu/runtime/ChatCommand.h"
 #include "backends/cpu/runtime/Exports.h"
@@ -21,6 +22,7 @@ void onBusError(int) {
       "mica: error: the program file could not be read while running (bad disk, or the "
       "file was changed), copy or compile it again\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  program::removeTemporaries();
   _exit(1);
 }
 
@@ -40,9 +42,14 @@ Status dispatch(const char *program, const Arguments &arguments) {
       Model::load(*std::move(file), arguments.largePages ? Pages::Large : Pages::Small);
   if (!model)
     return model.error();
+  if (arguments.verifyWeights)
+    if (Status sound = (*model)->verifyWeights(); !sound)
+      return sound;
   if (Status stacks = allowStacks(); !stacks)
     return stacks;
-  startRuntime(arguments.threads ? *arguments.threads : defaultThreads());
+  if (Status started = startRuntime(arguments.threads ? *arguments.threads : defaultThreads());
+      !started)
+    return started;
   if (arguments.command == Arguments::Command::Bench)
     return benchCommand(**model, arguments.bench);
   if (arguments.command == Arguments::Command::Chat)

@@ -9,7 +9,15 @@ namespace mica::rt {
 // Never destroyed: at exit a thread of the pool may still be on its way to sleep.
 static Pool *thePool = nullptr;
 
-void startRuntime(unsigned threads) { thePool = new Pool(threads); }
+Status startRuntime(unsigned threads) {
+  thePool = new Pool(threads);
+  unsigned started = thePool->threads();
+  if (started == threads)
+    return {};
+  return Error{"of " + std::to_string(threads) + " threads only " + std::to_string(started) +
+               " can be started, choose --threads " + std::to_string(started) +
+               " or raise the limits of processes (ulimit -u) and memory (ulimit -v)"};
+}
 
 Pool &pool() { return *thePool; }
 

@@ -2,13 +2,15 @@
 #pragma once
 
 #include "backends/cpu/runtime/Pool.h"
+#include "backends/cpu/runtime/Result.h"
 
 #include <cstdint>
 
 namespace mica::rt {
 
-/// Starts the process' pool. Must be called once, before any forward function runs.
-void startRuntime(unsigned threads);
+/// Starts the process' pool. Must be called once, before any forward function runs. Error: fewer
+/// threads can be started.
+Status startRuntime(unsigned threads);
 Pool &pool();
 
 } // namespace mica::rt

@@ -49,7 +49,8 @@ Status Model::loadCode() {
     return code.error();
   int fd = memoryFile(*code);
   if (fd < 0)
-    return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno)};
+    return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno) +
+                 ", free memory or raise the limit (ulimit -v)"};
   library = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
   // The message belongs to dlopen; closing first could replace it.
   const char *reason = library ? nullptr : dlerror();
@@ -107,6 +108,15 @@ Status Model::checkWeights() const {
                  " bytes of weights and its manifest says " +
                  std::to_string(description.weightBytes) + ", compile it again"};
   return {};
+}
+
+Status Model::verifyWeights() const {
+  const program::Section *section = program.layout().find(program::SectionKind::Weights);
+  if (!section)
+    return {};
+  program::Section inMemory = *section;
+  inMemory.offset = 0;
+  return program::verifySection(program::MemorySource(weightBytes), inMemory);
 }
 
 Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, Pages weights) {

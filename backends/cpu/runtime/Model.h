@@ -34,6 +34,8 @@ public:
   const Manifest &manifest() const { return description; }
   const program::ProgramFile &file() const { return program; }
   std::span<const std::byte> weights() const { return weightBytes; }
+  /// Reads all weights. Error: they are not those that were written.
+  Status verifyWeights() const;
   /// Of the weights that were touched, the bytes in large pages.
   uint64_t weightsInLargePages() const { return program::bytesInLargePages(weightBytes.data()); }
   void forward(void *const *descriptors, RowRole role) const { entry(descriptors, role); }

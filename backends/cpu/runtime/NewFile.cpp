@@ -1,7 +1,6 @@
 #include "backends/cpu/runtime/NewFile.h"
 
 #include <cerrno>
-#include <cstring>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -12,27 +11,18 @@ static bool beginsWith(const program::FileSource &file, std::string_view opening
          begin == opening;
 }
 
-Error NewFile::refused(const std::string &why) const {
-  return Error{"cannot write " + content + " to '" + path + "': " + why + " choose another file"};
+Error NewFile::failed() const {
+  return Error{path + ": " + program::cannotBeWritten(errno, another)};
 }
 
-Error NewFile::failed() const { return refused(std::string(std::strerror(errno)) + ","); }
-
 Result<std::unique_ptr<NewFile>> NewFile::create(std::string path, const FileKind &kind) {
-  std::unique_ptr<NewFile> file(new NewFile(std::move(path), kind.content));
-  auto isOurs = [&](const program::FileSource &old) { return beginsWith(old, kind.opening); };
-  switch (program::obstacleAt(file->path, isOurs)) {
-  case program::Obstacle::None:
-    break;
-  case program::Obstacle::Directory:
-  case program::Obstacle::NoRegularFile:
-    return file->refused("not a regular file,");
-  case program::Obstacle::ForeignFile:
-    return file->refused("it exists and is no " + std::string(kind.format) + ", remove it or");
-  }
-  file->file = program::TemporaryFile::create(file->path);
-  if (!file->file)
-    return file->failed();
+  std::string another = "choose another file for " + std::string(kind.content);
+  std::unique_ptr<NewFile> file(new NewFile(std::move(path), std::move(another)));
+  auto isOfKind = [&](const program::FileSource &old) { return beginsWith(old, kind.opening); };
+  auto created = program::TemporaryFile::create(file->path, {kind.format, isOfKind}, file->another);
+  if (!created)
+    return Error{file->path + ": " + created.error().message};
+  file->file = *std::move(created);
   return file;
 }
 
@@ -54,6 +44,6 @@ Status NewFile::resize(uint64_t size) {
   return {};
 }
 
-Status NewFile::commit() { return file->close() && file->rename() ? Status() : failed(); }
+Status NewFile::commit() { return file->commit() ? Status() : failed(); }
 
 } // namespace mica::rt

@@ -31,11 +31,11 @@ public:
   Status commit();
 
 private:
-  NewFile(std::string path, std::string_view content) : path(std::move(path)), content(content) {}
-  Error refused(const std::string &why) const;
+  NewFile(std::string path, std::string another)
+      : path(std::move(path)), another(std::move(another)) {}
   Error failed() const;
 
-  std::string path, content;
+  std::string path, another;
   std::unique_ptr<program::TemporaryFile> file;
 };
 

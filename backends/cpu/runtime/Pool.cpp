@@ -6,6 +6,7 @@
 #include <climits>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -84,9 +85,14 @@ Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
   forkSpin = crowded ? std::chrono::microseconds(0) : spinTime;
   joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
   for (unsigned i = 1; i < threads; ++i) {
-    workers.push_back(std::make_unique<Worker>());
-    Worker &worker = *workers.back();
-    worker.thread = std::thread([this, &worker, i] { work(worker, i); });
+    auto made = std::make_unique<Worker>();
+    Worker &worker = *made;
+    try {
+      worker.thread = std::thread([this, &worker, i] { work(worker, i); });
+    } catch (const std::system_error &) {
+      return;
+    }
+    workers.push_back(std::move(made));
   }
 }
 

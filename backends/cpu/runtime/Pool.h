@@ -16,7 +16,8 @@ class Pool {
 public:
   using Body = void (*)(void *context, int64_t begin, int64_t end);
 
-  /// `threads` counts the caller: threads - 1 are started. At least 1.
+  /// `threads` counts the caller: threads - 1 are started, or as many as the system allows. At
+  /// least 1.
   explicit Pool(unsigned threads);
   ~Pool();
   Pool(const Pool &) = delete;

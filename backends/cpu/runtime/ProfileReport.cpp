@@ -59,6 +59,11 @@ __attribute__((format(printf, 1, 2))) std::string format(const char *words, ...)
   return line;
 }
 
+/// Above 1 where data comes from caches, which are faster than memory.
+double limitShare(const ProfiledRun &run, const Line &line) {
+  return shareOfRoofline(run.peaks, line.work.bytes, line.work.flops, line.seconds);
+}
+
 std::string row(const ProfiledRun &run, const Line &line) {
   std::string text = format("  %-34s %8lld %10.3f %6.1f %9.2f", line.name.c_str(),
                             static_cast<long long>(line.launches), line.seconds * 1e3,
@@ -66,10 +71,8 @@ std::string row(const ProfiledRun &run, const Line &line) {
                             1e6 * perSecond(line.seconds, static_cast<double>(line.launches)));
   // What computes no product and touches no weights has no limit to be measured against.
   if (line.work.bytes > 0 || line.work.flops > 0)
-    text +=
-        format(" %8.2f %8.1f %8.1f", 1e-9 * perSecond(line.work.bytes, line.seconds),
-               1e-9 * perSecond(line.work.flops, line.seconds),
-               100 * shareOfRoofline(run.peaks, line.work.bytes, line.work.flops, line.seconds));
+    text += format(" %8.2f %8.1f %8.1f", 1e-9 * perSecond(line.work.bytes, line.seconds),
+                   1e-9 * perSecond(line.work.flops, line.seconds), 100 * limitShare(run, line));
   else
     text += format(" %8s %8s %8s", "-", "-", "-");
   return text;
@@ -88,7 +91,7 @@ Json describe(const ProfiledRun &run, const Line &line) {
           {"flops", line.work.flops},
           {"gb_per_s", 1e-9 * perSecond(line.work.bytes, line.seconds)},
           {"gflop_per_s", 1e-9 * perSecond(line.work.flops, line.seconds)},
-          {"roofline", shareOfRoofline(run.peaks, line.work.bytes, line.work.flops, line.seconds)},
+          {"roofline", limitShare(run, line)},
           {"busy", busyShare(run, line)}};
 }
 } // namespace
@@ -112,7 +115,14 @@ std::string profileTable(const ProfiledRun &run) {
   double rest = restSeconds(run, lines);
   text += format("  %-34s %8s %10.3f %6.1f\n", "rest", "", rest * 1e3,
                  100 * perSecond(rest, run.seconds));
-  return text + row(run, all) + format(" %6.1f\n", 100 * busyShare(run, all));
+  text += row(run, all) + format(" %6.1f\n", 100 * busyShare(run, all));
+  lines.push_back(all);
+  if (std::any_of(lines.begin(), lines.end(),
+                  [&](const Line &line) { return limitShare(run, line) > 1; }))
+    text +=
+        "limit % above 100: the bytes came from the processor's caches, while the limit is that "
+        "of memory\n";
+  return text;
 }
 
 nlohmann::ordered_json profileJson(const ProfiledRun &run) {
@@ -132,7 +142,7 @@ nlohmann::ordered_json profileJson(const ProfiledRun &run) {
             {"instruction", run.peaks.instruction}}},
           {"kernels", kernels},
           {"rest_seconds", restSeconds(run, lines)},
-          {"roofline", shareOfRoofline(run.peaks, all.work.bytes, all.work.flops, run.seconds)}};
+          {"roofline", limitShare(run, all)}};
 }
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::create(std::string path) {

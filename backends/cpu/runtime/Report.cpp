@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/Report.h"
+#include "backends/cpu/program/SignalCleanup.h"
 
 #include <cstdio>
 #include <unistd.h>
@@ -67,6 +68,7 @@ void reportWarning(std::string_view message) {
 
 void reportFatal(std::string_view message) {
   reportError(message);
+  program::removeTemporaries();
   _exit(1);
 }
 

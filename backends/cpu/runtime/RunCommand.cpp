@@ -5,44 +5,14 @@
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
 #include "backends/cpu/runtime/StopText.h"
+#include "backends/cpu/runtime/TextFile.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <sys/random.h>
 #include <unistd.h>
 
 namespace mica::rt {
-
-namespace {
-/// Longer prompts exceed every context.
-constexpr size_t maxPromptBytes = size_t(1) << 30;
-} // namespace
-
-Result<std::string> readTextFile(const std::string &path, const char *what, const char *option) {
-  // What -f reads may come from a pipe.
-  bool piped = path == "-" && std::string_view(option) == "-f";
-  int fd = piped ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  std::string text, piece(1 << 16, '\0');
-  ssize_t got = fd < 0 ? -1 : 1;
-  while (got > 0 && text.size() <= maxPromptBytes) {
-    got = read(fd, piece.data(), piece.size());
-    if (got > 0)
-      text.append(piece, 0, static_cast<size_t>(got));
-  }
-  Error failure{std::string("cannot read the ") + what + " from '" + path +
-                "': " + std::strerror(errno) + ", give another file with " + option};
-  if (fd >= 0)
-    close(fd);
-  if (got < 0)
-    return failure;
-  if (text.size() > maxPromptBytes)
-    return Error{std::string("the ") + what + " in '" + path +
-                 "' is larger than 1 GiB, give a shorter one"};
-  return text;
-}
 
 namespace {
 

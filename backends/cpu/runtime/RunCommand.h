@@ -14,10 +14,6 @@ SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &m
 /// without a tokenizer.
 Status checkSampling(const RunArguments &arguments, const Manifest &manifest, const Text *text);
 
-/// The text in a file, which may not be larger than anything that a context holds. `what` it is,
-/// and the `option` that names another, are for the error.
-Result<std::string> readTextFile(const std::string &path, const char *what, const char *option);
-
 /// How a sequence ended, in JSON.
 const char *nameOf(Finish finish);
 

@@ -1,5 +1,7 @@
 #include "frontend/config/gguf/GgufArchitecture.h"
 
+#include "frontend/config/IrrelevantKeys.h"
+
 #include "llvm/Support/Error.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -346,8 +348,8 @@ struct IrrelevantKey {
   llvm::StringLiteral pattern, reason;
 };
 constexpr IrrelevantKey irrelevantKeys[] = {
-    {"general.architecture", "chose the family"},
-    {"general.alignment", "says where tensors begin"},
+    {"general.architecture", reasons::used},
+    {"general.alignment", reasons::used},
     {"general.file_type", "sums up the types, which every tensor has of its own"},
     {"general.*", bookkeeping},
     {"quantize.*", bookkeeping},

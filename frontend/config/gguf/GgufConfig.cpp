@@ -174,7 +174,8 @@ llvm::Error ConfigTranslator::translateKey(llvm::StringRef key, const GgufValue 
     if (key == sampling)
       return llvm::Error::success();
   if (auto reason = whyGgufKeyIsIrrelevant(key)) {
-    ignore(key, *reason);
+    if (*reason != reasons::used)
+      ignore(key, *reason);
     return llvm::Error::success();
   }
   return inputError(path, "has the key " + inQuotes(key) + ", which is not known",

@@ -53,9 +53,8 @@ TEST_F(GgufConfig, SpeaksOfShapes) {
   EXPECT_EQ(config->generation.temperature, 0.6);
   EXPECT_EQ(config->generation.topK, 20);
   EXPECT_EQ(config->generation.doSample, true);
-  ASSERT_FALSE(config->ignored.empty());
-  EXPECT_EQ(config->ignored[0].key, "general.architecture");
-  EXPECT_EQ(config->ignored[0].reason, "chose the family");
+  for (const IgnoredKey &key : config->ignored)
+    EXPECT_NE(key.key, "general.architecture") << "it chose the family";
 }
 
 TEST_F(GgufConfig, SpeaksOfExperts) {

@@ -1,8 +1,12 @@
 #include "tests/unit/backends/cpu/program/TestPrograms.h"
 
 #include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -110,7 +114,8 @@ TEST_F(ProgramWriterTest, NothingStaysWithoutCommit) {
 }
 
 TEST_F(ProgramWriterTest, KeepsFilesThatAreNoPrograms) {
-  std::string refused = "exists and is no Mica program, remove it or give another name with -o";
+  std::string refused =
+      "cannot be written (it exists and is no Mica program), remove it or choose another -o";
   writeTestProgram(path);
   std::string program = contents(path);
   for (const std::string &text : {std::string("x"), std::string("MICATAIL"), program + "x",
@@ -125,14 +130,16 @@ TEST_F(ProgramWriterTest, KeepsFilesThatAreNoPrograms) {
 }
 
 TEST_F(ProgramWriterTest, TargetsThatCannotBe) {
-  EXPECT_EQ(errorOfCreate(folder.file("")), "names no file, give a file name with -o");
+  auto because = [](const std::string &reason) {
+    return "cannot be written (" + reason + "), choose another -o";
+  };
+  EXPECT_EQ(errorOfCreate(folder.file("")), because("it names no file"));
   mkdir(folder.file("d").c_str(), 0755);
-  EXPECT_EQ(errorOfCreate(folder.file("d")), "is a directory, give a file name with -o");
-  EXPECT_EQ(errorOfCreate("/dev/null"),
-            "names a device, but a program needs a regular file, give a file name with -o");
-  EXPECT_THAT(errorOfCreate(folder.file("absent/program")),
-              HasSubstr("cannot write here: No such file or directory"));
-  EXPECT_THAT(errorOfCreate("/proc/program"), HasSubstr("names a device"));
+  EXPECT_EQ(errorOfCreate(folder.file("d")), because("it is a directory"));
+  EXPECT_EQ(errorOfCreate("/dev/null"), because("/dev is no place for regular files"));
+  EXPECT_EQ(errorOfCreate("/proc/program"), because("/proc is no place for regular files"));
+  EXPECT_EQ(errorOfCreate(folder.file("absent/program")),
+            "cannot be written (its folder does not exist), make it or choose another -o");
   EXPECT_THAT(errorOfCreate(path, folder.file("absent")),
               HasSubstr("No such file or directory; install Mica again"));
   EXPECT_EQ(folder.entries(), 1u) << "the folder d";
@@ -155,7 +162,7 @@ TEST_F(ProgramWriterTest, ReadOnlyFolder) {
     if (geteuid() == 0 && setuid(65534) != 0)
       return 2;
     std::string error = errorOfCreate(path);
-    return error == "cannot write here: Permission denied, choose another place with -o" ? 0 : 1;
+    return error == "cannot be written (Permission denied), choose another -o" ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
   chmod(folder.file("").c_str(), 0755);
@@ -171,7 +178,8 @@ TEST_F(ProgramWriterTest, FullDiskIsAnErrorAndLeavesNothing) {
     std::string weights(64 << 20, 'w');
     rt::Status done =
         writer ? (*writer)->add(SectionKind::Weights, bytesOf(weights)) : rt::Status();
-    return done || done.error().message.find("cannot write the program: File too large") ==
+    return done || done.error().message.find(
+                       "cannot be written (File too large), raise the limit (ulimit -f) or ") ==
                        std::string::npos;
   });
   EXPECT_EQ(status, 0);
@@ -202,8 +210,10 @@ TEST_F(ProgramWriterTest, AFileCutWithinTheLauncherDoesNotStart) {
 }
 
 TEST_F(ProgramWriterTest, SignalsRemoveTheTemporary) {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU}) {
     int status = inChild([&] {
+      rlimit noCore{0, 0};
+      setrlimit(RLIMIT_CORE, &noCore);
       auto writer = ProgramWriter::create(path, "/proc/self/exe");
       if (!writer || folder.entries() != 1)
         return 1;
@@ -243,6 +253,64 @@ TEST_F(ProgramWriterTest, IgnoredSignalsStayIgnored) {
     return folder.entries() == 1 ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(ProgramWriterTest, WhatIsNoRegularFileStays) {
+  ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(errorOfCreate(folder.file("pipe")),
+            "cannot be written (it is not a regular file), choose another -o");
+  writeTestProgram(path);
+  std::string refused = "cannot be written (it is a symbolic link, which would be replaced), name "
+                        "the file itself or choose another -o";
+  for (const char *name : {"program", "absent"}) {
+    ASSERT_EQ(symlink(name, folder.file("link").c_str()), 0);
+    EXPECT_EQ(errorOfCreate(folder.file("link")), refused) << name;
+    EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
+    unlink(folder.file("link").c_str());
+  }
+}
+
+/// A process that has ended.
+pid_t deadProcess() {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
+TEST_F(ProgramWriterTest, LeftoversOfDeadProcessesAreRemoved) {
+  std::string dead = std::to_string(deadProcess()), alive = std::to_string(getppid());
+  auto make = [&](const std::string &name) {
+    std::ofstream(folder.file(name)) << "half a program";
+    return folder.file(name);
+  };
+  std::string stale = make("program.tmp-" + dead), own = make("program.tmp-" + alive);
+  std::vector<std::string> others = {make("other.tmp-" + dead), make("program.tmp-"),
+                                     make("program.tmp-" + dead + "x"), make("program.tmp-0")};
+  // As a process of another container has it, whose number means nothing here.
+  std::string locked = make("program.tmp-" + std::to_string(deadProcess()));
+  int lock = open(locked.c_str(), O_RDONLY);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  std::string linked = folder.file("program.tmp-" + std::to_string(deadProcess()));
+  ASSERT_EQ(symlink("program.tmp-0", linked.c_str()), 0);
+  writeTestProgram(path);
+  EXPECT_FALSE(std::filesystem::exists(stale));
+  EXPECT_TRUE(std::filesystem::exists(own));
+  EXPECT_TRUE(std::filesystem::exists(locked));
+  EXPECT_TRUE(std::filesystem::is_symlink(linked));
+  for (const std::string &other : others)
+    EXPECT_TRUE(std::filesystem::exists(other)) << other;
+  close(lock);
+  writeTestProgram(path);
+  EXPECT_FALSE(std::filesystem::exists(locked));
+}
+
+TEST_F(ProgramWriterTest, ALinkUnderTheTemporaryNameIsNotFollowed) {
+  std::ofstream(folder.file("notes")) << "notes";
+  ASSERT_EQ(symlink("notes", (path + ".tmp-" + std::to_string(getpid())).c_str()), 0);
+  writeTestProgram(path);
+  EXPECT_EQ(contents(folder.file("notes")), "notes");
 }
 
 TEST_F(ProgramWriterTest, MisuseIsAnError) {

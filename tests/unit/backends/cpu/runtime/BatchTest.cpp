@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/stat.h>
+#include <thread>
 
 using namespace mica;
 using namespace mica::rt;
@@ -95,8 +97,11 @@ TEST_F(BatchTest, EachTextIsWhatThePromptAloneGives) {
     EXPECT_EQ(results[4]["sample"], 2);
     EXPECT_EQ(results[4]["id"], nlohmann::json::parse("{\"k\": 1}"));
     EXPECT_EQ(results[2]["seed"], 11);
-    for (auto [index, prompt] :
-         {std::pair(0, Tokens{1, 5, 3}), {2, Tokens{4, 4}}, {5, Tokens{1, 2, 3, 4, 5, 6, 7}}})
+    for (auto [index, prompt] : {std::pair(0, Tokens{1, 5, 3}),
+                                 {2, Tokens{4, 4}},
+                                 {3, Tokens{4, 4}},
+                                 {4, Tokens{4, 4}},
+                                 {5, Tokens{1, 2, 3, 4, 5, 6, 7}}})
       EXPECT_EQ(results[index]["tokens"].get<Tokens>(),
                 alone(prompt, results[index]["seed"].get<uint64_t>(), 5))
           << batch << " " << index;
@@ -112,6 +117,66 @@ TEST_F(BatchTest, ResultsThatAreThereAreKept) {
     write(*arguments.output, whole.substr(0, size));
     EXPECT_EQ(run(requests), whole) << size;
   }
+}
+
+TEST_F(BatchTest, EachSampleHasASeedThatMakesIt) {
+  arguments.temperature = 1;
+  auto results = rows(run("{\"tokens\": [4, 4], \"n\": 3, \"seed\": 11}"));
+  ASSERT_EQ(results.size(), 3u);
+  for (size_t i = 0; i < results.size(); ++i) {
+    for (size_t j = 0; j < i; ++j)
+      EXPECT_NE(results[i]["seed"], results[j]["seed"]);
+    nlohmann::json again = {{"tokens", {4, 4}}, {"seed", results[i]["seed"]}};
+    std::filesystem::remove(*arguments.output);
+    auto result = rows(run(again.dump()));
+    ASSERT_EQ(result.size(), 1u);
+    EXPECT_EQ(result[0]["tokens"], results[i]["tokens"]);
+  }
+}
+
+TEST_F(BatchTest, OneFileHasOneWriter) {
+  std::string whole = run(requests), half = whole.substr(0, whole.size() / 2);
+  write(*arguments.output, half);
+  {
+    auto other = BatchResults::open(arguments.output);
+    ASSERT_TRUE(other);
+    EXPECT_EQ(refusal(requests), "another batch writes its results to '" + *arguments.output +
+                                     "', wait for its end or choose another file with -o");
+    EXPECT_EQ(read(*arguments.output), half);
+  }
+  EXPECT_EQ(run(requests), whole);
+  // Both have found no file.
+  std::filesystem::remove(*arguments.output);
+  auto first = BatchResults::open(arguments.output), second = BatchResults::open(arguments.output);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE((*first)->begin());
+  Status late = (*second)->begin();
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, StartsWith("another batch writes its results to "));
+  first->reset();
+  second->reset();
+  EXPECT_EQ(run(requests), whole);
+}
+
+TEST_F(BatchTest, AWrongRequestAtTheEndIsSaidBeforeAnythingIsWritten) {
+  EXPECT_THAT(refusal(requests + "\nx"), StartsWith("line 6 of the requests: not JSON"));
+  EXPECT_FALSE(std::filesystem::exists(*arguments.output));
+  std::string whole = run(requests), cut = whole.substr(0, whole.size() / 2);
+  write(*arguments.output, cut);
+  refusal(requests + "\nx");
+  EXPECT_EQ(read(*arguments.output), cut);
+}
+
+TEST_F(BatchTest, RequestsFromAPipe) {
+  std::string whole = run(requests), pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { write(pipe, requests); });
+  arguments.file = pipe;
+  arguments.output = folder.file("others.jsonl");
+  Status done = batchCommand(*model, nullptr, arguments);
+  writer.join();
+  EXPECT_TRUE(done) << done.error().message;
+  EXPECT_EQ(read(*arguments.output), whole);
 }
 
 TEST_F(BatchTest, OtherFilesAreRefusedAndLeftAlone) {

@@ -30,7 +30,7 @@ inline std::chrono::milliseconds fakeDelay{0};
 class FakeModelFixture : public testing::Test {
 protected:
   static void SetUpTestSuite() {
-    static bool started = (rt::startRuntime(2), true);
+    static bool started = bool(rt::startRuntime(2));
     (void)started;
   }
   void SetUp() override {

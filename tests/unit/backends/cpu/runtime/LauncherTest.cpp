@@ -253,8 +253,9 @@ TEST_F(LauncherTest, RefusesWrongInput) {
   expectError(run("--tokens 31 -n 1"), "not finite");
   expectError(run("-p hello"), "has no tokenizer, give ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
-              "cannot write the logits to '/nowhere/l.npy'");
-  expectError(run("--tokens 1 --logits " + folder.file("")), "not a regular file");
+              "/nowhere/l.npy: cannot be written (its folder does not exist), make it or "
+              "choose another file for the logits");
+  expectError(run("--tokens 1 --logits " + folder.file("")), "it names no file");
   expectError(run("bench --prompt 30"),
               "the test pp30 does not fit into the context of 20 positions");
   expectError(run("bench --gen 0"), "nothing to measure");
@@ -265,12 +266,13 @@ TEST_F(LauncherTest, ReplacesOnlyFilesOfTheKindThatItWrites) {
               logits = "--tokens 1,2 -n 1 --logits " + file;
   const std::string foreign = "{\"weights\": [1, 2, 3]}";
   std::ofstream(file) << foreign;
-  expectError(run(logits),
-              "cannot write the logits to '" + file +
-                  "': it exists and is no .npy file, remove it or choose another file");
+  expectError(
+      run(logits),
+      file + ": cannot be written (it exists and is no .npy file), remove it or choose another "
+             "file for the logits");
   expectError(run(bench),
-              "cannot write the trace to '" + file +
-                  "': it exists and is no trace of a program, remove it or choose another file");
+              file + ": cannot be written (it exists and is no trace of a program), remove it or "
+                     "choose another file for the trace");
   EXPECT_EQ(contents(file), foreign);
   std::ofstream(file, std::ios::trunc).flush();
   EXPECT_EQ(run(logits).status, 0) << "an empty file is one to take";
@@ -369,6 +371,15 @@ TEST_F(LauncherTest, BenchProfileAsATable) {
   EXPECT_THAT(outcome.out, testing::ContainsRegex("\n  total +3 "));
 }
 
+TEST_F(LauncherTest, BenchProfileExplainsSharesAboveTheLimit) {
+  const std::string bench = "bench --gen 3 --repeat 1 --profile ", words = "limit % above 100";
+  EXPECT_THAT(
+      run(bench + "--peak-gb 0.001 --peak-gflop 1e9").out,
+      HasSubstr("\nlimit % above 100: the bytes came from the processor's caches, while the "
+                "limit is that of memory\n"));
+  EXPECT_THAT(run(bench + "--peak-gb 1e9 --peak-gflop 1e9").out, testing::Not(HasSubstr(words)));
+}
+
 TEST_F(LauncherTest, BenchWritesATrace) {
   std::string trace = folder.file("trace.json");
   Outcome outcome =
@@ -391,7 +402,7 @@ TEST_F(LauncherTest, BenchWritesATrace) {
   EXPECT_EQ(parts, 3 * 2) << "three steps of two rows on two threads";
   EXPECT_THAT(folder.entries(), ElementsAre("program", "stderr", "stdout", "trace.json"));
   expectError(run("bench --gen 1 --trace /nowhere/t.json"),
-              "cannot write the trace to '/nowhere/t.json'");
+              "/nowhere/t.json: cannot be written (its folder does not exist)");
 }
 
 TEST_F(LauncherTest, BenchDefaultsFitTheContext) {

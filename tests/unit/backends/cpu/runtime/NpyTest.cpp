@@ -72,8 +72,9 @@ TEST(Npy, PlacesThatCannotBe) {
   auto error = [](const std::string &path) {
     return NpyWriter::create(path, 2, {1}).error().message;
   };
-  EXPECT_THAT(error("/nowhere/l.npy"), HasSubstr("'/nowhere/l.npy': No such file or directory"));
-  EXPECT_THAT(error("/dev/full"), HasSubstr("not a regular file"));
-  EXPECT_THAT(error("/tmp"), HasSubstr("not a regular file"));
+  EXPECT_THAT(error("/nowhere/l.npy"),
+              HasSubstr("/nowhere/l.npy: cannot be written (its folder does not exist)"));
+  EXPECT_THAT(error("/dev/full"), HasSubstr("/dev is no place for regular files"));
+  EXPECT_THAT(error("/tmp"), HasSubstr("it is a directory"));
 }
 } // namespace

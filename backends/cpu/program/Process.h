@@ -1,0 +1,15 @@
+// What every tool and every compiled program does first.
+#pragma once
+
+namespace mica::program {
+
+/// First thing in main. Descriptors 0 to 2 that are closed are taken, so that no file that is
+/// opened later is read or written as a standard stream; using them still fails with EBADF. SIGXFSZ
+/// is ignored: a file that meets its limit (ulimit -f) is an error of the one that writes it. A
+/// lack of memory ends the process with an error line and without temporary files.
+void prepareProcess();
+
+/// Says that there is too little memory and ends the process. Allocates nothing.
+[[noreturn]] void endWithoutMemory();
+
+} // namespace mica::program
