@@ -268,11 +268,17 @@ llvm::Error HeaderReader::readTensors(uint64_t count) {
   return llvm::Error::success();
 }
 
-/// Offsets count from the first aligned byte behind the header. Gaps are left alone: what is in
-/// them is nobody's.
+/// Offsets count from the first aligned byte behind the header. A tensor follows the one before it
+/// at the next aligned byte: where it does not, the type or the shape of one of them is not that of
+/// its bytes.
 llvm::Error HeaderReader::place() {
   uint64_t start = llvm::alignTo(cursor.place(), alignment), end = start;
   llvm::StringRef before;
+  auto gap = [&](uint64_t bytes, const std::string &where) {
+    std::string behind = before.empty() ? "the header" : "the tensor " + inQuotes(before);
+    return wrong("has " + llvm::Twine(bytes) + " bytes of no tensor between " + behind + " and " +
+                 where + ", the type or the shape of a tensor is not that of its bytes");
+  };
   llvm::sort(header.tensors, [](const GgufTensor &a, const GgufTensor &b) {
     return std::tie(a.offset, a.size, a.name) < std::tie(b.offset, b.size, b.name);
   });
@@ -287,9 +293,13 @@ llvm::Error HeaderReader::place() {
     tensor.offset += start;
     if (tensor.offset < end)
       return wrong(named(tensor) + " overlaps the tensor " + inQuotes(before));
+    if (uint64_t next = llvm::alignTo(end, alignment); tensor.offset > next)
+      return gap(tensor.offset - next, named(tensor));
     end = tensor.offset + tensor.size;
     before = tensor.name;
   }
+  if (uint64_t next = llvm::alignTo(end, alignment); size > next)
+    return gap(size - next, "the end of the file");
   return llvm::Error::success();
 }
 

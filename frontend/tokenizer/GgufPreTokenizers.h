@@ -5,6 +5,7 @@
 
 #include "frontend/tokenizer/TokenizerTable.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mica {

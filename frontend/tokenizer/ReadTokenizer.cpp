@@ -156,4 +156,11 @@ llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef fold
   return std::nullopt;
 }
 
+std::string whyNoTokenizer(llvm::StringRef model) {
+  if (isGguf(model))
+    return "has no tokenizer (the key \"tokenizer.ggml.model\" is missing or \"none\")";
+  return "has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt or a "
+         "*.tiktoken file)";
+}
+
 } // namespace mica

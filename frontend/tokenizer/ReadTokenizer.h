@@ -17,6 +17,9 @@ namespace mica {
 /// there is none of them. The table is checked: the run time will open its bytes.
 llvm::Expected<std::optional<TokenizerTable>> readTokenizer(llvm::StringRef model);
 
+/// What a model lacks that has no tokenizer: "has no ...".
+std::string whyNoTokenizer(llvm::StringRef model);
+
 } // namespace mica
 
 #endif // MICA_FRONTEND_TOKENIZER_READTOKENIZER_H

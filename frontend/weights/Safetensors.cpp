@@ -186,7 +186,11 @@ llvm::Expected<llvm::StringRef> headerText(llvm::ArrayRef<uint8_t> bytes, llvm::
                           llvm::Twine(bytes.size() - 8) +
                           " follow; it is truncated or no safetensors file",
                       remedy::fetch);
-  return llvm::toStringRef(bytes.slice(8, length));
+  llvm::StringRef text = llvm::toStringRef(bytes.slice(8, length));
+  // The format has padding behind the object, and nothing before it.
+  if (!text.starts_with("{"))
+    return inputError(path, "has a header that does not begin with \"{\"", remedy::fetch);
+  return text;
 }
 
 } // namespace
@@ -224,9 +228,7 @@ llvm::Expected<std::vector<TensorInfo>> readSafetensorsHeader(llvm::ArrayRef<uin
   auto json = parseJson(*text, path, headerLimits);
   if (!json)
     return json.takeError();
-  const llvm::json::Object *header = json->getAsObject();
-  if (!header)
-    return inputError(path, "has a header that is not a JSON object", remedy::fetch);
+  const llvm::json::Object *header = json->getAsObject(); // it begins as one
   uint64_t dataStart = 8 + text->size(), dataBytes = bytes.size() - dataStart;
   std::vector<TensorInfo> tensors;
   for (const auto &[key, value] : *header) {

@@ -195,6 +195,20 @@ class Cli(Case):
         self.refused(1, ["-p", "a<x>b", "-n", 1], "token 5000 is not in the model's vocabulary (0 to 511), give another prompt",
                      path=model + ".program")
 
+    def test_a_model_without_a_tokenizer(self):
+        """Compiling says so, and the program says why it takes no text, also where the model has a chat template."""
+        model = pathlib.Path(harness.folder("wordless"), "model")
+        shutil.copytree(BUNDLED / "minimind-dense", model)
+        (model / "tokenizer.json").unlink()
+        output = f"{model}.program"
+        done = execute([harness.mica, "compile", model, "-o", output])
+        self.assertEqual(done.stderr.decode(), f"mica: warning: {model}: has no tokenizer (tokenizer.json, tokenizer.model, "
+                                               "vocab.json with merges.txt or a *.tiktoken file): the program takes token ids "
+                                               "(--tokens), no text and no conversation\n")
+        why = "the program has no tokenizer, as the model had none when it was compiled: compile it with its tokenizer's files"
+        for arguments in (["-p", "ab"], ["--chat", "-p", "ab"], ["chat"]):
+            self.refused(1, arguments, why, path=output)
+
     def test_info(self):
         """--check says that it has checked (test_damage has the opposite); --licenses has all that is linked in."""
         plain, checked = (self.built.run("info", *option).stdout.decode() for option in ((), ("--check",)))

@@ -463,6 +463,20 @@ class Refused(Case):
         file.tensors[index] = name, shape, kind, bytes(broken)
         self.refuse(file, 'tensor "blk.1.ffn_down.weight" holds NaN or infinity in block 1234')
 
+    def test_a_type_that_is_not_that_of_the_bytes(self):
+        """A tensor of a smaller type ends before the next one begins."""
+        data = gguf_file.Converter(MODELS["qwen3-dense"], "Q8_0").convert().bytes()
+        name = b"blk.0.ffn_down.weight"
+        place = data.index(name) + len(name)
+        place += 4 + 8 * struct.unpack_from("<I", data, place)[0]
+        self.assertEqual(struct.unpack_from("<I", data, place), (8,), "Q8_0")
+        self.refuse(data[:place] + struct.pack("<I", 20) + data[place + 4:], "bytes of no tensor between the tensor")
+
+    def test_the_epsilon_of_norms(self):
+        file = self.file()
+        file.keys = [key for key in file.keys if not key[0].endswith("layer_norm_rms_epsilon")]
+        self.refuse(file, 'has no key "qwen3.attention.layer_norm_rms_epsilon", without which the norms are not known')
+
     def test_the_model_is_not_overwritten(self):
         place = pathlib.Path(harness.folder("own"))
         first = self.file().write_parts(str(place / "m"), [3, len(self.file().tensors) - 3])

@@ -1,7 +1,5 @@
-#include "frontend/config/gguf/GgufConfig.h"
-#include "frontend/tokenizer/ReadTokenizer.h"
+#include "tests/fuzz/GgufChecks.h"
 
-#include <cstdlib>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,41 +19,9 @@ private:
   int file;
 };
 
-/// Tensors lie inside of the file, one behind the other, and their blocks can be read.
-void checkPlaces(const mica::GgufModel &model) {
-  uint64_t end = 0;
-  for (const mica::GgufTensor &tensor : model.tensors()) {
-    if (tensor.offset < end)
-      std::abort();
-    end = tensor.offset + tensor.size;
-    llvm::ArrayRef<uint8_t> bytes = model.bytes(tensor);
-    if (!tensor.type->format())
-      continue;
-    std::vector<float> values(tensor.type->elements);
-    for (size_t at = 0; at < bytes.size(); at += tensor.type->bytes)
-      mica::decodeBlocks(*tensor.type, bytes.data() + at, 1, values.data());
-  }
-}
-
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  MemoryFile file(data, size);
-  auto model = mica::GgufModel::open(file.path());
-  if (!model) {
-    llvm::consumeError(model.takeError());
-    return 0;
-  }
-  checkPlaces(*model);
-  for (const auto &entry : model->metadata())
-    static_cast<void>(entry.getValue().shown());
-  auto config = mica::readGgufConfig(*model);
-  if (config)
-    mica::nameGgufTensors(*model, *config);
-  else
-    llvm::consumeError(config.takeError());
-  auto tokenizer = mica::readTokenizer(file.path());
-  if (!tokenizer)
-    llvm::consumeError(tokenizer.takeError());
+  mica::test::checkGgufModel(MemoryFile(data, size).path());
   return 0;
 }

@@ -19,13 +19,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   using namespace mica::rt::jinja;
   Limits limits;
   limits.steps = 20'000;
-  limits.textBytes = 1 << 20;
+  limits.madeBytes = 1 << 20;
   limits.outputBytes = 1 << 16;
   auto parsed = Template::parse({reinterpret_cast<const char *>(data), size}, limits);
   if (!parsed)
     return 0;
-  auto text = parsed->render(conversation(), [](const std::string &format) { return format; });
+  auto text = parsed->render(nlohmann::ordered_json::object(), conversation(),
+                             [](const std::string &format) { return format; });
   if (text && text->size() > limits.outputBytes)
+    __builtin_trap();
+  // Marks lie within the text.
+  if (text && text->tracked() && text->untrusted.next(text->size()) != ~size_t(0))
     __builtin_trap();
   return 0;
 }

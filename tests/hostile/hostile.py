@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import containers
 import folder as model
 import variants
 
@@ -208,10 +209,13 @@ if os.geteuid() != 0:
     TARGETS.append(("locked", locked_target, None, "Permission denied", "", "program"))
 
 
-def check_whole(mica, scratch):
-    path = os.path.join(scratch, "whole")
-    model.Folder().write(path)
-    result = compile_model(mica, path, os.path.join(scratch, "whole-program"))
+def check_whole(mica, scratch, name, prepare):
+    """What the variants break is good before."""
+    path = os.path.join(scratch, name)
+    parts = model.Folder()
+    prepare(parts)
+    parts.write(path)
+    result = compile_model(mica, path, os.path.join(scratch, name + "-program"))
     if result.returncode != 0:
         return [f"the unbroken model does not compile: {result.stderr.decode()[:300]!r}"]
     return []
@@ -232,12 +236,19 @@ def run_cases(label, cases, words):
     return 1 if failed else 0
 
 
+WHOLE = [
+    ("whole", lambda parts: None),
+    ("whole-torch", variants.in_torch),
+    ("whole-pieces", lambda parts: parts.extra.update({"tokenizer.model": containers.sentencepiece(128)})),
+]
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     mica, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
     with tempfile.TemporaryDirectory(prefix="mica-hostile-") as scratch:
-        cases = [("whole", lambda: check_whole(mica, scratch))]
+        cases = [(row[0], lambda r=row: check_whole(mica, scratch, *r)) for row in WHOLE]
         cases += [(name, lambda v=(name, *rest): check_variant(mica, scratch, *v)) for name, *rest in variants.VARIANTS]
         cases += [(f"target-{row[0]}-{row[-1]}", lambda r=row: refused_target(mica, scratch, *r)) for row in TARGETS]
         cases += [("own-" + row[0], lambda r=row: refused_own_file(mica, scratch, *r)) for row in OWN_FILES]

@@ -6,6 +6,9 @@ import json
 import os
 import shutil
 import struct
+import zipfile
+
+import containers
 
 VARIANTS = []
 
@@ -22,6 +25,20 @@ def variant(mention, after=None):
 
 
 # --- the header of model.safetensors -----------------------------------------------------------------------------
+
+
+def before_the_header(folder, before):
+    folder.header_text = before + json.dumps(folder.header).encode()
+
+
+@variant('has a header that does not begin with "{"')
+def header_after_a_byte_order_mark(folder):
+    before_the_header(folder, b"\xef\xbb\xbf")
+
+
+@variant('has a header that does not begin with "{"')
+def header_after_spaces(folder):
+    before_the_header(folder, b"  ")
 
 
 @variant("declares a header of")
@@ -129,6 +146,88 @@ def weights_pickled(folder):
 def weights_zipped_in_part(folder):
     folder.extra["model.safetensors"] = None
     folder.extra["pytorch_model.bin"] = b"PK\x03\x04"
+
+
+# --- checkpoints of torch ----------------------------------------------------------------------------------------
+
+
+def in_torch(folder, change=lambda torch: None, after=lambda content: content):
+    """The weights as a checkpoint of torch, with `change` to its parts and `after` to its bytes."""
+    torch = containers.Torch(folder)
+    change(torch)
+    folder.extra["model.safetensors"] = None
+    folder.extra["pytorch_model.bin"] = after(torch.bytes())
+
+
+@variant("system")
+def torch_pickle_calls_something(folder):
+    in_torch(folder, lambda torch: setattr(torch, "rebuild", ("os", "system")))
+
+
+@variant("pytorch_model.bin")
+def torch_tensor_beyond_its_storage(folder):
+    in_torch(folder, lambda torch: setattr(torch, "storage_offset", 1))
+
+
+@variant("pytorch_model.bin")
+def torch_storage_missing(folder):
+    in_torch(folder, lambda torch: setattr(torch, "left_out", 2))
+
+
+@variant("pytorch_model.bin")
+def torch_archive_compressed(folder):
+    in_torch(folder, lambda torch: setattr(torch, "compression", zipfile.ZIP_DEFLATED))
+
+
+@variant("is no whole zip archive")
+def torch_archive_cut(folder):
+    in_torch(folder, after=lambda content: content[:-40])
+
+
+@variant("pytorch_model.bin")
+def torch_pickle_damaged(folder):
+    in_torch(folder, after=lambda content: content.replace(b"_rebuild_tensor_v2", b"_rebuild_tensor_v3", 1))
+
+
+@variant("pytorch_model.bin")
+def torch_tensor_twice(folder):
+    in_torch(folder, lambda torch: torch.tensors.append(torch.tensors[0]))
+
+
+@variant(Q_PROJ)
+def torch_tensor_of_wrong_shape(folder):
+    def change(torch):
+        torch.tensors = [(name, [32, 64] if name == Q_PROJ else shape, data) for name, shape, data in torch.tensors]
+
+    in_torch(folder, change)
+
+
+# --- sentencepiece's models --------------------------------------------------------------------------------------
+
+
+@variant("tokenizer.model")
+def pieces_cut(folder):
+    folder.extra["tokenizer.model"] = containers.sentencepiece(128)[:-7]
+
+
+@variant("tokenizer.model")
+def pieces_of_an_unknown_type(folder):
+    folder.extra["tokenizer.model"] = containers.sentencepiece(128, {70: 9})
+
+
+@variant("tokenizer.model")
+def pieces_without_an_unknown_one(folder):
+    folder.extra["tokenizer.model"] = containers.sentencepiece(128, {0: 1})
+
+
+@variant("tokenizer.model")
+def pieces_that_are_none(folder):
+    folder.extra["tokenizer.model"] = b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+
+
+@variant("tokenizer.model")
+def pieces_empty(folder):
+    folder.extra["tokenizer.model"] = b""
 
 
 # --- tensors that do not fit the config ------------------------------------------------------------------------

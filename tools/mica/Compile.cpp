@@ -162,6 +162,14 @@ static void warnOfLength(StringRef model, const cpu::CompileReport &report) {
                           .str());
 }
 
+/// A program without a tokenizer takes ids alone. What a .mlir file has beside it is its writer's
+/// choice.
+static void warnOfNoTokenizer(const ModelInput &input, StringRef model) {
+  if (input.folder == model)
+    rt::reportWarning(input.folder + ": " + whyNoTokenizer(input.folder) +
+                      ": the program takes token ids (--tokens), no text and no conversation");
+}
+
 /// Blocks that are quantized a second time lose precision. The figures are those of docs/quality.md
 /// for SmolLM2-135M-Instruct.
 static void warnOfRequantizing(const ModelInput &input, const ModelArguments &arguments) {
@@ -250,6 +258,8 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   bar.hide();
   if (speaks) {
     warnOfLength(arguments.model, *report);
+    if (program && tokenizer.empty())
+      warnOfNoTokenizer(*input, arguments.model);
     for (const std::string &remark : report->remarks)
       rt::reportNote(arguments.model + ": " + remark);
   }

@@ -116,6 +116,12 @@ CLI::Option *addTools(CLI::App &app, std::optional<std::string> &tools) {
       ->type_name("FILE");
 }
 
+void addSpecial(CLI::App &app, RunArguments &run) {
+  app.add_flag("--special", run.special,
+               "Special tokens that a conversation's text spells, such as <|im_end|>, are special "
+               "tokens; default: they are text, so that no text can end its turn");
+}
+
 void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
   auto *batch = app.add_option("--batch", run.batch,
                                "FILE holds requests, one JSON object per line with \"prompt\", "
@@ -168,6 +174,7 @@ void addRun(CLI::App &app, RunArguments &run) {
   chat->excludes(tokens);
   addSystem(app, run.system)->needs(chat);
   addTools(app, run.tools)->needs(chat);
+  addSpecial(app, run);
 }
 
 /// What goes with every command that computes.
@@ -190,6 +197,7 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
       "chat", "Converse with the model: on a terminal with line editing, else a line per turn");
   addSystem(*sub, chat.system);
   addTools(*sub, chat.tools);
+  addSpecial(*sub, chat.run);
   sub->add_option("-n", chat.maxTokens, "New tokens at most, per answer; default: what has room")
       ->transform(wholeNumber(1, maxCount));
   sub->add_option("--history", chat.history,
@@ -379,6 +387,12 @@ Parsed parseArguments(int argc, const char *const *argv) {
     return parsed;
   if (std::string option = unusableWithBatch(arguments.run); !option.empty()) {
     parsed.exit = usageError(option + " does not go with --batch");
+    return parsed;
+  }
+  if (arguments.run.special && !arguments.run.chat && !arguments.run.batch) {
+    parsed.exit =
+        usageError("--special goes with --chat or --batch: a text of -p may spell special "
+                   "tokens in any case");
     return parsed;
   }
   if (chat->parsed())

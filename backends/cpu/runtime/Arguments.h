@@ -32,6 +32,7 @@ struct RunArguments {
   bool chat = false;                 ///< --chat: the prompt goes through the chat template
   std::optional<std::string> system; ///< --system, with --chat
   std::optional<std::string> tools;  ///< --tools, with --chat: a file
+  bool special = false; ///< --special: special tokens that a conversation spells are meant
 };
 
 struct ChatArguments {

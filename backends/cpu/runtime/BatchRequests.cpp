@@ -83,7 +83,7 @@ void requireString(const Json &prompt) {
 Tokens RequestReader::textOf(const Json &text) const {
   requireString(text);
   if (!tokenizer)
-    throw Bad{"the program has no tokenizer, give ids as \"tokens\""};
+    throw Bad{std::string(noTokenizer) + "as \"tokens\""};
   return orThrow(tokenizer->encode(text.get<std::string>()));
 }
 
@@ -91,6 +91,7 @@ void RequestReader::loadTemplate() {
   if (chatTemplate)
     return;
   ChatTemplate loaded = orThrow(ChatTemplate::load(manifest, tokenizer));
+  loaded.allowSpecial(arguments.special);
   if (arguments.tools)
     if (Status used = loaded.useTools(*arguments.tools); !used)
       throw Bad{used.error().message};

@@ -38,12 +38,12 @@ public:
       if (!turn)
         return turn.error();
       if (!*turn)
-        return {};
+        return end();
       bool leaves = false;
       if (Status done = take(**turn, leaves); !done)
         return done;
       if (leaves)
-        return {};
+        return end();
     }
   }
 
@@ -95,14 +95,20 @@ private:
     return {};
   }
 
-  /// What has gone wrong with one turn does not end a conversation in which somebody can say
-  /// something else.
+  /// What has gone wrong with one turn does not end a conversation, in which something else is said
+  /// next.
   Status refuse(const Error &error) {
-    if (!input.interactive())
-      return error;
+    if (!input.interactive()) {
+      refused = true;
+      reportError(error.message);
+      return {};
+    }
     reportNote(error.message + (conversation.length() > 0 ? "; /reset begins anew" : ""));
     return {};
   }
+
+  /// Each refusal has been reported when it happened.
+  Status end() const { return refused ? Status(Error{}) : Status(); }
 
   void note(const Conversation::Answer &answer) const {
     if (interrupted)
@@ -141,6 +147,7 @@ private:
   ChatInput &input;
   int64_t positions;
   bool terminal, interrupted = false;
+  bool refused = false; ///< A turn of a pipe was.
 };
 } // namespace
 
@@ -151,6 +158,7 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   Result<ChatTemplate> chatTemplate = ChatTemplate::load(model.manifest(), text->get());
   if (!chatTemplate)
     return chatTemplate.error();
+  chatTemplate->allowSpecial(arguments.run.special);
   if (arguments.tools)
     if (Status used = chatTemplate->useTools(*arguments.tools); !used)
       return used;

@@ -21,11 +21,11 @@ bool isListOfObjects(const Json &list) {
 } // namespace
 
 Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const Text *text) {
+  // Without a tokenizer no template is kept, whether the model has one or not.
+  if (!text)
+    return Error{std::string(noTokenizer) + "with --tokens"};
   if (!manifest.chat)
     return Error{"the model has no chat template, continue a text with -p instead"};
-  if (!text)
-    return Error{
-        "the program has no tokenizer, which a conversation needs; give ids with --tokens"};
   Result<jinja::Template> program = jinja::Template::parse(manifest.chat->chatTemplate);
   if (!program)
     return Error{"the chat template cannot be run (" + program.error().message +
@@ -36,22 +36,22 @@ Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const Text *te
   return ChatTemplate(*manifest.chat, *text, *std::move(program), std::move(toolProgram));
 }
 
-Result<std::string> ChatTemplate::render(const std::vector<Message> &messages, bool answer) const {
+ChatTemplate::Rendered ChatTemplate::render(const std::vector<Message> &messages,
+                                            bool answer) const {
   Json list = Json::array();
   for (const Message &message : messages)
     list.push_back({{"role", message.role}, {"content", tokenizer::repairUtf8(message.content)}});
   return renderJson(list.dump(), answer);
 }
 
-Result<std::string> ChatTemplate::renderBy(const jinja::Template &used, const std::string &messages,
-                                           const std::string &tools, bool answer) const {
-  Json context = {{"messages", Json::parse(messages)},
-                  {"tools", Json::parse(tools)},
-                  {"documents", nullptr},
-                  {"add_generation_prompt", answer}};
+ChatTemplate::Rendered ChatTemplate::renderBy(const jinja::Template &used,
+                                              const std::string &messages, const std::string &tools,
+                                              bool answer) const {
+  Json conversation = {{"messages", Json::parse(messages)}, {"tools", Json::parse(tools)}};
+  Json own = {{"documents", nullptr}, {"add_generation_prompt", answer}};
   for (const auto &[name, token] : chat.specialTokens)
-    context[name] = token;
-  Result<std::string> rendered = used.render(context);
+    own[name] = token;
+  Rendered rendered = used.render(own, conversation);
   if (!rendered)
     return Error{"the chat template has failed (" + rendered.error().message +
                  "), change the conversation or continue a text with -p"};
@@ -82,21 +82,24 @@ Status ChatTemplate::setTools(const std::string &list) {
                  "), leave them out"};
   const jinja::Template &used = toolProgram ? **toolProgram : program;
   const char *question = R"([{"role": "user", "content": "A question"}])";
-  Result<std::string> with = renderBy(used, question, list, true);
+  Rendered with = renderBy(used, question, list, true);
   if (!with)
     return with.error();
-  Result<std::string> without = renderBy(used, question, "null", true);
-  if (without && *with == *without)
+  Rendered without = renderBy(used, question, "null", true);
+  if (without && with->bytes == without->bytes)
     return Error{"the chat template has no place for tools, leave them out"};
   tools = parsed.dump();
   return {};
 }
 
-Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool answer) const {
-  Result<std::string> rendered = render(messages, answer);
+Result<Tokens> ChatTemplate::idsOf(const Rendered &rendered) const {
   if (!rendered)
     return rendered.error();
-  return text.encodeSpelt(*rendered);
+  return text.encodeSpelt(rendered->bytes, special ? ByteRanges() : rendered->untrusted);
+}
+
+Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool answer) const {
+  return idsOf(render(messages, answer));
 }
 
 Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
@@ -107,27 +110,24 @@ Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
   if (!haveRoles)
     return Error{"\"messages\" is no list of objects with a role each, write [{\"role\": \"user\", "
                  "\"content\": \"Hello\"}]"};
-  Result<std::string> rendered = renderJson(messages, true);
-  if (!rendered)
-    return rendered.error();
-  return text.encodeSpelt(*rendered);
+  return idsOf(renderJson(messages, true));
 }
 
 Result<Tokens> ChatTemplate::endOfTurn() const {
   static constexpr std::string_view answer = "The answer";
   std::vector<Message> turns = {{"user", "A question"}, {"assistant", std::string(answer)}};
-  Result<std::string> rendered = render(turns, false);
+  Rendered rendered = render(turns, false);
   if (!rendered) { // some want the last word to be the user's
     turns.push_back({"user", "A question"});
-    if (Result<std::string> longer = render(turns, true))
+    if (Rendered longer = render(turns, true))
       rendered = std::move(longer);
   }
   if (!rendered)
     return rendered.error();
-  size_t place = rendered->rfind(answer);
+  size_t place = rendered->bytes.rfind(answer);
   if (place == std::string::npos)
     return Tokens();
-  std::string rest = rendered->substr(place + answer.size());
+  std::string rest = rendered->bytes.substr(place + answer.size());
   rest.erase(0, std::min(rest.find_first_not_of(" \n"), rest.size()));
   Result<Tokens> ids = text.encodeSpelt(rest);
   if (ids)

@@ -22,6 +22,10 @@ public:
   /// the one for them cannot be run.
   Status useTools(const std::string &path);
 
+  /// From now on a special token that a conversation's text spells is one. Otherwise only what the
+  /// template itself writes becomes special tokens, so that no text can end its turn.
+  void allowSpecial(bool allowed) { special = allowed; }
+
   /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
   /// refuses it.
   Result<Tokens> encode(const std::vector<Message> &messages, bool answer) const;
@@ -43,13 +47,15 @@ private:
   ChatTemplate(const Manifest::Chat &chat, const Text &text, jinja::Template program,
                std::optional<Result<jinja::Template>> toolProgram)
       : chat(chat), text(text), program(std::move(program)), toolProgram(std::move(toolProgram)) {}
-  Result<std::string> render(const std::vector<Message> &messages, bool answer) const;
+  using Rendered = Result<jinja::TrackedText>;
+  Rendered render(const std::vector<Message> &messages, bool answer) const;
   /// Of a JSON list.
-  Result<std::string> renderJson(const std::string &messages, bool answer) const {
+  Rendered renderJson(const std::string &messages, bool answer) const {
     return renderBy(hasToolTemplate() ? **toolProgram : program, messages, tools, answer);
   }
-  Result<std::string> renderBy(const jinja::Template &used, const std::string &messages,
-                               const std::string &tools, bool answer) const;
+  Rendered renderBy(const jinja::Template &used, const std::string &messages,
+                    const std::string &tools, bool answer) const;
+  Result<Tokens> idsOf(const Rendered &rendered) const;
 
   const Manifest::Chat &chat;
   const Text &text;
@@ -57,6 +63,7 @@ private:
   /// Of conversations with tools, where there is one for them; it may be one that cannot be run.
   std::optional<Result<jinja::Template>> toolProgram;
   std::string shared = "null", tools = shared; ///< JSON: of all conversations, and of this one
+  bool special = false;
 };
 
 } // namespace mica::rt

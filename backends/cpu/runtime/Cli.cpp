@@ -67,7 +67,8 @@ int runProgram(const char *program, int argc, const char *const *argv) {
   if (parsed.exit)
     return *parsed.exit;
   if (Status done = dispatch(program, parsed.arguments); !done) {
-    reportError(done.error().message);
+    if (!done.error().message.empty()) // else it is reported already
+      reportError(done.error().message);
     return 1;
   }
   return 0;

@@ -129,10 +129,11 @@ private:
     abandoned |= interrupted;
     markPastes(false);
     bool ended = !text || size <= 0;
-    if (abandoned || (ended && continued)) {
+    // The prompt's line has no end of its own then.
+    if (abandoned || ended)
       std::fputs("\n", screen);
+    if (abandoned || (ended && continued))
       return Line{Line::Abandoned};
-    }
     if (ended)
       return Line{Line::EndOfInput};
     Line line{Line::Whole, std::string(text, static_cast<size_t>(size))};

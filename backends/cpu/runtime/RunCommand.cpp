@@ -27,7 +27,7 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
     return std::vector<Tokens>{{*m.bos}};
   }
   if (!text)
-    return Error{"the program has no tokenizer, give ids with --tokens"};
+    return Error{std::string(noTokenizer) + "with --tokens"};
   Result<std::string> prompt = arguments.prompt ? Result<std::string>(*arguments.prompt)
                                                 : readTextFile(*arguments.file, "prompt", "-f");
   if (!prompt)
@@ -270,6 +270,7 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
     Result<ChatTemplate> loaded = ChatTemplate::load(model.manifest(), text->get());
     if (!loaded)
       return loaded.error();
+    loaded->allowSpecial(arguments.special);
     if (arguments.tools)
       if (Status used = loaded->useTools(*arguments.tools); !used)
         return used;

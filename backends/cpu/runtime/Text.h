@@ -10,6 +10,11 @@
 
 namespace mica::rt {
 
+/// What a program without a tokenizer says to text; what to do instead follows.
+inline constexpr const char *noTokenizer =
+    "the program has no tokenizer, as the model had none when it was compiled: compile it with its "
+    "tokenizer's files beside it, or give ids ";
+
 /// A tokenizer together with the table that it reads.
 class Text {
 public:
@@ -18,8 +23,11 @@ public:
 
   /// Ids of a prompt, with the special tokens that the model expects around it.
   Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }
-  /// Ids of a text that spells its special tokens out, as chat templates do.
-  Result<Tokens> encodeSpelt(std::string_view text) const { return tokenizer.encode(text, false); }
+  /// Ids of a text that spells its special tokens out, as chat templates do; in `untrusted` ranges
+  /// such a spelling is text.
+  Result<Tokens> encodeSpelt(std::string_view text, const ByteRanges &untrusted = {}) const {
+    return tokenizer.encode(text, false, untrusted);
+  }
   bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
   /// A decoder for what follows `prompt`.
   Tokenizer::Decoder decoderAfter(const Tokens &prompt) const;

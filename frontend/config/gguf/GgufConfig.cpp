@@ -193,7 +193,17 @@ llvm::Error ConfigTranslator::translateKeys() {
   return llvm::Error::success();
 }
 
+/// llama.cpp, whose files these are, requires the epsilon of the norms: families have defaults for
+/// it, which would be a guess.
 llvm::Error ConfigTranslator::checkComplete() {
+  constexpr llvm::StringLiteral layerNorm = "attention.layer_norm_epsilon";
+  bool isLayerNorm =
+      llvm::any_of(architecture->keys, [&](const GgufKey &row) { return row.name == layerNorm; });
+  llvm::StringRef epsilon = isLayerNorm ? layerNorm : "attention.layer_norm_rms_epsilon";
+  if (!find(epsilon))
+    return inputError(
+        path, "has no key " + inQuotes(own(epsilon)) + ", without which the norms are not known",
+        remedy::fetch);
   llvm::StringRef name = architecture->lacking ? architecture->lacking(model) : "";
   if (name.empty())
     return llvm::Error::success();

@@ -88,20 +88,17 @@ std::string foldOf(std::string_view character) {
   return result;
 }
 
-using Chars = std::vector<std::string_view>;
-
-/// The lower case of the character there: a capital sigma behind a letter and before none ends a
-/// word.
-std::string lowerAt(const Chars &chars, size_t at) {
-  if (decodeChar(chars[at]) != 0x3A3)
-    return lowerOf(chars[at]);
+/// The lower case of the character there in `chars`: a capital sigma behind a letter and before
+/// none ends a word.
+std::string lowerAt(const Chars &chars, Chars::Iterator place) {
+  if (decodeChar(*place) != 0x3A3)
+    return lowerOf(*place);
   auto seesLetter = [](auto begin, auto end) {
     auto seen = std::find_if_not(begin, end, isIgnored);
     return seen != end && kindOf(*seen) != None;
   };
-  auto place = chars.begin() + static_cast<std::ptrdiff_t>(at);
   bool ends = seesLetter(std::make_reverse_iterator(place), chars.rend()) &&
-              !seesLetter(place + 1, chars.end());
+              !seesLetter(std::next(place), chars.end());
   return ends ? "ς" : "σ";
 }
 } // namespace
@@ -116,16 +113,16 @@ std::string toUpper(std::string_view text) {
 std::string toLower(std::string_view text) {
   Chars chars = charsOf(text);
   std::string result;
-  for (size_t i = 0; i < chars.size(); ++i)
-    result += lowerAt(chars, i);
+  for (auto it = chars.begin(); it != chars.end(); ++it)
+    result += lowerAt(chars, it);
   return result;
 }
 
 std::string capitalized(std::string_view text) {
   Chars chars = charsOf(text);
   std::string result;
-  for (size_t i = 0; i < chars.size(); ++i)
-    result += i == 0 ? titleOf(chars[i]) : lowerAt(chars, i);
+  for (auto it = chars.begin(); it != chars.end(); ++it)
+    result += it == chars.begin() ? titleOf(*it) : lowerAt(chars, it);
   return result;
 }
 
@@ -133,9 +130,9 @@ std::string titled(std::string_view text) {
   Chars chars = charsOf(text);
   std::string result;
   bool within = false;
-  for (size_t i = 0; i < chars.size(); ++i) {
-    result += within ? lowerAt(chars, i) : titleOf(chars[i]);
-    within = kindOf(chars[i]) != None;
+  for (auto it = chars.begin(); it != chars.end(); ++it) {
+    result += within ? lowerAt(chars, it) : titleOf(*it);
+    within = kindOf(*it) != None;
   }
   return result;
 }
@@ -143,11 +140,9 @@ std::string titled(std::string_view text) {
 std::string caseSwapped(std::string_view text) {
   Chars chars = charsOf(text);
   std::string result;
-  for (size_t i = 0; i < chars.size(); ++i) {
-    Kind kind = kindOf(chars[i]);
-    result += kind == Upper   ? lowerAt(chars, i)
-              : kind == Lower ? upperOf(chars[i])
-                              : std::string(chars[i]);
+  for (auto it = chars.begin(); it != chars.end(); ++it) {
+    Kind kind = kindOf(*it);
+    result += kind == Upper ? lowerAt(chars, it) : kind == Lower ? upperOf(*it) : std::string(*it);
   }
   return result;
 }

@@ -1,5 +1,4 @@
 #include "backends/cpu/runtime/jinja/Characters.h"
-#include "backends/cpu/runtime/tokenizer/Utf8.h"
 
 #include <algorithm>
 
@@ -19,13 +18,6 @@ CharClass::CharClass(std::string_view pattern) : regex(tokenizer::Regex::compile
 bool CharClass::contains(std::string_view character) const {
   tokenizer::Regex::Match match;
   return regex && tokenizer::Regex::Searcher(*regex).find(character, 0, match);
-}
-
-std::vector<std::string_view> charsOf(std::string_view text) {
-  std::vector<std::string_view> chars;
-  for (size_t i = 0; i < text.size(); i += chars.back().size())
-    chars.push_back(text.substr(i, charLength(text[i])));
-  return chars;
 }
 
 int64_t countChars(std::string_view text) {
@@ -70,15 +62,13 @@ bool isOtherNumber(std::string_view character) {
 }
 
 std::string_view stripped(std::string_view text, const std::string *set, bool left, bool right) {
-  std::vector<std::string_view> chars = charsOf(text);
   auto drops = [&](std::string_view character) {
     return set ? set->find(character) != std::string::npos : isSpace(character);
   };
-  size_t begin = 0, end = chars.size();
-  while (left && begin < end && drops(chars[begin]))
-    text.remove_prefix(chars[begin++].size());
-  while (right && end > begin && drops(chars[end - 1]))
-    text.remove_suffix(chars[--end].size());
+  while (left && !text.empty() && drops(*charsOf(text).begin()))
+    text.remove_prefix((*charsOf(text).begin()).size());
+  while (right && !text.empty() && drops(*charsOf(text).rbegin()))
+    text.remove_suffix((*charsOf(text).rbegin()).size());
   return text;
 }
 
@@ -88,8 +78,8 @@ static bool endsLine(std::string_view character) {
          c == 0x2029;
 }
 
-std::vector<std::string_view> linesOf(std::string_view text, bool keepEnds) {
-  std::vector<std::string_view> lines;
+void forEachLine(std::string_view text, bool keepEnds,
+                 const std::function<void(std::string_view line)> &visit) {
   size_t begin = 0;
   for (size_t i = 0; i < text.size();) {
     std::string_view character = text.substr(i, charLength(text[i]));
@@ -98,12 +88,11 @@ std::vector<std::string_view> linesOf(std::string_view text, bool keepEnds) {
       continue;
     size_t end = i - character.size();
     i += character == "\r" && text.substr(i).starts_with("\n");
-    lines.push_back(text.substr(begin, (keepEnds ? i : end) - begin));
+    visit(text.substr(begin, (keepEnds ? i : end) - begin));
     begin = i;
   }
   if (begin < text.size())
-    lines.push_back(text.substr(begin));
-  return lines;
+    visit(text.substr(begin));
 }
 
 } // namespace mica::rt::jinja

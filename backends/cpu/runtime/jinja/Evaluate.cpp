@@ -23,6 +23,8 @@ Arguments ArgumentList::evaluate(Interpreter &interpreter) const {
   const Mapping *mapping = value.mapping();
   if (!mapping)
     fail("what stands behind ** is no dict");
+  interpreter.spend(mapping->entries.size() * mapping->entries.size() / 8);
+  interpreter.reserveValues(3 * mapping->entries.size());
   for (const auto &[key, entry] : mapping->entries) {
     const std::string *name = key.text();
     auto isSame = [&](const auto &other) { return name && other.first == *name; };
@@ -50,7 +52,7 @@ Value DictExpression::evaluate(Interpreter &interpreter) const {
     Value name = interpreter.evaluate(*key);
     values.emplace_back(std::move(name), interpreter.evaluate(*value));
   }
-  return makeMapping(std::move(values));
+  return makeMapping(interpreter, std::move(values));
 }
 
 Value AttributeExpression::evaluate(Interpreter &interpreter) const {
@@ -75,9 +77,12 @@ static std::optional<int64_t> boundOf(Interpreter &interpreter, const Expr &expr
   fail("a slice needs integers, not " + typeName(value));
 }
 
-/// The indices that Python's slice takes of `size` elements.
-static std::vector<int64_t> indicesOf(std::optional<int64_t> start, std::optional<int64_t> stop,
-                                      int64_t step, int64_t size) {
+/// What Python's slice takes of `size` elements: `count` of them, from `first` on.
+struct Taken {
+  int64_t first = 0, step = 1, count = 0;
+};
+static Taken takenBy(std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step,
+                     int64_t size) {
   auto clamped = [&](std::optional<int64_t> bound, int64_t fallback) {
     if (!bound)
       return fallback;
@@ -86,12 +91,21 @@ static std::vector<int64_t> indicesOf(std::optional<int64_t> start, std::optiona
                     : std::clamp<int64_t>(index, -1, size - 1);
   };
   int64_t from = clamped(start, step > 0 ? 0 : size - 1), to = clamped(stop, step > 0 ? size : -1);
-  std::vector<int64_t> indices;
   // Steps beyond the size are alike; no sum overflows.
   step = std::clamp(step, -size - 1, size + 1);
-  for (int64_t i = from; step > 0 ? i < to : i > to; i += step)
-    indices.push_back(i);
-  return indices;
+  int64_t distance = step > 0 ? to - from : from - to, each = std::abs(step);
+  return {from, step, distance > 0 ? (distance + each - 1) / each : 0};
+}
+
+static TrackedText slicedText(const TrackedText &text, Taken taken) {
+  TrackedText result;
+  Chars::Iterator at(text.bytes, offsetOf(text.bytes, std::max<int64_t>(taken.first, 0)));
+  for (int64_t i = 0; i < taken.count; ++i) {
+    result.appendPiece(text, *at);
+    if (i + 1 < taken.count)
+      std::advance(at, taken.step);
+  }
+  return result;
 }
 
 Value SliceExpression::evaluate(Interpreter &interpreter) const {
@@ -101,21 +115,20 @@ Value SliceExpression::evaluate(Interpreter &interpreter) const {
   int64_t by = boundOf(interpreter, step).value_or(1);
   if (by == 0)
     fail("a slice's step is 0");
-  if (const std::string *text = holder.text()) {
+  if (Text text = holder.tracked()) {
     interpreter.spend(text->size() / 8);
-    std::vector<std::string_view> chars = charsOf(*text);
-    std::string result;
-    for (int64_t i : indicesOf(from, to, by, static_cast<int64_t>(chars.size())))
-      result += chars[static_cast<size_t>(i)];
-    return interpreter.textLike(holder, std::move(result));
+    return interpreter.textLike(holder,
+                                slicedText(*text, takenBy(from, to, by, countChars(text->bytes))));
   }
   const Sequence *sequence = holder.sequence();
   if (!sequence || !sequence->indexed())
     fail("a value of type " + typeName(holder) + " cannot be sliced");
-  interpreter.spend(sequence->items.size());
+  Taken taken = takenBy(from, to, by, static_cast<int64_t>(sequence->items.size()));
+  interpreter.spend(static_cast<uint64_t>(taken.count));
+  interpreter.reserveValues(static_cast<uint64_t>(taken.count));
   Values result;
-  for (int64_t i : indicesOf(from, to, by, static_cast<int64_t>(sequence->items.size())))
-    result.push_back(sequence->items[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < taken.count; ++i)
+    result.push_back(sequence->items[static_cast<size_t>(taken.first + i * taken.step)]);
   return makeSequence(std::move(result), sequence->kind);
 }
 
@@ -133,7 +146,7 @@ Value CallExpression::evaluate(Interpreter &interpreter) const {
 
 Value FilterExpression::apply(Interpreter &interpreter, const Value &value) const {
   if (const std::string *text = value.text())
-    interpreter.spend(text->size() / 64);
+    interpreter.spend(text->size() / 16);
   return filter(interpreter, value, arguments.evaluate(interpreter));
 }
 
@@ -168,11 +181,11 @@ Value BinaryExpression::evaluate(Interpreter &interpreter) const {
 }
 
 Value ConcatExpression::evaluate(Interpreter &interpreter) const {
-  std::string text;
+  TrackedText text;
   for (const Expr &part : parts) {
-    std::string piece = toText(interpreter.evaluate(*part));
-    interpreter.reserve(piece.size());
-    text += piece;
+    Text piece = toText(interpreter, interpreter.evaluate(*part));
+    interpreter.reserve(piece->size());
+    text.append(*piece);
   }
   return interpreter.text(std::move(text));
 }
@@ -180,19 +193,20 @@ Value ConcatExpression::evaluate(Interpreter &interpreter) const {
 static bool compare(Interpreter &interpreter, const std::string &operation, const Value &a,
                     const Value &b) {
   if (operation == "==")
-    return equal(a, b);
+    return equal(interpreter, a, b);
   if (operation == "!=")
-    return !equal(a, b);
+    return !equal(interpreter, a, b);
   if (operation == "in")
     return contains(interpreter, a, b);
   if (operation == "not in")
     return !contains(interpreter, a, b);
   if (operation == "<")
-    return less(a, b);
+    return less(interpreter, a, b);
   if (operation == ">")
-    return less(b, a);
+    return less(interpreter, b, a);
   // NaN is neither less nor equal.
-  return operation == "<=" ? less(a, b) || equal(a, b) : less(b, a) || equal(a, b);
+  return operation == "<=" ? less(interpreter, a, b) || equal(interpreter, a, b)
+                           : less(interpreter, b, a) || equal(interpreter, a, b);
 }
 
 Value CompareExpression::evaluate(Interpreter &interpreter) const {

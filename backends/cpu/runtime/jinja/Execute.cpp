@@ -16,7 +16,7 @@ public:
   Value call(Interpreter &interpreter, Arguments &arguments) override;
   std::optional<Value> attribute(Interpreter &interpreter, std::string_view name) override {
     if (name == "name")
-      return Value(procedure.name);
+      return Value::own(procedure.name);
     for (std::string_view other : {"arguments", "catch_kwargs", "catch_varargs", "caller"})
       if (name == other)
         fail("the attribute '" + std::string(name) + "' of a macro is not supported");
@@ -45,12 +45,12 @@ void Macro::bindRest(Interpreter &interpreter, Arguments &arguments) const {
     named.erase(caller);
   }
   if (procedure.usesCaller)
-    interpreter.scope->set("caller", given);
+    interpreter.scope->set(interpreter, "caller", given);
   if (procedure.usesKwargs) {
     std::vector<std::pair<Value, Value>> entries;
     for (auto &[name, value] : named)
-      entries.emplace_back(Value(name), std::move(value));
-    interpreter.scope->set("kwargs", makeMapping(std::move(entries)));
+      entries.emplace_back(Value::own(name), std::move(value));
+    interpreter.scope->set(interpreter, "kwargs", makeMapping(interpreter, std::move(entries)));
   } else if (!named.empty()) {
     refuse("has no parameter '" + named.front().first + "'");
   }
@@ -58,7 +58,7 @@ void Macro::bindRest(Interpreter &interpreter, Arguments &arguments) const {
   for (size_t i = count; i < arguments.positional.size(); ++i)
     rest.push_back(std::move(arguments.positional[i]));
   if (procedure.usesVarargs)
-    interpreter.scope->set("varargs", makeTuple(std::move(rest)));
+    interpreter.scope->set(interpreter, "varargs", makeTuple(std::move(rest)));
   else if (!rest.empty())
     refuse("takes not more than " + std::to_string(count) + " arguments");
 }
@@ -88,16 +88,16 @@ void Macro::bind(Interpreter &interpreter, Arguments &arguments) const {
       values[i] = interpreter.evaluate(*parameter.fallback);
     if (!values[i])
       values[i] = Undefined{"parameter '" + parameter.name + "' was not provided"};
-    interpreter.scope->set(parameter.name, *values[i]);
+    interpreter.scope->set(interpreter, parameter.name, *values[i]);
   }
 }
 
 Value Macro::call(Interpreter &interpreter, Arguments &arguments) {
   Interpreter::Inner inner(interpreter, scope);
   bind(interpreter, arguments);
-  std::string text;
+  TrackedText text;
   interpreter.capture(interpreter.scope, text, [&] { return interpreter.execute(procedure.body); });
-  return text;
+  return Value(std::move(text));
 }
 
 Value makeMacro(Interpreter &interpreter, const Procedure &procedure) {
@@ -158,8 +158,9 @@ private:
 };
 
 bool Loop::changed(Values values) {
-  auto same = [](const Values &a, const Values &b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), equal);
+  auto same = [this](const Values &a, const Values &b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [this](const auto &x, const auto &y) { return equal(interpreter, x, y); });
   };
   if (last && same(*last, values))
     return false;
@@ -194,10 +195,10 @@ Value Loop::call(Interpreter &interpreter, Arguments &arguments) {
     fail("the loop is called, but is not marked as recursive");
   if (arguments.positional.size() != 1 || !arguments.named.empty())
     fail("a recursive loop is called with one value");
-  std::string text;
+  TrackedText text;
   interpreter.capture(
       around, text, [&] { return statement.run(interpreter, arguments.positional[0], depth + 1); });
-  return text;
+  return Value(std::move(text));
 }
 
 std::optional<Value> Loop::attribute(Interpreter &, std::string_view name) {
@@ -231,7 +232,7 @@ std::optional<Value> Loop::attribute(Interpreter &, std::string_view name) {
 }
 
 /// The chain of filters on a block's text.
-Value filtered(Interpreter &interpreter, const std::vector<Expr> &filters, std::string text) {
+Value filtered(Interpreter &interpreter, const std::vector<Expr> &filters, TrackedText text) {
   Value value = interpreter.text(std::move(text));
   for (const Expr &filter : filters)
     value = static_cast<const FilterExpression &>(*filter).apply(interpreter, value);
@@ -245,7 +246,7 @@ Flow DataStatement::execute(Interpreter &interpreter) const {
 }
 
 Flow PrintStatement::execute(Interpreter &interpreter) const {
-  interpreter.write(toText(interpreter.evaluate(*value)));
+  interpreter.write(*toText(interpreter, interpreter.evaluate(*value)));
   return Flow::Next;
 }
 
@@ -262,7 +263,7 @@ Flow ForStatement::run(Interpreter &interpreter, const Value &values, int64_t de
   bool whole = false;
   while (loop->advance()) {
     Interpreter::Inner inner(interpreter, loop->scope());
-    interpreter.scope->set("loop", std::shared_ptr<Object>(loop));
+    interpreter.scope->set(interpreter, "loop", std::shared_ptr<Object>(loop));
     interpreter.assign(target, loop->current());
     Flow flow = interpreter.execute(body);
     whole |= flow == Flow::Next;
@@ -285,7 +286,7 @@ Flow SetStatement::execute(Interpreter &interpreter) const {
 }
 
 Flow SetBlockStatement::execute(Interpreter &interpreter) const {
-  std::string text;
+  TrackedText text;
   if (Flow flow = interpreter.capture(body, text); flow != Flow::Next)
     return flow;
   interpreter.assign(target, filtered(interpreter, filters, std::move(text)));
@@ -293,22 +294,22 @@ Flow SetBlockStatement::execute(Interpreter &interpreter) const {
 }
 
 Flow FilterBlockStatement::execute(Interpreter &interpreter) const {
-  std::string text;
+  TrackedText text;
   if (Flow flow = interpreter.capture(body, text); flow != Flow::Next)
     return flow;
-  interpreter.write(toText(filtered(interpreter, filters, std::move(text))));
+  interpreter.write(*toText(interpreter, filtered(interpreter, filters, std::move(text))));
   return Flow::Next;
 }
 
 Flow MacroStatement::execute(Interpreter &interpreter) const {
-  interpreter.scope->set(procedure.name, makeMacro(interpreter, procedure));
+  interpreter.scope->set(interpreter, procedure.name, makeMacro(interpreter, procedure));
   return Flow::Next;
 }
 
 Flow CallBlockStatement::execute(Interpreter &interpreter) const {
   Value caller = makeMacro(interpreter, procedure);
   Value result = static_cast<const CallExpression &>(*call).call(interpreter, &caller);
-  interpreter.write(toText(result));
+  interpreter.write(*toText(interpreter, result));
   return Flow::Next;
 }
 

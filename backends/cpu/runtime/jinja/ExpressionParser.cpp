@@ -283,7 +283,7 @@ Expr ExpressionParser::primary() {
     std::string text;
     while (stream.current().kind == Token::String)
       text += stream.take().text;
-    return made(std::make_unique<ConstantExpression>(Value(std::move(text))), line, {});
+    return made(std::make_unique<ConstantExpression>(Value::own(text)), line, {});
   }
   default:
     break;

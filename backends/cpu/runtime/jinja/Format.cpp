@@ -15,7 +15,8 @@ constexpr int maxWidth = 10000;
 /// Reads `format`, whose values come one after the other or from a dict.
 class Percent {
 public:
-  Percent(const std::string &format, const Value &values) : format(format) {
+  Percent(Interpreter &interpreter, const TrackedText &format, const Value &values)
+      : interpreter(interpreter), source(format), format(format.bytes) {
     mapping = values.mapping();
     const Sequence *sequence = values.sequence();
     keyed = mapping || values.isUndefined() ||
@@ -26,10 +27,10 @@ public:
       items = {values};
   }
 
-  std::string run() {
+  TrackedText run() {
     while (at < format.size()) {
       size_t mark = std::min(format.find('%', at), format.size());
-      out += format.substr(at, mark - at);
+      out.append(source, at, mark);
       at = mark;
       if (at < format.size())
         directive();
@@ -50,7 +51,7 @@ private:
 
   const Value &value(const std::optional<std::string> &key) {
     if (key) {
-      const Value *found = mapping ? mapping->named(*key) : nullptr;
+      const Value *found = mapping ? mapping->named(interpreter, *key) : nullptr;
       if (!found)
         fail("the format names '" + *key + "', which is not given");
       return *found;
@@ -82,26 +83,29 @@ private:
       fail("the format ends within a directive");
     char kind = format[at++];
     if (kind == '%')
-      out += '%';
+      out.append(source, at - 1, at);
     else
       convert(kind, flags, width, precision, value(key));
   }
 
   void convert(char kind, const std::string &flags, int width, int precision, const Value &value) {
     bool left = flags.find('-') != flags.npos;
-    std::string text;
+    TrackedText text;
     if (kind == 's' || kind == 'r') {
-      text = kind == 's' ? toText(value) : toRepr(value);
+      text = kind == 's' ? *toText(interpreter, value) : toRepr(interpreter, value);
       if (precision >= 0)
-        text.resize(offsetOf(text, precision));
+        text = text.piece(std::string_view(text.bytes).substr(0, offsetOf(text.bytes, precision)));
     } else if (std::string_view("dixXofFeEgG").find(kind) != std::string_view::npos) {
-      text = numberText(kind, flags, width, precision, value);
+      text.append(numberText(kind, flags, width, precision, value));
     } else {
       fail(std::string("the format %") + kind + " is not supported");
     }
-    int64_t missing = width - countChars(text);
+    int64_t missing = width - countChars(text.bytes);
     std::string blanks(static_cast<size_t>(std::max<int64_t>(missing, 0)), ' ');
-    out += left ? text + blanks : blanks + text;
+    interpreter.reserve(blanks.size() + text.size());
+    out.append(left ? "" : blanks);
+    out.append(text);
+    out.append(left ? blanks : "");
   }
 
   static std::string numberText(char kind, const std::string &flags, int width, int precision,
@@ -130,41 +134,45 @@ private:
     return text;
   }
 
-  const std::string &format;
+  Interpreter &interpreter;
+  const TrackedText &source;
+  const std::string &format; ///< its bytes
   const Mapping *mapping = nullptr;
   bool keyed = false; ///< Python asks by keys: nothing has to be used up.
   Values items;
   size_t at = 0, next = 0;
-  std::string out;
+  TrackedText out;
 };
 } // namespace
 
-std::string formatPercent(Interpreter &interpreter, const std::string &format,
+TrackedText formatPercent(Interpreter &interpreter, const TrackedText &format,
                           const Value &values) {
   // Each directive may make maxWidth bytes.
   interpreter.spend(format.size());
-  return Percent(format, values).run();
+  return Percent(interpreter, format, values).run();
 }
 
-std::string formatBraces(Interpreter &interpreter, const std::string &format,
+TrackedText formatBraces(Interpreter &interpreter, const TrackedText &format,
                          const Arguments &arguments) {
-  std::string out;
+  TrackedText out;
   size_t next = 0;
-  for (size_t i = 0; i < format.size(); ++i) {
-    char c = format[i];
-    if ((c == '{' || c == '}') && i + 1 < format.size() && format[i + 1] == c) {
-      out += c;
+  const std::string &bytes = format.bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    char c = bytes[i];
+    if ((c == '{' || c == '}') && i + 1 < bytes.size() && bytes[i + 1] == c) {
+      out.append(format, i, i + 1);
       ++i;
     } else if (c == '}') {
       fail("the format has a single }");
     } else if (c != '{') {
-      out += c;
+      out.append(format, i, i + 1);
     } else {
-      size_t end = format.find('}', i);
-      std::string name = format.substr(i + 1, end - i - 1);
-      if (end == format.npos || name.find_first_of("{.[!:") != name.npos)
+      size_t end = bytes.find('}', i);
+      std::string name = bytes.substr(i + 1, end - i - 1);
+      if (end == bytes.npos || name.find_first_of("{.[!:") != name.npos)
         fail("this use of braces in a format is not supported");
       const Value *value = nullptr;
+      interpreter.spend(arguments.named.size());
       for (const auto &[key, argument] : arguments.named)
         if (key == name)
           value = &argument;
@@ -174,9 +182,9 @@ std::string formatBraces(Interpreter &interpreter, const std::string &format,
         value = &arguments.positional[index];
       if (!value)
         fail("the format names '" + name + "', which is not given");
-      std::string piece = toText(*value);
-      interpreter.reserve(piece.size());
-      out += piece;
+      Text piece = toText(interpreter, *value);
+      interpreter.reserve(piece->size());
+      out.append(*piece);
       i = end;
     }
   }

@@ -40,6 +40,7 @@ Value range(Interpreter &interpreter, Arguments &arguments) {
     items.emplace_back(static_cast<int64_t>(i));
   }
   interpreter.spend(items.size());
+  interpreter.reserveValues(items.size());
   return makeSequence(std::move(items), Sequence::Range);
 }
 
@@ -50,20 +51,21 @@ Value dict(Interpreter &interpreter, Arguments &arguments) {
     fail("dict takes at most one value without a name");
   for (const Value &value : arguments.positional) {
     requireDefined(value);
-    if (const Mapping *mapping = value.mapping())
+    if (const Mapping *mapping = value.mapping()) {
+      interpreter.reserveValues(2 * mapping->entries.size());
       entries = mapping->entries;
-    else
+    } else {
       for (const Value &pair : interpreter.items(value)) {
         Values parts = interpreter.items(pair);
         if (parts.size() != 2)
           fail("dict takes pairs");
         entries.emplace_back(parts[0], parts[1]);
       }
+    }
   }
   for (auto &[name, value] : arguments.named)
-    entries.emplace_back(Value(name), std::move(value));
-  interpreter.spend(entries.size() * entries.size() / 8);
-  return makeMapping(std::move(entries));
+    entries.emplace_back(Value::own(name), std::move(value));
+  return makeMapping(interpreter, std::move(entries));
 }
 
 Value makeNamespace(Interpreter &interpreter, Arguments &arguments) {
@@ -72,15 +74,15 @@ Value makeNamespace(Interpreter &interpreter, Arguments &arguments) {
   for (const auto &[name, value] : attributes.mapping()->entries) {
     if (!name.text())
       fail("the attributes of a namespace have names");
-    scope->set(*name.text(), value);
+    scope->set(interpreter, *name.text(), value);
   }
   interpreter.keep(scope);
   return std::shared_ptr<Object>(std::make_shared<Namespace>(std::move(scope)));
 }
 
-Value raiseException(Interpreter &, Arguments &arguments) {
+Value raiseException(Interpreter &interpreter, Arguments &arguments) {
   Parameters given("raise_exception", arguments, {"message"}, 1);
-  fail("the template refuses this conversation: " + toText(*given[0]));
+  fail("the template refuses this conversation: " + toText(interpreter, *given[0])->bytes);
 }
 
 Value strftimeNow(Interpreter &interpreter, Arguments &arguments) {
@@ -95,7 +97,7 @@ Value strftimeNow(Interpreter &interpreter, Arguments &arguments) {
     else
       at = std::min(at + 2, format.size());
   }
-  return interpreter.text(interpreter.now(format));
+  return interpreter.text(interpreter.madeOf(*given[0], interpreter.now(format)));
 }
 
 Value unsupported(Interpreter &, Arguments &) { fail("the function 'lipsum' is not supported"); }

@@ -12,25 +12,28 @@ struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Value>> variables;
 
-  Value *find(std::string_view name);
-  void set(std::string_view name, Value value);
+  Value *find(Budget &budget, std::string_view name);
+  void set(Budget &budget, std::string_view name, Value value);
 };
 
-class Interpreter {
+class Interpreter : public Budget {
 public:
-  Interpreter(const Value &context, const Limits &limits, const Clock &clock);
+  /// `contexts`: mappings of variables.
+  Interpreter(std::initializer_list<Value> contexts, const Limits &limits, const Clock &clock);
   /// Takes apart what holds itself.
   ~Interpreter();
 
-  std::string render(const Block &block);
+  TrackedText render(const Block &block);
 
   Value evaluate(const Expression &expression);
   Flow execute(const Block &block);
   /// What `run` writes, in a scope of its own within `parent`.
-  Flow capture(std::shared_ptr<Scope> parent, std::string &text, const std::function<Flow()> &run);
-  Flow capture(const Block &block, std::string &text) {
+  Flow capture(std::shared_ptr<Scope> parent, TrackedText &text, const std::function<Flow()> &run);
+  Flow capture(const Block &block, TrackedText &text) {
     return capture(scope, text, [&] { return execute(block); });
   }
+  void write(const TrackedText &text);
+  /// The template's own text.
   void write(std::string_view text);
 
   Value lookUp(const std::string &name);
@@ -45,16 +48,19 @@ public:
   /// The items of what can be looped over. Errors: a value that cannot.
   Values items(const Value &value);
 
-  /// Counts work; errors where there was too much.
-  void spend(uint64_t steps);
-  /// Counts the bytes of a new text before it is made.
-  void reserve(uint64_t bytes);
   /// The text as a value.
-  Value text(std::string text);
+  Value text(TrackedText text);
   /// The text as a value, marked as escaped where `source` is.
-  Value textLike(const Value &source, std::string text);
+  Value textLike(const Value &source, TrackedText text);
+  /// A text made of what `source` says, of which nobody knows where each character comes from.
+  TrackedText madeOf(const Value &source, std::string bytes) const {
+    return TrackedText::of(std::move(bytes), source.untrusted());
+  }
   /// To be taken apart at the end.
-  void keep(std::shared_ptr<Scope> scope) { kept.push_back(std::move(scope)); }
+  void keep(std::shared_ptr<Scope> scope) {
+    reserveValues(4);
+    kept.push_back(std::move(scope));
+  }
 
   std::string now(const std::string &format) const { return clock(format); }
 
@@ -62,11 +68,11 @@ public:
 
 private:
   friend class Frame;
-  const Limits limits;
+  /// Errors: so many bytes more are too many.
+  void reserveOutput(size_t count);
   const Clock &clock;
-  std::string *output = nullptr;
+  TrackedText *output = nullptr;
   std::vector<std::shared_ptr<Scope>> kept;
-  uint64_t steps = 0, bytes = 0;
   int depth = 0;
 };
 
@@ -98,19 +104,24 @@ Value findGlobal(std::string_view name);
 /// A method bound to a string, a dict or a list; empty: it has none of that name.
 std::optional<Value> findMethod(const Value &object, std::string_view name);
 
+/// The entries of a dict as tuples.
+Values pairsOf(Interpreter &interpreter, const Mapping &mapping);
 /// Operators, but for those that do not evaluate both sides.
 Value combine(Interpreter &interpreter, std::string_view operation, const Value &left,
               const Value &right);
 /// Python's `needle in haystack`.
 bool contains(Interpreter &interpreter, const Value &needle, const Value &haystack);
 /// Python's `format % values`.
-std::string formatPercent(Interpreter &interpreter, const std::string &format, const Value &values);
+TrackedText formatPercent(Interpreter &interpreter, const TrackedText &format, const Value &values);
 /// str.replace of the first `count` places; of all where that is negative.
-std::string replaced(Interpreter &interpreter, std::string_view text, const std::string &before,
-                     const std::string &after, int64_t count);
+TrackedText replaced(Interpreter &interpreter, const TrackedText &text, std::string_view before,
+                     const TrackedText &after, int64_t count);
 /// Python's str.format.
-std::string formatBraces(Interpreter &interpreter, const std::string &format,
+TrackedText formatBraces(Interpreter &interpreter, const TrackedText &format,
                          const Arguments &arguments);
+/// The first or the last place of `part` in `text` from `from` on; npos: there is none.
+size_t findText(Budget &budget, std::string_view text, std::string_view part, size_t from = 0);
+size_t findLastText(Budget &budget, std::string_view text, std::string_view part);
 /// Unsupported uses of an undefined value fail with its own message.
 void requireDefined(const Value &value);
 

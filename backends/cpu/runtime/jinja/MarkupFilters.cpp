@@ -12,17 +12,18 @@ namespace mica::rt::jinja {
 namespace {
 Value escapeFilter(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("escape", arguments);
-  return interpreter.textLike(Value::markup(""), toText(escape(value)));
+  return interpreter.textLike(Value::markup({}), *escape(interpreter, value).tracked());
 }
 
 Value forceescape(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("forceescape", arguments);
-  return interpreter.textLike(Value::markup(""), toText(escape(Value(toText(value)))));
+  Value text(*toText(interpreter, value));
+  return interpreter.textLike(Value::markup({}), *escape(interpreter, text).tracked());
 }
 
 Value safe(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("safe", arguments);
-  return interpreter.textLike(Value::markup(""), toText(value));
+  return interpreter.textLike(Value::markup({}), *toText(interpreter, value));
 }
 
 /// The text without what stands from each `begin` to the next `end`; what does not end stays.
@@ -82,21 +83,25 @@ std::string unescaped(std::string_view text) {
 
 Value striptags(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("striptags", arguments);
-  std::string text = without(without(toText(value), "<!--", "-->"), "<", ">"), words;
-  interpreter.spend(text.size() / 8);
+  Text source = toText(interpreter, value);
+  interpreter.spend(source->size());
+  std::string text = without(without(source->bytes, "<!--", "-->"), "<", ">"), words;
   bool gap = false;
   for (std::string_view character : charsOf(stripped(text, nullptr, true, true))) {
     if (!isSpace(character))
       words += (gap ? " " : "") + std::string(character);
     gap = isSpace(character);
   }
-  return interpreter.text(unescaped(words));
+  return interpreter.text(interpreter.madeOf(value, unescaped(words)));
 }
 
 /// Quoted for a path, or for the query behind it.
-std::string quoted(const Value &value, bool query) {
+std::string quoted(Interpreter &interpreter, const Value &value, bool query) {
   std::string result;
-  for (char c : toText(value)) {
+  Text text = toText(interpreter, value);
+  interpreter.spend(text->size());
+  interpreter.reserve(text->size());
+  for (char c : text->bytes) {
     bool letter = ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9');
     char code[4];
     std::snprintf(code, sizeof code, "%%%02X", static_cast<uint8_t>(c));
@@ -112,11 +117,10 @@ std::string quoted(const Value &value, bool query) {
 Value urlencode(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("urlencode", arguments);
   if (!value.isUndefined() && !value.sequence() && !value.mapping())
-    return interpreter.text(quoted(value, false));
+    return interpreter.text(interpreter.madeOf(value, quoted(interpreter, value, false)));
   Values pairs;
   if (const Mapping *mapping = value.mapping())
-    for (const auto &[key, entry] : mapping->entries)
-      pairs.push_back(makeTuple({key, entry}));
+    pairs = pairsOf(interpreter, *mapping);
   else
     pairs = interpreter.items(value);
   std::string text;
@@ -124,10 +128,10 @@ Value urlencode(Interpreter &interpreter, const Value &value, const Arguments &a
     Values parts = interpreter.items(pair);
     if (parts.size() != 2)
       fail("urlencode takes a text, a dict or pairs");
-    text += (text.empty() && &pair == &pairs.front() ? "" : "&") + quoted(parts[0], true) + "=" +
-            quoted(parts[1], true);
+    text += (text.empty() && &pair == &pairs.front() ? "" : "&") +
+            quoted(interpreter, parts[0], true) + "=" + quoted(interpreter, parts[1], true);
   }
-  return interpreter.text(std::move(text));
+  return interpreter.text(interpreter.madeOf(value, std::move(text)));
 }
 
 Value xmlattr(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -135,15 +139,23 @@ Value xmlattr(Interpreter &interpreter, const Value &value, const Arguments &arg
   requireDefined(value);
   if (!value.mapping())
     fail("xmlattr takes a dict, not " + typeName(value));
-  std::string text;
+  TrackedText text, result;
   for (const auto &[key, entry] : value.mapping()->entries) {
+    interpreter.spend(1);
     if (entry.isNone() || entry.isUndefined())
       continue;
     if (!key.text() || key.text()->find_first_of(" \t\n\r\f\v/>=") != std::string::npos)
-      fail("the name " + toRepr(key) + " of an attribute holds a character that none may have");
-    text += (text.empty() ? "" : " ") + toText(escape(key)) + "=\"" + toText(escape(entry)) + "\"";
+      fail("the name " + toRepr(interpreter, key).bytes +
+           " of an attribute holds a character that none may have");
+    text.append(text.size() == 0 ? "" : " ");
+    text.append(*escape(interpreter, key).tracked());
+    text.append("=\"");
+    text.append(*escape(interpreter, entry).tracked());
+    text.append("\"");
   }
-  return interpreter.text((given.flag(0, true) && !text.empty() ? " " : "") + text);
+  result.append(given.flag(0, true) && text.size() > 0 ? " " : "");
+  result.append(text);
+  return interpreter.text(std::move(result));
 }
 
 Value filesizeformat(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -151,7 +163,7 @@ Value filesizeformat(Interpreter &interpreter, const Value &value, const Argumen
   requireDefined(value);
   auto number = value.text() ? parseFloat(*value.text()) : value.number();
   if (!number)
-    fail("filesizeformat takes a number, not " + toRepr(value));
+    fail("filesizeformat takes a number, not " + toRepr(interpreter, value).bytes);
   double bytes = *number;
   if (bytes == 1)
     return "1 Byte";
@@ -160,7 +172,7 @@ Value filesizeformat(Interpreter &interpreter, const Value &value, const Argumen
   if (bytes < static_cast<double>(base)) {
     if (!(bytes > -0x1p63))
       fail("a whole number is beyond 64 bits");
-    return std::to_string(static_cast<int64_t>(bytes)) + " Bytes";
+    return Value::own(std::to_string(static_cast<int64_t>(bytes)) + " Bytes");
   }
   char prefix = 0;
   for (char next : std::string_view(binary ? "KMGTPEZY" : "kMGTPEZY")) {
@@ -173,7 +185,7 @@ Value filesizeformat(Interpreter &interpreter, const Value &value, const Argumen
   std::snprintf(text, sizeof text, "%.1f %c%s",
                 static_cast<double>(base) * bytes / static_cast<double>(unit), prefix,
                 binary ? "iB" : "B");
-  return std::isnan(bytes) ? Value(std::string("nan Y") + (binary ? "iB" : "B")) : Value(text);
+  return std::isnan(bytes) ? Value(binary ? "nan YiB" : "nan YB") : Value(text);
 }
 } // namespace
 

@@ -33,26 +33,26 @@ public:
     if (!row.run)
       fail("the method '" + std::string(row.name) + "' is not supported");
     if (const std::string *text = object.text())
-      interpreter.spend(text->size() / 64);
+      interpreter.spend(text->size() / 16);
     if (!object.escaped() || row.markup == Markup::Plain)
       return row.run(interpreter, object, arguments);
     if (row.markup == Markup::Escaping) {
       for (Value &argument : arguments.positional)
-        argument = argument.text() ? escape(argument) : argument;
+        argument = argument.text() ? escape(interpreter, argument) : argument;
       for (auto &[name, argument] : arguments.named)
-        argument = argument.text() ? escape(argument) : argument;
+        argument = argument.text() ? escape(interpreter, argument) : argument;
     }
-    return marked(row.run(interpreter, object, arguments));
+    return marked(interpreter, row.run(interpreter, object, arguments));
   }
 
 private:
-  static Value marked(const Value &value) {
+  static Value marked(Interpreter &interpreter, const Value &value) {
     const Sequence *sequence = value.sequence();
     if (!sequence)
-      return Value::markup(*value.text());
+      return interpreter.textLike(Value::markup({}), *value.tracked());
     Values items;
     for (const Value &item : sequence->items)
-      items.push_back(Value::markup(*item.text()));
+      items.push_back(interpreter.textLike(Value::markup({}), *item.tracked()));
     return makeSequence(std::move(items), sequence->kind);
   }
 
@@ -64,19 +64,38 @@ std::string_view textOf(const Value &object) { return *object.text(); }
 
 void takesNothing(const Arguments &arguments) { expectNoArguments("the method", arguments); }
 
-Value pieces(Interpreter &interpreter, const std::vector<std::string_view> &parts) {
+/// Pieces of a string, counted before they become values.
+class Pieces {
+public:
+  Pieces(Interpreter &interpreter, const Value &object)
+      : interpreter(interpreter), text(object.tracked()) {}
+
+  /// `part`: a piece of the string's bytes.
+  void add(std::string_view part) {
+    interpreter.spend(1);
+    interpreter.reserveValues(valuesOfText);
+    values.push_back(interpreter.text(text->piece(part)));
+  }
+  Value list(bool reversed = false) {
+    if (reversed)
+      std::reverse(values.begin(), values.end());
+    return makeSequence(std::move(values));
+  }
+  size_t size() const { return values.size(); }
+  const std::string &bytes() const { return text->bytes; }
+
+private:
+  Interpreter &interpreter;
+  Text text;
   Values values;
-  for (std::string_view part : parts)
-    values.push_back(interpreter.text(std::string(part)));
-  interpreter.spend(values.size());
-  return makeSequence(std::move(values));
-}
+};
 
 /// The methods that change a string's letters and take nothing else.
 template <std::string (*change)(std::string_view)>
 Value withLetters(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
-  return interpreter.text(change(textOf(object)));
+  interpreter.spend(textOf(object).size()); // classes of characters take a step each
+  return interpreter.text(interpreter.madeOf(object, change(textOf(object))));
 }
 
 Value stripEnds(Interpreter &interpreter, const Value &object, const Arguments &arguments,
@@ -85,8 +104,9 @@ Value stripEnds(Interpreter &interpreter, const Value &object, const Arguments &
   const std::string *set = given[0] ? given[0]->text() : nullptr;
   if (given[0] && !set && !given[0]->isNone())
     fail("strip takes a string");
-  interpreter.spend(textOf(object).size() / 8);
-  return interpreter.text(std::string(stripped(textOf(object), set, left, right)));
+  interpreter.spend(textOf(object).size() / 8 * (set ? 1 + set->size() / 16 : 1));
+  Text text = object.tracked();
+  return interpreter.text(text->piece(stripped(text->bytes, set, left, right)));
 }
 Value strip(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   return stripEnds(interpreter, object, arguments, true, true);
@@ -98,70 +118,57 @@ Value rstrip(Interpreter &interpreter, const Value &object, const Arguments &arg
   return stripEnds(interpreter, object, arguments, false, true);
 }
 
-/// Words between white space, from one end.
-std::vector<std::string_view> words(std::string_view text, int64_t most, bool fromRight) {
-  std::vector<std::string_view> result;
-  text = stripped(text, nullptr, true, true);
+/// Words between white space, from one end; `most` of them and the rest.
+Value wordsOf(Pieces pieces, int64_t most, bool fromRight) {
+  std::string_view text = stripped(pieces.bytes(), nullptr, true, true);
   while (!text.empty()) {
-    std::vector<std::string_view> chars = charsOf(text);
-    size_t size = 0;
-    if (static_cast<int64_t>(result.size()) == most) {
-      result.push_back(text);
+    if (static_cast<int64_t>(pieces.size()) == most) {
+      pieces.add(text);
       break;
     }
+    Chars chars = charsOf(text);
     if (fromRight) {
-      for (auto it = chars.rbegin(); it != chars.rend() && !isSpace(*it); ++it)
-        size += it->size();
-      result.push_back(text.substr(text.size() - size));
-      text.remove_suffix(size);
-      text = stripped(text, nullptr, false, true);
+      size_t begin = std::find_if(chars.rbegin(), chars.rend(), isSpace).base().offset();
+      pieces.add(text.substr(begin));
+      text = stripped(text.substr(0, begin), nullptr, false, true);
     } else {
-      for (auto it = chars.begin(); it != chars.end() && !isSpace(*it); ++it)
-        size += it->size();
-      result.push_back(text.substr(0, size));
-      text.remove_prefix(size);
-      text = stripped(text, nullptr, true, false);
+      size_t end = std::find_if(chars.begin(), chars.end(), isSpace).offset();
+      pieces.add(text.substr(0, end));
+      text = stripped(text.substr(end), nullptr, true, false);
     }
   }
-  if (fromRight)
-    std::reverse(result.begin(), result.end());
-  return result;
+  return pieces.list(fromRight);
 }
 
-std::vector<std::string_view> separated(std::string_view text, std::string_view mark, int64_t most,
-                                        bool fromRight) {
-  std::vector<std::string_view> result;
+Value separated(Interpreter &interpreter, Pieces pieces, std::string_view mark, int64_t most,
+                bool fromRight) {
+  std::string_view text = pieces.bytes();
   for (;;) {
-    size_t at = static_cast<int64_t>(result.size()) == most ? text.npos
-                : fromRight                                 ? text.rfind(mark)
-                                                            : text.find(mark);
+    size_t at = static_cast<int64_t>(pieces.size()) == most ? text.npos
+                : fromRight                                 ? findLastText(interpreter, text, mark)
+                                                            : findText(interpreter, text, mark);
     if (at == text.npos)
       break;
-    result.push_back(fromRight ? text.substr(at + mark.size()) : text.substr(0, at));
+    pieces.add(fromRight ? text.substr(at + mark.size()) : text.substr(0, at));
     text = fromRight ? text.substr(0, at) : text.substr(at + mark.size());
   }
-  result.push_back(text);
-  if (fromRight)
-    std::reverse(result.begin(), result.end());
-  return result;
+  pieces.add(text);
+  return pieces.list(fromRight);
 }
 
 Value splitFrom(Interpreter &interpreter, const Value &object, const Arguments &arguments,
                 bool fromRight) {
   Parameters given("split", arguments, {"sep", "maxsplit"});
   int64_t most = given.integer(1, -1);
-  std::string_view text = textOf(object);
+  Pieces pieces(interpreter, object);
   if (!given[0] || given[0]->isNone()) {
-    // Each word looks at the whole rest.
-    std::vector<std::string_view> parts;
-    interpreter.spend(text.size());
-    parts = words(text, most, fromRight);
-    return pieces(interpreter, parts);
+    interpreter.spend(pieces.bytes().size() / 8);
+    return wordsOf(std::move(pieces), most, fromRight);
   }
   std::string mark = given.text(0, "");
   if (mark.empty())
     fail("the separator of split is empty");
-  return pieces(interpreter, separated(text, mark, most, fromRight));
+  return separated(interpreter, std::move(pieces), mark, most, fromRight);
 }
 Value split(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   return splitFrom(interpreter, object, arguments, false);
@@ -172,22 +179,26 @@ Value rsplit(Interpreter &interpreter, const Value &object, const Arguments &arg
 
 Value splitlines(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   bool keep = Parameters("splitlines", arguments, {"keepends"}).flag(0, false);
-  return pieces(interpreter, linesOf(textOf(object), keep));
+  Pieces pieces(interpreter, object);
+  forEachLine(pieces.bytes(), keep, [&](std::string_view line) { pieces.add(line); });
+  return pieces.list();
 }
 
 Value partitionAt(Interpreter &interpreter, const Value &object, const Arguments &arguments,
                   bool last) {
-  std::string mark = Parameters("partition", arguments, {"sep"}, 1).text(0, "");
-  if (mark.empty())
+  TrackedText mark = Parameters("partition", arguments, {"sep"}, 1).tracked(0, "");
+  if (mark.size() == 0)
     fail("the separator of partition is empty");
-  std::string_view text = textOf(object);
-  size_t at = last ? text.rfind(mark) : text.find(mark);
+  Text source = object.tracked();
+  std::string_view text = source->bytes;
+  size_t at =
+      last ? findLastText(interpreter, text, mark.bytes) : findText(interpreter, text, mark.bytes);
   Values parts = {Value(""), Value(""), Value("")};
   if (at == text.npos) {
     parts[last ? 2 : 0] = object;
   } else {
-    parts = {Value(std::string(text.substr(0, at))), Value(mark),
-             Value(std::string(text.substr(at + mark.size())))};
+    parts = {Value(source->piece(text.substr(0, at))), Value(mark),
+             Value(source->piece(text.substr(at + mark.size())))};
   }
   interpreter.reserve(text.size());
   return makeTuple(std::move(parts));
@@ -218,7 +229,8 @@ std::optional<Part> partOf(std::string_view text, const Parameters &given, size_
   return Part{text.substr(from, to - from), start};
 }
 
-bool hasEnd(std::string_view text, const Value &end, bool front) {
+bool hasEnd(Interpreter &interpreter, std::string_view text, const Value &end, bool front) {
+  interpreter.spend(1);
   if (const std::string *part = end.text())
     return front ? text.starts_with(*part) : text.ends_with(*part);
   const Sequence *options = end.sequence();
@@ -227,66 +239,69 @@ bool hasEnd(std::string_view text, const Value &end, bool front) {
   return std::any_of(options->items.begin(), options->items.end(), [&](const Value &option) {
     if (!option.text())
       fail("startswith and endswith take a string or a tuple of them");
-    return hasEnd(text, option, front);
+    return hasEnd(interpreter, text, option, front);
   });
 }
-Value startswith(Interpreter &, const Value &object, const Arguments &arguments) {
+Value startswith(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   Parameters given("startswith", arguments, {"prefix", "start", "end"}, 1);
   auto part = partOf(textOf(object), given, 1);
-  return hasEnd(part ? part->text : "", *given[0], true) && part;
+  return hasEnd(interpreter, part ? part->text : "", *given[0], true) && part;
 }
-Value endswith(Interpreter &, const Value &object, const Arguments &arguments) {
+Value endswith(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   Parameters given("endswith", arguments, {"suffix", "start", "end"}, 1);
   auto part = partOf(textOf(object), given, 1);
-  return hasEnd(part ? part->text : "", *given[0], false) && part;
+  return hasEnd(interpreter, part ? part->text : "", *given[0], false) && part;
 }
 Value removeprefix(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   std::string part = Parameters("removeprefix", arguments, {"prefix"}, 1).text(0, "");
-  std::string_view text = textOf(object);
-  return interpreter.text(std::string(text.substr(text.starts_with(part) ? part.size() : 0)));
+  Text source = object.tracked();
+  std::string_view text = source->bytes;
+  return interpreter.text(source->piece(text.substr(text.starts_with(part) ? part.size() : 0)));
 }
 Value removesuffix(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   std::string part = Parameters("removesuffix", arguments, {"suffix"}, 1).text(0, "");
-  std::string_view text = textOf(object);
+  Text source = object.tracked();
+  std::string_view text = source->bytes;
   return interpreter.text(
-      std::string(text.substr(0, text.size() - (text.ends_with(part) ? part.size() : 0))));
+      source->piece(text.substr(0, text.size() - (text.ends_with(part) ? part.size() : 0))));
 }
 
 Value replace(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   Parameters given("replace", arguments, {"old", "new", "count"}, 2);
-  return interpreter.text(replaced(interpreter, textOf(object), given.text(0, ""),
-                                   given.text(1, ""), given.integer(2, -1)));
+  return interpreter.text(replaced(interpreter, *object.tracked(), given.text(0, ""),
+                                   given.tracked(1, ""), given.integer(2, -1)));
 }
 
 /// Where a text stands, in code points; -1: nowhere.
-int64_t placeOf(const Value &object, const Arguments &arguments, bool last) {
+int64_t placeOf(Interpreter &interpreter, const Value &object, const Arguments &arguments,
+                bool last) {
   Parameters given("find", arguments, {"sub", "start", "end"}, 1);
   std::string wanted = given.text(0, "");
   auto part = partOf(textOf(object), given, 1);
   size_t at = !part  ? std::string_view::npos
-              : last ? part->text.rfind(wanted)
-                     : part->text.find(wanted);
+              : last ? findLastText(interpreter, part->text, wanted)
+                     : findText(interpreter, part->text, wanted);
   return at == std::string_view::npos ? -1 : part->start + countChars(part->text.substr(0, at));
 }
-Value find(Interpreter &, const Value &object, const Arguments &arguments) {
-  return placeOf(object, arguments, false);
+Value find(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  return placeOf(interpreter, object, arguments, false);
 }
-Value rfind(Interpreter &, const Value &object, const Arguments &arguments) {
-  return placeOf(object, arguments, true);
+Value rfind(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  return placeOf(interpreter, object, arguments, true);
 }
 Value foundPlace(int64_t place) {
   if (place < 0)
     fail("index does not find its string");
   return place;
 }
-Value indexOf(Interpreter &, const Value &object, const Arguments &arguments) {
-  return foundPlace(placeOf(object, arguments, false));
+Value indexOf(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  return foundPlace(placeOf(interpreter, object, arguments, false));
 }
-Value lastIndexOf(Interpreter &, const Value &object, const Arguments &arguments) {
-  return foundPlace(placeOf(object, arguments, true));
+Value lastIndexOf(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
+  return foundPlace(placeOf(interpreter, object, arguments, true));
 }
 
-Value count(Interpreter &, const Value &object, const Arguments &arguments) {
+Value count(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   Parameters given("count", arguments, {"sub", "start", "end"}, 1);
   std::string wanted = given.text(0, "");
   auto part = partOf(textOf(object), given, 1);
@@ -295,8 +310,8 @@ Value count(Interpreter &, const Value &object, const Arguments &arguments) {
   if (wanted.empty())
     return countChars(part->text) + 1;
   int64_t found = 0;
-  for (size_t at = part->text.find(wanted); at != std::string_view::npos;
-       at = part->text.find(wanted, at + wanted.size()))
+  for (size_t at = findText(interpreter, part->text, wanted); at != std::string_view::npos;
+       at = findText(interpreter, part->text, wanted, at + wanted.size()))
     ++found;
   return found;
 }
@@ -304,28 +319,32 @@ Value count(Interpreter &, const Value &object, const Arguments &arguments) {
 Value join(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   Parameters given("join", arguments, {"iterable"}, 1);
   requireDefined(*given[0]);
-  std::string text;
+  Text mark = object.tracked();
+  TrackedText text;
   bool first = true;
   for (const Value &item : interpreter.items(*given[0])) {
-    Value piece = object.escaped() ? escape(item) : item;
-    if (!piece.text())
+    Text piece = object.escaped() ? escape(interpreter, item).tracked() : item.tracked();
+    if (!piece)
       fail("join takes strings, not " + typeName(item));
-    interpreter.reserve(piece.text()->size() + textOf(object).size());
-    text += (std::exchange(first, false) ? "" : std::string(textOf(object))) + *piece.text();
+    interpreter.reserve(piece->size() + mark->size());
+    if (!std::exchange(first, false))
+      text.append(*mark);
+    text.append(*piece);
   }
-  return text;
+  return Value(std::move(text));
 }
 
 Value format(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   if (object.escaped())
     fail("the format of an escaped text is not supported");
-  return interpreter.text(formatBraces(interpreter, *object.text(), arguments));
+  return interpreter.text(formatBraces(interpreter, *object.tracked(), arguments));
 }
 Value formatMap(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   const Value &values = *Parameters("format_map", arguments, {"mapping"}, 1)[0];
   if (!values.mapping())
     fail("format_map takes a dict, not " + typeName(values));
   Arguments named;
+  interpreter.reserveValues(3 * values.mapping()->entries.size());
   for (const auto &[key, value] : values.mapping()->entries)
     if (key.text())
       named.named.emplace_back(*key.text(), value);
@@ -334,9 +353,10 @@ Value formatMap(Interpreter &interpreter, const Value &object, const Arguments &
 
 /// Whether all characters, and at least one, are of a kind.
 template <bool (*isOne)(std::string_view)>
-Value all(Interpreter &, const Value &object, const Arguments &arguments) {
+Value all(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
-  std::vector<std::string_view> chars = charsOf(textOf(object));
+  interpreter.spend(textOf(object).size());
+  Chars chars = charsOf(textOf(object));
   return !chars.empty() && std::all_of(chars.begin(), chars.end(), isOne);
 }
 bool isAlnumChar(std::string_view character) {
@@ -344,16 +364,18 @@ bool isAlnumChar(std::string_view character) {
 }
 /// Whether the text, which may be empty, has nothing else.
 template <bool (*isOne)(std::string_view)>
-Value allOrNone(Interpreter &, const Value &object, const Arguments &arguments) {
+Value allOrNone(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
-  std::vector<std::string_view> chars = charsOf(textOf(object));
+  interpreter.spend(textOf(object).size());
+  Chars chars = charsOf(textOf(object));
   return std::all_of(chars.begin(), chars.end(), isOne);
 }
 bool isAsciiChar(std::string_view character) { return character.size() == 1; }
 
 template <bool (*holds)(std::string_view)>
-Value whole(Interpreter &, const Value &object, const Arguments &arguments) {
+Value whole(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
+  interpreter.spend(textOf(object).size());
   return holds(textOf(object));
 }
 bool isIdentifier(std::string_view text) {
@@ -368,17 +390,19 @@ bool isIdentifier(std::string_view text) {
 Value pad(Interpreter &interpreter, const Value &object, const Arguments &arguments,
           int64_t (*leftOf)(int64_t missing, int64_t width)) {
   Parameters given("ljust, rjust and center", arguments, {"width", "fillchar"}, 1);
-  std::string fill = given.text(1, " "), text(textOf(object));
-  if (countChars(fill) != 1)
+  TrackedText fill = given.tracked(1, " "), padded;
+  Text text = object.tracked();
+  if (countChars(fill.bytes) != 1)
     fail("the fill of ljust, rjust and center is one character");
   int64_t width = given.integer(0, 0);
-  int64_t missing = std::max<int64_t>(width - countChars(text), 0);
+  int64_t missing = std::max<int64_t>(width - countChars(text->bytes), 0);
   interpreter.reserve(static_cast<uint64_t>(missing) * fill.size());
   int64_t left = leftOf(missing, width);
-  std::string padded;
   for (int64_t i = 0; i <= missing; ++i) {
-    padded += i == left ? text : "";
-    padded += i < missing ? fill : "";
+    if (i == left)
+      padded.append(*text);
+    if (i < missing)
+      padded.append(fill);
   }
   return interpreter.text(std::move(padded));
 }
@@ -395,25 +419,29 @@ Value center(Interpreter &interpreter, const Value &object, const Arguments &arg
 
 Value zfill(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   int64_t width = Parameters("zfill", arguments, {"width"}, 1).integer(0, 0);
-  std::string text(textOf(object));
-  int64_t missing = std::max<int64_t>(width - countChars(text), 0);
+  Text text = object.tracked();
+  int64_t missing = std::max<int64_t>(width - countChars(text->bytes), 0);
   interpreter.reserve(static_cast<uint64_t>(missing));
-  bool hasSign = text.starts_with("+") || text.starts_with("-");
-  return interpreter.text(
-      text.insert(hasSign ? 1 : 0, std::string(static_cast<size_t>(missing), '0')));
+  size_t sign = text->bytes.starts_with("+") || text->bytes.starts_with("-") ? 1 : 0;
+  TrackedText filled;
+  filled.append(*text, 0, sign);
+  filled.append(std::string(static_cast<size_t>(missing), '0'));
+  filled.append(*text, sign, text->size());
+  return interpreter.text(std::move(filled));
 }
 
 Value expandtabs(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   int64_t size = Parameters("expandtabs", arguments, {"tabsize"}).integer(0, 8), column = 0;
-  std::string text;
-  for (std::string_view character : charsOf(textOf(object))) {
+  Text source = object.tracked();
+  TrackedText text;
+  for (std::string_view character : charsOf(source->bytes)) {
     if (character != "\t") {
-      text += character;
+      text.appendPiece(*source, character);
       column = character == "\n" || character == "\r" ? 0 : column + 1;
     } else if (size > 0) {
       int64_t missing = size - column % size;
       interpreter.reserve(static_cast<uint64_t>(missing));
-      text.append(static_cast<size_t>(missing), ' ');
+      text.append(std::string(static_cast<size_t>(missing), ' '));
       column += missing;
     }
   }
@@ -424,11 +452,7 @@ Value view(Values values) { return makeSequence(std::move(values), Sequence::Vie
 
 Value items(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
-  Values values;
-  for (const auto &[key, value] : object.mapping()->entries)
-    values.push_back(makeTuple({key, value}));
-  interpreter.spend(values.size());
-  return view(std::move(values));
+  return view(pairsOf(interpreter, *object.mapping()));
 }
 Value keys(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
@@ -437,6 +461,7 @@ Value keys(Interpreter &interpreter, const Value &object, const Arguments &argum
 Value values(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   takesNothing(arguments);
   Values all;
+  interpreter.reserveValues(object.mapping()->entries.size());
   for (const auto &entry : object.mapping()->entries)
     all.push_back(entry.second);
   interpreter.spend(all.size());
@@ -444,10 +469,9 @@ Value values(Interpreter &interpreter, const Value &object, const Arguments &arg
 }
 Value get(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   Parameters given("get", arguments, {"key", "default"}, 1);
-  if (!hashable(*given[0]))
+  if (!hashable(interpreter, *given[0]))
     fail("unhashable type: '" + typeName(*given[0]) + "'");
-  interpreter.spend(object.mapping()->entries.size() / 8);
-  if (const Value *found = object.mapping()->find(*given[0]))
+  if (const Value *found = object.mapping()->find(interpreter, *given[0]))
     return *found;
   return given[1] ? *given[1] : Value();
 }
@@ -459,14 +483,15 @@ Value copy(Interpreter &, const Value &object, const Arguments &arguments) {
 Value countItems(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   const Value &wanted = *Parameters("count", arguments, {"value"}, 1)[0];
   Values values = interpreter.items(object);
-  return static_cast<int64_t>(std::count_if(
-      values.begin(), values.end(), [&](const Value &value) { return equal(value, wanted); }));
+  return static_cast<int64_t>(std::count_if(values.begin(), values.end(), [&](const Value &value) {
+    return equal(interpreter, value, wanted);
+  }));
 }
 Value indexOfItem(Interpreter &interpreter, const Value &object, const Arguments &arguments) {
   const Value &wanted = *Parameters("index", arguments, {"value"}, 1)[0];
   Values values = interpreter.items(object);
   auto found = std::find_if(values.begin(), values.end(),
-                            [&](const Value &value) { return equal(value, wanted); });
+                            [&](const Value &value) { return equal(interpreter, value, wanted); });
   if (found == values.end())
     fail("index does not find its value");
   return static_cast<int64_t>(found - values.begin());

@@ -92,14 +92,14 @@ Value reals(std::string_view operation, double a, double b) {
 /// A string or a list, `count` times.
 Value repeated(Interpreter &interpreter, const Value &value, int64_t count) {
   auto times = static_cast<uint64_t>(std::max<int64_t>(count, 0));
-  if (const std::string *text = value.text()) {
+  if (Text text = value.tracked()) {
     uint64_t size = 0;
     if (__builtin_mul_overflow(times, uint64_t(text->size()), &size))
       size = UINT64_MAX;
     interpreter.reserve(size);
-    std::string result;
-    for (; times > 0 && !text->empty(); --times)
-      result += *text;
+    TrackedText result;
+    for (; times > 0 && text->size() > 0; --times)
+      result.append(*text);
     return value.escaped() ? Value::markup(std::move(result)) : Value(std::move(result));
   }
   const Sequence &sequence = *value.sequence();
@@ -107,6 +107,7 @@ Value repeated(Interpreter &interpreter, const Value &value, int64_t count) {
   if (__builtin_mul_overflow(times, uint64_t(sequence.items.size()), &size) || size > INT32_MAX)
     size = INT32_MAX;
   interpreter.spend(size);
+  interpreter.reserveValues(size);
   Values items;
   for (; times > 0 && !sequence.items.empty(); --times)
     items.insert(items.end(), sequence.items.begin(), sequence.items.end());
@@ -124,12 +125,13 @@ Value combine(Interpreter &interpreter, std::string_view operation, const Value 
     return integers(operation, *left.integer(), *right.integer());
   if (left.number() && right.number())
     return reals(operation, *left.number(), *right.number());
-  const std::string *a = left.text(), *b = right.text();
+  Text a = left.tracked(), b = right.tracked();
   if (operation == "+" && a && b && left.escaped() != right.escaped())
-    return combine(interpreter, operation, escape(left), escape(right));
+    return combine(interpreter, operation, escape(interpreter, left), escape(interpreter, right));
   if (operation == "+" && a && b) {
-    interpreter.reserve(a->size() + b->size());
-    return left.escaped() ? Value::markup(*a + *b) : Value(*a + *b);
+    TrackedText sum = *a;
+    sum.append(*b);
+    return interpreter.textLike(left, std::move(sum));
   }
   if (operation == "%" && left.escaped())
     fail("the format of an escaped text is not supported");
@@ -137,9 +139,10 @@ Value combine(Interpreter &interpreter, std::string_view operation, const Value 
     return interpreter.text(formatPercent(interpreter, *a, right));
   if (operation == "+" && isJoinable(left) && isJoinable(right) &&
       left.sequence()->kind == right.sequence()->kind) {
+    interpreter.spend(left.sequence()->items.size() + right.sequence()->items.size());
+    interpreter.reserveValues(left.sequence()->items.size() + right.sequence()->items.size());
     Values items = left.sequence()->items;
     items.insert(items.end(), right.sequence()->items.begin(), right.sequence()->items.end());
-    interpreter.spend(items.size());
     return makeSequence(std::move(items), left.sequence()->kind);
   }
   if (operation == "*" && (a || isJoinable(left)) && right.integer())
@@ -157,24 +160,22 @@ bool contains(Interpreter &interpreter, const Value &needle, const Value &haysta
     const std::string *part = needle.text();
     if (!part)
       fail("only a string can be in a string, not a value of type " + typeName(needle));
-    interpreter.spend(text->size() / 64);
-    return text->find(*part) != text->npos;
+    return findText(interpreter, *text, *part) != text->npos;
   }
   if (const Mapping *mapping = haystack.mapping()) {
-    if (!hashable(needle))
+    if (!hashable(interpreter, needle))
       fail("unhashable type: '" + typeName(needle) + "'");
-    interpreter.spend(mapping->entries.size());
-    return mapping->find(needle) != nullptr;
+    return mapping->find(interpreter, needle) != nullptr;
   }
   if (const Sequence *sequence = haystack.sequence();
       sequence && sequence->kind == Sequence::Generator) {
     while (sequence->taken < sequence->items.size())
-      if (equal(sequence->items[sequence->taken++], needle))
+      if (equal(interpreter, sequence->items[sequence->taken++], needle))
         return true;
     return false;
   }
   for (const Value &item : interpreter.items(haystack))
-    if (equal(item, needle))
+    if (equal(interpreter, item, needle))
       return true;
   return false;
 }

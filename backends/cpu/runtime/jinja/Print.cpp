@@ -19,57 +19,120 @@ std::string hex(const char *format, uint32_t value) {
   return text;
 }
 
-std::string quoted(const std::string &text) {
-  bool single = text.find('\'') != text.npos, twice = text.find('"') != text.npos;
-  char quote = single && !twice ? '"' : '\'';
-  std::string result(1, quote);
-  for (std::string_view character : charsOf(text)) {
-    uint32_t c = tokenizer::decodeChar(character);
-    if (c == '\\' || c == static_cast<uint32_t>(quote))
-      result += '\\';
-    if (c == '\n')
-      result += "\\n";
-    else if (c == '\r')
-      result += "\\r";
-    else if (c == '\t')
-      result += "\\t";
-    else if (isPrintable(character))
-      result += character;
+/// What both writers share: the text, and what it has cost.
+class Writer {
+public:
+  TrackedText out;
+
+protected:
+  explicit Writer(Budget &budget) : budget(budget) {}
+
+  void put(std::string_view piece, bool untrusted = false) {
+    budget.reserve(piece.size());
+    out.append(piece, untrusted);
+  }
+  void put(const TrackedText &text) {
+    budget.reserve(text.size());
+    out.append(text);
+  }
+  /// A piece of `text` as it is.
+  void copy(const TrackedText &text, std::string_view piece) { out.appendPiece(text, piece); }
+
+  Budget &budget;
+};
+
+/// repr() of anything.
+class ReprWriter final : public Writer {
+public:
+  explicit ReprWriter(Budget &budget) : Writer(budget) {}
+
+  void write(const Value &value) {
+    budget.spend(1);
+    if (value.isUndefined())
+      put("Undefined");
+    else if (value.isNone())
+      put("None");
+    else if (auto *flag = value.boolean())
+      put(*flag ? "True" : "False");
+    else if (auto integer = value.integer())
+      put(std::to_string(*integer));
+    else if (auto *real = value.real())
+      put(toRepr(*real));
+    else if (Text text = value.tracked())
+      writeText(*text, value.escaped());
+    else if (const Sequence *sequence = value.sequence())
+      writeSequence(*sequence);
+    else if (const Mapping *mapping = value.mapping())
+      writeMapping(*mapping);
     else
-      result += hex(c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
+      fail("an object of type " + typeName(value) + " has no text here");
   }
-  return result + quote;
-}
 
-std::string joined(const Values &items) {
-  std::string text;
-  for (const Value &item : items)
-    text += (text.empty() ? "" : ", ") + toRepr(item);
-  return text;
-}
-
-std::string reprOf(const Sequence &sequence) {
-  switch (sequence.kind) {
-  case Sequence::List:
-    return "[" + joined(sequence.items) + "]";
-  case Sequence::Tuple:
-    return "(" + joined(sequence.items) + (sequence.items.size() == 1 ? ",)" : ")");
-  case Sequence::Range:
-    fail("a range has no text here, make a list of it with |list");
-  case Sequence::View:
-    fail("a view of a dict has no text here, make a list of it with |list");
-  case Sequence::Generator:
-    break;
+private:
+  void writeText(const TrackedText &text, bool escaped) {
+    budget.reserve(text.size());
+    budget.spend(text.size()); // what is shown as it is depends on classes of characters
+    bool single = text.bytes.find('\'') != std::string::npos;
+    bool twice = text.bytes.find('"') != std::string::npos;
+    char quote = single && !twice ? '"' : '\'';
+    put(escaped ? "Markup(" : "");
+    put(std::string_view(&quote, 1));
+    for (std::string_view character : charsOf(text.bytes))
+      writeChar(text, character, quote);
+    put(std::string_view(&quote, 1));
+    put(escaped ? ")" : "");
   }
-  fail("a generator has no text here, make a list of it with |list");
-}
 
-std::string reprOf(const Mapping &mapping) {
-  std::string text = "{";
-  for (const auto &[key, value] : mapping.entries)
-    text += (text.size() > 1 ? ", " : "") + toRepr(key) + ": " + toRepr(value);
-  return text + "}";
-}
+  void writeChar(const TrackedText &text, std::string_view character, char quote) {
+    uint32_t c = tokenizer::decodeChar(character);
+    auto at = static_cast<size_t>(character.data() - text.bytes.data());
+    bool untrusted = text.untrusted.overlaps(at, at + character.size());
+    if (c == '\\' || c == static_cast<uint32_t>(quote))
+      put("\\", untrusted);
+    if (c == '\n')
+      put("\\n", untrusted);
+    else if (c == '\r')
+      put("\\r", untrusted);
+    else if (c == '\t')
+      put("\\t", untrusted);
+    else if (isPrintable(character))
+      copy(text, character);
+    else
+      put(hex(c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c), untrusted);
+  }
+
+  void writeSequence(const Sequence &sequence) {
+    switch (sequence.kind) {
+    case Sequence::List:
+    case Sequence::Tuple:
+      break;
+    case Sequence::Range:
+      fail("a range has no text here, make a list of it with |list");
+    case Sequence::View:
+      fail("a view of a dict has no text here, make a list of it with |list");
+    case Sequence::Generator:
+      fail("a generator has no text here, make a list of it with |list");
+    }
+    bool list = sequence.kind == Sequence::List;
+    put(list ? "[" : "(");
+    for (const Value &item : sequence.items) {
+      put(&item == sequence.items.data() ? "" : ", ");
+      write(item);
+    }
+    put(list ? "]" : sequence.items.size() == 1 ? ",)" : ")");
+  }
+
+  void writeMapping(const Mapping &mapping) {
+    put("{");
+    for (const auto &entry : mapping.entries) {
+      put(&entry == mapping.entries.data() ? "" : ", ");
+      write(entry.first);
+      put(": ");
+      write(entry.second);
+    }
+    put("}");
+  }
+};
 
 /// A float's shortest digits, with an exponent where Python writes one.
 std::string shortest(double value) {
@@ -93,20 +156,21 @@ std::string shortest(double value) {
   return digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
-class JsonWriter {
+class JsonWriter final : public Writer {
 public:
-  explicit JsonWriter(const JsonStyle &style) : style(style) {}
+  JsonWriter(Budget &budget, const JsonStyle &style) : Writer(budget), style(style) {}
 
   void write(const Value &value) {
+    budget.spend(1);
     if (value.isNone())
-      out += "null";
+      put("null");
     else if (auto *flag = value.boolean())
-      out += *flag ? "true" : "false";
+      put(*flag ? "true" : "false");
     else if (auto integer = value.integer())
-      out += std::to_string(*integer);
+      put(std::to_string(*integer));
     else if (auto *real = value.real())
-      out += number(*real);
-    else if (const std::string *text = value.text())
+      put(number(*real));
+    else if (Text text = value.tracked())
       writeText(*text);
     else if (const Mapping *mapping = value.mapping())
       writeMapping(*mapping);
@@ -117,8 +181,6 @@ public:
       fail("an object of type " + typeName(value) + " is not JSON serializable");
   }
 
-  std::string out;
-
 private:
   static std::string number(double value) {
     if (std::isnan(value))
@@ -126,58 +188,60 @@ private:
     return std::isinf(value) ? value < 0 ? "-Infinity" : "Infinity" : toRepr(value);
   }
 
-  void writeText(const std::string &text) {
-    out += '"';
-    for (std::string_view character : charsOf(text))
-      writeChar(character, tokenizer::decodeChar(character));
-    out += '"';
+  void writeText(const TrackedText &text) {
+    budget.reserve(text.size());
+    budget.spend(text.size() / 8);
+    put("\"");
+    for (std::string_view character : charsOf(text.bytes))
+      writeChar(text, character);
+    put("\"");
   }
 
-  void writeChar(std::string_view character, uint32_t c) {
+  void writeChar(const TrackedText &text, std::string_view character) {
     static constexpr std::string_view plain = "\"\\\n\r\t\f\b", escaped = "\"\\nrtfb";
-    if (size_t place = c < 0x80 ? plain.find(static_cast<char>(c)) : plain.npos;
-        place != plain.npos)
-      out += {'\\', escaped[place]};
-    else if (c < 0x20 || (style.ascii && c >= 0x7F && c < 0x10000 && c != 0x7F))
-      out += hex("\\u%04x", c);
-    else if (style.ascii && c >= 0x10000)
-      out += hex("\\u%04x", 0xD800 + ((c - 0x10000) >> 10)) +
-             hex("\\u%04x", 0xDC00 + ((c - 0x10000) & 0x3FF));
+    uint32_t c = tokenizer::decodeChar(character);
+    size_t place = c < 0x80 ? plain.find(static_cast<char>(c)) : plain.npos;
+    bool numbered = c < 0x20 || (style.ascii && c > 0x7F);
+    if (place == plain.npos && !numbered)
+      return copy(text, character);
+    auto at = static_cast<size_t>(character.data() - text.bytes.data());
+    bool untrusted = text.untrusted.overlaps(at, at + character.size());
+    if (place != plain.npos)
+      put(std::string({'\\', escaped[place]}), untrusted);
+    else if (c < 0x10000)
+      put(hex("\\u%04x", c), untrusted);
     else
-      out += character;
+      put(hex("\\u%04x", 0xD800 + ((c - 0x10000) >> 10)) +
+              hex("\\u%04x", 0xDC00 + ((c - 0x10000) & 0x3FF)),
+          untrusted);
   }
 
-  /// A key as text.
-  std::string keyOf(const Value &key) {
-    if (const std::string *text = key.text())
-      return *text;
-    if (key.isNone())
-      return "null";
-    if (auto *flag = key.boolean())
-      return *flag ? "true" : "false";
-    if (auto integer = key.integer())
-      return std::to_string(*integer);
-    if (auto *real = key.real())
-      return number(*real);
-    fail("a key of type " + typeName(key) + " is not JSON serializable");
+  void writeKey(const Value &key) {
+    if (Text text = key.tracked())
+      return writeText(*text);
+    if (!key.isNone() && !key.number())
+      fail("a key of type " + typeName(key) + " is not JSON serializable");
+    put("\"");
+    write(key);
+    put("\"");
   }
 
   void startItem(bool first) {
     if (!first)
-      out += style.itemSeparator;
+      put(style.itemSeparator);
     startLine();
   }
 
   void startLine() {
     if (!style.indent)
       return;
-    out += '\n';
+    put("\n");
     for (int i = 0; i < depth; ++i)
-      out += *style.indent;
+      put(*style.indent);
   }
 
   void writeSequence(const Sequence &sequence) {
-    out += '[';
+    put("[");
     ++depth;
     bool first = true;
     for (const Value &item : sequence.items) {
@@ -187,28 +251,30 @@ private:
     --depth;
     if (!sequence.items.empty())
       startLine();
-    out += ']';
+    put("]");
   }
 
   void writeMapping(const Mapping &mapping) {
+    budget.reserveValues(mapping.entries.size());
     std::vector<const std::pair<Value, Value> *> entries;
     for (const auto &entry : mapping.entries)
       entries.push_back(&entry);
     if (style.sortKeys)
-      stableSort(entries, [](const auto *a, const auto *b) { return less(a->first, b->first); });
-    out += '{';
+      stableSort(entries,
+                 [this](const auto *a, const auto *b) { return less(budget, a->first, b->first); });
+    put("{");
     ++depth;
     bool first = true;
     for (const auto *entry : entries) {
       startItem(std::exchange(first, false));
-      writeText(keyOf(entry->first));
-      out += style.keySeparator;
+      writeKey(entry->first);
+      put(style.keySeparator);
       write(entry->second);
     }
     --depth;
     if (!entries.empty())
       startLine();
-    out += '}';
+    put("}");
   }
 
   const JsonStyle &style;
@@ -223,47 +289,44 @@ std::string toRepr(double value) {
   return sign + (std::isinf(value) ? "inf" : value == 0 ? "0.0" : shortest(value));
 }
 
-std::string toText(const Value &value) {
-  const std::string *text = value.text();
-  return text ? *text : value.isUndefined() ? "" : toRepr(value);
+Text toText(Budget &budget, const Value &value) {
+  if (Text text = value.tracked())
+    return text;
+  return std::make_shared<const TrackedText>(value.isUndefined() ? TrackedText()
+                                                                 : toRepr(budget, value));
 }
 
-Value escape(const Value &value) {
+Value escape(Budget &budget, const Value &value) {
   if (value.escaped())
     return value;
-  std::string result;
-  for (char c : toText(value))
-    result += c == '&'    ? "&amp;"
-              : c == '<'  ? "&lt;"
-              : c == '>'  ? "&gt;"
-              : c == '\'' ? "&#39;"
-              : c == '"'  ? "&#34;"
-                          : std::string(1, c);
+  Text text = toText(budget, value);
+  budget.spend(text->size() / 8);
+  TrackedText result;
+  for (size_t at = 0; at < text->size(); ++at) {
+    char c = text->bytes[at];
+    std::string_view entity = c == '&'    ? "&amp;"
+                              : c == '<'  ? "&lt;"
+                              : c == '>'  ? "&gt;"
+                              : c == '\'' ? "&#39;"
+                              : c == '"'  ? "&#34;"
+                                          : "";
+    budget.reserve(std::max<size_t>(entity.size(), 1));
+    if (entity.empty())
+      result.append(*text, at, at + 1);
+    else
+      result.append(entity, text->untrusted.overlaps(at, at + 1));
+  }
   return Value::markup(std::move(result));
 }
 
-std::string toRepr(const Value &value) {
-  if (value.isUndefined())
-    return "Undefined";
-  if (value.isNone())
-    return "None";
-  if (auto *flag = value.boolean())
-    return *flag ? "True" : "False";
-  if (auto integer = value.integer())
-    return std::to_string(*integer);
-  if (auto *real = value.real())
-    return toRepr(*real);
-  if (const std::string *text = value.text())
-    return value.escaped() ? "Markup(" + quoted(*text) + ")" : quoted(*text);
-  if (const Sequence *sequence = value.sequence())
-    return reprOf(*sequence);
-  if (const Mapping *mapping = value.mapping())
-    return reprOf(*mapping);
-  fail("an object of type " + typeName(value) + " has no text here");
+TrackedText toRepr(Budget &budget, const Value &value) {
+  ReprWriter writer(budget);
+  writer.write(value);
+  return std::move(writer.out);
 }
 
-std::string toJson(const Value &value, const JsonStyle &style) {
-  JsonWriter writer(style);
+TrackedText toJson(Budget &budget, const Value &value, const JsonStyle &style) {
+  JsonWriter writer(budget, style);
   writer.write(value);
   return std::move(writer.out);
 }

@@ -26,18 +26,21 @@ Value reach(Interpreter &interpreter, const Value &value, const Value *attribute
     bool number = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
     if (number && part.size() > 9)
       fail("an attribute's number is too large");
-    current = interpreter.item(current, number ? Value(int64_t(std::stoll(part))) : Value(part));
+    current =
+        interpreter.item(current, number ? Value(int64_t(std::stoll(part))) : Value::own(part));
     if (fallback && !fallback->isNone() && current.isUndefined())
       current = *fallback;
   }
   return current;
 }
 
-/// Strings without their case, unless that counts.
-Value keyOf(Value value, bool caseCounts) {
-  if (const std::string *text = value.text(); text && !caseCounts)
-    return toLower(*text);
-  return value;
+/// What is compared: strings without their case, unless that counts.
+Value keyOf(Interpreter &interpreter, Value value, bool caseCounts) {
+  const std::string *text = value.text();
+  if (!text || caseCounts)
+    return value;
+  interpreter.spend(text->size());
+  return interpreter.text(interpreter.madeOf(value, toLower(*text)));
 }
 
 /// The keys to sort by, of "a,b" one after the other.
@@ -46,12 +49,12 @@ Values sortKeys(Interpreter &interpreter, const Value &value, const Value *attri
   Values keys;
   const std::string *names = attribute ? attribute->text() : nullptr;
   if (!names)
-    return {keyOf(reach(interpreter, value, attribute), caseCounts)};
+    return {keyOf(interpreter, reach(interpreter, value, attribute), caseCounts)};
   std::string_view rest = *names;
   for (bool more = true; more;) {
     size_t comma = rest.find(',');
-    Value name(std::string(rest.substr(0, comma)));
-    keys.push_back(keyOf(reach(interpreter, value, &name), caseCounts));
+    Value name = Value::own(rest.substr(0, comma));
+    keys.push_back(keyOf(interpreter, reach(interpreter, value, &name), caseCounts));
     more = comma != rest.npos;
     rest = more ? rest.substr(comma + 1) : rest;
   }
@@ -61,12 +64,9 @@ Values sortKeys(Interpreter &interpreter, const Value &value, const Value *attri
 /// Stable, also in reverse.
 void sortPairs(Interpreter &interpreter, std::vector<std::pair<Value, Value>> &pairs,
                bool reverse) {
-  uint64_t rounds = 1;
-  for (size_t size = pairs.size(); size > 1; size /= 2)
-    ++rounds;
-  interpreter.spend(pairs.size() * rounds);
+  interpreter.reserveValues(2 * pairs.size());
   stableSort(pairs, [&](const auto &a, const auto &b) {
-    return reverse ? less(b.first, a.first) : less(a.first, b.first);
+    return reverse ? less(interpreter, b.first, a.first) : less(interpreter, a.first, b.first);
   });
 }
 
@@ -100,12 +100,13 @@ Value groupby(Interpreter &interpreter, const Value &value, const Arguments &arg
   bool caseCounts = given.flag(2, false);
   std::vector<std::pair<Value, Value>> pairs;
   for (const Value &item : interpreter.items(value))
-    pairs.emplace_back(keyOf(reach(interpreter, item, given[0], given[1]), caseCounts), item);
+    pairs.emplace_back(keyOf(interpreter, reach(interpreter, item, given[0], given[1]), caseCounts),
+                       item);
   sortPairs(interpreter, pairs, false);
   Values groups, items;
   for (size_t i = 0; i < pairs.size(); ++i) {
     items.push_back(pairs[i].second);
-    if (i + 1 < pairs.size() && equal(pairs[i].first, pairs[i + 1].first))
+    if (i + 1 < pairs.size() && equal(interpreter, pairs[i].first, pairs[i + 1].first))
       continue;
     Value key = caseCounts ? pairs[i + 1 - items.size()].first
                            : reach(interpreter, items.front(), given[0], given[1]);
@@ -127,21 +128,20 @@ Value dictsort(Interpreter &interpreter, const Value &value, const Arguments &ar
   if (by != "key" && by != "value")
     fail("dictsort sorts by \"key\" or \"value\"");
   std::vector<std::pair<Value, Value>> pairs;
-  for (const auto &[key, entry] : mappingOf(value, "dictsort").entries)
-    pairs.emplace_back(keyOf(by == "key" ? key : entry, given.flag(0, false)),
+  for (const auto &[key, entry] : mappingOf(value, "dictsort").entries) {
+    interpreter.reserveValues(2 * valuesOfText);
+    pairs.emplace_back(keyOf(interpreter, by == "key" ? key : entry, given.flag(0, false)),
                        makeTuple({key, entry}));
+  }
   sortPairs(interpreter, pairs, given.flag(2, false));
   return makeSequence(secondsOf(std::move(pairs)));
 }
 
 Value items(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("items", arguments);
-  Values pairs;
-  if (!value.isUndefined())
-    for (const auto &[key, entry] : mappingOf(value, "items").entries)
-      pairs.push_back(makeTuple({key, entry}));
-  interpreter.spend(pairs.size());
-  return generator(std::move(pairs));
+  if (value.isUndefined())
+    return generator({});
+  return generator(pairsOf(interpreter, mappingOf(value, "items")));
 }
 
 Value length(Interpreter &, const Value &value, const Arguments &arguments) {
@@ -185,23 +185,26 @@ Value list(Interpreter &interpreter, const Value &value, const Arguments &argume
 
 Value join(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters given("join", arguments, {"d", "attribute"});
-  std::string mark = given[0] ? toText(*given[0]) : "", text;
+  Text mark = given[0] ? toText(interpreter, *given[0]) : std::make_shared<TrackedText>();
+  TrackedText text;
   bool isFirst = true;
   for (const Value &item : interpreter.items(value)) {
-    std::string piece = toText(reach(interpreter, item, given[1]));
-    interpreter.reserve(piece.size() + mark.size());
-    text += (std::exchange(isFirst, false) ? "" : mark) + piece;
+    Text piece = toText(interpreter, reach(interpreter, item, given[1]));
+    interpreter.reserve(piece->size() + mark->size());
+    if (!std::exchange(isFirst, false))
+      text.append(*mark);
+    text.append(*piece);
   }
-  return text;
+  return Value(std::move(text));
 }
 
 Value reverse(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("reverse", arguments);
-  if (const std::string *text = value.text()) {
-    std::vector<std::string_view> chars = charsOf(*text);
-    std::string result;
+  if (Text text = value.tracked()) {
+    TrackedText result;
+    Chars chars = charsOf(text->bytes);
     for (auto it = chars.rbegin(); it != chars.rend(); ++it)
-      result += *it;
+      result.appendPiece(*text, *it);
     return interpreter.textLike(value, std::move(result));
   }
   Values values = interpreter.items(value);
@@ -288,12 +291,11 @@ Value unique(Interpreter &interpreter, const Value &value, const Arguments &argu
   Parameters given("unique", arguments, {"case_sensitive", "attribute"});
   Values seen, results;
   for (const Value &item : interpreter.items(value)) {
-    Value key = keyOf(reach(interpreter, item, given[1]), given.flag(0, false));
-    if (!hashable(key))
+    Value key = keyOf(interpreter, reach(interpreter, item, given[1]), given.flag(0, false));
+    if (!hashable(interpreter, key))
       fail("unhashable type: '" + typeName(key) + "'");
-    interpreter.spend(seen.size() / 4);
     if (std::any_of(seen.begin(), seen.end(),
-                    [&](const Value &other) { return equal(other, key); }))
+                    [&](const Value &other) { return equal(interpreter, other, key); }))
       continue;
     seen.push_back(key);
     results.push_back(item);
@@ -308,12 +310,12 @@ Value extreme(Interpreter &interpreter, const Value &value, const Arguments &arg
   if (values.empty())
     return Undefined{"there is no smallest or largest item of none"};
   auto key = [&](const Value &item) {
-    return keyOf(reach(interpreter, item, given[1]), given.flag(0, false));
+    return keyOf(interpreter, reach(interpreter, item, given[1]), given.flag(0, false));
   };
   Value best = values[0], bestKey = key(best);
   for (size_t i = 1; i < values.size(); ++i) {
     Value other = key(values[i]);
-    if (largest ? less(bestKey, other) : less(other, bestKey)) {
+    if (largest ? less(interpreter, bestKey, other) : less(interpreter, other, bestKey)) {
       best = values[i];
       bestKey = other;
     }
@@ -357,6 +359,7 @@ Value batch(Interpreter &interpreter, const Value &value, const Arguments &argum
   if (row.empty())
     return generator(std::move(rows));
   interpreter.spend(count);
+  interpreter.reserveValues(count);
   while (fills && row.size() < count)
     row.push_back(*given[1]);
   rows.push_back(makeSequence(std::move(row)));
@@ -368,6 +371,7 @@ Value slice(Interpreter &interpreter, const Value &value, const Arguments &argum
   auto count = static_cast<size_t>(partsOf(given, "slice"));
   Values source = interpreter.items(value), parts;
   interpreter.spend(count);
+  interpreter.reserveValues(2 * count);
   size_t each = source.size() / count, more = source.size() % count, begin = 0;
   for (size_t i = 0; i < count; ++i) {
     size_t end = begin + each + (i < more ? 1 : 0);

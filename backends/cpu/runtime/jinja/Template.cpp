@@ -35,10 +35,12 @@ Result<Template> Template::parse(std::string_view source, const Limits &limits) 
   }
 }
 
-Result<std::string> Template::render(const nlohmann::ordered_json &context,
+Result<TrackedText> Template::render(const nlohmann::ordered_json &own,
+                                     const nlohmann::ordered_json &conversation,
                                      const Clock &clock) const {
   try {
-    return Interpreter(fromJson(context), tree->limits, clock).render(tree->block);
+    return Interpreter({fromJson(own), fromConversation(conversation)}, tree->limits, clock)
+        .render(tree->block);
   } catch (const Failure &failure) {
     return errorOf(failure);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/jinja/TrackedText.h"
 
 #include <cstdint>
 #include <functional>
@@ -15,8 +16,8 @@ namespace mica::rt::jinja {
 /// What a template may cost. Beyond any of these it is refused.
 struct Limits {
   uint64_t sourceBytes = uint64_t(1) << 20;
-  uint64_t steps = 20'000'000;            ///< Expressions, statements, items, 64 bytes of text.
-  uint64_t textBytes = uint64_t(1) << 28; ///< All texts made on the way.
+  uint64_t steps = 20'000'000;            ///< Expressions, statements, items, characters looked at.
+  uint64_t madeBytes = uint64_t(1) << 28; ///< All texts and lists made on the way.
   uint64_t outputBytes = uint64_t(1) << 26;
   int depth = 400; ///< Of nodes being run, macros within macros included.
 };
@@ -30,9 +31,12 @@ public:
   /// Errors begin with `line N: ` and name the construct that is wrong or not supported.
   static Result<Template> parse(std::string_view source, const Limits &limits = {});
 
-  /// Runs the template with the entries of the object `context` as variables. Errors as in parse;
-  /// those that the template raises say so.
-  Result<std::string> render(const nlohmann::ordered_json &context,
+  /// Runs the template with the entries of both objects as variables. The texts of `own` are as
+  /// trustworthy as the template; those of `conversation` are marked in the result, with all that
+  /// is made of them, but for the roles of its `messages` that are plain words: templates write
+  /// special tokens with them. Errors as in parse; those that the template raises say so.
+  Result<TrackedText> render(const nlohmann::ordered_json &own,
+                             const nlohmann::ordered_json &conversation,
                              const Clock &clock = localTime) const;
 
   Template(Template &&) noexcept;

@@ -11,6 +11,15 @@ const Value &only(const Arguments &arguments) {
   return *Parameters("the test", arguments, {"other"}, 1)[0];
 }
 
+/// Of the letters of a text, which classes of characters take a step each.
+template <bool (*holds)(std::string_view)>
+bool ofLetters(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  takesNothing(arguments);
+  Text text = toText(interpreter, value);
+  interpreter.spend(text->size());
+  return holds(text->bytes);
+}
+
 template <bool (*holds)(const Value &)>
 bool plain(Interpreter &, const Value &value, const Arguments &arguments) {
   takesNothing(arguments);
@@ -40,12 +49,10 @@ bool isSequence(const Value &value) {
          (value.sequence() && value.sequence()->indexed());
 }
 
-bool isLower(const Value &value) { return isLowerText(toText(value)); }
-bool isUpper(const Value &value) { return isUpperText(toText(value)); }
 bool isEscaped(const Value &value) { return value.escaped(); }
 
 bool isMultiple(Interpreter &interpreter, const Value &value, const Value &divisor) {
-  return equal(combine(interpreter, "%", value, divisor), Value(int64_t(0)));
+  return equal(interpreter, combine(interpreter, "%", value, divisor), Value(int64_t(0)));
 }
 bool isEven(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   takesNothing(arguments);
@@ -53,29 +60,29 @@ bool isEven(Interpreter &interpreter, const Value &value, const Arguments &argum
 }
 bool isOdd(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   takesNothing(arguments);
-  return equal(combine(interpreter, "%", value, Value(int64_t(2))), Value(int64_t(1)));
+  return equal(interpreter, combine(interpreter, "%", value, Value(int64_t(2))), Value(int64_t(1)));
 }
 bool isDivisible(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   return isMultiple(interpreter, value, only(arguments));
 }
 
-bool isEqual(Interpreter &, const Value &value, const Arguments &arguments) {
-  return equal(value, only(arguments));
+bool isEqual(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  return equal(interpreter, value, only(arguments));
 }
-bool isUnequal(Interpreter &, const Value &value, const Arguments &arguments) {
-  return !equal(value, only(arguments));
+bool isUnequal(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  return !equal(interpreter, value, only(arguments));
 }
-bool isLess(Interpreter &, const Value &value, const Arguments &arguments) {
-  return less(value, only(arguments));
+bool isLess(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  return less(interpreter, value, only(arguments));
 }
-bool isGreater(Interpreter &, const Value &value, const Arguments &arguments) {
-  return less(only(arguments), value);
+bool isGreater(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  return less(interpreter, only(arguments), value);
 }
-bool isAtMost(Interpreter &, const Value &value, const Arguments &arguments) {
-  return less(value, only(arguments)) || equal(value, only(arguments));
+bool isAtMost(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  return less(interpreter, value, only(arguments)) || equal(interpreter, value, only(arguments));
 }
-bool isAtLeast(Interpreter &, const Value &value, const Arguments &arguments) {
-  return less(only(arguments), value) || equal(value, only(arguments));
+bool isAtLeast(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
+  return less(interpreter, only(arguments), value) || equal(interpreter, value, only(arguments));
 }
 bool isIn(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   return contains(interpreter, value, only(arguments));
@@ -120,8 +127,8 @@ constexpr std::pair<std::string_view, Test> tests[] = {
     {"iterable", plain<isIterable>},
     {"sequence", plain<isSequence>},
     {"callable", plain<isCallable>},
-    {"lower", plain<isLower>},
-    {"upper", plain<isUpper>},
+    {"lower", ofLetters<isLowerText>},
+    {"upper", ofLetters<isUpperText>},
     {"escaped", plain<isEscaped>},
     {"even", isEven},
     {"odd", isOdd},

@@ -11,28 +11,28 @@
 
 namespace mica::rt::jinja {
 
-std::string replaced(Interpreter &interpreter, std::string_view text, const std::string &before,
-                     const std::string &after, int64_t count) {
-  std::string result;
+TrackedText replaced(Interpreter &interpreter, const TrackedText &text, std::string_view before,
+                     const TrackedText &after, int64_t count) {
+  TrackedText result;
   size_t at = 0;
   for (; count != 0; --count) {
-    size_t found = text.find(before, at);
-    if (found == text.npos)
+    size_t found = findText(interpreter, text.bytes, before, at);
+    if (found == std::string::npos)
       break;
+    interpreter.reserve(after.size() + found - at + 1);
+    result.append(text, at, found);
+    result.append(after);
+    at = found + before.size();
+    if (!before.empty())
+      continue;
     // An empty text stands before each character and at the end.
-    size_t next = before.empty() && found < text.size()
-                      ? found + charsOf(text.substr(found, 4))[0].size()
-                      : found + before.size();
-    interpreter.reserve(after.size() + 1);
-    result += text.substr(at, found - at);
-    result += after;
-    if (before.empty())
-      result += text.substr(found, next - found);
-    at = next;
-    if (before.empty() && found == text.size())
+    if (found == text.size())
       return result;
+    result.appendPiece(text, *Chars::Iterator(text.bytes, found));
+    at = found + tokenizer::charLength(text.bytes[found]);
   }
-  return result + std::string(text.substr(std::min(at, text.size())));
+  result.append(text, at, text.size());
+  return result;
 }
 
 std::optional<double> parseFloat(std::string_view text) {
@@ -58,27 +58,37 @@ std::optional<double> parseFloat(std::string_view text) {
 }
 
 namespace {
+/// The text with the letters that `change` makes; classes of characters take a step each.
+Value inCase(Interpreter &interpreter, const Value &value,
+             std::string (*change)(std::string_view)) {
+  Text text = toText(interpreter, value);
+  interpreter.spend(text->size());
+  return interpreter.textLike(value, interpreter.madeOf(value, change(text->bytes)));
+}
+
 Value upper(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("upper", arguments);
-  return interpreter.textLike(value, toUpper(toText(value)));
+  return inCase(interpreter, value, toUpper);
 }
 
 Value lower(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("lower", arguments);
-  return interpreter.textLike(value, toLower(toText(value)));
+  return inCase(interpreter, value, toLower);
 }
 
 Value capitalize(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("capitalize", arguments);
-  return interpreter.textLike(value, capitalized(toText(value)));
+  return inCase(interpreter, value, capitalized);
 }
 
 /// Words begin behind white space, `-`, and opening brackets. Each has its case for itself.
 Value title(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("title", arguments);
-  std::string text = toText(value), result, rest;
+  Text text = toText(interpreter, value);
+  std::string result, rest;
   bool begins = true;
-  for (std::string_view character : charsOf(text)) {
+  interpreter.spend(text->size());
+  for (std::string_view character : charsOf(text->bytes)) {
     bool mark =
         isSpace(character) || std::string_view("-({[<").find(character) != std::string::npos;
     if (mark)
@@ -89,7 +99,7 @@ Value title(Interpreter &interpreter, const Value &value, const Arguments &argum
       rest += character;
     begins = mark;
   }
-  return interpreter.text(result + toLower(rest));
+  return interpreter.text(interpreter.madeOf(value, result + toLower(rest)));
 }
 
 Value trim(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -99,23 +109,25 @@ Value trim(Interpreter &interpreter, const Value &value, const Arguments &argume
     fail("trim takes a string");
   Value escaped;
   if (set && value.escaped()) {
-    escaped = escape(*given[0]);
+    escaped = escape(interpreter, *given[0]);
     set = escaped.text();
   }
-  std::string text = toText(value);
-  interpreter.spend(text.size() / 8);
-  return interpreter.textLike(value, std::string(stripped(text, set, true, true)));
+  Text text = toText(interpreter, value);
+  interpreter.spend(text->size() / 8 * (set ? 1 + set->size() / 16 : 1));
+  return interpreter.textLike(value, text->piece(stripped(text->bytes, set, true, true)));
 }
 
 Value string(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("string", arguments);
-  return interpreter.textLike(value, toText(value));
+  return interpreter.textLike(value, *toText(interpreter, value));
 }
 
 Value replace(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters given("replace", arguments, {"old", "new", "count"}, 2);
   bool all = !given[2] || given[2]->isNone();
-  return interpreter.text(replaced(interpreter, toText(value), toText(*given[0]), toText(*given[1]),
+  Text text = toText(interpreter, value), before = toText(interpreter, *given[0]);
+  return interpreter.text(replaced(interpreter, *text, before->bytes,
+                                   *toText(interpreter, *given[1]),
                                    all ? -1 : given.integer(2, -1)));
 }
 
@@ -126,11 +138,14 @@ std::string blanks(Interpreter &interpreter, int64_t count) {
 
 Value center(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   int64_t width = Parameters("center", arguments, {"width"}).integer(0, 80);
-  std::string text = toText(value);
-  int64_t missing = std::max<int64_t>(width - countChars(text), 0);
+  Text text = toText(interpreter, value);
+  int64_t missing = std::max<int64_t>(width - countChars(text->bytes), 0);
   int64_t left = missing / 2 + (missing & width & 1);
-  return interpreter.textLike(value, blanks(interpreter, left) + text +
-                                         blanks(interpreter, missing - left));
+  TrackedText result;
+  result.append(blanks(interpreter, left));
+  result.append(*text);
+  result.append(blanks(interpreter, missing - left));
+  return interpreter.textLike(value, std::move(result));
 }
 
 Value indent(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -138,24 +153,32 @@ Value indent(Interpreter &interpreter, const Value &value, const Arguments &argu
   requireDefined(value);
   if (!value.text())
     fail("indent takes a string, not " + typeName(value));
-  bool worded = given[0] && given[0]->text();
-  std::string margin = worded ? *given[0]->text() : blanks(interpreter, given.integer(0, 4));
-  std::string source = *value.text() + "\n", text;
+  TrackedText margin;
+  if (Text word = given[0] ? given[0]->tracked() : nullptr)
+    margin = *word;
+  else
+    margin.append(blanks(interpreter, given.integer(0, 4)));
+  TrackedText source = *value.tracked(), text;
+  source.append("\n");
   bool first = true, empty = given.flag(2, false);
-  for (std::string_view line : linesOf(source, false)) {
+  forEachLine(source.bytes, false, [&](std::string_view line) {
+    interpreter.spend(1);
     interpreter.reserve(margin.size());
-    bool indented = first ? given.flag(1, false) : empty || !line.empty();
-    text += (first ? "" : "\n") + (indented ? margin : "") + std::string(line);
+    text.append(first ? "" : "\n");
+    if (first ? given.flag(1, false) : empty || !line.empty())
+      text.append(margin);
+    text.appendPiece(source, line);
     first = false;
-  }
+  });
   return interpreter.textLike(value, std::move(text));
 }
 
 Value truncate(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   Parameters given("truncate", arguments, {"length", "killwords", "end", "leeway"});
   int64_t length = given.integer(0, 255), leeway = given.integer(3, 5);
-  std::string end = given.text(2, "..."), text = toText(value);
-  int64_t ending = countChars(end);
+  TrackedText end = given.tracked(2, "...");
+  Text text = toText(interpreter, value);
+  int64_t ending = countChars(end.bytes);
   if (length < ending || leeway < 0)
     fail("truncate takes a length of at least its end's, and no negative leeway");
   const Sequence *sequence = value.sequence();
@@ -167,20 +190,23 @@ Value truncate(Interpreter &interpreter, const Value &value, const Arguments &ar
     return value;
   if (!value.text())
     fail("truncate takes a string, not " + typeName(value));
-  if (countChars(text) <= length + leeway)
+  if (countChars(text->bytes) <= length + leeway)
     return value;
-  text.resize(offsetOf(text, length - ending));
-  if (size_t space = text.rfind(' '); !given.flag(1, false) && space != text.npos)
-    text.resize(space);
-  return interpreter.textLike(value, text + toText(value.escaped() ? escape(end) : Value(end)));
+  std::string_view kept(text->bytes.data(), offsetOf(text->bytes, length - ending));
+  if (size_t space = kept.rfind(' '); !given.flag(1, false) && space != kept.npos)
+    kept = kept.substr(0, space);
+  TrackedText result = text->piece(kept);
+  result.append(value.escaped() ? *escape(interpreter, Value(end)).tracked() : end);
+  return interpreter.textLike(value, std::move(result));
 }
 
-Value wordcount(Interpreter &, const Value &value, const Arguments &arguments) {
+Value wordcount(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
   expectNoArguments("wordcount", arguments);
   int64_t count = 0;
   bool within = false;
-  std::string text = toText(value);
-  for (std::string_view character : charsOf(text)) {
+  Text text = toText(interpreter, value);
+  interpreter.spend(text->size());
+  for (std::string_view character : charsOf(text->bytes)) {
     bool word =
         character == "_" || isLetter(character) || isDecimal(character) || isOtherNumber(character);
     count += word && !within;
@@ -198,10 +224,11 @@ Value format(Interpreter &interpreter, const Value &value, const Arguments &argu
   if (!arguments.named.empty()) {
     std::vector<std::pair<Value, Value>> entries;
     for (const auto &[name, argument] : arguments.named)
-      entries.emplace_back(Value(name), argument);
-    values = makeMapping(std::move(entries));
+      entries.emplace_back(Value::own(name), argument);
+    values = makeMapping(interpreter, std::move(entries));
   }
-  return interpreter.text(formatPercent(interpreter, toText(value), values));
+  Text text = toText(interpreter, value);
+  return interpreter.text(formatPercent(interpreter, *text, values));
 }
 
 Value tojson(Interpreter &interpreter, const Value &value, const Arguments &arguments) {
@@ -210,8 +237,9 @@ Value tojson(Interpreter &interpreter, const Value &value, const Arguments &argu
   style.ascii = given.flag(0, false);
   style.sortKeys = given.flag(3, false);
   if (given[1] && !given[1]->isNone()) {
-    style.itemSeparator = ",";
-    style.indent = given[1]->text() ? *given[1]->text() : blanks(interpreter, given.integer(1, 0));
+    style.itemSeparator = {",", {}};
+    Text word = given[1]->tracked();
+    style.indent = word ? *word : TrackedText{blanks(interpreter, given.integer(1, 0)), {}};
     if (style.indent->size() > 64)
       fail("tojson indents by at most 64 characters");
   }
@@ -219,10 +247,10 @@ Value tojson(Interpreter &interpreter, const Value &value, const Arguments &argu
     Values parts = interpreter.items(*given[2]);
     if (parts.size() != 2 || !parts[0].text() || !parts[1].text())
       fail("the separators of tojson are two strings");
-    style.itemSeparator = *parts[0].text();
-    style.keySeparator = *parts[1].text();
+    style.itemSeparator = *parts[0].tracked();
+    style.keySeparator = *parts[1].tracked();
   }
-  return interpreter.text(toJson(value, style));
+  return interpreter.text(toJson(interpreter, value, style));
 }
 
 Value absolute(Interpreter &interpreter, const Value &value, const Arguments &arguments) {

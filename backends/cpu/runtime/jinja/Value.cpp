@@ -32,17 +32,33 @@ std::optional<double> Value::number() const {
   return std::nullopt;
 }
 
-Value Value::markup(std::string text) {
+Value Value::markup(TrackedText text) {
   Value value;
-  value.state = Escaped{std::make_shared<const std::string>(std::move(text))};
+  value.state = Escaped{std::make_shared<const TrackedText>(std::move(text))};
   return value;
 }
 
 const std::string *Value::text() const {
   if (auto *escaped = std::get_if<Escaped>(&state))
-    return escaped->text.get();
+    return &escaped->text->bytes;
   auto *value = std::get_if<Text>(&state);
-  return value ? value->get() : nullptr;
+  return value ? &(*value)->bytes : nullptr;
+}
+
+Text Value::tracked() const {
+  if (auto *escaped = std::get_if<Escaped>(&state))
+    return escaped->text;
+  auto *value = std::get_if<Text>(&state);
+  return value ? *value : nullptr;
+}
+
+bool Value::untrusted() const {
+  if (const Sequence *items = sequence())
+    return items->untrusted;
+  if (const Mapping *entries = mapping())
+    return entries->untrusted;
+  Text own = tracked();
+  return own && own->tracked();
 }
 
 const Sequence *Value::sequence() const {
@@ -60,16 +76,25 @@ Object *Value::object() const {
   return value ? value->get() : nullptr;
 }
 
-const Value *Mapping::find(const Value &key) const {
+const Value *Mapping::find(Budget &budget, const Value &key) const {
   for (const auto &entry : entries)
-    if (equal(entry.first, key))
+    if (equal(budget, entry.first, key))
       return &entry.second;
   return nullptr;
 }
 
-const Value *Mapping::named(std::string_view key) const {
+/// Whether two texts are equal; the length alone tells most that are not.
+static bool sameText(Budget &budget, std::string_view a, std::string_view b) {
+  if (a.size() != b.size())
+    return false;
+  budget.spend(a.size() / 64);
+  return a == b;
+}
+
+const Value *Mapping::named(Budget &budget, std::string_view key) const {
+  budget.spend(entries.size() / 8);
   for (const auto &entry : entries)
-    if (const std::string *text = entry.first.text(); text && *text == key)
+    if (const std::string *text = entry.first.text(); text && sameText(budget, *text, key))
       return &entry.second;
   return nullptr;
 }
@@ -90,25 +115,36 @@ static int checkedDepth(int inner) {
 
 Value makeSequence(Values items, Sequence::Kind kind) {
   int depth = 0;
-  for (const Value &item : items)
+  bool untrusted = false;
+  for (const Value &item : items) {
     depth = std::max(depth, depthOf(item));
-  return std::make_shared<const Sequence>(Sequence{kind, std::move(items), checkedDepth(depth)});
+    untrusted |= item.untrusted();
+  }
+  Sequence sequence{kind, std::move(items), checkedDepth(depth)};
+  sequence.untrusted = untrusted;
+  return std::make_shared<const Sequence>(std::move(sequence));
 }
 
 static Value makeDistinct(std::vector<std::pair<Value, Value>> entries) {
   int depth = 0;
-  for (const auto &[key, value] : entries)
+  bool untrusted = false;
+  for (const auto &[key, value] : entries) {
     depth = std::max({depth, depthOf(key), depthOf(value)});
-  return std::make_shared<const Mapping>(Mapping{std::move(entries), checkedDepth(depth)});
+    untrusted |= key.untrusted() || value.untrusted();
+  }
+  return std::make_shared<const Mapping>(
+      Mapping{std::move(entries), checkedDepth(depth), untrusted});
 }
 
-Value makeMapping(std::vector<std::pair<Value, Value>> entries) {
+Value makeMapping(Budget &budget, std::vector<std::pair<Value, Value>> entries) {
+  budget.reserveValues(2 * entries.size());
   std::vector<std::pair<Value, Value>> distinct;
   for (auto &entry : entries) {
-    if (!hashable(entry.first))
+    if (!hashable(budget, entry.first))
       fail("unhashable type: '" + typeName(entry.first) + "'");
-    auto same = std::find_if(distinct.begin(), distinct.end(),
-                             [&](const auto &other) { return equal(other.first, entry.first); });
+    auto same = std::find_if(distinct.begin(), distinct.end(), [&](const auto &other) {
+      return equal(budget, other.first, entry.first);
+    });
     if (same == distinct.end())
       distinct.push_back(std::move(entry));
     else
@@ -117,7 +153,7 @@ Value makeMapping(std::vector<std::pair<Value, Value>> entries) {
   return makeDistinct(std::move(distinct));
 }
 
-Value fromJson(const nlohmann::ordered_json &json) {
+Value fromJson(const nlohmann::ordered_json &json, bool untrusted) {
   using Type = nlohmann::ordered_json::value_t;
   switch (json.type()) {
   case Type::boolean:
@@ -131,22 +167,56 @@ Value fromJson(const nlohmann::ordered_json &json) {
   case Type::number_float:
     return json.get<double>();
   case Type::string:
-    return json.get<std::string>();
+    return Value(TrackedText::of(json.get<std::string>(), untrusted));
   case Type::array: {
     Values items;
     for (const auto &item : json)
-      items.push_back(fromJson(item));
+      items.push_back(fromJson(item, untrusted));
     return makeSequence(std::move(items));
   }
   case Type::object: {
     std::vector<std::pair<Value, Value>> entries;
     for (const auto &[key, value] : json.items())
-      entries.emplace_back(Value(key), fromJson(value));
+      entries.emplace_back(Value(TrackedText::of(key, untrusted)), fromJson(value, untrusted));
     return makeDistinct(std::move(entries));
   }
   default:
     return {};
   }
+}
+
+/// A word such as "user" or "tool_response", which spells no special token by itself.
+static bool isPlainWord(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+  });
+}
+
+static Value messageFromJson(const nlohmann::ordered_json &message) {
+  if (!message.is_object())
+    return fromJson(message, /*untrusted=*/true);
+  std::vector<std::pair<Value, Value>> entries;
+  for (const auto &[key, value] : message.items()) {
+    bool word =
+        key == "role" && value.is_string() && isPlainWord(value.get_ref<const std::string &>());
+    entries.emplace_back(Value(TrackedText::of(key, /*untrusted=*/true)), fromJson(value, !word));
+  }
+  return makeDistinct(std::move(entries));
+}
+
+Value fromConversation(const nlohmann::ordered_json &json) {
+  std::vector<std::pair<Value, Value>> entries;
+  for (const auto &[name, value] : json.items()) {
+    if (name != "messages" || !value.is_array()) {
+      entries.emplace_back(Value::own(name), fromJson(value, /*untrusted=*/true));
+      continue;
+    }
+    Values messages;
+    for (const auto &message : value)
+      messages.push_back(messageFromJson(message));
+    entries.emplace_back(Value::own(name), makeSequence(std::move(messages)));
+  }
+  return makeDistinct(std::move(entries));
 }
 
 Parameters::Parameters(std::string_view function, const Arguments &arguments,
@@ -188,9 +258,13 @@ int64_t Parameters::integer(size_t index, int64_t fallback) const {
 }
 
 std::string Parameters::text(size_t index, std::string_view fallback) const {
+  return tracked(index, fallback).bytes;
+}
+
+TrackedText Parameters::tracked(size_t index, std::string_view fallback) const {
   if (!values[index])
-    return std::string(fallback);
-  const std::string *text = values[index]->text();
+    return TrackedText::of(std::string(fallback), /*untrusted=*/false);
+  Text text = values[index]->tracked();
   if (!text)
     fail("'" + std::string(names[index]) + "' of " + function + " is no string");
   return *text;
@@ -218,49 +292,55 @@ static long double difference(const Value &a, const Value &b) {
   return x == y ? 0 : x - y;
 }
 
-static bool equalItems(const Values &a, const Values &b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), equal);
+static bool equalItems(Budget &budget, const Values &a, const Values &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](const Value &x, const Value &y) { return equal(budget, x, y); });
 }
 
-static bool equalEntries(const Mapping &a, const Mapping &b) {
+static bool equalEntries(Budget &budget, const Mapping &a, const Mapping &b) {
   if (a.entries.size() != b.entries.size())
     return false;
   return std::all_of(a.entries.begin(), a.entries.end(), [&](const auto &entry) {
-    const Value *other = b.find(entry.first);
-    return other && equal(entry.second, *other);
+    const Value *other = b.find(budget, entry.first);
+    return other && equal(budget, entry.second, *other);
   });
 }
 
-bool equal(const Value &a, const Value &b) {
+bool equal(Budget &budget, const Value &a, const Value &b) {
+  budget.spend(1);
   if (a.number() && b.number())
     return difference(a, b) == 0;
   if (const std::string *text = a.text())
-    return b.text() && *text == *b.text();
+    return b.text() && sameText(budget, *text, *b.text());
   if (const Sequence *sequence = a.sequence()) {
     const Sequence *other = b.sequence();
     if (!other || sequence->kind != other->kind)
       return false;
-    return sequence == other || (sequence->indexed() && equalItems(sequence->items, other->items));
+    return sequence == other ||
+           (sequence->indexed() && equalItems(budget, sequence->items, other->items));
   }
   if (const Mapping *mapping = a.mapping())
-    return b.mapping() && equalEntries(*mapping, *b.mapping());
+    return b.mapping() && equalEntries(budget, *mapping, *b.mapping());
   if (const Object *object = a.object())
     return object == b.object();
   return (a.isNone() && b.isNone()) || (a.isUndefined() && b.isUndefined());
 }
 
-bool less(const Value &a, const Value &b) {
+bool less(Budget &budget, const Value &a, const Value &b) {
+  budget.spend(1);
   if (a.number() && b.number())
     return difference(a, b) < 0;
   // The order of UTF-8 is the order of code points.
-  if (a.text() && b.text())
+  if (a.text() && b.text()) {
+    budget.spend(std::min(a.text()->size(), b.text()->size()) / 64);
     return *a.text() < *b.text();
+  }
   const Sequence *left = a.sequence(), *right = b.sequence();
   if (left && right && left->kind == right->kind && left->kind <= Sequence::Tuple) {
     size_t shared = std::min(left->items.size(), right->items.size());
     for (size_t i = 0; i < shared; ++i)
-      if (!equal(left->items[i], right->items[i]))
-        return less(left->items[i], right->items[i]);
+      if (!equal(budget, left->items[i], right->items[i]))
+        return less(budget, left->items[i], right->items[i]);
     return left->items.size() < right->items.size();
   }
   for (const Value *value : {&a, &b})
@@ -269,13 +349,15 @@ bool less(const Value &a, const Value &b) {
   fail("'" + typeName(a) + "' and '" + typeName(b) + "' have no order");
 }
 
-bool hashable(const Value &value) {
+bool hashable(Budget &budget, const Value &value) {
+  budget.spend(1);
   if (value.mapping())
     return false;
   const Sequence *sequence = value.sequence();
   if (!sequence || sequence->kind != Sequence::Tuple)
     return !sequence || sequence->kind != Sequence::List;
-  return std::all_of(sequence->items.begin(), sequence->items.end(), hashable);
+  return std::all_of(sequence->items.begin(), sequence->items.end(),
+                     [&](const Value &item) { return hashable(budget, item); });
 }
 
 std::string typeName(const Value &value) {

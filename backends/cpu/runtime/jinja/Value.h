@@ -2,6 +2,9 @@
 // namespace changes once it is made, so values are shared freely.
 #pragma once
 
+#include "backends/cpu/runtime/jinja/Budget.h"
+#include "backends/cpu/runtime/jinja/TrackedText.h"
+
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -29,7 +32,7 @@ struct Undefined {
   std::string what; ///< Why an operation on it fails: "'x' is undefined".
 };
 struct None {};
-using Text = std::shared_ptr<const std::string>;
+using Text = std::shared_ptr<const TrackedText>;
 /// What Jinja2 calls markup: a text that `escape` has made, which is not escaped again.
 struct Escaped {
   Text text;
@@ -62,10 +65,15 @@ public:
   Value(bool value) : state(value) {}
   Value(int64_t value) : state(value) {}
   Value(double value) : state(value) {}
-  Value(std::string text) : state(std::make_shared<const std::string>(std::move(text))) {}
-  Value(const char *text) : Value(std::string(text)) {}
+  explicit Value(TrackedText text) : state(std::make_shared<const TrackedText>(std::move(text))) {}
+  explicit Value(Text text) : state(std::move(text)) {}
+  /// A text that the template itself spells, or this engine.
+  Value(const char *text) : Value(own(text)) {}
+  static Value own(std::string_view text) {
+    return Value(TrackedText::of(std::string(text), /*untrusted=*/false));
+  }
   /// Of an escaped text.
-  static Value markup(std::string text);
+  static Value markup(TrackedText text);
   Value(Undefined value) : state(std::move(value)) {}
   Value(std::shared_ptr<const Sequence> value) : state(std::move(value)) {}
   Value(std::shared_ptr<const Mapping> value) : state(std::move(value)) {}
@@ -79,8 +87,12 @@ public:
   std::optional<int64_t> integer() const;
   /// The number, whatever its type.
   std::optional<double> number() const;
-  /// The text, escaped or not.
+  /// The bytes of the text, escaped or not.
   const std::string *text() const;
+  /// The text, escaped or not; null: it is none.
+  Text tracked() const;
+  /// Whether something in it comes from the conversation.
+  bool untrusted() const;
   bool escaped() const { return std::holds_alternative<Escaped>(state); }
   const Sequence *sequence() const;
   const Mapping *mapping() const;
@@ -91,6 +103,9 @@ public:
 private:
   State state;
 };
+
+/// What a text of its own takes besides its bytes, in values.
+inline constexpr uint64_t valuesOfText = 4;
 
 struct Sequence {
   enum Kind {
@@ -104,6 +119,7 @@ struct Sequence {
   int depth = 1;
   mutable size_t taken = 0; ///< Items that a generator has yielded.
   bool grouped = false;     ///< What groupby makes: a tuple whose items have names.
+  bool untrusted = false;   ///< Something in it comes from the conversation.
 
   bool indexed() const { return kind <= Range; }
 };
@@ -111,9 +127,10 @@ struct Sequence {
 struct Mapping {
   std::vector<std::pair<Value, Value>> entries; ///< In the order of insertion, keys differ.
   int depth = 1;
+  bool untrusted = false; ///< Something in it comes from the conversation.
 
-  const Value *find(const Value &key) const;
-  const Value *named(std::string_view key) const;
+  const Value *find(Budget &budget, const Value &key) const;
+  const Value *named(Budget &budget, std::string_view key) const;
 };
 
 /// Errors: nested too deeply.
@@ -121,10 +138,13 @@ Value makeSequence(Values items, Sequence::Kind kind = Sequence::List);
 inline Value makeTuple(Values items) { return makeSequence(std::move(items), Sequence::Tuple); }
 /// Later entries replace the values of earlier ones with the same key. Errors: nested too deeply, a
 /// key that cannot be one.
-Value makeMapping(std::vector<std::pair<Value, Value>> entries);
-/// JSON as Python's json module reads it; keys keep their order. Errors: as above, numbers beyond
-/// 64 bits become floating.
-Value fromJson(const nlohmann::ordered_json &json);
+Value makeMapping(Budget &budget, std::vector<std::pair<Value, Value>> entries);
+/// JSON as Python's json module reads it; keys keep their order, and numbers beyond 64 bits become
+/// floating. `untrusted`: its texts come from the conversation. Errors: as above.
+Value fromJson(const nlohmann::ordered_json &json, bool untrusted = false);
+/// The variables that a conversation gives, whose texts are untrusted but for the roles of
+/// `messages` that are plain words.
+Value fromConversation(const nlohmann::ordered_json &json);
 
 struct Arguments {
   Values positional;
@@ -142,6 +162,7 @@ public:
   bool flag(size_t index, bool fallback) const;
   int64_t integer(size_t index, int64_t fallback) const;
   std::string text(size_t index, std::string_view fallback) const;
+  TrackedText tracked(size_t index, std::string_view fallback) const;
 
 private:
   std::string function;
@@ -154,30 +175,30 @@ void expectNoArguments(std::string_view function, const Arguments &arguments);
 
 bool truth(const Value &value);
 /// Python's ==.
-bool equal(const Value &a, const Value &b);
+bool equal(Budget &budget, const Value &a, const Value &b);
 /// Python's <. Errors: types that have no order.
-bool less(const Value &a, const Value &b);
+bool less(Budget &budget, const Value &a, const Value &b);
 /// Whether a value can be a mapping's key.
-bool hashable(const Value &value);
+bool hashable(Budget &budget, const Value &value);
 /// As Python calls the value's type.
 std::string typeName(const Value &value);
 
 /// str(value). Errors: a value that has no text of its own here, such as a generator.
-std::string toText(const Value &value);
+Text toText(Budget &budget, const Value &value);
 /// The text of a value with the signs of HTML as entities; markup as it is.
-Value escape(const Value &value);
+Value escape(Budget &budget, const Value &value);
 /// repr(value).
-std::string toRepr(const Value &value);
+TrackedText toRepr(Budget &budget, const Value &value);
 /// repr of a float.
 std::string toRepr(double value);
 
 struct JsonStyle {
   bool ascii = false;
-  std::optional<std::string> indent;
-  std::string itemSeparator = ", ", keySeparator = ": ";
+  std::optional<TrackedText> indent;
+  TrackedText itemSeparator = {", ", {}}, keySeparator = {": ", {}};
   bool sortKeys = false;
 };
 /// json.dumps(value). Errors: what JSON cannot hold.
-std::string toJson(const Value &value, const JsonStyle &style);
+TrackedText toJson(Budget &budget, const Value &value, const JsonStyle &style);
 
 } // namespace mica::rt::jinja

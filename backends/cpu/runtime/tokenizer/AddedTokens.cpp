@@ -23,7 +23,8 @@ std::string_view characterAt(std::string_view text, size_t at) {
 Result<AddedTokens> AddedTokens::create(const Table &table, const Normalizer &normalizer) {
   AddedTokens out;
   out.tokens = table.addedTokens;
-  std::vector<std::pair<std::string_view, int32_t>> entries[2];
+  using Entries = std::vector<std::pair<std::string_view, int32_t>>;
+  Entries entries[2], plain[2], specials[2];
   uint8_t flags = 0;
   for (size_t i = 0; i < out.tokens.size(); ++i) {
     const AddedToken &token = out.tokens[i];
@@ -36,10 +37,15 @@ Result<AddedTokens> AddedTokens::create(const Table &table, const Normalizer &no
         return text.error();
       content = out.normalizedContents.emplace_back(*std::move(text));
     }
-    entries[normalized].emplace_back(content, static_cast<int32_t>(i));
+    bool special = token.flags & AddedTokenFlags::special;
+    for (Entries *list : {&entries[normalized], &(special ? specials : plain)[normalized]})
+      list->emplace_back(content, static_cast<int32_t>(i));
   }
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < 2; ++i) {
     out.searches[i] = PrefixSearch(std::move(entries[i]));
+    out.plain[i] = PrefixSearch(std::move(plain[i]));
+    out.specials[i] = PrefixSearch(std::move(specials[i]));
+  }
   auto compile = [](std::optional<Regex> &into, std::string_view pattern) -> Status {
     Result<Regex> regex = Regex::compile(pattern);
     if (!regex)
@@ -90,7 +96,20 @@ bool AddedTokens::accept(std::string_view text, const AddedToken &token, size_t 
   return true;
 }
 
-std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool normalized) const {
+/// The longest token at `at`; of the special ones, those that end before the next untrusted byte.
+PrefixSearch::Match AddedTokens::find(std::string_view text, size_t at, bool normalized,
+                                      const ByteRanges &untrusted) const {
+  size_t border = untrusted.next(at);
+  PrefixSearch::Match match = searches[normalized].longest(text.substr(at));
+  if (match.length <= border - at || !(tokens[match.value].flags & AddedTokenFlags::special))
+    return match;
+  PrefixSearch::Match special = specials[normalized].longest(text.substr(at, border - at));
+  match = plain[normalized].longest(text.substr(at));
+  return match.length > special.length ? match : special;
+}
+
+std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool normalized,
+                                                  const ByteRanges &untrusted) const {
   const PrefixSearch &search = searches[normalized];
   std::vector<Part> parts;
   size_t done = 0;
@@ -99,7 +118,7 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool no
       ++at;
       continue;
     }
-    PrefixSearch::Match match = search.longest(text.substr(at));
+    PrefixSearch::Match match = find(text, at, normalized, untrusted);
     if (match.length == 0) {
       ++at;
       continue;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/tokenizer/ByteRanges.h"
 #include "backends/cpu/runtime/tokenizer/Lookup.h"
 #include "backends/cpu/runtime/tokenizer/Normalizer.h"
 #include "backends/cpu/runtime/tokenizer/Regex.h"
@@ -22,18 +23,24 @@ public:
     int32_t id;        // -1: ordinary text
   };
   /// Cuts `text` at the tokens that are looked for before (`normalized` false) or after the
-  /// normaliser: leftmost, then longest.
-  std::vector<Part> split(std::string_view text, bool normalized) const;
+  /// normaliser: leftmost, then longest. No special token has a byte in `untrusted`.
+  std::vector<Part> split(std::string_view text, bool normalized,
+                          const ByteRanges &untrusted) const;
+  /// Whether special tokens are looked for after the normaliser.
+  bool normalizedSpecial() const { return !specials[1].empty(); }
 
 private:
   bool accept(std::string_view text, const AddedToken &token, size_t from, size_t &begin,
               size_t &end) const;
+  PrefixSearch::Match find(std::string_view text, size_t at, bool normalized,
+                           const ByteRanges &untrusted) const;
   static bool is(const std::optional<Regex> &kind, std::string_view character);
   bool wordBefore(std::string_view text, size_t at) const;
 
   std::vector<AddedToken> tokens;
   std::deque<std::string> normalizedContents; // stable addresses for the search
   PrefixSearch searches[2];                   // [normalized]
+  PrefixSearch plain[2], specials[2];         // of these, those that are special and the others
   std::optional<Regex> wordCharacter, whiteSpace;
 };
 

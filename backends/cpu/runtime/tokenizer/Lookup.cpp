@@ -39,9 +39,10 @@ uint64_t hashBytes(std::string_view bytes) {
 
 PieceIndex::PieceIndex(const Table &table)
     : table(table), slots(std::bit_ceil(size_t(table.pieces()) * 2 + 2), -1) {
+  std::vector<bool> special = specialIds(table);
   for (uint32_t id = 0; id < table.pieces(); ++id) {
     std::string_view bytes = table.piece(id);
-    if (bytes.empty() || (table.pieceFlags[id] & unmatchable))
+    if (bytes.empty() || (table.pieceFlags[id] & unmatchable) || special[id])
       continue;
     longest = std::max(longest, static_cast<uint32_t>(bytes.size()));
     size_t slot = hashBytes(bytes) & (slots.size() - 1);
@@ -63,8 +64,11 @@ int32_t PieceIndex::find(std::string_view bytes) const {
 
 PairIndex::PairIndex(const Table &table)
     : slots(std::bit_ceil(table.merges.size() * 2 + 2), Slot{0, 0, ~0u, 0}) {
+  std::vector<bool> special = specialIds(table);
   for (uint32_t rank = 0; rank < table.merges.size(); ++rank) {
     Merge merge = table.merges[rank];
+    if (special[merge.merged])
+      continue;
     size_t slot = hashPair(merge.left, merge.right) & (slots.size() - 1);
     auto occupied = [&] {
       const Slot &other = slots[slot];

@@ -8,10 +8,11 @@ namespace {
 class PrependStage final : public NormalizerStage {
 public:
   explicit PrependStage(std::string_view prefix) : prefix(prefix) {}
-  Result<std::string> apply(std::string text, Normalizer::Trace &) const override {
-    if (!text.empty())
-      text.insert(0, prefix);
-    return text;
+  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+    if (text.empty())
+      return text;
+    RangesCarrier(trace).copied(0, text.size(), prefix.size());
+    return text.insert(0, prefix);
   }
 
 private:
@@ -26,13 +27,17 @@ public:
     trace.moved |= at == 0 && replacedMovesStart(from, to);
     if (at == std::string::npos)
       return text;
+    RangesCarrier carrier(trace);
     std::string out;
     size_t begin = 0;
     for (; at != std::string::npos; at = text.find(from, begin)) {
+      carrier.copied(begin, at, out.size());
       out.append(text, begin, at - begin);
-      out += to;
       begin = at + from.size();
+      carrier.changed(at, begin, out.size(), out.size() + to.size());
+      out += to;
     }
+    carrier.copied(begin, text.size(), out.size());
     return out.append(text, begin);
   }
 
@@ -63,6 +68,15 @@ std::unique_ptr<NormalizerStage> makeStage(const NormalizerStep &step, const Tab
 }
 
 } // namespace
+
+std::string RangesCarrier::repaired(const std::string &broken) {
+  std::string text = repairUtf8(broken);
+  if (!ranges.empty()) {
+    carried = {};
+    carried.add(0, text.size());
+  }
+  return text;
+}
 
 bool replacedMovesStart(std::string_view from, std::string_view to) {
   return !from.empty() && (to.empty() || from.size() > charLength(from[0]));

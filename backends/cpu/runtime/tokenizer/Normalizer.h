@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/tokenizer/ByteRanges.h"
 
 #include <memory>
 #include <string>
@@ -21,8 +22,9 @@ public:
 
   /// What happened to the places of a text's characters.
   struct Trace {
-    bool moved = false;  ///< what is now the first character comes from one that was not
-    size_t failedAt = 0; ///< where in the text an error is, or before it
+    bool moved = false;   ///< what is now the first character comes from one that was not
+    size_t failedAt = 0;  ///< where in the text an error is, or before it
+    ByteRanges untrusted; ///< of the text before, and then of the text after
   };
 
   /// How many times as long as it was a text may become: published normalizers reach 14, with
@@ -47,6 +49,32 @@ class NormalizerStage {
 public:
   virtual ~NormalizerStage() = default;
   virtual Result<std::string> apply(std::string text, Normalizer::Trace &trace) const = 0;
+};
+
+/// Carries the untrusted ranges of a step's text over to what the step makes of it.
+class RangesCarrier {
+public:
+  explicit RangesCarrier(Normalizer::Trace &trace) : ranges(trace.untrusted) {}
+  ~RangesCarrier() { ranges = std::move(carried); }
+  RangesCarrier(const RangesCarrier &) = delete;
+  RangesCarrier &operator=(const RangesCarrier &) = delete;
+
+  /// Bytes [begin, end) stand from `out` on as they are.
+  void copied(size_t begin, size_t end, size_t out) {
+    if (!ranges.empty())
+      carried.add(ranges, begin, end, out);
+  }
+  /// Bytes [begin, end) have become [outBegin, outEnd).
+  void changed(size_t begin, size_t end, size_t outBegin, size_t outEnd) {
+    if (!ranges.empty() && ranges.overlaps(begin, end))
+      carried.add(outBegin, outEnd);
+  }
+  /// Text that was not UTF-8 and is again: where its bytes come from is not known any more.
+  std::string repaired(const std::string &broken);
+
+private:
+  ByteRanges &ranges;
+  ByteRanges carried;
 };
 
 /// Whether what begins the text has moved when `to` replaces `from` there: the tokenizers package

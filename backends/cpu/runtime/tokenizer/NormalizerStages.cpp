@@ -15,11 +15,15 @@ public:
     for (size_t i = 0; i + 1 < list.size(); i += 2 + list[i + 1])
       entries[list[i]] = static_cast<uint32_t>(i);
   }
-  Result<std::string> apply(std::string text, Normalizer::Trace &) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+    RangesCarrier carrier(trace);
     std::string out;
     out.reserve(text.size());
-    for (size_t at = 0; at < text.size(); at += charLength(text[at]))
+    for (size_t at = 0; at < text.size(); at += charLength(text[at])) {
+      size_t before = out.size();
       append(std::string_view(text).substr(at, charLength(text[at])), out);
+      carrier.changed(at, at + charLength(text[at]), before, out.size());
+    }
     return out;
   }
 
@@ -50,9 +54,11 @@ public:
   explicit Strip(const NormalizerStep &step)
       : left(step.left), right(step.right), before(compiled(spaceBefore)), one(compiled(space)) {}
   Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
-    Regex::Match match;
-    if (left && Regex::Searcher(before).find(text, 0, match))
+    Regex::Match match{0, 0};
+    if (left && Regex::Searcher(before).find(text, 0, match)) {
+      RangesCarrier(trace).copied(match.end, text.size(), 0);
       text.erase(0, match.end), trace.moved = true;
+    }
     Regex::Searcher searcher(one);
     while (right && !text.empty()) {
       size_t last = text.size() - 1;
@@ -62,6 +68,7 @@ public:
         break;
       text.resize(last);
     }
+    RangesCarrier(trace).copied(0, text.size(), 0);
     return text;
   }
 
@@ -77,6 +84,7 @@ public:
   Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
     if (text.empty())
       return text; // nothing is replaced in nothing
+    RangesCarrier carrier(trace);
     std::string out;
     size_t done = 0, from = 0;
     bool any = false;
@@ -87,7 +95,9 @@ public:
         from = done + (done < text.size() ? charLength(text[done]) : 1);
         continue;
       }
+      carrier.copied(done, match.begin, out.size());
       out.append(text, done, match.begin - done);
+      carrier.changed(match.begin, match.end, out.size(), out.size() + replacement.size());
       out += replacement;
       trace.moved |= match.begin == 0 &&
                      replacedMovesStart(std::string_view(text).substr(0, match.end), replacement);
@@ -98,6 +108,7 @@ public:
       trace.failedAt = text.size() - searcher.failedText().size();
       return searcher.failure().error();
     }
+    carrier.copied(done, text.size(), out.size());
     return out.append(text, done);
   }
 

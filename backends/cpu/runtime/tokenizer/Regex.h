@@ -25,7 +25,9 @@ public:
   public:
     explicit Searcher(const Regex &regex);
     /// The first match in well-formed `text` at or after `from`; false: none, or `failure` says why
-    /// that is not known.
+    /// that is not known. What all searches of a searcher may cost grows with its texts, which are
+    /// searched from their beginnings on: a pattern that looks at the whole rest of a long text for
+    /// each of its characters fails.
     bool find(std::string_view text, size_t from, Match &match);
     /// Success, unless a search has exceeded a limit of steps or memory.
     const Status &failure() const { return failed; }
@@ -37,8 +39,19 @@ public:
     struct Free {
       void operator()(Scratch *scratch) const;
     };
+    enum class Outcome { Match, NoMatch, Undecided, Failed };
+    /// Matches in [0, end) of `text`, at `from` only or from there on. Undecided: what follows
+    /// `end` could change what happens at `start`.
+    Outcome run(std::string_view text, size_t end, size_t from, bool anchored, Match &match,
+                size_t &start);
+    /// Decides what happens at `start` alone, with as much text behind it as that takes.
+    Outcome decide(std::string_view text, size_t start, Match &match);
+    bool spend(size_t work);
+    Outcome fail(const std::string &why);
+
     const Regex *regex;
     std::unique_ptr<Scratch, Free> scratch;
+    size_t allowance; ///< work that is left
     Status failed;
     std::string_view failedAt;
   };

@@ -65,7 +65,8 @@ public:
     kept = PrefixSearch(std::move(userDefined));
   }
 
-  Result<std::string> apply(std::string text, Normalizer::Trace &) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+    RangesCarrier carrier(trace);
     std::string_view rest = text;
     bool removeExtra = rules & SentencePieceRules::removeExtraSpaces;
     while (removeExtra && !rest.empty()) {
@@ -82,13 +83,13 @@ public:
     bool dummy = rules & SentencePieceRules::dummyPrefix;
     if (dummy && !asSuffix)
       out += space();
-    appendParts(rest, removeExtra, out);
+    appendParts(rest, removeExtra, text.size() - rest.size(), carrier, out);
     while (removeExtra && out.ends_with(space()))
       out.resize(out.size() - space().size());
     if (dummy && asSuffix)
       out += space();
     // A character map is foreign data: what it makes must be text again.
-    return replacements.empty() ? out : repairUtf8(out);
+    return replacements.empty() || isUtf8(out) ? out : carrier.repaired(out);
   }
 
 private:
@@ -113,11 +114,14 @@ private:
             found.length}; // zero-terminated, as the table's check ensures
   }
 
-  void appendParts(std::string_view rest, bool removeExtra, std::string &out) const {
+  /// `at`: where `rest` begins in the text.
+  void appendParts(std::string_view rest, bool removeExtra, size_t at, RangesCarrier &carrier,
+                   std::string &out) const {
     bool afterSpace = removeExtra;
     while (!rest.empty()) {
       Part part = next(rest);
-      rest.remove_prefix(part.consumed);
+      size_t before = out.size(), consumed = part.consumed;
+      rest.remove_prefix(consumed);
       while (afterSpace && part.text.starts_with(' '))
         part.text.remove_prefix(1);
       for (char byte : part.text) {
@@ -126,6 +130,8 @@ private:
         else
           out += byte;
       }
+      carrier.changed(at, at + consumed, before, out.size());
+      at += consumed;
       if (!part.text.empty())
         afterSpace = part.text.ends_with(' ');
       afterSpace &= removeExtra;
@@ -147,19 +153,21 @@ public:
       : darts(step.trie), replacements(step.replacements), grapheme(*Regex::compile("\\X")) {}
 
   Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
+    RangesCarrier carrier(trace);
     std::string out;
     out.reserve(text.size());
     Regex::Searcher searcher(grapheme);
     for (size_t at = 0; at < text.size();) {
-      size_t end = graphemeEnd(text, at, searcher);
+      size_t end = graphemeEnd(text, at, searcher), before = out.size();
       appendGrapheme(std::string_view(text).substr(at, end - at), out);
+      carrier.changed(at, end, before, out.size());
       at = end;
     }
     if (!searcher.failure()) {
       trace.failedAt = text.size() - searcher.failedText().size();
       return searcher.failure().error();
     }
-    return repairUtf8(out); // a map is foreign data
+    return isUtf8(out) ? out : carrier.repaired(out); // a map is foreign data
   }
 
 private:

@@ -320,6 +320,14 @@ void readDecoder(Reader &reader, Table &table) {
 
 } // namespace
 
+std::vector<bool> specialIds(const Table &table) {
+  std::vector<bool> special(table.pieces(), false);
+  for (const AddedToken &token : table.addedTokens)
+    if (token.flags & AddedTokenFlags::special)
+      special[static_cast<size_t>(token.id)] = true;
+  return special;
+}
+
 Result<Table> openTable(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   Table table{};

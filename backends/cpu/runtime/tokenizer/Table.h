@@ -96,6 +96,10 @@ struct Table {
   bool has(uint32_t modelFlag) const { return (flags & modelFlag) != 0; }
 };
 
+/// Of each id, whether it is a special token's: no text that the models split becomes one, unless
+/// it is the unknown id.
+std::vector<bool> specialIds(const Table &table);
+
 /// Opens `bytes`, which must outlive the result. Any table is either refused or safe to use.
 Result<Table> openTable(std::span<const std::byte> bytes);
 

@@ -99,18 +99,21 @@ Result<Tokenizer> Tokenizer::load(std::span<const std::byte> bytes) {
     return preTokenizer.error();
   parts->preTokenizer = std::move(*preTokenizer);
   for (uint32_t id = 0; id < parts->table.pieces(); ++id)
-    parts->special[id] = (parts->table.pieceFlags[id] & PieceFlags::control) != 0;
-  for (const AddedToken &token : parts->table.addedTokens)
-    if (token.flags & AddedTokenFlags::special)
-      parts->special[token.id] = true;
+    if (parts->table.pieceFlags[id] & PieceFlags::control)
+      parts->special[id] = true;
   return Tokenizer(std::move(parts));
 }
 
-Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSpecial) const {
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSpecial,
+                                               const ByteRanges &given) const {
   constexpr size_t worthCaching = 4096; // bytes; below, clearing the cache costs more than it saves
   std::string repaired;
-  if (!isUtf8(text))
+  ByteRanges untrusted = given;
+  if (!isUtf8(text)) {
     text = repaired = repairUtf8(text);
+    if (!given.empty())
+      (untrusted = {}).add(0, text.size());
+  }
   std::vector<int32_t> ids;
   if (addSpecial)
     ids = parts->table.prefixIds;
@@ -118,7 +121,8 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
   bool cached = words && text.size() >= worthCaching;
   Encoding encoding(*parts->model, parts->seams, cached, ids);
   PreTokenizer::Scratch scratch = parts->preTokenizer.makeScratch();
-  for (const AddedTokens::Part &raw : parts->addedTokens.split(text, /*normalized=*/false)) {
+  for (const AddedTokens::Part &raw :
+       parts->addedTokens.split(text, /*normalized=*/false, untrusted)) {
     if (raw.id != -1) {
       ids.push_back(raw.id);
       continue;
@@ -126,13 +130,16 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
     std::string_view segment = text.substr(raw.begin, raw.end - raw.begin);
     std::string normalized;
     Normalizer::Trace trace;
+    if (parts->addedTokens.normalizedSpecial())
+      trace.untrusted.add(untrusted, raw.begin, raw.end, 0);
     if (!parts->normalizer.identity()) {
       Result<std::string> applied = parts->normalizer.apply(segment, trace);
       if (!applied)
         return at(raw.begin + trace.failedAt, applied.error());
       segment = normalized = *std::move(applied);
     }
-    for (const AddedTokens::Part &part : parts->addedTokens.split(segment, /*normalized=*/true)) {
+    for (const AddedTokens::Part &part :
+         parts->addedTokens.split(segment, /*normalized=*/true, trace.untrusted)) {
       bool atStart = raw.begin == 0 && part.begin == 0 && !trace.moved;
       if (part.id != -1)
         ids.push_back(part.id);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/tokenizer/ByteRanges.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,10 +26,13 @@ public:
   Tokenizer &operator=(Tokenizer &&) noexcept;
   ~Tokenizer();
 
-  /// The ids of `text`, in which special tokens are recognised by their spelling. Invalid UTF-8 is
-  /// read as U+FFFD. With `addSpecial`, the ids that the model wants around a prompt (such as BOS)
-  /// are added. Fails where a pattern of the tokenizer would take too long.
-  Result<std::vector<int32_t>> encode(std::string_view text, bool addSpecial) const;
+  /// The ids of `text`, in which special tokens are recognised by their spelling, but for those of
+  /// which a byte is in `untrusted`: they are text, and all other ids are what they are without
+  /// such ranges. Invalid UTF-8 is read as U+FFFD, and is untrusted altogether where some of it is.
+  /// With `addSpecial`, the ids that the model wants around a prompt (such as BOS) are added. Fails
+  /// where a pattern of the tokenizer would take too long.
+  Result<std::vector<int32_t>> encode(std::string_view text, bool addSpecial,
+                                      const ByteRanges &untrusted = {}) const;
 
   /// The number of ids, 0 .. size()-1; some may stand for nothing.
   int32_t size() const;

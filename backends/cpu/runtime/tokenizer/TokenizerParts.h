@@ -16,7 +16,7 @@ namespace mica::rt {
 struct Tokenizer::Parts {
   explicit Parts(tokenizer::Table opened)
       : table(std::move(opened)), normalizer(table), model(tokenizer::makeModel(table)),
-        seams(table), special(table.pieces(), false) {}
+        seams(table), special(specialIds(table)) {}
 
   tokenizer::Table table;
   tokenizer::Normalizer normalizer;

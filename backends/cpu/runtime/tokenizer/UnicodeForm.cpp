@@ -29,31 +29,46 @@ public:
           step.compositions[i + 2];
   }
 
-  Result<std::string> apply(std::string text, Normalizer::Trace &) const override {
+  Result<std::string> apply(std::string text, Normalizer::Trace &trace) const override {
     // Latin-1's letters decompose, but their composed form is the composed normal form.
     if (std::all_of(text.begin(), text.end(),
                     [](char c) { return static_cast<uint8_t>(c) < 0x80; }))
       return text;
     std::vector<CodePoint> points;
     points.reserve(text.size());
-    for (size_t at = 0; at < text.size(); at += charLength(text[at]))
+    for (size_t at = 0; at < text.size(); at += charLength(text[at])) {
+      size_t first = points.size();
       decompose(decodeChar(std::string_view(text).substr(at)), points);
+      if (trace.untrusted.overlaps(at, at + charLength(text[at])))
+        for (CodePoint &point : std::span(points).subspan(first))
+          point |= untrustedMark;
+    }
     reorder(points);
     if (compose)
       recompose(points);
     std::string out;
     out.reserve(text.size());
-    for (CodePoint point : points)
-      appendChar(out, point);
+    ByteRanges untrusted;
+    for (CodePoint point : points) {
+      size_t before = out.size();
+      appendChar(out, point & ~untrustedMark);
+      if (point & untrustedMark)
+        untrusted.add(before, out.size());
+    }
+    trace.untrusted = std::move(untrusted);
     return out;
   }
 
 private:
+  /// Marks a code point that comes from an untrusted range.
+  static constexpr CodePoint untrustedMark = 1u << 31;
+
   static uint64_t pairKey(CodePoint first, CodePoint second) {
     return uint64_t(first) << 32 | second;
   }
 
   uint8_t classOf(CodePoint point) const {
+    point &= ~untrustedMark;
     auto found = point < 0x300 ? classes.end() : classes.find(point);
     return found == classes.end() ? 0 : found->second;
   }
@@ -106,6 +121,10 @@ private:
   }
 
   CodePoint composed(CodePoint first, CodePoint second) const { // 0: they do not compose
+    if (CodePoint mark = (first | second) & untrustedMark) {
+      CodePoint joined = composed(first & ~mark, second & ~mark);
+      return joined == 0 ? 0 : joined | mark;
+    }
     if (first - leadBase < leads && second - vowelBase < vowels)
       return hangulBase + ((first - leadBase) * vowels + second - vowelBase) * tails;
     if (first - hangulBase < syllables && (first - hangulBase) % tails == 0 &&

@@ -66,24 +66,29 @@ private:
         PieceFlags::unknown | PieceFlags::control | PieceFlags::byte | PieceFlags::unmatched;
     Entries out;
     float lowest = std::numeric_limits<float>::max();
+    std::vector<bool> special = specialIds(table);
     for (uint32_t id = 0; id < table.pieces(); ++id) {
       if (table.pieceFlags[id] == PieceFlags::normal)
         lowest = std::min(lowest, table.scores[id]);
-      if (!(table.pieceFlags[id] & outside))
+      if (!(table.pieceFlags[id] & outside) && !special[id])
         out.emplace_back(table.piece(id), static_cast<int32_t>(id));
     }
     unknownScore = lowest - 10.0f; // sentencepiece's penalty, in its precision
     return out;
   }
 
-  /// The tokenizers package matches every piece, those of bytes by their spelling.
+  /// The tokenizers package matches every piece, those of bytes by their spelling. Special tokens
+  /// are found before words are; those that are left are meant as text.
   Entries exactEntries() {
     Entries out;
+    std::vector<bool> special = specialIds(table);
     double lowest = std::numeric_limits<double>::max();
     for (uint32_t id = 0; id < table.pieces(); ++id) {
       if (table.pieceFlags[id] & PieceFlags::unmatched)
         continue;
       lowest = std::min(lowest, table.exactScores[id]);
+      if (special[id] && static_cast<int32_t>(id) != table.unknownId)
+        continue;
       std::string_view piece = table.piece(id);
       if (table.pieceFlags[id] & PieceFlags::byte)
         piece = spellings.emplace_back(spelling(piece));

@@ -117,6 +117,27 @@ TEST_F(GgufConfig, TheFirstDeepSeekIsLaidLikeLlama) {
                                 "without it"));
 }
 
+/// llama.cpp requires it, so that no default of a family is what the file means.
+TEST_F(GgufConfig, TheEpsilonOfNormsIsNotGuessed) {
+  for (auto [architecture, key] : {std::pair("llama", "attention.layer_norm_rms_epsilon"),
+                                   std::pair("qwen3", "attention.layer_norm_rms_epsilon"),
+                                   std::pair("gptneox", "attention.layer_norm_epsilon"),
+                                   std::pair("gpt2", "attention.layer_norm_epsilon")}) {
+    std::string own = std::string(architecture) + ".";
+    file = GgufWriter();
+    file.string("general.architecture", architecture);
+    file.u32(own + "context_length", 128).u32(own + "embedding_length", 32);
+    file.u32(own + "block_count", 2).u32(own + "feed_forward_length", 128);
+    file.u32(own + "attention.head_count", 4);
+    file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+    EXPECT_THAT(problem(), testing::EndsWith("m.gguf: has no key \"" + own + key +
+                                             "\", without which the norms are not known, fetch "
+                                             "it again"));
+    file.f32(own + key, 1e-5f);
+    EXPECT_THAT(problem(), testing::Not(HasSubstr("epsilon"))) << architecture;
+  }
+}
+
 TEST_F(GgufConfig, HeadsOfGptNeoXTurnAsFarAsTheFileSays) {
   GgufWriter whole;
   whole.string("general.architecture", "gptneox").u32("gptneox.context_length", 64);
@@ -341,6 +362,7 @@ TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
               HasSubstr("and no head_dim, add \"llama.attention.key_length\""));
   file = GgufWriter();
   file.string("general.architecture", "llama");
+  file.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   EXPECT_THAT(problem(), HasSubstr("has no matrix \"token_embd.weight\""));
   file.floats("token_embd.weight", {4, 2}, std::vector<float>(8));
   EXPECT_THAT(problem(), HasSubstr("has no key \"llama.embedding_length\", which llama needs"));

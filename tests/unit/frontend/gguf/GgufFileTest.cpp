@@ -201,14 +201,15 @@ TEST(GgufFile, RefusesAWrongAlignment) {
 }
 
 TEST(GgufFile, RefusesWrongShapesAndTypes) {
-  auto problem = [](std::vector<uint64_t> extents, uint32_t type, uint64_t offset = 0) {
+  auto problem = [](std::vector<uint64_t> extents, uint32_t type, uint64_t offset = 0,
+                    size_t dataBytes = 64) {
     GgufWriter file;
-    file.entry("t", extents, type, offset).data = std::string(64, '\0');
+    file.entry("t", extents, type, offset).data = std::string(dataBytes, '\0');
     return problemOf(file);
   };
   EXPECT_EQ(problem({4, 4}, 0), "");
-  EXPECT_EQ(problem({}, 0), "") << "a scalar";
-  EXPECT_EQ(problem({0, 4}, 0), "") << "nothing";
+  EXPECT_EQ(problem({}, 0, 0, 4), "") << "a scalar";
+  EXPECT_EQ(problem({0, 4}, 0, 0, 0), "") << "nothing";
   EXPECT_THAT(problem({1, 1, 1, 1, 1}, 0),
               HasSubstr("tensor \"t\" has 5 dimensions, at most 4 are read"));
   EXPECT_THAT(problem({1ull << 63}, 0),
@@ -233,6 +234,30 @@ TEST(GgufFile, RefusesTensorsThatOverlap) {
   GgufWriter file;
   file.entry("first", {16}, 0, 0).entry("second", {4}, 0, 32).data = std::string(64, '\0');
   EXPECT_THAT(problemOf(file), HasSubstr("tensor \"second\" overlaps the tensor \"first\""));
+}
+
+/// Of a tensor whose type was changed the bytes are more or fewer.
+TEST(GgufFile, RefusesBytesOfNoTensor) {
+  auto problem = [](uint32_t firstType, uint64_t secondOffset, size_t dataBytes) {
+    GgufWriter file;
+    file.entry("second", {4}, 0, secondOffset).entry("first", {256}, firstType, 0);
+    file.data = std::string(dataBytes, '\0');
+    return problemOf(file);
+  };
+  constexpr uint32_t q8 = 8, iq4xs = 23; // 272 and 136 bytes
+  EXPECT_EQ(problem(q8, 288, 304), "");
+  EXPECT_EQ(problem(q8, 288, 320), "") << "the last tensor may be padded as well";
+  EXPECT_THAT(problem(iq4xs, 288, 304),
+              HasSubstr("has 128 bytes of no tensor between the tensor \"first\" and tensor "
+                        "\"second\", the type or the shape of a tensor is not that of its bytes"));
+  EXPECT_THAT(problem(q8, 320, 336), HasSubstr("has 32 bytes of no tensor between the tensor "
+                                               "\"first\" and tensor \"second\""));
+  EXPECT_THAT(problem(q8, 288, 352), HasSubstr("has 32 bytes of no tensor between the tensor "
+                                               "\"second\" and the end of the file"));
+  GgufWriter late;
+  late.entry("only", {4}, 0, 32).data = std::string(48, '\0');
+  EXPECT_THAT(problemOf(late),
+              HasSubstr("has 32 bytes of no tensor between the header and tensor \"only\""));
 }
 
 } // namespace

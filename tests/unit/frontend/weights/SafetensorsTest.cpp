@@ -129,13 +129,22 @@ TEST(Safetensors, RefusesOddEntries) {
 TEST(Safetensors, RefusesBrokenHeaders) {
   EXPECT_THAT(messageOf(read(lengthPrefixed("{\"a\":", ""))), HasSubstr("is not valid JSON"));
   EXPECT_THAT(messageOf(read(lengthPrefixed("[1]", ""))),
-              HasSubstr("has a header that is not a JSON object"));
+              HasSubstr("has a header that does not begin with \"{\""));
   EXPECT_THAT(messageOf(read(lengthPrefixed(R"({"__metadata__":{"a":1}})", ""))),
               HasSubstr("has a __metadata__ entry \"a\" that is not a string"));
   EXPECT_THAT(messageOf(read(lengthPrefixed(R"({"__metadata__":[]})", ""))),
               HasSubstr("has a __metadata__ in its header that is not an object"));
   EXPECT_THAT(messageOf(read(lengthPrefixed("{\"a\":" + std::string(100000, '['), ""))),
               HasSubstr("nests deeper"));
+}
+
+/// Padding is allowed behind the header's object alone.
+TEST(Safetensors, RefusesWhatStandsBeforeTheHeader) {
+  const std::string entry = R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+  EXPECT_EQ(messageOf(read(lengthPrefixed(entry + "   ", "a"))), "");
+  for (const char *before : {"\xEF\xBB\xBF", " ", "\n", "\t"})
+    EXPECT_EQ(messageOf(read(lengthPrefixed(before + entry, "a"))),
+              "m: has a header that does not begin with \"{\", fetch it again");
 }
 
 TEST(Safetensors, RefusesARepeatedName) {

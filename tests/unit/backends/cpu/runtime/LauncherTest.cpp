@@ -251,7 +251,10 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
 TEST_F(LauncherTest, RefusesWrongInput) {
   expectError(run("--tokens 1,32"), "token 32 is not in the model's vocabulary (0 to 31)");
   expectError(run("--tokens 31 -n 1"), "not finite");
-  expectError(run("-p hello"), "has no tokenizer, give ids with --tokens");
+  expectError(
+      run("-p hello"),
+      "the model had none when it was compiled: compile it with its tokenizer's files beside it, "
+      "or give ids with --tokens");
   expectError(run("--tokens 1 --logits /nowhere/l.npy"),
               "/nowhere/l.npy: cannot be written (its folder does not exist), make it or "
               "choose another file for the logits");

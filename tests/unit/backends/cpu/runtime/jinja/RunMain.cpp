@@ -7,20 +7,20 @@
 
 using namespace mica::rt;
 
-static Result<std::string> run(const nlohmann::ordered_json &task) {
+static Result<jinja::TrackedText> run(const nlohmann::ordered_json &task) {
   auto parsed = jinja::Template::parse(task["template"].get<std::string>());
   if (!parsed)
     return parsed.error();
   // A moment that the other side knows as well.
-  return parsed->render(task["context"],
+  return parsed->render(nlohmann::ordered_json::object(), task["context"],
                         [](const std::string &format) { return "<" + format + ">"; });
 }
 
 int main() {
   std::string line;
   while (std::getline(std::cin, line)) {
-    Result<std::string> text = run(nlohmann::ordered_json::parse(line));
-    nlohmann::ordered_json answer = text ? nlohmann::ordered_json{{"text", *text}}
+    Result<jinja::TrackedText> text = run(nlohmann::ordered_json::parse(line));
+    nlohmann::ordered_json answer = text ? nlohmann::ordered_json{{"text", text->bytes}}
                                          : nlohmann::ordered_json{{"error", text.error().message}};
     std::cout << answer.dump() << std::endl;
   }

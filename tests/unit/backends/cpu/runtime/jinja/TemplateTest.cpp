@@ -1,6 +1,7 @@
 // Templates against what Jinja2 makes of them, refusals, and bounds.
 #include "backends/cpu/runtime/jinja/Template.h"
 
+#include <ctime>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <iterator>
@@ -25,8 +26,8 @@ std::string render(const std::string &source, const Json &context = Json::object
   auto parsed = jinja::Template::parse(source, limits);
   if (!parsed)
     return "error: " + parsed.error().message;
-  auto text = parsed->render(context, clock);
-  return text ? *text : "error: " + text.error().message;
+  auto text = parsed->render(Json::object(), context, clock);
+  return text ? text->bytes : "error: " + text.error().message;
 }
 
 TEST(JinjaTemplates, AreWhatJinja2MakesOfThem) {
@@ -205,7 +206,7 @@ TEST(JinjaTemplates, ErrorsNameLineAndConstruct) {
 TEST(JinjaTemplates, CostsAreBounded) {
   jinja::Limits limits;
   limits.steps = 10'000;
-  limits.textBytes = 100'000;
+  limits.madeBytes = 1'000'000;
   limits.outputBytes = 1'000;
   auto repeated = [](const std::string &text, int count) {
     std::string all;
@@ -214,10 +215,10 @@ TEST(JinjaTemplates, CostsAreBounded) {
     return all;
   };
   const std::pair<std::string, const char *> cases[] = {
-      {"{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}",
+      {"{% for a in range(200) %}{% for b in range(200) %}{% endfor %}{% endfor %}",
        "takes more than 10000 steps"},
       {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "runs more than 400 levels deep"},
-      {"{{ ('a' * 1000000)|length }}", "makes more than 100000 bytes of text"},
+      {"{{ ('a' * 10000000)|length }}", "makes more than 1000000 bytes of text and lists"},
       {"{{ 'a' * 2000 }}", "writes more than 1000 bytes"},
       {"{{ ([0] * 100000)|length }}", "takes more than 10000 steps"},
       {"{{ range(1000000)|length }}", "a range of more than 100000 numbers is refused"},
@@ -236,6 +237,56 @@ TEST(JinjaTemplates, CostsAreBounded) {
     EXPECT_THAT(render(source, Json::object(), limits), HasSubstr(words)) << source.substr(0, 80);
   limits.sourceBytes = 10;
   EXPECT_EQ(render("12345678901", {}, limits), "error: is larger than 10 bytes");
+}
+
+/// What each costs without end counts: printing, comparing, copying and searching.
+TEST(JinjaTemplates, NoBuiltInEscapesTheBudget) {
+  const std::string nested = "{% set n = namespace(x=[], y=[]) %}{% for i in range(90) %}"
+                             "{% set n.x = [n.x, n.x] %}{% set n.y = [n.y, n.y] %}{% endfor %}";
+  const std::string tuples = "{% set n = namespace(x=()) %}{% for i in range(90) %}"
+                             "{% set n.x = (n.x, n.x) %}{% endfor %}";
+  const std::string large = "{% set a = 'a' * 4000000 %}{% set b = 'a' * 2000000 + 'b' %}";
+  const std::string many = "{% for i in range(100000) %}{% for j in range(100000) %}";
+  const std::string ends = "{% endfor %}{% endfor %}";
+  const std::string sources[] = {
+      nested + "{{ n.x|tojson }}",
+      nested + "{{ n.x }}",
+      nested + "{{ n.x|string|length }}",
+      nested + "{{ '%s' % (n.x,) }}",
+      nested + "{{ n.x == n.y }}",
+      nested + "{{ n.x < n.y }}",
+      nested + "{{ n.x in [n.y] }}",
+      nested + "{{ [n.y].index(n.x) }}",
+      tuples + "{{ {n.x: 1} }}",
+      large + "{{ b in a }}",
+      large + "{{ a.find(b) }}",
+      large + "{{ ('b' + a).rfind(b) }}",
+      large + "{{ a.count(b) }}",
+      large + "{{ a|replace(b, '') }}",
+      large + "{{ a.split(b) }}",
+      large + many + "{{ a == a + '' }}" + ends,
+      large + many + "{{ a|length }}" + ends,
+      large + many + "{% if 'b' in a %}{% endif %}" + ends,
+      large + "{% set d = {a: 1} %}" + many + "{{ d[a] }}" + ends,
+      large + "{{ a|list|length }}",
+      "{{ ('a-' * 2000000)|replace('-', 'bc') }}",
+      "{{ ('a-' * 2000000).split('-')|length }}",
+      "{{ ('a\\n' * 2000000).splitlines()|length }}",
+      "{% set l = [1] * 1000000 %}" + many + "{% set x = l + l %}" + ends,
+      "{% set l = range(100000)|list %}" + many + "{% set x = l[1:] %}" + ends,
+      "{% set n = namespace(x=[1]) %}{% for i in range(64) %}{% set n.x = n.x + n.x %}{% endfor %}",
+      "{{ ('\u00e9' * 9000000).isalpha() }}{{ ('\u00e9' * 9000000)|upper|length }}",
+  };
+  jinja::Limits limits;
+  limits.steps /= 10;
+  limits.madeBytes /= 10;
+  for (const std::string &source : sources) {
+    std::clock_t start = std::clock();
+    EXPECT_THAT(render(source, Json::object(), limits), StartsWith("error: line 1: the template "))
+        << source;
+    double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    EXPECT_LT(seconds, 5) << source;
+  }
 }
 
 TEST(JinjaTemplates, ValuesThatHoldThemselvesGoAway) {
