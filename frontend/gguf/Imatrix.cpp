@@ -13,7 +13,7 @@ namespace mica {
 namespace {
 
 llvm::Error notAnImatrix(llvm::StringRef path, const llvm::Twine &why) {
-  return inputError(path, "is no file of llama-imatrix (" + why + ")",
+  return inputError(path, "is not a llama-imatrix file (" + why + ")",
                     "give what llama-imatrix has written for this model");
 }
 

@@ -108,7 +108,7 @@ class Calibrate(Case):
                 (1, (model, "--weights", "int4", "--calibrate", "/nowhere"), "/nowhere"),
                 (1, (model, "--weights", "int4", "--calibrate", short), "give a longer text"),
                 (1, (emptied, "--weights", "int4", "--calibrate", text), "has no tokenizer"),
-                (1, (model, "--weights", "int4", "--imatrix", text), "is no file of llama-imatrix"),
+                (1, (model, "--weights", "int4", "--imatrix", text), "is not a llama-imatrix file"),
                 (1, (model, "--weights", "int4", "--imatrix", foreign), "has no statistics for any matrix")):
             code, error = compile_failing(*arguments)
             self.assertEqual((code, error.count("\n")), (status, 1), error)

@@ -28,7 +28,7 @@ StringRef ProbeReader::rest() const {
 }
 
 Error ProbeReader::broken() const {
-  return inputError(path, "is no complete " + kind + " (byte " + Twine(at) + ")",
+  return inputError(path, "is not a complete " + kind + " (byte " + Twine(at) + ")",
                     "run the program again");
 }
 

@@ -25,12 +25,12 @@ static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
   CLI::Option *calibrate =
       command
           ->add_option("--calibrate", arguments.calibrate,
-                       "a text that the model is computed on first: with --weights int8 or int4, "
-                       "errors then weigh as much as the activations that they meet")
+                       "with --weights int8 or int4: weight rounding errors by activation statistics "
+                       "collected on this text, of which at most 65536 tokens are read")
           ->type_name("TEXT");
   command
       ->add_option("--imatrix", arguments.imatrix,
-                   "take such statistics from this file of llama.cpp's llama-imatrix")
+                   "take the activation statistics from this file of llama.cpp's llama-imatrix")
       ->type_name("FILE")
       ->excludes(calibrate);
   command->add_option("--emit", arguments.emit, "where to stop")
