@@ -38,9 +38,8 @@ llvm::ArrayRef<KeyRule> everyKeys() {
 
 llvm::ArrayRef<FixedKey> commonFixedKeys() {
   static constexpr FixedKey keys[] = {
-      {"add_cross_attention", "[false]"},
-      {"is_encoder_decoder", "[false]"},
-      {"pruned_heads", "[{}, null]"},
+      {"add_cross_attention", "[false]"}, {"compression_config", "[null]"},
+      {"is_encoder_decoder", "[false]"},  {"pruned_heads", "[{}, null]"},
       {"quantization_config", "[null]"},
   };
   return keys;

@@ -200,14 +200,15 @@ llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
 
 /// Checkpoints whose tensors are codes of a method (gptq, awq, fp8, compressed-tensors,
 /// bitsandbytes).
-static llvm::Error refuseQuantized(llvm::StringRef path, const llvm::json::Object &quantization) {
-  auto method = quantization.getString("quant_method");
+static llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
+                                   const llvm::json::Value &quantization) {
+  const llvm::json::Object *object = quantization.getAsObject();
+  auto method = object ? object->getString("quant_method") : quantization.getAsString();
   return inputError(path,
-                    "\"quantization_config\": the checkpoint is quantized" +
+                    inQuotes(key) + ": the checkpoint is quantized" +
                         (method ? " by " + inQuotes(*method) : std::string()) +
                         ", which is not read",
-                    "use the model's original checkpoint with --weights int4 or int8, or a GGUF "
-                    "file of it");
+                    remedy::notQuantized);
 }
 
 llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value &value,
@@ -221,9 +222,9 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value 
       return llvm::Error::success();
     return std::visit(Store(h, path, *rule, value, findTwin(*rule)), rule->slot);
   }
-  if (const llvm::json::Object *quantization = value.getAsObject();
-      quantization && key == "quantization_config")
-    return refuseQuantized(path, *quantization);
+  if ((key == "quantization_config" || key == "compression_config") &&
+      value.kind() != llvm::json::Value::Null)
+    return refuseQuantized(path, key, value);
   if (const FixedKey *fixed = findFixed(commonFixedKeys(), key))
     return checkFixed(path, *fixed, value);
   if (auto reason = whyIrrelevant(key, family.unread)) {

@@ -142,6 +142,16 @@ llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
   return ignored;
 }
 
+/// What a quantized checkpoint has in place of NAME.weight: the end of that name (GPTQ and AWQ;
+/// compressed-tensors); empty where there is nothing like it.
+llvm::StringRef quantizedForm(const WeightFiles &weights, llvm::StringRef name) {
+  if (name.consume_back(".weight"))
+    for (llvm::StringRef codes : {".qweight", ".weight_packed"})
+      if (weights.find((name + codes).str()))
+        return codes;
+  return {};
+}
+
 } // namespace
 
 llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::StringRef source,
@@ -159,6 +169,13 @@ llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::
 llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,
                                               llvm::ArrayRef<int64_t> shape) {
   const TensorInfo *tensor = weights.find(name);
+  if (llvm::StringRef codes = tensor ? llvm::StringRef() : quantizedForm(weights, name);
+      !codes.empty())
+    return inputError(weights.folder(),
+                      "tensor " + inQuotes(name) + " is quantized (there is " +
+                          inQuotes((name.substr(0, name.rfind('.')) + codes).str()) +
+                          "), which is not read",
+                      remedy::notQuantized);
   if (!tensor)
     return inputError(weights.folder(),
                       "tensor " + inQuotes(name) + " " + shown(shape) + " is missing",

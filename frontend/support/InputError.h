@@ -16,6 +16,8 @@ namespace mica {
 namespace remedy {
 inline constexpr llvm::StringLiteral correct = "correct it";
 inline constexpr llvm::StringLiteral fetch = "fetch it again";
+inline constexpr llvm::StringLiteral notQuantized =
+    "use the model's original checkpoint with --weights int4 or int8, or a GGUF file of it";
 } // namespace remedy
 
 /// The error `FILE: what, remedy`, on one line: control characters are replaced. `what` says what

@@ -185,9 +185,9 @@ static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, c
 
 /// Loads 16 groups of a row from `first` on, zeros after its end. With importance the weight of an
 /// error is that of its column: the sum is then the expected squared error of the product, if
-/// columns are uncorrelated. (Weights that grow with the number as well, as llama.cpp has them, gave
-/// a higher KL divergence.) Without importance the error of a number counts as much as the number
-/// and the root mean square of its group.
+/// columns are uncorrelated. (Weights that grow with the number as well, as llama.cpp has them,
+/// gave a higher KL divergence.) Without importance the error of a number counts as much as the
+/// number and the root mean square of its group.
 MICA_INLINE void loadGroups(Groups &groups, const float *row, const float *importance,
                             int64_t first, int64_t count) {
   for (int lane = 0; lane < kLanes; ++lane) {

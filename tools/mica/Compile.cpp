@@ -182,7 +182,7 @@ static void warnOfRequantizing(const ModelInput &input, const ModelArguments &ar
       formatv("{0}: --weights {1} requantizes weights that are stored in blocks: on "
               "SmolLM2-135M this adds a KL divergence of {2} (docs/quality.md); leave "
               "--weights out to preserve the blocks",
-              input.folder, nameOf(*asked), *asked == Precision::Int8 ? ".0013" : ".083")
+              input.folder, nameOf(*asked), *asked == Precision::Int8 ? ".0016" : ".084")
           .str());
 }
 

@@ -24,9 +24,10 @@ static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
       ->type_name("FILE");
   CLI::Option *calibrate =
       command
-          ->add_option("--calibrate", arguments.calibrate,
-                       "with --weights int8 or int4: weight rounding errors by activation statistics "
-                       "collected on this text, of which at most 65536 tokens are read")
+          ->add_option(
+              "--calibrate", arguments.calibrate,
+              "with --weights int8 or int4: weight rounding errors by activation statistics "
+              "collected on this text, of which at most 65536 tokens are read")
           ->type_name("TEXT");
   command
       ->add_option("--imatrix", arguments.imatrix,

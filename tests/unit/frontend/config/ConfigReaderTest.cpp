@@ -55,6 +55,11 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
       "config.json: \"quantization_config\": the checkpoint is quantized by \"gptq\", which is not "
       "read, "
       "use the model's original checkpoint with --weights int4 or int8, or a GGUF file of it");
+  EXPECT_THAT(llamaProblem(R"({"quantization_config": "gptq"})"),
+              HasSubstr("the checkpoint is quantized by \"gptq\""));
+  EXPECT_THAT(llamaProblem(R"({"compression_config": {"format": "pack-quantized"}})"),
+              HasSubstr("\"compression_config\": the checkpoint is quantized, which is not read"));
+  EXPECT_EQ(llamaProblem(R"({"compression_config": null})"), "");
   for (const char *method : {"awq", "fp8", "compressed-tensors", "bitsandbytes"})
     EXPECT_THAT(llamaProblem(R"({"quantization_config": {"quant_method": ")" + std::string(method) +
                              R"("}})"),

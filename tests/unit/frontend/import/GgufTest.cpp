@@ -223,6 +223,13 @@ protected:
     in.replace(at, from.size(), to);
   }
 
+  /// Stores a tensor anew as zeros of a type, after all others; its numbers get another name.
+  void restore(const std::string &name, const std::vector<int64_t> &shape, size_t bytes,
+               uint32_t type) {
+    replace(file.entries, name, "x" + name.substr(1));
+    file.tensor(name, shape, std::string(bytes, 0), type);
+  }
+
   TestFolder folder;
   GgufWriter file;
 };
@@ -246,12 +253,11 @@ TEST_F(GgufRefusal, RefusesTypesAndShapes) {
   std::string entry = GgufWriter::raw("output_norm.weight") + GgufWriter::raw<uint32_t>(1) +
                       GgufWriter::raw<uint64_t>(32) + GgufWriter::raw<uint32_t>(0);
   GgufWriter whole = file;
-  std::string other = entry;
-  other[other.size() - 4] = 8; // Q8_0
-  replace(file.entries, entry, other);
+  restore("output_norm.weight", {32}, 34, 8); // Q8_0
   EXPECT_THAT(problem(), HasSubstr("tensor \"output_norm.weight\" is a vector of type Q8_0, only "
                                    "matrices are read in blocks, convert it to F32"));
   file = whole;
+  std::string other = entry;
   other[other.size() - 4] = 26; // I32
   replace(file.entries, entry, other);
   EXPECT_THAT(problem(), HasSubstr("tensor \"output_norm.weight\" has the type I32, only F64"));
@@ -264,12 +270,7 @@ TEST_F(GgufRefusal, RefusesTypesAndShapes) {
 }
 
 TEST_F(GgufRefusal, RefusesBlocksThatNobodyReads) {
-  std::string entry = GgufWriter::raw("token_embd.weight") + GgufWriter::raw<uint32_t>(2) +
-                      GgufWriter::raw<uint64_t>(32) + GgufWriter::raw<uint64_t>(64) +
-                      GgufWriter::raw<uint32_t>(0);
-  std::string other = entry;
-  other[other.size() - 4] = 9; // Q8_1
-  replace(file.entries, entry, other);
+  restore("token_embd.weight", {64, 32}, 64 * 40, 9); // Q8_1
   EXPECT_THAT(problem(), HasSubstr("tensor \"token_embd.weight\" has the type Q8_1, only F32, F16, "
                                    "BF16, Q4_0"));
 }

@@ -27,6 +27,20 @@ TEST(TensorMatch, NamesAMissingTensor) {
                                           "is missing, fetch the weights again"));
 }
 
+TEST(TensorMatch, NamesATensorThatIsThereInAQuantizedForm) {
+  for (std::string codes : {".qweight", ".weight_packed"}) {
+    TinyModel model;
+    model.erase("model.layers.1.mlp.up_proj.weight");
+    model.tensors.push_back({"model.layers.1.mlp.up_proj" + codes, {6, 32}, "I32"});
+    EXPECT_THAT(problemOf(model),
+                HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" is quantized (there is "
+                          "\"model.layers.1.mlp.up_proj" +
+                          codes +
+                          "\"), which is not read, use the model's original checkpoint with "
+                          "--weights int4 or int8, or a GGUF file of it"));
+  }
+}
+
 TEST(TensorMatch, NamesASurplusTensor) {
   TinyModel model;
   model.tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
