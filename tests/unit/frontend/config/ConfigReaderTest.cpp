@@ -26,8 +26,7 @@ TEST(ConfigReader, ListsIrrelevantKeysWithReasons) {
   std::vector<std::string> keys;
   for (const IgnoredKey &ignored : model->ignored)
     keys.push_back(ignored.key);
-  EXPECT_THAT(
-      keys, testing::ElementsAre("architectures", "attention_dropout", "model_type", "use_cache"));
+  EXPECT_THAT(keys, testing::ElementsAre("architectures", "attention_dropout", "use_cache"));
   EXPECT_EQ(model->ignored[1].reason, "acts in training only");
 }
 

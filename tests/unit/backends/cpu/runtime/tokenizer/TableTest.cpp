@@ -89,6 +89,13 @@ TEST(TokenizerTable, TheSmallOneWorks) {
   std::vector<std::byte> bytes = TableText().write();
   auto tokenizer = Tokenizer::load(bytes);
   ASSERT_TRUE(static_cast<bool>(tokenizer)) << tokenizer.error().message;
+  // The piece 2 is a special token, of which merges of text make none.
+  EXPECT_THAT(*tokenizer->encode("abba<end>", true), testing::ElementsAre(0, 1, 1, 0, 2));
+  TableText plain;
+  plain.addedFlags = 0;
+  bytes = plain.write();
+  tokenizer = Tokenizer::load(bytes);
+  ASSERT_TRUE(static_cast<bool>(tokenizer)) << tokenizer.error().message;
   EXPECT_THAT(*tokenizer->encode("abba<end>", true), testing::ElementsAre(2, 1, 0, 2));
   EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{0, 1, 7, -1, 0}), "aba");
   EXPECT_TRUE(tokenizer->isSpecial(3));
