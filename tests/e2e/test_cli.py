@@ -163,7 +163,7 @@ class Cli(Case):
         """A reader that cannot take it all gets one line and status 1 from every command of the compiler."""
         output, text = os.path.join(harness.folder("stdout"), "program"), os.path.join(harness.folder("text"), "ids")
         pathlib.Path(text).write_text("5 6 7 8 9")
-        model = GOLDENS / "models/llama-gqa"
+        model = BUNDLED / "minimind-dense"
         with open("/dev/full", "wb") as full:
             for arguments, what in ((["--help"], ""), (["--version"], ""), (["compile", "--help"], ""),
                                     (["compile", model, "--emit", "fused"], f"{model}: "),
@@ -329,7 +329,7 @@ class Cli(Case):
         place = {"target": target, "temporary": temporary}[watched]
         action = signal.SIG_IGN if ignored else signal.SIG_DFL
         process = subprocess.Popen(
-            [harness.mica, "compile", GOLDENS / "models/llama-gqa", "-o", os.path.join(target, "out"), *options],
+            [harness.mica, "compile", BUNDLED / "minimind-dense", "-o", os.path.join(target, "out"), *options],
             preexec_fn=lambda: signal.signal(signal_, action), env={**os.environ, "TMPDIR": temporary}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE)
         while not os.listdir(place) and process.poll() is None:

@@ -67,7 +67,7 @@ def header_repeats_a_name(folder):
     folder.header_text = (text[:-1] + ', "model.norm.weight": {}}').encode()
 
 
-@variant("is not valid JSON")
+@variant('model.safetensors: has a header that does not begin with "{"')
 def header_is_binary(folder):
     folder.header_text = bytes(range(128, 256))
 

@@ -1,6 +1,7 @@
 #include "backends/cpu/program/Process.h"
 #include "backends/cpu/program/SignalCleanup.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -10,6 +11,10 @@
 namespace mica::program {
 
 void endWithoutMemory() {
+  // Threads may run out of memory together: one speaks, the others wait for the end.
+  static std::atomic_flag speaks;
+  while (speaks.test_and_set())
+    pause();
   static constexpr char message[] =
       "mica: error: out of memory, free some or raise the limit (ulimit -v)\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
