@@ -195,7 +195,7 @@ Error Verification::makeProgram() {
   if (!options)
     return options.takeError();
   options->probes = Probed::Results;
-  return compileModel(arguments.model, std::move(*options), program.path(), Messages::Usual)
+  return compileModel(arguments.model, std::move(*options), program.path(), Messages::None)
       .takeError();
 }
 
