@@ -101,6 +101,8 @@ Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef pat
     Expected<std::vector<double>> sums = reader->take<double>(1, (*record)->columns);
     if (!sums)
       return sums.takeError();
+    if ((*record)->rows <= 0)
+      return inputError(path, "has column sums of no rows", "run the program again");
     std::vector<float> &means = all[{(*record)->layer, (*record)->name.str()}];
     for (double sum : *sums)
       means.push_back(static_cast<float>(sum / static_cast<double>((*record)->rows)));
