@@ -15,10 +15,8 @@ struct TensorType {
   uint32_t number; ///< in the file
   llvm::StringLiteral name;
   uint32_t elements, bytes;
-  llvm::StringLiteral formatName = ""; ///< empty for plain numbers and types that are not read
-
   /// The format of the blocks; null for plain numbers and for types that are not read.
-  const BlockFormat *format() const { return blockFormatNamed(formatName); }
+  const BlockFormat *format = nullptr;
 
   bool isPlain() const { return elements == 1; }
   /// How many bits a number takes, its part of the scales included.

@@ -53,7 +53,7 @@ llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
                              static_cast<int64_t>(weight.sources.size()));
     if (!tensor)
       return tensor.takeError();
-    const BlockFormat *blocks = (*tensor)->blocks ? (*tensor)->blocks->format() : nullptr;
+    const BlockFormat *blocks = (*tensor)->blocks ? (*tensor)->blocks->format : nullptr;
     if (index == 0)
       weight.blocks = blocks;
     else if (weight.blocks != blocks)
@@ -186,7 +186,7 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
                           ", expected " + shown(shape),
                       "fetch the config and the weights of one model");
   bool isRead = tensor->blocks
-                    ? tensor->blocks->format() != nullptr
+                    ? tensor->blocks->format != nullptr
                     : tensor->type == StoredType::F32 || tensor->type == StoredType::BF16 ||
                           tensor->type == StoredType::F16;
   if (!isRead)

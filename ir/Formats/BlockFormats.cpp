@@ -247,12 +247,21 @@ PackedBlocks::PackedBlocks(const BlockFormat &format)
       headerBytes(offsetAt + (format.hasOffsets() ? kColumns * scaleBytes : 0)),
       groups(format.hasSubScales() ? kChunk / format.group : 0), subOffsetAt(groups * kColumns) {
   bool apart = format.hasOffsets() && format.subScaleType == SubScaleType::Bytes;
-  // The plane of fewer lines first: kernels read all of it while they go through the other one, and
-  // processors follow addresses that ascend.
-  highAt = subOffsetAt + (apart ? groups * kColumns : 0);
-  lowAt = highAt + format.high.width * 4 * kColumns;
-  chunkBytes = lowAt + format.low.width * 4 * kColumns;
+  linesAt = subOffsetAt + (apart ? groups * kColumns : 0);
+  lowWidth = format.low.width;
+  highWidth = format.high.width;
+  chunkBytes = linesAt + (lowWidth + highWidth) * kLineBytes;
   blockBytes = headerBytes + chunks * chunkBytes;
+}
+
+int64_t PackedBlocks::lowLineAt(int64_t line) const {
+  int64_t highBefore = highWidth == 0 ? 0 : line * highWidth / lowWidth + 1;
+  return linesAt + (line + highBefore) * kLineBytes;
+}
+
+int64_t PackedBlocks::highLineAt(int64_t line) const {
+  int64_t lowBefore = (line * lowWidth + highWidth - 1) / highWidth;
+  return linesAt + (line + lowBefore) * kLineBytes;
 }
 
 int64_t PackedBlocks::bytesOf(int64_t k) const {

@@ -85,26 +85,35 @@ struct BlockFormat {
 /// Where the parts of a packed matrix in blocks stand, in bytes. 64 rows of the matrix are packed
 /// together: for each block along K a header, scale [64] and offset [64] as the format stores them,
 /// then for every 32 elements of it a chunk: sub-scales [groups][64], sub-offsets [groups][64], the
-/// high plane, then the low one. A plane of w bits has w lines of [64][4] bytes; four neighbours
-/// along K, a quad, are the bytes of a lane: quad q of the chunk is in line q / (8 / w), w * (q %
-/// (8 / w)) bits up.
+/// lines of both planes. A plane of w bits has w lines of [64][4] bytes; four neighbours along K, a
+/// quad, are the bytes of a lane: quad q of the chunk is in line q / (8 / w), w * (q % (8 / w))
+/// bits up. Lines are in the order in which a kernel that takes quad after quad needs them, those
+/// of the high plane first: hardware prefetchers follow addresses that ascend.
 struct PackedBlocks {
-  static constexpr int64_t kColumns = 64, kChunk = 32, kQuads = kChunk / 4;
+  static constexpr int64_t kColumns = 64, kChunk = 32, kQuads = kChunk / 4,
+                           kLineBytes = 4 * kColumns;
 
   explicit PackedBlocks(const BlockFormat &format);
 
-  int64_t chunks;        ///< of a whole block
-  int64_t scaleBytes;    ///< of a scale
-  int64_t offsetAt;      ///< of the offsets, from the beginning of a block
-  int64_t headerBytes;   ///< of 64 columns
-  int64_t groups;        ///< of a chunk that have sub-scales: 0, 1 or 2
-  int64_t subOffsetAt;   ///< of the sub-offsets, from the beginning of a chunk
-  int64_t lowAt, highAt; ///< of the planes, from the beginning of a chunk
-  int64_t chunkBytes;    ///< of 64 columns
-  int64_t blockBytes;    ///< of 64 columns of a whole block
+  int64_t chunks;      ///< of a whole block
+  int64_t scaleBytes;  ///< of a scale
+  int64_t offsetAt;    ///< of the offsets, from the beginning of a block
+  int64_t headerBytes; ///< of 64 columns
+  int64_t groups;      ///< of a chunk that have sub-scales: 0, 1 or 2
+  int64_t subOffsetAt; ///< of the sub-offsets, from the beginning of a chunk
+  int64_t chunkBytes;  ///< of 64 columns
+  int64_t blockBytes;  ///< of 64 columns of a whole block
+
+  /// Where a line of the low or of the high plane is, from the beginning of a chunk.
+  int64_t lowLineAt(int64_t line) const;
+  int64_t highLineAt(int64_t line) const;
 
   /// Of 64 columns with `k` elements, the last block of which may end early, with a whole chunk.
   int64_t bytesOf(int64_t k) const;
+
+private:
+  int64_t linesAt;             ///< of the planes' lines, from the beginning of a chunk
+  int64_t lowWidth, highWidth; ///< of the planes
 };
 
 /// All formats.

@@ -1,7 +1,12 @@
 // What mica-benchmarks measures: tables of functions of mica ops.
 #include "tests/bench/KernelBenchmarks.h"
 
+#include "ir/Formats/BlockFormats.h"
+
+#include "llvm/ADT/STLExtras.h"
+
 #include <cmath>
+#include <deque>
 
 using namespace mica::test;
 
@@ -14,7 +19,28 @@ int64_t copiesOf(double bytes) {
 std::vector<Format> allFormats() {
   std::vector<Format> all(std::begin(kFormats), std::end(kFormats));
   all.insert(all.end(), std::begin(kBlockFormats), std::end(kBlockFormats));
+  // Formats of files that those tables leave out, as decoding computes them.
+  static const std::deque<std::pair<std::string, std::string>> others = [] {
+    std::deque<std::pair<std::string, std::string>> names;
+    for (const BlockFormat &format : blockFormats()) {
+      std::string name(format.name), type = "!mica.block<" + name + ">";
+      auto has = [&](const Format &other) { return other.weight == type; };
+      if (llvm::none_of(kFormats, has) && llvm::none_of(kBlockFormats, has))
+        names.emplace_back(name, type);
+    }
+    return names;
+  }();
+  for (const auto &[name, type] : others)
+    all.push_back({name.c_str(), kBlockRows[1].argument, kBlockRows[1].rows, type.c_str(),
+                   kBlockRows[1].rounded});
   return all;
+}
+
+double bitsOf(const Format &format) {
+  llvm::StringRef weight = format.weight;
+  if (weight.consume_front("!mica.block<") && weight.consume_back(">"))
+    return blockFormatNamed(weight)->bits();
+  return weight == "f32" ? 32 : 16;
 }
 
 std::string peaksOf(const Format &format) {

@@ -40,6 +40,9 @@ int64_t copiesOf(double bytes);
 /// All ways of storing matrices.
 std::vector<test::Format> allFormats();
 
+/// Bits of a weight of that format, scales included.
+double bitsOf(const test::Format &format);
+
 /// KernelBenchmark::format for weights of such.
 std::string peaksOf(const test::Format &format);
 

@@ -17,13 +17,6 @@ constexpr int64_t generatedRows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512};
 constexpr Shape gatedShapes[] = {{8192, 2048}, {2048, 768}}, biasedShape = {1152, 896},
                 residualShape = {2048, 8192};
 
-/// At most; the packed size decides once the weights are there.
-double bytesPerWeight(const Format &format) {
-  llvm::StringRef weight = format.weight;
-  bool nibbles = weight.contains("int4") || weight.contains("q4");
-  return weight == "f32" ? 4 : weight == "bf16" ? 2 : nibbles ? 0.5 : 1;
-}
-
 /// `text` for the functions 0 to `count` - 1, as {f}.
 std::string repeated(const std::string &text, int64_t count) {
   std::string all;
@@ -42,7 +35,7 @@ KernelBenchmark overWeights(const Format &format, const Words &sizes, double wei
   KernelBenchmark made;
   made.name = fill(name, words);
   made.format = peaksOf(format);
-  made.functions = copiesOf(weights * bytesPerWeight(format));
+  made.functions = copiesOf(weights * bitsOf(format) / 8);
   made.text = repeated(fill(text, words), made.functions);
   made.rows = rows.vec();
   made.arguments = randomArguments;

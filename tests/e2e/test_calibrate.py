@@ -76,10 +76,10 @@ class Calibrate(Case):
         path = imatrix(known)
         plain, weighted = self.divergence("minimind-dense"), self.divergence("minimind-dense", "--imatrix", path)
         self.assertNotEqual(plain, weighted)
-        status, error = compile_failing(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix",
-                                        imatrix({"blk.0.attn_output.weight": [1, 2]}))
+        other = imatrix({"blk.0.attn_output.weight": [1, 2]})
+        status, error = compile_failing(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix", other)
         self.assertEqual((status, error.count("\n")), (1, 1), error)
-        self.assertIn("has 512 columns, but statistics of activations for 2", error)
+        self.assertIn(f"has 512 columns, but the statistics in {other} are for 2, give those of this model", error)
 
     def test_an_interrupted_calibration_leaves_nothing(self):
         """Neither the program that computes the text, nor its statistics, nor a process that still computes."""

@@ -18,7 +18,7 @@ inline void checkPlaces(const GgufModel &model) {
       std::abort();
     ends[tensor.file] = tensor.offset + tensor.size;
     llvm::ArrayRef<uint8_t> bytes = model.bytes(tensor);
-    if (!tensor.type->format())
+    if (!tensor.type->format)
       continue;
     std::vector<float> values(tensor.type->elements);
     for (size_t at = 0; at < bytes.size(); at += tensor.type->bytes)

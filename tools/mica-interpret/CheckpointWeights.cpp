@@ -26,7 +26,7 @@ static llvm::Expected<interp::Tensor> readFile(StringRef folder, StringRef name,
 /// The bytes of a tensor, those of blocks as f32.
 static std::string plainBytes(const WeightFiles &files, const TensorInfo &info) {
   llvm::ArrayRef<uint8_t> bytes = files.bytes(info);
-  if (!info.blocks || !info.blocks->format())
+  if (!info.blocks || !info.blocks->format)
     return llvm::toStringRef(bytes).str();
   std::vector<uint8_t> joined;
   if (const TensorInfo *scales = files.scalesOf(info)) {

@@ -261,7 +261,7 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(const ModelArguments &argume
   if (!input->config)
     return inputError(arguments.model, "does not say what GGUF files call its tensors",
                       "give --calibrate, or the folder or GGUF file that it came from");
-  cpu::ColumnImportance importance;
+  cpu::ColumnImportance importance(path);
   for (const auto &[name, place] : ggufPlaces(*input->config)) {
     auto entry = imatrix->find(place.tensor);
     if (entry == imatrix->end())

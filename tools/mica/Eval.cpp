@@ -152,8 +152,7 @@ Error Evaluation::choosePlan() {
                         arguments.windows > 0 ? static_cast<size_t>(arguments.windows) : SIZE_MAX);
   if (windows.empty())
     return inputError(textFile(),
-                      "has " + Twine(ids.size()) +
-                          " ids, but the first can only be foretold after another one",
+                      "has " + Twine(ids.size()) + " ids, but scoring needs at least two",
                       "give a longer text");
   return Error::success();
 }

@@ -9,7 +9,7 @@ using namespace llvm;
 namespace mica::tool {
 
 static std::optional<cpu::WeightType> computedType(const TensorInfo &info) {
-  if (info.blocks && !info.blocks->format())
+  if (info.blocks && !info.blocks->format)
     return std::nullopt;
   switch (info.type) {
   case StoredType::F32:
@@ -35,7 +35,7 @@ Expected<cpu::SourceTensor> FileWeights::find(StringRef name) const {
                       "convert the weights to one of them");
   cpu::SourceTensor tensor{*type, info->shape, files.bytes(*info)};
   if (const TensorType *blocks = info->blocks)
-    tensor.blocks = {blocks->format()};
+    tensor.blocks = {blocks->format};
   if (const TensorInfo *scales = files.scalesOf(*info)) {
     tensor.blocks.join = joinMxfp4;
     tensor.scales = files.bytes(*scales);

@@ -1,4 +1,4 @@
-//===- Quality.cpp - how well logits foretell a text -----------------------===//
+//===- Quality.cpp - perplexity and KL divergence of logits -------------===//
 
 #include "tools/mica/Quality.h"
 

@@ -1,4 +1,4 @@
-//===- Quality.h - how well logits foretell a text -------------------------===//
+//===- Quality.h - perplexity and KL divergence of logits -------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_QUALITY_H
 #define MICA_TOOLS_MICA_QUALITY_H
 

@@ -67,7 +67,7 @@ static CLI::App *addInspect(CLI::App &app, InspectArguments &arguments) {
 
 static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
   CLI::App *command = app.add_subcommand(
-      "eval", "how well a program foretells a text, and how far it is from another program");
+      "eval", "measure the perplexity of a program on a text, and its KL divergence from another");
   command->add_option("PROGRAM", arguments.program, "a compiled program")->required();
   CLI::Option *text = command->add_option("--text", arguments.text, "a text in UTF-8");
   CLI::Option *tokens = command->add_option("--tokens-file", arguments.tokensFile,
@@ -98,7 +98,7 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
       "The text is cut into windows that do not overlap; what is shorter than a window "
       "at its end is left out.\nEach window is computed on its own, and begins with the "
       "program's begin token where the text does.\nScored are the positions in its "
-      "second half: there, the next id is foretold from half a window or more.\n\n"
+      "second half, which have half a window or more before them.\n\n"
       "With --reference, over all scored positions:\n"
       "  KL           sum over the vocabulary of q (log q - log p) in nats, p of PROGRAM, q of "
       "PROGRAM2: mean, percentiles, maximum\n"

@@ -12,9 +12,10 @@ namespace mica::cpu {
 
 namespace {
 
-/// Writes a plane of a chunk: `width` bits, `down` bits up in each code, as lines of [64][4] bytes.
-/// `codes` are those of 64 rows, [64][32].
-void packPlane(const uint8_t *codes, int64_t width, int64_t down, uint8_t *out) {
+/// Writes a plane of a chunk: `width` bits, `down` bits up in each code, as lines of [64][4] bytes
+/// at `lineAt`. `codes` are those of 64 rows, [64][32].
+void packPlane(const uint8_t *codes, int64_t width, int64_t down,
+               llvm::function_ref<uint8_t *(int64_t)> lineAt) {
   constexpr int64_t kChunk = PackedBlocks::kChunk;
   if (width == 0)
     return;
@@ -27,7 +28,10 @@ void packPlane(const uint8_t *codes, int64_t width, int64_t down, uint8_t *out) 
       lanes[row * lineBytes + quad / perByte * 4 + i % 4] |= static_cast<uint8_t>(
           (codes[row * kChunk + i] >> down & mask) << width * (quad % perByte));
     }
-  transposeLanes(lanes.data(), lineBytes, lineBytes / 4, out);
+  std::array<uint8_t, kTileRows * kChunk> lines;
+  transposeLanes(lanes.data(), lineBytes, width, lines.data());
+  for (int64_t line = 0; line < width; ++line)
+    std::memcpy(lineAt(line), &lines[line * PackedBlocks::kLineBytes], PackedBlocks::kLineBytes);
 }
 
 /// Packs blocks of 64 rows.
@@ -85,8 +89,10 @@ private:
           out[packed.subOffsetAt + at] = offset;
       }
     }
-    packPlane(codes.data(), format.low.width, 0, out + packed.lowAt);
-    packPlane(codes.data(), format.high.width, format.low.width, out + packed.highAt);
+    packPlane(codes.data(), format.low.width, 0,
+              [&](int64_t line) { return out + packed.lowLineAt(line); });
+    packPlane(codes.data(), format.high.width, format.low.width,
+              [&](int64_t line) { return out + packed.highLineAt(line); });
   }
 
   const BlockFormat &format;

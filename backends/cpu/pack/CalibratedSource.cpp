@@ -42,8 +42,9 @@ llvm::Expected<SourceTensor> CalibratedSource::find(llvm::StringRef name) const 
   if (!columns.empty() && !tensor->shape.empty() &&
       static_cast<int64_t>(columns.size()) != tensor->shape.back())
     return llvm::createStringError("\"" + name + "\" has " + llvm::Twine(tensor->shape.back()) +
-                                   " columns, but statistics of activations for " +
-                                   llvm::Twine(columns.size()) + ", give those of the same model");
+                                   " columns, but the statistics in " + importance->fileName() +
+                                   " are for " + llvm::Twine(columns.size()) +
+                                   ", give those of this model");
   tensor->importance = columns;
   return tensor;
 }

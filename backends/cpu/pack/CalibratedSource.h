@@ -14,13 +14,18 @@ namespace mica::cpu {
 /// multiplies, scaled to a mean of 1. By the names that weights have their tensors from.
 class ColumnImportance {
 public:
+  /// `file` is named by errors: what the statistics are from.
+  explicit ColumnImportance(llvm::StringRef file = "") : file(file) {}
+
   /// Takes over the mean squares for `name`. Returns false where one is negative or not finite.
   bool add(llvm::StringRef name, std::vector<float> meanSquares);
   /// Of a tensor or a part of it; empty where it is not known.
   llvm::ArrayRef<float> find(llvm::StringRef name) const;
   size_t size() const { return columns.size(); }
+  llvm::StringRef fileName() const { return file; }
 
 private:
+  std::string file;
   llvm::StringMap<std::vector<float>> columns;
 };
 

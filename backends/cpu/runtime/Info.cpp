@@ -98,12 +98,11 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
     text += name + std::string(14 - std::char_traits<char>::length(name), ' ') + value + "\n";
   };
   line("model", m.name);
-  line("weights", m.weights + ", cache " + m.kv);
-  std::string blocks, rows;
+  std::string weights, rows;
   for (const std::string &format : m.keptBlocks)
-    blocks += (blocks.empty() ? "" : ", ") + format;
-  if (!blocks.empty())
-    line("tensors", blocks);
+    weights += format + ", ";
+  line("weights", weights + (weights.empty() ? "" : "others ") + m.weights);
+  line("cache", m.kv);
   for (const auto &[role, type] : m.rows)
     rows += (rows.empty() ? "" : ", ") + role + " " + type;
   if (!rows.empty())

@@ -82,14 +82,16 @@ BlockReader::Lines BlockReader::linesOf(Value chunk, Value column) const {
           SmallVector<Value>(format.high.width)};
 }
 
-/// The bits that a plane whose lines begin at byte `at` has of a quad, `up` bits up in their bytes.
-Value BlockReader::loadPlane(const CodePlane &plane, int64_t quad, Value at,
-                             MutableArrayRef<Value> lines, int64_t up) const {
+/// The bits that a plane has of a quad, `up` bits up in their bytes.
+Value BlockReader::loadPlane(Lines &lines, bool isHigh, int64_t quad, int64_t up) const {
   Type i32 = b.getI32Type();
+  const CodePlane &plane = isHigh ? format.high : format.low;
   int64_t perByte = 8 / plane.width, mask = ((1 << plane.width) - 1) << up, line = quad / perByte;
-  if (!lines[line])
-    lines[line] = load(b.add(at, line * 4 * PackedBlocks::kColumns), i32);
-  Value bits = lines[line];
+  Value &loaded = (isHigh ? lines.high : lines.low)[line];
+  if (!loaded)
+    loaded =
+        load(b.add(lines.begin, isHigh ? packed.highLineAt(line) : packed.lowLineAt(line)), i32);
+  Value bits = loaded;
   if (int64_t shift = plane.width * (quad % perByte) - up; shift > 0)
     bits = arith::ShRUIOp::create(b, bits, b.splatInt(shift, i32));
   else if (shift < 0)
@@ -100,11 +102,13 @@ Value BlockReader::loadPlane(const CodePlane &plane, int64_t quad, Value at,
 }
 
 Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {
-  Value codes = loadPlane(format.low, quad, b.add(lines.begin, packed.lowAt), lines.low, 0);
+  // The high plane first, as its lines are.
+  Value high;
   if (format.high.width != 0)
-    codes = arith::OrIOp::create(b, codes,
-                                 loadPlane(format.high, quad, b.add(lines.begin, packed.highAt),
-                                           lines.high, format.low.width));
+    high = loadPlane(lines, /*isHigh=*/true, quad, format.low.width);
+  Value codes = loadPlane(lines, /*isHigh=*/false, quad, 0);
+  if (high)
+    codes = arith::OrIOp::create(b, codes, high);
   codes = b.bitcast(codes, b.getI8Type());
   return format.levels ? b.lookUp(codes, ArrayRef(format.levels, 16), format.unsignedBias())
                        : codes;

@@ -58,8 +58,7 @@ private:
   mlir::Value loadHeader(mlir::Value at) const;
   mlir::Value loadSubScales(mlir::Value chunk, mlir::Value column, int64_t group,
                             bool ofOffsets) const;
-  mlir::Value loadPlane(const CodePlane &plane, int64_t quad, mlir::Value at,
-                        llvm::MutableArrayRef<mlir::Value> lines, int64_t up) const;
+  mlir::Value loadPlane(Lines &lines, bool isHigh, int64_t quad, int64_t up) const;
 
   KernelBuilder &b;
   mlir::Value memory, offset;

@@ -134,26 +134,12 @@ private:
     return sums;
   }
 
-  /// Asks for the lines that a stream reads 4 KiB later. Planes are read side by side, an order
-  /// that prefetchers of AMD's Zen 5 do not follow across pages: without, a thread read half as
-  /// fast.
-  void prefetchChunk(Value at) {
-    constexpr int64_t kAhead = 4096, kLine = 64;
-    constexpr unsigned kFirstLevel = 3;
-    if (b.target.prefetchPages || tile.ahead.lines != 0)
-      return;
-    for (int64_t line = 0; line < reader.packed.chunkBytes; line += kLine)
-      memref::PrefetchOp::create(b, tile.panel.memory, b.add(at, line + kAhead), /*isWrite=*/false,
-                                 kFirstLevel, /*isDataCache=*/true);
-  }
-
   SmallVector<Value> addChunk(Value block, Value inBlock, Value chunk, ArrayRef<Columns> columns,
                               ValueRange sums) {
     SmallVector<RowChunk> x;
     for (ArrayRef<Value> leading : tile.rows)
       x.push_back(loadRow(leading, chunk));
     Value at = reader.chunkAt(block, inBlock);
-    prefetchChunk(at);
     SmallVector<BlockReader::Lines> lines;
     for (const Columns &column : columns)
       lines.push_back(reader.linesOf(at, column.first));

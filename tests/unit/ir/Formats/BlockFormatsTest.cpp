@@ -142,8 +142,23 @@ TEST_P(FormatTest, PackedPartsFollowEachOther) {
   EXPECT_EQ(packed.scaleBytes, scale);
   EXPECT_EQ(packed.headerBytes, 64 * scale * (format.hasOffsets() ? 2 : 1));
   EXPECT_EQ(packed.chunks * 32, format.elements);
-  EXPECT_EQ(packed.chunkBytes - packed.highAt, 64 * 32 * format.codeBits() / 8);
-  EXPECT_EQ(packed.lowAt - packed.highAt, 64 * 32 * format.high.width / 8);
+  int64_t codesAt = packed.chunkBytes - 64 * 32 * format.codeBits() / 8;
+  EXPECT_EQ(codesAt,
+            packed.groups * 64 *
+                (format.hasOffsets() && format.subScaleType == SubScaleType::Bytes ? 2 : 1));
+  // Lines follow each other in the order in which quads need them, the high plane first.
+  int64_t at = codesAt;
+  for (int64_t quad = 0, low = 0, high = 0; quad < PackedBlocks::kQuads; ++quad) {
+    if (quad * format.high.width % 8 == 0 && format.high.width != 0) {
+      EXPECT_EQ(packed.highLineAt(high++), at) << quad;
+      at += 256;
+    }
+    if (quad * format.low.width % 8 == 0) {
+      EXPECT_EQ(packed.lowLineAt(low++), at) << quad;
+      at += 256;
+    }
+  }
+  EXPECT_EQ(at, packed.chunkBytes);
   EXPECT_EQ(packed.blockBytes, packed.headerBytes + packed.chunks * packed.chunkBytes);
   EXPECT_EQ(packed.bytesOf(format.elements), packed.blockBytes);
   EXPECT_EQ(packed.bytesOf(3 * format.elements), 3 * packed.blockBytes);

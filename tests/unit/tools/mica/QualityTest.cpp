@@ -1,4 +1,4 @@
-//===- QualityTest.cpp - how well logits foretell a text -------------------===//
+//===- QualityTest.cpp - perplexity and KL divergence of logits ---------===//
 
 #include "tools/mica/Quality.h"
 

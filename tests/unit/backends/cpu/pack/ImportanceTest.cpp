@@ -60,7 +60,7 @@ double errorOfOdd(const std::vector<uint8_t> &packed, llvm::ArrayRef<float> row)
     const uint8_t *head = packed.data() + i / format.elements * layout.blockBytes,
                   *chunk = head + layout.headerBytes + i % format.elements / 32 * layout.chunkBytes;
     int64_t quad = i % 32 / 4;
-    int code = chunk[layout.lowAt + quad / 2 * 256 + i % 4] >> 4 * (quad % 2) & 15;
+    int code = chunk[layout.lowLineAt(quad / 2) + i % 4] >> 4 * (quad % 2) & 15;
     float scale = number(head) * float(int8_t(chunk[0])),
           offset = number(head + layout.offsetAt) * float(int8_t(chunk[layout.subOffsetAt]));
     float value = scale * float(code - format.bias) + float(format.offsetSign) * offset;
@@ -90,9 +90,10 @@ TEST_F(ImportanceTest, ErrorsMoveToColumnsThatMatterLess) {
 TEST_F(ImportanceTest, StatisticsOfAnotherModelAreRefused) {
   source.add("w", WeightType::F32, {1, kColumns});
   ASSERT_TRUE(importance.add("w", {1, 2}));
-  EXPECT_THAT(errorOf("mica.weight @w at 0 : tensor<1x64x!mica.block<int4_g32>>"),
-              HasSubstr("\"w\" has 64 columns, but statistics of activations for 2, give those of "
-                        "the same model"));
+  EXPECT_THAT(
+      errorOf("mica.weight @w at 0 : tensor<1x64x!mica.block<int4_g32>>"),
+      HasSubstr("\"w\" has 64 columns, but the statistics in imatrix.gguf are for 2, give those "
+                "of this model"));
 }
 
 /// Balancing multiplies a column by what it divides the activation by: activations that are as

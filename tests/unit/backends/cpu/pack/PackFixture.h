@@ -44,7 +44,7 @@ protected:
 
   mlir::MLIRContext context;
   MemorySource source;
-  ColumnImportance importance;
+  ColumnImportance importance{"imatrix.gguf"};
 };
 
 } // namespace mica::cpu
