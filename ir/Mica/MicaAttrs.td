@@ -145,10 +145,11 @@ def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
     It is the layout that oneDNN calls `BA16a64b` (f32) and `BA16a64b2a` (bf16), so that one packed copy serves its
     products and the generated kernels.
     `!mica.block` stores, for 64 rows, each block along K as a header (scales [64], offsets [64]) and, for every 32
-    elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the lines of the planes of codes.
-    A plane of w bits has w lines [64][4]; quad q of the chunk, four neighbours along K, is in line q / (8 / w), w *
-    (q mod (8 / w)) bits up. So a block of `q4_k` takes 4.625 bits per element, where a file has 4.5: its sub-scales
-    become bytes.
+    elements, a chunk: sub-scales [groups][64], sub-offsets [groups][64], then the lines of the planes of codes. A
+    quad are four neighbours along K. A plane of w bits has w lines [64][4], and quad q of the chunk is in line
+    q / (8 / w), w * (q mod (8 / w)) bits up. Lines are in the order in which quads need them, a line of the high
+    plane before one of the low: of `q6_k` high 0, low 0, low 1, high 1, low 2, low 3. So a block of `q4_k` takes
+    4.625 bits per element, where a file has 4.5: its sub-scales become bytes.
   }];
   let parameters = (ins "int64_t":$columns, "int64_t":$depth, "int64_t":$k_block);
   let assemblyFormat = "`<` struct(params) `>`";

@@ -42,6 +42,21 @@ Value KernelBuilder::fromF32(Value value, Type element) {
                                    : arith::TruncFOp::create(*this, narrow, value).getResult();
 }
 
+Value KernelBuilder::pairsOfBf16(Value even, Value odd) {
+  Type bf16 = getBF16Type();
+  if (!target.bf16Dot || !target.wide)
+    return vector::InterleaveOp::create(*this, fromF32(even, bf16), fromF32(odd, bf16));
+  // LLVM narrows one vector after the other.
+  Value both = LLVM::CallIntrinsicOp::create(*this, vec(bf16, 2 * kLanes),
+                                             getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512"),
+                                             ValueRange{odd, even})
+                   .getResult(0);
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < kLanes; ++i)
+    order.append({i, kLanes + i});
+  return vector::ShuffleOp::create(*this, both, both, order);
+}
+
 Value KernelBuilder::bitcast(Value vector, Type element) {
   auto type = cast<VectorType>(vector.getType());
   int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
@@ -57,27 +72,27 @@ Value KernelBuilder::broadcastFromBytes(Value buffer, ValueRange at, Type elemen
   return broadcast(vector::ExtractOp::create(*this, loadFromBytes(buffer, at, element, 1), 0));
 }
 
-template <typename ShiftRight>
-static SmallVector<Value> bytesOfLanes(KernelBuilder &b, Value bytes) {
-  if (b.target.int8Dot)
-    return {bytes};
-  Type i32 = b.getI32Type();
-  Value lanes = b.bitcast(bytes, i32), down = b.splatInt(24, i32);
+SmallVector<Value> KernelBuilder::splitBytes(Value bytes, bool isSigned) {
+  Type i32 = getI32Type();
+  Value lanes = bitcast(bytes, i32), down = splatInt(24, i32);
   // Each byte to the top, then down again with its sign or without.
   SmallVector<Value> values;
   for (int64_t byte = 0; byte < 4; ++byte) {
-    Value top = arith::ShLIOp::create(b, lanes, b.splatInt(24 - 8 * byte, i32));
-    values.push_back(ShiftRight::create(b, top, down));
+    Value top = lanes;
+    if (byte < 3)
+      top = arith::ShLIOp::create(*this, top, splatInt(24 - 8 * byte, i32));
+    values.push_back(isSigned ? arith::ShRSIOp::create(*this, top, down).getResult()
+                              : arith::ShRUIOp::create(*this, top, down).getResult());
   }
   return values;
 }
 
 SmallVector<Value> KernelBuilder::signedBytes(Value bytes) {
-  return bytesOfLanes<arith::ShRSIOp>(*this, bytes);
+  return target.int8Dot ? SmallVector<Value>{bytes} : splitBytes(bytes, /*isSigned=*/true);
 }
 
 SmallVector<Value> KernelBuilder::unsignedBytes(Value bytes) {
-  return bytesOfLanes<arith::ShRUIOp>(*this, bytes);
+  return target.int8Dot ? SmallVector<Value>{bytes} : splitBytes(bytes, /*isSigned=*/false);
 }
 
 /// One of the instructions that sum products of bytes or words into `sums` [16 x i32]; where

@@ -138,11 +138,15 @@ public:
         *this, mlir::DenseElementsAttr::get(vec(element, lanes), getIntegerAttr(element, value)));
   }
   mlir::Value bitcast(mlir::Value vector, mlir::Type element);
+  /// bf16 of vectors [16 x f32], rounded: even[0], odd[0], even[1], ...
+  mlir::Value pairsOfBf16(mlir::Value even, mlir::Value odd);
   /// `lanes` values of type `element` that stand at byte `at` of a buffer of i8.
   mlir::Value loadFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element,
                             int64_t lanes = kLanes);
   /// The value of type `element` at byte `at`, in all lanes.
   mlir::Value broadcastFromBytes(mlir::Value buffer, mlir::ValueRange at, mlir::Type element);
+  /// The four bytes of each lane of [64 x i8], each as [16 x i32].
+  mlir::SmallVector<mlir::Value> splitBytes(mlir::Value bytes, bool isSigned);
   /// Bytes [64 x i8] as dotBytes takes them: as they are, or the four of each lane one by one.
   mlir::SmallVector<mlir::Value> signedBytes(mlir::Value bytes);
   mlir::SmallVector<mlir::Value> unsignedBytes(mlir::Value bytes);

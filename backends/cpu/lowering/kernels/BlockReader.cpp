@@ -116,8 +116,6 @@ Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {
 
 void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value column,
                               llvm::function_ref<void(int64_t, Value)> take) const {
-  Type i32 = b.getI32Type();
-  Value bias = b.splatInt(format.unsignedBias(), i32);
   int64_t groups = groupsOfChunk();
   SmallVector<Value> steps, shifts;
   for (int64_t group = 0; group < groups; ++group) {
@@ -126,16 +124,15 @@ void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value co
   }
   Lines lines = linesOf(chunk, column);
   for (int64_t quad = 0; quad < PackedBlocks::kQuads; ++quad) {
-    Value lanes = b.bitcast(loadQuad(lines, quad), i32);
+    Value bytes = loadQuad(lines, quad);
+    bool isSigned = format.unsignedBias() != 0;
+    if (isSigned)
+      bytes = b.sub(
+          bytes, b.splatInt(static_cast<int8_t>(format.unsignedBias()), b.getI8Type(), 4 * kLanes));
+    SmallVector<Value> levels = b.splitBytes(bytes, isSigned);
     int64_t group = quad * groups / PackedBlocks::kQuads;
     for (int64_t byte = 0; byte < 4; ++byte) {
-      Value code = lanes;
-      if (byte > 0)
-        code = arith::ShRUIOp::create(b, code, b.splatInt(8 * byte, i32));
-      if (byte < 3)
-        code = arith::AndIOp::create(b, code, b.splatInt(255, i32));
-      Value level = format.unsignedBias() ? b.sub(code, bias) : code;
-      Value value = b.mulf(b.toF32(level), steps[group]);
+      Value value = b.mulf(b.toF32(levels[byte]), steps[group]);
       if (shifts[group])
         value = b.addf(value, shifts[group]);
       take(4 * quad + byte, value);
@@ -166,7 +163,7 @@ void mica::cpu::expandBlocks(KernelBuilder &b, const PackedPanel &panel, int64_t
           return;
         }
         if (depth == 2)
-          values = vector::InterleaveOp::create(b, even, values);
+          values = b.pairsOfBf16(even, values);
         Value place = b.add(target, ((i / depth) * kColumns + column) * depth);
         b.storeVector(values, buffer, place);
       });

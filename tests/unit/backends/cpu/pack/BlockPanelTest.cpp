@@ -6,6 +6,8 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "gmock/gmock.h"
 
+#include <utility>
+
 using namespace mica;
 using namespace mica::cpu;
 using testing::HasSubstr;
@@ -22,8 +24,7 @@ public:
         groups(format.hasSubScales() ? 32 / format.group : 0),
         subScales(groups * 64 *
                   (format.subScaleType == SubScaleType::Bytes && format.offsetAt >= 0 ? 2 : 1)),
-        low(64 * 4 * format.low.width), high(64 * 4 * format.high.width),
-        chunk(subScales + low + high) {}
+        chunk(subScales + 64 * 4 * (format.low.width + format.high.width)) {}
 
   /// Of 64 rows of k numbers.
   int64_t bytesOf(int64_t k) const {
@@ -38,15 +39,22 @@ public:
     const uint8_t *head = bytes.data() + row / 64 * bytesOf(k) +
                           block * (header + format.elements / 32 * chunk),
                   *part = head + header + inBlock / 32 * chunk;
-    auto plane = [&](const uint8_t *at, int64_t width) {
+    // The lines that hold the quad: each plane's comes with the first quad that it has bits of.
+    int64_t next = subScales, lowLine = 0, highLine = 0;
+    for (int64_t q = 0; q <= quad; ++q) {
+      if (format.high.width > 0 && q * format.high.width % 8 == 0)
+        highLine = std::exchange(next, next + 256);
+      if (q * format.low.width % 8 == 0)
+        lowLine = std::exchange(next, next + 256);
+    }
+    auto plane = [&](int64_t line, int64_t width) {
       if (width == 0)
         return 0;
-      int64_t perByte = 8 / width;
-      uint8_t byte = at[quad / perByte * 256 + inRow * 4 + column % 4];
-      return byte >> width * (quad % perByte) & ((1 << width) - 1);
+      uint8_t byte = part[line + inRow * 4 + column % 4];
+      return byte >> width * (quad % (8 / width)) & ((1 << width) - 1);
     };
-    int code = plane(part + subScales + high, format.low.width) |
-               plane(part + subScales, format.high.width) << format.low.width;
+    int code = plane(lowLine, format.low.width) | plane(highLine, format.high.width)
+                                                      << format.low.width;
     float level = format.levels ? float(format.levels[code]) : float(code - format.bias);
     float step = number(head, inRow), offset = 0;
     if (format.offsetAt >= 0)
@@ -78,7 +86,7 @@ private:
   }
 
   const BlockFormat &format;
-  int64_t scaleBytes, header, groups, subScales, low, high, chunk;
+  int64_t scaleBytes, header, groups, subScales, chunk;
 };
 
 class BlockPanelTest : public PackTest, public testing::WithParamInterface<const BlockFormat *> {
