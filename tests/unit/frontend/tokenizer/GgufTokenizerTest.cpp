@@ -6,6 +6,7 @@
 
 #include "frontend/support/Json.h"
 #include "frontend/tokenizer/ByteAlphabet.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/GgufWriter.h"
 
 #include "llvm/Support/MD5.h"
