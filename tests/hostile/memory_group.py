@@ -9,6 +9,7 @@ measured, one line per failure and a count at the end; exit status 1 when someth
 """
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -17,7 +18,7 @@ import folder as model
 import hostile
 
 ROOT = "/sys/fs/cgroup"
-MB = 1 << 20
+MB, SECONDS = 1 << 20, 10
 
 
 class Refused(Exception):
@@ -106,7 +107,11 @@ class Group:
         write(f"{self.path}/cgroup.procs", os.getpid())
 
     def run(self, command, **options):
-        return hostile.run(command, preexec_fn=self.enter, **options)
+        """Also kills what would do nothing any more but read the pages of its code again."""
+        try:
+            return hostile.run(command, preexec_fn=self.enter, **{"timeout": SECONDS, **options})
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(command, -signal.SIGKILL, b"", b"")
 
     def remove(self):
         os.rmdir(self.path)
@@ -133,8 +138,8 @@ def the_compiler(place, group):
     """Killed or not: what is left of it is removed by the next one, and a program that is there is whole."""
     folder = place.folder()
     output = os.path.join(folder, "program")
-    seen, limit, enough = set(), 400.0, 0.0
-    while limit > 1:
+    seen, limit, enough, lacked = set(), 400.0, 0.0, 0
+    while lacked < 3:
         group.limit(int(limit * MB))
         result = group.run([place.mica, "compile", place.model, "-o", output])
         seen.add(result.returncode)
@@ -143,6 +148,7 @@ def the_compiler(place, group):
         if result.returncode == 0:
             enough = limit
         else:
+            lacked += 1
             for fault in ended(result):
                 yield f"{limit:.0f} MB: {fault}"
         if os.path.exists(output):
@@ -160,8 +166,8 @@ def a_program(place, group):
     """Killed or not: a file that it writes is whole or not there, and what is left is removed by the next one."""
     folder = place.folder()
     logits = os.path.join(folder, "logits.npy")
-    seen, limit, enough = set(), 100.0, 0.0
-    while limit > 0.5:
+    seen, limit, enough, lacked = set(), 100.0, 0.0, 0
+    while lacked < 3:
         group.limit(int(limit * MB))
         result = group.run([place.program, *environment.PROMPT, "--threads", "2", "--logits", logits])
         seen.add(result.returncode)
@@ -171,6 +177,7 @@ def a_program(place, group):
             yield from environment.expect(f"{limit:.1f} MB: what it wrote", os.listdir(folder), ["logits.npy"])
             os.unlink(logits)
         else:
+            lacked += 1
             for fault in ended(result):
                 yield f"{limit:.1f} MB: {fault}"
             yield from environment.expect(f"{limit:.1f} MB: the logits", os.path.exists(logits), False)
@@ -219,7 +226,7 @@ def weights_larger_than_the_limit(place, group):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     limit = size // 2
     group.limit(limit)
-    result = group.run(command)
+    result = group.run(command, timeout=hostile.SECONDS)
     yield from environment.expect("with half of its size", (result.returncode, result.stdout), (0, wanted.stdout))
     print(f"memory-group: a program of {size / MB:.0f} MB computes with a limit of {limit / MB:.0f} MB and {group.peak() / MB:.0f} MB at "
           "the peak")
