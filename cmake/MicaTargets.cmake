@@ -18,20 +18,17 @@ target_include_directories(MicaCompilerOptions INTERFACE ${CMAKE_SOURCE_DIR} ${C
 target_include_directories(MicaCompilerOptions SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_compile_definitions(MicaCompilerOptions INTERFACE ${LLVM_DEFINITIONS})
 
-# ccache serves files that use a precompiled header only if that is the same in every build, and if it is told so. The
-# others it serves to trees in other folders as well, if it takes paths as relative to the tree.
 foreach(language C CXX)
   if(CMAKE_${language}_COMPILER_LAUNCHER STREQUAL "ccache")
-    set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ccache)
+    set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/cmake/ccache.sh ${CMAKE_SOURCE_DIR})
   endif()
 endforeach()
 
 add_library(MicaPch OBJECT ${CMAKE_SOURCE_DIR}/cmake/Pch.cpp)
 target_compile_options(MicaPch PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
 target_link_libraries(MicaPch PRIVATE MicaCompilerOptions)
-target_precompile_headers(MicaPch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/Pch.h)
+# In brackets: CMake's file that includes it is the same in every folder.
+target_precompile_headers(MicaPch PRIVATE <cmake/Pch.h>)
 
 # mica_add_compiler_library(NAME source... [LINK lib...] [DEPENDS tablegen-target...])
 function(mica_add_compiler_library name)

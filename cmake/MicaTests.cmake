@@ -4,18 +4,19 @@ include(GoogleTest)
 enable_testing()
 
 add_custom_target(mica-unit-tests)
+configure_file(${CMAKE_SOURCE_DIR}/tests/unit/Paths.h.in ${CMAKE_BINARY_DIR}/tests/unit/Paths.h)
 add_custom_target(check-unit
   COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${CMAKE_BINARY_DIR} -L unit --output-on-failure
   DEPENDS mica-unit-tests USES_TERMINAL)
 
 # mica_add_unit_test(NAME source... [LINK lib...] [RUNTIME]): a GoogleTest program in bin/, each of its cases known to ctest.
 # Tests of compiler libraries get the compiler's flags and its precompiled header; with RUNTIME nothing of LLVM is
-# seen or linked. MICA_TEST_DATA names tests/data, MICA_SOURCE_DIR the root of the tree.
+# seen or linked. tests/unit/Paths.h names the folders of the tree.
 function(mica_add_unit_test name)
   cmake_parse_arguments(ARG "RUNTIME" "" "LINK" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS})
   if(ARG_RUNTIME)
-    target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+    target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
     target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
   else()
     target_link_libraries(${name} PRIVATE MicaCompilerOptions ${ARG_LINK} MLIR LLVM GTest::gmock GTest::gtest_main)
@@ -23,8 +24,6 @@ function(mica_add_unit_test name)
     target_compile_options(${name} PRIVATE -fPIC)
     target_precompile_headers(${name} REUSE_FROM MicaPch)
   endif()
-  target_compile_definitions(${name} PRIVATE
-    MICA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" MICA_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   add_dependencies(mica-unit-tests ${name})
   # Discovery at test time, so that building does not run half-linked programs.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300 PROPERTIES LABELS unit)

@@ -50,6 +50,12 @@ namespace {
 struct AssignLayouts : mica::impl::AssignLayoutsBase<AssignLayouts> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    // What follows relies on them, loops over layers among it.
+    for (auto weight : module.getOps<WeightOp>())
+      if (weight.getOffset()) {
+        weight.emitOpError("has an offset already: layouts are assigned once");
+        return signalPassFailure();
+      }
     if (failed(assignPackedLayouts()))
       return signalPassFailure();
     assignOffsets();

@@ -165,6 +165,19 @@ class Gguf(Case):
             self.assertEqual(built.run(*prompt).stdout,
                              program(MODELS[name], "--weights", "f32").run(*prompt).stdout)
 
+    def test_a_file_without_a_tokenizer(self):
+        """Compiling names the key, whether it is missing or says so."""
+        for says in (None, "none"):
+            file = gguf_file.Converter(MODELS["qwen3-dense"], "F32").convert()
+            self.assertNotIn("tokenizer.ggml.model", [key[0] for key in file.keys])
+            if says:
+                file.key("tokenizer.ggml.model", gguf_file.STRING, says)
+            path = file.write(os.path.join(harness.folder("wordless"), "m.gguf"))
+            done = harness.execute([harness.mica, "compile", path, "-o", f"{path}.program"])
+            self.assertEqual(done.stderr.decode(),
+                             f'mica: warning: {path}: has no tokenizer (the key "tokenizer.ggml.model" is missing or "none"): '
+                             "the program takes token ids (--tokens), no text and no conversation\n")
+
     def test_split_files(self):
         whole, converter = converted("qwen3-dense", "F32")
         count = len(converter.file.tensors)

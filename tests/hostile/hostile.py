@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-import containers
 import folder as model
 import variants
+from containers import pieces
 
 SECONDS = 60
 
@@ -239,7 +239,7 @@ def run_cases(label, cases, words):
 WHOLE = [
     ("whole", lambda parts: None),
     ("whole-torch", variants.in_torch),
-    ("whole-pieces", lambda parts: parts.extra.update({"tokenizer.model": containers.sentencepiece(128)})),
+    ("whole-pieces", lambda parts: parts.extra.update({"tokenizer.model": pieces.model(128)})),
 ]
 
 

@@ -9,6 +9,7 @@ import struct
 import zipfile
 
 import containers
+from containers import pieces
 
 VARIANTS = []
 
@@ -207,17 +208,17 @@ def torch_tensor_of_wrong_shape(folder):
 
 @variant("tokenizer.model")
 def pieces_cut(folder):
-    folder.extra["tokenizer.model"] = containers.sentencepiece(128)[:-7]
+    folder.extra["tokenizer.model"] = pieces.model(128)[:-7]
 
 
 @variant("tokenizer.model")
 def pieces_of_an_unknown_type(folder):
-    folder.extra["tokenizer.model"] = containers.sentencepiece(128, {70: 9})
+    folder.extra["tokenizer.model"] = pieces.model(128, {70: 9})
 
 
 @variant("tokenizer.model")
 def pieces_without_an_unknown_one(folder):
-    folder.extra["tokenizer.model"] = containers.sentencepiece(128, {0: 1})
+    folder.extra["tokenizer.model"] = pieces.model(128, {0: 1})
 
 
 @variant("tokenizer.model")

@@ -8,13 +8,15 @@ expected-error or expected-warning of a .mlir file below FOLDER: its string lite
 those that later statements add to a diagnostic that has a name. A message without any literal cannot be checked.
 
 Every createStringError or inputError with words of its own, and every call with such words of a function that hands its message to one
-(`fail("has no rows")`), must be met by what any test below a FOLDER expects: an expected-error or mica.expect_error, a
-line of FileCheck's, the strings of a statement of a unit test, a line of an end-to-end test. checkIndex (whose message is
+(`fail("has no rows")`), must be met by one text that a test below a FOLDER has: an expected-error or mica.expect_error, a
+line of FileCheck's whose prefix a RUN line names, a string of a unit test or of an end-to-end test, with what is added to it
+by `+`. Comments and docstrings are no such texts. Of `condition ? "one" : "other"` both are wanted. checkIndex (whose message is
 `WHAT i is outside of [0, SIZE)`) and refuse (with refuseAt and its like) are among them. Left out is what a comment `// No test: REASON` before the statement says.
 Prints what is missing.
 """
 
 import argparse
+import ast
 import pathlib
 import re
 import sys
@@ -33,7 +35,12 @@ MADE = re.compile(r"createStringError|inputError|opError")
 CONDITIONAL = re.compile(r"\((?:[^()]|\([^()]*\))*\?(?:[^()]|\([^()]*\))*\)")
 ANY_LITERAL = re.compile(r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<plain>(?:[^"\\]|\\.)*)"', re.S)
 UNTESTABLE = re.compile(r"// No test: [^\n]*\n(?: *//[^\n]*\n)*[^;\n]*\n?[^;\n]*$")
-STATED = re.compile(r'mica\.expect_error = "((?:[^"\\]|\\.)*)"|^\W*[A-Z][A-Z0-9-]*: (.*)$', re.M)
+EXPECTED_BY_MICA = re.compile(r'mica\.expect_error = "((?:[^"\\]|\\.)*)"')
+RUN = re.compile(r"RUN: ?(.*)")
+CHECKED = re.compile(r"^\W*([A-Z][A-Z0-9_-]*?)(?:-(?:NEXT|SAME|DAG|LABEL|COUNT-\d+))?: (.*)$", re.M)
+# A comment, or a string, in which there is none.
+COMMENT = re.compile(ANY_LITERAL.pattern + r"|//[^\n]*", re.S)
+CHOICE = re.compile(r"[\w.()>*!-]+\s*\?\s*((?:" + LITERAL.pattern + r"\s*)+):\s*((?:" + LITERAL.pattern + r"\s*)+)")
 
 
 def without_strings(text):
@@ -133,28 +140,69 @@ def values_of(text, shared):
         if UNTESTABLE.search(text, 0, match.start()):
             continue
         argument = text[match.end() : closing(text, match.end()) - 1]
-        words = words_of(re.sub(r"diagnostic\.message\(.*", "", argument, flags=re.S))
-        if match["name"] == "checkIndex":
-            words = words and [words[0] + " ", " is outside of [0, "]
-        elif not words and re.fullmatch(r"\w+", argument):
-            words = streamed(text, match.start())
-        if words:
-            yield line_of(text, match), ".*".join(map(re.escape, words))
+        argument = re.sub(r"diagnostic\.message\(.*", "", argument, flags=re.S)
+        for chosen in choices_of(argument):
+            words = words_of(chosen)
+            if match["name"] == "checkIndex":
+                words = words and [words[0] + " ", " is outside of [0, "]
+            elif not words and re.fullmatch(r"\w+", chosen):
+                words = streamed(text, match.start())
+            if words:
+                yield line_of(text, match), ".*".join(map(re.escape, words))
+
+
+def choices_of(argument):
+    """The argument with either side of its first choice between literals that is in no parentheses."""
+    choice = CHOICE.search(argument)
+    if not choice or CONDITIONAL.search(argument):
+        return [argument]
+    return [argument[: choice.start()] + side + argument[choice.end() :] for side in (choice[1], choice[3])]
+
+
+def expected_of_lit(text):
+    runs = " ".join(RUN.findall(text))
+    prefixes = {prefix for names in re.findall(r"--?check-prefix(?:es)?[= ]([\w,-]+)", runs) for prefix in names.split(",")}
+    if re.search(r"FileCheck(?![^|&]*check-prefix)", runs):
+        prefixes.add("CHECK")
+    if "verify-diagnostics" in runs:
+        yield from EXPECTED.findall(text)
+    yield from map(plain, EXPECTED_BY_MICA.findall(text))
+    yield from (line for prefix, line in CHECKED.findall(text) if prefix in prefixes)
+
+
+def expected_of_unit_test(text):
+    """Its strings, each with those that stand beside it or are added to it."""
+    text = COMMENT.sub(lambda match: "" if match[0].startswith("//") else match[0], text)
+    whole, end = [], 0
+    for literal in ANY_LITERAL.finditer(text):
+        between = text[end : literal.start()].strip()
+        if whole and between and not re.fullmatch(r"[^,;{}]*\+[^,;{}]*", between):
+            yield "".join(whole)
+            whole = []
+        whole.append(literal["raw"] or plain(literal["plain"] or ""))
+        end = literal.end()
+    yield "".join(whole)
+
+
+def expected_of_python(text):
+    """Its strings but those that are statements; nothing stands for what an f-string inserts."""
+    tree = ast.parse(text)
+    left_out = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if node in left_out:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(part.value for part in node.values if isinstance(part, ast.Constant))
 
 
 def expected_values(folder):
     """What the tests below a folder expect of errors, however they say it."""
+    readers = {".mlir": expected_of_lit, ".test": expected_of_lit, ".cpp": expected_of_unit_test, ".py": expected_of_python}
     for test in folder.rglob("*"):
-        if test.suffix in (".mlir", ".test"):
-            text = test.read_text(encoding="utf-8")
-            yield from EXPECTED.findall(text)
-            yield from (plain(stated or line) for stated, line in STATED.findall(text))
-        elif test.suffix == ".cpp":
-            for statement in re.split(r";\s*\n", test.read_text(encoding="utf-8")):
-                joined = re.sub(r'(?<=[^\\])"\s*\n\s*"', "", statement)
-                yield " ".join(m["raw"] or plain(m["plain"] or "") for m in ANY_LITERAL.finditer(joined))
-        elif test.suffix == ".py":
-            yield from test.read_text(encoding="utf-8").splitlines()
+        if test.suffix in readers:
+            yield from readers[test.suffix](test.read_text(encoding="utf-8"))
 
 
 def line_of(text, match):

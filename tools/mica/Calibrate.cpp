@@ -112,8 +112,9 @@ Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef pat
 /// Has a program computed on a text.
 class Calibration {
 public:
-  Calibration(const ModelArguments &given, const cpu::CompileOptions &options, StringRef text)
-      : arguments(given), options(options), text(text) {
+  Calibration(const ModelArguments &given, const ModelInput &input, StringRef launcher,
+              StringRef text)
+      : arguments(given), input(input), launcher(launcher), text(text) {
     arguments.weights = "bf16";
     arguments.kv.clear();
     arguments.rows.clear();
@@ -138,7 +139,7 @@ private:
     Expected<cpu::CompileOptions> resolved = arguments.resolve();
     if (!resolved)
       return resolved.takeError();
-    resolved->launcher = options.launcher;
+    resolved->launcher = launcher.str();
     resolved->probes = Probed::ProductRows;
     return compileModel(arguments, std::move(*resolved), program.path(), Messages::None)
         .takeError();
@@ -200,21 +201,16 @@ private:
     Expected<std::map<ProbePlace, std::vector<float>>> means = readMeanSquares(sums.path());
     if (!means)
       return means.takeError();
-    mlir::DialectRegistry registry;
-    cpu::registerCompilerDialects(registry);
-    mlir::MLIRContext context(registry);
-    FirstDiagnostic diagnostic(&context);
-    Expected<ModelInput> input = readModel(context, arguments.model, WeightsNeeded::Yes);
-    if (!input)
-      return input.takeError();
+    mlir::OwningOpRef<mlir::ModuleOp> module = input.module.get().clone();
+    FirstDiagnostic diagnostic(module->getContext());
     StageOptions stages;
     stages.weights = stages.kv = Precision::BF16;
     stages.probes = Probed::ProductRows;
-    mlir::PassManager pm(&context);
+    mlir::PassManager pm(module->getContext());
     buildModelToFused(pm, stages);
-    if (failed(pm.run(*input->module)))
+    if (failed(pm.run(*module)))
       return createStringError(arguments.model + ": " + diagnostic.message("cannot be fused"));
-    ProbedProducts products(*input->module);
+    ProbedProducts products(*module);
     cpu::ColumnImportance importance;
     for (auto &[place, columns] : *means)
       if (const std::set<std::string> *sources = products.find(place))
@@ -228,8 +224,8 @@ private:
   }
 
   ModelArguments arguments; ///< of the program that computes
-  const cpu::CompileOptions &options;
-  StringRef text;
+  const ModelInput &input;
+  StringRef launcher, text;
   ScratchFile program, sums;
   rt::Tokens ids;
   std::optional<int32_t> bos; ///< where the text begins with it
@@ -239,12 +235,12 @@ private:
 
 } // namespace
 
-Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments,
-                                          const cpu::CompileOptions &options, StringRef text) {
-  return Calibration(arguments, options, text).run();
+Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments, const ModelInput &input,
+                                          StringRef launcher, StringRef text) {
+  return Calibration(arguments, input, launcher, text).run();
 }
 
-Expected<cpu::ColumnImportance> importanceOfImatrix(const ModelArguments &arguments,
+Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const ModelInput &input,
                                                     StringRef path) {
   Expected<MappedFile> file = MappedFile::open(path);
   if (!file)
@@ -252,17 +248,11 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(const ModelArguments &argume
   Expected<Imatrix> imatrix = readImatrix(file->bytes(), path);
   if (!imatrix)
     return imatrix.takeError();
-  mlir::DialectRegistry registry;
-  cpu::registerCompilerDialects(registry);
-  mlir::MLIRContext context(registry);
-  Expected<ModelInput> input = readModel(context, arguments.model, WeightsNeeded::No);
-  if (!input)
-    return input.takeError();
-  if (!input->config)
-    return inputError(arguments.model, "does not say what GGUF files call its tensors",
+  if (!input.config)
+    return inputError(model, "does not say what GGUF files call its tensors",
                       "give --calibrate, or the folder or GGUF file that it came from");
   cpu::ColumnImportance importance(path);
-  for (const auto &[name, place] : ggufPlaces(*input->config)) {
+  for (const auto &[name, place] : ggufPlaces(*input.config)) {
     auto entry = imatrix->find(place.tensor);
     if (entry == imatrix->end())
       continue;
@@ -274,7 +264,7 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(const ModelArguments &argume
     importance.add(name, std::move(*columns));
   }
   if (importance.size() == 0)
-    return inputError(path, "has no statistics for any matrix of " + arguments.model,
+    return inputError(path, "has no statistics for any matrix of " + model,
                       "give those of this model");
   return importance;
 }

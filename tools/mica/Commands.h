@@ -87,10 +87,14 @@ struct CompileResult {
 /// What is said on stderr while a model is compiled.
 enum class Messages { None, Usual, Verbose };
 
+/// Finds out what errors of the model's weights weigh.
+using FindImportance =
+    llvm::function_ref<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)>;
+
 /// Compiles MODEL to a program at `output`, with a progress bar.
 llvm::Expected<CompileResult> compileModel(const ModelArguments &arguments,
                                            cpu::CompileOptions options, llvm::StringRef output,
-                                           Messages messages);
+                                           Messages messages, FindImportance findImportance = {});
 
 } // namespace mica::tool
 

@@ -122,7 +122,7 @@ static void noteSurplus(mlir::ModuleOp module, const TokenizerTable &table, Stri
 }
 
 /// Takes over the chat template. One that cannot be run is no reason to refuse the model.
-static Error addChat(StringRef folder, cpu::CompileOptions &options) {
+static Error addChat(StringRef folder, cpu::CompileOptions &options, bool speaks) {
   Expected<std::optional<ChatDescription>> chat = readChat(folder);
   if (!chat)
     return chat.takeError();
@@ -130,15 +130,17 @@ static Error addChat(StringRef folder, cpu::CompileOptions &options) {
     return Error::success();
   options.chatTemplate = std::move((*chat)->chatTemplate);
   options.specialTokens = std::move((*chat)->specialTokens);
+  std::optional<NamedTemplate> &forTools = (*chat)->forTools;
+  if (forTools)
+    options.toolTemplate = std::move(forTools->text);
+  if (!speaks)
+    return Error::success();
   if (!(*chat)->unusable.empty())
     rt::reportNote((*chat)->file + ": the chat template cannot be run (" + (*chat)->unusable +
                    "): `chat` and --chat of the program will refuse");
-  if (std::optional<NamedTemplate> &forTools = (*chat)->forTools) {
-    if (!forTools->unusable.empty())
-      rt::reportNote(forTools->file + ": the chat template for tools cannot be run (" +
-                     forTools->unusable + "): the program will refuse tools");
-    options.toolTemplate = std::move(forTools->text);
-  }
+  if (forTools && !forTools->unusable.empty())
+    rt::reportNote(forTools->file + ": the chat template for tools cannot be run (" +
+                   forTools->unusable + "): the program will refuse tools");
   if (!(*chat)->leftOut.empty())
     rt::reportNote((*chat)->file + ": of its chat templates \"" +
                    join((*chat)->leftOut, "\" and \"") +
@@ -199,7 +201,8 @@ static void listIgnored(const ModelInput &input, const cpu::CompileOptions &opti
 }
 
 Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::CompileOptions options,
-                                     StringRef output, Messages messages) {
+                                     StringRef output, Messages messages,
+                                     FindImportance findImportance) {
   for (const cpu::OutputFile &file : cpu::outputsOf(options, output))
     if (Error error = protectModel(arguments.model, file.path, file.option))
       return error;
@@ -213,6 +216,15 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
       readModel(context, arguments.model, program ? WeightsNeeded::Yes : WeightsNeeded::No);
   if (!input)
     return input.takeError();
+  cpu::ColumnImportance importance;
+  if (findImportance) {
+    bar.hide();
+    Expected<cpu::ColumnImportance> found = findImportance(*input);
+    if (!found)
+      return found.takeError();
+    importance = std::move(*found);
+    options.importance = &importance;
+  }
   bool speaks = messages != Messages::None;
   if (speaks)
     warnOfRequantizing(*input, arguments);
@@ -238,11 +250,10 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
     if (*table) {
       addTokens(*input->module, **table);
       tokenizer = (*table)->serialise();
-      if (speaks) {
+      if (speaks)
         noteSurplus(*input->module, **table, input->folder);
-        if (Error error = addChat(input->folder, options))
-          return std::move(error);
-      }
+      if (Error error = addChat(input->folder, options, speaks))
+        return std::move(error);
     }
   }
   options.tokenizer = tokenizer;
@@ -309,11 +320,11 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
 
 /// What errors of the weights are to weigh; nothing known where it was not asked for.
 static Expected<cpu::ColumnImportance> importanceFor(const CompileArguments &arguments,
-                                                     const cpu::CompileOptions &options) {
+                                                     const ModelInput &input, StringRef launcher) {
   if (!arguments.calibrate.empty())
-    return calibrate(arguments.model, options, arguments.calibrate);
+    return calibrate(arguments.model, input, launcher, arguments.calibrate);
   if (!arguments.imatrix.empty())
-    return importanceOfImatrix(arguments.model, arguments.imatrix);
+    return importanceOfImatrix(arguments.model.model, input, arguments.imatrix);
   return cpu::ColumnImportance();
 }
 
@@ -354,16 +365,14 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
       return report(launcher.takeError());
     options->launcher = *launcher;
   }
-  Expected<cpu::ColumnImportance> importance = importanceFor(arguments, *options);
-  if (!importance)
-    return report(arguments.model.model, importance.takeError(),
-                  {arguments.calibrate, arguments.imatrix});
-  options->importance = &*importance;
-  Expected<CompileResult> result =
-      compileModel(arguments.model, std::move(*options), output,
-                   arguments.verbose ? Messages::Verbose : Messages::Usual);
+  std::string launcher = options->launcher;
+  Expected<CompileResult> result = compileModel(
+      arguments.model, std::move(*options), output,
+      arguments.verbose ? Messages::Verbose : Messages::Usual,
+      [&](const ModelInput &input) { return importanceFor(arguments, input, launcher); });
   if (!result)
-    return report(arguments.model.model, result.takeError(), {output, arguments.dumpFolder});
+    return report(arguments.model.model, result.takeError(),
+                  {output, arguments.dumpFolder, arguments.calibrate, arguments.imatrix});
   if (arguments.verbose)
     printStages(result->report, peak.bytes());
   return arguments.json ? printReport(*result, output, peak.bytes()) : kDone;

@@ -63,13 +63,19 @@ Status ProbeListener::commit() {
   return failed ? file->commit() : failed;
 }
 
-Result<std::unique_ptr<ProbeListener>> ProbeFile::create(const std::string &path) {
-  auto file = NewFile::create(path, kProbes);
+template <typename Listener>
+Result<std::unique_ptr<ProbeListener>>
+ProbeListener::make(const std::string &path, const FileKind &kind, std::string_view magic) {
+  auto file = NewFile::create(path, kind);
   if (!file)
     return file.error();
-  std::unique_ptr<ProbeFile> probes(new ProbeFile(*std::move(file)));
-  probes->append(probeMagic.data(), probeMagic.size());
-  return std::unique_ptr<ProbeListener>(std::move(probes));
+  std::unique_ptr<ProbeListener> listener(new Listener(*std::move(file)));
+  listener->append(magic.data(), magic.size());
+  return listener;
+}
+
+Result<std::unique_ptr<ProbeListener>> ProbeFile::create(const std::string &path) {
+  return make<ProbeFile>(path, kProbes, probeMagic);
 }
 
 void ProbeFile::begin(std::string_view name, const ProbeHead &head) {
@@ -82,12 +88,7 @@ void ProbeFile::addRow(const std::vector<float> &row) {
 }
 
 Result<std::unique_ptr<ProbeListener>> ColumnSums::create(const std::string &path) {
-  auto file = NewFile::create(path, kColumnSums);
-  if (!file)
-    return file.error();
-  std::unique_ptr<ColumnSums> sums(new ColumnSums(*std::move(file)));
-  sums->append(columnSumsMagic.data(), columnSumsMagic.size());
-  return std::unique_ptr<ProbeListener>(std::move(sums));
+  return make<ColumnSums>(path, kColumnSums, columnSumsMagic);
 }
 
 void ColumnSums::begin(std::string_view name, const ProbeHead &head) {

@@ -41,6 +41,10 @@ public:
 
 protected:
   explicit ProbeListener(std::unique_ptr<NewFile> file) : file(std::move(file)) {}
+  /// A `Listener` whose file begins with `magic`.
+  template <typename Listener>
+  static Result<std::unique_ptr<ProbeListener>> make(const std::string &path, const FileKind &kind,
+                                                     std::string_view magic);
   void append(const void *data, size_t size);
 
 private:

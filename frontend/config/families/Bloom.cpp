@@ -77,11 +77,7 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
                  .gated = false,
                  .activation = Activation::GeluTanh},
       .names = &names,
-      .derive =
-          [](Hyperparameters &h) {
-            h.attentionBias = h.mlpBias = true;
-            h.inner = 4 * *h.hidden;
-          },
+      .derive = deriveLikeGpt2,
       .unread = unread,
   };
   return &family;

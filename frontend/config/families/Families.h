@@ -41,6 +41,13 @@ namespace mica {
 MICA_FAMILIES(MICA_DECLARE)
 #undef MICA_DECLARE
 
+/// As GPT-2 and what follows it: biases everywhere, and unless the config says otherwise inner rows
+/// four times as wide as the others.
+inline void deriveLikeGpt2(Hyperparameters &h) {
+  h.attentionBias = h.mlpBias = true;
+  h.inner = h.inner.value_or(4 * *h.hidden);
+}
+
 } // namespace mica
 
 #endif // MICA_FRONTEND_CONFIG_FAMILIES_FAMILIES_H

@@ -56,8 +56,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
       .names = &names,
       .derive =
           [](Hyperparameters &h) {
-            h.attentionBias = h.mlpBias = true;
-            h.inner = h.inner.value_or(4 * *h.hidden);
+            deriveLikeGpt2(h);
             if (!*h.scalesScores)
               h.scoreScale = 1;
           },

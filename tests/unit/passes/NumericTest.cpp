@@ -4,6 +4,7 @@
 #include "frontend/support/Json.h"
 #include "ir/Interpreter/Npy.h"
 #include "passes/pipelines/Stages.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/import/GoldenModel.h"
 
 #include "mlir/IR/MLIRContext.h"

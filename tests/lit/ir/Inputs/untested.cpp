@@ -21,4 +21,16 @@ Error value(Operation *op) {
   raw_string_ostream(text) << "streamed but " << op << " not tested";
   return createStringError(text);
 }
+Error words(StringRef path) {
+  return inputError(path, "has words that only a comment has", "remove it");
+}
+Error parts(StringRef path) {
+  return inputError(path, "has one part" + path + "and another part", "remove it");
+}
+Error prefix(StringRef path) {
+  return inputError(path, "is after a prefix that no line runs", "remove it");
+}
+Error choice(bool first) {
+  return createStringError(first ? "is the first of two" : "is the second of two");
+}
 Error foreign(StringRef path) { return inputError(path, "a foreign file", remedy); }

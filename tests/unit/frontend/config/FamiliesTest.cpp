@@ -1,3 +1,4 @@
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/config/ConfigText.h"
 
 #include <cmath>

@@ -213,7 +213,7 @@ TEST(GgufFile, RefusesWrongShapesAndTypes) {
   EXPECT_THAT(problem({1, 1, 1, 1, 1}, 0),
               HasSubstr("tensor \"t\" has 5 dimensions, at most 4 are read"));
   EXPECT_THAT(problem({1ull << 63}, 0),
-              HasSubstr("has the dimension 9223372036854775808, not a size"));
+              HasSubstr("tensor \"t\" has the dimension 9223372036854775808, not a size"));
   EXPECT_THAT(problem({1ull << 40, 1ull << 40}, 0),
               HasSubstr("tensor \"t\" has a size that overflows"));
   EXPECT_THAT(

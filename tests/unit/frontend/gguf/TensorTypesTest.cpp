@@ -2,6 +2,7 @@
 
 #include "frontend/gguf/TensorTypes.h"
 
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/TestFolder.h"
 
 using namespace mica;

@@ -5,6 +5,7 @@
 #include "frontend/import/ModelInput.h"
 #include "frontend/support/Json.h"
 #include "ir/Interpreter/Npy.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/TestFolder.h"
 #include "tests/unit/frontend/import/GoldenModel.h"
 

@@ -1,4 +1,5 @@
 #include "frontend/import/ModelInput.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/import/ModelFolder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

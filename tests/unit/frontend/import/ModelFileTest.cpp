@@ -1,6 +1,7 @@
 #include "frontend/import/ModelFile.h"
 
 #include "frontend/import/ModelInput.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/import/ModelFolder.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -1,5 +1,6 @@
 #include "frontend/import/ModelInput.h"
 #include "frontend/support/Json.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/import/ModelFolder.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -6,6 +6,7 @@
 
 #include "frontend/support/Json.h"
 #include "frontend/tokenizer/ByteAlphabet.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/GgufWriter.h"
 
 #include "llvm/Support/MD5.h"
@@ -266,7 +267,15 @@ TEST_F(GgufTokenizerRefusal, TakesFilesWithoutATokenizer) {
     folder.write("m.gguf", file.bytes());
     auto table = llvm::cantFail(readTokenizer(folder.path() + "/m.gguf"));
     EXPECT_FALSE(table.has_value());
+    EXPECT_EQ(whyNoTokenizer(folder.path() + "/m.gguf"),
+              "has no tokenizer (the key \"tokenizer.ggml.model\" is missing or \"none\")");
   }
+}
+
+TEST_F(GgufTokenizerRefusal, FoldersWithoutATokenizerNameTheirOwnFiles) {
+  EXPECT_EQ(whyNoTokenizer(folder.path()),
+            "has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt or a "
+            "*.tiktoken file)");
 }
 
 TEST_F(GgufTokenizerRefusal, RefusesBrokenLists) {

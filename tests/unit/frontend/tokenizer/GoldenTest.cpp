@@ -1,6 +1,8 @@
 // Every tokenizer against what the reference packages computed
 // (tests/goldens/make_tokenizer_goldens.py), and against the vectors and golden texts that stand
 // beside the tree.
+#include "tests/unit/Paths.h"
+
 #include "TokenizerFixture.h"
 
 #include "frontend/support/Json.h"

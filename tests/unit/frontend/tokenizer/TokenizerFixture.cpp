@@ -1,5 +1,7 @@
 #include "TokenizerFixture.h"
 
+#include "tests/unit/Paths.h"
+
 #include "llvm/Support/Base64.h"
 
 #include "gtest/gtest.h"

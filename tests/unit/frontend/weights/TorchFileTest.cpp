@@ -2,6 +2,7 @@
 #include "frontend/weights/TorchPickle.h"
 
 #include "frontend/support/MappedFile.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/TestFolder.h"
 #include "tests/unit/frontend/ZipWriter.h"
 

@@ -1,5 +1,6 @@
 #include "frontend/weights/WeightFiles.h"
 
+#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/TestFolder.h"
 
 #include "llvm/ADT/StringExtras.h"

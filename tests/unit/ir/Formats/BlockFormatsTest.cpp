@@ -1,5 +1,6 @@
 //===- BlockFormatsTest.cpp - the table of block formats --------------------===//
 
+#include "tests/unit/Paths.h"
 #include "tests/unit/RandomBlocks.h"
 
 #include "gmock/gmock.h"

@@ -7,6 +7,7 @@
 
 #include "ir/Interpreter/Expect.h"
 #include "ir/Interpreter/Npy.h"
+#include "tests/unit/Paths.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/JSON.h"

@@ -139,8 +139,10 @@ TEST_F(ProgramCacheTest, ASecondCallerWaitsForTheFirst) {
     return write(target, 10);
   };
   std::thread other([&] { llvm::cantFail(first.get("a", always, make)); });
-  while (!begun)
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!begun && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
+  EXPECT_TRUE(begun);
   EXPECT_EQ(llvm::cantFail(second.get("a", always, make)), path("a"));
   other.join();
   EXPECT_EQ(made, 1);

@@ -2,6 +2,8 @@
 
 #include "backends/cpu/compile/Compiler.h"
 
+#include "tests/unit/Paths.h"
+
 #include "mlir/Parser/Parser.h"
 
 #include "gtest/gtest.h"

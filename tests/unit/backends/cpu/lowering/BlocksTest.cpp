@@ -31,15 +31,28 @@ struct Shape;
 /// A target and a format.
 using Param = std::pair<std::string, const BlockFormat *>;
 
-/// Every format for vectors of both sizes. Other targets differ in how they multiply bytes: there
-/// are formats without and with offsets, tables, codes in two planes, groups of 16 and of 32.
+/// The formats whose kernels are compiled for a target. Kernels are made of the fields of a format,
+/// and none of them but the size of vectors and the way to multiply bytes depends on the target:
+/// this machine has every format, narrow vectors every value of every field, and the others what
+/// enters their products of bytes: signed bytes, offsets of groups of 16, a table.
+std::vector<const BlockFormat *> formatsOf(llvm::StringRef target) {
+  static constexpr std::string_view kFields[] = {"q8_0",   "q5_1",  "q2_k",    "q6_k",
+                                                 "iq4_xs", "mxfp4", "int4_g32"},
+                                    kBytes[] = {"q8_0", "q2_k", "iq4_xs"};
+  if (target == "native")
+    return allBlockFormats();
+  auto names = target == "x86-64-v3" ? llvm::ArrayRef(kFields) : llvm::ArrayRef(kBytes);
+  std::vector<const BlockFormat *> formats;
+  for (std::string_view name : names)
+    formats.push_back(blockFormatNamed(name));
+  return formats;
+}
+
 std::vector<Param> allParams() {
   std::vector<Param> all;
   for (const std::string &target : integerTargets())
-    for (const BlockFormat *format : allBlockFormats())
-      if (llvm::is_contained({"native", "x86-64-v3"}, target) ||
-          llvm::is_contained({"q8_0", "q4_1", "q2_k", "q6_k", "iq4_xs"}, format->name))
-        all.emplace_back(target, format);
+    for (const BlockFormat *format : formatsOf(target))
+      all.emplace_back(target, format);
   return all;
 }
 
@@ -120,8 +133,12 @@ int64_t BlockKernelTest::columnsOf(const Shape &shape) const {
 }
 
 TEST_P(BlockKernelTest, Linear) {
+  // A second shape where every format is.
+  llvm::SmallVector<size_t> shapes{0};
+  if (target == "native")
+    shapes.push_back(2);
   for (const Kind &kind : kinds())
-    for (size_t next : {0, 2}) {
+    for (size_t next : shapes) {
       Shape shape = kShapes[(kind.number + next) % std::size(kShapes)];
       int64_t k = columnsOf(shape);
       add("linear_{format}_{N}x{K}", R"(

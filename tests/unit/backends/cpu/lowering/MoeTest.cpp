@@ -131,8 +131,10 @@ TEST_P(KernelTest, MoeExperts) {
   std::vector<KernelCase> cases;
   for (const Format &format : kFormats)
     for (const Experts &experts : kExperts)
-      // Kernels of integers take long to compile: the first cases share theirs.
-      if (!format.hasIntegers() || experts.columns == 33)
+      // Kernels of integers take long to compile, and no format changes what an activation is:
+      // these cases have one, and the first share their kernels.
+      if (!format.hasIntegers() ||
+          (experts.columns == 33 && llvm::StringRef(experts.activation) == "silu"))
         cases.push_back(moeExperts(format, experts));
   for (const Format &format : kFormats)
     cases.push_back(moeExperts(format, {"one_group", "[1, 3]", 2, 32, 1, "silu", ""}));

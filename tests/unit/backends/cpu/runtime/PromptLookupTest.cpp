@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/PromptLookup.h"
 #include "backends/cpu/runtime/Sampler.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/backends/cpu/runtime/Shell.h"
 
 #include <cctype>

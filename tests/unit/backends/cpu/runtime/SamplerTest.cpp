@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/Sampler.h"
 #include "backends/cpu/runtime/RunCommand.h"
+#include "tests/unit/Paths.h"
 
 #include <cmath>
 #include <fstream>

@@ -1,6 +1,7 @@
 // Text in, text out: the launcher with a tokenizer made by the frontend.
 #include "backends/cpu/runtime/tokenizer/Tokenizer.h"
 #include "frontend/tokenizer/ReadTokenizer.h"
+#include "tests/unit/Paths.h"
 #include "tests/unit/backends/cpu/runtime/Shell.h"
 
 #include <algorithm>

@@ -88,9 +88,12 @@ TEST(TargetDescription, RefusesUnknownNamesAndNamesSimilarOnes) {
 }
 
 TEST(TargetDescription, RefusesCpusBelowLevel3) {
-  EXPECT_THAT(errorOf("nehalem"),
-              testing::AllOf(HasSubstr("target 'nehalem' is below x86-64-v3 (it lacks "),
-                             HasSubstr("avx2"), HasSubstr("), use a newer one")));
+  std::string error = errorOf("nehalem");
+  std::string missing =
+      llvm::StringRef(error).split('(').second.split(" lacks ").second.split(')').first.str();
+  EXPECT_THAT(missing, HasSubstr("avx2"));
+  EXPECT_EQ(error,
+            "target 'nehalem' is below x86-64-v3 (it lacks " + missing + "), use a newer one");
   EXPECT_THAT(errorOf("i386"), HasSubstr("unknown target"));
 }
 

@@ -1,6 +1,8 @@
 // Templates against what Jinja2 makes of them, refusals, and bounds.
 #include "backends/cpu/runtime/jinja/Template.h"
 
+#include "tests/unit/Paths.h"
+
 #include <ctime>
 #include <fstream>
 #include <gmock/gmock.h>

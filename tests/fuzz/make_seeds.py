@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Writes seeds of the fuzzers torch-file and sentencepiece: small files, valid and nearly valid, each named by what it is.
+
+    make_seeds.py             writes them into tests/fuzz/corpus
+    make_seeds.py --check     fails where the corpus lacks one or has it otherwise
+
+Needs Python's standard library only; what torch itself writes is made by make_torch_corpus.py.
+"""
+
+import io
+import pathlib
+import struct
+import sys
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tools"))
+import pieces
+from torch_pickle import a_tuple, dictionary, integer, name, storage, tensor, text
+
+NUMBERS = struct.pack("<6f", *range(6))
+
+
+def archive(pickle, storages, root="archive", compression=zipfile.ZIP_STORED, **others):
+    """A zip archive that is the same whenever it is written."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        entries = {"data.pkl": pickle, **others, **{f"data/{key}": data for key, data in storages.items()}}
+        for key, data in entries.items():
+            made.writestr(zipfile.ZipInfo(f"{root}/{key}"), data, compression)
+    return file.getvalue()
+
+
+def one(kind="FloatStorage", count=6, shape=(2, 3), **view):
+    """The pickle of one tensor `a`."""
+    return dictionary([("a", tensor(storage("0", kind, count), shape, **view))])
+
+
+def torch_files():
+    good = archive(one(), {"0": NUMBERS})
+    yield "seed-one.bin", good
+    yield "seed-empty.bin", archive(dictionary([]), {})
+    yield "seed-scalar.bin", archive(one(count=1, shape=()), {"0": NUMBERS[:4]})
+    yield "seed-no-elements.bin", archive(one(count=0, shape=(0, 3)), {"0": b""})
+    yield "seed-rows-of-a-storage.bin", archive(one(shape=(2, 2), strides=(3, 1), offset=1), {"0": NUMBERS})
+    yield "seed-types.bin", archive(dictionary(
+        (kind, tensor(storage(str(i), kind + "Storage", 2), (2,)))
+        for i, kind in enumerate(("Half", "BFloat16", "Double", "Long", "Int", "Short", "Char", "Byte", "Bool"))),
+        {str(i): bytes(2 * size) for i, size in enumerate((2, 2, 8, 8, 4, 2, 1, 1, 1))})
+    yield "seed-byteorder.bin", archive(one(), {"0": NUMBERS}, byteorder=b"little", version=b"3\n")
+    # Nearly valid.
+    yield "seed-big-endian.bin", archive(one(), {"0": NUMBERS}, byteorder=b"big")
+    yield "seed-cut.bin", good[:-30]
+    yield "seed-pickle-compressed.bin", archive(one(), {"0": NUMBERS}, compression=zipfile.ZIP_DEFLATED)
+    yield "seed-storage-missing.bin", archive(one(), {})
+    yield "seed-storage-short.bin", archive(one(), {"0": NUMBERS[:-1]})
+    yield "seed-storage-counts-less.bin", archive(one(count=5), {"0": NUMBERS})
+    yield "seed-offset-behind-its-end.bin", archive(one(offset=1), {"0": NUMBERS})
+    yield "seed-offset-negative.bin", archive(one(offset=-1), {"0": NUMBERS})
+    yield "seed-extent-negative.bin", archive(one(shape=(-2, 3)), {"0": NUMBERS})
+    yield "seed-strides-of-another-rank.bin", archive(one(strides=(1,)), {"0": NUMBERS})
+    yield "seed-strides-overlap.bin", archive(one(strides=(0, 1)), {"0": NUMBERS})
+    yield "seed-type-unknown.bin", archive(one("QuaternionStorage"), {"0": NUMBERS})
+    yield "seed-checksum-wrong.bin", good.replace(NUMBERS, NUMBERS[::-1])
+    # Pickles alone, behind the letter by which the fuzzer knows them.
+    alone = {
+        "one": one(), "rank-of-nine": one(shape=(1,) * 9), "extents-overflow": one(shape=(2**31 - 1,) * 4, strides=(1,) * 4),
+        "ends-early": one()[:-1], "goes-on": one() + b"N.",
+        "name-of-no-tensor": one(rebuild=("torch._utils", "_rebuild_sparse_tensor")),
+        "key-repeated": dictionary([("a", tensor(storage("0", "FloatStorage", 6), (2, 3)))] * 2),
+        "key-no-text": b"\x80\x02}(" + integer(1) + integer(2) + b"u.",
+        "list": b"\x80\x02](" + text("a") + b"e.", "mark-missing": b"\x80\x02}" + text("a") + b"u.",
+        "memo-of-nothing": b"\x80\x02h\x07.", "call-of-a-text": b"\x80\x02" + text("a") + a_tuple() + b"R.",
+        "parameter": b"\x80\x02}(" + text("p") + name("torch._utils", "_rebuild_parameter") + a_tuple(
+            tensor(storage("0", "FloatStorage", 6), (6,)), b"\x88", name("collections", "OrderedDict") + b")R") + b"Ru.",
+        "dictionary-in-itself": b"\x80\x02}q\x00(" + text("a") + b"h\x00u.",
+        "tuples-in-tuples": b"\x80\x02" + b")" + b"\x85" * 300 + b".",
+    }
+    for what, pickle in alone.items():
+        yield f"seed-{what}.pkl", b"p" + pickle
+
+
+def piece_models():
+    bpe, unigram = pieces.number_field(3, 2), pieces.number_field(3, 1)
+
+    def normalizer(*fields):
+        return pieces.field(3, b"".join(fields))
+
+    good = pieces.model(24)
+    yield "seed-bpe", good
+    yield "seed-unigram", pieces.model(24, trainer=unigram)
+    yield "seed-all-kinds", pieces.model(12, {4: 4, 5: 5}) + pieces.piece("<0x41>", 0, 6)
+    yield "seed-bytes", pieces.model(8, trainer=bpe + pieces.number_field(35, 1), behind=b"".join(
+        pieces.piece(f"<0x{byte:02X}>", 0, 6) for byte in range(256)))
+    yield "seed-no-prefix", pieces.model(8, behind=normalizer(pieces.number_field(3, 0), pieces.number_field(4, 0),
+                                                              pieces.number_field(5, 0)))
+    yield "seed-suffix", pieces.model(8, trainer=bpe + pieces.number_field(24, 1))
+    yield "seed-unknown-surface", pieces.model(8, trainer=bpe + pieces.field(44, b" ? "))
+    yield "seed-fields-unknown", pieces.model(8, behind=pieces.field(99, b"later") + pieces.number_field(100, 1 << 40))
+    # Nearly valid.
+    yield "seed-empty", b""
+    yield "seed-words", pieces.model(8, trainer=pieces.number_field(3, 3))
+    yield "seed-cut", good[:-1]
+    yield "seed-cut-in-a-piece", good[:len(good) // 2]
+    yield "seed-kind-unknown", pieces.model(8, {5: 7})
+    yield "seed-two-unknown", pieces.model(8, {5: 2})
+    yield "seed-none-unknown", pieces.model(8, {0: 1})
+    yield "seed-repeated", pieces.model(8) + pieces.piece("a", 0, 1)
+    yield "seed-piece-empty", pieces.model(8) + pieces.piece("", 0, 1)
+    yield "seed-piece-no-utf8", pieces.model(8) + pieces.field(1, pieces.field(1, b"\xff\xfe"))
+    yield "seed-score-infinite", pieces.model(8) + pieces.piece("zz", float("inf"), 1)
+    yield "seed-score-no-number", pieces.model(8) + pieces.piece("zz", float("nan"), 1)
+    yield "seed-byte-misspelt", pieces.model(8) + pieces.piece("<0xG1>", 0, 6)
+    yield "seed-byte-without-fallback", pieces.model(8) + pieces.piece("<0x41>", 0, 6)
+    yield "seed-length-too-large", pieces.model(8) + b"\x0a" + pieces.varint(1 << 62)
+    yield "seed-varint-endless", pieces.model(8) + b"\x0a" + b"\xff" * 11
+    yield "seed-wire-type-unknown", pieces.model(8) + b"\x0f\x00"
+    yield "seed-map-cut", pieces.model(8, behind=normalizer(pieces.field(2, b"\x08\x00\x00")))
+    yield "seed-map-larger-than-it-is", pieces.model(8, behind=normalizer(pieces.field(2, struct.pack("<I", 4096) + bytes(5))))
+    yield "seed-map-points-outside", pieces.model(8, behind=normalizer(pieces.field(2, struct.pack("<I", 8) + b"\xff" * 8 + b"\0")))
+    yield "seed-denormalizer", pieces.model(8, behind=pieces.field(5, pieces.field(2, bytes(8))))
+
+
+def main():
+    wrong = 0
+    for folder, seeds in (("torch-file", torch_files()), ("sentencepiece", piece_models())):
+        made = dict(seeds)
+        there = {path.name for path in (HERE / "corpus" / folder).glob("seed-*")}
+        for seed in sorted({*made, *there}):
+            path = HERE / "corpus" / folder / seed
+            if sys.argv[1:] == ["--check"]:
+                if seed not in made or not path.exists() or path.read_bytes() != made[seed]:
+                    print(f"{path}: is not what make_seeds.py writes, run it")
+                    wrong += 1
+            elif seed in made:
+                path.write_bytes(made[seed])
+            else:
+                path.unlink()
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
