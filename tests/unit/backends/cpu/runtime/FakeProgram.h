@@ -1,9 +1,12 @@
 // A compiled program around FakeModel.c, for tests.
 #pragma once
 
-#include "backends/cpu/runtime/Generate.h"
+#include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/engine/Tokens.h"
 
+#include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string>
 
 namespace mica::test {
