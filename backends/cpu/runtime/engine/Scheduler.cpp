@@ -402,7 +402,7 @@ void Scheduler::hear(const std::vector<Row> &computed, std::span<const float> lo
     if (row.ends)
       end(row.slot, Finish::Length);
     else if (row.sample && !choose(row, own)) {
-      // The drafted rows have been taken back.
+      // The drafted rows have been discarded.
       i += static_cast<size_t>(row.behind);
       output += static_cast<size_t>(row.behind);
     }
@@ -420,19 +420,19 @@ bool Scheduler::choose(const Row &row, std::span<const float> logits) {
 }
 
 /// The text of a slot continues with `token`, where `behind` drafted rows follow the row that it
-/// was chosen from. Whether the first of these holds it and the text goes on; otherwise they are
-/// taken back.
+/// was chosen from. Whether the first of these holds it and the text is not finished; otherwise
+/// they are discarded.
 bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, int64_t behind) {
   Task &task = *slots[s].task;
   task.result.tokens.push_back(token);
   std::optional<Finish> finish =
       finishBehind(task, token, session->room(static_cast<int64_t>(s)) + behind);
-  Result<bool> goesOn = task.listener.token(token, logits);
-  if (!goesOn) {
-    fail(s, goesOn.error());
+  Result<bool> wanted = task.listener.token(token, logits);
+  if (!wanted) {
+    fail(s, wanted.error());
     return false;
   }
-  if (!*goesOn && finish != Finish::EndToken)
+  if (!*wanted && finish != Finish::EndToken)
     finish = Finish::StopText;
   auto right = static_cast<int64_t>(task.draft.size()) - behind;
   bool same = behind > 0 && task.draft[static_cast<size_t>(right)] == token;

@@ -23,6 +23,9 @@ std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeV
 /// That of the model whose rows follow the length of their text.
 std::string fakeManifestOfLengths();
 
+/// `manifest` of a model whose rows take so much scratch memory.
+std::string withBytesPerRow(std::string manifest, uint64_t bytes);
+
 /// `manifest` of a model whose arithmetic depends on the role of a row.
 std::string dependingOnRole(std::string manifest);
 

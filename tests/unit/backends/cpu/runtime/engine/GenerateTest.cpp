@@ -137,11 +137,7 @@ TEST_F(GenerateTest, ListenerHearsEveryFedPositionsLogits) {
 
 /// Each row takes 6 MiB of scratch memory: six rows with logits are run together.
 class LargeRowsTest : public GenerateTest {
-  std::string manifest() const override {
-    std::string text = fakeManifest();
-    std::string_view small = "\"bytes_per_row\": 256";
-    return text.replace(text.find(small), small.size(), "\"bytes_per_row\": 6291456");
-  }
+  std::string manifest() const override { return withBytesPerRow(fakeManifest(), 6u << 20); }
 };
 
 TEST_F(LargeRowsTest, ManySequencesTakeSeveralCalls) {

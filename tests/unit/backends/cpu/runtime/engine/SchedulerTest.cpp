@@ -76,6 +76,18 @@ protected:
     return recorder.result.value_or(RequestResult());
   }
 
+  /// Generates a text that may reuse `most` positions. How many it has reused.
+  int64_t reused(const Tokens &prompt, int64_t most, int64_t maxTokens = 2) {
+    Request next = request(prompt, maxTokens);
+    next.maxReused = most;
+    Recorder recorder;
+    submit(next, recorder);
+    finishAll();
+    EXPECT_EQ(recorder.tokens, fakeContinuation(prompt, maxTokens));
+    EXPECT_EQ(recorder.result->promptTokens, static_cast<int64_t>(prompt.size()));
+    return recorder.result->reusedTokens;
+  }
+
   static std::vector<std::vector<Row>> calls() {
     std::vector<std::vector<Row>> all;
     for (const FakeCall &call : fakeCalls)
@@ -241,7 +253,7 @@ TEST_F(SchedulerTest, SlotsAreReused) {
 
 TEST_F(SchedulerTest, WhatASlotHasCachedIsNotComputedAgain) {
   open({.slots = 2});
-  Recorder first, other, second;
+  Recorder first, other;
   submit(request({9, 9}, 2), other);
   submit(request({1, 5, 3}, 3), first);
   finishAll();
@@ -250,28 +262,13 @@ TEST_F(SchedulerTest, WhatASlotHasCachedIsNotComputedAgain) {
   prompt.insert(prompt.end(), first.tokens.begin(), first.tokens.end());
   prompt.push_back(4);
   fakeCalls.clear();
-  Request next = request(prompt, 2);
-  next.maxReused = 100;
-  submit(next, second);
-  finishAll();
+  EXPECT_EQ(reused(prompt, 100), 5);
   EXPECT_THAT(fakeCalls[0].rows, ElementsAre(Row{first.tokens[2], 1, 5}, Row{4, 1, 6}));
-  EXPECT_EQ(second.tokens, fakeContinuation(prompt, 2));
-  EXPECT_EQ(second.result->reusedTokens, 5);
-  EXPECT_EQ(second.result->promptTokens, 7);
   EXPECT_EQ(scheduler->totals().promptTokens, 2 + 3 + 2);
 }
 
 TEST_F(SchedulerTest, OnlyWhatIsTheSameIsReused) {
   open({.slots = 1});
-  auto reused = [&](const Tokens &prompt, int64_t most, int64_t maxTokens = 2) {
-    Request next = request(prompt, maxTokens);
-    next.maxReused = most;
-    Recorder recorder;
-    submit(next, recorder);
-    finishAll();
-    EXPECT_EQ(recorder.tokens, fakeContinuation(prompt, maxTokens));
-    return recorder.result->reusedTokens;
-  };
   EXPECT_EQ(reused({1, 5, 3, 8}, 100), 0);
   EXPECT_EQ(reused({1, 5, 4, 8}, 100), 2);
   EXPECT_EQ(reused({1, 5, 4, 8}, 100), 3) << "the last row has the logits";
@@ -302,19 +299,14 @@ TEST_F(SchedulerTest, TheSlotThatHasMostOfAPromptIsTaken) {
 
 TEST_F(SchedulerTest, AFailureLeavesNothingToReuse) {
   open({.slots = 1});
-  Recorder failing, next;
+  Recorder failing;
   failing.onToken = [](int32_t, auto) { return Error{"no more"}; };
   submit(request({1, 5, 3}, 2), failing);
   finishAll();
   EXPECT_EQ(failing.result->finish, Finish::Failed);
   EXPECT_EQ(failing.result->error.message, "no more");
   EXPECT_EQ(scheduler->cachedTokens(0), 0);
-  Request again = request({1, 5, 3}, 2);
-  again.maxReused = 3;
-  submit(again, next);
-  finishAll();
-  EXPECT_EQ(next.result->reusedTokens, 0);
-  EXPECT_EQ(next.tokens, fakeContinuation({1, 5, 3}, 2));
+  EXPECT_EQ(reused({1, 5, 3}, 3), 0);
 }
 
 /// Three texts of one call, of which the middle one fails.
@@ -370,7 +362,7 @@ TEST_F(SchedulerTest, AWaitingRequestIsCancelledWithoutASlot) {
 
 TEST_F(SchedulerTest, ACancelledPromptKeepsWhatIsComputed) {
   open({.slots = 1, .promptRows = 2});
-  Recorder first, second;
+  Recorder first;
   Tokens prompt = {1, 2, 3, 4, 5, 6};
   RequestId id = submit(request(prompt, 3), first);
   scheduler->step();
@@ -379,12 +371,7 @@ TEST_F(SchedulerTest, ACancelledPromptKeepsWhatIsComputed) {
   EXPECT_FALSE(scheduler->step());
   EXPECT_EQ(first.result->finish, Finish::Cancelled);
   EXPECT_EQ(scheduler->cachedTokens(0), 4);
-  Request again = request(prompt, 3);
-  again.maxReused = 6;
-  submit(again, second);
-  finishAll();
-  EXPECT_EQ(second.result->reusedTokens, 4);
-  EXPECT_EQ(second.tokens, fakeContinuation(prompt, 3));
+  EXPECT_EQ(reused(prompt, 6), 4);
 }
 
 TEST_F(SchedulerTest, AListenerMayCancelAndSubmit) {
@@ -561,11 +548,7 @@ TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
 
 /// A model that needs more memory than there is.
 class NoMemoryTest : public SchedulerTest {
-  std::string manifest() const override {
-    std::string text = fakeManifest();
-    std::string_view small = "\"bytes_per_row\": 256";
-    return text.replace(text.find(small), small.size(), "\"bytes_per_row\": 1125899906842624");
-  }
+  std::string manifest() const override { return withBytesPerRow(fakeManifest(), 1ull << 50); }
 };
 
 TEST_F(NoMemoryTest, ACallThatIsNotMadeFailsItsRequests) {
@@ -628,13 +611,7 @@ TEST_F(RecomputeTest, IsEndedByItsListener) {
   Tokens longer = begin(6);
   longer.insert(longer.end(), made.begin(), made.end());
   longer.push_back(11);
-  Recorder next;
-  Request again = request(longer, 2);
-  again.maxReused = 100;
-  submit(again, next);
-  finishAll();
-  EXPECT_EQ(next.result->reusedTokens, 3);
-  EXPECT_EQ(next.tokens, fakeContinuation(longer, 2));
+  EXPECT_EQ(reused(longer, 100), 3);
 }
 
 TEST_F(RecomputeTest, OfAPromptIsEndedByItsListener) {
