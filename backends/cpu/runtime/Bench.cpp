@@ -109,6 +109,7 @@ private:
     if (test.depth == 0)
       return {};
     std::vector<Request> filling;
+    filling.reserve(prompts.size());
     for (const Tokens &prompt : prompts)
       filling.push_back(request(prompt, 1, {0}));
     Result<GenerateResult> filled = generate(*scheduler, std::move(filling));
@@ -117,7 +118,9 @@ private:
 
   /// A text that continues with `forced`, whatever the model makes of it.
   Request request(const Tokens &prompt, int64_t maxTokens, const Tokens &forced) const {
-    Request request{.prompt = prompt, .forcedTokens = forced};
+    Request request;
+    request.prompt = prompt;
+    request.forcedTokens = forced;
     request.settings.maxTokens = maxTokens;
     request.settings.ignoreEos = true;
     request.settings.lookup = test.lookup;

@@ -14,6 +14,7 @@ struct Generation {
 
   std::vector<rt::Request> requests(const std::vector<rt::Tokens> &prompts) const {
     std::vector<rt::Request> all;
+    all.reserve(prompts.size());
     for (const rt::Tokens &prompt : prompts)
       all.push_back({.prompt = prompt,
                      .settings = settings,

@@ -90,6 +90,7 @@ protected:
 
   static std::vector<std::vector<Row>> calls() {
     std::vector<std::vector<Row>> all;
+    all.reserve(fakeCalls.size());
     for (const FakeCall &call : fakeCalls)
       all.push_back(call.rows);
     return all;
@@ -518,7 +519,7 @@ TEST_F(SchedulerTest, ASeedThatIsDrawnIsTold) {
 TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
   open({.slots = 3, .promptRows = 4});
   constexpr int32_t count = 40;
-  std::deque<Recorder> recorders(2 * count);
+  std::deque<Recorder> recorders(size_t(2) * count);
   auto send = [&](int32_t from) {
     for (int32_t i = from; i < from + count; ++i) {
       auto id = scheduler->submit(request({i % 20, 5}, 5), recorders[i]);
