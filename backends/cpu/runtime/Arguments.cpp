@@ -10,7 +10,7 @@
 namespace mica::rt {
 
 namespace {
-constexpr int64_t maxCount = std::numeric_limits<int32_t>::max();
+constexpr int64_t maxCount = setting_range::maxCount;
 constexpr uint64_t maxThreads = 1024;
 /// Sequences that a measurement may have: more take hours, and memory without an end.
 constexpr int64_t maxBatch = 1024;
@@ -29,6 +29,14 @@ Tokens tokensOf(const std::string &list) {
   return *std::move(parsed);
 }
 
+/// Accepts the values that a setting may have.
+CLI::Validator within(const SettingRange<double> &range) {
+  return numberBetween(range.min, range.max);
+}
+CLI::Validator within(const SettingRange<int64_t> &range) {
+  return wholeNumber(static_cast<uint64_t>(range.min), static_cast<uint64_t>(range.max));
+}
+
 void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
   app.add_option("--prefill-chunk", rows,
                  "Rows of the prompt computed at once; default: 512, fewer where what they need "
@@ -36,24 +44,24 @@ void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
       ->transform(wholeNumber(1, maxCount));
 }
 
-void addPenalties(CLI::App &app, RunArguments &run) {
-  app.add_option("--repetition-penalty", run.repetitionPenalty,
+void addPenalties(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--repetition-penalty", settings.repetitionPenalty,
                  "Divides the logits of tokens seen before; 1: none")
-      ->check(numberBetween(1e-6, 1e6));
-  app.add_option("--presence-penalty", run.presencePenalty,
+      ->check(within(setting_range::repetitionPenalty));
+  app.add_option("--presence-penalty", settings.presencePenalty,
                  "Taken from the logits of tokens generated before; 0: none")
-      ->check(numberBetween(-1e4, 1e4));
-  app.add_option("--frequency-penalty", run.frequencyPenalty,
+      ->check(within(setting_range::presencePenalty));
+  app.add_option("--frequency-penalty", settings.frequencyPenalty,
                  "The same for each time that they were generated; 0: none")
-      ->check(numberBetween(-1e4, 1e4));
+      ->check(within(setting_range::frequencyPenalty));
   app.add_option_function<std::vector<std::string>>(
          "--logit-bias",
-         [&run](const std::vector<std::string> &words) {
+         [&settings](const std::vector<std::string> &words) {
            for (const std::string &word : words) {
              Result<LogitBias> bias = parseLogitBias(word);
              if (!bias)
                throw CLI::ValidationError("--logit-bias", bias.error().message);
-             run.logitBias.push_back(*bias);
+             settings.logitBias.push_back(*bias);
            }
          },
          "Add B to the logit of token ID; -inf: never that token; may repeat")
@@ -64,36 +72,37 @@ void addPenalties(CLI::App &app, RunArguments &run) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void addSampling(CLI::App &app, RunArguments &run) {
-  app.add_option("--temperature", run.temperature, "0 is greedy")->check(numberBetween(0, 1e6));
-  app.add_option("--top-k", run.topK, "Sample from the K likeliest tokens; 0: all")
-      ->transform(wholeNumber(0, maxCount));
-  app.add_option("--top-p", run.topP,
+void addSampling(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--temperature", settings.temperature, "0 is greedy")
+      ->check(within(setting_range::temperature));
+  app.add_option("--top-k", settings.topK, "Sample from the K likeliest tokens; 0: all")
+      ->transform(within(setting_range::topK));
+  app.add_option("--top-p", settings.topP,
                  "Sample from the likeliest tokens that make up P of the probability")
-      ->check(numberBetween(0, 1));
-  app.add_option("--min-p", run.minP, "Drop tokens less likely than P times the likeliest")
-      ->check(numberBetween(0, 1));
-  app.add_option("--typical-p", run.typicalP,
+      ->check(within(setting_range::topP));
+  app.add_option("--min-p", settings.minP, "Drop tokens less likely than P times the likeliest")
+      ->check(within(setting_range::minP));
+  app.add_option("--typical-p", settings.typicalP,
                  "Sample from the tokens nearest to the expected information that make up P of the "
                  "probability")
-      ->check(numberBetween(1e-9, 1));
-  addPenalties(app, run);
-  app.add_option("--seed", run.seed, "Makes sampling repeatable")
+      ->check(within(setting_range::typicalP));
+  addPenalties(app, settings);
+  app.add_option("--seed", settings.seed, "Makes sampling repeatable")
       ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
 }
 
-void addLookup(CLI::App &app, RunArguments &run) {
+void addLookup(CLI::App &app, GenerationSettings &settings) {
   app.add_option(
-         "--lookup", run.lookup,
+         "--lookup", settings.lookup,
          "Draft up to N tokens from the text so far and verify them in one pass (31 at most, "
          "fewer where several sequences share it); the text stays the same and comes faster "
          "where it repeats itself")
       ->type_name("N")
-      ->transform(wholeNumber(0, maxCount));
+      ->transform(within(setting_range::lookup));
 }
 
-void addStops(CLI::App &app, RunArguments &run) {
-  app.add_option("--stop", run.stops, "End the text before TEXT; may repeat")
+void addStops(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--stop", settings.stops, "End the text before TEXT; may repeat")
       ->type_name("TEXT")
       ->type_size(1)
       ->expected(1)
@@ -153,14 +162,14 @@ void addRun(CLI::App &app, RunArguments &run) {
   tokens->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   prompt->excludes(file)->excludes(tokens);
   file->excludes(tokens);
-  app.add_option("-n", run.maxTokens, "New tokens at most, per sequence")
-      ->capture_default_str()
-      ->transform(wholeNumber(0, maxCount));
-  addSampling(app, run);
-  addStops(app, run);
+  app.add_option("-n", run.settings.maxTokens, "New tokens at most, per sequence")
+      ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
+      ->transform(within(setting_range::maxTokens));
+  addSampling(app, run.settings);
+  addStops(app, run.settings);
   addPrefillChunk(app, run.prefillChunk);
-  addLookup(app, run);
-  app.add_flag("--ignore-eos", run.ignoreEos, "Go on after an end token");
+  addLookup(app, run.settings);
+  app.add_flag("--ignore-eos", run.settings.ignoreEos, "Go on after an end token");
   app.add_flag("--print-tokens", run.printTokens,
                "Write token ids instead of text, one line per sequence");
   app.add_option("--logits", run.logits,
@@ -198,15 +207,16 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   addSystem(*sub, chat.system);
   addTools(*sub, chat.tools);
   addSpecial(*sub, chat.run);
-  sub->add_option("-n", chat.maxTokens, "New tokens at most, per answer; default: what has room")
+  sub->add_option("-n", chat.run.settings.maxTokens,
+                  "New tokens at most, per answer; default: what has room")
       ->transform(wholeNumber(1, maxCount));
   sub->add_option("--history", chat.history,
                   "What is said on a terminal is kept in FILE, for later conversations to recall")
       ->type_name("FILE");
-  addSampling(*sub, chat.run);
-  addStops(*sub, chat.run);
+  addSampling(*sub, chat.run.settings);
+  addStops(*sub, chat.run.settings);
   addPrefillChunk(*sub, chat.run.prefillChunk);
-  addLookup(*sub, chat.run);
+  addLookup(*sub, chat.run.settings);
   sub->add_flag("--json", chat.json, "Write one JSON object per answer");
   sub->add_flag("-v,--verbose", chat.run.verbose, "Tokens and seconds of each answer on stderr");
   return sub;
@@ -238,7 +248,7 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
   sub->add_option("--lookup", bench.lookup,
                   "Also generate a text that repeats itself with up to N drafted tokens per pass")
       ->type_name("N")
-      ->transform(wholeNumber(0, maxCount));
+      ->transform(within(setting_range::lookup));
   sub->add_option_function<std::string>(
          "--tokens", [&bench](const std::string &list) { bench.text = tokensOf(list); },
          "With --lookup: the text of these ids instead, of which --depth are the prompt and --gen "
@@ -311,7 +321,10 @@ int print(const std::string &text) {
 std::string unusableWithBatch(const RunArguments &run) {
   if (!run.batch)
     return {};
-  return run.logits ? "--logits" : run.json ? "--json" : run.lookup > 0 ? "--lookup" : "";
+  return run.logits                            ? "--logits"
+         : run.json                            ? "--json"
+         : run.settings.lookup.value_or(0) > 0 ? "--lookup"
+                                               : "";
 }
 
 /// An option of generating text that was given to another command; empty where there is none.

@@ -1,7 +1,7 @@
 // The command line of a compiled program, parsed and checked.
 #pragma once
 
-#include "backends/cpu/runtime/Generate.h"
+#include "backends/cpu/runtime/engine/GenerationSettings.h"
 
 #include <cstdint>
 #include <optional>
@@ -13,18 +13,10 @@ namespace mica::rt {
 struct RunArguments {
   std::optional<std::string> prompt, file; ///< -p, -f
   std::vector<Tokens> tokens;              ///< --tokens, one per sequence
-  int64_t maxTokens = 256;
-  std::optional<double> temperature, topP, minP, typicalP, repetitionPenalty;
-  double presencePenalty = 0, frequencyPenalty = 0;
-  std::vector<LogitBias> logitBias;
-  std::vector<std::string> stops;
-  std::optional<int64_t> topK;
-  std::optional<uint64_t> seed;
+  GenerationSettings settings;
   std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
-  int64_t lookup = 0;
-  std::optional<int64_t> batch;      ///< --batch: `file` holds requests, so many at once
-  std::optional<std::string> output; ///< -o, with --batch
-  bool ignoreEos = false;
+  std::optional<int64_t> batch;        ///< --batch: `file` holds requests, so many at once
+  std::optional<std::string> output;   ///< -o, with --batch
   bool printTokens = false;
   std::optional<std::string> logits;
   bool json = false;
@@ -37,7 +29,6 @@ struct RunArguments {
 
 struct ChatArguments {
   RunArguments run; ///< How answers are sampled.
-  std::optional<int64_t> maxTokens;
   std::optional<std::string> system;
   std::optional<std::string> tools;   ///< --tools: a file
   std::optional<std::string> history; ///< --history: a file

@@ -3,11 +3,13 @@
 #include "backends/cpu/runtime/BatchResults.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/RunCommand.h"
-#include "backends/cpu/runtime/StopText.h"
+#include "backends/cpu/runtime/TextStream.h"
+#include "backends/cpu/runtime/engine/Scheduler.h"
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <list>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -19,30 +21,36 @@ uint64_t hashOf(const nlohmann::ordered_json &json) {
   return program::hashBytes(text.data(), text.size());
 }
 
+int64_t maxTokensOf(const GenerationSettings &settings) {
+  return settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens);
+}
+
 /// Of all that decides every text beside its request: the program and the options.
 uint64_t hashOfSettings(const Model &model, const RunArguments &arguments) {
-  SamplingOptions sampling = samplingOptions(arguments, model.manifest());
+  const GenerationSettings &settings = arguments.settings;
+  SamplingOptions sampling = samplingOptions(settings, model.manifest());
   nlohmann::ordered_json json = {{"program", model.manifest().json},
                                  {"sampling", describeSampling(sampling)},
                                  {"presence_penalty", sampling.presencePenalty},
                                  {"frequency_penalty", sampling.frequencyPenalty},
-                                 {"max_tokens", arguments.maxTokens},
-                                 {"stops", arguments.stops},
-                                 {"ignore_eos", arguments.ignoreEos},
+                                 {"max_tokens", maxTokensOf(settings)},
+                                 {"stops", settings.stops},
+                                 {"ignore_eos", settings.ignoreEos},
                                  {"tokens", arguments.printTokens}};
   // A seed that is drawn is another one each time; results say theirs.
-  if (arguments.seed)
-    json["seed"] = *arguments.seed;
+  if (settings.seed)
+    json["seed"] = *settings.seed;
   for (const LogitBias &bias : sampling.logitBias)
     json["logit_bias"].push_back({bias.token, bias.bias});
   return hashOf(json);
 }
 
 std::string digestOf(uint64_t settings, const BatchRequest &request) {
-  nlohmann::ordered_json json = {settings, request.prompt, request.endTokens,
-                                 request.maxTokens.value_or(-1)};
-  if (request.seed)
-    json.push_back(*request.seed);
+  const GenerationSettings &own = request.settings;
+  nlohmann::ordered_json json = {settings, request.prompt, own.endTokens,
+                                 own.maxTokens.value_or(-1)};
+  if (own.seed)
+    json.push_back(*own.seed);
   char digest[17];
   std::snprintf(digest, sizeof digest, "%016" PRIx64, hashOf(json));
   return digest;
@@ -104,65 +112,71 @@ Status BatchTexts::goTo(Mark mark) {
   return done;
 }
 
-/// A sequence of the session, and the text that is made in it.
-struct Slot {
-  BatchText wanted;
-  size_t index; ///< of the text
-  uint64_t seed;
-  int64_t maxTokens;
-  Sampler sampler;
-  StopText stop;
-  std::optional<Tokenizer::Decoder> decoder = {};
-  Tokens tokens = {};
-  std::string text = {};
-  Finish finish = Finish::Length;
+/// A text in progress.
+class Writing final : public RequestListener {
+public:
+  Writing(BatchText wanted, size_t index, std::optional<TextStream> decoded)
+      : wanted(std::move(wanted)), index(index), decoded(std::move(decoded)) {}
+
+  Result<bool> token(int32_t token, std::span<const float>) override {
+    if (decoded)
+      text += decoded->push(token);
+    return !decoded || !decoded->stopped();
+  }
+  void finished(const RequestResult &finished) override {
+    if (decoded)
+      text += decoded->finish();
+    result = finished;
+  }
+
+  const BatchText wanted;
+  const size_t index; ///< of the text
+  std::string text;
+  std::optional<RequestResult> result; ///< none: it is in progress
+
+private:
+  std::optional<TextStream> decoded;
 };
 
-/// Fills each sequence with the next text when the one before is done.
+/// Hands the scheduler as many texts as it has slots for, the next one when one is done.
 class Batch {
 public:
-  Batch(const Model &model, Session &session, const Text *text, const RunArguments &arguments,
+  Batch(Scheduler &scheduler, size_t slots, const Text *text, const RunArguments &arguments,
         BatchTexts &texts, size_t total, BatchResults &results)
-      : model(model), session(session), text(text), arguments(arguments),
-        options(samplingOptions(arguments, model.manifest())), texts(texts), total(total),
-        results(results), next(results.done()), slots(static_cast<size_t>(session.sequences())) {}
+      : scheduler(scheduler), slots(slots), text(text), arguments(arguments),
+        seed(arguments.settings.seed.value_or(drawSeed())), texts(texts), total(total),
+        results(results), next(results.done()) {}
 
   Status run() {
     Status status;
     do {
-      for (size_t s = 0; s < slots.size() && status; ++s)
-        while (!slots[s] && next < total && status)
-          status = start(s);
+      while (status && inProgress.size() < slots && next < total)
+        status = start();
+      if (status && !inProgress.empty())
+        scheduler.step();
       if (status)
-        status = step();
-    } while (status && (next < total || anyInProgress()));
+        status = writeFinished();
+    } while (status && (next < total || !inProgress.empty()));
     return status;
   }
 
 private:
-  bool anyInProgress() const {
-    return std::any_of(slots.begin(), slots.end(), [](const auto &slot) { return !!slot; });
-  }
-  Status start(size_t s);
-  Status start(size_t s, BatchText wanted);
-  Status step();
-  Status runRows(std::vector<size_t> &rows);
-  Status take(size_t s, std::span<const float> logits);
-  Status finish(size_t s);
+  Status start();
+  Status writeFinished();
   uint64_t seedOf(const BatchText &wanted) const;
-  std::string describe(const Slot &slot) const;
+  std::string describe(const Writing &done) const;
   void showProgress() const;
 
-  const Model &model;
-  Session &session;
+  Scheduler &scheduler;
+  size_t slots;
   const Text *text;
   const RunArguments &arguments;
-  SamplingOptions options;
+  uint64_t seed;
   BatchTexts &texts;
   size_t total;
   BatchResults &results;
   size_t next;
-  std::vector<std::optional<Slot>> slots; ///< None: the sequence is free.
+  std::list<Writing> inProgress;
 };
 
 /// The seed with which the program alone makes this text. Those that are not the user's have 53
@@ -172,133 +186,68 @@ uint64_t Batch::seedOf(const BatchText &wanted) const {
     return Random(seed ^ Random(static_cast<uint64_t>(number)).next()).next() >> 11;
   };
   const BatchRequest &request = *wanted.request;
-  uint64_t seed = request.seed.value_or(derived(options.seed, request.line));
-  return wanted.sample == 0 ? seed : derived(seed, wanted.sample);
+  uint64_t own = request.settings.seed.value_or(derived(seed, request.line));
+  return wanted.sample == 0 ? own : derived(own, wanted.sample);
 }
 
-Status Batch::start(size_t s) {
-  Result<std::optional<BatchText>> wanted = texts.next();
-  if (!wanted)
-    return wanted.error();
+Status Batch::start() {
+  Result<std::optional<BatchText>> found = texts.next();
+  if (!found)
+    return found.error();
   // The file has become shorter meanwhile.
-  if (!*wanted)
+  if (!*found) {
     total = next;
-  return *wanted ? start(s, **std::move(wanted)) : Status();
-}
-
-/// Reads the text's prompt as if it were alone, so that its text does not depend on others.
-Status Batch::start(size_t s, BatchText wanted) {
-  std::shared_ptr<const BatchRequest> kept = wanted.request;
-  const BatchRequest &request = *kept;
-  SamplingOptions own = options;
-  own.seed = seedOf(wanted);
-  slots[s].emplace(Slot{std::move(wanted), next++, own.seed,
-                        request.maxTokens.value_or(arguments.maxTokens),
-                        Sampler(own, model.manifest().vocab), StopText(arguments.stops)});
-  if (text)
-    slots[s]->decoder = text->decoderAfter(request.prompt);
-  for (int32_t token : request.prompt)
-    slots[s]->sampler.observe(token);
-  if (slots[s]->maxTokens == 0)
-    return finish(s);
-  auto sequence = static_cast<int64_t>(s);
-  session.truncate(sequence, 0);
-  session.expect(sequence, static_cast<int64_t>(request.prompt.size()));
-  for (size_t i = 0; i < request.prompt.size(); ++i) {
-    bool last = i + 1 == request.prompt.size();
-    if (Status pushed = session.push(sequence, request.prompt[i], RowRole::Prompt, last); !pushed)
-      return pushed;
-    if (!last && session.queued() < session.chunk())
-      continue;
-    Result<std::span<const float>> logits = session.run();
-    if (!logits)
-      return logits.error();
-    if (last)
-      return take(s, *logits);
-  }
-  return {};
-}
-
-/// One token for every text in progress.
-Status Batch::step() {
-  std::vector<size_t> rows;
-  for (size_t s = 0; s < slots.size(); ++s) {
-    if (!slots[s])
-      continue;
-    if (session.atMemoryLimit())
-      if (Status ran = runRows(rows); !ran)
-        return ran;
-    int32_t newest = slots[s]->tokens.back();
-    if (Status pushed =
-            session.push(static_cast<int64_t>(s), newest, RowRole::Decode, /*wantLogits=*/true);
-        !pushed)
-      return pushed;
-    rows.push_back(s);
-  }
-  return rows.empty() ? Status() : runRows(rows);
-}
-
-/// Runs what is queued: a row of each of these slots, which are forgotten.
-Status Batch::runRows(std::vector<size_t> &rows) {
-  Result<std::span<const float>> logits = session.run();
-  if (!logits)
-    return logits.error();
-  auto vocab = static_cast<size_t>(model.manifest().vocab);
-  for (size_t row = 0; row < rows.size(); ++row)
-    if (Status taken = take(rows[row], logits->subspan(row * vocab, vocab)); !taken)
-      return taken;
-  rows.clear();
-  return {};
-}
-
-Status Batch::take(size_t s, std::span<const float> logits) {
-  Slot &slot = *slots[s];
-  Result<int32_t> token = slot.sampler.sample(logits);
-  if (!token)
-    return token.error();
-  slot.sampler.append(*token);
-  slot.tokens.push_back(*token);
-  if (slot.decoder)
-    slot.text += slot.stop.push(slot.decoder->push(*token));
-  auto isIn = [&](const std::vector<int32_t> &ids) {
-    return std::find(ids.begin(), ids.end(), *token) != ids.end();
-  };
-  bool ended =
-      !arguments.ignoreEos && (isIn(model.manifest().eos) || isIn(slot.wanted.request->endTokens));
-  bool full = session.room(static_cast<int64_t>(s)) == 0;
-  bool enough = static_cast<int64_t>(slot.tokens.size()) >= slot.maxTokens;
-  if (!ended && !slot.stop.stopped() && !full && !enough)
     return {};
-  slot.finish = ended                 ? Finish::EndToken
-                : slot.stop.stopped() ? Finish::StopText
-                : enough              ? Finish::Length
-                                      : Finish::ContextFull;
-  return finish(s);
+  }
+  BatchText &wanted = **found;
+  Request request{.prompt = wanted.request->prompt,
+                  .settings = wanted.request->settings.orElse(arguments.settings)};
+  request.settings.seed = seedOf(wanted);
+  std::optional<TextStream> decoded;
+  if (text)
+    decoded.emplace(text->decoderAfter(request.prompt), arguments.settings.stops);
+  Writing &writing = inProgress.emplace_back(std::move(wanted), next++, std::move(decoded));
+  // Nobody sees what the model makes of a prompt that nothing follows.
+  if (maxTokensOf(request.settings) == 0) {
+    RequestResult nothing;
+    nothing.seed = *request.settings.seed;
+    writing.finished(nothing);
+    return {};
+  }
+  Result<Scheduler::RequestId> id = scheduler.submit(std::move(request), writing);
+  return id ? Status() : id.error();
 }
 
-Status Batch::finish(size_t s) {
-  Slot &slot = *slots[s];
-  if (slot.decoder)
-    slot.text += slot.stop.push(slot.decoder->finish()) + slot.stop.finish();
-  Status written = results.add(slot.index, describe(slot));
-  slots[s].reset();
-  showProgress();
-  return written;
+/// Writes the results of the texts that are done.
+Status Batch::writeFinished() {
+  for (auto at = inProgress.begin(); at != inProgress.end();) {
+    if (!at->result) {
+      ++at;
+      continue;
+    }
+    if (at->result->finish == Finish::Failed)
+      return at->result->error;
+    if (Status written = results.add(at->index, describe(*at)); !written)
+      return written;
+    at = inProgress.erase(at);
+    showProgress();
+  }
+  return {};
 }
 
-std::string Batch::describe(const Slot &slot) const {
-  const BatchText &wanted = slot.wanted;
+std::string Batch::describe(const Writing &done) const {
+  const BatchText &wanted = done.wanted;
   nlohmann::ordered_json json = {{"line", wanted.request->line}, {"sample", wanted.sample}};
   if (!wanted.request->id.empty())
     json["id"] = nlohmann::ordered_json::parse(wanted.request->id);
   if (text && !arguments.printTokens)
-    json["text"] = slot.text;
+    json["text"] = done.text;
   else
-    json["tokens"] = slot.tokens;
-  json["finish"] = nameOf(slot.finish);
-  json["seed"] = slot.seed;
+    json["tokens"] = done.result->tokens;
+  json["finish"] = nameOf(done.result->finish);
+  json["seed"] = done.result->seed;
   json["prompt_tokens"] = wanted.request->prompt.size();
-  json["new_tokens"] = slot.tokens.size();
+  json["new_tokens"] = done.result->tokens.size();
   json["digest"] = wanted.digest;
   return toJsonText(json);
 }
@@ -342,14 +291,19 @@ Status batchCommand(const Model &model, const Text *text, const RunArguments &ar
     return {};
   if (Status ready = texts.goTo(first); !ready)
     return ready;
-  Result<std::unique_ptr<Session>> session =
-      Session::create(model, std::min(*arguments.batch, left),
-                      rowsOfChunk(arguments.prefillChunk, model.manifest()));
-  if (!session)
-    return session.error();
-  Status done = Batch(model, **session, text, arguments, texts, total, **results).run();
-  if (done && arguments.verbose)
-    noteReadAgain((*session)->readAgain(), (*session)->secondsReadAgain());
+  int64_t slots = std::min(*arguments.batch, left);
+  // Each prompt is computed as if it were alone, so that its text does not depend on others.
+  Result<std::unique_ptr<Scheduler>> scheduler =
+      Scheduler::create(model, {.slots = slots,
+                                .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest()),
+                                .promptsFirst = true});
+  if (!scheduler)
+    return scheduler.error();
+  Status done =
+      Batch(**scheduler, static_cast<size_t>(slots), text, arguments, texts, total, **results)
+          .run();
+  if (Scheduler::Totals totals = (*scheduler)->totals(); done && arguments.verbose)
+    noteReadAgain(totals.recomputedTokens, totals.recomputeSeconds);
   return done;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/Model.h"
 #include "backends/cpu/runtime/Text.h"
 
 namespace mica::rt {

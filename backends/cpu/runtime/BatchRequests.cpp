@@ -2,9 +2,9 @@
 #include "backends/cpu/runtime/ChatTemplate.h"
 #include "backends/cpu/runtime/NestedJson.h"
 #include "backends/cpu/runtime/TextFile.h"
+#include "backends/cpu/runtime/engine/Request.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -131,9 +131,10 @@ BatchRequest RequestReader::read(const Json &json) {
     else if (key == "n")
       request.count = wholeNumber(value, key, 1, maxTexts);
     else if (key == "seed")
-      request.seed = seedOf(value);
+      request.settings.seed = seedOf(value);
     else if (key == "max_tokens")
-      request.maxTokens = wholeNumber(value, key, 0, std::numeric_limits<int32_t>::max());
+      request.settings.maxTokens =
+          wholeNumber(value, key, setting_range::maxTokens.min, setting_range::maxTokens.max);
     else if (key == "prompt" || key == "tokens" || key == "messages")
       ++prompts;
     else if (key != "tools")
@@ -154,7 +155,8 @@ BatchRequest RequestReader::read(const Json &json) {
   else if (text && !arguments.chat)
     request.prompt = textOf(*text);
   else
-    request.prompt = conversationOf(messages ? *messages : turnOf(*text), tools, request.endTokens);
+    request.prompt =
+        conversationOf(messages ? *messages : turnOf(*text), tools, request.settings.endTokens);
   if (Status fits = checkPrompt(manifest, request.prompt); !fits)
     throw Bad{fits.error().message};
   return request;

@@ -14,10 +14,8 @@ struct BatchRequest {
   int64_t line = 0; ///< in the file, from 1
   std::string id;   ///< as JSON; empty: none was given
   Tokens prompt;
-  int64_t count = 1; ///< texts that are wanted
-  std::optional<uint64_t> seed;
-  std::optional<int64_t> maxTokens;
-  Tokens endTokens = {}; ///< end a text beside the model's own: the chat template's
+  int64_t count = 1;           ///< texts that are wanted
+  GenerationSettings settings; ///< what the request says itself, and the chat template's end tokens
 };
 
 /// Reads requests one after the other, so that no more of them are in memory than are worked on.

@@ -2,10 +2,9 @@
 #include "backends/cpu/runtime/Exports.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/ProfileReport.h"
-#include "backends/cpu/runtime/Seconds.h"
+#include "backends/cpu/runtime/engine/Generate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -20,63 +19,11 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// Feeds `count` random tokens to every sequence, in chunks; the logits of each sequence's last are
-/// computed. Gives the number of calls of the model.
-Result<int64_t> feedPrompt(Session &session, Random &random, int64_t count, const Manifest &m) {
-  int64_t calls = 0;
-  for (int64_t s = 0; s < session.sequences(); ++s)
-    for (int64_t i = 0; i < count; ++i) {
-      auto token = static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab));
-      bool last = i + 1 == count;
-      if (Status pushed = session.push(s, token, RowRole::Prompt, last); !pushed)
-        return pushed.error();
-      if (session.queued() < session.chunk() && !session.atMemoryLimit() &&
-          !(last && s + 1 == session.sequences()))
-        continue;
-      if (auto ran = session.run(); !ran)
-        return ran.error();
-      ++calls;
-    }
-  return calls;
-}
-
-/// Feeds `count` random tokens to every sequence, one after the other. Gives the number of calls.
-Result<int64_t> feedSteps(Session &session, Random &random, int64_t count, const Manifest &m) {
-  int64_t calls = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t s = 0; s < session.sequences(); ++s) {
-      auto token = static_cast<int32_t>(random.next() % static_cast<uint64_t>(m.vocab));
-      if (Status pushed = session.push(s, token, RowRole::Decode, true); !pushed)
-        return pushed.error();
-      if (!session.atMemoryLimit() && s + 1 < session.sequences())
-        continue;
-      if (auto ran = session.run(); !ran)
-        return ran.error();
-      ++calls;
-    }
-  }
-  return calls;
-}
-
-/// What one run of a test took.
-struct Run {
-  double seconds = 0;
-  int64_t calls = 0; ///< Of the model.
-  int64_t drafted = 0, accepted = 0;
-};
-
-/// The time of random tokens, behind those that fill the depth.
-Result<Run> runRandom(Session &session, Random &random, const BenchTest &test, const Manifest &m) {
-  for (int64_t s = 0; s < test.batch; ++s) {
-    session.truncate(s, test.depth);
-    session.expect(s, test.depth + test.tokens);
-  }
-  auto start = std::chrono::steady_clock::now();
-  Result<int64_t> calls = test.generate ? feedSteps(session, random, test.tokens, m)
-                                        : feedPrompt(session, random, test.tokens, m);
-  if (!calls)
-    return calls.error();
-  return Run{secondsSince(start), *calls, 0, 0};
+Tokens randomTokens(Random &random, int64_t count, int64_t vocab) {
+  Tokens tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>(random.next() % static_cast<uint64_t>(vocab)));
+  return tokens;
 }
 
 /// Tokens after which a text that was not given begins again.
@@ -99,33 +46,118 @@ Script givenScript(const Tokens &text, int64_t prompt) {
 
 /// The prompt's end is the end of the period, which the script goes on with.
 Script repeatingScript(int64_t prompt, int64_t vocab) {
-  Script script;
   Random random(2);
-  for (int64_t i = 0; i < period; ++i)
-    script.rest.push_back(static_cast<int32_t>(random.next() % static_cast<uint64_t>(vocab)));
+  Script script{{}, randomTokens(random, period, vocab)};
   for (int64_t i = 0; i < prompt; ++i)
     script.prompt.push_back(
         script.rest[static_cast<size_t>((i - prompt) % period + period) % period]);
   return script;
 }
 
-/// The time of a text that goes on by its script, whatever the model makes of it.
-Result<Run> runScript(const Model &model, Session &session, const BenchTest &test,
-                      const Script &script, int64_t chunk) {
-  GenerateOptions options;
-  options.maxTokens = test.tokens + 1;
-  options.prefillChunk = chunk;
-  options.ignoreEos = true;
-  options.lookup = test.lookup;
-  options.expected = static_cast<int64_t>(script.prompt.size()) + test.tokens;
-  options.script = script.rest;
-  GenerateListener listener;
-  std::vector<Tokens> prompts(static_cast<size_t>(test.batch), script.prompt);
-  Result<GenerateResult> result = generate(model, session, prompts, options, listener);
-  if (!result)
-    return result.error();
-  return Run{result->decodeSeconds, result->decodeCalls, result->drafted, result->accepted};
-}
+/// What one run of a test took.
+struct Run {
+  double seconds = 0;
+  int64_t calls = 0; ///< Of the model.
+  int64_t drafted = 0, accepted = 0;
+};
+
+/// The sequences of a test, in which it is run again and again.
+class BenchSequences {
+public:
+  static Result<std::unique_ptr<BenchSequences>> create(const Model &model, const BenchTest &test,
+                                                        const BenchArguments &arguments) {
+    Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
+        model, {.slots = test.batch,
+                .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest()),
+                .promptsShareCalls = true,
+                .promptsFirst = true});
+    if (!scheduler)
+      return scheduler.error();
+    std::unique_ptr<BenchSequences> made(
+        new BenchSequences(test, model.manifest().vocab, *std::move(scheduler)));
+    if (test.lookup > 0)
+      made->prepareScript(arguments.text);
+    else if (Status filled = made->fillDepth(); !filled)
+      return filled.error();
+    return made;
+  }
+
+  Result<Run> run() {
+    Result<GenerateResult> result = generate(*scheduler, requests());
+    if (!result)
+      return result.error();
+    const Scheduler::Totals &totals = result->totals;
+    if (test.generate)
+      return Run{totals.decodeSeconds, totals.decodeCalls, totals.drafted, totals.accepted};
+    return Run{totals.promptSeconds, totals.promptCalls, 0, 0};
+  }
+
+private:
+  BenchSequences(const BenchTest &test, int64_t vocab, std::unique_ptr<Scheduler> scheduler)
+      : test(test), vocab(vocab), scheduler(std::move(scheduler)) {}
+
+  void prepareScript(const Tokens &given) {
+    script = test.isGiven ? givenScript(given, positionsBefore(test))
+                          : repeatingScript(positionsBefore(test), vocab);
+    prompts.assign(static_cast<size_t>(test.batch), script.prompt);
+  }
+
+  /// Fills the depth with random tokens.
+  Status fillDepth() {
+    for (int64_t s = 0; s < test.batch; ++s)
+      prompts.push_back(randomTokens(random, test.depth, vocab));
+    if (test.depth == 0)
+      return {};
+    std::vector<Request> filling;
+    filling.reserve(prompts.size());
+    for (const Tokens &prompt : prompts)
+      filling.push_back(request(prompt, 1, {0}));
+    Result<GenerateResult> filled = generate(*scheduler, std::move(filling));
+    return filled ? Status() : filled.error();
+  }
+
+  /// A text that continues with `forced`, whatever the model makes of it.
+  Request request(const Tokens &prompt, int64_t maxTokens, const Tokens &forced) const {
+    Request request;
+    request.prompt = prompt;
+    request.forcedTokens = forced;
+    request.settings.maxTokens = maxTokens;
+    request.settings.ignoreEos = true;
+    request.settings.lookup = test.lookup;
+    // Drafts come from a text, with whose prompt they begin each time.
+    request.maxReused = test.lookup > 0 ? 0 : test.depth;
+    request.totalLength = positionsBefore(test) + test.tokens;
+    return request;
+  }
+
+  /// Of one run. The last token of a text is not computed.
+  std::vector<Request> requests() {
+    std::vector<Request> all;
+    if (!test.generate) {
+      for (const Tokens &prompt : prompts) {
+        all.push_back(request(prompt, 1, {0}));
+        Tokens more = randomTokens(random, test.tokens, vocab);
+        all.back().prompt.insert(all.back().prompt.end(), more.begin(), more.end());
+      }
+      return all;
+    }
+    std::vector<Tokens> forced(prompts.size(), script.rest);
+    if (test.lookup == 0)
+      for (int64_t i = 0; i < test.tokens; ++i)
+        for (Tokens &tokens : forced)
+          tokens.push_back(randomTokens(random, 1, vocab).front());
+    for (size_t s = 0; s < prompts.size(); ++s)
+      all.push_back(request(prompts[s], test.tokens + 1, forced[s]));
+    return all;
+  }
+
+  const BenchTest test;
+  int64_t vocab;
+  std::unique_ptr<Scheduler> scheduler;
+  Random random{1};
+  Script script;               ///< Of a test with lookup.
+  std::vector<Tokens> prompts; ///< What fills the depth.
+};
 
 /// Bytes that the test must read at least: all weights once per call of the model, and of the
 /// caches what each call's newest rows see.
@@ -224,28 +256,13 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
 Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                              const BenchArguments &arguments, Profile *profile) {
   const Manifest &m = model.manifest();
-  int64_t chunk = rowsOfChunk(arguments.prefillChunk, m);
-  Result<std::unique_ptr<Session>> made = Session::create(model, test.batch, chunk);
-  if (!made)
-    return made.error();
-  Session &session = **made;
-  Random random(1);
-  for (int64_t s = 0; s < test.batch; ++s)
-    session.expect(s, test.depth + test.tokens);
-  if (test.depth > 0 && test.lookup == 0)
-    if (auto fed = feedPrompt(session, random, test.depth, m); !fed)
-      return fed.error();
-  Script script;
-  if (test.lookup > 0)
-    script = test.isGiven ? givenScript(arguments.text, positionsBefore(test))
-                          : repeatingScript(positionsBefore(test), m.vocab);
-  auto runOnce = [&] {
-    return test.lookup > 0 ? runScript(model, session, test, script, chunk)
-                           : runRandom(session, random, test, m);
-  };
+  Result<std::unique_ptr<BenchSequences>> sequences =
+      BenchSequences::create(model, test, arguments);
+  if (!sequences)
+    return sequences.error();
   BenchResult result{test, {}, 0, 0, 0};
   for (int64_t run = -1; run < arguments.repeat; ++run) {
-    Result<Run> done = runOnce();
+    Result<Run> done = (*sequences)->run();
     if (!done)
       return done.error();
     if (run >= 0)
@@ -256,7 +273,7 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   }
   if (profile) {
     profile->start();
-    Result<Run> done = runOnce();
+    Result<Run> done = (*sequences)->run();
     profile->stop();
     if (!done)
       return done.error();

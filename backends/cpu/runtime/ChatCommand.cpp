@@ -162,18 +162,18 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
   if (arguments.tools)
     if (Status used = chatTemplate->useTools(*arguments.tools); !used)
       return used;
-  if (Status usable = checkSampling(arguments.run, model.manifest(), text->get()); !usable)
+  if (Status usable = checkUsable(arguments.run.settings, model.manifest(), text->get()); !usable)
     return usable;
   Result<Tokens> endOfTurn = chatTemplate->endOfTurn();
   if (!endOfTurn)
     return endOfTurn.error();
-  GenerateOptions options;
-  options.maxTokens = arguments.maxTokens.value_or(model.manifest().maxSeq);
-  options.prefillChunk = rowsOfChunk(arguments.run.prefillChunk, model.manifest());
-  options.lookup = arguments.run.lookup;
-  options.sampling = samplingOptions(arguments.run, model.manifest());
-  Conversation conversation(model, **text, *chatTemplate, *endOfTurn, options, arguments.system,
-                            arguments.run.stops);
+  GenerationSettings settings = arguments.run.settings;
+  settings.endTokens = *std::move(endOfTurn);
+  if (!settings.maxTokens)
+    settings.maxTokens = model.manifest().maxSeq;
+  Conversation conversation(model, **text, *chatTemplate, std::move(settings),
+                            rowsOfChunk(arguments.run.prefillChunk, model.manifest()),
+                            arguments.system);
   std::unique_ptr<ChatInput> input = openChatInput(arguments.history);
   return Chat(arguments, conversation, *input, model.manifest().maxSeq).run();
 }

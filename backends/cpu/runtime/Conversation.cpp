@@ -1,29 +1,28 @@
 #include "backends/cpu/runtime/Conversation.h"
-#include "backends/cpu/runtime/StopText.h"
-
-#include <algorithm>
+#include "backends/cpu/runtime/TextStream.h"
+#include "backends/cpu/runtime/engine/Generate.h"
 
 namespace mica::rt {
 
 namespace {
-class Decoding final : public GenerateListener {
+class Decoding final : public RequestListener {
 public:
-  Decoding(Tokenizer::Decoder decoder, const std::vector<std::string> &stops,
-           const Conversation::Listener &listener)
-      : decoder(std::move(decoder)), stop(stops), listener(listener) {}
+  Decoding(TextStream decoded, const Conversation::Listener &listener)
+      : decoded(std::move(decoded)), listener(listener) {}
 
-  Status token(int64_t, int32_t token) override { return hear(stop.push(decoder.push(token))); }
-  bool goesOn(int64_t) override {
-    // Also asked while the prompt is read, when there is nothing to hear.
+  Result<bool> token(int32_t token, std::span<const float>) override {
+    if (Status heard = hear(decoded.push(token)); !heard)
+      return heard.error();
+    return wanted && !decoded.stopped();
+  }
+  bool shouldContinue() override {
+    // Nothing new is heard, but the listener may have had enough.
     if (wanted)
       if (Status heard = hear(""); !heard)
         wanted = false;
-    return wanted && !stop.stopped();
+    return wanted;
   }
-  Status finish() {
-    std::string rest = stop.push(decoder.finish());
-    return hear(rest + stop.finish());
-  }
+  Status finish() { return hear(decoded.finish()); }
 
   std::string text;
 
@@ -37,19 +36,19 @@ private:
     return {};
   }
 
-  Tokenizer::Decoder decoder;
-  StopText stop;
+  TextStream decoded;
   const Conversation::Listener &listener;
   bool wanted = true;
 };
 } // namespace
 
 Conversation::Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-                           const Tokens &endOfTurn, GenerateOptions options,
-                           std::optional<std::string> system, std::vector<std::string> stops)
-    : model(model), text(text), chatTemplate(chatTemplate), options(std::move(options)),
-      system(std::move(system)), stops(std::move(stops)) {
-  this->options.endTokens = endOfTurn;
+                           GenerationSettings settings, int64_t promptRows,
+                           std::optional<std::string> system)
+    : model(model), text(text), chatTemplate(chatTemplate), settings(std::move(settings)),
+      promptRows(promptRows), system(std::move(system)) {
+  if (!this->settings.seed)
+    this->settings.seed = drawSeed();
   reset();
 }
 
@@ -60,44 +59,37 @@ void Conversation::reset() {
 }
 
 Status Conversation::reserve() {
-  if (session)
+  if (scheduler)
     return {};
-  Result<std::unique_ptr<Session>> created = Session::create(model, 1, options.prefillChunk);
+  Result<std::unique_ptr<Scheduler>> created =
+      Scheduler::create(model, {.slots = 1, .promptRows = promptRows});
   if (!created)
     return created.error();
-  session = *std::move(created);
+  scheduler = *std::move(created);
   return {};
 }
 
 Result<Conversation::Answer> Conversation::answer(const Tokens &prompt, const Listener &listener) {
   if (prompt.empty())
     return Error{"the chat template makes no text of this conversation, say something else"};
-  // What is refused before anything is fed leaves the cache as it is.
-  if (Status fits = checkPrompt(model.manifest(), prompt); !fits)
-    return fits.error();
-  // The logits of the last position are wanted: it is fed in any case.
-  auto same = std::mismatch(prompt.begin(), prompt.end() - 1, held.begin(), held.end());
-  options.held = same.first - prompt.begin();
-  Decoding decoding(text.decoderAfter(prompt), stops, listener);
-  Result<GenerateResult> result = generate(model, *session, {prompt}, options, decoding);
-  // Whatever has happened, the cache holds this much of both.
-  held = prompt;
-  if (result)
-    held.insert(held.end(), result->sequences[0].tokens.begin(), result->sequences[0].tokens.end());
-  held.resize(std::min(held.size(), result ? static_cast<size_t>(session->length(0)) : 0));
+  Decoding decoding(TextStream(text.decoderAfter(prompt), settings.stops), listener);
+  Request request{
+      .prompt = prompt, .settings = settings, .maxReused = static_cast<int64_t>(prompt.size())};
+  Result<GenerateResult> result = generate(*scheduler, {std::move(request)}, {&decoding});
   if (!result)
     return result.error();
   if (Status ended = decoding.finish(); !ended)
     return ended.error();
+  const RequestResult &made = result->texts[0];
   return Answer{std::move(decoding.text),
-                result->sequences[0].finish,
-                static_cast<int64_t>(prompt.size()),
-                options.held,
-                static_cast<int64_t>(result->sequences[0].tokens.size()),
-                result->promptSeconds,
-                result->decodeSeconds,
-                result->readAgain,
-                result->readAgainSeconds};
+                made.finish,
+                made.promptTokens,
+                made.reusedTokens,
+                static_cast<int64_t>(made.tokens.size()),
+                result->totals.promptSeconds,
+                result->totals.decodeSeconds,
+                result->totals.recomputedTokens,
+                result->totals.recomputeSeconds};
 }
 
 Result<Tokens> Conversation::prompt(const Message &message) {
@@ -125,7 +117,7 @@ Result<Conversation::Answer> Conversation::ask(Message message, const Listener &
   else
     messages.pop_back();
   // The next turn draws other numbers.
-  ++options.sampling.seed;
+  ++*settings.seed;
   return result;
 }
 

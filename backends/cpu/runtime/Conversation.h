@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/ChatTemplate.h"
-#include "backends/cpu/runtime/Generate.h"
+#include "backends/cpu/runtime/engine/Scheduler.h"
 
 #include <functional>
 
@@ -24,11 +24,10 @@ public:
   /// Hears pieces of the answer, whole characters; false ends it.
   using Listener = std::function<Result<bool>(const std::string &piece)>;
 
-  /// All must outlive the conversation. `system`: what it begins with; `stops`: what ends an answer
-  /// and is no part of it. `endOfTurn`: the template's.
+  /// All must outlive the conversation. `settings` are those of the first answer; each further one
+  /// has the next seed. `promptRows`: see Scheduler::Options. `system`: what it begins with.
   Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-               const Tokens &endOfTurn, GenerateOptions options, std::optional<std::string> system,
-               std::vector<std::string> stops);
+               GenerationSettings settings, int64_t promptRows, std::optional<std::string> system);
 
   /// Says `message` and hears the answer, which is kept even where the listener has ended it.
   /// Errors: the template refuses or leaves the message out, the context is too short; nothing is
@@ -37,7 +36,7 @@ public:
   /// Begins anew.
   void reset();
   /// Positions filled.
-  int64_t length() const { return static_cast<int64_t>(held.size()); }
+  int64_t length() const { return scheduler ? scheduler->cachedTokens(0) : 0; }
 
 private:
   Status reserve();
@@ -48,12 +47,11 @@ private:
   const Model &model;
   const Text &text;
   const ChatTemplate &chatTemplate;
-  GenerateOptions options;
+  GenerationSettings settings;
+  int64_t promptRows;
   std::optional<std::string> system;
-  std::vector<std::string> stops;
   std::vector<Message> messages;
-  std::unique_ptr<Session> session;
-  Tokens held; ///< The ids in the cache.
+  std::unique_ptr<Scheduler> scheduler; ///< Of one slot, which keeps what has been said.
 };
 
 } // namespace mica::rt

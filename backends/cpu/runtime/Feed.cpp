@@ -2,6 +2,7 @@
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Probes.h"
 #include "backends/cpu/runtime/Report.h"
+#include "backends/cpu/runtime/engine/Session.h"
 
 #include <algorithm>
 #include <cerrno>

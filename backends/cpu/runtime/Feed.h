@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/Model.h"
 
 namespace mica::rt {
 

@@ -1,7 +1,7 @@
 #include "backends/cpu/runtime/Info.h"
 #include "backends/cpu/runtime/Cpu.h"
+#include "backends/cpu/runtime/Model.h"
 #include "backends/cpu/runtime/Output.h"
-#include "backends/cpu/runtime/RunCommand.h"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -30,7 +30,7 @@ Json sectionsOf(const program::ProgramFile &file) {
 
 /// What tokens are drawn by unless told otherwise.
 SamplingOptions defaultSampling(const Manifest &m) {
-  RunArguments none;
+  GenerationSettings none;
   none.seed = 0;
   return samplingOptions(none, m);
 }

@@ -1,6 +1,7 @@
 // What a program is: `info`.
 #pragma once
 
+#include "backends/cpu/program/ProgramFile.h"
 #include "backends/cpu/runtime/Arguments.h"
 
 namespace mica::rt {

@@ -4,12 +4,13 @@
 #include "backends/cpu/runtime/Npy.h"
 #include "backends/cpu/runtime/Output.h"
 #include "backends/cpu/runtime/Report.h"
-#include "backends/cpu/runtime/StopText.h"
 #include "backends/cpu/runtime/TextFile.h"
+#include "backends/cpu/runtime/TextStream.h"
+#include "backends/cpu/runtime/engine/Generate.h"
 
 #include <cstdio>
+#include <deque>
 #include <nlohmann/json.hpp>
-#include <sys/random.h>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -42,65 +43,53 @@ Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifes
   return std::vector<Tokens>{*ids};
 }
 
-/// Streams a single sequence; several are written one after the other at the end.
-class Writer final : public GenerateListener {
+/// Hears one of the texts. A single one is streamed; several are written one after the other at the
+/// end.
+class Writer final : public RequestListener {
 public:
-  Writer(const RunArguments &arguments, const Text *text, const std::vector<Tokens> &prompts,
-         NpyWriter *logitsFile)
-      : streaming(prompts.size() == 1 && !arguments.json), ids(arguments.printTokens || !text),
-        terminal(streaming && isatty(STDOUT_FILENO)), logitsFile(logitsFile) {
-    for (const Tokens &prompt : prompts) {
-      if (text)
-        decoders.push_back(text->decoderAfter(prompt));
-      stops.emplace_back(arguments.stops);
-    }
-    texts.resize(prompts.size());
+  Writer(const RunArguments &arguments, const Text *text, const Tokens &prompt, bool streaming,
+         NpyWriter *logitsFile, int64_t sequence)
+      : streaming(streaming), ids(arguments.printTokens || !text),
+        terminal(streaming && isatty(STDOUT_FILENO)), logitsFile(logitsFile), sequence(sequence) {
+    if (text)
+      decoded.emplace(text->decoderAfter(prompt), arguments.settings.stops);
   }
 
-  Status token(int64_t sequence, int32_t token) override {
-    std::string &text = texts[sequence];
-    std::string piece =
-        decoders.empty() ? "" : stops[sequence].push(decoders[sequence].push(token));
+  Result<bool> token(int32_t token, std::span<const float>) override {
+    std::string piece = decoded ? decoded->push(token) : "";
     if (ids)
-      piece = (text.empty() ? "" : " ") + std::to_string(token);
-    text += piece;
-    return streaming ? writeOut(shown(piece)) : Status();
+      piece = (written.empty() ? "" : " ") + std::to_string(token);
+    written += piece;
+    if (streaming)
+      if (Status done = writeOut(shown(piece)); !done)
+        return done.error();
+    return !decoded || !decoded->stopped();
   }
 
-  bool goesOn(int64_t sequence) override { return !stops[sequence].stopped(); }
+  Status logits(std::span<const float> row) override { return logitsFile->append(sequence, row); }
 
-  Status logits(int64_t sequence, std::span<const float> row) override {
-    return logitsFile->append(sequence, row);
-  }
-
-  /// Ends the texts; writes what has not been streamed.
+  /// Ends the text; writes what has not been streamed.
   Status finish(bool write) {
-    for (size_t s = 0; s < texts.size(); ++s) {
-      std::string rest;
-      if (!ids)
-        rest = stops[s].push(decoders[s].finish()) + stops[s].finish();
-      texts[s] += rest;
-      if (!write)
-        continue;
-      bool endLine = ids || !texts[s].ends_with('\n');
-      if (Status done = writeOut(shown(streaming ? rest : texts[s]) + (endLine ? "\n" : "")); !done)
-        return done;
-    }
-    return {};
+    std::string rest = ids ? "" : decoded->finish();
+    written += rest;
+    if (!write)
+      return {};
+    bool endLine = ids || !written.ends_with('\n');
+    return writeOut(shown(streaming ? rest : written) + (endLine ? "\n" : ""));
   }
 
-  /// The text of a sequence; empty where only ids are written.
-  std::string text(size_t sequence) const { return ids ? "" : texts[sequence]; }
+  /// Empty where only ids are written.
+  std::string text() const { return ids ? "" : written; }
 
 private:
   /// What a model writes may not move the cursor or set a terminal's colours and title.
-  std::string shown(std::string text) const { return terminal ? harmless(text) : text; }
+  std::string shown(const std::string &text) const { return terminal ? harmless(text) : text; }
 
   bool streaming, ids, terminal;
   NpyWriter *logitsFile;
-  std::vector<Tokenizer::Decoder> decoders; ///< None without a tokenizer.
-  std::vector<StopText> stops;
-  std::vector<std::string> texts;
+  int64_t sequence;
+  std::optional<TextStream> decoded; ///< None without a tokenizer.
+  std::string written;
 };
 
 } // namespace
@@ -115,6 +104,10 @@ const char *nameOf(Finish finish) {
     return "context";
   case Finish::StopText:
     return "stop_text";
+  case Finish::Cancelled:
+    return "cancelled";
+  case Finish::Failed:
+    return "error";
   }
   return "";
 }
@@ -126,80 +119,114 @@ double rate(int64_t tokens, double seconds) {
 }
 
 std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
-                   const GenerateResult &result, const Writer &writer, uint64_t seed, bool lookup) {
+                   const GenerateResult &result, const std::deque<Writer> &writers, uint64_t seed,
+                   bool lookup) {
   nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
   for (size_t s = 0; s < prompts.size(); ++s) {
-    const Generated &generated = result.sequences[s];
+    const RequestResult &generated = result.texts[s];
     sequences.push_back({{"prompt_tokens", prompts[s]},
                          {"tokens", generated.tokens},
-                         {"text", writer.text(s)},
+                         {"text", writers[s].text()},
                          {"finish", nameOf(generated.finish)}});
   }
+  const Scheduler::Totals &totals = result.totals;
   nlohmann::ordered_json json = {
       {"model", m.name},
       {"seed", seed},
       {"sequences", sequences},
       {"prefill",
-       {{"tokens", result.promptTokens},
-        {"seconds", result.promptSeconds},
-        {"tokens_per_s", rate(result.promptTokens, result.promptSeconds)}}},
+       {{"tokens", totals.promptTokens},
+        {"seconds", totals.promptSeconds},
+        {"tokens_per_s", rate(totals.promptTokens, totals.promptSeconds)}}},
       {"decode",
-       {{"tokens", result.decodeTokens},
-        {"seconds", result.decodeSeconds},
-        {"tokens_per_s", rate(result.decodeTokens, result.decodeSeconds)}}}};
-  if (result.readAgain > 0)
-    json["read_again"] = {{"tokens", result.readAgain}, {"seconds", result.readAgainSeconds}};
+       {{"tokens", totals.decodeTokens},
+        {"seconds", totals.decodeSeconds},
+        {"tokens_per_s", rate(totals.decodeTokens, totals.decodeSeconds)}}}};
+  if (totals.recomputedTokens > 0)
+    json["read_again"] = {{"tokens", totals.recomputedTokens},
+                          {"seconds", totals.recomputeSeconds}};
   if (lookup)
     json["lookup"] = {
-        {"drafted", result.drafted}, {"accepted", result.accepted}, {"calls", result.decodeCalls}};
+        {"drafted", totals.drafted}, {"accepted", totals.accepted}, {"calls", totals.decodeCalls}};
   return toJsonText(json) + "\n";
 }
 
-void noteSpeed(const GenerateResult &result, bool lookup) {
+void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
   char line[160];
   std::snprintf(
       line, sizeof line,
       "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
-      static_cast<long long>(result.promptTokens), rate(result.promptTokens, result.promptSeconds),
-      static_cast<long long>(result.decodeTokens), rate(result.decodeTokens, result.decodeSeconds));
+      static_cast<long long>(totals.promptTokens), rate(totals.promptTokens, totals.promptSeconds),
+      static_cast<long long>(totals.decodeTokens), rate(totals.decodeTokens, totals.decodeSeconds));
   reportNote(line);
   if (lookup)
-    reportNote("lookup: " + std::to_string(result.accepted) + " of " +
-               std::to_string(result.drafted) + " drafted tokens were right, " +
-               std::to_string(result.decodeCalls) + " passes");
-  noteReadAgain(result.readAgain, result.readAgainSeconds);
+    reportNote("lookup: " + std::to_string(totals.accepted) + " of " +
+               std::to_string(totals.drafted) + " drafted tokens were right, " +
+               std::to_string(totals.decodeCalls) + " passes");
+  noteReadAgain(totals.recomputedTokens, totals.recomputeSeconds);
 }
 
 Result<std::unique_ptr<NpyWriter>> openLogits(const RunArguments &arguments, const Manifest &m,
                                               const std::vector<Tokens> &prompts) {
   std::vector<int64_t> capacities;
   for (const Tokens &prompt : prompts) {
-    int64_t fed =
-        static_cast<int64_t>(prompt.size()) + std::max<int64_t>(0, arguments.maxTokens - 1);
+    int64_t maxTokens = arguments.settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens);
+    int64_t fed = static_cast<int64_t>(prompt.size()) + std::max<int64_t>(0, maxTokens - 1);
     capacities.push_back(std::min(fed, m.maxSeq));
   }
   return NpyWriter::create(*arguments.logits, m.vocab, capacities);
 }
 
 Status finishRun(const Model &model, const RunArguments &arguments,
-                 const std::vector<Tokens> &sequences, const GenerateResult &result, Writer &writer,
-                 uint64_t seed) {
-  if (Status done = writer.finish(!arguments.json); !done)
-    return done;
+                 const std::vector<Tokens> &sequences, const GenerateResult &result,
+                 std::deque<Writer> &writers) {
+  for (Writer &writer : writers)
+    if (Status done = writer.finish(!arguments.json); !done)
+      return done;
+  bool lookup = arguments.settings.lookup.value_or(0) > 0;
   if (arguments.json)
-    if (Status done = writeOut(
-            report(model.manifest(), sequences, result, writer, seed, arguments.lookup > 0));
+    if (Status done = writeOut(report(model.manifest(), sequences, result, writers,
+                                      result.texts.front().seed, lookup));
         !done)
       return done;
-  for (const Generated &generated : result.sequences)
+  for (const RequestResult &generated : result.texts)
     if (generated.finish == Finish::ContextFull) {
       reportNote("the context of " + std::to_string(model.manifest().maxSeq) +
                  " positions is full, generation ends");
       break;
     }
   if (arguments.verbose)
-    noteSpeed(result, arguments.lookup > 0);
+    noteSpeed(result.totals, lookup);
   return {};
+}
+
+/// Generates a text for each of the sequences, all in one batch.
+Result<GenerateResult> generateAll(const Model &model, const RunArguments &arguments,
+                                   const std::vector<Tokens> &sequences, const Tokens &endOfTurn,
+                                   bool allLogits, std::deque<Writer> &writers) {
+  // Before caches are reserved for prompts that cannot be read.
+  for (const Tokens &prompt : sequences)
+    if (Status fits = checkPrompt(model.manifest(), prompt); !fits)
+      return fits.error();
+  Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
+      model, {.slots = static_cast<int64_t>(sequences.size()),
+              .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest(), allLogits),
+              .promptsShareCalls = true,
+              .promptsFirst = true});
+  if (!scheduler)
+    return scheduler.error();
+  GenerationSettings settings = arguments.settings;
+  settings.endTokens = endOfTurn;
+  if (!settings.seed)
+    settings.seed = drawSeed();
+  std::vector<Request> requests;
+  std::vector<RequestListener *> listeners;
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    requests.push_back(
+        {.prompt = sequences[s], .settings = settings, .stream = s, .allLogits = allLogits});
+    listeners.push_back(&writers[s]);
+  }
+  return generate(**scheduler, std::move(requests), listeners);
 }
 } // namespace
 
@@ -214,53 +241,19 @@ void noteReadAgain(int64_t tokens, double seconds) {
   reportNote(line);
 }
 
-SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &manifest) {
-  const Manifest::Generation &g = manifest.generation;
-  SamplingOptions options;
-  double temperature = g.doSample.value_or(true) ? g.temperature.value_or(options.temperature) : 0;
-  options.temperature = arguments.temperature.value_or(temperature);
-  options.topK = arguments.topK.value_or(g.topK.value_or(options.topK));
-  options.topP = arguments.topP.value_or(g.topP.value_or(options.topP));
-  options.minP = arguments.minP.value_or(g.minP.value_or(options.minP));
-  options.typicalP = arguments.typicalP.value_or(g.typicalP.value_or(options.typicalP));
-  options.presencePenalty = arguments.presencePenalty;
-  options.frequencyPenalty = arguments.frequencyPenalty;
-  options.logitBias = arguments.logitBias;
-  options.repetitionPenalty =
-      arguments.repetitionPenalty.value_or(g.repetitionPenalty.value_or(options.repetitionPenalty));
-  uint64_t drawn = 0;
-  // Without random bytes (an ancient kernel) every run draws the same numbers, which is no error.
-  if (!arguments.seed && getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
-    drawn = 0;
-  options.seed = arguments.seed.value_or(drawn);
-  return options;
-}
-
-Status checkSampling(const RunArguments &arguments, const Manifest &manifest, const Text *text) {
-  for (LogitBias bias : arguments.logitBias)
-    if (bias.token >= manifest.vocab)
-      return Error{"--logit-bias: token " + std::to_string(bias.token) +
-                   " is not in the model's vocabulary (0 to " + std::to_string(manifest.vocab - 1) +
-                   "), give another"};
-  if (!arguments.stops.empty() && !text)
+Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text) {
+  if (Status usable = checkSettings(settings, manifest); !usable)
+    return usable;
+  if (!settings.stops.empty() && !text)
     return Error{"the program has no tokenizer to find a stop string with, leave out --stop"};
   return {};
-}
-
-std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options) {
-  return {{"temperature", options.temperature},
-          {"top_k", static_cast<double>(options.topK)},
-          {"top_p", options.topP},
-          {"min_p", options.minP},
-          {"typical_p", options.typicalP},
-          {"repetition_penalty", options.repetitionPenalty}};
 }
 
 Status runCommand(const Model &model, const RunArguments &arguments) {
   Result<std::unique_ptr<Text>> text = Text::load(model.file());
   if (!text)
     return text.error();
-  if (Status usable = checkSampling(arguments, model.manifest(), text->get()); !usable)
+  if (Status usable = checkUsable(arguments.settings, model.manifest(), text->get()); !usable)
     return usable;
   if (arguments.batch)
     return batchCommand(model, text->get(), arguments);
@@ -291,23 +284,19 @@ Status runCommand(const Model &model, const RunArguments &arguments) {
       return opened.error();
     logits = *std::move(opened);
   }
-  GenerateOptions options{arguments.maxTokens,
-                          rowsOfChunk(arguments.prefillChunk, model.manifest(), logits != nullptr),
-                          arguments.ignoreEos,
-                          logits != nullptr,
-                          samplingOptions(arguments, model.manifest()),
-                          arguments.lookup,
-                          {},
-                          endOfTurn,
-                          0};
-  Writer writer(arguments, text->get(), *sequences, logits.get());
-  Result<GenerateResult> result = generate(model, *sequences, options, writer);
+  std::deque<Writer> writers;
+  bool streaming = sequences->size() == 1 && !arguments.json;
+  for (const Tokens &prompt : *sequences)
+    writers.emplace_back(arguments, text->get(), prompt, streaming, logits.get(),
+                         static_cast<int64_t>(writers.size()));
+  Result<GenerateResult> result =
+      generateAll(model, arguments, *sequences, endOfTurn, logits != nullptr, writers);
   if (!result)
     return result.error();
   if (logits)
     if (Status done = logits->commit(); !done)
       return done;
-  return finishRun(model, arguments, *sequences, *result, writer, options.sampling.seed);
+  return finishRun(model, arguments, *sequences, *result, writers);
 }
 
 } // namespace mica::rt

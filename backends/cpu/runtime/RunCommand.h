@@ -2,23 +2,18 @@
 #pragma once
 
 #include "backends/cpu/runtime/Arguments.h"
+#include "backends/cpu/runtime/Model.h"
 #include "backends/cpu/runtime/Text.h"
+#include "backends/cpu/runtime/engine/Request.h"
 
 namespace mica::rt {
 
-/// The options of the command line, where absent what the model proposes, where it proposes nothing
-/// temperature 0.8 and top-p 0.95. `do_sample: false` means greedy. Without --seed, one is drawn.
-SamplingOptions samplingOptions(const RunArguments &arguments, const Manifest &manifest);
-
-/// Why the options cannot be used with this model: a bias for a token that it lacks, a stop string
-/// without a tokenizer.
-Status checkSampling(const RunArguments &arguments, const Manifest &manifest, const Text *text);
+/// Why the settings cannot be used with this model: those of checkSettings, a stop string without a
+/// tokenizer.
+Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text);
 
 /// How a sequence ended, in JSON.
 const char *nameOf(Finish finish);
-
-/// What JSON and people are told of the options: the names of the command line with their values.
-std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
 
 /// Text, token ids or JSON to stdout; everything else to stderr.
 Status runCommand(const Model &model, const RunArguments &arguments);

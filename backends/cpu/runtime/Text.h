@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/cpu/program/ProgramFile.h"
-#include "backends/cpu/runtime/Generate.h"
+#include "backends/cpu/runtime/engine/Tokens.h"
 #include "backends/cpu/runtime/tokenizer/Tokenizer.h"
 
 #include <memory>

@@ -1,7 +1,7 @@
 #include "backends/cpu/runtime/BatchCommand.h"
 #include "backends/cpu/runtime/BatchResults.h"
-#include "backends/cpu/runtime/RunCommand.h"
 #include "tests/unit/backends/cpu/runtime/FakeModelFixture.h"
+#include "tests/unit/backends/cpu/runtime/Generation.h"
 
 #include <filesystem>
 #include <fstream>
@@ -26,10 +26,10 @@ protected:
     arguments.file = folder.file("requests.jsonl");
     arguments.output = folder.file("results.jsonl");
     arguments.batch = 2;
-    arguments.seed = 7;
-    arguments.maxTokens = 5;
-    arguments.temperature = 0;
-    arguments.ignoreEos = true;
+    arguments.settings.seed = 7;
+    arguments.settings.maxTokens = 5;
+    arguments.settings.temperature = 0;
+    arguments.settings.ignoreEos = true;
   }
 
   void write(const std::string &path, const std::string &content) {
@@ -62,14 +62,12 @@ protected:
     return all;
   }
   Tokens alone(const Tokens &prompt, uint64_t seed, int64_t count) {
-    GenerateOptions options;
-    options.maxTokens = count;
-    options.ignoreEos = true;
-    options.sampling = samplingOptions(arguments, model->manifest());
-    options.sampling.seed = seed;
-    GenerateListener listener;
-    auto result = generate(*model, {prompt}, options, listener);
-    return result ? result->sequences[0].tokens : Tokens();
+    Generation generation;
+    generation.settings = arguments.settings;
+    generation.settings.maxTokens = count;
+    generation.settings.seed = seed;
+    auto result = generation.run(*model, {prompt});
+    return result ? result->texts[0].tokens : Tokens();
   }
 
   RunArguments arguments;
@@ -82,7 +80,7 @@ const std::string requests = "{\"tokens\": [1, 5, 3], \"id\": \"a\"}\n"
                              "{\"tokens\": [1, 2, 3, 4, 5, 6, 7]}";
 
 TEST_F(BatchTest, EachTextIsWhatThePromptAloneGives) {
-  arguments.temperature = 1;
+  arguments.settings.temperature = 1;
   for (int64_t batch : {1, 2, 3, 100}) {
     arguments.batch = batch;
     std::filesystem::remove(*arguments.output);
@@ -119,19 +117,59 @@ TEST_F(BatchTest, ResultsThatAreThereAreKept) {
   }
 }
 
+/// Whether the seed is the request's, the command line's or a random one.
 TEST_F(BatchTest, EachSampleHasASeedThatMakesIt) {
-  arguments.temperature = 1;
-  auto results = rows(run("{\"tokens\": [4, 4], \"n\": 3, \"seed\": 11}"));
-  ASSERT_EQ(results.size(), 3u);
-  for (size_t i = 0; i < results.size(); ++i) {
-    for (size_t j = 0; j < i; ++j)
-      EXPECT_NE(results[i]["seed"], results[j]["seed"]);
-    nlohmann::json again = {{"tokens", {4, 4}}, {"seed", results[i]["seed"]}};
+  arguments.settings.temperature = 1;
+  arguments.settings.logitBias = {{fakePoison, -std::numeric_limits<float>::infinity()}};
+  for (const char *seed : {", \"seed\": 11", "", "random"}) {
+    bool random = seed == std::string("random");
+    if (random)
+      arguments.settings.seed.reset();
+    std::string request = "{\"tokens\": [4, 4], \"n\": 3" + std::string(random ? "" : seed) + "}";
     std::filesystem::remove(*arguments.output);
-    auto result = rows(run(again.dump()));
-    ASSERT_EQ(result.size(), 1u);
-    EXPECT_EQ(result[0]["tokens"], results[i]["tokens"]);
+    auto results = rows(run(request));
+    ASSERT_EQ(results.size(), 3u);
+    for (size_t i = 0; i < results.size(); ++i) {
+      for (size_t j = 0; j < i; ++j)
+        EXPECT_NE(results[i]["seed"], results[j]["seed"]) << seed;
+      nlohmann::json again = {{"tokens", {4, 4}}, {"seed", results[i]["seed"]}};
+      std::filesystem::remove(*arguments.output);
+      auto result = rows(run(again.dump()));
+      ASSERT_EQ(result.size(), 1u);
+      EXPECT_EQ(result[0]["seed"], results[i]["seed"]) << seed;
+      EXPECT_EQ(result[0]["tokens"], results[i]["tokens"]) << seed;
+    }
   }
+}
+
+TEST_F(BatchTest, NoNewTokensTakeNoCallOfTheModel) {
+  arguments.settings.maxTokens = 0;
+  auto results = rows(run("{\"tokens\": [4, 4], \"n\": 2}\n{\"tokens\": [4], \"max_tokens\": 1}"));
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(results[1]["tokens"], nlohmann::json::array());
+  EXPECT_EQ(results[1]["finish"], "length");
+  EXPECT_NE(results[0]["seed"], results[1]["seed"]);
+  EXPECT_EQ(results[2]["tokens"].size(), 1u);
+  EXPECT_EQ(fakeCalls.size(), 1u);
+}
+
+TEST_F(BatchTest, EachPromptHasCallsOfItsOwn) {
+  arguments.prefillChunk = 2;
+  run("{\"tokens\": [1, 5, 3], \"max_tokens\": 3}\n{\"tokens\": [4], \"max_tokens\": 1}\n"
+      "{\"tokens\": [6], \"max_tokens\": 2}");
+  std::vector<size_t> sizes;
+  for (const FakeCall &call : fakeCalls)
+    sizes.push_back(call.rows.size());
+  // Prompts of 2 + 1, 1 and 1 rows, then what is left goes on together, then alone.
+  EXPECT_THAT(sizes, ElementsAre(2, 1, 1, 1, 2, 1));
+  EXPECT_EQ(fakeCalls[3].rows[0], (FakeCall::Row{6, 1, 0})) << "in the slot that has become free";
+}
+
+TEST_F(BatchTest, AFailureIsToldAndKeepsWhatIsDone) {
+  EXPECT_THAT(refusal("{\"tokens\": [4], \"max_tokens\": 1}\n{\"tokens\": [" +
+                      std::to_string(fakePoison) + "]}"),
+              HasSubstr("not finite"));
+  EXPECT_THAT(rows(read(*arguments.output)), testing::SizeIs(1));
 }
 
 TEST_F(BatchTest, OneFileHasOneWriter) {
@@ -218,12 +256,12 @@ TEST_F(BatchTest, ResultsOfOtherRequestsAndOptionsAreNotKept) {
     EXPECT_THAT(refusal(request), HasSubstr(why));
     arguments = before;
   };
-  refused([&] { arguments.temperature = 1.5; });
-  refused([&] { arguments.minP = 0.25; });
-  refused([&] { arguments.maxTokens += 1; });
-  refused([&] { arguments.seed = 9; });
-  refused([&] { arguments.stops = {"x"}; });
-  refused([&] { arguments.logitBias = {{3, 1.5f}}; });
+  refused([&] { arguments.settings.temperature = 1.5; });
+  refused([&] { arguments.settings.minP = 0.25; });
+  refused([&] { *arguments.settings.maxTokens += 1; });
+  refused([&] { arguments.settings.seed = 9; });
+  refused([&] { arguments.settings.stops = {"x"}; });
+  refused([&] { arguments.settings.logitBias = {{3, 1.5f}}; });
   // How many at once, and by how many threads, changes nothing.
   arguments.batch = 1;
   EXPECT_THAT(rows(run(request)), testing::SizeIs(1));

@@ -1,7 +1,7 @@
 // A model object as the compiler makes them, whose arithmetic a test can follow: the next token
 // after tokens t0 t1 ... is (7 + sum over i of t_i (i + 1)) mod vocab, read back from its cache. It
 // checks what the runtime promises (order of rows, sizes, alignment, zeroed caches) and answers any
-// violation with NaN; feeding the token `poison` does the same. With FOLLOWS_LENGTHS it is one
+// violation with NaN; rows that see the token `poison` have such logits as well. With FOLLOWS_LENGTHS it is one
 // whose rows follow the length of their text, on two sides of a border: all that a row sees must
 // have been made on its own side. With DEPENDS_ON_ROLE the logits of a decoded row are those of the
 // next token but one.
@@ -68,8 +68,6 @@ static void append(Call *call) {
     if (position >= call->cache->sizes[1] * block ||
         (position > 0 && *cell(call->cache, sequence, position - 1) == 0))
       call->broken = 1;
-    if (token == call->logits->sizes[1] - 1)
-      call->broken = 1;
     if (call->lengths && at(call->lengths, r) <= position)
       call->broken = 1;
     *cell(call->cache, sequence, position) = (float)(token + 1 + sideOf(call, r));
@@ -95,8 +93,9 @@ static void head(void *context, int64_t begin, int64_t end) {
     int broken = call->broken;
     for (int64_t p = 0; p <= at(call->positions, row); ++p) {
       int64_t seen = (int64_t)*cell(call->cache, at(call->sequences, row), p);
-      broken |= (seen > ofLongTexts) != (sideOf(call, row) > 0);
-      next += (seen % ofLongTexts - 1) * (p + 1);
+      int64_t token = seen % ofLongTexts - 1;
+      broken |= (seen > ofLongTexts) != (sideOf(call, row) > 0) || token == vocab - 1;
+      next += token * (p + 1);
     }
     float *logits = (float *)call->logits->aligned + o * call->logits->strides[0];
     for (int64_t v = 0; v < vocab; ++v)

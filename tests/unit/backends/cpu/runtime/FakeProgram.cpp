@@ -32,6 +32,12 @@ std::string fakeManifestOfLengths() {
   return manifest;
 }
 
+std::string withBytesPerRow(std::string manifest, uint64_t bytes) {
+  std::string_view usual = "\"bytes_per_row\": 256";
+  return manifest.replace(manifest.find(usual), usual.size(),
+                          "\"bytes_per_row\": " + std::to_string(bytes));
+}
+
 std::string dependingOnRole(std::string manifest) {
   manifest.insert(manifest.rfind('}'), R"(, "depends_on_role": true)");
   return manifest;

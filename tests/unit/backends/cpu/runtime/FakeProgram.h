@@ -1,9 +1,12 @@
 // A compiled program around FakeModel.c, for tests.
 #pragma once
 
-#include "backends/cpu/runtime/Generate.h"
+#include "backends/cpu/runtime/Result.h"
+#include "backends/cpu/runtime/engine/Tokens.h"
 
+#include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string>
 
 namespace mica::test {
@@ -19,6 +22,9 @@ std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeV
 
 /// That of the model whose rows follow the length of their text.
 std::string fakeManifestOfLengths();
+
+/// `manifest` of a model whose rows take so much scratch memory.
+std::string withBytesPerRow(std::string manifest, uint64_t bytes);
 
 /// `manifest` of a model whose arithmetic depends on the role of a row.
 std::string dependingOnRole(std::string manifest);

@@ -1,4 +1,6 @@
 // The launcher with a program attached, as a user starts it.
+#include "backends/cpu/program/ProgramFile.h"
+#include "backends/cpu/runtime/engine/Sampler.h"
 #include "tests/unit/backends/cpu/runtime/Shell.h"
 
 #include <gmock/gmock.h>

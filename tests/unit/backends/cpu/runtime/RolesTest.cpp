@@ -1,6 +1,7 @@
 #include "backends/cpu/runtime/BatchCommand.h"
 #include "backends/cpu/runtime/Bench.h"
 #include "tests/unit/backends/cpu/runtime/FakeModelFixture.h"
+#include "tests/unit/backends/cpu/runtime/Generation.h"
 
 #include <algorithm>
 #include <fstream>
@@ -133,14 +134,12 @@ TEST_F(RolesTest, AnyOrderGivesTheSameLogits) {
 TEST_F(RolesTest, PromptsAreReadAsPromptsHoweverTheyAreCut) {
   std::mt19937 random(2);
   for (int round = 0; round < 100; ++round) {
-    GenerateOptions options;
-    options.sampling.temperature = 0;
-    options.ignoreEos = true;
-    options.maxTokens = 1 + static_cast<int64_t>(random() % 6);
-    options.prefillChunk = 1 + static_cast<int64_t>(random() % 7);
-    options.lookup = static_cast<int64_t>(random() % 4);
+    Generation generation;
+    generation.settings.maxTokens = 1 + static_cast<int64_t>(random() % 6);
+    generation.promptRows = 1 + static_cast<int64_t>(random() % 7);
+    generation.settings.lookup = static_cast<int64_t>(random() % 4);
     if (random() % 2)
-      options.script = {3, 4, 5};
+      generation.forcedTokens = {3, 4, 5};
     std::vector<Tokens> prompts(1 + random() % 3);
     std::vector<size_t> sizes;
     for (Tokens &prompt : prompts) {
@@ -150,30 +149,28 @@ TEST_F(RolesTest, PromptsAreReadAsPromptsHoweverTheyAreCut) {
       sizes.push_back(prompt.size());
     }
     fakeCalls.clear();
-    GenerateListener listener;
     // Where the poisonous token is sampled, that is an error.
-    (void)generate(*model, prompts, options, listener);
+    (void)generation.run(*model, prompts);
     expectRoles(sizes);
   }
 }
 
 TEST_F(RolesTest, AnAnswerInTheCacheStaysAsItWas) {
-  open(1);
-  GenerateOptions options;
-  options.sampling.temperature = 0;
-  options.ignoreEos = true;
-  options.maxTokens = 4;
-  options.script = {8, 9, 8, 9};
-  GenerateListener listener;
-  auto result = generate(*model, *session, {{1, 5}}, options, listener);
+  auto scheduler = Scheduler::create(*model, {.slots = 1});
+  ASSERT_TRUE(scheduler);
+  Generation generation;
+  generation.settings.maxTokens = 4;
+  generation.forcedTokens = {8, 9, 8, 9};
+  auto result = generate(**scheduler, generation.requests({{1, 5}}));
   ASSERT_TRUE(result) << result.error().message;
   expectRoles({2});
   fakeCalls.clear();
   // The next turn's prompt holds the answer, whose last token has not been fed.
-  options.held = session->length(0);
-  EXPECT_EQ(options.held, 5);
-  result = generate(*model, *session, {{1, 5, 8, 9, 8, 9, 7}}, options, listener);
+  auto requests = generation.requests({{1, 5, 8, 9, 8, 9, 7}});
+  requests[0].maxReused = 7;
+  result = generate(**scheduler, requests);
   ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->texts[0].reusedTokens, 5);
   EXPECT_EQ(calls().front(), std::pair(RowRole::Prompt, std::vector{Row{9, 0, 5}, Row{7, 0, 6}}));
   expectRoles({7});
 }
@@ -183,10 +180,10 @@ TEST_F(RolesTest, BatchesReadPromptsAsPrompts) {
   arguments.file = folder.file("requests.jsonl");
   arguments.output = folder.file("results.jsonl");
   arguments.batch = 2;
-  arguments.maxTokens = 3;
+  arguments.settings.maxTokens = 3;
   arguments.prefillChunk = 2;
-  arguments.temperature = 0;
-  arguments.ignoreEos = true;
+  arguments.settings.temperature = 0;
+  arguments.settings.ignoreEos = true;
   std::ofstream(*arguments.file) << "{\"tokens\": [1, 5, 3]}\n{\"tokens\": [4, 6, 4]}\n"
                                     "{\"tokens\": [9, 9, 9]}\n";
   Status done = batchCommand(*model, nullptr, arguments);
@@ -202,6 +199,27 @@ TEST_F(RolesTest, BenchMeasuresPromptsAndDecoding) {
   fakeCalls.clear();
   ASSERT_TRUE(runBench(*model, {true, 5, 2, 3}, arguments));
   expectRoles({3, 3});
+}
+
+TEST_F(RolesTest, BenchFillsTheDepthOnce) {
+  BenchArguments arguments;
+  arguments.repeat = 3;
+  for (int64_t chunk = 1; chunk < 8; ++chunk) {
+    fakeCalls.clear();
+    arguments.prefillChunk = chunk;
+    ASSERT_TRUE(runBench(*model, {true, 5, 3, 3}, arguments));
+    size_t prompts = 0, decoded = 0;
+    for (const FakeCall &call : fakeCalls)
+      (call.role == RowRole::Prompt ? prompts : decoded) += call.rows.size();
+    EXPECT_EQ(prompts, 3u * 3) << chunk;
+    EXPECT_EQ(decoded, (1 + 3) * 3u * 5) << chunk;
+    fakeCalls.clear();
+    ASSERT_TRUE(runBench(*model, {false, 5, 1, 3}, arguments));
+    prompts = 0;
+    for (const FakeCall &call : fakeCalls)
+      prompts += call.rows.size();
+    EXPECT_EQ(prompts, 3 + (1 + 3) * 5u) << chunk;
+  }
 }
 
 /// A model whose arithmetic does not depend on roles.

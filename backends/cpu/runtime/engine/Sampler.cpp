@@ -1,4 +1,4 @@
-#include "backends/cpu/runtime/Sampler.h"
+#include "backends/cpu/runtime/engine/Sampler.h"
 
 #include <algorithm>
 #include <cmath>

@@ -26,6 +26,9 @@
 
 namespace mica::rt {
 
+/// Error: the token is not in the vocabulary.
+Status checkToken(const Manifest &manifest, int32_t token);
+
 class Session {
 public:
   /// Reserves caches for `sequences` sequences of the model's max_seq positions. `model` must
@@ -55,6 +58,8 @@ public:
   /// token outside the vocabulary, a full context.
   Status push(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
   int64_t queued() const { return queue.count(); }
+  /// Forgets the queued rows.
+  void discardQueued();
   /// Whether buffers for one more row with logits would take more than mostBytesOfCall: who queues
   /// rows of many sequences runs what is queued first. A few rows with logits are always taken.
   bool atMemoryLimit() const;
@@ -91,7 +96,6 @@ private:
   size_t sideOf(int64_t length) const;
   int64_t lengthAt(int64_t sequence, int64_t position) const;
   Result<int64_t> readAgain(int64_t sequence, int64_t end, int64_t length, const GoesOn &goesOn);
-  void takeBack();
   RowRole roleAt(int64_t sequence, int64_t position) const;
   Rows takeRole(RowRole role, std::vector<bool> &done, std::vector<size_t> &order) const;
   Status callByRole();

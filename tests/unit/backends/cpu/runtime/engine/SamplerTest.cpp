@@ -1,5 +1,4 @@
-#include "backends/cpu/runtime/Sampler.h"
-#include "backends/cpu/runtime/RunCommand.h"
+#include "backends/cpu/runtime/engine/Sampler.h"
 #include "tests/unit/Paths.h"
 
 #include <cmath>
@@ -226,32 +225,5 @@ TEST(Random, IsSplitMix64) {
   EXPECT_EQ(random.next(), 6457827717110365317u);
   EXPECT_EQ(random.next(), 3203168211198807973u);
   EXPECT_EQ(random.next(), 9817491932198370423u);
-}
-
-TEST(SamplingOptions, CommandLineThenManifestThenDefaults) {
-  RunArguments arguments;
-  Manifest manifest;
-  SamplingOptions options = samplingOptions(arguments, manifest);
-  EXPECT_EQ(options.temperature, 0.8);
-  EXPECT_EQ(options.topP, 0.95);
-  EXPECT_EQ(options.topK, 0);
-  EXPECT_EQ(options.repetitionPenalty, 1);
-  manifest.generation.temperature = 0.6;
-  manifest.generation.topK = 20;
-  manifest.generation.typicalP = 0.9;
-  options = samplingOptions(arguments, manifest);
-  EXPECT_EQ(options.temperature, 0.6);
-  EXPECT_EQ(options.topK, 20);
-  EXPECT_EQ(options.typicalP, 0.9);
-  EXPECT_EQ(options.topP, 0.95);
-  manifest.generation.doSample = false;
-  EXPECT_EQ(samplingOptions(arguments, manifest).temperature, 0);
-  arguments.temperature = 1.5;
-  arguments.topK = 3;
-  arguments.seed = 9;
-  options = samplingOptions(arguments, manifest);
-  EXPECT_EQ(options.temperature, 1.5);
-  EXPECT_EQ(options.topK, 3);
-  EXPECT_EQ(options.seed, 9u);
 }
 } // namespace

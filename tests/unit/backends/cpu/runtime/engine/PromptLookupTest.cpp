@@ -1,5 +1,5 @@
-#include "backends/cpu/runtime/PromptLookup.h"
-#include "backends/cpu/runtime/Sampler.h"
+#include "backends/cpu/runtime/engine/PromptLookup.h"
+#include "backends/cpu/runtime/engine/Sampler.h"
 #include "tests/unit/Paths.h"
 #include "tests/unit/backends/cpu/runtime/Shell.h"
 

@@ -1,25 +1,12 @@
-#include "backends/cpu/runtime/Session.h"
+#include "backends/cpu/runtime/engine/Session.h"
+#include "backends/cpu/runtime/engine/Sampler.h"
 #include "tests/unit/backends/cpu/runtime/FakeModelFixture.h"
 
 #include <gmock/gmock.h>
-#include <thread>
 
 using namespace mica;
 using namespace mica::rt;
 using namespace mica::test;
-
-extern "C" void mica_fake_trace(int64_t rows, const int32_t *tokens, const int32_t *sequences,
-                                const int32_t *positions, int64_t outputs,
-                                const int32_t *outputRows, int64_t role) {
-  FakeCall call;
-  for (int64_t r = 0; r < rows; ++r)
-    call.rows.push_back({tokens[r], sequences[r], positions[r]});
-  call.outputs.assign(outputRows, outputRows + outputs);
-  call.role = static_cast<RowRole>(role);
-  fakeCalls.push_back(call);
-  if (outputs == 0)
-    std::this_thread::sleep_for(fakeDelay);
-}
 
 namespace {
 /// Sequences of a model whose rows follow the length of their text: it answers NaN where it sees
@@ -169,83 +156,5 @@ TEST_F(SessionTest, PreparedRowsAreNotReadAgainByTheRun) {
   EXPECT_EQ(session->readAgain(), 8);
   EXPECT_EQ(next(), fakeNext(begin(9)));
   EXPECT_EQ(session->readAgain(), 8);
-}
-
-TEST_F(SessionTest, ReadingAgainIsNoPartOfDecodingTime) {
-  GenerateOptions options;
-  options.sampling.temperature = 0;
-  options.ignoreEos = true;
-  options.maxTokens = 6;
-  options.prefillChunk = 2;
-  GenerateListener listener;
-  open(1, 2);
-  // Calls without logits: two of the prompt's three, four that read again.
-  fakeDelay = std::chrono::milliseconds(100);
-  auto result = generate(*model, *session, {begin(6)}, options, listener);
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->sequences[0].tokens, fakeContinuation(begin(6), 6));
-  EXPECT_EQ(result->readAgain, 8);
-  EXPECT_GE(result->readAgainSeconds, 0.4);
-  EXPECT_LT(result->decodeSeconds, 0.4);
-  EXPECT_EQ(result->decodeTokens, 5);
-}
-
-TEST_F(SessionTest, AListenerMayEndATextThatIsReadAgain) {
-  struct Ending : GenerateListener {
-    std::vector<int32_t> heard;
-    const Session *session = nullptr;
-    Status token(int64_t, int32_t token) override {
-      heard.push_back(token);
-      return {};
-    }
-    // Where the first of the pieces has been read again.
-    bool goesOn(int64_t) override { return fakeCalls.empty() || fakeCalls.back().rows.size() != 3; }
-  } ending;
-  GenerateOptions options;
-  options.sampling.temperature = 0;
-  options.ignoreEos = true;
-  options.maxTokens = 9;
-  options.prefillChunk = 2;
-  open(1, 3);
-  auto result = generate(*model, *session, {begin(6)}, options, ending);
-  ASSERT_TRUE(result) << result.error().message;
-  Tokens made = fakeContinuation(begin(6), 3);
-  EXPECT_EQ(ending.heard, made);
-  EXPECT_EQ(result->sequences[0].tokens, made);
-  EXPECT_EQ(result->sequences[0].finish, Finish::StopText);
-  EXPECT_EQ(result->decodeTokens, 2) << "fed, though forgotten since";
-  EXPECT_EQ(result->promptTokens, 6);
-  EXPECT_EQ(result->readAgain, 3);
-  ASSERT_EQ(session->length(0), 3);
-  // The conversation goes on with what the cache holds.
-  Tokens longer = begin(6);
-  longer.insert(longer.end(), made.begin(), made.end());
-  longer.push_back(11);
-  GenerateListener listener;
-  options.held = 3;
-  options.maxTokens = 2;
-  result = generate(*model, *session, {longer}, options, listener);
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->sequences[0].tokens, fakeContinuation(longer, 2));
-}
-
-TEST_F(SessionTest, AListenerMayEndAPromptThatIsReadAgain) {
-  struct Ending : GenerateListener {
-    int64_t asked = 0, most = 1;
-    bool goesOn(int64_t) override { return ++asked <= most; }
-  } ending;
-  GenerateOptions options;
-  options.sampling.temperature = 0;
-  open(1, 16);
-  push(0, begin(6));
-  EXPECT_EQ(next(), fakeNext(begin(6)));
-  options.held = 6;
-  // Before the prompt's next rows are queued, yes; before the others are read again, no.
-  auto result = generate(*model, *session, {text}, options, ending);
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->promptTokens, 0);
-  EXPECT_EQ(result->sequences[0].finish, Finish::StopText);
-  EXPECT_TRUE(result->sequences[0].tokens.empty());
-  EXPECT_EQ(session->length(0), 6);
 }
 } // namespace

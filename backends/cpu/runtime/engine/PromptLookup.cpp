@@ -1,4 +1,4 @@
-#include "backends/cpu/runtime/PromptLookup.h"
+#include "backends/cpu/runtime/engine/PromptLookup.h"
 
 #include <algorithm>
 #include <cmath>

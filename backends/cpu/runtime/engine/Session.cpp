@@ -1,4 +1,4 @@
-#include "backends/cpu/runtime/Session.h"
+#include "backends/cpu/runtime/engine/Session.h"
 #include "backends/cpu/runtime/Profile.h"
 #include "backends/cpu/runtime/Seconds.h"
 
@@ -73,11 +73,17 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
   return session;
 }
 
+Status checkToken(const Manifest &manifest, int32_t token) {
+  if (token >= 0 && token < manifest.vocab)
+    return {};
+  return Error{"token " + std::to_string(token) + " is not in the model's vocabulary (0 to " +
+               std::to_string(manifest.vocab - 1) + "), give another prompt"};
+}
+
 Status Session::push(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {
   const Manifest &m = model.manifest();
-  if (token < 0 || token >= m.vocab)
-    return Error{"token " + std::to_string(token) + " is not in the model's vocabulary (0 to " +
-                 std::to_string(m.vocab - 1) + "), give another prompt"};
+  if (Status known = checkToken(m, token); !known)
+    return known;
   if (room(sequence) == 0)
     return Error{"the context of " + std::to_string(m.maxSeq) +
                  " positions is full, shorten the prompt" + m.orLargerContext()};
@@ -237,8 +243,7 @@ Result<int64_t> Session::readAgain(int64_t sequence, int64_t end, int64_t length
   return filled;
 }
 
-/// Forgets the queued rows.
-void Session::takeBack() {
+void Session::discardQueued() {
   for (size_t row = queue.tokens.size(); row-- > 0;)
     truncate(queue.sequences[row], queue.positions[row]);
   queue.clear();
@@ -265,7 +270,7 @@ Result<bool> Session::prepare(const GoesOn &goesOn) {
       if (!filled)
         return filled.error();
       if (*filled < first) {
-        takeBack();
+        discardQueued();
         // Before the first call all is as it was.
         if (*filled > 0) {
           truncate(sequence, *filled);
