@@ -207,17 +207,16 @@ void Scheduler::admit(size_t s, std::unique_ptr<Task> admitted, int64_t reused) 
     accept(s, task.request.forcedTokens.front(), {}, 0);
 }
 
-/// The slot with the next rows of a prompt: the oldest request's. A waiting one is given a slot
-/// where no other is left.
+/// The slot with the next rows of a prompt. A waiting request is given a slot where none has begun;
+/// so one prompt at most is in progress between calls.
 std::optional<size_t> Scheduler::promptSlot() {
   for (;;) {
-    std::optional<size_t> oldest;
-    for (size_t s = 0; s < slots.size(); ++s)
-      if (slots[s].task && slots[s].task->isPrompt() &&
-          (!oldest || slots[s].task->id < slots[*oldest].task->id))
-        oldest = s;
-    if (oldest || waiting.empty())
-      return oldest;
+    auto begun = std::find_if(slots.begin(), slots.end(),
+                              [](const Slot &slot) { return slot.task && slot.task->isPrompt(); });
+    if (begun != slots.end())
+      return static_cast<size_t>(begun - slots.begin());
+    if (waiting.empty())
+      return std::nullopt;
     int64_t reused = 0;
     std::optional<size_t> free = freeSlot(waiting.front()->request, reused);
     if (!free)

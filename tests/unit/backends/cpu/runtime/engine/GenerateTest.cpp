@@ -261,6 +261,9 @@ TEST_F(GenerateTest, LookupStopsAtTheEndToken) {
   auto result = run({{1, 1, 1, fakeEos, 1, 1, 1, fakeEos}});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->texts[0].tokens, (Tokens{1, 1, 1, fakeEos}));
+  // The end token has been drafted as well.
+  EXPECT_EQ(result->totals.decodeCalls, 1);
+  EXPECT_EQ(result->totals.accepted, 3);
   EXPECT_EQ(result->texts[0].finish, Finish::EndToken);
 }
 

@@ -516,6 +516,24 @@ TEST_F(SchedulerTest, ASeedThatIsDrawnIsTold) {
   EXPECT_EQ(again.tokens, drawn.tokens);
 }
 
+TEST_F(SchedulerTest, StreamsTellRequestsWithTheSameSeedApart) {
+  open({.slots = 3});
+  std::deque<Recorder> recorders(3);
+  Request random = request({1, 5}, 8);
+  random.settings.temperature = 5;
+  random.settings.topP = 1;
+  random.settings.topK = 0;
+  random.settings.seed = 3;
+  random.settings.logitBias = {{fakePoison, -std::numeric_limits<float>::infinity()}};
+  submit(random, recorders[0]);
+  submit(random, recorders[1]);
+  random.stream = 1;
+  submit(random, recorders[2]);
+  finishAll();
+  EXPECT_EQ(recorders[1].tokens, recorders[0].tokens);
+  EXPECT_NE(recorders[2].tokens, recorders[0].tokens);
+}
+
 TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
   open({.slots = 3, .promptRows = 4});
   constexpr int32_t count = 40;
@@ -633,46 +651,46 @@ TEST_F(RecomputeTest, OfAPromptIsEndedByItsListener) {
   EXPECT_EQ(scheduler->cachedTokens(0), 6);
 }
 
-/// The rows of others that were queued beside it are computed all the same, as parts of a text as
-/// long as theirs.
-TEST_F(RecomputeTest, ThatIsCancelledLeavesTheOthersOfItsCall) {
-  open({.slots = 3, .promptRows = 16, .promptsShareCalls = true});
-  Recorder first, crossing, other;
-  submit(request(begin(6), 1), first);
-  finishAll();
-  Request longer = request(text, 3);
-  longer.maxReused = 6;
-  RequestId id = submit(longer, crossing);
-  Tokens prompt = {7, 7, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5};
-  submit(request(prompt, 3), other);
-  // Asked when its rows are queued already.
-  crossing.onPoll = [&, asked = 0]() mutable {
-    if (++asked == 2)
+TEST_F(RecomputeTest, IsEndedByCancelling) {
+  open({.slots = 1, .promptRows = 3});
+  Recorder recorder;
+  RequestId id = 0;
+  // Two calls of the prompt, two tokens; before the first call that recomputes.
+  recorder.onPoll = [&] {
+    if (fakeCalls.size() == 4)
       scheduler->cancel(id);
     return true;
   };
-  fakeCalls.clear();
-  scheduler->step();
-  EXPECT_FALSE(crossing.result) << "it has been cancelled after the question";
+  id = submit(request(begin(6), 9), recorder);
   finishAll();
-  EXPECT_EQ(other.tokens, fakeContinuation(prompt, 3));
-  EXPECT_EQ(crossing.result->finish, Finish::Cancelled);
-  // Refused at once, it leaves before its call is made.
-  Recorder refusing, beside;
+  EXPECT_EQ(recorder.result->finish, Finish::Cancelled);
+  EXPECT_EQ(recorder.tokens, fakeContinuation(begin(6), 3));
+  EXPECT_EQ(scheduler->totals().recomputedTokens, 3);
+  EXPECT_EQ(scheduler->cachedTokens(0), 3);
+}
+
+/// The rows of others that were queued beside it are computed all the same, as parts of a text as
+/// long as theirs.
+TEST_F(RecomputeTest, ThatIsCancelledLeavesTheOthersOfItsCall) {
+  open({.slots = 2, .promptRows = 10, .promptsShareCalls = true});
+  Recorder first, refusing, other;
+  submit(request(begin(6), 1), first);
+  finishAll();
+  fakeCalls.clear();
+  Request longer = request(text, 3);
+  longer.maxReused = 6;
+  Tokens prompt = {7, 7, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5};
+  // Asked again when its rows are queued already.
   refusing.onPoll = [asked = 0]() mutable { return ++asked < 2; };
-  fakeCalls.clear();
-  Recorder again;
-  submit(request(begin(6), 1), again);
-  finishAll();
-  fakeCalls.clear();
   submit(longer, refusing);
-  submit(request(prompt, 3), beside);
+  submit(request(prompt, 3), other);
   scheduler->step();
   ASSERT_TRUE(refusing.result);
   EXPECT_EQ(refusing.result->finish, Finish::Cancelled);
-  ASSERT_FALSE(fakeCalls.empty());
-  EXPECT_EQ(fakeCalls[0].rows.size(), 12u) << "what had room beside the four";
+  ASSERT_EQ(fakeCalls.size(), 1u);
+  EXPECT_EQ(fakeCalls[0].rows.size(), 6u) << "what had room beside the four";
   finishAll();
-  EXPECT_EQ(beside.tokens, fakeContinuation(prompt, 3));
+  EXPECT_EQ(other.tokens, fakeContinuation(prompt, 3));
+  EXPECT_EQ(scheduler->totals().recomputedTokens, 0);
 }
 } // namespace
