@@ -101,10 +101,11 @@ class Mica:
 
     def weights(self):
         """The formats of the weights and, of those in blocks, the types of the rows that they multiply."""
-        manifest, others = self.info.get("manifest", {}), self.info.get("weights", "?")
-        kept = manifest.get("kept_blocks", [])
+        manifest, weights = self.info.get("manifest", {}), self.info.get("weights", "?")
+        if kept := manifest.get("kept_blocks"):
+            weights = ", ".join([*kept, f"others {weights}"])
         rows = [f"{role} {kind}" for role, kind in manifest.get("rows", {}).items()]
-        return [f"weights {', '.join([*kept, f'others {others}'] if kept else [others])}", *(["rows " + ", ".join(rows)] if rows else [])]
+        return [f"weights {weights}"] + (["rows " + ", ".join(rows)] if rows else [])
 
     def version(self):
         pages = [] if self.in_large_pages is None else [f"{self.in_large_pages / 1e6:.0f} MB of them in large pages"]
