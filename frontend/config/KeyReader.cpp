@@ -198,12 +198,28 @@ llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
                     "one of " + shown(allowed) + " (nothing else is computed)");
 }
 
+/// The method that quantized a checkpoint, nothing where it cannot be told. Older configs imply it:
+/// only compressed-tensors wrote compression_config, only bitsandbytes has load_in_8bit.
+static std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
+                                                         const llvm::json::Value &quantization) {
+  const llvm::json::Object *object = quantization.getAsObject();
+  if (!object)
+    return quantization.getAsString();
+  if (auto method = object->getString("quant_method"))
+    return method;
+  if (key == "compression_config")
+    return "compressed-tensors";
+  if (object->getBoolean("load_in_8bit").value_or(false) ||
+      object->getBoolean("load_in_4bit").value_or(false))
+    return "bitsandbytes";
+  return std::nullopt;
+}
+
 /// Checkpoints whose tensors are codes of a method (gptq, awq, fp8, compressed-tensors,
 /// bitsandbytes).
 static llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
                                    const llvm::json::Value &quantization) {
-  const llvm::json::Object *object = quantization.getAsObject();
-  auto method = object ? object->getString("quant_method") : quantization.getAsString();
+  std::optional<llvm::StringRef> method = quantizationMethod(key, quantization);
   return inputError(path,
                     inQuotes(key) + ": the checkpoint is quantized" +
                         (method ? " by " + inQuotes(*method) : std::string()) +

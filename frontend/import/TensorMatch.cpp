@@ -142,14 +142,33 @@ llvm::Expected<std::vector<IgnoredTensor>> Matcher::match() {
   return ignored;
 }
 
-/// What a quantized checkpoint has in place of NAME.weight: the end of that name (GPTQ and AWQ;
-/// compressed-tensors); empty where there is nothing like it.
-llvm::StringRef quantizedForm(const WeightFiles &weights, llvm::StringRef name) {
-  if (name.consume_back(".weight"))
-    for (llvm::StringRef codes : {".qweight", ".weight_packed"})
-      if (weights.find((name + codes).str()))
-        return codes;
-  return {};
+/// A tensor that tells the method by which a matrix was quantized.
+struct QuantizedForm {
+  std::string tensor;
+  llvm::StringRef method;
+};
+
+/// What a quantized checkpoint has in place of NAME.weight or beside it, if anything.
+std::optional<QuantizedForm> quantizedForm(const WeightFiles &weights, llvm::StringRef name) {
+  static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> forms[] = {
+      {".qweight", "GPTQ or AWQ"},
+      {".qzeros", "GPTQ or AWQ"},
+      {".scales", "GPTQ or AWQ"},
+      {".weight_packed", "compressed-tensors"},
+      {".weight_scale", "compressed-tensors"},
+      {".weight_scale_inv", "fp8"},
+      {".weight.absmax", "bitsandbytes"},
+      {".SCB", "bitsandbytes"},
+  };
+  if (!name.consume_back(".weight"))
+    return std::nullopt;
+  for (const auto &[ending, method] : forms) {
+    std::string tensor = (name + ending).str();
+    // Of the two only GPTQ reorders columns.
+    if (weights.find(tensor))
+      return QuantizedForm{tensor, weights.find((name + ".g_idx").str()) ? "GPTQ" : method};
+  }
+  return std::nullopt;
 }
 
 } // namespace
@@ -169,12 +188,10 @@ llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::
 llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,
                                               llvm::ArrayRef<int64_t> shape) {
   const TensorInfo *tensor = weights.find(name);
-  if (llvm::StringRef codes = tensor ? llvm::StringRef() : quantizedForm(weights, name);
-      !codes.empty())
+  if (std::optional<QuantizedForm> form = quantizedForm(weights, name))
     return inputError(weights.folder(),
-                      "tensor " + inQuotes(name) + " is quantized (there is " +
-                          inQuotes((name.substr(0, name.rfind('.')) + codes).str()) +
-                          "), which is not read",
+                      "tensor " + inQuotes(name) + " is quantized by " + form->method +
+                          " (there is " + inQuotes(form->tensor) + "), which is not read",
                       remedy::notQuantized);
   if (!tensor)
     return inputError(weights.folder(),

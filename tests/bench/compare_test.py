@@ -22,7 +22,8 @@ print(json.dumps(a), file=open(__file__ + ".log", "a"))
 if a[1] == "eval":
     print(json.dumps({"kl": {"mean": 0.0005 if "--as-decode" in a else 0.002}, "same_top": 0.985}))
 elif a[1] == "info":
-    print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16", "manifest": {"parameters": PARAMETERS}}))
+    print(json.dumps({"max_seq": 4096, "version": "9.9", "weights": "bf16",
+                      "manifest": {"parameters": PARAMETERS, **json.loads('BLOCKS')}}))
 elif "--batch" in a:
     sys.exit(print("mica: error: unknown --batch", file=sys.stderr) or 2)
 elif "--profile" in a:
@@ -57,6 +58,11 @@ class CompareTest(unittest.TestCase):
         self.folder = pathlib.Path(scratch.name)
 
     parameters = "1e9"
+    blocks = {}
+
+    def mica(self):
+        text = MICA.replace("PARAMETERS", self.parameters).replace("BLOCKS", json.dumps(self.blocks))
+        return self.program("mica", text)
 
     def program(self, name, text):
         path = self.folder / name
@@ -69,8 +75,7 @@ class CompareTest(unittest.TestCase):
         out = self.folder / "out.json"
         text = io.StringIO()
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-            mica = self.program("mica", MICA.replace("PARAMETERS", self.parameters))
-            compare.main(["--mica", mica, "--peer", "peer", self.program("peer", peer), "m.gguf",
+            compare.main(["--mica", self.mica(), "--peer", "peer", self.program("peer", peer), "m.gguf",
                           "--bandwidth", self.program("bandwidth", BANDWIDTH), "--pairs", "2", "--threads", "2",
                           "--json", str(out), *options])
         return json.loads(out.read_text(encoding="utf-8")), text.getvalue()
@@ -137,7 +142,7 @@ class CompareTest(unittest.TestCase):
 
     def test_many_cases_from_a_file(self):
         config = self.folder / "config.json"
-        mica, peer = self.program("mica", MICA.replace("PARAMETERS", "7")), self.program("peer", PEER)
+        mica, peer = self.mica(), self.program("peer", PEER)
         config.write_text(json.dumps({
             "peers": {"peer": {"bench": peer, "flags": ["-x"]}, "absent": {"bench": peer}},
             "cases": [{"name": "one", "mica": mica, "models": {"peer": "a.gguf"}, "tests": ["decode"]},
@@ -187,6 +192,28 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(texts("batch", "bf16", "int8_g32"), [">= 1.5x the better peer"])
         self.assertEqual(texts("batch", "bf16", "q8_0"), [])
 
+    def test_goals_of_small_models_of_blocks_are_those_beside_the_better_peer(self):
+        def goals_with(rows, **options):
+            self.parameters, self.blocks = "100e6", {"kept_blocks": ["q4_1 x 7"], "rows": {"decode": "int16 per 32", "prompt": rows}}
+            result, _ = self.compare("--tests", "decode,prefill", **options)
+            return [[(g["goal"], g["reached"]) for g in row["goals"]] for row in result["cases"][0]["rows"]]
+        slower = PEER.replace("20.0", "25.0")  # a ratio of 1.2
+        self.assertEqual(goals_with("bf16", peer=slower), [[(">= 1x the better peer", True)], [(">= 1.05x the better peer", True)]])
+        self.assertEqual(goals_with("int8 per 32", peer=slower), [[(">= 1x the better peer", True)], [(">= 1.5x the better peer", False)]])
+
+    def test_a_program_of_blocks_names_them_and_their_rows(self):
+        self.blocks = {"kept_blocks": ["q4_1 x 7", "q6_k x 1"], "rows": {"decode": "int16 per 32", "prompt": "bf16"}}
+        result, text = self.compare("--tests", "prefill")
+        self.assertIn("mica 9.9, weights q4_1 x 7, q6_k x 1, others bf16, rows decode int16 per 32, prompt bf16, 7 MB", text)
+        self.assertEqual(result["cases"][0]["rows"][0]["share_of_peak"]["median"], 0.8)
+
+    def test_rows_of_integers_have_no_share_of_the_peak(self):
+        self.blocks = {"kept_blocks": ["q4_1 x 7"], "rows": {"decode": "int16 per 32", "prompt": "int8 per 32"}}
+        result, text = self.compare("--tests", "prefill")
+        self.assertIsNone(result["cases"][0]["rows"][0]["share_of_peak"])
+        self.assertFalse([call for call in self.calls("mica") if "--profile" in call])
+        self.assertIn("| 50.0 (50.0 - 50.0) | - |", text)
+
     def test_a_speed_has_the_divergence_of_its_program(self):
         quality = ["--reference", "exact", "--text", "t.txt", "--eval", str(self.folder / "mica")]
         result, text = self.compare("--tests", "decode", *quality)
@@ -209,7 +236,7 @@ class CompareTest(unittest.TestCase):
 
     def test_mica_is_first_in_every_second_round(self):
         order = self.folder / "order"
-        for name, text in (("mica", MICA.replace("PARAMETERS", "7")), ("peer", PEER)):
+        for name, text in (("mica", MICA.replace("PARAMETERS", "7").replace("BLOCKS", "{}")), ("peer", PEER)):
             note = f'import sys\nif not {{"info", "--help"}} & set(sys.argv): print("{name}", file=open("{order}", "a"))\n'
             self.program(name, note + text)
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

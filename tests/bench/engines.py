@@ -86,6 +86,11 @@ def share_of_peak(profile):
     return 1e-9 * sum(k["flops"] for k in products) / seconds / peak if seconds and peak else 0.0
 
 
+def has_integer_prompts(info):
+    """Whether prompts of the program with that `info --json` multiply blocks by rows of integers."""
+    return info.get("manifest", {}).get("rows", {}).get("prompt", "").startswith("int")
+
+
 class Mica:
     """`PROGRAM bench`: every test warms up by itself."""
 
@@ -94,9 +99,17 @@ class Mica:
         self.info = json_of([program, "info", "--json"], timeout)
         self.in_large_pages = None
 
+    def weights(self):
+        """The formats of the weights and, of those in blocks, the types of the rows that they multiply."""
+        manifest, weights = self.info.get("manifest", {}), self.info.get("weights", "?")
+        if kept := manifest.get("kept_blocks"):
+            weights = ", ".join([*kept, f"others {weights}"])
+        rows = [f"{role} {kind}" for role, kind in manifest.get("rows", {}).items()]
+        return [f"weights {weights}"] + (["rows " + ", ".join(rows)] if rows else [])
+
     def version(self):
         pages = [] if self.in_large_pages is None else [f"{self.in_large_pages / 1e6:.0f} MB of them in large pages"]
-        return ", ".join([f"mica {self.info.get('version', '?')}", f"weights {self.info.get('weights', '?')}", *pages, *self.flags])
+        return ", ".join([f"mica {self.info.get('version', '?')}", *self.weights(), *pages, *self.flags])
 
     def bench(self, repeat):
         return [self.program, "bench", "--json", "--threads", str(self.threads), *self.flags, "--repeat", str(repeat)]
@@ -108,8 +121,9 @@ class Mica:
         return command + (["--depth", str(test.depth)] if test.depth else [])
 
     def share_of_peak(self, test):
-        """By a process of its own, of a prompt that is read once: profiling takes time and memory."""
-        if test.gen:
+        """By a process of its own, of a prompt that is read once: profiling takes time and memory. Rows of integers
+        have none: the peak is that of products of floats, which those of integers exceed."""
+        if test.gen or has_integer_prompts(self.info):
             return 0.0
         results = json_of([*self.bench(1), "--prompt", str(test.prompt), "--profile"], self.timeout)["results"]
         return share_of_peak(results[0]["profile"])

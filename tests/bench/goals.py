@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import engines
+
 #: Below so many parameters what surrounds the products takes a good part of the time.
 SMALL = 300e6
 
@@ -46,17 +48,22 @@ OWN_INT8, OWN_INT8_BATCH = "int8_g", (_better(1.5),)
 def goals_of(test, info):
     """Of a test (its key) of a program whose `info --json` is given."""
     manifest = info.get("manifest", {})
-    if 0 < manifest.get("parameters", 0) < SMALL:
-        return SMALL_DECODE if test == "decode" else ()
-    prompts = manifest.get("rows", {}).get("prompt")
-    if prompts is None:
+    small = 0 < manifest.get("parameters", 0) < SMALL
+    if not manifest.get("kept_blocks"):
+        if small:
+            return SMALL_DECODE if test == "decode" else ()
         return BF16.get(test, ()) if info.get("weights") == "bf16" else ()
-    formats = " ".join(manifest.get("kept_blocks", []))
+    goals = goals_of_blocks(test, " ".join(manifest["kept_blocks"]), engines.has_integer_prompts(info))
+    # Shares of the machine's limits are no goals of small models, ratios to peers are.
+    return tuple(goal for goal in goals if goal.of == "better") if small else goals
+
+
+def goals_of_blocks(test, formats, integer_prompts):
     if test == "batch":
         return OWN_INT8_BATCH if OWN_INT8 in formats else ()
     if test == "decode" and any(format in formats for format in FEW_BITS):
         return FEW_BITS_DECODE
-    return BLOCKS["int8" if "int" in prompts else "bf16"].get(test, ())
+    return BLOCKS["int8" if integer_prompts else "bf16"].get(test, ())
 
 
 def judge(goals, row):

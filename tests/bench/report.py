@@ -104,7 +104,7 @@ def markdown(report):
     lines = [f"{machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
              f"{settings['pairs']} rounds in alternation (least - most); a ratio is the median of the rounds' ratios, "
              "`better` that to the better peer of each round. The share is that of the memory's bandwidth; of prompts that of "
-             "the processor's peak, in the products. Goals are judged by medians.", ""]
+             "the processor's peak, in the products, if their rows are no integers. Goals are judged by medians.", ""]
     for case in report["cases"]:
         lines += case_markdown(case, list(settings["peers"]))
     return "\n".join(lines)

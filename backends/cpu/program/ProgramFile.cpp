@@ -19,9 +19,12 @@ static Error damaged(const std::string &what) {
 }
 
 static Error wrongVersion(uint32_t version) {
+  std::string own = std::to_string(formatVersion);
+  std::string since;
+  if (version < formatVersion)
+    since = " (since version " + own + " " + std::string(formatChange) + ")";
   return Error{"the program has format version " + std::to_string(version) +
-               ", this build reads version " + std::to_string(formatVersion) +
-               ", compile it again"};
+               ", this build reads version " + own + since + ", compile it again"};
 }
 
 template <typename T> static Status readStruct(const ByteSource &source, uint64_t offset, T &out) {

@@ -57,7 +57,18 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
   EXPECT_THAT(llamaProblem(R"({"quantization_config": "gptq"})"),
               HasSubstr("the checkpoint is quantized by \"gptq\""));
   EXPECT_THAT(llamaProblem(R"({"compression_config": {"format": "pack-quantized"}})"),
-              HasSubstr("\"compression_config\": the checkpoint is quantized, which is not read"));
+              HasSubstr("\"compression_config\": the checkpoint is quantized by "
+                        "\"compressed-tensors\", which is not read"));
+  EXPECT_THAT(llamaProblem(R"({"compression_config": {"quant_method": "sparseml"}})"),
+              HasSubstr("the checkpoint is quantized by \"sparseml\", which is not read"));
+  for (const char *bits : {"load_in_8bit", "load_in_4bit"}) {
+    std::string key = R"({"quantization_config": {")" + std::string(bits) + "\": ";
+    EXPECT_THAT(llamaProblem(key + "true}}"),
+                HasSubstr("\"quantization_config\": the checkpoint is quantized by "
+                          "\"bitsandbytes\", which is not read"));
+    EXPECT_THAT(llamaProblem(key + "false}}"),
+                HasSubstr("the checkpoint is quantized, which is not read"));
+  }
   EXPECT_EQ(llamaProblem(R"({"compression_config": null})"), "");
   for (const char *method : {"awq", "fp8", "compressed-tensors", "bitsandbytes"})
     EXPECT_THAT(llamaProblem(R"({"quantization_config": {"quant_method": ")" + std::string(method) +

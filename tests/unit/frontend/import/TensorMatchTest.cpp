@@ -28,18 +28,38 @@ TEST(TensorMatch, NamesAMissingTensor) {
                                           "is missing, fetch the weights again"));
 }
 
-TEST(TensorMatch, NamesATensorThatIsThereInAQuantizedForm) {
-  for (std::string codes : {".qweight", ".weight_packed"}) {
-    TinyModel model;
-    model.erase("model.layers.1.mlp.up_proj.weight");
-    model.tensors.push_back({"model.layers.1.mlp.up_proj" + codes, {6, 32}, "I32"});
-    EXPECT_THAT(problemOf(model),
-                HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" is quantized (there is "
-                          "\"model.layers.1.mlp.up_proj" +
-                          codes +
-                          "\"), which is not read, use the model's original checkpoint with "
-                          "--weights int4 or int8, or a GGUF file of it"));
-  }
+/// Whether the codes have a name of their own or stand where the weight would.
+TEST(TensorMatch, NamesTheMethodOfAQuantizedTensor) {
+  for (auto [ending, method] : std::initializer_list<std::pair<std::string, std::string>>{
+           {".qweight", "GPTQ or AWQ"},
+           {".qzeros", "GPTQ or AWQ"},
+           {".scales", "GPTQ or AWQ"},
+           {".weight_packed", "compressed-tensors"},
+           {".weight_scale", "compressed-tensors"},
+           {".weight_scale_inv", "fp8"},
+           {".weight.absmax", "bitsandbytes"},
+           {".SCB", "bitsandbytes"}})
+    for (bool isWeightThere : {false, true}) {
+      TinyModel model;
+      if (isWeightThere)
+        model.tensor("model.layers.1.mlp.up_proj.weight").type = "U8";
+      else
+        model.erase("model.layers.1.mlp.up_proj.weight");
+      model.tensors.push_back({"model.layers.1.mlp.up_proj" + ending, {6, 32}, "I32"});
+      EXPECT_THAT(problemOf(model),
+                  HasSubstr("tensor \"model.layers.1.mlp.up_proj.weight\" is quantized by " +
+                            method + " (there is \"model.layers.1.mlp.up_proj" + ending +
+                            "\"), which is not read, use the model's original checkpoint with "
+                            "--weights int4 or int8, or a GGUF file of it"));
+    }
+}
+
+TEST(TensorMatch, TellsGptqFromAwqByItsOrderOfColumns) {
+  TinyModel model;
+  model.erase("model.layers.1.mlp.up_proj.weight");
+  model.tensors.push_back({"model.layers.1.mlp.up_proj.qweight", {6, 32}, "I32"});
+  model.tensors.push_back({"model.layers.1.mlp.up_proj.g_idx", {32}, "I32"});
+  EXPECT_THAT(problemOf(model), HasSubstr("is quantized by GPTQ (there is"));
 }
 
 TEST(TensorMatch, NamesASurplusTensor) {
