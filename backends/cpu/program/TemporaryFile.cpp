@@ -23,9 +23,10 @@ static std::string temporaryName(std::string_view target) {
   return "." + std::string(target).append(mark) + std::to_string(getpid()).append(ending);
 }
 
-/// The process whose temporary file has this name; 0: it is no such name.
-static pid_t writerOf(std::string_view name, size_t targetSize) {
-  std::string_view number = name.substr(targetSize);
+/// The process whose temporary file has this name, from `begin` on its number; 0: it is no such
+/// name.
+static pid_t writerOf(std::string_view name, size_t begin) {
+  std::string_view number = name.substr(begin);
   number.remove_suffix(ending.size());
   pid_t pid = 0;
   auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), pid);

@@ -186,7 +186,8 @@ TEST(AddedTokens, UserDefinedPiecesThatATemplateWritesAreReserved) {
     auto ids = [&](llvm::StringRef text) { return encodeMarked(opened->tokenizer, text); };
     ASSERT_THAT(encodeMarked(plain->tokenizer, "[<tool>]"), testing::Contains(tool)) << file;
     EXPECT_THAT(ids("[a <tool> b]"), testing::Not(testing::Contains(tool))) << file;
-    EXPECT_EQ(plain->tokenizer.decode(ids("[a <tool> b]")), "a <tool> b") << file;
+    if (file == std::string("sp_bpe.model")) // others do not know the character <
+      EXPECT_EQ(plain->tokenizer.decode(ids("[a <tool> b]")), "a <tool> b");
     auto mixed = ids("  a <tool>[ b  <tool> ]c<tool> <to[ol>]");
     EXPECT_EQ(std::count(mixed.begin(), mixed.end(), tool), 2) << file;
     // What is trusted becomes the same ids, and so does a piece that no template writes.
