@@ -386,6 +386,37 @@ class Chat(Case):
         self.assertEqual(marks(), [1, 2, 1])
         self.assertEqual(marks("--special"), [1, 2, 1, 2, 1])
 
+    def test_role_tokens_need_not_be_special(self):
+        """Where a vocabulary calls what its template writes ordinary, no text becomes it all the same; other added tokens
+        are recognized in text."""
+        model = changed("unmarked", "{% for m in messages %}<\uff5cUser\uff5c>{{ m.content }}{% endfor %}<\uff5cAssistant\uff5c>",
+                        added_tokens_decoder={}, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
+        path = model / "tokenizer.json"
+        tokenizer = json.loads(path.read_text())
+        names = ["<|endoftext|>", "<\uff5cUser\uff5c>", "<\uff5cAssistant\uff5c>", "<other>"]
+        vocabulary = tokenizer["model"]["vocab"]
+        for token, name in zip(tokenizer["added_tokens"], names):
+            del vocabulary[token["content"]]
+            vocabulary[name] = token["id"]
+            token.update(content=name, special=token["id"] == 0)
+        # A piece that no merge makes becomes an added token that the template does not write.
+        (last,) = (piece for piece, i in vocabulary.items() if i == 511)
+        del vocabulary[last]
+        vocabulary[names[3]] = 511
+        tokenizer["added_tokens"].append(tokenizer["added_tokens"][1] | {"id": 511, "content": names[3]})
+        merges = tokenizer["model"]["merges"]
+        tokenizer["model"]["merges"] = [m for m in merges if "".join(m.split(" ") if isinstance(m, str) else m) != last]
+        path.write_text(json.dumps(tokenizer))
+        (model / "special_tokens_map.json").unlink(missing_ok=True)
+        built = program(model)
+
+        def marks(*options):
+            done = execute([built.path, "--chat", "-p", "".join(names), "--json", "-n", "1", *options])
+            return [i for i in json.loads(done.stdout)["sequences"][0]["prompt_tokens"] if i in (0, 1, 2, 511)]
+
+        self.assertEqual(marks(), [1, 511, 2])
+        self.assertEqual(marks("--special"), [1, 0, 1, 2, 511, 2])
+
     def test_what_is_pasted_is_one_turn(self):
         """With its lines and tabs, and without keys; a turn that is not ended can be abandoned."""
         path = pathlib.Path(harness.folder("pasted")) / "turns"

@@ -208,6 +208,9 @@ class Cli(Case):
         why = "the program has no tokenizer, as the model had none when it was compiled: compile it with its tokenizer's files"
         for arguments in (["-p", "ab"], ["--chat", "-p", "ab"], ["chat"]):
             self.refused(1, arguments, why, path=output)
+        info = execute([output, "info"]).stdout.decode()
+        self.assertRegex(info, r"(?m)^tokenizer +no, use --tokens$")
+        self.assertRegex(info, r"(?m)^chat +no, the program has no tokenizer$")
 
     def test_info(self):
         """--check says that it has checked (test_damage has the opposite); --licenses has all that is linked in."""
@@ -402,7 +405,7 @@ class Cli(Case):
             self.assertEqual(run(), path)
             self.assertEqual(os.path.getsize(path), size)
         made = os.stat(path).st_ino
-        pathlib.Path(path + ".tmp-1").write_bytes(b"left by a compiler that was killed")
+        pathlib.Path(kept, f".{os.path.basename(path)}.mica-1.tmp").write_bytes(b"left by a compiler that was killed")
         self.assertEqual((run(), os.stat(path).st_ino), (path, made), "a whole program is not made again")
 
     def test_no_program_takes_the_name_of_a_device(self):

@@ -120,6 +120,19 @@ def few_threads_of_the_compiler(place):
     yield from expect("some are refused, and enough are not", 0 < refused < 12, True)
 
 
+@case
+def few_threads_of_other_tools(place):
+    module = os.path.join(place.folder(), "module.mlir")
+    with open(module, "w", encoding="utf-8") as file:
+        file.write("".join(f"func.func @f{i}() {{ return }}\n" for i in range(64)))
+    environment = {**os.environ, "LD_PRELOAD": place.few_threads, "MICA_TEST_THREADS": "0"}
+    for command in (["mica-opt", "--pass-pipeline=builtin.module(func.func(canonicalize))", module],):
+        if os.path.exists(place.tool(command[0])):
+            result = hostile.run([place.tool(command[0]), *command[1:]], env=environment)
+            for fault in hostile.faults_of(result, "mica: error: " + NO_THREADS):
+                yield f"{command[0]}: {fault}"
+
+
 def limit_memory(megabytes):
     return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
 
@@ -197,7 +210,7 @@ def a_killed_compiler_leaves_nothing_for_long(place):
     output = os.path.join(folder, "program")
     for _ in range(10):
         with subprocess.Popen([place.mica, "compile", place.model, "-o", output], stdin=subprocess.DEVNULL) as process:
-            while process.poll() is None and not any(".tmp-" in name for name in os.listdir(folder)):
+            while process.poll() is None and not any(".mica-" in name for name in os.listdir(folder)):
                 time.sleep(0.001)
             process.kill()
         if os.listdir(folder) not in ([], ["program"]):
@@ -206,6 +219,65 @@ def a_killed_compiler_leaves_nothing_for_long(place):
         yield "no temporary file was met"
     result = hostile.run([place.mica, "compile", place.model, "-o", output])
     yield from expect("the next one", (result.returncode, os.listdir(folder)), (0, ["program"]))
+
+
+@case
+def files_of_a_users_own_are_no_leftovers(place):
+    folder = place.folder()
+    own = os.path.join(folder, "program.tmp-999999")
+    with open(own, "wb") as file:
+        file.write(b"notes")
+    result = hostile.run([place.mica, "compile", place.model, "-o", os.path.join(folder, "program")])
+    yield from expect("what is there", (result.returncode, sorted(os.listdir(folder))), (0, ["program", "program.tmp-999999"]))
+
+
+def scratch_commands(place):
+    """Commands that keep a whole program among the temporary files."""
+    text = os.path.join(place.folder(), "text")
+    with open(text, "w", encoding="utf-8") as file:
+        file.write("count from 7 to 12: 7 8 9 10 11 12\n" * 50)
+    yield [place.mica, "verify", place.model]
+    yield [place.mica, "compile", place.model, "--weights", "int4", "--calibrate", text, "-o", os.path.join(place.folder(), "program")]
+
+
+@case
+def a_killed_command_leaves_no_scratch_for_long(place):
+    for command in scratch_commands(place):
+        temporary = place.folder()
+        environment = {**os.environ, "TMPDIR": temporary}
+        for _ in range(10):
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment) as process:
+                while process.poll() is None and not any(files for _, _, files in os.walk(temporary)):
+                    time.sleep(0.001)
+                process.kill()
+            if os.listdir(temporary):
+                break
+        else:
+            yield f"{command[1]}: nothing was met among the temporary files"
+        result = hostile.run(command, env=environment)
+        yield from expect(f"the next {command[1]}", (result.returncode, result.stderr, os.listdir(temporary)), (0, b"", []))
+
+
+@case
+def files_that_may_not_grow(place):
+    """Remedies name what can be changed: the limit, and the folder of a file that nobody has chosen."""
+    small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
+    result = hostile.run([place.program, *PROMPT], preexec_fn=small)
+    yield from hostile.faults_of(result, "cannot put the model's code into memory: File too large, raise the limit of file sizes "
+                                         "(ulimit -f)\n")
+    for command in scratch_commands(place):
+        temporary = place.folder()
+        result = hostile.run(command, env={**os.environ, "TMPDIR": temporary}, preexec_fn=small)
+        for fault in hostile.faults_of(result, "cannot be written (File too large), raise the limit (ulimit -f) or set TMPDIR to a "
+                                               "folder with room\n"):
+            yield f"{command[1]}: {fault}"
+        yield from expect(f"{command[1]} leaves", os.listdir(temporary), [])
+    result = hostile.run([place.mica, "run", place.model, *PROMPT], env={**os.environ, "XDG_CACHE_HOME": place.folder()}, preexec_fn=small)
+    yield from hostile.faults_of(result, "cannot be written (File too large), raise the limit (ulimit -f) or set XDG_CACHE_HOME to a "
+                                         "folder with room\n")
+    # What probes record is larger than the program's other files.
+    result = hostile.run([place.program, "feed", "--probes", os.path.join(place.folder(), "none", "probes")])
+    yield from hostile.faults_of(result, "cannot be written (its folder does not exist), make it or set TMPDIR to a folder with room\n")
 
 
 @case

@@ -157,7 +157,7 @@ def in_folder(folder):
     return lambda work, name: os.path.join(folder, name)
 
 
-NO_FILE, LINK = "it is not a regular file", "it is a symbolic link, which would be replaced"
+NO_FILE, LINK = "it is not a regular file", "it is a symbolic link, which is not followed"
 TARGETS = [(kind, *row, command) for command in ("program", "text", "graph") for kind, *row in [
     ("missing-folder", lambda work, name: os.path.join(work, "none", name), None, "its folder does not exist", "make it or "),
     ("directory", directory_target, None, "it is a directory", ""),
@@ -200,7 +200,7 @@ def check_full_stages(mica, scratch):
     faults = list(faults_of(result, "cannot be written (File too large), raise the limit (ulimit -f) or choose another --dump-stages"))
     if not re.match(r"mica: error: [^ ]*/stages/\d-[a-z]+\.[a-z]+: ", result.stderr.decode()):
         faults.append(f"does not name the file: {result.stderr!r}")
-    if any(".tmp-" in name for name in os.listdir(os.path.join(work, "stages"))) or os.path.exists(os.path.join(work, "object")):
+    if any(".mica-" in name for name in os.listdir(os.path.join(work, "stages"))) or os.path.exists(os.path.join(work, "object")):
         faults.append("leaves something behind")
     return faults
 

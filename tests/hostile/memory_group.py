@@ -143,7 +143,7 @@ def the_compiler(place, group):
         group.limit(int(limit * MB))
         result = group.run([place.mica, "compile", place.model, "-o", output])
         seen.add(result.returncode)
-        left = [name for name in os.listdir(folder) if name != "program" and ".tmp-" not in name]
+        left = [name for name in os.listdir(folder) if name != "program" and ".mica-" not in name]
         yield from environment.expect(f"{limit:.0f} MB: what is left", left, [])
         if result.returncode == 0:
             enough = limit

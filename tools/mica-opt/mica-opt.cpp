@@ -2,10 +2,10 @@
 
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/lowering/Passes.h"
-#include "backends/cpu/program/Process.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 #include "passes/pipelines/Stages.h"
+#include "tools/mica/Support.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -14,8 +14,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
-int main(int argc, char **argv) {
-  mica::program::prepareProcess();
+static int runMain(int argc, char **argv) {
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream &out) { out << "mica " MICA_VERSION "\n"; });
   mlir::registerAllPasses();
   mica::cpu::registerCodegenPasses();
@@ -28,4 +27,8 @@ int main(int argc, char **argv) {
   registry.insert<mica::MicaDialect, mica::exec::ExecDialect>();
   mica::exec::registerBufferization(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Mica optimizer driver\n", registry));
+}
+
+int main(int argc, char **argv) {
+  return mica::tool::runTool([&] { return runMain(argc, argv); });
 }

@@ -15,7 +15,7 @@ Expected<Candidate> Candidate::open(StringRef path) {
   auto manifest = rt::readManifest(*file);
   if (!manifest)
     return candidate.error(manifest.error());
-  auto text = rt::Text::load(*file);
+  auto text = rt::Text::load(*file, *manifest);
   if (!text)
     return candidate.error(text.error());
   candidate.manifest = *std::move(manifest);

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/program/Hash.h"
 #include "backends/cpu/program/ProgramFile.h"
+#include "backends/cpu/program/TemporaryFile.h"
 #include "frontend/support/MappedFile.h"
 #include "tools/mica/ModelFiles.h"
 
@@ -48,7 +49,13 @@ Expected<ProgramCache> ProgramCache::open() {
   return ProgramCache(folder.str().str(), bound);
 }
 
-constexpr StringLiteral lockEnding = ".lock", temporaryMark = ".tmp-";
+constexpr StringLiteral lockEnding = ".lock";
+
+/// The program that the file of this path was to become; empty: it is no temporary file.
+static std::string targetOf(StringRef path) {
+  StringRef target = program::targetOfTemporary(sys::path::filename(path));
+  return target.empty() ? "" : (sys::path::parent_path(path) + "/" + target).str();
+}
 
 /// Whether `name` is still the file behind `descriptor`: a lock file may have been removed between
 /// its opening and its locking, and a second one would let two compilers in.
@@ -94,7 +101,7 @@ static void removeTemporariesOf(StringRef program) {
   std::error_code error;
   for (sys::fs::directory_iterator it(sys::path::parent_path(program), error), end;
        it != end && !error; it.increment(error))
-    if (StringRef(it->path()).starts_with((program + temporaryMark).str()))
+    if (targetOf(it->path()) == program)
       found.push_back(it->path());
   for (const std::string &path : found)
     sys::fs::remove(path);
@@ -132,9 +139,8 @@ void ProgramCache::removeLeftovers(StringRef held) const {
   for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
        it.increment(error)) {
     StringRef path = it->path();
-    size_t mark = path.rfind(temporaryMark);
-    if (mark != StringRef::npos && mark > folder.size())
-      programs.insert(path.take_front(mark).str());
+    if (std::string program = targetOf(path); !program.empty())
+      programs.insert(std::move(program));
     else if (path.consume_back(lockEnding) && !sys::fs::exists(path))
       programs.insert(path.str());
   }
@@ -168,7 +174,7 @@ void ProgramCache::evict(StringRef keep) const {
       continue;
     StringRef name = sys::path::filename(it->path());
     // Temporary files that are still there belong to a compiler at work.
-    if (name.ends_with(lockEnding) || name.contains(temporaryMark))
+    if (name.ends_with(lockEnding) || !targetOf(name).empty())
       continue;
     all += status->getSize();
     if (it->path() != keep)

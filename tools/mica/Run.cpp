@@ -40,6 +40,7 @@ static Expected<std::string> findProgram(const RunArguments &arguments, const ch
   Expected<cpu::CompileOptions> options = programOptions(arguments.model, argv0);
   if (!options)
     return options.takeError();
+  options->outputRemedy = "set XDG_CACHE_HOME to a folder with room";
   Expected<std::string> key =
       cacheKey(arguments.model.model, optionsText(arguments.model, *options),
                {toolPath(argv0), options->launcher});

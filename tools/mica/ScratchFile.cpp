@@ -4,27 +4,28 @@
 
 #include "backends/cpu/program/SignalCleanup.h"
 
-#include "llvm/Support/FileSystem.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 
 namespace mica::tool {
 
 ScratchFile::~ScratchFile() {
-  if (slot >= 0)
-    program::forgetTemporary(slot);
+  folder.reset();
+  program::forgetTemporary(slot);
 }
 
 Error ScratchFile::create(StringRef purpose) {
-  std::error_code failed = sys::fs::createTemporaryFile("mica-" + purpose, "tmp", file);
-  // Whoever writes it makes it anew.
-  if (!failed)
-    failed = sys::fs::remove(file);
-  if (failed)
-    return createStringError("cannot make a temporary file (" + failed.message() +
-                             "), set TMPDIR to a folder with room");
-  remover.setFile(file);
-  slot = program::protectTemporary(file.str().str());
+  SmallString<128> parent;
+  sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
+  auto created = program::TemporaryFolder::create(parent.str().str(), ("mica-" + purpose).str());
+  if (!created)
+    return createStringError("cannot make a temporary file (" + created.error().message + "), " +
+                             remedy);
+  folder = *std::move(created);
+  file = folder->path() + "/" + purpose.str();
+  slot = program::protectTemporary(file);
   return Error::success();
 }
 

@@ -2,14 +2,19 @@
 #ifndef MICA_TOOLS_MICA_SCRATCHFILE_H
 #define MICA_TOOLS_MICA_SCRATCHFILE_H
 
-#include "llvm/ADT/SmallString.h"
+#include "backends/cpu/program/TemporaryFile.h"
+
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/FileUtilities.h"
+
+#include <memory>
+#include <string>
 
 namespace mica::tool {
 
-/// A path in the folder for temporary files at which nothing stands; what is written there is
-/// removed with this, or by a signal that ends the process.
+/// A path in a new folder among the temporary files; what is written there is removed with this, by
+/// a signal that ends the process, or, where the process was killed, by the next for the same
+/// purpose.
 class ScratchFile {
 public:
   ScratchFile() = default;
@@ -17,13 +22,16 @@ public:
   ScratchFile &operator=(const ScratchFile &) = delete;
   ~ScratchFile();
 
+  /// What to do where the file cannot be written.
+  static constexpr const char *remedy = "set TMPDIR to a folder with room";
+
   /// `purpose` becomes part of the name.
   llvm::Error create(llvm::StringRef purpose);
   llvm::StringRef path() const { return file; }
 
 private:
-  llvm::SmallString<128> file;
-  llvm::FileRemover remover;
+  std::unique_ptr<program::TemporaryFolder> folder;
+  std::string file;
   int slot = -1; ///< of what signals remove
 };
 

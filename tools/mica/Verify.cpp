@@ -195,6 +195,7 @@ Error Verification::makeProgram() {
   if (!options)
     return options.takeError();
   options->probes = Probed::Results;
+  options->outputRemedy = ScratchFile::remedy;
   return compileModel(arguments.model, std::move(*options), program.path(), Messages::None)
       .takeError();
 }

@@ -241,7 +241,7 @@ private:
     if (!weights)
       return error("a program needs the model's weights, but the folder has none");
     // First of all, so that a target that cannot be written is found before the work is done.
-    auto created = program::ProgramWriter::create(output, options.launcher);
+    auto created = program::ProgramWriter::create(output, options.launcher, options.outputRemedy);
     if (!created)
       return error(output + ": " + created.error().message);
     llvm::Expected<llvm::SmallVector<char, 0>> shared = linkSharedObject(object);

@@ -44,6 +44,8 @@ struct CompileOptions {
   std::string dumpFolder;
   /// The launcher's file; needed for stage `exe`.
   std::string launcher;
+  /// What to do where the program cannot be written, for errors.
+  std::string outputRemedy = "choose another -o";
   /// The tokenizer's table; may be empty.
   llvm::ArrayRef<std::byte> tokenizer;
   /// What the program puts conversations into words with: a template and the special tokens that it

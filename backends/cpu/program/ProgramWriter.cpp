@@ -18,9 +18,7 @@ namespace mica::program {
 /// pages.
 static constexpr size_t bufferSize = largePage;
 
-static constexpr std::string_view another = "choose another -o";
-
-Error ProgramWriter::failed() { return Error{cannotBeWritten(errno, another)}; }
+Error ProgramWriter::failed() const { return Error{cannotBeWritten(errno, another)}; }
 
 /// Whether a file ends as programs of any version do.
 static bool endsAsProgram(const FileSource &file) {
@@ -30,16 +28,17 @@ static bool endsAsProgram(const FileSource &file) {
          end == footerMagic;
 }
 
-ProgramWriter::ProgramWriter(std::unique_ptr<TemporaryFile> file) : file(std::move(file)) {
+ProgramWriter::ProgramWriter(std::unique_ptr<TemporaryFile> file, std::string another)
+    : file(std::move(file)), another(std::move(another)) {
   buffer.reserve(bufferSize);
 }
 
-Result<std::unique_ptr<ProgramWriter>> ProgramWriter::create(std::string target,
-                                                             const std::string &launcher) {
+Result<std::unique_ptr<ProgramWriter>>
+ProgramWriter::create(std::string target, const std::string &launcher, std::string another) {
   auto file = TemporaryFile::create(std::move(target), {"Mica program", endsAsProgram}, another);
   if (!file)
     return file.error();
-  std::unique_ptr<ProgramWriter> writer(new ProgramWriter(*std::move(file)));
+  std::unique_ptr<ProgramWriter> writer(new ProgramWriter(*std::move(file), std::move(another)));
   if (Status copied = writer->copyLauncher(launcher); !copied)
     return copied.error();
   return writer;

@@ -21,9 +21,11 @@ namespace mica::program {
 class ProgramWriter {
 public:
   /// `target`: where the program shall be; an existing program (or an empty file) is replaced,
-  /// any other file is kept and an error. `launcher`: the launcher's ELF file.
-  static rt::Result<std::unique_ptr<ProgramWriter>> create(std::string target,
-                                                           const std::string &launcher);
+  /// any other file is kept and an error. `launcher`: the launcher's ELF file. `another`: the
+  /// remedy of errors, as in cannotBeWritten.
+  static rt::Result<std::unique_ptr<ProgramWriter>>
+  create(std::string target, const std::string &launcher,
+         std::string another = "choose another -o");
   ProgramWriter(const ProgramWriter &) = delete;
   ProgramWriter &operator=(const ProgramWriter &) = delete;
 
@@ -40,16 +42,17 @@ public:
   rt::Status commit();
 
 private:
-  explicit ProgramWriter(std::unique_ptr<TemporaryFile> file);
+  ProgramWriter(std::unique_ptr<TemporaryFile> file, std::string another);
 
   rt::Status copyLauncher(const std::string &launcher);
   rt::Status write(std::span<const std::byte> bytes);
   rt::Status flush();
   rt::Status padTo(uint64_t alignment);
   rt::Status writeHeader(const Header &header);
-  static rt::Error failed();
+  rt::Error failed() const;
 
   std::unique_ptr<TemporaryFile> file;
+  std::string another;
   bool inSection = false;
   uint64_t position = 0;     ///< Of the next byte, buffered ones included.
   uint64_t headerOffset = 0; ///< A multiple of pageSize.

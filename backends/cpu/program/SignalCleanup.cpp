@@ -62,9 +62,11 @@ void installHandlers() {
 } // namespace
 
 void removeTemporaries() {
-  for (Slot &slot : slots)
-    if (slot.armed.load(std::memory_order_acquire))
-      unlink(slot.path.data());
+  // Files before the folders that they are in.
+  for (auto *remove : {&unlink, &rmdir})
+    for (Slot &slot : slots)
+      if (slot.armed.load(std::memory_order_acquire))
+        remove(slot.path.data());
 }
 
 int protectTemporary(const std::string &path) {

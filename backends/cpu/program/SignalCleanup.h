@@ -5,10 +5,10 @@
 
 namespace mica::program {
 
-/// From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU remove `path`, unless the process
-/// ignores them; then what was set up before for the signal happens: a handler, or the end of the
-/// process. Returns a slot for `forgetTemporary`; -1 (no protection) if the path is too long or too
-/// many are alive.
+/// From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU remove `path`, a file or an empty
+/// folder, unless the process ignores them; then what was set up before for the signal happens: a
+/// handler, or the end of the process. Returns a slot for `forgetTemporary`; -1 (no protection) if
+/// the path is too long or too many are alive.
 int protectTemporary(const std::string &path);
 void forgetTemporary(int slot);
 

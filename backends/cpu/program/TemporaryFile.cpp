@@ -15,7 +15,31 @@
 
 namespace mica::program {
 
-static constexpr std::string_view mark = ".tmp-";
+/// Names of temporary files and folders: `.NAME.mica-PID.tmp`, NAME being that of their target. No
+/// user chooses such a name.
+static constexpr std::string_view mark = ".mica-", ending = ".tmp";
+
+static std::string temporaryName(std::string_view target) {
+  return "." + std::string(target).append(mark) + std::to_string(getpid()).append(ending);
+}
+
+/// The process whose temporary file has this name, from `begin` on its number; 0: it is no such
+/// name.
+static pid_t writerOf(std::string_view name, size_t begin) {
+  std::string_view number = name.substr(begin);
+  number.remove_suffix(ending.size());
+  pid_t pid = 0;
+  auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), pid);
+  return error == std::errc() && end == number.data() + number.size() && pid > 0 ? pid : 0;
+}
+
+std::string_view targetOfTemporary(std::string_view name) {
+  size_t end = name.rfind(mark);
+  if (end == name.npos || end < 2 || !name.starts_with(".") || !name.ends_with(ending) ||
+      writerOf(name, end + mark.size()) == 0)
+    return {};
+  return name.substr(1, end - 1);
+}
 
 static std::string cannotBeWritten(std::string_view reason, std::string_view remedy,
                                    std::string_view another) {
@@ -47,8 +71,8 @@ static std::string_view systemFolderOf(std::string_view path) {
   return {};
 }
 
-static rt::Status checkTarget(const std::string &target, const Replaceable &replaceable,
-                              std::string_view another) {
+rt::Status checkTarget(const std::string &target, const Replaceable &replaceable,
+                       std::string_view another) {
   auto refuse = [&](std::string_view reason, std::string_view remedy = "") {
     return rt::Error{cannotBeWritten(reason, remedy, another)};
   };
@@ -61,7 +85,7 @@ static rt::Status checkTarget(const std::string &target, const Replaceable &repl
   if (lstat(target.c_str(), &info) != 0)
     return {};
   if (S_ISLNK(info.st_mode))
-    return refuse("it is a symbolic link, which would be replaced", "name the file itself or ");
+    return refuse("it is a symbolic link, which is not followed", "name the file itself or ");
   if (S_ISDIR(info.st_mode))
     return refuse("it is a directory");
   if (!S_ISREG(info.st_mode))
@@ -78,15 +102,29 @@ static rt::Status checkTarget(const std::string &target, const Replaceable &repl
 /// system knows no locks, nothing is locked and no leftover is removed.
 static bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
-/// Removes `path`, the temporary file of process `pid`, if that has ended. A process of another
-/// machine or container may have the same number: its lock protects its file.
+/// Removes a folder and the files in it.
+static void removeFolder(const std::string &path) {
+  if (DIR *entries = opendir(path.c_str())) {
+    while (const dirent *entry = readdir(entries))
+      unlinkat(dirfd(entries), entry->d_name, 0);
+    closedir(entries);
+  }
+  rmdir(path.c_str());
+}
+
+/// Removes `path`, a temporary file or folder of process `pid`, if that has ended. A process of
+/// another machine or container may have the same number: its lock protects what is its own.
 static void removeIfStale(const std::string &path, pid_t pid) {
   if (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH))
     return;
-  int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   struct stat info;
-  if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && lock(fd))
-    unlink(path.c_str());
+  if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid() && lock(fd)) {
+    if (S_ISREG(info.st_mode))
+      unlink(path.c_str());
+    else if (S_ISDIR(info.st_mode))
+      removeFolder(path);
+  }
   if (fd >= 0)
     ::close(fd);
 }
@@ -95,19 +133,14 @@ static void removeIfStale(const std::string &path, pid_t pid) {
 static void removeLeftovers(const std::string &target) {
   size_t slash = target.rfind('/');
   std::string folder = slash == target.npos ? "./" : target.substr(0, slash + 1);
-  std::string prefix = target.substr(slash + 1).append(mark);
+  std::string_view file = std::string_view(target).substr(slash + 1);
   DIR *entries = opendir(folder.c_str());
   if (!entries)
     return;
   while (const dirent *entry = readdir(entries)) {
     std::string_view name = entry->d_name;
-    if (!name.starts_with(prefix))
-      continue;
-    pid_t pid = 0;
-    const char *end = name.data() + name.size();
-    auto number = std::from_chars(name.data() + prefix.size(), end, pid);
-    if (number.ec == std::errc() && number.ptr == end && pid > 0)
-      removeIfStale(folder + std::string(name), pid);
+    if (targetOfTemporary(name) == file)
+      removeIfStale(folder + std::string(name), writerOf(name, 1 + file.size() + mark.size()));
   }
   closedir(entries);
 }
@@ -136,7 +169,8 @@ rt::Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(std::string tar
   if (rt::Status usable = checkTarget(target, replaceable, another); !usable)
     return usable.error();
   removeLeftovers(target);
-  std::string temporary = target + std::string(mark) + std::to_string(getpid());
+  size_t name = target.rfind('/') + 1;
+  std::string temporary = target.substr(0, name) + temporaryName(target.substr(name));
   std::unique_ptr<TemporaryFile> file(new TemporaryFile(std::move(target), std::move(temporary)));
   if (file->open())
     return file;
@@ -171,6 +205,31 @@ bool TemporaryFile::commit() {
     return false;
   temporary.clear();
   return true;
+}
+
+TemporaryFolder::TemporaryFolder(std::string folder)
+    : folder(std::move(folder)), cleanupSlot(protectTemporary(this->folder)) {}
+
+rt::Result<std::unique_ptr<TemporaryFolder>> TemporaryFolder::create(const std::string &parent,
+                                                                     std::string_view purpose) {
+  std::string target = parent + "/" + std::string(purpose);
+  removeLeftovers(target);
+  std::unique_ptr<TemporaryFolder> made(new TemporaryFolder(parent + "/" + temporaryName(purpose)));
+  made->isCreated = mkdir(made->folder.c_str(), 0700) == 0;
+  if (made->isCreated)
+    made->fd = ::open(made->folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (made->fd < 0)
+    return rt::Error{std::strerror(errno)};
+  lock(made->fd);
+  return made;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  if (isCreated)
+    removeFolder(folder);
+  if (fd >= 0)
+    ::close(fd);
+  forgetTemporary(cleanupSlot);
 }
 
 } // namespace mica::program

@@ -1,4 +1,5 @@
 #include "backends/cpu/runtime/BatchResults.h"
+#include "backends/cpu/program/TemporaryFile.h"
 #include "backends/cpu/runtime/NestedJson.h"
 #include "backends/cpu/runtime/Output.h"
 
@@ -60,7 +61,9 @@ static bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != 
 Result<std::unique_ptr<BatchResults>> BatchResults::open(const std::optional<std::string> &path) {
   if (!path)
     return std::unique_ptr<BatchResults>(new BatchResults(STDOUT_FILENO, ""));
-  int fd = ::open(path->c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+  if (Status usable = program::checkTarget(*path, {}, "choose another file with -o"); !usable)
+    return Error{"'" + *path + "' " + usable.error().message};
+  int fd = ::open(path->c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   std::unique_ptr<BatchResults> results(new BatchResults(fd, *path));
   if (fd < 0 && errno == ENOENT)
     return results;
@@ -109,7 +112,7 @@ Result<bool> BatchResults::holds(const BatchText &text) {
 
 /// The file has not been there a while ago.
 Status BatchResults::make() {
-  fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   struct stat state;
   if (fd < 0 || fstat(fd, &state) != 0)
     return failed();

@@ -152,7 +152,7 @@ private:
 } // namespace
 
 Status chatCommand(const Model &model, const ChatArguments &arguments) {
-  Result<std::unique_ptr<Text>> text = Text::load(model.file());
+  Result<std::unique_ptr<Text>> text = Text::load(model.file(), model.manifest());
   if (!text)
     return text.error();
   Result<ChatTemplate> chatTemplate = ChatTemplate::load(model.manifest(), text->get());

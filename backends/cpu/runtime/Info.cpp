@@ -114,12 +114,14 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
     if (border < m.maxSeq)
       line("frequencies", "of rope: others for texts of more than " + std::to_string(border) +
                               " positions, which are then read again");
-  line("tokenizer",
-       file.layout().find(program::SectionKind::Tokenizer) ? "yes" : "no, use --tokens");
+  bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
+  line("tokenizer", tokenizer ? "yes" : "no, use --tokens");
   bool forTools = m.chat && m.chat->toolTemplate;
   line("chat", forTools ? "yes, with tools in a template of their own, see `chat --help`"
                : m.chat ? "yes, see `chat --help`"
-                        : "no, the model has no chat template");
+               // Without a tokenizer no template is kept, whether the model has one or not.
+               : tokenizer ? "no, the model has no chat template"
+                           : "no, the program has no tokenizer");
   line("sampling", samplingWords(m));
   Status able = checkCpu(m.cpu, m.features);
   line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));

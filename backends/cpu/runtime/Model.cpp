@@ -48,9 +48,13 @@ Status Model::loadCode() {
   if (!code)
     return code.error();
   int fd = memoryFile(*code);
-  if (fd < 0)
+  if (fd < 0) {
+    // A file in memory is bounded as others are.
+    const char *remedy = errno == EFBIG ? ", raise the limit of file sizes (ulimit -f)"
+                                        : ", free memory or raise the limit (ulimit -v)";
     return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno) +
-                 ", free memory or raise the limit (ulimit -v)"};
+                 remedy};
+  }
   library = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
   // The message belongs to dlopen; closing first could replace it.
   const char *reason = library ? nullptr : dlerror();

@@ -16,7 +16,9 @@ Error NewFile::failed() const {
 }
 
 Result<std::unique_ptr<NewFile>> NewFile::create(std::string path, const FileKind &kind) {
-  std::string another = "choose another file for " + std::string(kind.content);
+  std::string another(kind.remedy);
+  if (another.empty())
+    another = "choose another file for " + std::string(kind.content);
   std::unique_ptr<NewFile> file(new NewFile(std::move(path), std::move(another)));
   auto isOfKind = [&](const program::FileSource &old) { return beginsWith(old, kind.opening); };
   auto created = program::TemporaryFile::create(file->path, {kind.format, isOfKind}, file->another);

@@ -16,6 +16,8 @@ struct FileKind {
   std::string_view content; ///< "the logits"
   std::string_view format;  ///< ".npy file"
   std::string_view opening;
+  /// What to do where it cannot be written; empty: choose another file.
+  std::string_view remedy = {};
 };
 
 /// A temporary file, renamed by `commit`, that says what it cannot do.

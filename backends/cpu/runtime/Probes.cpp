@@ -6,8 +6,10 @@ namespace mica::rt {
 
 namespace {
 ProbeListener *active = nullptr;
-constexpr FileKind kProbes{"what probes see", "file of probes", probeMagic};
-constexpr FileKind kColumnSums{"sums of columns", "file of column sums", columnSumsMagic};
+/// `mica verify` and `mica compile --calibrate` choose these files, not a user.
+constexpr std::string_view kRemedy = "set TMPDIR to a folder with room";
+constexpr FileKind kProbes{"what probes see", "file of probes", probeMagic, kRemedy};
+constexpr FileKind kColumnSums{"sums of columns", "file of column sums", columnSumsMagic, kRemedy};
 
 template <typename Number, typename Convert>
 void readRow(const void *x, size_t first, std::vector<float> &row, Convert convert) {

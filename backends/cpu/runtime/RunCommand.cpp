@@ -250,7 +250,7 @@ Status checkUsable(const GenerationSettings &settings, const Manifest &manifest,
 }
 
 Status runCommand(const Model &model, const RunArguments &arguments) {
-  Result<std::unique_ptr<Text>> text = Text::load(model.file());
+  Result<std::unique_ptr<Text>> text = Text::load(model.file(), model.manifest());
   if (!text)
     return text.error();
   if (Status usable = checkUsable(arguments.settings, model.manifest(), text->get()); !usable)

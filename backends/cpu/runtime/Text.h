@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/program/ProgramFile.h"
+#include "backends/cpu/runtime/Manifest.h"
 #include "backends/cpu/runtime/engine/Tokens.h"
 #include "backends/cpu/runtime/tokenizer/Tokenizer.h"
 
@@ -18,8 +19,9 @@ inline constexpr const char *noTokenizer =
 /// A tokenizer together with the table that it reads.
 class Text {
 public:
-  /// Null where the program has no tokenizer.
-  static Result<std::unique_ptr<Text>> load(const program::ProgramFile &file);
+  /// Null where the program has no tokenizer. `manifest` is the program's.
+  static Result<std::unique_ptr<Text>> load(const program::ProgramFile &file,
+                                            const Manifest &manifest);
 
   /// Ids of a prompt, with the special tokens that the model expects around it.
   Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }

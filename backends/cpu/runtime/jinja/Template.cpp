@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/jinja/Template.h"
 #include "backends/cpu/runtime/jinja/Interpreter.h"
+#include "backends/cpu/runtime/jinja/Lexer.h"
 #include "backends/cpu/runtime/jinja/Parser.h"
 #include "backends/cpu/runtime/tokenizer/Utf8.h"
 
@@ -44,6 +45,18 @@ Result<TrackedText> Template::render(const nlohmann::ordered_json &own,
   } catch (const Failure &failure) {
     return errorOf(failure);
   }
+}
+
+std::vector<std::string> literalsOf(std::string_view source) {
+  std::vector<std::string> literals;
+  try {
+    for (Token &token : tokenize(source))
+      if (token.kind == Token::Data || token.kind == Token::String)
+        literals.push_back(std::move(token.text));
+  } catch (const Failure &) {
+    return {};
+  }
+  return literals;
 }
 
 std::string localTime(const std::string &format) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mica::rt::jinja {
 
@@ -25,6 +26,10 @@ struct Limits {
 /// The local time in a format of strftime.
 using Clock = std::function<std::string(const std::string &format)>;
 std::string localTime(const std::string &format);
+
+/// The texts that a template spells: what is between its tags, and the values of its strings. Empty
+/// where its words cannot be read.
+std::vector<std::string> literalsOf(std::string_view source);
 
 class Template {
 public:

@@ -6,6 +6,9 @@
 namespace mica::rt::tokenizer {
 namespace {
 
+/// Tokens with one of these flags are none where a byte of them is untrusted.
+constexpr uint8_t kGuarded = AddedTokenFlags::special | AddedTokenFlags::reserved;
+
 /// The start of the character that ends at `at` > 0.
 size_t characterBefore(std::string_view text, size_t at) {
   do
@@ -24,27 +27,27 @@ Result<AddedTokens> AddedTokens::create(const Table &table, const Normalizer &no
   AddedTokens out;
   out.tokens = table.addedTokens;
   using Entries = std::vector<std::pair<std::string_view, int32_t>>;
-  Entries entries[2], plain[2], specials[2];
+  Entries entries[2], plain[2], guardeds[2];
   uint8_t flags = 0;
   for (size_t i = 0; i < out.tokens.size(); ++i) {
     const AddedToken &token = out.tokens[i];
     flags |= token.flags;
     bool normalized = token.flags & AddedTokenFlags::normalized;
     std::string_view content = token.content;
-    if (normalized) {
+    if (normalized && !(token.flags & AddedTokenFlags::piece)) {
       Result<std::string> text = normalizer.apply(content);
       if (!text)
         return text.error();
       content = out.normalizedContents.emplace_back(*std::move(text));
     }
-    bool special = token.flags & AddedTokenFlags::special;
-    for (Entries *list : {&entries[normalized], &(special ? specials : plain)[normalized]})
+    bool guarded = token.flags & kGuarded;
+    for (Entries *list : {&entries[normalized], &(guarded ? guardeds : plain)[normalized]})
       list->emplace_back(content, static_cast<int32_t>(i));
   }
   for (int i = 0; i < 2; ++i) {
     out.searches[i] = PrefixSearch(std::move(entries[i]));
     out.plain[i] = PrefixSearch(std::move(plain[i]));
-    out.specials[i] = PrefixSearch(std::move(specials[i]));
+    out.guarded[i] = PrefixSearch(std::move(guardeds[i]));
   }
   auto compile = [](std::optional<Regex> &into, std::string_view pattern) -> Status {
     Result<Regex> regex = Regex::compile(pattern);
@@ -96,16 +99,16 @@ bool AddedTokens::accept(std::string_view text, const AddedToken &token, size_t 
   return true;
 }
 
-/// The longest token at `at`; of the special ones, those that end before the next untrusted byte.
+/// The longest token at `at`; of the guarded ones, those that end before the next untrusted byte.
 PrefixSearch::Match AddedTokens::find(std::string_view text, size_t at, bool normalized,
                                       const ByteRanges &untrusted) const {
   size_t border = untrusted.next(at);
   PrefixSearch::Match match = searches[normalized].longest(text.substr(at));
-  if (match.length <= border - at || !(tokens[match.value].flags & AddedTokenFlags::special))
+  if (match.length <= border - at || !(tokens[match.value].flags & kGuarded))
     return match;
-  PrefixSearch::Match special = specials[normalized].longest(text.substr(at, border - at));
+  PrefixSearch::Match trusted = guarded[normalized].longest(text.substr(at, border - at));
   match = plain[normalized].longest(text.substr(at));
-  return match.length > special.length ? match : special;
+  return match.length > trusted.length ? match : trusted;
 }
 
 std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool normalized,

@@ -23,11 +23,11 @@ public:
     int32_t id;        // -1: ordinary text
   };
   /// Cuts `text` at the tokens that are looked for before (`normalized` false) or after the
-  /// normaliser: leftmost, then longest. No special token has a byte in `untrusted`.
+  /// normaliser: leftmost, then longest. No special or reserved token has a byte in `untrusted`.
   std::vector<Part> split(std::string_view text, bool normalized,
                           const ByteRanges &untrusted) const;
-  /// Whether special tokens are looked for after the normaliser.
-  bool normalizedSpecial() const { return !specials[1].empty(); }
+  /// Whether tokens for which trust matters are looked for after the normaliser.
+  bool normalizedGuarded() const { return !guarded[1].empty(); }
 
 private:
   bool accept(std::string_view text, const AddedToken &token, size_t from, size_t &begin,
@@ -40,7 +40,7 @@ private:
   std::vector<AddedToken> tokens;
   std::deque<std::string> normalizedContents; // stable addresses for the search
   PrefixSearch searches[2];                   // [normalized]
-  PrefixSearch plain[2], specials[2];         // of these, those that are special and the others
+  PrefixSearch guarded[2], plain[2];          // of these, the special and reserved ones; the others
   std::optional<Regex> wordCharacter, whiteSpace;
 };
 

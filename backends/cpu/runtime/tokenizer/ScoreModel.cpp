@@ -38,8 +38,9 @@ class ScoreModel final : public Model {
 public:
   explicit ScoreModel(const Table &table) : table(table), pieces(table) {
     std::vector<std::pair<Text, int32_t>> userDefined;
+    std::vector<bool> special = specialIds(table);
     for (uint32_t id = 0; id < table.pieces(); ++id)
-      if (table.pieceFlags[id] & PieceFlags::userDefined)
+      if ((table.pieceFlags[id] & PieceFlags::userDefined) && !special[id])
         userDefined.emplace_back(table.piece(id), static_cast<int32_t>(id));
     kept = PrefixSearch(std::move(userDefined));
   }

@@ -320,12 +320,16 @@ void readDecoder(Reader &reader, Table &table) {
 
 } // namespace
 
-std::vector<bool> specialIds(const Table &table) {
-  std::vector<bool> special(table.pieces(), false);
+std::vector<bool> idsWith(const Table &table, uint8_t flags) {
+  std::vector<bool> ids(table.pieces(), false);
   for (const AddedToken &token : table.addedTokens)
-    if (token.flags & AddedTokenFlags::special)
-      special[static_cast<size_t>(token.id)] = true;
-  return special;
+    if (token.flags & flags)
+      ids[static_cast<size_t>(token.id)] = true;
+  return ids;
+}
+
+std::vector<bool> specialIds(const Table &table) {
+  return idsWith(table, AddedTokenFlags::special | AddedTokenFlags::reserved);
 }
 
 Result<Table> openTable(std::span<const std::byte> bytes) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -96,9 +97,17 @@ struct Table {
   bool has(uint32_t modelFlag) const { return (flags & modelFlag) != 0; }
 };
 
-/// Of each id, whether it is a special token's: no text that the models split becomes one, unless
-/// it is the unknown id.
+/// Of each id, whether it belongs to an added token with one of these AddedTokenFlags.
+std::vector<bool> idsWith(const Table &table, uint8_t flags);
+/// Special tokens and reserved ones: no text that the models split becomes one, unless it is the
+/// unknown id.
 std::vector<bool> specialIds(const Table &table);
+
+/// Reserves the added tokens and user-defined pieces that a chat template writes: those that one of
+/// its `literals` spells, and those made of a literal's end, a word such as a role and a literal's
+/// beginning. White space and single characters are never reserved, as they mark no structure.
+/// User-defined pieces that are reserved become added tokens, as the models know nothing of trust.
+void reserveTokens(Table &table, std::span<const std::string> literals);
 
 /// Opens `bytes`, which must outlive the result. Any table is either refused or safe to use.
 Result<Table> openTable(std::span<const std::byte> bytes);

@@ -111,6 +111,9 @@ constexpr uint8_t stripLeft = 4;   ///< takes the white space before it
 constexpr uint8_t stripRight = 8;  ///< takes the white space after it
 constexpr uint8_t normalized = 16; ///< looked for in normalised text
 constexpr uint8_t all = 31;
+/// Not in tables: the chat template writes it, see reserveTokens in Table.h.
+constexpr uint8_t reserved = 32;
+constexpr uint8_t piece = 64; ///< nor is this: a piece, spelled as normalised text has it
 } // namespace AddedTokenFlags
 
 /// What decoding removes at the start of the text; `count` and `stripped` say how much of what.

@@ -85,10 +85,12 @@ Tokenizer::Tokenizer(Tokenizer &&) noexcept = default;
 Tokenizer &Tokenizer::operator=(Tokenizer &&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-Result<Tokenizer> Tokenizer::load(std::span<const std::byte> bytes) {
+Result<Tokenizer> Tokenizer::load(std::span<const std::byte> bytes,
+                                  std::span<const std::string> templateLiterals) {
   Result<Table> table = openTable(bytes);
   if (!table)
     return table.error();
+  reserveTokens(*table, templateLiterals);
   auto parts = std::make_unique<Parts>(std::move(*table));
   Result<AddedTokens> added = AddedTokens::create(parts->table, parts->normalizer);
   if (!added)
@@ -130,7 +132,7 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
     std::string_view segment = text.substr(raw.begin, raw.end - raw.begin);
     std::string normalized;
     Normalizer::Trace trace;
-    if (parts->addedTokens.normalizedSpecial())
+    if (parts->addedTokens.normalizedGuarded())
       trace.untrusted.add(untrusted, raw.begin, raw.end, 0);
     if (!parts->normalizer.identity()) {
       Result<std::string> applied = parts->normalizer.apply(segment, trace);

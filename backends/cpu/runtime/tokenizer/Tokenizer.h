@@ -19,18 +19,21 @@ namespace mica::rt {
 class Tokenizer {
 public:
   /// Opens a table (tokenizer/TableFormat.h), which must outlive the tokenizer. Whatever the bytes
-  /// are, the result is an error or a tokenizer that is safe to use.
-  static Result<Tokenizer> load(std::span<const std::byte> table);
+  /// are, the result is an error or a tokenizer that is safe to use. Tokens that the
+  /// `templateLiterals` of a chat template write are reserved: untrusted text does not become them,
+  /// whether the vocabulary calls them special or not.
+  static Result<Tokenizer> load(std::span<const std::byte> table,
+                                std::span<const std::string> templateLiterals = {});
 
   Tokenizer(Tokenizer &&) noexcept;
   Tokenizer &operator=(Tokenizer &&) noexcept;
   ~Tokenizer();
 
-  /// The ids of `text`, in which special tokens are recognised by their spelling, but for those of
-  /// which a byte is in `untrusted`: they are text, and all other ids are what they are without
-  /// such ranges. Invalid UTF-8 is read as U+FFFD, and is untrusted altogether where some of it is.
-  /// With `addSpecial`, the ids that the model wants around a prompt (such as BOS) are added. Fails
-  /// where a pattern of the tokenizer would take too long.
+  /// The ids of `text`, in which added tokens are recognised by their spelling, but for special and
+  /// reserved ones of which a byte is in `untrusted`: they are text, and all other ids are what
+  /// they are without such ranges. Invalid UTF-8 is read as U+FFFD, and is untrusted altogether
+  /// where some of it is. With `addSpecial`, the ids that the model wants around a prompt (such as
+  /// BOS) are added. Fails where a pattern of the tokenizer would take too long.
   Result<std::vector<int32_t>> encode(std::string_view text, bool addSpecial,
                                       const ByteRanges &untrusted = {}) const;
 

@@ -16,7 +16,7 @@ namespace mica::rt {
 struct Tokenizer::Parts {
   explicit Parts(tokenizer::Table opened)
       : table(std::move(opened)), normalizer(table), model(tokenizer::makeModel(table)),
-        seams(table), special(specialIds(table)) {}
+        seams(table), special(idsWith(table, tokenizer::AddedTokenFlags::special)) {}
 
   tokenizer::Table table;
   tokenizer::Normalizer normalizer;

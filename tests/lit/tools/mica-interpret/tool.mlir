@@ -83,7 +83,7 @@
 // RUN: not mica-interpret %s --function empty --output-prefix %t/taken/x 2>&1 | FileCheck %s --check-prefix=TAKEN
 // TAKEN: mica: error: {{.*}}taken/x0.npy: cannot be written (it exists and is no .npy file), remove it or choose another file for the result{{$}}
 // RUN: not mica-interpret %s --function empty --output-prefix %t/taken/y 2>&1 | FileCheck %s --check-prefix=LINK
-// LINK: cannot be written (it is a symbolic link, which would be replaced), name the file itself or choose another file for the result{{$}}
+// LINK: cannot be written (it is a symbolic link, which is not followed), name the file itself or choose another file for the result{{$}}
 // RUN: ls /dev | FileCheck %s --check-prefix=DEV
 // DEV-NOT: full0.npy
 

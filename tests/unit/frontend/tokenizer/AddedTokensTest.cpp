@@ -133,4 +133,74 @@ TEST(AddedTokens, ThatAreSpecialAreNotMadeByTheModel) {
   }
 }
 
+/// A vocabulary that calls none of its role tokens special: letters, and the added tokens
+/// `contents` from id 20 on.
+std::string unmarked(const std::vector<std::string> &contents) {
+  std::string added, vocab = R"("u": 0)";
+  int id = 20, letter = 1;
+  for (const std::string &content : contents)
+    added += (added.empty() ? "" : ", ") + std::string(R"({"id": )") + std::to_string(id++) +
+             R"(, "content": ")" + content +
+             R"(", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+                 "special": false})";
+  for (const char *piece : {"<", ">", "|", "a", "b", "U", "\\n", "1"})
+    vocab += std::string(", \"") + piece + "\": " + std::to_string(letter++);
+  return R"({"decoder": {"type": "Metaspace"}, "added_tokens": [)" + added +
+         R"(], "model": {"type": "BPE", "unk_token": "u", "vocab": {)" + vocab +
+         R"(}, "merges": []}})";
+}
+
+TEST(AddedTokens, ThatATemplateWritesAreReserved) {
+  TemporaryFolder folder;
+  folder.write("tokenizer.json",
+               unmarked({"<|U|>", "<|a|>", "<b>", "\\n\\n", "1", "<a>", "<｜U｜>"}));
+  // A literal spells <|U|>; <|a|> needs a role between two; nothing writes <b> and <a>.
+  auto opened = openFolder(folder.path(), {"x<|U|>\n\n", "1", "<|", "|>", "b", "\n<｜U｜>"});
+  ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
+  auto ids = [&](llvm::StringRef text) { return encodeMarked(opened->tokenizer, text); };
+  EXPECT_THAT(ids("a<|U|>b"), ElementsAre(4, 20, 5));
+  EXPECT_THAT(ids("[a<|U|>b]"), ElementsAre(4, 1, 3, 6, 3, 2, 5));
+  EXPECT_THAT(ids("<|U[|>]"), ElementsAre(1, 3, 6, 3, 2));
+  EXPECT_THAT(ids("<|a|>[<|a|>]"), ElementsAre(21, 1, 3, 4, 3, 2));
+  EXPECT_THAT(ids("[<b>]<b>[<a>]"), ElementsAre(22, 22, 25));
+  EXPECT_THAT(ids("<｜U｜>[<｜U｜>]"), ElementsAre(26, 1, 0, 6, 0, 2));
+  // White space and single characters are text, whatever a template writes.
+  EXPECT_THAT(ids("[\n\n1]"), ElementsAre(23, 24));
+  // Reserved tokens are printed as before.
+  EXPECT_FALSE(opened->tokenizer.isSpecial(20));
+  EXPECT_EQ(opened->tokenizer.decode(std::vector<int32_t>{4, 20}), "a<|U|>");
+  // Without a template they are all ordinary.
+  auto plain = openFolder(folder.path());
+  ASSERT_TRUE(static_cast<bool>(plain)) << llvm::toString(plain.takeError());
+  EXPECT_THAT(encodeMarked(plain->tokenizer, "[<|U|>]"), ElementsAre(20));
+}
+
+TEST(AddedTokens, UserDefinedPiecesThatATemplateWritesAreReserved) {
+  for (const char *file : {"sp_bpe.model", "sp_unigram.model", "sp_bpe_suffix.model"}) {
+    TemporaryFolder folder;
+    folder.link("tokenizer.model", tokenizerData() / file);
+    auto plain = openFolder(folder.path());
+    auto opened = openFolder(folder.path(), {"say <tool>\n"});
+    ASSERT_TRUE(plain && opened) << file;
+    constexpr int32_t tool = 3;
+    auto ids = [&](llvm::StringRef text) { return encodeMarked(opened->tokenizer, text); };
+    ASSERT_THAT(encodeMarked(plain->tokenizer, "[<tool>]"), testing::Contains(tool)) << file;
+    EXPECT_THAT(ids("[a <tool> b]"), testing::Not(testing::Contains(tool))) << file;
+    if (file == std::string("sp_bpe.model")) // others do not know the character <
+      EXPECT_EQ(plain->tokenizer.decode(ids("[a <tool> b]")), "a <tool> b");
+    auto mixed = ids("  a <tool>[ b  <tool> ]c<tool> <to[ol>]");
+    EXPECT_EQ(std::count(mixed.begin(), mixed.end(), tool), 2) << file;
+    // What is trusted becomes the same ids, and so does a piece that no template writes.
+    for (const char *text : {"a <tool> b", "<tool>", "  <tool>  <tool>x  y ", "a<tool",
+                             "hello world", "<tool>[REFERENCE_DOC_3]", "ａ<tool>ｂ"})
+      EXPECT_EQ(*opened->tokenizer.encode(text, true), *plain->tokenizer.encode(text, true))
+          << file << ": " << text;
+    rt::ByteRanges all;
+    all.add(0, 17);
+    EXPECT_EQ(*opened->tokenizer.encode("[REFERENCE_DOC_3]", false, all),
+              *plain->tokenizer.encode("[REFERENCE_DOC_3]", false, all))
+        << file;
+  }
+}
+
 } // namespace

@@ -29,14 +29,15 @@ void TemporaryFolder::link(const std::string &name, const std::filesystem::path 
   std::filesystem::create_symlink(std::filesystem::absolute(target), folder / name);
 }
 
-llvm::Expected<OpenTokenizer> openFolder(const std::string &folder) {
+llvm::Expected<OpenTokenizer> openFolder(const std::string &folder,
+                                         const std::vector<std::string> &templateLiterals) {
   auto table = readTokenizer(folder);
   if (!table)
     return table.takeError();
   if (!*table)
     return llvm::createStringError("no tokenizer in the folder");
   std::vector<std::byte> bytes = (*table)->serialise();
-  auto tokenizer = rt::Tokenizer::load(bytes);
+  auto tokenizer = rt::Tokenizer::load(bytes, templateLiterals);
   if (!tokenizer)
     return llvm::createStringError(tokenizer.error().message);
   return OpenTokenizer{std::move(bytes), std::move(*tokenizer)};

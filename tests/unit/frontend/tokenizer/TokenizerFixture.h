@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace mica::test {
 
@@ -30,8 +31,10 @@ struct OpenTokenizer {
   rt::Tokenizer tokenizer;
 };
 
-/// Reads `folder`, which has a tokenizer, and opens its table at run time.
-llvm::Expected<OpenTokenizer> openFolder(const std::string &folder);
+/// Reads `folder`, which has a tokenizer, and opens its table at run time, with the literals of a
+/// chat template.
+llvm::Expected<OpenTokenizer> openFolder(const std::string &folder,
+                                         const std::vector<std::string> &templateLiterals = {});
 
 /// A rank file with as many ranks as the published one of that name has: those of `ranks` and then
 /// some that no text reaches.

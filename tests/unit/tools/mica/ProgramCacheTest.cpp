@@ -97,9 +97,9 @@ TEST_F(ProgramCacheTest, TemporaryFilesOfOthersAtWorkStayAndDoNotCount) {
   ProgramCache cache(folder.str().str(), 250), other(folder.str().str(), 250);
   get(cache, "b", 100);
   auto make = [&](llvm::StringRef target) {
-    EXPECT_FALSE(bool(write(path("z.tmp-1"), 1000)));
+    EXPECT_FALSE(bool(write(path(".z.mica-1.tmp"), 1000)));
     get(cache, "a", 100);
-    EXPECT_TRUE(llvm::sys::fs::exists(path("z.tmp-1")));
+    EXPECT_TRUE(llvm::sys::fs::exists(path(".z.mica-1.tmp")));
     EXPECT_TRUE(llvm::sys::fs::exists(path("b")));
     return write(target, 10);
   };
@@ -108,7 +108,7 @@ TEST_F(ProgramCacheTest, TemporaryFilesOfOthersAtWorkStayAndDoNotCount) {
 
 TEST_F(ProgramCacheTest, LeftoversOfTheDeadAreRemoved) {
   ProgramCache cache(folder.str().str(), 250);
-  for (llvm::StringRef name : {"z.tmp-1", "z.tmp-2", "a.tmp-1", "y.lock"})
+  for (llvm::StringRef name : {".z.mica-1.tmp", ".z.mica-2.tmp", ".a.mica-1.tmp", "y.lock"})
     ASSERT_FALSE(bool(write(path(name), name.ends_with(".lock") ? 0 : 1000)));
   get(cache, "b", 100);
   get(cache, "a", 100);

@@ -1,5 +1,7 @@
 #include "tests/unit/backends/cpu/program/TestPrograms.h"
 
+#include "backends/cpu/program/SignalCleanup.h"
+
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -27,6 +29,10 @@ protected:
                                    const std::string &launcher = "/proc/self/exe") {
     auto writer = ProgramWriter::create(target, launcher);
     return writer ? "no error" : writer.error().message;
+  }
+  /// Where process `pid` keeps `name` until it is complete.
+  std::string temporaryOf(const std::string &name, pid_t pid) const {
+    return folder.file("." + name + ".mica-" + std::to_string(pid) + ".tmp");
   }
 };
 
@@ -77,8 +83,7 @@ TEST_F(ProgramWriterTest, WeightsOfManyLargePagesBeginAtOne) {
     for (size_t at = 0, piece = 5 << 20; at < size; at += piece) {
       ASSERT_TRUE((*writer)->append(bytesOf(weights).subspan(at, std::min(piece, size - at))));
       if (large)
-        EXPECT_EQ(std::filesystem::file_size(path + ".tmp-" + std::to_string(getpid())) % largePage,
-                  0u);
+        EXPECT_EQ(std::filesystem::file_size(temporaryOf("program", getpid())) % largePage, 0u);
     }
     ASSERT_TRUE((*writer)->end());
     ASSERT_TRUE((*writer)->add(SectionKind::Manifest, bytesOf(testManifest)));
@@ -260,7 +265,7 @@ TEST_F(ProgramWriterTest, WhatIsNoRegularFileStays) {
   EXPECT_EQ(errorOfCreate(folder.file("pipe")),
             "cannot be written (it is not a regular file), choose another -o");
   writeTestProgram(path);
-  std::string refused = "cannot be written (it is a symbolic link, which would be replaced), name "
+  std::string refused = "cannot be written (it is a symbolic link, which is not followed), name "
                         "the file itself or choose another -o";
   for (const char *name : {"program", "absent"}) {
     ASSERT_EQ(symlink(name, folder.file("link").c_str()), 0);
@@ -280,19 +285,25 @@ pid_t deadProcess() {
 }
 
 TEST_F(ProgramWriterTest, LeftoversOfDeadProcessesAreRemoved) {
-  std::string dead = std::to_string(deadProcess()), alive = std::to_string(getppid());
-  auto make = [&](const std::string &name) {
-    std::ofstream(folder.file(name)) << "half a program";
-    return folder.file(name);
+  pid_t dead = deadProcess();
+  auto make = [&](const std::string &file) {
+    std::ofstream(file) << "half a program";
+    return file;
   };
-  std::string stale = make("program.tmp-" + dead), own = make("program.tmp-" + alive);
-  std::vector<std::string> others = {make("other.tmp-" + dead), make("program.tmp-"),
-                                     make("program.tmp-" + dead + "x"), make("program.tmp-0")};
+  std::string stale = make(temporaryOf("program", dead)), number = std::to_string(dead);
+  std::string own = make(temporaryOf("program", getppid()));
+  // Of others: another target's, and names that a user may have chosen.
+  std::vector<std::string> others = {make(temporaryOf("other", dead)),
+                                     make(folder.file(".program.mica-.tmp")),
+                                     make(folder.file(".program.mica-" + number + "x.tmp")),
+                                     make(folder.file(".program.mica-0.tmp")),
+                                     make(folder.file("program.tmp-" + number)),
+                                     make(folder.file("program.mica-" + number + ".tmp"))};
   // As a process of another container has it, whose number means nothing here.
-  std::string locked = make("program.tmp-" + std::to_string(deadProcess()));
+  std::string locked = make(temporaryOf("program", deadProcess()));
   int lock = open(locked.c_str(), O_RDONLY);
   ASSERT_EQ(flock(lock, LOCK_EX), 0);
-  std::string linked = folder.file("program.tmp-" + std::to_string(deadProcess()));
+  std::string linked = temporaryOf("program", deadProcess());
   ASSERT_EQ(symlink("program.tmp-0", linked.c_str()), 0);
   writeTestProgram(path);
   EXPECT_FALSE(std::filesystem::exists(stale));
@@ -306,9 +317,51 @@ TEST_F(ProgramWriterTest, LeftoversOfDeadProcessesAreRemoved) {
   EXPECT_FALSE(std::filesystem::exists(locked));
 }
 
+TEST_F(ProgramWriterTest, FoldersOfDeadProcessesAreRemoved) {
+  auto name = [&](pid_t pid) { return temporaryOf("scratch", pid); };
+  pid_t dead = deadProcess();
+  mkdir(name(dead).c_str(), 0700);
+  std::ofstream(name(dead) + "/program") << "half a program";
+  mkdir(name(getppid()).c_str(), 0700);
+  {
+    auto made = TemporaryFolder::create(folder.file("."), "scratch");
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(std::filesystem::weakly_canonical((*made)->path()),
+              std::filesystem::weakly_canonical(name(getpid())));
+    std::ofstream((*made)->path() + "/program") << "half a program";
+    EXPECT_FALSE(std::filesystem::exists(name(dead)));
+    // It is in use, by the same process as well.
+    auto second = TemporaryFolder::create(folder.file("."), "scratch");
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().message, "File exists");
+    EXPECT_TRUE(std::filesystem::exists((*made)->path() + "/program"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(name(getpid())));
+  EXPECT_TRUE(std::filesystem::exists(name(getppid())));
+}
+
+TEST_F(ProgramWriterTest, ASignalRemovesAFolderAndItsProtectedFile) {
+  inChild([&] {
+    auto made = TemporaryFolder::create(folder.file("."), "scratch");
+    std::string file = made ? (*made)->path() + "/program" : "";
+    protectTemporary(file);
+    std::ofstream(file) << "half a program";
+    raise(SIGTERM);
+    return 0;
+  });
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST_F(ProgramWriterTest, ErrorsNameTheRemedyThatTheCallerKnows) {
+  auto writer = ProgramWriter::create(folder.file("d/program"), "/proc/self/exe", "set TMPDIR");
+  ASSERT_FALSE(writer);
+  EXPECT_EQ(writer.error().message,
+            "cannot be written (its folder does not exist), make it or set TMPDIR");
+}
+
 TEST_F(ProgramWriterTest, ALinkUnderTheTemporaryNameIsNotFollowed) {
   std::ofstream(folder.file("notes")) << "notes";
-  ASSERT_EQ(symlink("notes", (path + ".tmp-" + std::to_string(getpid())).c_str()), 0);
+  ASSERT_EQ(symlink("notes", temporaryOf("program", getpid()).c_str()), 0);
   writeTestProgram(path);
   EXPECT_EQ(contents(folder.file("notes")), "notes");
 }

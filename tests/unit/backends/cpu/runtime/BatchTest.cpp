@@ -244,6 +244,24 @@ TEST_F(BatchTest, OtherFilesAreRefusedAndLeftAlone) {
   EXPECT_THAT(refusal(requests), HasSubstr("cannot write the results to"));
 }
 
+TEST_F(BatchTest, OnlyRegularFilesTakeResults) {
+  auto refused = [&](const std::string &path, const std::string &why) {
+    arguments.output = path;
+    EXPECT_EQ(refusal(requests),
+              "'" + path + "' cannot be written (" + why + ")" +
+                  (why.find("link") == why.npos ? ", " : ", name the file itself or ") +
+                  "choose another file with -o");
+  };
+  std::string link = folder.file("link"), pipe = folder.file("pipe");
+  ASSERT_EQ(symlink("absent", link.c_str()), 0);
+  refused(link, "it is a symbolic link, which is not followed");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("absent")));
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  refused(pipe, "it is not a regular file");
+  refused("/dev/null", "/dev is no place for regular files");
+  refused(folder.file(""), "it names no file");
+}
+
 TEST_F(BatchTest, ResultsOfOtherRequestsAndOptionsAreNotKept) {
   const std::string request = "{\"tokens\": [1, 5, 3]}", why = "is not the result of line 1";
   run(request);

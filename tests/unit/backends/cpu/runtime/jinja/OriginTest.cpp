@@ -149,4 +149,12 @@ TEST(JinjaOrigins, ArePreservedByOperatorsFiltersAndMethods) {
   for (const auto &[expression, text] : cases)
     EXPECT_EQ(of(expression), text) << expression;
 }
+
+TEST(JinjaOrigins, LiteralsAreAllThatATemplateSpells) {
+  using testing::ElementsAre;
+  EXPECT_THAT(
+      jinja::literalsOf("<s>{# no #}{% if x == 'a\\n' %}<|{{ role ~ \"|>\" }}{% endif %}</s>"),
+      ElementsAre("<s>", "a\n", "<|", "|>", "</s>"));
+  EXPECT_THAT(jinja::literalsOf("<s>{{ 'a"), ElementsAre());
+}
 } // namespace
