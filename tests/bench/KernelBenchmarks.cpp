@@ -36,11 +36,22 @@ std::vector<Format> allFormats() {
   return all;
 }
 
-double bitsOf(const Format &format) {
+/// Null where weights are no blocks.
+static const BlockFormat *blocksOf(const Format &format) {
   llvm::StringRef weight = format.weight;
-  if (weight.consume_front("!mica.block<") && weight.consume_back(">"))
-    return blockFormatNamed(weight)->bits();
-  return weight == "f32" ? 32 : 16;
+  bool areBlocks = weight.consume_front("!mica.block<") && weight.consume_back(">");
+  return areBlocks ? blockFormatNamed(weight) : nullptr;
+}
+
+double bitsOf(const Format &format) {
+  if (const BlockFormat *blocks = blocksOf(format))
+    return blocks->bits();
+  return llvm::StringRef(format.weight) == "f32" ? 32 : 16;
+}
+
+bool isWhole(const Format &format, int64_t k) {
+  const BlockFormat *blocks = blocksOf(format);
+  return !blocks || blocks->isOwn || k % blocks->elements == 0;
 }
 
 std::string peaksOf(const Format &format) {

@@ -43,6 +43,9 @@ std::vector<test::Format> allFormats();
 /// Bits of a weight of that format, scales included.
 double bitsOf(const test::Format &format);
 
+/// Whether rows of `k` weights are whole blocks of that format.
+bool isWhole(const test::Format &format, int64_t k);
+
 /// KernelBenchmark::format for weights of such.
 std::string peaksOf(const test::Format &format);
 

@@ -165,7 +165,7 @@ KernelBenchmark head(const Format &format) {
 
 /// A product for each head, as DeepSeek-V3 has them around attention over latent vectors.
 KernelBenchmark heads(const Format &format) {
-  constexpr int64_t count = 128, columns = 512, depth = 128;
+  constexpr int64_t count = 128, columns = 128, depth = 512;
   auto weights = double(count * columns * depth);
   return overWeights(format, {{"K", "{H}x{D}"}, {"H", count}, {"D", depth}, {"N", columns}},
                      weights, "head_linear/{format}/{H}x{N}x{D}", R"(
@@ -230,7 +230,8 @@ std::vector<KernelBenchmark> productBenchmarks() {
     auto addAll = [&](const char *kernel, ArrayRef<int64_t> rows) {
       for (Shape shape : productShapes)
         all.push_back(product(format, shape, kernel, rows));
-      all.push_back(product(format, biasedShape, kernel, rows, bias));
+      if (isWhole(format, biasedShape.k))
+        all.push_back(product(format, biasedShape, kernel, rows, bias));
       all.push_back(product(format, residualShape, kernel, rows, residual));
       for (Shape shape : gatedShapes)
         all.push_back(gatedProduct(format, shape, kernel, rows));
@@ -239,7 +240,8 @@ std::vector<KernelBenchmark> productBenchmarks() {
     if (!onlyGenerated)
       addAll("onednn", libraryRows);
     for (const Experts &shape : expertShapes)
-      all.push_back(experts(format, shape));
+      if (isWhole(format, shape.columns) && isWhole(format, shape.inner))
+        all.push_back(experts(format, shape));
     all.push_back(heads(format));
     all.push_back(head(format));
     all.push_back(table(format));

@@ -318,14 +318,17 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);
 }
 
-/// What errors of the weights are to weigh; nothing known where it was not asked for.
-static Expected<cpu::ColumnImportance> importanceFor(const CompileArguments &arguments,
-                                                     const ModelInput &input, StringRef launcher) {
+/// How to find what errors of the weights are to weigh; null where nobody asked for it.
+static FindImportance importanceFor(const CompileArguments &arguments, std::string launcher) {
   if (!arguments.calibrate.empty())
-    return calibrate(arguments.model, input, launcher, arguments.calibrate);
+    return [&arguments, launcher = std::move(launcher)](const ModelInput &input) {
+      return calibrate(arguments.model, input, launcher, arguments.calibrate);
+    };
   if (!arguments.imatrix.empty())
-    return importanceOfImatrix(arguments.model.model, input, arguments.imatrix);
-  return cpu::ColumnImportance();
+    return [&arguments](const ModelInput &input) {
+      return importanceOfImatrix(arguments.model.model, input, arguments.imatrix);
+    };
+  return nullptr;
 }
 
 /// Why weights will not be rounded by statistics of activations, which were given; empty where they
@@ -368,8 +371,7 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
   std::string launcher = options->launcher;
   Expected<CompileResult> result = compileModel(
       arguments.model, std::move(*options), output,
-      arguments.verbose ? Messages::Verbose : Messages::Usual,
-      [&](const ModelInput &input) { return importanceFor(arguments, input, launcher); });
+      arguments.verbose ? Messages::Verbose : Messages::Usual, importanceFor(arguments, launcher));
   if (!result)
     return report(arguments.model.model, result.takeError(),
                   {output, arguments.dumpFolder, arguments.calibrate, arguments.imatrix});

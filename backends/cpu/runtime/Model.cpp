@@ -61,7 +61,9 @@ Status Model::loadCode() {
   std::string message = reason ? reason : "";
   close(fd);
   if (!library)
-    return Error{"cannot load the model's code (" + message + "), compile it again"};
+    return Error{"cannot load the model's code (" + message +
+                 "), free memory or raise the limit (ulimit -v), "
+                 "or compile it again"};
   entry = reinterpret_cast<Forward>(dlsym(library, "mica_forward"));
   if (!entry)
     return Error{"the model's code has no function mica_forward, compile it again"};

@@ -143,7 +143,7 @@ std::string unmarked(const std::vector<std::string> &contents) {
              R"(, "content": ")" + content +
              R"(", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
                  "special": false})";
-  for (const char *piece : {"<", ">", "|", "a", "b", "U", "\\n", "1"})
+  for (const char *piece : {"<", ">", "|", "a", "b", "U", "\\n"})
     vocab += std::string(", \"") + piece + "\": " + std::to_string(letter++);
   return R"({"decoder": {"type": "Metaspace"}, "added_tokens": [)" + added +
          R"(], "model": {"type": "BPE", "unk_token": "u", "vocab": {)" + vocab +
