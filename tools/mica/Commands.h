@@ -5,6 +5,7 @@
 #include "backends/cpu/compile/Compiler.h"
 #include "frontend/import/ModelInput.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,7 @@ enum class Messages { None, Usual, Verbose };
 
 /// Finds out what errors of the model's weights weigh.
 using FindImportance =
-    llvm::function_ref<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)>;
+    std::function<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)>;
 
 /// Compiles MODEL to a program at `output`, with a progress bar.
 llvm::Expected<CompileResult> compileModel(const ModelArguments &arguments,

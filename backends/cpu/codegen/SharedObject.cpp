@@ -36,9 +36,14 @@ struct Descriptor {
   int number;
 };
 
+/// The objects are made here, so that what linking lacks is memory or files.
+static Error linkError(const Twine &why) {
+  return createStringError("the model's code cannot be linked: " + why +
+                           ", free memory or raise the limits (ulimit -v, ulimit -n)");
+}
+
 static Error systemError(StringRef what) {
-  return createStringError("the model's code cannot be linked: " + what + ": " +
-                           std::error_code(errno, std::generic_category()).message());
+  return linkError(what + ": " + std::error_code(errno, std::generic_category()).message());
 }
 
 /// lld keeps global state: one link at a time.
@@ -50,7 +55,7 @@ static Error runLld(ArrayRef<const char *> arguments) {
   raw_string_ostream stream(output);
   lld::Result result = lld::lldMain(arguments, stream, stream, drivers);
   if (result.retCode != 0)
-    return createStringError("the model's code cannot be linked: " + StringRef(output).trim());
+    return linkError(StringRef(output).trim());
   return Error::success();
 }
 
@@ -66,7 +71,7 @@ Expected<SmallVector<char, 0>> linkSharedObject(StringRef object) {
     stream.flush();
     if (std::error_code failed = stream.error()) {
       stream.clear_error();
-      return createStringError("the model's code cannot be linked: " + failed.message());
+      return linkError(failed.message());
     }
   }
   int ends[2];
