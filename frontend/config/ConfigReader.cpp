@@ -52,7 +52,7 @@ static llvm::Expected<const FamilyEntry *> findEntry(const llvm::json::Object &c
   for (const FamilyEntry &entry : familyEntries())
     if (type == entry.modelType)
       return &entry;
-  llvm::StringRef nearest = nearestType(type.value_or(""));
+  llvm::StringRef nearest = nearestType(type.value_or("").lower());
   return inputError(path,
                     "has the model_type " + shown(*value) + ", which is not known" +
                         (nearest.empty() ? "" : " (the nearest is " + inQuotes(nearest) + ")"),

@@ -90,6 +90,7 @@ TEST(ConfigReader, RefusesUnknownModelTypes) {
            {"deepseek_v4", "deepseek_v3"},
            {"phi", "phi3"},
            {"olmo3", "olmo2"},
+           {"GPT2", "gpt2"},
            {"granitemoehybrid", "granite"}})
     EXPECT_THAT(
         llamaProblem(("{\"model_type\": \"" + type + "\"}").str()),
