@@ -121,7 +121,7 @@ class Mica:
         return command + (["--depth", str(test.depth)] if test.depth else [])
 
     def share_of_peak(self, test):
-        """By a process of its own, of a prompt that is read once: profiling takes time and memory. Rows of integers
+        """Measured by a separate process that reads the prompt once: profiling takes time and memory. Rows of integers
         have none: the peak is that of products of floats, which those of integers exceed."""
         if test.gen or has_integer_prompts(self.info):
             return 0.0

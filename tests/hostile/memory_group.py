@@ -125,6 +125,17 @@ def ended(result):
         yield from hostile.faults_of(result, "")
 
 
+def below(group, limit, command):
+    """Runs the command with ever less memory until it has lacked some three times: each limit in MB, and the result."""
+    lacked = 0
+    while lacked < 3:
+        group.limit(int(limit * MB))
+        result = group.run(command)
+        lacked += result.returncode != 0
+        yield limit, result
+        limit *= 0.7
+
+
 def case(function):
     CASES.append((function.__name__.replace("_", "-"), function))
     return function
@@ -138,23 +149,19 @@ def the_compiler(place, group):
     """Killed or not: what is left of it is removed by the next one, and a program that is there is whole."""
     folder = place.folder()
     output = os.path.join(folder, "program")
-    seen, limit, enough, lacked = set(), 400.0, 0.0, 0
-    while lacked < 3:
-        group.limit(int(limit * MB))
-        result = group.run([place.mica, "compile", place.model, "-o", output])
+    seen, enough = set(), 0.0
+    for limit, result in below(group, 400.0, [place.mica, "compile", place.model, "-o", output]):
         seen.add(result.returncode)
         left = [name for name in os.listdir(folder) if name != "program" and ".mica-" not in name]
         yield from environment.expect(f"{limit:.0f} MB: what is left", left, [])
         if result.returncode == 0:
             enough = limit
         else:
-            lacked += 1
             for fault in ended(result):
                 yield f"{limit:.0f} MB: {fault}"
         if os.path.exists(output):
             yield from environment.expect(f"{limit:.0f} MB: the program", hostile.run([output, "info", "--check"]).returncode, 0)
             os.unlink(output)
-        limit *= 0.7
     print(f"memory-group: the compiler has enough with {enough:.0f} MB, and ended with {sorted(seen)}")
     yield from environment.expect("both happen", 0 in seen and len(seen) > 1, True)
     result = hostile.run([place.mica, "compile", place.model, "-o", output])
@@ -166,10 +173,8 @@ def a_program(place, group):
     """Killed or not: a file that it writes is whole or not there, and what is left is removed by the next one."""
     folder = place.folder()
     logits = os.path.join(folder, "logits.npy")
-    seen, limit, enough, lacked = set(), 100.0, 0.0, 0
-    while lacked < 3:
-        group.limit(int(limit * MB))
-        result = group.run([place.program, *environment.PROMPT, "--threads", "2", "--logits", logits])
+    seen, enough = set(), 0.0
+    for limit, result in below(group, 100.0, [place.program, *environment.PROMPT, "--threads", "2", "--logits", logits]):
         seen.add(result.returncode)
         if result.returncode == 0:
             enough = limit
@@ -177,11 +182,9 @@ def a_program(place, group):
             yield from environment.expect(f"{limit:.1f} MB: what it wrote", os.listdir(folder), ["logits.npy"])
             os.unlink(logits)
         else:
-            lacked += 1
             for fault in ended(result):
                 yield f"{limit:.1f} MB: {fault}"
             yield from environment.expect(f"{limit:.1f} MB: the logits", os.path.exists(logits), False)
-        limit *= 0.7
     print(f"memory-group: a program has enough with {enough:.1f} MB, and ended with {sorted(seen)}")
     yield from environment.expect("both happen", 0 in seen and len(seen) > 1, True)
     result = hostile.run([place.program, *environment.PROMPT, "--logits", logits])
@@ -209,7 +212,7 @@ def large_model(path):
 
 @case
 def weights_larger_than_the_limit(place, group):
-    """Weights are pages of the program's file, which can be dropped and read again: the result is the same, only later."""
+    """Weights are pages of the program's file, which can be dropped and read again: the result is the same, but takes longer."""
     folder = place.folder()
     path, program = os.path.join(folder, "model"), os.path.join(folder, "program")
     large_model(path)

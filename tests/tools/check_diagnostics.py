@@ -171,7 +171,7 @@ def expected_of_lit(text):
 
 
 def expected_of_unit_test(text):
-    """Its strings, each with those that stand beside it or are added to it."""
+    """The string literals of the test, adjacent and concatenated ones joined."""
     text = COMMENT.sub(lambda match: "" if match[0].startswith("//") else match[0], text)
     whole, end = [], 0
     for literal in ANY_LITERAL.finditer(text):
@@ -185,7 +185,7 @@ def expected_of_unit_test(text):
 
 
 def expected_of_python(text):
-    """Its strings but those that are statements; nothing stands for what an f-string inserts."""
+    """The string literals of the test except docstrings; the values that f-strings insert are left out."""
     tree = ast.parse(text)
     left_out = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

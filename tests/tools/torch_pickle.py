@@ -42,5 +42,5 @@ def tensor(stored, shape, strides=None, offset=0, rebuild=("torch._utils", "_reb
 
 
 def dictionary(entries):
-    """The whole pickle of pairs of a name and what stands for its tensor."""
+    """The complete pickle of pairs of a tensor's name and its pickled form."""
     return b"\x80\x02}(" + b"".join(text(key) + value for key, value in entries) + b"u."

@@ -23,22 +23,28 @@ static std::string temporaryName(std::string_view target) {
   return "." + std::string(target).append(mark) + std::to_string(getpid()).append(ending);
 }
 
-/// The process whose temporary file has this name, from `begin` on its number; 0: it is no such
-/// name.
-static pid_t writerOf(std::string_view name, size_t begin) {
-  std::string_view number = name.substr(begin);
+namespace {
+struct TemporaryName {
+  std::string_view target; ///< empty: it is no such name
+  pid_t writer = 0;
+};
+} // namespace
+
+static TemporaryName parseTemporaryName(std::string_view name) {
+  size_t end = name.rfind(mark);
+  if (end == name.npos || end < 2 || !name.starts_with(".") || !name.ends_with(ending))
+    return {};
+  std::string_view number = name.substr(end + mark.size());
   number.remove_suffix(ending.size());
   pid_t pid = 0;
-  auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), pid);
-  return error == std::errc() && end == number.data() + number.size() && pid > 0 ? pid : 0;
+  auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), pid);
+  if (error != std::errc() || rest != number.data() + number.size() || pid <= 0)
+    return {};
+  return {name.substr(1, end - 1), pid};
 }
 
 std::string_view targetOfTemporary(std::string_view name) {
-  size_t end = name.rfind(mark);
-  if (end == name.npos || end < 2 || !name.starts_with(".") || !name.ends_with(ending) ||
-      writerOf(name, end + mark.size()) == 0)
-    return {};
-  return name.substr(1, end - 1);
+  return parseTemporaryName(name).target;
 }
 
 static std::string cannotBeWritten(std::string_view reason, std::string_view remedy,
@@ -139,8 +145,8 @@ static void removeLeftovers(const std::string &target) {
     return;
   while (const dirent *entry = readdir(entries)) {
     std::string_view name = entry->d_name;
-    if (targetOfTemporary(name) == file)
-      removeIfStale(folder + std::string(name), writerOf(name, 1 + file.size() + mark.size()));
+    if (TemporaryName temporary = parseTemporaryName(name); temporary.target == file)
+      removeIfStale(folder + std::string(name), temporary.writer);
   }
   closedir(entries);
 }

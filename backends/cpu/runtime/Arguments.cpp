@@ -208,7 +208,7 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   addTools(*sub, chat.tools);
   addSpecial(*sub, chat.run);
   sub->add_option("-n", chat.run.settings.maxTokens,
-                  "New tokens at most, per answer; default: what has room")
+                  "Maximum number of new tokens per answer; default: as many as fit in the context")
       ->transform(wholeNumber(1, maxCount));
   sub->add_option("--history", chat.history,
                   "What is said on a terminal is kept in FILE, for later conversations to recall")

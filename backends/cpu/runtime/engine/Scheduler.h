@@ -1,13 +1,13 @@
 // Generates the texts of many requests at once, on one session. A request waits for a slot (a
-// sequence of the session), its prompt is computed in calls of its own or together with others,
+// sequence of the session), its prompt is computed in separate calls or together with others,
 // then each step computes the newest token of every text in progress and what has been drafted
 // behind it.
 //
 // What a row's arithmetic depends on is the role of its position, prompt or decode (RowRole.h), so
 // rows of prompts and rows that decode never share a call of the model. Up to Manifest::exactRows
 // rows, a row's results do not depend on the others of its call; beyond that, a program may add in
-// another order. A text is then the same in any company where each prompt has calls of its own and
-// no more slots than exactRows are used.
+// another order. So a text does not depend on other requests if each prompt is computed in
+// separate calls and no more slots than exactRows are used.
 //
 // submit and cancel may be called from any thread and from listeners, everything else from one
 // thread at a time. Listeners are called by step alone.
@@ -61,7 +61,7 @@ public:
   /// Ends a request at the beginning of the next step, or before the next call of the model that
   /// recomputes its positions. Nothing happens where it is finished already.
   void cancel(RequestId id);
-  /// Goes on with all requests. Whether some are unfinished afterwards.
+  /// Advances all requests. Returns whether any is unfinished afterwards.
   bool step();
 
   const Model &model() const { return loaded; }

@@ -102,11 +102,11 @@ bool AddedTokens::accept(std::string_view text, const AddedToken &token, size_t 
 /// The longest token at `at`; of the guarded ones, those that end before the next untrusted byte.
 PrefixSearch::Match AddedTokens::find(std::string_view text, size_t at, bool normalized,
                                       const ByteRanges &untrusted) const {
-  size_t border = untrusted.next(at);
+  size_t boundary = untrusted.next(at);
   PrefixSearch::Match match = searches[normalized].longest(text.substr(at));
-  if (match.length <= border - at || !(tokens[match.value].flags & kGuarded))
+  if (match.length <= boundary - at || !(tokens[match.value].flags & kGuarded))
     return match;
-  PrefixSearch::Match trusted = guarded[normalized].longest(text.substr(at, border - at));
+  PrefixSearch::Match trusted = guarded[normalized].longest(text.substr(at, boundary - at));
   match = plain[normalized].longest(text.substr(at));
   return match.length > trusted.length ? match : trusted;
 }

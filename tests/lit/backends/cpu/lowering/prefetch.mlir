@@ -12,7 +12,8 @@
 !rows = !mica.int_rows<limbs = 2, group = 32>
 !keys = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>
 !values = !mica.kv_cache<2 x 2 x 64 x bf16, #mica.kv_layout<values, block = 64, depth = 2>>
-// Which lines are asked for is PrefetchTest's; here, who asks, and how often: of each unit of 256 bytes four lines, at once.
+// PrefetchTest checks which lines are prefetched; this test, which kernels prefetch and how often:
+// the four lines of each unit of 256 bytes together.
 // CHECK-LABEL: func.func private @linear_192x64
 // VECTORS: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c16
 // VECTORS: %[[FIRST:.*]] = arith.cmpi eq, %[[ROW]], %c0

@@ -160,7 +160,7 @@ TEST_F(BatchTest, EachPromptHasCallsOfItsOwn) {
   std::vector<size_t> sizes;
   for (const FakeCall &call : fakeCalls)
     sizes.push_back(call.rows.size());
-  // Prompts of 2 + 1, 1 and 1 rows, then what is left goes on together, then alone.
+  // Prompts of 2 + 1, 1 and 1 rows, then the remaining texts decode together, then one alone.
   EXPECT_THAT(sizes, ElementsAre(2, 1, 1, 1, 2, 1));
   EXPECT_EQ(fakeCalls[3].rows[0], (FakeCall::Row{6, 1, 0})) << "in the slot that has become free";
 }

@@ -307,9 +307,9 @@ TEST_F(GenerateTest, FurtherEndTokensEndTheText) {
 TEST_F(GenerateTest, AListenerMayEndTheTextOrThePrompt) {
   struct Ending : RequestListener {
     int64_t asked = 0, most = 0;
-    bool goesOn() { return ++asked <= most; }
-    bool shouldContinue() override { return goesOn(); }
-    Result<bool> token(int32_t, std::span<const float>) override { return goesOn(); }
+    bool continues() { return ++asked <= most; }
+    bool shouldContinue() override { return continues(); }
+    Result<bool> token(int32_t, std::span<const float>) override { return continues(); }
   } ending;
   settings.maxTokens = 6;
   generation.promptRows = 2;
