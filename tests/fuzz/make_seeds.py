@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes seeds of the fuzzers torch-file and sentencepiece: small files, valid and nearly valid, each named by what it is.
+"""Writes seeds of the fuzzers torch-file, sentencepiece, gguf-parts and imatrix: small files, valid and nearly valid, each
+named by what it is.
 
     make_seeds.py             writes them into tests/fuzz/corpus
     make_seeds.py --check     fails where the corpus lacks one or has it otherwise
@@ -15,6 +16,7 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tools"))
+import gguf_parts
 import pieces
 from torch_pickle import a_tuple, dictionary, integer, name, storage, tensor, text
 
@@ -121,9 +123,54 @@ def piece_models():
     yield "seed-denormalizer", pieces.model(8, behind=pieces.field(5, pieces.field(2, bytes(8))))
 
 
+def floats(*numbers):
+    return struct.pack(f"<{len(numbers)}f", *numbers)
+
+
+def imatrix(*entries, kind=gguf_parts.F32):
+    """What llama-imatrix writes today: of each (name, sums by matrix, counts of rows) two tensors."""
+    tensors = []
+    for name, sums, counts in entries:
+        numbers = [number for row in sums for number in row]
+        tensors += [(name + ".in_sum2", (len(sums), len(sums[0])), kind, floats(*numbers)),
+                    (name + ".counts", (len(counts), 1), gguf_parts.F32, floats(*counts))]
+    return gguf_parts.part({"general.type": gguf_parts.word("imatrix")}, tensors)
+
+
+def old_imatrix(*entries):
+    """What it wrote before: of each (name, calls, sums of means) all in turn."""
+    return struct.pack("<i", len(entries)) + b"".join(
+        struct.pack("<i", len(name)) + name + struct.pack("<ii", calls, len(sums)) + floats(*sums)
+        for name, calls, sums in entries)
+
+
+def imatrices():
+    experts = ("blk.0.ffn_down_exps.weight", [[1, 2, 3, 4], [5, 6, 7, 8]], [2, 4])
+    yield "seed-experts.gguf", imatrix(experts, ("output.weight", [[1, 2]], [3]))
+    yield "seed-expert-never-chosen.gguf", imatrix((*experts[:2], [2, 0]))
+    yield "seed-experts.dat", old_imatrix((b"blk.0.ffn_down_exps.weight", 3, range(8)), (b"output.weight", 0, [1, 2]))
+    yield "seed-what-follows.dat", old_imatrix((b"a", 1, [1])) + struct.pack("<ii", 5, 4) + b"text"
+    # Nearly valid.
+    yield "seed-count-negative.gguf", imatrix((*experts[:2], [-1, 4]))
+    yield "seed-count-infinite.gguf", imatrix((*experts[:2], [float("inf"), 4]))
+    yield "seed-count-not-a-number.gguf", imatrix((*experts[:2], [float("nan"), 4]))
+    yield "seed-sum-infinite.gguf", imatrix(("a", [[float("inf")]], [1]))
+    yield "seed-sum-overflows.gguf", imatrix(("a", [[3e38]], [1e-30]))
+    yield "seed-experts-do-not-divide.gguf", imatrix((*experts[:2], [1, 2, 3]))
+    yield "seed-cut.gguf", imatrix(experts)[:-40]
+    yield "seed-name-empty.gguf", imatrix(("", [[1]], [1]))
+    yield "seed-name-empty.dat", old_imatrix((b"", 1, [1]))
+    yield "seed-entries-negative.dat", struct.pack("<i", -1)
+    yield "seed-entries-more-than-there-are.dat", struct.pack("<i", 1 << 30) + old_imatrix((b"a", 1, [1]))[4:]
+    yield "seed-calls-negative.dat", old_imatrix((b"a", -1, [1]))
+    yield "seed-sums-of-2-31.dat", struct.pack("<ii", 1, 1) + b"a" + struct.pack("<ii", 1, (1 << 31) - 1)
+    yield "seed-sums-none.dat", old_imatrix((b"a", 1, []))
+
+
 def main():
     wrong = 0
-    for folder, seeds in (("torch-file", torch_files()), ("sentencepiece", piece_models())):
+    for folder, seeds in (("torch-file", torch_files()), ("sentencepiece", piece_models()), ("gguf-parts", gguf_parts.models()),
+                          ("imatrix", imatrices())):
         made = dict(seeds)
         there = {path.name for path in (HERE / "corpus" / folder).glob("seed-*")}
         for seed in sorted({*made, *there}):

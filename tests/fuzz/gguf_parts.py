@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Writes corpus/gguf-parts: models of experts in two and three files, whole and broken. Standard library only."""
-import pathlib
+"""Models of experts in two and three files, whole and broken: the corpus gguf-parts, which make_seeds.py writes. Standard
+library only."""
 import struct
 
-OUT = pathlib.Path(__file__).parent / "corpus" / "gguf-parts"
 MARK = b"--next part--"
 F32, Q8_0, IQ4_NL = 0, 8, 20
 U16, U32, I32, FLOAT, TEXT, ARRAY = 2, 4, 5, 6, 8, 9
@@ -45,15 +44,15 @@ def size(shape, kind):
 
 
 def part(keys, tensors):
-    """A file of keys {name: (kind, bytes)} and tensors [(name, row-major shape, type)]."""
+    """A file of keys {name: (kind, bytes)} and tensors [(name, row-major shape, type)], which may say their bytes as well."""
     head, data = b"", b""
     for name, (kind, value) in keys.items():
         head += text(name) + struct.pack("<I", kind) + value
-    for name, shape, kind in tensors:
+    for name, shape, kind, *content in tensors:
         data += b"\0" * (-len(data) % 32)
         head += text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
         head += struct.pack("<IQ", kind, len(data))
-        data += bytes(i % 7 for i in range(size(shape, kind)))
+        data += content[0] if content else bytes(i % 7 for i in range(size(shape, kind)))
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)) + head
     return head + b"\0" * (-len(head) % 32) + data + b"\0" * (-len(data) % 32)
 
@@ -101,28 +100,19 @@ def parts(*groups, keys=MODEL, change=lambda number, given: given):
     return [part(change(n, {**(keys if n == 0 else {}), **split(n, len(groups), total)}), group) for n, group in enumerate(groups)]
 
 
-def write(name, files):
-    (OUT / name).write_bytes(MARK.join(files))
-
-
-def main():
-    OUT.mkdir(parents=True, exist_ok=True)
+def models():
     whole = parts(ROUTER, UP + DOWN)
-    write("two", whole)
-    write("three", parts(ROUTER, UP, DOWN))
-    write("second-missing", whole[:1])
-    write("second-cut", [whole[0], whole[1][:-100]])
-    write("swapped", whole[::-1])
-    write("tensor-in-both", parts(ROUTER, ROUTER[:1]))
-    write("number-repeated", parts(ROUTER, UP, change=lambda n, keys: {**keys, "split.no": u16(0)}))
-    write("count-of-others", parts(ROUTER, UP, change=lambda n, keys: {**keys, "split.count": u16(2 + n)}))
-    write("keys-in-the-second", parts(ROUTER, UP, change=lambda n, keys: {**keys, "qwen3moe.expert_count": u32(n + 2)}))
-    write("experts-of-no-number", parts(ROUTER, UP + DOWN, keys={**MODEL, "qwen3moe.expert_count": u32(0xFFFFFFFF)}))
-    write("more-used-than-there-are", parts(ROUTER, UP + DOWN, keys={**MODEL, "qwen3moe.expert_used_count": u32(9)}))
-    write("experts-of-two-dimensions", parts(ROUTER, [("blk.0.ffn_gate_exps.weight", (INNER, HIDDEN), Q8_0)]))
+    yield "seed-two", MARK.join(whole)
+    yield "seed-three", MARK.join(parts(ROUTER, UP, DOWN))
+    yield "seed-second-missing", MARK.join(whole[:1])
+    yield "seed-second-cut", MARK.join([whole[0], whole[1][:-100]])
+    yield "seed-swapped", MARK.join(whole[::-1])
+    yield "seed-tensor-in-both", MARK.join(parts(ROUTER, ROUTER[:1]))
+    yield "seed-number-repeated", MARK.join(parts(ROUTER, UP, change=lambda n, keys: {**keys, "split.no": u16(0)}))
+    yield "seed-count-of-others", MARK.join(parts(ROUTER, UP, change=lambda n, keys: {**keys, "split.count": u16(2 + n)}))
+    yield "seed-keys-in-the-second", MARK.join(parts(ROUTER, UP, change=lambda n, keys: {**keys, "qwen3moe.expert_count": u32(n + 2)}))
+    yield "seed-experts-of-no-number", MARK.join(parts(ROUTER, UP + DOWN, keys={**MODEL, "qwen3moe.expert_count": u32(0xFFFFFFFF)}))
+    yield "seed-more-used-than-there-are", MARK.join(parts(ROUTER, UP + DOWN, keys={**MODEL, "qwen3moe.expert_used_count": u32(9)}))
+    yield "seed-experts-of-two-dimensions", MARK.join(parts(ROUTER, [("blk.0.ffn_gate_exps.weight", (INNER, HIDDEN), Q8_0)]))
     # By a smaller type's name a tensor ends before the next begins.
-    write("gap-between-tensors", [whole[0], whole[1].replace(struct.pack("<IQ", Q8_0, 0), struct.pack("<IQ", IQ4_NL, 0), 1)])
-
-
-if __name__ == "__main__":
-    main()
+    yield "seed-gap-between-tensors", MARK.join([whole[0], whole[1].replace(struct.pack("<IQ", Q8_0, 0), struct.pack("<IQ", IQ4_NL, 0), 1)])
