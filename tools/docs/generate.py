@@ -38,6 +38,21 @@ QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
 # Where families are registered: what errors, docs/families.md and README.md list.
 REGISTRY = "frontend/config/families/Families.h"
 
+# What is refused although its meaning could be guessed.
+REFUSED = [
+    "| `bloom` | `slow_but_exact` with `pretraining_tp` above 1 | The products of slices that transformers adds up leave out their "
+    "biases. |",
+    "| `deepseek_v2`, `deepseek_v3` | `num_key_value_heads` other than `num_attention_heads` | A latent makes a key and a value for "
+    "every head; transformers repeats them for groups that there are not, and fails to multiply them with the queries. |",
+    "| `deepseek_v2` | `topk_method: noaux_tc` | It needs a correction for every expert, which this generation's tensors and class do "
+    "not have. transformers chooses no experts then and fails. The model that has it is `deepseek_v3`. |",
+    "| `gemma2`, `gemma3_text` | `hidden_activation: null` | The class wants a name and fails. Where the key is absent, it is "
+    "`gelu_pytorch_tanh`. |",
+    "| `xglm` | `pad_token_id` beyond `vocab_size` or `max_position_embeddings` + 2 | That row of the embeddings and of the sinusoidal "
+    "positions is set to zero; transformers fails where there is no such row. |",
+    "| those without partial rope | `partial_rotary_factor` other than 1 | Their code turns whole heads whatever it says, or fails. |",
+]
+
 
 def generate(tblgen, include, source, generator):
     path = ROOT / source
@@ -90,6 +105,40 @@ def few(names, most=4):
     return ", ".join(names) if rest <= 1 else f"{', '.join(names[:most])} and {rest} others"
 
 
+def unread_rows(text, table, reasons):
+    """(key, why) of each row of the last table of that name in `text`; a row may be one of another table."""
+    rows = []
+    for key, why, other, index in re.findall(r'\{"(\w+)",\s*([^{}]+)\}|(\w+)\[(\d+)\]',
+                                             re.findall(rf"UnreadKey {table}\[\] = (.*?);", text, re.S)[-1]):
+        if other:
+            rows.append(unread_rows(text, other, reasons)[int(index)])
+        else:
+            rows.append((key, "".join(re.findall(r'"(.*?)"', why)) or reasons[why.strip().removeprefix("reasons::")]))
+    return rows
+
+
+def unread_keys(text, name, reasons):
+    """The keys without influence on the family that choose`name` of the file `text` chooses."""
+    begin = text.index(f"choose{name}(")
+    end = text.index("\n}\n", begin)
+    # A file of one model_type may describe its families before it chooses.
+    alone = len(re.findall(r"\bchoose\w+\(const FamilyEvidence", text)) == 1
+    table = re.search(r"\.unread = (\w+)", text[:end] if alone else text[begin:end])
+    return unread_rows(text[:end], table[1], reasons) if table else []
+
+
+def families_without(sources):
+    """Lines of a table of the keys that single families accept and do not read."""
+    reasons = dict(re.findall(r'StringLiteral (\w+) =\s*"([^"]+)";',
+                              (ROOT / "frontend/config/IrrelevantKeys.h").read_text(encoding="utf-8")))
+    kinds = {}
+    for kind, name in registered():
+        text = next(text for text in sources.values() if f"choose{name}(" in text)
+        for row in unread_keys(text, name, reasons):
+            kinds.setdefault(row, []).append(f"`{kind}`")
+    return [f"| {', '.join(found)} | `{key}` | {why} |" for (key, why), found in kinds.items()]
+
+
 def families(mica):
     """The page of model families: the registry, the sentences above each family, the goldens of its type, and what is in
     their IR."""
@@ -133,6 +182,14 @@ def families(mica):
             "turns as well, follows its own position, as in transformers' cached generation.\n\n"
             "A window saves time, not memory: a layer that sees the last positions only keeps keys and values of the whole context all\n"
             "the same, and what `inspect`, `info` and `compile -v` call the cache per token counts every layer alike.\n\n"
+            "## Keys that are refused\n\n"
+            "A key that no family reads or knows to have no influence is refused by name, and so is a value that is not computed.\n"
+            "These are refused although their meaning could be guessed:\n\n"
+            "| model_type | refused | why |\n|---|---|---|\n" + "\n".join(REFUSED) + "\n\n"
+            "## Keys without influence\n\n"
+            "These are accepted, with any value, and not read, as in transformers, whose classes may store them and apply them\n"
+            "nowhere. `compile -v` names each one that a model has, with the reason, and those that no family reads.\n\n"
+            "| model_type | key | why |\n|---|---|---|\n" + "\n".join(families_without(sources)) + "\n\n"
             "## Features\n\nHow a feature stands in the IR of stage `model` (dialect.md has the ops), and the goldens that have it.\n\n"
             "| feature | in the IR | verified by |\n|---|---|---|\n" + "\n".join(proofs) + "\n")
 

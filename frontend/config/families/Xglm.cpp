@@ -1,8 +1,28 @@
 #include "frontend/config/families/Families.h"
+#include "frontend/support/InputError.h"
 
 namespace mica {
 
 using H = Hyperparameters;
+
+/// Rows of the table of positions in front of that of the first one.
+static constexpr int64_t firstPosition = 2;
+
+/// The id of padding is a row of both tables, of tokens and of positions; transformers fails to
+/// make one that is too small.
+static llvm::Error checkPadding(const Hyperparameters &h, llvm::StringRef path) {
+  auto check = [&](int64_t rows, const llvm::Twine &table) {
+    if (h.padding.value_or(0) < rows)
+      return llvm::Error::success();
+    return inputError(path,
+                      "has \"pad_token_id\": " + llvm::Twine(*h.padding) +
+                          ", which is no row of the " + llvm::Twine(rows) + " of " + table,
+                      "name one of them, or null");
+  };
+  if (llvm::Error error = check(*h.vocab, "the vocabulary"))
+    return error;
+  return check(*h.maxPositions + firstPosition, "its positions");
+}
 
 // Positions are sines and cosines, of which the first belongs to position 2; the row whose number
 // is the id of padding is zero.
@@ -37,7 +57,7 @@ llvm::Expected<const Family *> chooseXglm(const FamilyEvidence &) {
       .traits = {.norm = NormKind::Layer,
                  .normBias = true,
                  .rope = false,
-                 .sinusoidOffset = 2,
+                 .sinusoidOffset = firstPosition,
                  .gated = false,
                  .activation = Activation::Gelu},
       .names = &names,
@@ -46,6 +66,7 @@ llvm::Expected<const Family *> chooseXglm(const FamilyEvidence &) {
             h.attentionBias = h.mlpBias = true;
             h.eps = 1e-5; // which has no key
           },
+      .check = checkPadding,
   };
   return &family;
 }

@@ -133,6 +133,13 @@ TEST(Gemma, ReadsTheActivationThatItsClassReads) {
                           R"("hidden_act": "gelu_pytorch_tanh", "hidden_activation": "relu")");
     ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
     EXPECT_EQ(activationOf(*model), Activation::Relu);
+    auto none = asFamily(type, architecture, R"("hidden_act": "absent")");
+    ASSERT_TRUE(bool(none)) << llvm::toString(none.takeError());
+    EXPECT_EQ(activationOf(*none), Activation::GeluTanh);
+    auto open = asFamily(type, architecture,
+                         R"("hidden_act": "gelu_pytorch_tanh", "hidden_activation": null)");
+    EXPECT_EQ(llvm::toString(open.takeError()),
+              "config.json: has \"hidden_activation\": null, expected a string, correct it");
   }
   auto capped = asFamily("gemma3_text", "Gemma3ForCausalLM", R"("attn_logit_softcapping": 2.0)");
   ASSERT_TRUE(bool(capped)) << llvm::toString(capped.takeError());
@@ -186,6 +193,17 @@ TEST(Xglm, HasARowOfPadding) {
   EXPECT_EQ(rowOf(R"({"pad_token_id": null})"), std::nullopt);
   EXPECT_EQ(rowOf(R"({"pad_token_id": 2})"), 2);
   EXPECT_THAT(problemOf(xglmText, R"({"pad_token_id": -1})"), HasSubstr("\"pad_token_id\": -1"));
+}
+
+TEST(Xglm, RefusesPaddingThatIsNoRowOfItsTables) {
+  EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 63})"), "");
+  EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 64})"),
+            "config.json: has \"pad_token_id\": 64, which is no row of the 64 of the vocabulary, "
+            "name one of them, or null");
+  EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 33, "max_position_embeddings": 32})"), "");
+  EXPECT_EQ(problemOf(xglmText, R"({"pad_token_id": 34, "max_position_embeddings": 32})"),
+            "config.json: has \"pad_token_id\": 34, which is no row of the 34 of its positions, "
+            "name one of them, or null");
 }
 
 constexpr llvm::StringLiteral deepSeekText = R"({"model_type": "deepseek_v2", "hidden_size": 64,
