@@ -82,9 +82,9 @@ def closed_streams_of_tools(place):
     yield from expect("its program", hostile.run([output, "info", "--check"]).returncode, 0)
     yield from expect("what it wrote", os.listdir(folder), ["output"])
     # Each would read the first file that it opened itself.
-    for tool in ("mica-opt", "mica-interpret"):
+    for tool, arguments in (("mica-opt", ["-"]), ("mica-interpret", ["-"]), ("mica-lsp-server", [])):
         if os.path.exists(place.tool(tool)):
-            result = hostile.run([place.tool(tool), "-"], preexec_fn=closing(0))
+            result = hostile.run([place.tool(tool), *arguments], preexec_fn=closing(0))
             yield from expect(tool, (result.returncode, b"Bad file descriptor" in result.stderr), (1, True))
 
 
