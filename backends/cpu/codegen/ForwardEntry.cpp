@@ -26,15 +26,15 @@ using mica::cpu::kForwardSymbol;
 
 /// The module's entry functions, those with the smallest limits first, the unlimited one last.
 SmallVector<func::FuncOp> entriesOf(ModuleOp module) {
-  SmallVector<func::FuncOp> entries;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPublic() && !function.isExternal())
-      entries.push_back(function);
   auto limit = [](func::FuncOp function) {
     auto rows = function->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
     return rows ? rows.getInt() : INT64_MAX;
   };
-  llvm::stable_sort(entries, [&](auto a, auto b) { return limit(a) < limit(b); });
+  auto isLess = [&](func::FuncOp a, func::FuncOp b) { return limit(a) < limit(b); };
+  SmallVector<func::FuncOp> entries;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      entries.insert(llvm::upper_bound(entries, function, isLess), function);
   return entries;
 }
 
