@@ -12,8 +12,8 @@ static constexpr KeyRule sharedKeys[] = {
 static constexpr FixedKey bidirectional = {"use_bidirectional_attention", "[false, null]"};
 static constexpr FixedKey fixedKeys[] = {bidirectional,
                                          {"hidden_activation", R"(["gelu_pytorch_tanh", null])"}};
-// The later ones name the activation elsewhere, and have the first one's key beside it. Their classes
-// refuse null there, which stood for a default in files of the first one.
+// The later ones name the activation elsewhere, and have the first one's key beside it. Their
+// classes refuse null there, which stood for a default in files of the first one.
 static constexpr KeyRule activationKey = {"hidden_activation", &H::activation, {}, Unset()};
 static constexpr FixedKey fixedKeysOf2And3[] = {bidirectional,
                                                 {"hidden_act", R"(["gelu", "gelu_pytorch_tanh"])"}};
