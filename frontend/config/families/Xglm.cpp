@@ -11,7 +11,7 @@ static constexpr int64_t firstPosition = 2;
 /// The id of padding is a row of both tables, of tokens and of positions; transformers fails to
 /// make one that is too small.
 static llvm::Error checkPadding(const Hyperparameters &h, llvm::StringRef path) {
-  auto check = [&](int64_t rows, const llvm::Twine &table) {
+  auto check = [&](int64_t rows, llvm::StringRef table) -> llvm::Error {
     if (h.padding.value_or(0) < rows)
       return llvm::Error::success();
     return inputError(path,
