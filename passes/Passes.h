@@ -7,9 +7,9 @@
 #ifndef MICA_PASSES_PASSES_H
 #define MICA_PASSES_PASSES_H
 
+#include "backends/cpu/dispatch/CostModel.h"
 #include "ir/Mica/Mica.h"
-#include "passes/Kernels/CostModel.h"
-#include "passes/Support/Precision.h"
+#include "passes/support/Precision.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

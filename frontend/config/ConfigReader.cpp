@@ -1,12 +1,12 @@
 #include "frontend/config/ConfigReader.h"
 
-#include "frontend/config/Family.h"
 #include "frontend/config/GenerationReader.h"
 #include "frontend/config/KeyReader.h"
 #include "frontend/config/ModelBuilder.h"
+#include "frontend/families/Family.h"
+#include "frontend/formats/checkpoint/WeightFiles.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
-#include "frontend/weights/WeightFiles.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

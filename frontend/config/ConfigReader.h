@@ -3,7 +3,7 @@
 #ifndef MICA_FRONTEND_CONFIG_CONFIGREADER_H
 #define MICA_FRONTEND_CONFIG_CONFIGREADER_H
 
-#include "frontend/config/ModelConfig.h"
+#include "frontend/families/ModelConfig.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"

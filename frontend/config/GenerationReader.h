@@ -3,7 +3,7 @@
 #ifndef MICA_FRONTEND_CONFIG_GENERATIONREADER_H
 #define MICA_FRONTEND_CONFIG_GENERATIONREADER_H
 
-#include "frontend/config/ModelConfig.h"
+#include "frontend/families/ModelConfig.h"
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"

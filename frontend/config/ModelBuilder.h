@@ -3,7 +3,7 @@
 #ifndef MICA_FRONTEND_CONFIG_MODELBUILDER_H
 #define MICA_FRONTEND_CONFIG_MODELBUILDER_H
 
-#include "frontend/config/Family.h"
+#include "frontend/families/Family.h"
 
 namespace mica {
 

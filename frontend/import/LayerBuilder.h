@@ -3,7 +3,7 @@
 #ifndef MICA_FRONTEND_IMPORT_LAYERBUILDER_H
 #define MICA_FRONTEND_IMPORT_LAYERBUILDER_H
 
-#include "frontend/config/ModelConfig.h"
+#include "frontend/families/ModelConfig.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"

@@ -1,6 +1,6 @@
 #include "frontend/import/TensorMatch.h"
 
-#include "frontend/config/IrrelevantKeys.h"
+#include "frontend/families/IrrelevantKeys.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/TensorPart.h"
 

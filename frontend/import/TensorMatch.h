@@ -3,8 +3,8 @@
 #ifndef MICA_FRONTEND_IMPORT_TENSORMATCH_H
 #define MICA_FRONTEND_IMPORT_TENSORMATCH_H
 
+#include "frontend/formats/checkpoint/WeightFiles.h"
 #include "frontend/import/WeightPlan.h"
-#include "frontend/weights/WeightFiles.h"
 
 #include "llvm/Support/Error.h"
 

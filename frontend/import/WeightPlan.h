@@ -8,7 +8,7 @@
 #ifndef MICA_FRONTEND_IMPORT_WEIGHTPLAN_H
 #define MICA_FRONTEND_IMPORT_WEIGHTPLAN_H
 
-#include "frontend/config/ModelConfig.h"
+#include "frontend/families/ModelConfig.h"
 
 #include <optional>
 #include <string>

@@ -2,8 +2,8 @@
 
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/OpTable.h"
-#include "ir/Mica/Quantize.h"
 #include "ir/Mica/TensorPart.h"
+#include "ir/Quantize/Quantize.h"
 
 #include "llvm/Support/raw_ostream.h"
 

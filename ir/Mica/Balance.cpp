@@ -1,7 +1,7 @@
 //===- Balance.cpp - channels of two tensors, made equally large --------------===//
 
 #include "ir/Mica/Balance.h"
-#include "ir/Mica/Quantize.h"
+#include "ir/Quantize/Quantize.h"
 
 #include <algorithm>
 #include <cmath>

@@ -174,7 +174,7 @@ def Mica_BlockType : TypeDef<Mica_Dialect, "Block"> {
     `tensor<64x512x!mica.block<q4_k>>` holds a matrix whose rows are blocks along the last axis: codes of a few bits, a
     scale and perhaps an offset per block, and perhaps integers that scale them for each group of 16 or 32 elements.
     Element i of a block is `scale * scales[i / group] * level(code[i]) + offset * offsets[i / group]`, in f32.
-    `ir/Formats/BlockFormats.h` describes every format; docs/gguf.md has a table. The names are those of GGUF
+    `ir/Quantize/BlockFormats.h` describes every format; docs/gguf.md has a table. The names are those of GGUF
     files (`q8_0`, `q4_k`, ...), whose blocks are taken over as they are: a weight of such a type is what its sources
     hold, bit for bit. `int8_g32`, `int6_g32` and `int4_g32` are Mica's own, quantized from numbers.
 

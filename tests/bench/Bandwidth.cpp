@@ -1,5 +1,5 @@
 // mica-bandwidth: the read bandwidth of main memory as one JSON object, for compare.py.
-#include "backends/cpu/runtime/Roofline.h"
+#include "backends/cpu/device/Roofline.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -5,10 +5,10 @@
 // just before the kernel, by the loops of a program's `bench --profile`.
 #include "tests/bench/UkernelBenchmarks.h"
 
-#include "backends/cpu/runtime/Exports.h"
-#include "backends/cpu/runtime/Report.h"
-#include "backends/cpu/runtime/Roofline.h"
-#include "backends/cpu/runtime/Threads.h"
+#include "backends/cpu/device/Exports.h"
+#include "backends/cpu/device/Roofline.h"
+#include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/Threads.h"
 
 #include <CLI/CLI.hpp>
 #include <benchmark/benchmark.h>

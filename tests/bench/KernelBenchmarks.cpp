@@ -1,7 +1,7 @@
 // What mica-benchmarks measures: tables of functions of mica ops.
 #include "tests/bench/KernelBenchmarks.h"
 
-#include "ir/Formats/BlockFormats.h"
+#include "ir/Quantize/BlockFormats.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,7 +1,7 @@
 // No kernel is without a benchmark.
 #include "tests/bench/KernelBenchmarks.h"
 
-#include "backends/cpu/compile/Compiler.h"
+#include "backends/cpu/driver/Compiler.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"

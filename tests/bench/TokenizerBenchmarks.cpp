@@ -4,7 +4,7 @@
 // English is Alice in Wonderland where it stands beside the tree, else the tree's own pages, ten
 // megabytes of it. Vocabularies of published models stand beside the tree as well.
 #include "tests/unit/Paths.h"
-#include "tests/unit/frontend/tokenizer/TokenizerFixture.h"
+#include "tests/unit/frontend/text/tokenizer/TokenizerFixture.h"
 
 #include <benchmark/benchmark.h>
 

@@ -1,7 +1,7 @@
 // The shapes of linear/onednn in bf16, over the same layout of weights, on the pool.
 #include "tests/bench/UkernelBenchmarks.h"
 
-#include "backends/cpu/runtime/Exports.h"
+#include "backends/cpu/device/Exports.h"
 
 #include <cmath>
 #include <cstring>

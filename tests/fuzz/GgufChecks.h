@@ -3,7 +3,7 @@
 #define MICA_TESTS_FUZZ_GGUFCHECKS_H
 
 #include "frontend/config/gguf/GgufConfig.h"
-#include "frontend/tokenizer/ReadTokenizer.h"
+#include "frontend/text/tokenizer/ReadTokenizer.h"
 
 #include <cstdlib>
 

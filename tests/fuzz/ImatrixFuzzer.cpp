@@ -1,4 +1,4 @@
-#include "frontend/gguf/Imatrix.h"
+#include "frontend/formats/gguf/Imatrix.h"
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // Chat templates: the parser and the interpreter.
-#include "backends/cpu/runtime/jinja/Template.h"
+#include "backends/runtime/text/jinja/Template.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

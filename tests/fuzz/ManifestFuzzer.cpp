@@ -1,5 +1,5 @@
 // The reader of a program's manifest.
-#include "backends/cpu/runtime/Manifest.h"
+#include "backends/runtime/abi/Manifest.h"
 
 #include <cstdint>
 

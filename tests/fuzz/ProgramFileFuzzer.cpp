@@ -1,6 +1,6 @@
 // The reader of program files. Behind the checksums nothing random would ever arrive, so that each
 // input is read as it is and once more with checksums that match.
-#include "backends/cpu/program/ProgramFile.h"
+#include "backends/runtime/program/ProgramFile.h"
 
 #include <cstring>
 #include <vector>

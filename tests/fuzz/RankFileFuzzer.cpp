@@ -1,5 +1,5 @@
-#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
-#include "frontend/tokenizer/RankFile.h"
+#include "backends/runtime/text/tokenizer/Tokenizer.h"
+#include "frontend/text/tokenizer/RankFile.h"
 
 /// A rank file that is accepted must give a table that the run time opens or refuses.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,4 +1,4 @@
-#include "frontend/weights/Safetensors.h"
+#include "frontend/formats/safetensors/Safetensors.h"
 
 #include <cstdlib>
 

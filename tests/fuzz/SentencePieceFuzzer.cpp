@@ -1,5 +1,5 @@
-#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
-#include "frontend/tokenizer/SentencePieceModel.h"
+#include "backends/runtime/text/tokenizer/Tokenizer.h"
+#include "frontend/text/tokenizer/SentencePieceModel.h"
 
 /// A tokenizer.model that is accepted must give a table that encodes and decodes without harm.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,4 +1,4 @@
-#include "frontend/weights/ShardIndex.h"
+#include "frontend/formats/safetensors/ShardIndex.h"
 
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
-#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
+#include "backends/runtime/text/tokenizer/Tokenizer.h"
 #include "frontend/support/Json.h"
-#include "frontend/tokenizer/TokenizerConfig.h"
-#include "frontend/tokenizer/TokenizerJson.h"
+#include "frontend/text/tokenizer/TokenizerConfig.h"
+#include "frontend/text/tokenizer/TokenizerJson.h"
 
 /// A tokenizer.json that is accepted must give a table that the run time opens or refuses, and that
 /// encodes what it decodes without harm. The same bytes serve as its configuration.

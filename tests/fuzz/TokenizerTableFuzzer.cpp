@@ -1,4 +1,4 @@
-#include "backends/cpu/runtime/tokenizer/Tokenizer.h"
+#include "backends/runtime/text/tokenizer/Tokenizer.h"
 
 #include <cstdlib>
 

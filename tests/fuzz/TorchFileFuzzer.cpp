@@ -1,6 +1,6 @@
-#include "frontend/weights/TorchFile.h"
-#include "frontend/weights/TorchPickle.h"
-#include "frontend/weights/ZipEntries.h"
+#include "frontend/formats/torch/TorchFile.h"
+#include "frontend/formats/torch/TorchPickle.h"
+#include "frontend/formats/torch/ZipEntries.h"
 
 #include "llvm/Support/CRC.h"
 #include "llvm/Support/Endian.h"

@@ -21,7 +21,7 @@ import environment
 import hostile
 
 PAGE = 4096
-# Structures of backends/cpu/program/Format.h.
+# Structures of backends/runtime/program/Format.h.
 HEADER, FOOTER, INTERPRETER = 32 + 32 * 16, 32, 3840
 
 

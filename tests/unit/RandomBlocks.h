@@ -2,8 +2,8 @@
 #ifndef MICA_TESTS_UNIT_RANDOMBLOCKS_H
 #define MICA_TESTS_UNIT_RANDOMBLOCKS_H
 
-#include "ir/Formats/BlockFormats.h"
-#include "ir/Mica/HalfFloat.h"
+#include "ir/Quantize/BlockFormats.h"
+#include "ir/Quantize/HalfFloat.h"
 
 #include <algorithm>
 #include <bit>

@@ -36,7 +36,7 @@ PAGES = {
 QUOTES = {"docs/handwritten-model.md": "tests/lit/ir/tiny-model.mlir"}
 
 # Where families are registered: what errors, docs/families.md and README.md list.
-REGISTRY = "frontend/config/families/Families.h"
+REGISTRY = "frontend/families/Families.h"
 
 # What is refused although its meaning could be guessed.
 REFUSED = [
@@ -130,7 +130,7 @@ def unread_keys(text, name, reasons):
 def families_without(sources):
     """Lines of a table of the keys that single families accept and do not read."""
     reasons = dict(re.findall(r'StringLiteral (\w+) =\s*"([^"]+)";',
-                              (ROOT / "frontend/config/IrrelevantKeys.h").read_text(encoding="utf-8")))
+                              (ROOT / "frontend/families/IrrelevantKeys.h").read_text(encoding="utf-8")))
     kinds = {}
     for kind, name in registered():
         text = next(text for text in sources.values() if f"choose{name}(" in text)
@@ -142,11 +142,11 @@ def families_without(sources):
 def families(mica):
     """The page of model families: the registry, the sentences above each family, the goldens of its type, and what is in
     their IR."""
-    folder, goldens = ROOT / "frontend/config/families", ROOT / "tests/goldens/models"
+    folder, goldens = ROOT / "frontend/families", ROOT / "tests/goldens/models"
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.cpp"))}
     architectures = dict(reversed(pair) for pair in re.findall(
         r'{\.name = "([\w-]+)",\s*\.modelType = "(\w+)"',
-        (ROOT / "frontend/config/gguf/GgufArchitecture.cpp").read_text(encoding="utf-8")))
+        (ROOT / "frontend/families/GgufArchitecture.cpp").read_text(encoding="utf-8")))
     configs = sorted(goldens.glob("*/config.json"))
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = dict(zip((path.parent.name for path in configs),

@@ -1,12 +1,12 @@
 //===- mica-interpret.cpp - runs functions of the mica dialect by the interpreter ---------===//
 
-#include "backends/cpu/runtime/CommandLine.h"
-#include "backends/cpu/runtime/NewFile.h"
+#include "backends/runtime/support/CommandLine.h"
+#include "backends/runtime/support/NewFile.h"
 #include "ir/Interpreter/Expect.h"
 #include "ir/Interpreter/Npy.h"
 #include "ir/Mica/Diagnostics.h"
-#include "tools/mica-interpret/CheckpointWeights.h"
-#include "tools/mica/Support.h"
+#include "tools/support/CheckpointWeights.h"
+#include "tools/support/Support.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/OwningOpRef.h"

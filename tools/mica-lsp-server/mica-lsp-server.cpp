@@ -1,7 +1,7 @@
 //===- mica-lsp-server.cpp - for editors ----------------------------------===//
 
-#include "backends/cpu/compile/Compiler.h"
-#include "tools/mica/Support.h"
+#include "backends/cpu/driver/Compiler.h"
+#include "tools/support/Support.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "llvm/Support/CommandLine.h"

@@ -5,7 +5,7 @@
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 #include "passes/pipelines/Stages.h"
-#include "tools/mica/Support.h"
+#include "tools/support/Support.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"

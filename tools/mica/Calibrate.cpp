@@ -2,19 +2,19 @@
 
 #include "tools/mica/Calibrate.h"
 
-#include "backends/cpu/runtime/Probes.h"
+#include "backends/runtime/profile/Probes.h"
 #include "frontend/config/gguf/GgufConfig.h"
-#include "frontend/gguf/Imatrix.h"
+#include "frontend/formats/gguf/Imatrix.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
 #include "ir/Mica/Diagnostics.h"
-#include "passes/Support/Weights.h"
-#include "tools/mica/Candidate.h"
-#include "tools/mica/FedProgram.h"
-#include "tools/mica/ProbeReader.h"
-#include "tools/mica/Quality.h"
-#include "tools/mica/ScratchFile.h"
-#include "tools/mica/Support.h"
+#include "passes/support/Weights.h"
+#include "tools/quality/Candidate.h"
+#include "tools/quality/FedProgram.h"
+#include "tools/quality/Quality.h"
+#include "tools/support/ScratchFile.h"
+#include "tools/support/Support.h"
+#include "tools/verify/ProbeReader.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -85,7 +85,7 @@ private:
   std::map<ProbePlace, std::set<std::string>> sources;
 };
 
-/// The mean squares of the columns of each probe, from a file of backends/cpu/runtime/Probes.h.
+/// The mean squares of the columns of each probe, from a file of backends/runtime/profile/Probes.h.
 Expected<std::map<ProbePlace, std::vector<float>>> readMeanSquares(StringRef path) {
   Expected<ProbeReader> reader =
       ProbeReader::open(path, rt::columnSumsMagic, "file of column sums");

@@ -2,11 +2,11 @@
 
 #include "frontend/support/InputError.h"
 #include "frontend/support/MappedFile.h"
-#include "tools/mica/Candidate.h"
 #include "tools/mica/Commands.h"
-#include "tools/mica/FedProgram.h"
-#include "tools/mica/Quality.h"
-#include "tools/mica/Support.h"
+#include "tools/quality/Candidate.h"
+#include "tools/quality/FedProgram.h"
+#include "tools/quality/Quality.h"
+#include "tools/support/Support.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

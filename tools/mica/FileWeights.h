@@ -3,7 +3,7 @@
 #define MICA_TOOLS_MICA_FILEWEIGHTS_H
 
 #include "backends/cpu/pack/WeightSource.h"
-#include "frontend/weights/WeightFiles.h"
+#include "frontend/formats/checkpoint/WeightFiles.h"
 
 namespace mica::tool {
 

@@ -1,16 +1,16 @@
 //===- Inspect.cpp - mica inspect -----------------------------------------===//
 
-#include "backends/cpu/compile/TextOutput.h"
-#include "backends/cpu/program/ProgramFile.h"
-#include "backends/cpu/runtime/Info.h"
-#include "backends/cpu/runtime/Output.h"
-#include "frontend/gguf/GgufModel.h"
+#include "backends/cpu/driver/TextOutput.h"
+#include "backends/runtime/commands/Info.h"
+#include "backends/runtime/program/ProgramFile.h"
+#include "backends/runtime/support/Output.h"
+#include "frontend/formats/gguf/GgufModel.h"
 #include "frontend/import/ModelInput.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/Graph.h"
 #include "tools/mica/ModelFacts.h"
 #include "tools/mica/ModelFiles.h"
-#include "tools/mica/Support.h"
+#include "tools/support/Support.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"

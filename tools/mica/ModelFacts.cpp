@@ -2,12 +2,12 @@
 
 #include "tools/mica/ModelFacts.h"
 
-#include "backends/cpu/compile/Manifest.h"
+#include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/Mica.h"
-#include "tools/mica/Support.h"
+#include "tools/support/Support.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"

@@ -2,7 +2,7 @@
 #ifndef MICA_TOOLS_MICA_MODELFACTS_H
 #define MICA_TOOLS_MICA_MODELFACTS_H
 
-#include "backends/cpu/compile/Compiler.h"
+#include "backends/cpu/driver/Compiler.h"
 
 #include "llvm/Support/JSON.h"
 

@@ -2,9 +2,9 @@
 
 #include "tools/mica/ModelFiles.h"
 
-#include "frontend/chat/ReadChat.h"
-#include "frontend/gguf/GgufModel.h"
+#include "frontend/formats/gguf/GgufModel.h"
 #include "frontend/support/InputError.h"
+#include "frontend/text/chat/ReadChat.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

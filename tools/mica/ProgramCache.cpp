@@ -2,9 +2,9 @@
 
 #include "tools/mica/ProgramCache.h"
 
-#include "backends/cpu/program/Hash.h"
-#include "backends/cpu/program/ProgramFile.h"
-#include "backends/cpu/program/TemporaryFile.h"
+#include "backends/runtime/program/ProgramFile.h"
+#include "backends/runtime/support/Hash.h"
+#include "backends/runtime/support/TemporaryFile.h"
 #include "frontend/support/MappedFile.h"
 #include "tools/mica/ModelFiles.h"
 

@@ -2,7 +2,7 @@
 
 #include "tools/mica/Commands.h"
 #include "tools/mica/ProgramCache.h"
-#include "tools/mica/Support.h"
+#include "tools/support/Support.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"

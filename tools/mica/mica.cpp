@@ -1,8 +1,8 @@
 //===- mica.cpp - the compiler's command line -----------------------------===//
 
-#include "backends/cpu/runtime/CommandLine.h"
+#include "backends/runtime/support/CommandLine.h"
 #include "tools/mica/Commands.h"
-#include "tools/mica/Support.h"
+#include "tools/support/Support.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -2,9 +2,9 @@
 
 #include "backends/cpu/codegen/Passes.h"
 
-#include "backends/cpu/program/RowRole.h"
+#include "backends/runtime/abi/RowRole.h"
 #include "ir/Mica/Mica.h"
-#include "passes/Kernels/Phases.h"
+#include "passes/support/Phases.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -1,7 +1,7 @@
 //===- HoistAllocas.cpp - stack buffers at their function's entry ---------===//
 
 #include "backends/cpu/codegen/Passes.h"
-#include "backends/cpu/program/KernelStack.h"
+#include "backends/runtime/abi/KernelStack.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 

@@ -448,7 +448,7 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
 }
 
 /// exec.probe => mica_rt_probe(name, its length, layer, x, rows, numbers of a row, stride of rows,
-/// what they are: see ProbeNumbers in backends/cpu/runtime/Probes.h)
+/// what they are: see ProbeNumbers in backends/runtime/profile/Probes.h)
 LogicalResult ExecLowering::lower(ProbeOp probe) {
   OpBuilder builder(probe);
   Location loc = probe.getLoc();

@@ -1,7 +1,7 @@
 //===- AttentionPatterns.cpp - rope, caches and attention --------------------------===//
 
 #include "backends/cpu/lowering/Lowering.h"
-#include "passes/Kernels/Phases.h"
+#include "passes/support/Phases.h"
 
 using namespace mlir;
 using namespace mica;

@@ -3,7 +3,7 @@
 #ifndef MICA_BACKENDS_CPU_LOWERING_LOWERING_H
 #define MICA_BACKENDS_CPU_LOWERING_LOWERING_H
 
-#include "backends/cpu/lowering/kernels/Kernels.h"
+#include "backends/cpu/kernels/Kernels.h"
 #include "ir/Exec/Exec.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -3,7 +3,7 @@
 #ifndef MICA_BACKENDS_CPU_LOWERING_PASSES_H
 #define MICA_BACKENDS_CPU_LOWERING_PASSES_H
 
-#include "backends/cpu/lowering/KernelTarget.h"
+#include "backends/cpu/kernels/KernelTarget.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 

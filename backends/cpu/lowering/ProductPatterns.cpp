@@ -1,7 +1,7 @@
 //===- ProductPatterns.cpp - products with weights --------------------------------===//
 
+#include "backends/cpu/kernels/matmul/BlockReader.h"
 #include "backends/cpu/lowering/Lowering.h"
-#include "backends/cpu/lowering/kernels/BlockReader.h"
 
 using namespace mlir;
 using namespace mica;

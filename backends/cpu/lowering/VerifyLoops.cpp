@@ -1,7 +1,7 @@
 //===- VerifyLoops.cpp - border of stage loops ------------------------------------------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
-#include "passes/Verify/Checks.h"
+#include "passes/verify/Checks.h"
 
 namespace mica::cpu {
 #define GEN_PASS_DEF_VERIFYLOOPS

@@ -3,7 +3,7 @@
 #include "backends/cpu/pack/BalancedSource.h"
 
 #include "backends/cpu/pack/Panel.h"
-#include "ir/Mica/Quantize.h"
+#include "ir/Quantize/Quantize.h"
 
 #include <cmath>
 #include <numeric>

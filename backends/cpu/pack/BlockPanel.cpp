@@ -3,8 +3,8 @@
 #include "backends/cpu/pack/BlockPanel.h"
 
 #include "backends/cpu/pack/Panel.h"
-#include "backends/cpu/pack/Tile.h"
-#include "ir/Mica/Quantize.h"
+#include "backends/cpu/pack/TransposeLanes.h"
+#include "ir/Quantize/Quantize.h"
 
 using namespace mlir;
 

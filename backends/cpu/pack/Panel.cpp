@@ -3,8 +3,8 @@
 #include "backends/cpu/pack/Panel.h"
 
 #include "backends/cpu/pack/BlockPanel.h"
-#include "backends/cpu/pack/Tile.h"
-#include "ir/Mica/HalfFloat.h"
+#include "backends/cpu/pack/TransposeLanes.h"
+#include "ir/Quantize/HalfFloat.h"
 
 #include <array>
 #include <bit>

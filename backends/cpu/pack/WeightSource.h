@@ -2,7 +2,7 @@
 #ifndef MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 #define MICA_BACKENDS_CPU_PACK_WEIGHTSOURCE_H
 
-#include "ir/Formats/BlockFormats.h"
+#include "ir/Quantize/BlockFormats.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"

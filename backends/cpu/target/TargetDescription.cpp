@@ -2,7 +2,7 @@
 
 #include "backends/cpu/target/TargetDescription.h"
 
-#include "backends/cpu/runtime/Cpu.h"
+#include "backends/cpu/features/Cpu.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

@@ -1,10 +1,10 @@
 #include "frontend/config/gguf/GgufConfig.h"
 
 #include "frontend/config/ConfigReader.h"
-#include "frontend/config/Family.h"
 #include "frontend/config/GenerationReader.h"
-#include "frontend/config/gguf/GgufArchitecture.h"
 #include "frontend/config/gguf/GgufRope.h"
+#include "frontend/families/Family.h"
+#include "frontend/families/GgufArchitecture.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
 

@@ -3,8 +3,8 @@
 #ifndef MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H
 #define MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H
 
-#include "frontend/config/ModelConfig.h"
-#include "frontend/gguf/GgufModel.h"
+#include "frontend/families/ModelConfig.h"
+#include "frontend/formats/gguf/GgufModel.h"
 
 namespace mica {
 

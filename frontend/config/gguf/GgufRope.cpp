@@ -1,6 +1,6 @@
 #include "frontend/config/gguf/GgufRope.h"
 
-#include "frontend/config/Family.h"
+#include "frontend/families/Family.h"
 #include "frontend/support/InputError.h"
 
 #include "llvm/ADT/STLExtras.h"

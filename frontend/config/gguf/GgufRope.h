@@ -3,7 +3,7 @@
 #ifndef MICA_FRONTEND_CONFIG_GGUF_GGUFROPE_H
 #define MICA_FRONTEND_CONFIG_GGUF_GGUFROPE_H
 
-#include "frontend/gguf/GgufModel.h"
+#include "frontend/formats/gguf/GgufModel.h"
 
 #include "llvm/Support/JSON.h"
 

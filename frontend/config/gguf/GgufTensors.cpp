@@ -1,6 +1,6 @@
 #include "frontend/config/gguf/GgufConfig.h"
 
-#include "frontend/config/gguf/GgufArchitecture.h"
+#include "frontend/families/GgufArchitecture.h"
 #include "frontend/support/InputError.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -3,7 +3,7 @@
 #ifndef MICA_TESTS_UNIT_FRONTEND_GGUFWRITER_H
 #define MICA_TESTS_UNIT_FRONTEND_GGUFWRITER_H
 
-#include "frontend/gguf/GgufFile.h"
+#include "frontend/formats/gguf/GgufFile.h"
 
 #include <cstring>
 #include <string>

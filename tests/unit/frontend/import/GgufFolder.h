@@ -3,8 +3,8 @@
 #ifndef MICA_TESTS_UNIT_FRONTEND_IMPORT_GGUFFOLDER_H
 #define MICA_TESTS_UNIT_FRONTEND_IMPORT_GGUFFOLDER_H
 
-#include "frontend/config/ModelConfig.h"
-#include "frontend/weights/WeightFiles.h"
+#include "frontend/families/ModelConfig.h"
+#include "frontend/formats/checkpoint/WeightFiles.h"
 #include "tests/unit/frontend/GgufWriter.h"
 
 namespace mica::test {

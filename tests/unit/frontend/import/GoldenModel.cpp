@@ -1,5 +1,5 @@
 #include "tests/unit/frontend/import/GoldenModel.h"
-#include "tools/mica-interpret/CheckpointWeights.h"
+#include "tools/support/CheckpointWeights.h"
 
 #include <cmath>
 #include <limits>

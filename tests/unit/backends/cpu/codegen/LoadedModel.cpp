@@ -4,7 +4,7 @@
 
 #include "backends/cpu/codegen/NativeCode.h"
 #include "backends/cpu/codegen/Passes.h"
-#include "backends/cpu/runtime/Cpu.h"
+#include "backends/cpu/features/Cpu.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>

@@ -2,8 +2,8 @@
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 
-#include "backends/cpu/program/RowRole.h"
 #include "backends/cpu/target/TargetDescription.h"
+#include "backends/runtime/abi/RowRole.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"

@@ -2,7 +2,7 @@
 
 #include "tests/unit/backends/cpu/lowering/KernelHarness.h"
 
-#include "backends/cpu/compile/Compiler.h"
+#include "backends/cpu/driver/Compiler.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "ir/Mica/Diagnostics.h"

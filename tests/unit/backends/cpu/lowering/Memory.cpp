@@ -2,7 +2,7 @@
 
 #include "tests/unit/backends/cpu/lowering/Memory.h"
 
-#include "ir/Mica/Quantize.h"
+#include "ir/Quantize/Quantize.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"

@@ -2,8 +2,8 @@
 
 #include "tests/unit/backends/cpu/lowering/TaskCuts.h"
 
-#include "backends/cpu/runtime/Exports.h"
-#include "backends/cpu/runtime/Matmul.h"
+#include "backends/cpu/device/Exports.h"
+#include "backends/cpu/device/Matmul.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 //===- BalancedSourceTest.cpp - packed weights of balanced tensors --------===//
 
 #include "ir/Mica/Balance.h"
-#include "ir/Mica/Quantize.h"
+#include "ir/Quantize/Quantize.h"
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
 #include "gmock/gmock.h"

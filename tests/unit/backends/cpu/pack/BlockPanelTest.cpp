@@ -1,6 +1,6 @@
 //===- BlockPanelTest.cpp - packed blocks against a slow reading ------------===//
 
-#include "ir/Mica/Quantize.h"
+#include "ir/Quantize/Quantize.h"
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
 #include "mlir/AsmParser/AsmParser.h"

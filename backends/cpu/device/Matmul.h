@@ -1,0 +1,58 @@
+// Large matrix products through oneDNN, run on the program's own pool.
+#pragma once
+
+#include "backends/cpu/device/Pool.h"
+#include "backends/runtime/support/Result.h"
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+
+namespace mica::rt {
+
+/// How the operands are stored. The numbers are part of the model object's interface
+/// (mica_rt_matmul).
+enum class MatmulFormat : int32_t {
+  F32 = 0,  ///< A f32; W f32 as [N/64][K/16][16][64], oneDNN's BA16a64b; K padded to 16, N to 64
+            ///< with zeros.
+  Bf16 = 1, ///< A bf16; W bf16 as [N/64][K/32][16][64][2], oneDNN's BA16a64b2a; K padded to 32, N
+            ///< to 64 with zeros.
+};
+
+/// C[m, n] = A[m, k] W, or += where `accumulate`. C is f32; lda and ldc count elements.
+struct MatmulShape {
+  int64_t m, n, k, lda, ldc;
+  MatmulFormat format;
+  bool accumulate;
+
+  auto operator<=>(const MatmulShape &) const = default;
+};
+
+/// The threads that a primitive may expect; no more work for it. How it blocks its work depends on
+/// them; sums over K must not, or results would depend on the number of threads. oneDNN 3.7 shares
+/// those out among 16 and more threads where tile registers multiply bf16 and K exceeds 1024, and
+/// in f32 where K is huge beside the rest and threads outnumber blocks of columns; so it is given
+/// fewer (unit test ThreadsChangeNoBit; oneDNN promises nothing). Products that are as deep and
+/// that Mica's own tiles do not take are rare.
+int expectedThreads(const MatmulShape &shape, int threads, bool tileRegisters);
+
+/// Creates a oneDNN primitive per shape, once, and keeps the most recently used ones.
+class Matmul {
+public:
+  /// Primitives kept. A model has some ten shapes per number of rows.
+  static constexpr size_t capacity = 256;
+
+  explicit Matmul(Pool &pool);
+  ~Matmul();
+
+  /// Errors: a shape without an implementation in oneDNN on this CPU. May be called from a body of
+  /// the pool (runs inline then) and from several threads.
+  Status run(const MatmulShape &shape, const void *a, const void *w, void *c);
+  size_t primitives() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace mica::rt

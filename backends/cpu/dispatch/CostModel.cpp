@@ -1,0 +1,49 @@
+//===- CostModel.cpp - who computes, and in which pieces ----------------------===//
+
+#include "backends/cpu/dispatch/CostModel.h"
+
+#include <algorithm>
+
+using namespace mica;
+
+bool mica::tilesTake(Precision weights, int64_t k) {
+  return weights == Precision::BF16 && k % 2 == 0;
+}
+
+KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
+  if (shape.blocks || shape.rows <= costs.crossing ||
+      (costs.tiles && !shape.expands && tilesTake(shape.weights, shape.k)))
+    return KernelKind::Generated;
+  if (!(shape.weights == Precision::F32 ? costs.onednnF32 : costs.onednnBf16))
+    return KernelKind::Generated;
+  // In floating point: the product of three large extents may exceed 64 bits.
+  double work =
+      static_cast<double>(shape.rows) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  return work < static_cast<double>(costs.minWork) ? KernelKind::Generated : KernelKind::OneDnn;
+}
+
+AttentionTilingAttr mica::chooseTiling(const AttentionShape &shape, mlir::MLIRContext *context) {
+  // Both phases must agree on the chunks: they are part of how sums are rounded. A chunk of 512
+  // positions is work for some microseconds, against which a task of its own costs little.
+  constexpr int64_t chunk = 512;
+  // Where very many query heads share keys and values, a task takes some of them: enough that what
+  // it does with a block costs more than its loads, and few enough for all threads to have work and
+  // for what a task remembers to fit the second-level cache.
+  constexpr int64_t leastHeads = 4, mostHeads = 16;
+  int64_t group = shape.group, heads = 0;
+  if (group > mostHeads)
+    for (int64_t part = leastHeads; part <= mostHeads; ++part)
+      if (group % part == 0)
+        heads = part;
+  if (heads > 0)
+    group = heads;
+  // Few rows: the tasks are as small as possible, because there are few of them.
+  if (shape.fewRows)
+    return AttentionTilingAttr::get(context, 1, chunk, /*split=*/true, heads);
+  // Many rows: a block of keys and values is loaded once for some 32 query heads, which is enough
+  // for products to cost more than the loads; with more, the rows of a tile differ more in what
+  // they see. Multiples of 4 rows fill the register tiles whatever the group.
+  constexpr int64_t headsOfTile = 32, leastRows = 4, mostRows = 16;
+  int64_t rows = std::clamp(headsOfTile / group / 4 * 4, leastRows, mostRows);
+  return AttentionTilingAttr::get(context, rows, chunk, /*split=*/false, heads);
+}

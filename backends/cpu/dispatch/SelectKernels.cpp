@@ -1,0 +1,82 @@
+//===- SelectKernels.cpp - who computes each product, attention in which tiles ----===//
+
+#include "backends/cpu/dispatch/CostModel.h"
+#include "passes/Passes.h"
+#include "passes/support/Phases.h"
+
+namespace mica {
+#define GEN_PASS_DEF_SELECTKERNELS
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
+  using SelectKernelsBase::SelectKernelsBase;
+
+  /// A prompt has many rows, but mostly one of them, its last, is multiplied with the vocabulary.
+  KernelKind choose(LmHeadOp) { return KernelKind::Generated; }
+  template <typename Op> KernelKind choose(Op op) {
+    return choose(getElementTypeOrSelf(op.getX()), op.getWeight().getType());
+  }
+
+  KernelKind choose(Type rows, RankedTensorType weight) {
+    Type element = weight.getElementType();
+    ProductShape shape{mostRows().value_or(manyRows), weight.getDimSize(0), weight.getDimSize(1)};
+    shape.blocks = isa<BlockType>(element) && isa<IntRowsType>(rows);
+    shape.expands = isa<BlockType>(element) && !shape.blocks;
+    shape.weights = precisionOf(shape.expands ? rows : element);
+    KernelCosts costs;
+    // A function for any number of rows is called for more than others take.
+    costs.crossing = mostRows() ? crossing : 0;
+    costs.tiles = tiles;
+    costs.minWork = minWork;
+    costs.onednnF32 = onednnF32;
+    costs.onednnBf16 = onednnBf16;
+    return chooseKernel(shape, costs);
+  }
+
+  /// The most rows that the function is called for; nothing where it takes any number.
+  std::optional<int64_t> mostRows() {
+    auto rows = getOperation()->getAttrOfType<IntegerAttr>(kMaxRowsAttr);
+    return rows ? std::optional(rows.getInt()) : std::nullopt;
+  }
+
+  AttentionTilingAttr chooseTilingOf(AttentionOp attention) {
+    auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
+    int64_t group =
+        headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
+    bool decodes = mostRows() && *mostRows() <= fewRows && roleOf(getOperation()) != kPromptRole;
+    return chooseTiling({decodes, group}, &getContext());
+  }
+
+  void runOnOperation() override {
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    FailureOr<int64_t> most =
+                           rowsStated(module, kCrossingAttr, /*least=*/1, KernelCosts().crossing),
+                       few = rowsStated(module, kFewRowsAttr, /*least=*/1, KernelCosts().fewRows);
+    if (failed(most) || failed(few))
+      return signalPassFailure();
+    crossing = *most;
+    fewRows = *few;
+    // A choice that stands in the IR already was made by someone who knows better.
+    getOperation().walk([&](Operation *op) {
+      TypeSwitch<Operation *>(op)
+          .Case<LinearOp, LmHeadOp, GatedLinearOp>([&](auto product) {
+            if (!product.getKernel())
+              product.setKernel(choose(product));
+          })
+          .Case([&](AttentionOp attention) {
+            if (!attention.getTiling())
+              attention.setTilingAttr(chooseTilingOf(attention));
+          });
+    });
+  }
+
+private:
+  int64_t crossing = 0; ///< the most rows that are multiplied by generated kernels
+  int64_t fewRows = 0;  ///< the most rows of a function that decodes
+};
+} // namespace

@@ -1,0 +1,81 @@
+//===- VerifyKernels.cpp - border of stage kernels -----------------------------===//
+
+#include "passes/verify/Checks.h"
+
+namespace mica {
+#define GEN_PASS_DEF_VERIFYKERNELS
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+static LogicalResult verifyPacked(Operation *op, RankedTensorType weight) {
+  if (!isa_and_nonnull<PackedLayoutAttr>(weight.getEncoding()))
+    return op->emitOpError("has a weight without layout: run mica-assign-layouts");
+  return success();
+}
+
+static LogicalResult verifyProduct(Operation *op, std::optional<KernelKind> kernel,
+                                   RankedTensorType weight) {
+  if (failed(verifyPacked(op, weight)))
+    return failure();
+  if (!kernel)
+    return op->emitOpError("has no kernel: run mica-select-kernels");
+  return success();
+}
+
+static LogicalResult verifyAttention(AttentionOp attention) {
+  if (!attention.getTiling())
+    return attention.emitOpError("has no tiling: run mica-select-kernels");
+  return success();
+}
+
+static LogicalResult verifyWeight(WeightOp weight) {
+  if (!weight.getOffset() || !weight.getBytes())
+    return weight.emitOpError("has no offset: run mica-assign-layouts");
+  return success();
+}
+
+static LogicalResult verifyCacheLayouts(Operation *op) {
+  auto hasLayout = [](Type type) {
+    auto cache = dyn_cast<KvCacheType>(type);
+    return !cache || cache.getLayout();
+  };
+  bool complete = llvm::all_of(op->getResultTypes(), hasLayout);
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      complete &= llvm::all_of(block.getArgumentTypes(), hasLayout);
+  return complete ? success()
+                  : op->emitOpError("has a cache without layout: run mica-assign-layouts");
+}
+
+static LogicalResult verifyImplementations(ModuleOp module) {
+  WalkResult result = module.walk<WalkOrder::PreOrder>([](Operation *op) -> WalkResult {
+    LogicalResult chosen =
+        TypeSwitch<Operation *, LogicalResult>(op)
+            .Case<LinearOp, LmHeadOp, GatedLinearOp>([](auto product) {
+              return verifyProduct(product, product.getKernel(), product.getWeight().getType());
+            })
+            .Case([](HeadLinearOp product) {
+              return verifyPacked(product, product.getWeight().getType());
+            })
+            .Case([](AttentionOp attention) { return verifyAttention(attention); })
+            .Case([](WeightOp weight) { return verifyWeight(weight); })
+            .Default(success());
+    return failure(failed(chosen) || failed(verifyCacheLayouts(op)));
+  });
+  return failure(result.wasInterrupted());
+}
+
+namespace {
+struct VerifyKernels : mica::impl::VerifyKernelsBase<VerifyKernels> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    markAllAnalysesPreserved();
+    if (failed(verifyAlive(module, {"mica", "func", "arith", "scf"}, "kernels")) ||
+        failed(verifyImplementations(module)) || failed(verifyStep(module)))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,423 @@
+//===- Compiler.cpp - from a module to a program ----------------------------------===//
+
+#include "backends/cpu/driver/Compiler.h"
+
+#include "backends/cpu/codegen/NativeCode.h"
+#include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/dispatch/CostModel.h"
+#include "backends/cpu/driver/DescribeProgram.h"
+#include "backends/cpu/driver/TextOutput.h"
+#include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/pack/PackWeights.h"
+#include "backends/runtime/program/ProgramWriter.h"
+#include "backends/runtime/support/Threads.h"
+#include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/ModelDescription.h"
+#include "ir/Mica/Names.h"
+#include "passes/verify/Checks.h"
+
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+static llvm::Error error(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+/// Caches are f32 where the weights are.
+static Precision kvPrecision(const CompileOptions &options, Precision weights) {
+  return options.kv.value_or(std::min(weights, Precision::BF16));
+}
+
+/// The least context that YaRN stretches to the length of a text; no other scaling says how far it
+/// reaches.
+static std::optional<int64_t> lengthScaledFor(ModuleOp module) {
+  std::optional<int64_t> least;
+  module.walk([&](RopeOp rope) {
+    auto yarn = dyn_cast_or_null<YarnScalingAttr>(rope.getScalingAttr());
+    if (!yarn)
+      return;
+    auto length = static_cast<int64_t>(std::clamp(static_cast<double>(yarn.getOriginalContext()) *
+                                                      yarn.getFactor().getValueAsDouble(),
+                                                  1.0, 1e15));
+    least = std::min(least.value_or(length), length);
+  });
+  return least;
+}
+
+/// Theta that grows with the text carries it beyond the model's own length, unless positions are
+/// looked up in a table.
+static bool goesBeyondItsLength(ModuleOp module) {
+  bool grows = false, looksUp = false;
+  module.walk([&](Operation *op) {
+    if (auto table = dyn_cast<RopeTableOp>(op))
+      grows |= isa_and_nonnull<DynamicScalingAttr>(table.getScalingAttr());
+    if (auto rope = dyn_cast<RopeOp>(op))
+      grows |= isa_and_nonnull<DynamicScalingAttr>(rope.getScalingAttr());
+    if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
+      auto tokens = dyn_cast<BlockArgument>(embedding.getTokens());
+      auto function = dyn_cast<func::FuncOp>(embedding->getParentOp());
+      looksUp |= !tokens || tokens.getArgNumber() != 0 || !function || !function.isPublic();
+    }
+  });
+  return grows && !looksUp;
+}
+
+/// The file of a stage's text among those of --dump-stages.
+static std::string dumpPath(StringRef folder, Stage stage) {
+  StringRef name = getStageInfo(stage).name;
+  StringRef ending = stage <= Stage::Llvm  ? ".mlir"
+                     : stage == Stage::Ll  ? ""
+                     : stage == Stage::Asm ? ".s"
+                                           : ".o";
+  return (folder + "/" + llvm::Twine(static_cast<int>(stage)) + "-" +
+          (stage == Stage::Ll ? "optimised.ll" : name + ending))
+      .str();
+}
+
+std::vector<OutputFile> mica::cpu::outputsOf(const CompileOptions &options, StringRef output) {
+  std::vector<OutputFile> files = {{output.str(), "-o"}};
+  if (!options.dumpFolder.empty())
+    for (const StageInfo &info : getStages())
+      if (info.stage <= options.emit && info.stage != Stage::Exe)
+        files.push_back({dumpPath(options.dumpFolder, info.stage), "--dump-stages"});
+  return files;
+}
+
+namespace {
+
+/// One run through the stages.
+class Compilation {
+public:
+  Compilation(ModuleOp module, const WeightSource *weights, const CompileOptions &options,
+              StringRef output)
+      : module(module), weights(weights), options(options), output(output),
+        precision(options.weights.value_or(checkpointPrecision(module))),
+        kv(kvPrecision(options, precision)), parameters(countParameters(module)),
+        diagnostic(module.getContext()) {}
+
+  llvm::Expected<CompileReport> run() {
+    if (llvm::Error failed = makeDumpFolder())
+      return failed;
+    for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm,
+                        Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
+      if (stage > options.emit)
+        break;
+      // Assembly is a view of the object: nothing is made from it.
+      if (stage == Stage::Asm && options.emit != Stage::Asm && options.dumpFolder.empty())
+        continue;
+      auto start = std::chrono::steady_clock::now();
+      if (llvm::Error failed = reach(stage))
+        return failed;
+      std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      if (llvm::Error failed = leave(stage, seconds.count()))
+        return failed;
+    }
+    report.remarks = diagnostic.remarks().vec();
+    return report;
+  }
+
+private:
+  llvm::Error reach(Stage stage) {
+    tell(getStageInfo(stage).name, 0);
+    switch (stage) {
+    case Stage::Model:
+      report.scaledFor = lengthScaledFor(module);
+      return llvm::Error::success();
+    case Stage::Fused:
+    case Stage::Llvm:
+      return runPasses(stage);
+    case Stage::Kernels:
+      if (llvm::Error failed = runPasses(stage))
+        return failed;
+      return describe();
+    case Stage::Loops:
+      if (llvm::Error failed = runPasses(stage))
+        return failed;
+      addScratch(manifest, module);
+      // The packer needs the symbols of the weights, which the way to LLVM drops.
+      packed = module.clone();
+      return llvm::Error::success();
+    case Stage::Ll:
+      return makeLlvmIr();
+    case Stage::Asm:
+      return emitCode(llvm::CodeGenFileType::AssemblyFile, text);
+    case Stage::Obj:
+      return emitCode(llvm::CodeGenFileType::ObjectFile, object);
+    case Stage::Exe:
+      return writeProgram();
+    }
+    llvm_unreachable("all stages are handled above");
+  }
+
+  /// What leads to `stage` from the one before it.
+  llvm::Error runPasses(Stage stage) {
+    PassManager pm(module.getContext());
+    auto before = static_cast<Stage>(static_cast<int>(stage) - 1);
+    if (llvm::Error failed =
+            stages.buildPipeline(pm, before, stage, stageOptionsOf(options, precision)))
+      return failed;
+    if (succeeded(pm.run(module)))
+      return llvm::Error::success();
+    std::string place = diagnostic.place("");
+    return error(
+        (place.empty() ? "the model" : place) + ": " +
+        diagnostic.message(("cannot reach stage `" + getStageInfo(stage).name + "`").str()));
+  }
+
+  /// The manifest, as far as stage `kernels` knows it.
+  llvm::Error describe() {
+    constexpr int64_t kDefaultMaxSeq = 8192;
+    Attribute attribute = module->getAttr("mica.model");
+    if (!attribute)
+      return error("the module has no mica.model with max_positions: "
+                   "add `mica.model = {max_positions = N}` to its attributes");
+    FailureOr<ModelDescription> model = readModelDescription(attribute, getVocabulary(module),
+                                                             [&] { return module.emitOpError(); });
+    if (failed(model))
+      return error(diagnostic.message("the module's mica.model is wrong"));
+    int64_t maxSeq = options.maxSeq.value_or(std::min(model->maxPositions, kDefaultMaxSeq));
+    int64_t most = goesBeyondItsLength(module) ? static_cast<int64_t>(bounds::maxPositions.most)
+                                               : model->maxPositions;
+    if (maxSeq < 1 || maxSeq > most)
+      return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and " +
+                   (most == model->maxPositions ? "the model's own " : "") + llvm::Twine(most) +
+                   " positions, choose another");
+    manifest = describeProgram(module, precision, kv, maxSeq, options.target);
+    manifest["max_positions"] = most;
+    manifest["parameters"] = parameters;
+    report.maxSeq = maxSeq;
+    report.cacheBytesPerToken = manifest["cost"]["kv_bytes_per_position"].get<int64_t>();
+    if (!options.chatTemplate.empty())
+      manifest["chat"] = {
+          {"template", options.chatTemplate},
+          {"special_tokens", nlohmann::json(std::map<std::string, std::string>(
+                                 options.specialTokens.begin(), options.specialTokens.end()))}};
+    if (!options.chatTemplate.empty() && !options.toolTemplate.empty())
+      manifest["chat"]["tool_template"] = options.toolTemplate;
+    return llvm::Error::success();
+  }
+
+  llvm::Error makeLlvmIr() {
+    llvm::Expected<std::unique_ptr<llvm::TargetMachine>> made = createTargetMachine(options.target);
+    if (!made)
+      return made.takeError();
+    machine = std::move(*made);
+    llvm::Expected<std::unique_ptr<llvm::Module>> translated =
+        translateToLlvmIr(module, llvmContext, options.target, *machine);
+    if (!translated)
+      return translated.takeError();
+    code = std::move(*translated);
+    optimize(*code, *machine);
+    return llvm::Error::success();
+  }
+
+  llvm::Error emitCode(llvm::CodeGenFileType type, llvm::SmallString<0> &into) {
+    // Code generation consumes its module.
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*code);
+    llvm::Expected<llvm::SmallString<0>> emitted = emit(*copy, *machine, type);
+    if (!emitted)
+      return emitted.takeError();
+    into = std::move(*emitted);
+    return llvm::Error::success();
+  }
+
+  /// Errors of the program's writer speak of the output.
+  llvm::Error take(rt::Status status) const {
+    return status ? llvm::Error::success() : error(output + ": " + status.error().message);
+  }
+
+  llvm::Error writeProgram() {
+    if (!weights)
+      return error("a program needs the model's weights, but the folder has none");
+    // First of all, so that a target that cannot be written is found before the work is done.
+    auto created = program::ProgramWriter::create(output, options.launcher, options.outputRemedy);
+    if (!created)
+      return error(output + ": " + created.error().message);
+    llvm::Expected<llvm::SmallVector<char, 0>> shared = linkSharedObject(object);
+    if (!shared)
+      return shared.takeError();
+    if (llvm::Error unknown =
+            checkUndefinedSymbols(StringRef(shared->data(), shared->size()), runtimeSymbols()))
+      return unknown;
+    program::ProgramWriter &writer = **created;
+    auto bytesOf = [](const auto &range) {
+      return std::as_bytes(std::span(range.data(), range.size()));
+    };
+    if (llvm::Error failed = take(writer.add(program::SectionKind::Code, bytesOf(*shared))))
+      return failed;
+    if (llvm::Error failed = writeWeights(writer))
+      return failed;
+    if (!options.tokenizer.empty())
+      if (llvm::Error failed =
+              take(writer.add(program::SectionKind::Tokenizer, bytesOf(options.tokenizer))))
+        return failed;
+    manifest["weight_bytes"] = report.weightBytes;
+    std::string json = manifest.dump(1);
+    if (llvm::Error failed = take(writer.add(program::SectionKind::Manifest, bytesOf(json))))
+      return failed;
+    return take(writer.commit());
+  }
+
+  llvm::Error writeWeights(program::ProgramWriter &writer) {
+    if (llvm::Error failed =
+            take(writer.begin(program::SectionKind::Weights, packedBytes(*packed))))
+      return failed;
+    PackOptions pack;
+    auto sink = [&](ArrayRef<uint8_t> bytes) {
+      return take(writer.append(std::as_bytes(std::span(bytes.data(), bytes.size()))));
+    };
+    auto progress = [&](uint64_t done, uint64_t all) {
+      tell("weights", static_cast<double>(done) / static_cast<double>(all));
+    };
+    pack.sink = sink;
+    pack.progress = progress;
+    pack.importance = options.importance;
+    report.packingThreads = pack.threads = rt::defaultThreads();
+    if (llvm::Error failed = packWeights(*packed, *weights, pack))
+      return failed;
+    report.weightBytes = writer.sectionSize();
+    return take(writer.end());
+  }
+
+  /// Only the folder itself: a missing one above it may be a path that was mistyped.
+  llvm::Error makeDumpFolder() {
+    StringRef folder = options.dumpFolder;
+    if (folder.empty())
+      return llvm::Error::success();
+    std::error_code failed =
+        llvm::sys::fs::create_directory(folder, /*IgnoreExisting=*/true, llvm::sys::fs::all_all);
+    return failed ? error(folder + ": cannot be made (" + failed.message() +
+                          "), choose another --dump-stages")
+                  : llvm::Error::success();
+  }
+
+  void tell(StringRef what, double share) {
+    if (options.progress)
+      options.progress(what, share);
+  }
+
+  /// The text of a stage; empty for the program.
+  std::string print(Stage stage) {
+    std::string printed;
+    llvm::raw_string_ostream stream(printed);
+    if (stage <= Stage::Kernels)
+      printNamed(module, stream);
+    else if (stage <= Stage::Llvm)
+      module.print(stream);
+    else if (stage == Stage::Ll)
+      code->print(stream, nullptr);
+    else if (stage == Stage::Asm)
+      stream << text;
+    else if (stage == Stage::Obj)
+      stream << object;
+    return printed;
+  }
+
+  /// Writes what was asked for of a stage, and notes what it cost.
+  llvm::Error leave(Stage stage, double seconds) {
+    uint64_t bytes = 0;
+    bool emitted = stage == options.emit && stage != Stage::Exe;
+    if (emitted || (!options.dumpFolder.empty() && stage != Stage::Exe)) {
+      std::string printed = print(stage);
+      bytes = printed.size();
+      if (!options.dumpFolder.empty())
+        if (llvm::Error failed =
+                writeText(dumpPath(options.dumpFolder, stage), printed, "--dump-stages"))
+          return failed;
+      if (emitted)
+        if (llvm::Error failed = writeText(output, printed, "-o"))
+          return failed;
+    }
+    if (stage == Stage::Obj)
+      bytes = object.size();
+    // Only for the report: whoever took the program away meanwhile has it.
+    if (stage == Stage::Exe && llvm::sys::fs::file_size(output, bytes))
+      bytes = 0;
+    tell(getStageInfo(stage).name, 1);
+    report.stages.push_back({stage, seconds, bytes});
+    return llvm::Error::success();
+  }
+
+  ModuleOp module;
+  const WeightSource *weights;
+  const CompileOptions &options;
+  std::string output;
+  Precision precision, kv;
+  int64_t parameters;
+  FirstDiagnostic diagnostic;
+  StageTable stages = stagesFor(options.target);
+  CompileReport report;
+  nlohmann::json manifest;
+  OwningOpRef<ModuleOp> packed; ///< the module at stage `loops`
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> code;
+  llvm::SmallString<0> text, object;
+};
+
+} // namespace
+
+void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registry.insert<MicaDialect, exec::ExecDialect>();
+  exec::registerBufferization(registry);
+}
+
+StageTable mica::cpu::stagesFor(const TargetDescription &target) {
+  StageTable stages = StageTable::graphStages();
+  stages.set(Stage::Loops, [target](OpPassManager &pm, const StageOptions &) {
+    buildLoopsPipeline(pm, KernelTarget::of(target));
+  });
+  stages.set(Stage::Llvm, [target](OpPassManager &pm, const StageOptions &) {
+    addLoopsToLlvmPasses(pm, target);
+  });
+  return stages;
+}
+
+StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision weights) {
+  StageOptions stage;
+  stage.weights = weights;
+  stage.kv = kvPrecision(options, weights);
+  stage.keepBlocks = options.keepBlocks;
+  stage.costs.tiles = options.target.tiles;
+  stage.probes = options.probes;
+  // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
+  stage.costs.onednnF32 = options.target.vectorBits == 512;
+  stage.costs.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
+  // Where products of bf16 are slow, prompts are computed in f32.
+  stage.promptRows = options.int8Rows            ? PromptRows::Int8
+                     : options.target.avx512Bf16 ? PromptRows::BF16
+                                                 : PromptRows::F32;
+  return stage;
+}
+
+Precision mica::cpu::checkpointPrecision(ModuleOp module) {
+  for (auto weight : module.getOps<WeightOp>())
+    if (weight.getTensorType().getRank() > 1 && weight.getTensorType().getElementType().isF32())
+      return Precision::F32;
+  return Precision::BF16;
+}
+
+int64_t mica::cpu::countParameters(ModuleOp module) {
+  int64_t count = 0;
+  for (auto weight : module.getOps<WeightOp>())
+    count += weight.getTensorType().getNumElements();
+  return count;
+}
+
+llvm::Expected<CompileReport> mica::cpu::compile(ModuleOp module, const WeightSource *weights,
+                                                 const CompileOptions &options, StringRef output) {
+  return Compilation(module, weights, options, output).run();
+}

@@ -1,0 +1,113 @@
+//===- Compiler.h - from a module to a program ---------------------------*- C++ -*-===//
+//
+// Runs the stages one after the other, times them, and writes the program.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_BACKENDS_CPU_DRIVER_COMPILER_H
+#define MICA_BACKENDS_CPU_DRIVER_COMPILER_H
+
+#include "backends/cpu/pack/CalibratedSource.h"
+#include "backends/cpu/target/TargetDescription.h"
+#include "passes/pipelines/Stages.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica::cpu {
+
+struct CompileOptions {
+  TargetDescription target;
+  /// Default: the checkpoint's own precision, f16 as bf16.
+  std::optional<Precision> weights;
+  /// Whether matrices that are stored in blocks keep their format.
+  bool keepBlocks = false;
+  /// Whether rows of prompts that multiply weights in blocks are integers of 8 bits.
+  bool int8Rows = false;
+  /// Default: bf16, and f32 where the weights are f32.
+  std::optional<Precision> kv;
+  /// Positions that a program reserves; default: the model's own length, at most 8192.
+  std::optional<int64_t> maxSeq;
+  /// What probes of the program show, where it has any (`mica-insert-probes`).
+  std::optional<Probed> probes = {};
+  /// What errors of quantized weights weigh; null: those of all columns alike.
+  const ColumnImportance *importance = nullptr;
+  /// The last stage to reach.
+  Stage emit = Stage::Exe;
+  /// Where not empty, a folder for the text of every stage.
+  std::string dumpFolder;
+  /// The launcher's file; needed for stage `exe`.
+  std::string launcher;
+  /// What to do where the program cannot be written, for errors.
+  std::string outputRemedy = "choose another -o";
+  /// The tokenizer's table; may be empty.
+  llvm::ArrayRef<std::byte> tokenizer;
+  /// What the program puts conversations into words with: a template and the special tokens that it
+  /// names (runtime/Manifest.h); may be empty.
+  std::string chatTemplate;
+  std::string toolTemplate; ///< Of conversations with tools; empty: the same.
+  std::vector<std::pair<std::string, std::string>> specialTokens;
+  /// Hears what is going on: a stage's name and how much of it is done, in [0, 1].
+  std::function<void(llvm::StringRef, double)> progress;
+};
+
+struct StageReport {
+  Stage stage;
+  double seconds;
+  uint64_t bytes; ///< of the stage's text, object or file
+};
+
+struct CompileReport {
+  std::vector<StageReport> stages;
+  uint64_t weightBytes = 0;
+  unsigned packingThreads = 0; ///< 0: no weights were packed
+  /// Positions that the program reserves, and bytes of its caches for each: from stage `kernels`
+  /// on.
+  int64_t maxSeq = 0, cacheBytesPerToken = 0;
+  /// How long texts may be that the scaling of rope was made for, where one says so.
+  std::optional<int64_t> scaledFor;
+  /// What passes have left as it was though the program would be better otherwise, and why.
+  std::vector<std::string> remarks;
+};
+
+/// A file that compiling writes, and the option that has named it.
+struct OutputFile {
+  std::string path;
+  llvm::StringRef option;
+};
+
+/// All that `compile` would write.
+std::vector<OutputFile> outputsOf(const CompileOptions &options, llvm::StringRef output);
+
+/// Registers everything that compiling needs.
+void registerCompilerDialects(mlir::DialectRegistry &registry);
+
+/// Takes `module` from stage `model` to `options.emit` and writes the result to `output`: text for
+/// the stages up to `asm`, an object, or the program. `weights` may be null below stage `exe`.
+/// Errors name the op, its place in the model and the remedy; after one, nothing stands at `output`
+/// that was not there before.
+llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights,
+                                      const CompileOptions &options, llvm::StringRef output);
+
+/// The graph's stages, and `loops` and `llvm` as this backend reaches them for `target`.
+StageTable stagesFor(const TargetDescription &target);
+
+/// What the passes up to stage `kernels` are told, for a model whose matrices have the precision
+/// `weights`.
+StageOptions stageOptionsOf(const CompileOptions &options, Precision weights);
+
+/// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
+Precision checkpointPrecision(mlir::ModuleOp module);
+
+/// Elements of all weights: at stage `model` what people call the model's parameters.
+int64_t countParameters(mlir::ModuleOp module);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_DRIVER_COMPILER_H

@@ -1,0 +1,246 @@
+//===- Manifest.cpp - what a program says about its model -----------------------===//
+
+#include "backends/cpu/driver/DescribeProgram.h"
+
+#include "backends/cpu/lowering/Passes.h"
+#include "passes/support/Phases.h"
+#include "passes/support/Weights.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+using nlohmann::json;
+
+/// Any attribute of `mica.model` as JSON.
+static json toJson(Attribute attribute) {
+  if (auto text = dyn_cast<StringAttr>(attribute))
+    return text.str();
+  if (auto boolean = dyn_cast<BoolAttr>(attribute))
+    return boolean.getValue();
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return integer.getInt();
+  if (auto number = dyn_cast<FloatAttr>(attribute))
+    return number.getValueAsDouble();
+  json result;
+  if (auto array = dyn_cast<ArrayAttr>(attribute)) {
+    result = json::array();
+    for (Attribute element : array)
+      result.push_back(toJson(element));
+  } else if (auto dictionary = dyn_cast<DictionaryAttr>(attribute)) {
+    result = json::object();
+    for (NamedAttribute entry : dictionary)
+      result[entry.getName().str()] = toJson(entry.getValue());
+  }
+  return result;
+}
+
+static func::FuncOp firstEntry(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (isEntry(function))
+      return function;
+  return {};
+}
+
+/// Extents as the runtime reads them: -1 stands for the number of sequences, -2 for that of blocks
+/// of positions.
+static json cacheShape(KvCacheType cache) {
+  SmallVector<int64_t> shape = cache.getPhysicalShape();
+  shape[1] = -1;
+  shape[3] = -2;
+  return json(std::vector<int64_t>(shape.begin(), shape.end()));
+}
+
+static json describeCaches(func::FuncOp entry) {
+  json caches = json::array();
+  std::map<KvKind, int64_t> counts;
+  for (Type type : entry.getArgumentTypes()) {
+    auto cache = dyn_cast<KvCacheType>(type);
+    if (!cache)
+      continue;
+    KvKind kind = cache.getLayout().getKind();
+    std::string name = stringifyKvKind(kind).str() + std::to_string(counts[kind]++);
+    caches.push_back({{"name", name},
+                      {"element", nameOf(precisionOf(cache.getElementType())).str()},
+                      {"shape", cacheShape(cache)},
+                      {"bytes_per_token", cache.getBytesPerPosition()}});
+  }
+  return caches;
+}
+
+/// The share of a stack of experts that one token reads.
+static double expertShare(ModuleOp module) {
+  double share = 1;
+  module.walk([&](MoeExpertsOp op) {
+    auto picks = cast<RankedTensorType>(op.getExperts().getType()),
+         experts = cast<RankedTensorType>(op.getDown().getType());
+    share = static_cast<double>(picks.getDimSize(1)) / static_cast<double>(experts.getDimSize(0));
+  });
+  return share;
+}
+
+/// The types of weights that hold a matrix for each expert.
+static DenseSet<Type> typesOfExperts(ModuleOp module) {
+  DenseSet<Type> types;
+  module.walk([&](MoeExpertsOp op) {
+    for (Value weight : {op.getGate(), op.getDown()})
+      types.insert(weight.getType());
+    if (op.getUp())
+      types.insert(op.getUp().getType());
+  });
+  return types;
+}
+
+/// Weights of which rows are gathered and nothing else.
+static llvm::StringSet<> tablesOf(ModuleOp module) {
+  llvm::StringSet<> tables, others;
+  module.walk([&](GetWeightOp get) {
+    for (OpOperand &use : get->getUses())
+      (classifyWeightUse(use) == WeightUse::Table ? tables : others).insert(get.getWeight());
+  });
+  for (const auto &other : others)
+    tables.erase(other.getKey());
+  return tables;
+}
+
+/// Multiplications and additions of the logits of one row.
+static double logitsFlops(ModuleOp module) {
+  double flops = 0;
+  module.walk([&](LmHeadOp head) {
+    flops = 2 * static_cast<double>(
+                    cast<RankedTensorType>(head.getWeight().getType()).getNumElements());
+  });
+  return flops;
+}
+
+/// What decoding one token costs: packed matrices are read and multiplied whole, stacks of experts
+/// in part, rows of tables not counted. Prompts need logits of their last row only.
+static json describeCost(ModuleOp module, const json &caches) {
+  double bytes = 0, ofLogits = logitsFlops(module), flops = -ofLogits, share = expertShare(module);
+  llvm::StringSet<> tables = tablesOf(module);
+  DenseSet<Type> ofExperts = typesOfExperts(module);
+  for (auto weight : module.getOps<WeightOp>()) {
+    RankedTensorType type = weight.getTensorType();
+    if (!isa_and_nonnull<PackedLayoutAttr>(type.getEncoding()) ||
+        tables.contains(weight.getSymName()))
+      continue;
+    double part = ofExperts.contains(type) ? share : 1;
+    bytes += static_cast<double>(getStoredBytes(type)) * part;
+    flops += 2 * static_cast<double>(type.getNumElements()) * part;
+  }
+  int64_t kvBytes = 0;
+  for (const json &cache : caches)
+    kvBytes += cache["bytes_per_token"].get<int64_t>();
+  return {{"weight_bytes_per_token", static_cast<int64_t>(bytes)},
+          {"flops_per_token", static_cast<int64_t>(flops)},
+          {"flops_per_logits", static_cast<int64_t>(ofLogits)},
+          {"kv_bytes_per_position", kvBytes}};
+}
+
+/// How often each op occurs in each function.
+static json describeOps(ModuleOp module) {
+  json functions = json::object();
+  for (auto function : module.getOps<func::FuncOp>()) {
+    json &counts = functions[function.getName().str()] = json::object();
+    function.walk([&](Operation *op) {
+      if (isa<MicaDialect>(op->getDialect()) && !isa<GetWeightOp>(op)) {
+        std::string name = op->getName().getStringRef().str();
+        counts[name] = counts.value(name, 0) + 1;
+      }
+    });
+  }
+  return functions;
+}
+
+std::vector<std::string> mica::cpu::keptBlocks(ModuleOp module) {
+  std::map<std::string, int64_t> counts;
+  for (auto weight : module.getOps<WeightOp>())
+    if (auto blocks = dyn_cast<BlockType>(weight.getTensorType().getElementType()))
+      counts[std::string(blocks.getFormat()->name)] +=
+          static_cast<int64_t>(weight.getSourceNames().size());
+  std::vector<std::string> names;
+  names.reserve(counts.size());
+  for (const auto &[name, count] : counts)
+    names.push_back(name + " x " + std::to_string(count));
+  return names;
+}
+
+std::string mica::cpu::nameOfRows(Type element) {
+  if (auto rows = dyn_cast<IntRowsType>(element))
+    return "int" + std::to_string(8 * rows.getLimbs()) + " per " + std::to_string(rows.getGroup());
+  return element.isBF16() ? "bf16" : "f32";
+}
+
+PromptRows mica::cpu::promptRowsNamed(StringRef name) {
+  return name == "f32"              ? PromptRows::F32
+         : name.starts_with("int8") ? PromptRows::Int8
+                                    : PromptRows::BF16;
+}
+
+std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
+  std::map<std::string, std::string> rows;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (StringRef role = roleOf(function); !role.empty())
+      function.walk([&](Operation *op) {
+        TypeSwitch<Operation *>(op)
+            .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>([&](auto product) {
+              if (isa<BlockType>(getElementTypeOrSelf(product.getWeight())))
+                rows[role.str()] = nameOfRows(getElementTypeOrSelf(product.getX()));
+            })
+            .Case([&](MoeExpertsOp experts) {
+              if (isa<BlockType>(getElementTypeOrSelf(experts.getGate())))
+                rows[role.str()] = nameOfRows(getElementTypeOrSelf(experts.getX()));
+            });
+      });
+  return rows;
+}
+
+json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq,
+                                const TargetDescription &target) {
+  func::FuncOp entry = firstEntry(module);
+  auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
+  json config = toJson(model), caches = describeCaches(entry);
+  int64_t block = 64;
+  for (Type type : entry.getArgumentTypes())
+    if (auto cache = dyn_cast<KvCacheType>(type))
+      block = cache.getLayout().getBlock();
+  json manifest = {
+      {"name", module.getName().value_or("model").str()},
+      {"weights", nameOf(weights).str()},
+      {"kv", nameOf(kv).str()},
+      {"vocab", cast<RankedTensorType>(entry.getResultTypes().front()).getDimSize(1)},
+      {"max_seq", maxSeq},
+      {"target", {{"cpu", target.cpu}, {"features", target.features}}},
+      {"position_block", block},
+      {"bos", config.contains("bos") ? config["bos"] : json()},
+      {"eos", config.value("eos", json::array())},
+      {"generation", config.value("generation", json::object())},
+      {"ops", describeOps(module)},
+      {"config", config},
+  };
+  if (std::vector<std::string> blocks = keptBlocks(module); !blocks.empty())
+    manifest["kept_blocks"] = blocks;
+  if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
+    manifest["rows"] = rows;
+  if (takesLengths(entry.getFunctionType())) {
+    SmallVector<int64_t> borders = lengthBorders(module);
+    manifest["length_borders"] = std::vector<int64_t>(borders.begin(), borders.end());
+  }
+  if (auto rows = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
+    manifest["exact_rows"] = rows.getInt();
+  if (!roleOf(entry).empty())
+    manifest["depends_on_role"] = true;
+  manifest["cost"] = describeCost(module, caches);
+  manifest["caches"] = std::move(caches);
+  return manifest;
+}
+
+void mica::cpu::addScratch(json &manifest, ModuleOp module) {
+  auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
+  manifest["scratch"] = {{"bytes_per_row", number("mica.scratch_per_row")},
+                         {"bytes_fixed", number("mica.scratch_fixed")}};
+}

@@ -1,0 +1,38 @@
+//===- Manifest.h - what a program says about its model ------------------*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H
+#define MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H
+
+#include "backends/cpu/target/TargetDescription.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <nlohmann/json.hpp>
+
+namespace mica::cpu {
+
+/// What the module says at stage `kernels`: caches, costs, end tokens (see runtime/Manifest.h for
+/// the keys).
+nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
+                               int64_t maxSeq, const TargetDescription &target);
+
+/// The formats of weights in blocks at stage `kernels` with the number of tensors: "q8_0 x 12".
+std::vector<std::string> keptBlocks(mlir::ModuleOp module);
+
+/// A type of rows in words: "bf16", "int16 per 32".
+std::string nameOfRows(mlir::Type element);
+
+/// The type of rows of prompts of that name.
+PromptRows promptRowsNamed(llvm::StringRef name);
+
+/// The types of the rows that multiply weights in blocks at stage `kernels`, by role; empty where
+/// there are none.
+std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
+
+/// Adds what only stage `loops` knows: the scratch memory.
+void addScratch(nlohmann::json &manifest, mlir::ModuleOp module);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H

@@ -1,0 +1,16 @@
+//===- TextOutput.h - texts that a command was asked for ------------------*- C++ -*-===//
+#ifndef MICA_BACKENDS_CPU_DRIVER_TEXTOUTPUT_H
+#define MICA_BACKENDS_CPU_DRIVER_TEXTOUTPUT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace mica::cpu {
+
+/// Writes `content` to the file `path`, whole or not at all; `-` is standard output. Errors name
+/// `option`, which has named the path.
+llvm::Error writeText(llvm::StringRef path, llvm::StringRef content, llvm::StringRef option);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_DRIVER_TEXTOUTPUT_H

@@ -1,0 +1,29 @@
+// Which instructions this machine's CPU (and its kernel) allow. Compiled for baseline x86-64, needs
+// no initialiser.
+#pragma once
+
+#include "backends/runtime/support/Result.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::rt {
+
+/// Whether `name`, an LLVM target feature without its sign ("avx512bf16"), is one that can be
+/// checked here. A compiler lists in a manifest only features for which this holds, as a program
+/// refuses unknown ones.
+bool knownCpuFeature(std::string_view name);
+
+/// Whether CPU and operating system support the feature; false for an unknown name. Asking for one
+/// of tile registers ("amx-tile") asks the operating system to let this process use them.
+bool cpuHas(std::string_view name);
+
+/// The CPU's brand string, such as "AMD EPYC 9755", or "this CPU".
+std::string cpuName();
+
+/// Succeeds if everything in `features` is there; else an error naming the target and the features
+/// missing, without those that only come with another one that is missing.
+Status checkCpu(const std::string &target, const std::vector<std::string> &features);
+
+} // namespace mica::rt

@@ -1,0 +1,101 @@
+//===- LimbRows.cpp - rows of f32 that meet bytes ---------------------------------===//
+
+#include "backends/cpu/kernels/attention/LimbRows.h"
+
+#include "backends/cpu/kernels/rows/Int8Row.h"
+
+using namespace mlir;
+using namespace mica::cpu;
+
+LimbRows::LimbRows(KernelBuilder &b, int64_t rows, int64_t k, Signs signs)
+    : b(b), k(k), signs(signs), bytes(b.stackBuffer({rows, kLimbs * k}, b.getI8Type())),
+      scales(b.stackBuffer({rows}, b.getF32Type())) {
+  if (signs == Signs::Both)
+    starts = b.stackBuffer({rows, kLimbs}, b.getI32Type());
+}
+
+void LimbRows::store(Value row, ArrayRef<Value> numbers) {
+  Type i32 = b.getI32Type();
+  Value largest = largestMagnitude(b, numbers);
+  Value inverse = b.broadcast(b.divf(b.f32(unit()), b.maxf(largest, b.f32(1e-30f))));
+  b.store(b.divf(largest, b.f32(unit())), scales, row);
+  auto round = [&](Value x) -> Value { return math::RoundEvenOp::create(b, x); };
+  auto integer = [&](Value x) -> Value { return arith::FPToSIOp::create(b, b.vec(i32), x); };
+  Value sums[kLimbs] = {b.splatInt(0, i32), b.splatInt(0, i32)};
+  for (auto [v, number] : llvm::enumerate(numbers)) {
+    Value scaled = b.mulf(number, inverse), limbs[kLimbs];
+    if (signs == Signs::Both) {
+      Value high = round(scaled);
+      limbs[0] = integer(high);
+      limbs[1] = integer(round(b.mulf(b.subf(scaled, high), b.splat(ratio()))));
+    } else {
+      Value both = integer(round(b.mulf(scaled, b.splat(ratio()))));
+      limbs[0] = arith::ShRUIOp::create(b, both, b.splatInt(8, i32));
+      limbs[1] = both;
+    }
+    for (int64_t limb = 0; limb < kLimbs; ++limb) {
+      sums[limb] = b.add(sums[limb], limbs[limb]);
+      Value at = b.idx(limb * k + static_cast<int64_t>(v) * kLanes);
+      b.storeVector(arith::TruncIOp::create(b, b.vec(b.getI8Type()), limbs[limb]), bytes,
+                    {row, at});
+    }
+  }
+  if (signs == Signs::None)
+    return;
+  for (int64_t limb = 0; limb < kLimbs; ++limb) {
+    Value sum = vector::ReductionOp::create(b, vector::CombiningKind::ADD, sums[limb]);
+    b.store(arith::MulIOp::create(b, sum, arith::ConstantIntOp::create(b, i32, -128)), starts,
+            {row, b.idx(limb)});
+  }
+}
+
+Value LimbRows::loadQuad(Value row, int64_t limb, Value group) {
+  Value at = b.add(b.mul(group, 4), limb * k);
+  return b.bitcast(b.broadcastFromBytes(bytes, {row, at}, b.getI32Type()), b.getI8Type());
+}
+
+SmallVector<Value> LimbRows::multiply(const PackedPanel &panel, Value groups, Value first,
+                                      int64_t count, Value column, int64_t vectors) {
+  Type i8 = b.getI8Type(), i32 = b.getI32Type();
+  constexpr int64_t kQuads = 4 * kLanes;
+  bool shifted = signs == Signs::Both;
+  SmallVector<Value> sums; // [rows][vectors][limbs]
+  for (int64_t i = 0; i < count; ++i) {
+    Value init[kLimbs];
+    for (int64_t limb = 0; limb < kLimbs; ++limb)
+      init[limb] = shifted ? b.broadcast(b.load(starts, {b.add(first, i), b.idx(limb)}))
+                           : b.splatInt(0, i32);
+    for (int64_t v = 0; v < vectors; ++v)
+      sums.append(init, init + kLimbs);
+  }
+  sums = b.carry(b.idx(0), groups, 1, sums, [&](Value group, ValueRange carried) {
+    SmallVector<Value> next(carried), rows;
+    prefetchAhead(b, panel, b.mul(group, 4 * panel.columns), 4 * panel.columns);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t limb = 0; limb < kLimbs; ++limb)
+        rows.push_back(loadQuad(b.add(first, i), limb, group));
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value inPanel = b.mul(b.add(b.add(b.mul(group, panel.columns), column), v * kLanes), 4);
+      Value quads = b.loadRaw(panel.memory, b.add(panel.offset, inPanel), kQuads);
+      if (shifted)
+        quads = arith::XOrIOp::create(b, quads, b.splatInt(-128, i8, kQuads));
+      for (auto [r, row] : llvm::enumerate(rows)) {
+        Value &sum = next[(r / kLimbs * vectors + v) * kLimbs + r % kLimbs];
+        sum = shifted ? b.dotBytes(sum, quads, row) : b.dotBytes(sum, row, quads);
+      }
+    }
+    return next;
+  });
+  SmallVector<Value> results;
+  for (int64_t i = 0; i < count; ++i) {
+    Value scale = b.broadcast(b.load(scales, b.add(first, i)));
+    for (int64_t v = 0; v < vectors; ++v) {
+      auto limb = [&](int64_t number) -> Value {
+        Value sum = sums[(i * vectors + v) * kLimbs + number];
+        return arith::SIToFPOp::create(b, b.vecF32(), sum);
+      };
+      results.push_back(b.mulf(b.fma(limb(1), b.splat(1 / ratio()), limb(0)), scale));
+    }
+  }
+  return results;
+}

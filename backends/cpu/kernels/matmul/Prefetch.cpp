@@ -1,0 +1,80 @@
+//===- Prefetch.cpp - reading streams of memory faster ------------------------------===//
+//
+// See PagesInTurn.h for the order in which lines are asked for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/kernels/matmul/Tile.h"
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+namespace {
+
+namespace in_turn = rt::pages_in_turn;
+
+/// Offsets in elements of `bytes` bytes.
+class Ahead {
+public:
+  Ahead(KernelBuilder &b, Value memory)
+      : b(b), memory(memory), bytes(b.elementOf(memory).getIntOrFloatBitWidth() / 8) {}
+
+  int64_t unit() const { return in_turn::unit / bytes; }
+
+  /// Asks for a unit on behalf of the one at `offset`: placeAhead.
+  void ask(Value offset) {
+    int64_t page = in_turn::page / bytes, chunk = in_turn::chunk / bytes;
+    Value inChunk = b.rem(offset, chunk), number = b.div(inChunk, unit());
+    Value at = b.add(b.sub(offset, inChunk), b.rem(offset, unit()));
+    at = b.add(at, b.mul(b.rem(number, in_turn::pages), page));
+    at = b.add(at, b.mul(b.div(number, in_turn::pages), unit()));
+    lines(b.add(at, chunk), in_turn::unit / in_turn::line);
+  }
+
+  /// Asks for `count` lines from `at` on. They go to the second level: the first is the smaller the
+  /// more rows are in use.
+  void lines(Value at, int64_t count) {
+    constexpr unsigned kSecondLevel = 2;
+    for (int64_t line = 0; line < count; ++line)
+      memref::PrefetchOp::create(b, memory, b.add(at, line * in_turn::line / bytes),
+                                 /*isWrite=*/false, kSecondLevel, /*isDataCache=*/true);
+  }
+
+private:
+  KernelBuilder &b;
+  Value memory;
+  int64_t bytes;
+};
+
+} // namespace
+
+void mica::cpu::prefetchAhead(KernelBuilder &b, const PackedPanel &panel, Value offset,
+                              int64_t count) {
+  if (!b.target.prefetchPages || !panel.streams)
+    return;
+  Ahead ahead(b, panel.memory);
+  int64_t unit = ahead.unit();
+  offset = b.add(panel.offset, offset);
+  b.when(panel.streams, [&] {
+    if (count % unit == 0) {
+      return count == unit ? ahead.ask(offset)
+                           : b.loop(b.idx(0), b.idx(count), unit,
+                                    [&](Value at) { ahead.ask(b.add(offset, at)); });
+    }
+    // Each unit once, on behalf of the elements where it begins.
+    auto roundUp = [&](Value value) { return b.mul(b.div(b.add(value, unit - 1), unit), unit); };
+    b.loop(roundUp(offset), roundUp(b.add(offset, count)), unit, [&](Value at) { ahead.ask(at); });
+  });
+}
+
+void mica::cpu::prefetchForGroup(KernelBuilder &b, const ProductTile &tile, Value group,
+                                 int64_t count) {
+  prefetchAhead(b, tile.panel, b.mul(group, count), count);
+  if (tile.ahead.lines == 0)
+    return;
+  Value passed = arith::MulIOp::create(b, b.sub(group, tile.from), tile.ahead.perGroup);
+  Ahead(b, tile.panel.memory)
+      .lines(b.add(tile.ahead.begin, b.div(passed, LinesAhead::kParts)), tile.ahead.lines);
+}

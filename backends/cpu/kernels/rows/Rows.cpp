@@ -1,0 +1,287 @@
+//===- Rows.cpp - kernels that work row by row ----------------------------------===//
+
+#include "backends/cpu/kernels/Kernels.h"
+#include "backends/cpu/kernels/matmul/BlockReader.h"
+#include "backends/cpu/kernels/rows/Int8Row.h"
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+/// Calls `body(prefix)` for the innermost rows of `buffer` in the tasks [begin, end): the index of
+/// a row, or of a row and a head.
+static void eachInnerRow(KernelBuilder &b, ValueRange args, Value buffer,
+                         llvm::function_ref<void(ArrayRef<Value>)> body) {
+  auto type = cast<MemRefType>(buffer.getType());
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    if (type.getRank() == 2)
+      return body(row);
+    b.loop(type.getDimSize(1), [&](Value head) { body({row, head}); });
+  });
+}
+
+static SmallVector<Value> at(ArrayRef<Value> prefix, Value column) {
+  SmallVector<Value> index(prefix);
+  index.push_back(column);
+  return index;
+}
+
+static int64_t columnsOf(Value buffer) {
+  return cast<MemRefType>(buffer.getType()).getShape().back();
+}
+
+using ComputeRow = llvm::function_ref<Value(Value column, Value live)>;
+
+/// Calls `body(first, lives)` for each group of an integer row, padding included. Of each vector
+/// in it `lives` says how much is of the row, null for nothing; of a whole group it is empty.
+static void eachGroup(KernelBuilder &b, int64_t columns, int64_t padded,
+                      llvm::function_ref<void(Value, ArrayRef<Value>)> body) {
+  constexpr int64_t kGroup = IntegerRowLayout::group;
+  int64_t whole = columns / kGroup * kGroup;
+  b.loop(b.idx(0), b.idx(whole), kGroup, [&](Value first) { body(first, {}); });
+  // The rest of the row, and what pads it.
+  for (int64_t first = whole; first < padded; first += kGroup) {
+    SmallVector<Value> lives;
+    for (int64_t column = first; column < first + kGroup; column += kLanes)
+      lives.push_back(column < columns ? b.idx(std::min(columns - column, kLanes)) : Value());
+    body(b.idx(first), lives);
+  }
+}
+
+/// 16 integers of a row as bytes.
+static Value bytesOf(KernelBuilder &b, Value q) {
+  return arith::TruncIOp::create(b, b.vec(b.getI8Type()), q);
+}
+
+/// A row of !mica.int_rows: every group of 32 elements has a scale.
+static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
+                        int64_t limbs, ComputeRow compute) {
+  static_assert(IntegerRowLayout::sumGroup == kLanes);
+  IntegerRowLayout parts(limbs, columns);
+  Type i32 = b.getI32Type();
+  eachGroup(b, columns, parts.padded, [&](Value first, ArrayRef<Value> lives) {
+    SmallVector<Value> numbers(IntegerRowLayout::group / kLanes, b.splat(0));
+    for (auto [v, vector] : llvm::enumerate(numbers)) {
+      Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
+      if (lives.empty())
+        vector = compute(column, {});
+      else if (Value live = lives[v])
+        vector = arith::SelectOp::create(b, b.maskOf(live), compute(column, live), vector);
+    }
+    IntegerScale scale(b, largestMagnitude(b, numbers), IntegerRowLayout::limitOf(limbs));
+    Value entry = b.mul(b.div(first, IntegerRowLayout::group), 4);
+    storeAsBytes(b, scale.scale, y, at(row, b.add(entry, parts.scales)));
+    for (auto [v, vector] : llvm::enumerate(numbers)) {
+      Value q = scale.integersOf(b, vector), high = q;
+      Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
+      if (limbs == 2) { // q = 256 high + low, both with a sign
+        b.storeVector(bytesOf(b, q), y, at(row, b.add(column, parts.padded)));
+        high = arith::ShRSIOp::create(b, b.add(q, b.splatInt(128, i32)), b.splatInt(8, i32));
+      }
+      b.storeVector(bytesOf(b, high), y, at(row, column));
+      Value sum = vector::ReductionOp::create(b, vector::CombiningKind::ADD, q);
+      sum = b.sub(arith::ConstantIntOp::create(b, i32, 0), sum);
+      Value index = b.mul(b.div(column, IntegerRowLayout::sumGroup), 4);
+      storeAsBytes(b, sum, y, at(row, b.add(index, parts.sums)));
+    }
+  });
+}
+
+/// Writes a row of `columns` elements of y; `compute(column, live)` gives 16 of them. `limbs` are
+/// those of !mica.int_rows, 0 for other types.
+static void storeRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns, int64_t limbs,
+                     ComputeRow compute) {
+  if (limbs != 0)
+    return storeIntRow(b, y, row, columns, limbs, compute);
+  b.eachVector(columns, [&](Value column, Value live) {
+    b.storeVector(compute(column, live), y, at(row, column), live);
+  });
+}
+
+/// 16 elements of a gain or a bias [N], or [H, D] of which every head has a row.
+static Value loadGain(KernelBuilder &b, Value gain, ArrayRef<Value> row, Value column, Value live) {
+  bool ofHeads = cast<MemRefType>(gain.getType()).getRank() == 2;
+  return b.loadVector(gain, ofHeads ? at(row.back(), column) : SmallVector<Value>{column}, live);
+}
+
+void mica::cpu::emitQuantize(KernelBuilder &b, ValueRange args, int64_t limbs) {
+  Value x = args[2], y = args[3];
+  eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
+    storeRow(b, y, row, columnsOf(x), limbs,
+             [&](Value column, Value live) { return b.loadVector(x, at(row, column), live); });
+  });
+}
+
+void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec &spec) {
+  Value x = args[2], gain = args[3], y = args[4];
+  int64_t columns = columnsOf(x);
+  eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
+    Value squares = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value sum) {
+      Value values = b.loadVector(x, at(row, column), live);
+      return b.fma(values, values, sum);
+    });
+    Value scale = b.inverseRootOfMean(squares, columns, spec.eps);
+    storeRow(b, y, row, columns, spec.limbs, [&](Value column, Value live) {
+      Value normal = b.mulf(b.loadVector(x, at(row, column), live), scale);
+      if (spec.roundBeforeGain)
+        normal = b.toF32(b.fromF32(normal, b.elementOf(x)));
+      Value factor = loadGain(b, gain, row, column, live);
+      if (spec.gainOffset != 0)
+        factor = b.addf(factor, b.splat(static_cast<float>(spec.gainOffset)));
+      // Rounded to the type of x, whatever a cast that was fused makes of it.
+      return b.toF32(b.fromF32(b.mulf(normal, factor), b.elementOf(x)));
+    });
+  });
+}
+
+void mica::cpu::emitLayerNorm(KernelBuilder &b, ValueRange args, double eps, bool bias,
+                              int64_t limbs) {
+  Value x = args[2], gain = args[3], y = args.back();
+  int64_t columns = columnsOf(x);
+  eachInnerRow(b, args, x, [&](ArrayRef<Value> row) {
+    Value sum = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value carried) {
+      return b.addf(carried, b.loadVector(x, at(row, column), live));
+    });
+    Value mean = b.broadcast(b.mulf(b.reduceAdd(sum), b.f32(1.0f / static_cast<float>(columns))));
+    // Lanes behind the row would count the mean's square: they are masked to the mean itself.
+    auto centred = [&](Value column, Value live) {
+      Value difference = b.subf(b.loadVector(x, at(row, column), live), mean);
+      return live ? arith::SelectOp::create(b, b.maskOf(live), difference, b.splat(0)).getResult()
+                  : difference;
+    };
+    Value squares = b.eachVector(columns, b.splat(0), [&](Value column, Value live, Value carried) {
+      Value difference = centred(column, live);
+      return b.fma(difference, difference, carried);
+    });
+    Value scale = b.inverseRootOfMean(squares, columns, eps);
+    storeRow(b, y, row, columns, limbs, [&](Value column, Value live) {
+      Value result =
+          b.mulf(b.mulf(centred(column, live), scale), loadGain(b, gain, row, column, live));
+      return bias ? b.addf(result, loadGain(b, args[4], row, column, live)) : result;
+    });
+  });
+}
+
+void mica::cpu::emitElementwise(
+    KernelBuilder &b, ValueRange args,
+    llvm::function_ref<Value(KernelBuilder &, ArrayRef<Value>)> compute) {
+  Value y = args.back();
+  ValueRange inputs = args.drop_front(2).drop_back();
+  eachInnerRow(b, args, y, [&](ArrayRef<Value> row) {
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      SmallVector<Value> values;
+      for (Value input : inputs)
+        values.push_back(b.loadVector(input, at(row, column), live));
+      b.storeVector(compute(b, values), y, at(row, column), live);
+    });
+  });
+}
+
+void mica::cpu::emitSigmoidGate(KernelBuilder &b, ValueRange args) {
+  Value x = args[2], gate = args[3], y = args[4];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    Value number = b.broadcast(b.loadF32(gate, {row, b.idx(0)}));
+    Value divisor = b.addf(b.splat(1), b.exp(b.subf(b.splat(0), number)));
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      b.storeVector(b.divf(b.loadVector(x, {row, column}, live), divisor), y, {row, column}, live);
+    });
+  });
+}
+
+void mica::cpu::emitSelectRows(KernelBuilder &b, ValueRange args) {
+  Value x = args[2], rows = args[3], y = args[4];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    Value source = b.loadIndex(rows, row);
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      b.storeVector(b.loadVector(x, {source, column}, live), y, {row, column}, live);
+    });
+  });
+}
+
+/// A row of a packed table is scattered over its block: one group of `depth` x 64 after the other.
+static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y, Value row) {
+  int64_t depth = cast<MemRefType>(table.getType()).getDimSize(3);
+  Value block = b.div(token, kBlockColumns), lane = b.rem(token, kBlockColumns);
+  b.loop(columnsOf(y), [&](Value column) {
+    Value element = b.loadF32(table, {block, b.div(column, depth), lane, b.rem(column, depth)});
+    b.storeF32(element, y, {row, column});
+  });
+}
+
+/// A row of a table in blocks. Its neighbours, which share its cache lines, are decoded with it:
+/// `decoded` has room for a chunk of 16 rows.
+static void gatherBlockRow(KernelBuilder &b, Value table, const WeightSpec &spec, Value token,
+                           Value y, Value row, Value decoded) {
+  constexpr int64_t kChunk = PackedBlocks::kChunk;
+  BlockReader reader(b, weightPanel(b, table, b.div(token, kBlockColumns), spec));
+  Value inBlock = b.rem(token, kBlockColumns), lane = b.rem(inBlock, kLanes),
+        column = b.sub(inBlock, lane);
+  int64_t perBlock = reader.packed.chunks, whole = spec.k / kChunk;
+  auto gather = [&](Value chunk, int64_t count) {
+    Value block = reader.blockAt(b.div(chunk, perBlock));
+    Value scales = reader.loadScales(block, column), offsets = reader.loadOffsets(block, column);
+    reader.eachElement(
+        scales, offsets, reader.chunkAt(block, b.rem(chunk, perBlock)), column,
+        [&](int64_t i, Value values) { b.storeVector(values, decoded, {b.idx(i), b.idx(0)}); });
+    Value first = b.mul(chunk, kChunk);
+    b.loop(count,
+           [&](Value i) { b.storeF32(b.load(decoded, {i, lane}), y, {row, b.add(first, i)}); });
+  };
+  b.loop(whole, [&](Value chunk) { gather(chunk, kChunk); });
+  if (spec.k % kChunk != 0)
+    gather(b.idx(whole), spec.k % kChunk);
+}
+
+void mica::cpu::emitEmbedding(KernelBuilder &b, ValueRange args, const WeightSpec &spec) {
+  Value tokens = args[2], table = args[3], y = args[4], decoded;
+  if (isa<BlockType>(spec.element))
+    decoded = b.stackBuffer({PackedBlocks::kChunk, kLanes}, b.getF32Type());
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    Value token = b.loadIndex(tokens, row);
+    if (decoded)
+      return gatherBlockRow(b, table, spec, token, y, row, decoded);
+    if (cast<MemRefType>(table.getType()).getRank() > 2)
+      return gatherPackedRow(b, table, token, y, row);
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      b.storeVector(b.loadVector(table, {token, column}, live), y, {row, column}, live);
+    });
+  });
+}
+
+Value mica::cpu::emitActivation(KernelBuilder &b, Value x, Activation activation) {
+  auto constant = [&](float value) { return b.splat(value); };
+  switch (activation) {
+  case Activation::Silu:
+    return b.divf(x, b.addf(constant(1), b.exp(b.subf(constant(0), x))));
+  case Activation::QuickGelu:
+    return b.divf(x, b.addf(constant(1), b.exp(b.mulf(constant(-1.702f), x))));
+  case Activation::Relu:
+    return b.maxf(x, constant(0));
+  case Activation::Relu2: {
+    Value positive = b.maxf(x, constant(0));
+    return b.mulf(positive, positive);
+  }
+  case Activation::Gelu: {
+    Value error = math::ErfOp::create(b, b.mulf(x, constant(0.70710678118654752f)));
+    return b.mulf(b.mulf(x, constant(0.5f)), b.addf(constant(1), error));
+  }
+  case Activation::GeluTanh: {
+    Value cube = b.mulf(b.mulf(x, x), x);
+    Value inner = b.mulf(constant(0.79788456080286536f), b.fma(cube, constant(0.044715f), x));
+    return b.mulf(b.mulf(x, constant(0.5f)), b.addf(constant(1), math::TanhOp::create(b, inner)));
+  }
+  }
+  llvm_unreachable("all activations are handled above");
+}
+
+Value mica::cpu::emitGated(KernelBuilder &b, Value gate, Value up, const Gating &gating) {
+  if (!gating.clamp)
+    return b.mulf(emitActivation(b, gate, gating.activation), up);
+  auto [alpha, limit] = *gating.clamp;
+  Value most = b.splat(static_cast<float>(limit)), least = b.splat(static_cast<float>(-limit)),
+        one = b.splat(1);
+  gate = b.minf(gate, most);
+  Value turned = b.mulf(gate, b.splat(static_cast<float>(-alpha)));
+  Value open = b.divf(gate, b.addf(one, b.exp(turned)));
+  return b.mulf(open, b.addf(b.maxf(b.minf(up, most), least), one));
+}

@@ -1,0 +1,209 @@
+#include "backends/runtime/abi/Manifest.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace mica::rt {
+
+namespace {
+using Json = nlohmann::json;
+
+/// Thrown inside this file only and caught by parseManifest.
+struct Bad {
+  std::string message;
+};
+
+[[noreturn]] void bad(const std::string &key, const std::string &what) {
+  throw Bad{"the program's manifest: '" + key + "' " + what + ", compile it again"};
+}
+
+const Json &at(const Json &object, const std::string &key) {
+  auto found = object.find(key);
+  if (found == object.end())
+    bad(key, "is missing");
+  return *found;
+}
+
+int64_t integer(const Json &value, const std::string &key, int64_t least, int64_t most) {
+  bool fits = value.is_number_integer() &&
+              !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(most));
+  if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
+    bad(key, "is not an integer from " + std::to_string(least) + " to " + std::to_string(most));
+  return value.get<int64_t>();
+}
+
+constexpr int64_t maxDimension = int64_t(1) << 40;
+constexpr int64_t maxToken = std::numeric_limits<int32_t>::max();
+
+uint64_t bytes(const Json &value, const std::string &key) {
+  return static_cast<uint64_t>(integer(value, key, 0, int64_t(1) << 50));
+}
+
+std::string text(const Json &value, const std::string &key) {
+  if (!value.is_string())
+    bad(key, "is not a string");
+  return value.get<std::string>();
+}
+
+// Parts of a document, which outlives what is returned.
+const Json &array(Json &&, const std::string &) = delete;
+const Json &object(Json &&, const std::string &) = delete;
+
+const Json &array(const Json &value, const std::string &key) {
+  if (!value.is_array())
+    bad(key, "is not an array");
+  return value;
+}
+
+const Json &object(const Json &value, const std::string &key) {
+  if (!value.is_object())
+    bad(key, "is not an object");
+  return value;
+}
+
+std::optional<double> number(const Json &object, const std::string &key) {
+  auto found = object.find(key);
+  if (found == object.end() || found->is_null())
+    return std::nullopt;
+  if (!found->is_number())
+    bad(key, "is not a number");
+  return found->get<double>();
+}
+
+CacheSpec parseCache(const Json &json) {
+  object(json, "caches");
+  CacheSpec cache{text(at(json, "name"), "name"), text(at(json, "element"), "element"), {}, 0};
+  if (cache.element != "f32" && cache.element != "bf16" && cache.element != "int8")
+    bad("element", "of a cache is none of f32, bf16 and int8");
+  for (const Json &size : array(at(json, "shape"), "shape"))
+    cache.shape.push_back(integer(size, "shape", CacheSpec::blockCount, maxDimension));
+  cache.bytesPerToken = bytes(at(json, "bytes_per_token"), "bytes_per_token");
+  return cache;
+}
+
+Manifest::Generation parseGeneration(const Json &json) {
+  object(json, "generation");
+  Manifest::Generation g;
+  g.temperature = number(json, "temperature");
+  g.topP = number(json, "top_p");
+  g.minP = number(json, "min_p");
+  g.typicalP = number(json, "typical_p");
+  g.repetitionPenalty = number(json, "repetition_penalty");
+  if (auto k = json.find("top_k"); k != json.end() && !k->is_null())
+    g.topK = integer(*k, "top_k", 0, maxToken);
+  if (auto s = json.find("do_sample"); s != json.end() && s->is_boolean())
+    g.doSample = s->get<bool>();
+  return g;
+}
+
+Manifest::Chat parseChat(const Json &json) {
+  object(json, "chat");
+  Manifest::Chat chat{text(at(json, "template"), "template"), {}, std::nullopt};
+  if (auto own = json.find("tool_template"); own != json.end())
+    chat.toolTemplate = text(*own, "tool_template");
+  for (const auto &[name, token] : object(at(json, "special_tokens"), "special_tokens").items())
+    chat.specialTokens.emplace_back(name, text(token, "special_tokens"));
+  return chat;
+}
+
+void parseModel(const Json &json, Manifest &m) {
+  m.name = text(at(json, "name"), "name");
+  m.weights = text(at(json, "weights"), "weights");
+  m.kv = text(at(json, "kv"), "kv");
+  if (auto kept = json.find("kept_blocks"); kept != json.end())
+    for (const Json &blocks : array(*kept, "kept_blocks"))
+      m.keptBlocks.push_back(text(blocks, "kept_blocks"));
+  if (auto rows = json.find("rows"); rows != json.end())
+    for (const auto &[role, type] : object(*rows, "rows").items())
+      m.rows.emplace_back(role, text(type, "rows"));
+  m.vocab = integer(at(json, "vocab"), "vocab", 1, maxToken);
+  m.maxSeq = integer(at(json, "max_seq"), "max_seq", 1, maxToken);
+  m.maxPositions = integer(at(json, "max_positions"), "max_positions", m.maxSeq, maxToken);
+  m.positionBlock = integer(at(json, "position_block"), "position_block", 1, maxToken);
+  for (const Json &cache : array(at(json, "caches"), "caches"))
+    m.caches.push_back(parseCache(cache));
+  const Json &scratch = object(at(json, "scratch"), "scratch");
+  m.scratchBytesPerRow = bytes(at(scratch, "bytes_per_row"), "bytes_per_row");
+  m.scratchBytesFixed = bytes(at(scratch, "bytes_fixed"), "bytes_fixed");
+  if (auto size = json.find("weight_bytes"); size != json.end())
+    m.weightBytes = bytes(*size, "weight_bytes");
+  if (auto count = json.find("parameters"); count != json.end())
+    m.parameters = bytes(*count, "parameters");
+  if (auto rows = json.find("exact_rows"); rows != json.end())
+    m.exactRows = integer(*rows, "exact_rows", 1, maxToken);
+  if (auto depends = json.find("depends_on_role"); depends != json.end()) {
+    if (!depends->is_boolean())
+      bad("depends_on_role", "is not true or false");
+    m.dependsOnRole = depends->get<bool>();
+  }
+  if (auto borders = json.find("length_borders"); borders != json.end()) {
+    m.takesLengths = true;
+    for (const Json &border : array(*borders, "length_borders"))
+      m.lengthBorders.push_back(integer(border, "length_borders", 1, maxToken));
+    std::sort(m.lengthBorders.begin(), m.lengthBorders.end());
+  }
+}
+
+void parseTokens(const Json &json, Manifest &m) {
+  if (auto bos = json.find("bos"); bos != json.end() && !bos->is_null())
+    m.bos = static_cast<int32_t>(integer(*bos, "bos", 0, m.vocab - 1));
+  if (auto eos = json.find("eos"); eos != json.end() && !eos->is_null())
+    for (const Json &id : array(*eos, "eos"))
+      m.eos.push_back(static_cast<int32_t>(integer(id, "eos", 0, m.vocab - 1)));
+}
+
+Manifest parse(const Json &json) {
+  object(json, "manifest");
+  Manifest m;
+  const Json &target = object(at(json, "target"), "target");
+  m.cpu = text(at(target, "cpu"), "cpu");
+  for (const Json &feature : array(at(target, "features"), "features"))
+    m.features.push_back(text(feature, "features"));
+  parseModel(json, m);
+  parseTokens(json, m);
+  if (auto generation = json.find("generation"); generation != json.end() && !generation->is_null())
+    m.generation = parseGeneration(*generation);
+  if (auto chat = json.find("chat"); chat != json.end())
+    m.chat = parseChat(*chat);
+  if (auto cost = json.find("cost"); cost != json.end() && cost->is_object())
+    m.cost = {number(*cost, "weight_bytes_per_token").value_or(0),
+              number(*cost, "flops_per_token").value_or(0),
+              number(*cost, "flops_per_logits").value_or(0),
+              number(*cost, "kv_bytes_per_position").value_or(0)};
+  return m;
+}
+} // namespace
+
+Result<Manifest> parseManifest(std::string_view text) {
+  try {
+    Manifest manifest = parse(Json::parse(text));
+    manifest.json = text;
+    return manifest;
+  } catch (const Bad &bad) {
+    return Error{bad.message};
+  } catch (const Json::exception &) {
+    return Error{"the program's manifest is not JSON, compile it again"};
+  }
+}
+
+std::string Manifest::orLargerContext() const {
+  return maxSeq < maxPositions ? " or compile with a larger --max-seq" : "";
+}
+
+uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits) {
+  return manifest.scratchBytesFixed + static_cast<uint64_t>(rows) * manifest.scratchBytesPerRow +
+         static_cast<uint64_t>(withLogits) * static_cast<uint64_t>(manifest.vocab) * sizeof(float);
+}
+
+int64_t rowsOfChunk(std::optional<int64_t> asked, const Manifest &manifest, bool allLogits) {
+  if (asked)
+    return *asked;
+  constexpr int64_t most = 512, least = 16;
+  int64_t rows = most;
+  while (rows > least && bytesOfCall(manifest, rows, allLogits ? rows : 0) > mostBytesOfCall)
+    rows /= 2;
+  return rows;
+}
+
+} // namespace mica::rt

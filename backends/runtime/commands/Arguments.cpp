@@ -1,0 +1,422 @@
+#include "backends/runtime/commands/Arguments.h"
+#include "backends/runtime/support/CommandLine.h"
+#include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/Report.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace mica::rt {
+
+namespace {
+constexpr int64_t maxCount = setting_range::maxCount;
+constexpr uint64_t maxThreads = 1024;
+/// Sequences that a measurement may have: more take hours, and memory without an end.
+constexpr int64_t maxBatch = 1024;
+
+std::string_view trimmed(std::string_view text) {
+  size_t first = text.find_first_not_of(" \t\r\n");
+  return first == text.npos ? text.substr(0, 0)
+                            : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+/// A list of --tokens; one that is none is a usage error.
+Tokens tokensOf(const std::string &list) {
+  Result<Tokens> parsed = parseTokenList(list);
+  if (!parsed)
+    throw CLI::ValidationError("--tokens", parsed.error().message);
+  return *std::move(parsed);
+}
+
+/// Accepts the values that a setting may have.
+CLI::Validator within(const SettingRange<double> &range) {
+  return numberBetween(range.min, range.max);
+}
+CLI::Validator within(const SettingRange<int64_t> &range) {
+  return wholeNumber(static_cast<uint64_t>(range.min), static_cast<uint64_t>(range.max));
+}
+
+void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
+  app.add_option("--prefill-chunk", rows,
+                 "Rows of the prompt computed at once; default: 512, fewer where what they need "
+                 "would take more than 40 MiB")
+      ->transform(wholeNumber(1, maxCount));
+}
+
+void addPenalties(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--repetition-penalty", settings.repetitionPenalty,
+                 "Divides the logits of tokens seen before; 1: none")
+      ->check(within(setting_range::repetitionPenalty));
+  app.add_option("--presence-penalty", settings.presencePenalty,
+                 "Taken from the logits of tokens generated before; 0: none")
+      ->check(within(setting_range::presencePenalty));
+  app.add_option("--frequency-penalty", settings.frequencyPenalty,
+                 "The same for each time that they were generated; 0: none")
+      ->check(within(setting_range::frequencyPenalty));
+  app.add_option_function<std::vector<std::string>>(
+         "--logit-bias",
+         [&settings](const std::vector<std::string> &words) {
+           for (const std::string &word : words) {
+             Result<LogitBias> bias = parseLogitBias(word);
+             if (!bias)
+               throw CLI::ValidationError("--logit-bias", bias.error().message);
+             settings.logitBias.push_back(*bias);
+           }
+         },
+         "Add B to the logit of token ID; -inf: never that token; may repeat")
+      ->type_name("ID=B")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void addSampling(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--temperature", settings.temperature, "0 is greedy")
+      ->check(within(setting_range::temperature));
+  app.add_option("--top-k", settings.topK, "Sample from the K likeliest tokens; 0: all")
+      ->transform(within(setting_range::topK));
+  app.add_option("--top-p", settings.topP,
+                 "Sample from the likeliest tokens that make up P of the probability")
+      ->check(within(setting_range::topP));
+  app.add_option("--min-p", settings.minP, "Drop tokens less likely than P times the likeliest")
+      ->check(within(setting_range::minP));
+  app.add_option("--typical-p", settings.typicalP,
+                 "Sample from the tokens nearest to the expected information that make up P of the "
+                 "probability")
+      ->check(within(setting_range::typicalP));
+  addPenalties(app, settings);
+  app.add_option("--seed", settings.seed, "Makes sampling repeatable")
+      ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
+}
+
+void addLookup(CLI::App &app, GenerationSettings &settings) {
+  app.add_option(
+         "--lookup", settings.lookup,
+         "Draft up to N tokens from the text so far and verify them in one pass (31 at most, "
+         "fewer where several sequences share it); the text stays the same and comes faster "
+         "where it repeats itself")
+      ->type_name("N")
+      ->transform(within(setting_range::lookup));
+}
+
+void addStops(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--stop", settings.stops, "End the text before TEXT; may repeat")
+      ->type_name("TEXT")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string &text) { return std::string(text.empty() ? "is empty" : ""); });
+}
+
+CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
+  return app.add_option("--system", system, "What the conversation begins with, as its system")
+      ->type_name("TEXT");
+}
+
+CLI::Option *addTools(CLI::App &app, std::optional<std::string> &tools) {
+  return app
+      .add_option(
+          "--tools", tools,
+          "Tools that the model may call: a JSON list, as the chat template takes it; a call "
+          "is part of the answer's text")
+      ->type_name("FILE");
+}
+
+void addSpecial(CLI::App &app, RunArguments &run) {
+  app.add_flag("--special", run.special,
+               "Special tokens that a conversation's text spells, such as <|im_end|>, are special "
+               "tokens; default: they are text, so that no text can end its turn");
+}
+
+void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
+  auto *batch = app.add_option("--batch", run.batch,
+                               "FILE holds requests, one JSON object per line with \"prompt\", "
+                               "\"tokens\" or \"messages\" (and \"tools\") for the chat template "
+                               "and, where wished, \"id\", \"n\", \"seed\" and \"max_tokens\": "
+                               "compute B at once, write a JSON object per line");
+  batch->type_name("B")->transform(wholeNumber(1, maxBatch));
+  batch->needs(file);
+  auto *output = app.add_option("-o,--output", run.output,
+                                "Where --batch writes; results that are there are not made again");
+  output->type_name("FILE")->needs(batch);
+}
+
+void addRun(CLI::App &app, RunArguments &run) {
+  auto *prompt =
+      app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
+  auto *file =
+      app.add_option("-f,--file", run.file, "A file with the text to continue; -: what stdin says")
+          ->type_name("FILE");
+  addBatch(app, run, file);
+  auto *tokens = app.add_option_function<std::vector<std::string>>(
+      "--tokens",
+      [&run](const std::vector<std::string> &lists) {
+        for (const std::string &list : lists)
+          run.tokens.push_back(tokensOf(list));
+      },
+      "Token ids to continue, such as 1,2,3; may repeat: one sequence each, in one batch");
+  tokens->type_name("IDS")->type_size(1)->expected(1)->allow_extra_args(false);
+  tokens->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  prompt->excludes(file)->excludes(tokens);
+  file->excludes(tokens);
+  app.add_option("-n", run.settings.maxTokens, "New tokens at most, per sequence")
+      ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
+      ->transform(within(setting_range::maxTokens));
+  addSampling(app, run.settings);
+  addStops(app, run.settings);
+  addPrefillChunk(app, run.prefillChunk);
+  addLookup(app, run.settings);
+  app.add_flag("--ignore-eos", run.settings.ignoreEos, "Go on after an end token");
+  app.add_flag("--print-tokens", run.printTokens,
+               "Write token ids instead of text, one line per sequence");
+  app.add_option("--logits", run.logits,
+                 "Write the logits of every position fed as float32 [rows, vocabulary]")
+      ->type_name("FILE.npy");
+  app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
+  app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
+  auto *chat = app.add_flag("--chat", run.chat,
+                            "Put the text through the model's chat template, as one turn of a "
+                            "user; with --batch each prompt");
+  chat->excludes(tokens);
+  addSystem(app, run.system)->needs(chat);
+  addTools(app, run.tools)->needs(chat);
+  addSpecial(app, run);
+}
+
+/// What goes with every command that computes.
+void addMachine(CLI::App &app, Arguments &arguments) {
+  app.add_option("--threads", arguments.threads,
+                 "Threads to compute with; default: the processors that this process may use")
+      ->transform(wholeNumber(1, maxThreads));
+  app.add_flag(
+      "--large-pages", arguments.largePages,
+      "Read the weights into memory of large pages instead of mapping their file: a longer "
+      "start and memory of this process alone, for faster answers where the file's pages "
+      "are small");
+  app.add_flag("--verify-weights", arguments.verifyWeights,
+               "Check the weights against their checksum before anything is computed: reads them "
+               "all, while damaged ones go unnoticed otherwise");
+}
+
+CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
+  CLI::App *sub = app.add_subcommand(
+      "chat", "Converse with the model: on a terminal with line editing, else a line per turn");
+  addSystem(*sub, chat.system);
+  addTools(*sub, chat.tools);
+  addSpecial(*sub, chat.run);
+  sub->add_option("-n", chat.run.settings.maxTokens,
+                  "Maximum number of new tokens per answer; default: as many as fit in the context")
+      ->transform(wholeNumber(1, maxCount));
+  sub->add_option("--history", chat.history,
+                  "What is said on a terminal is kept in FILE, for later conversations to recall")
+      ->type_name("FILE");
+  addSampling(*sub, chat.run.settings);
+  addStops(*sub, chat.run.settings);
+  addPrefillChunk(*sub, chat.run.prefillChunk);
+  addLookup(*sub, chat.run.settings);
+  sub->add_flag("--json", chat.json, "Write one JSON object per answer");
+  sub->add_flag("-v,--verbose", chat.run.verbose, "Tokens and seconds of each answer on stderr");
+  return sub;
+}
+
+CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
+  CLI::App *sub =
+      app.add_subcommand("bench", "Measure speed: reading prompts (pp) and generating (tg)");
+  auto counts = [&](const char *name, std::vector<int64_t> &values, int64_t least, int64_t most,
+                    const char *help) {
+    sub->add_option(name, values, help)
+        ->type_name("N")
+        ->type_size(1)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->transform(wholeNumber(static_cast<uint64_t>(least), static_cast<uint64_t>(most)));
+  };
+  counts("--prompt", bench.prompts, 0, maxCount, "Prompt of N tokens; may repeat; default 512");
+  counts("--gen", bench.gens, 0, maxCount, "Generation of N tokens; may repeat; default 64");
+  counts("--batch", bench.batches, 1, maxBatch,
+         "Sequences generated at once; may repeat; default 1");
+  sub->add_option("--depth", bench.depth, "Positions that the context holds before each test")
+      ->transform(wholeNumber(0, maxCount));
+  sub->add_option("--repeat", bench.repeat, "Runs of each test; the median counts")
+      ->capture_default_str()
+      ->transform(wholeNumber(1, 10000));
+  addPrefillChunk(*sub, bench.prefillChunk);
+  sub->add_option("--lookup", bench.lookup,
+                  "Also generate a text that repeats itself with up to N drafted tokens per pass")
+      ->type_name("N")
+      ->transform(within(setting_range::lookup));
+  sub->add_option_function<std::string>(
+         "--tokens", [&bench](const std::string &list) { bench.text = tokensOf(list); },
+         "With --lookup: the text of these ids instead, of which --depth are the prompt and --gen "
+         "are generated, whatever the model makes of them")
+      ->type_name("IDS");
+  sub->add_flag(
+      "--profile", bench.profile,
+      "Also a table per test without drafts: time, bytes and operations of each kernel in one "
+      "more run; more than 100 % of the limit, which is memory's, where caches hold the data");
+  sub->add_option("--trace", bench.trace,
+                  "Write that run as a trace for chrome://tracing or ui.perfetto.dev")
+      ->type_name("FILE.json");
+  sub->add_option("--peak-gb", bench.peakGb,
+                  "The profile's limit of reading in GB/s; default: measured before each test")
+      ->type_name("X")
+      ->check(numberBetween(1e-3, 1e9));
+  sub->add_option("--peak-gflop", bench.peakGflop,
+                  "The profile's limit of computing in GFLOP/s; default: measured")
+      ->type_name("X")
+      ->check(numberBetween(1e-3, 1e9));
+  sub->add_flag("--json", bench.json, "Write one JSON object");
+  return sub;
+}
+
+CLI::App *addInfo(CLI::App &app, InfoArguments &info) {
+  CLI::App *sub = app.add_subcommand("info", "What this program is");
+  sub->add_flag("--json", info.json, "Write one JSON object");
+  sub->add_flag(
+      "--check", info.check,
+      "Check the checksums of all that is in the file; without it, nothing but --verify-weights "
+      "notices damaged weights, while all else is checked at every start");
+  sub->add_flag("--licenses", info.licenses, "The notices of the software inside");
+  return sub;
+}
+
+CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
+  CLI::App *sub = app.add_subcommand(
+      "feed",
+      "For tools such as `mica eval`: reads lines `LENGTH[/TOTAL] FIRST ID ID ...` from "
+      "stdin, feeds the ids behind the first LENGTH positions, as parts of a text of TOTAL, "
+      "and writes the logits from ids[FIRST] on as float32 rows to stdout");
+  addPrefillChunk(*sub, feed.prefillChunk);
+  sub->add_flag("--as-decode", feed.asDecode, "Compute rows as in decoding, not as in prompts");
+  CLI::Option *probes =
+      sub->add_option("--probes", feed.probes,
+                      "Write what the program's probes see; only programs of `mica verify` and "
+                      "`mica compile --calibrate` have some")
+          ->type_name("FILE");
+  sub->add_option("--column-sums", feed.columnSums,
+                  "Write the sums of squares of each column of what the program's probes see")
+      ->type_name("FILE")
+      ->excludes(probes);
+  return sub;
+}
+
+int usageError(const std::string &message) {
+  reportError(message + ", see --help");
+  return 2;
+}
+
+/// Help or version: a full disk is an error there as well.
+int print(const std::string &text) {
+  Status written = writeOut(text);
+  if (!written)
+    reportError(written.error().message);
+  return written ? 0 : 1;
+}
+
+/// What --batch has no meaning for; empty where there is nothing.
+std::string unusableWithBatch(const RunArguments &run) {
+  if (!run.batch)
+    return {};
+  return run.logits                            ? "--logits"
+         : run.json                            ? "--json"
+         : run.settings.lookup.value_or(0) > 0 ? "--lookup"
+                                               : "";
+}
+
+/// An option of generating text that was given to another command; empty where there is none.
+std::string misplacedOption(const CLI::App &app) {
+  for (const CLI::Option *option : app.get_options())
+    if (option->count() > 0 && !option->check_name("--threads") &&
+        !option->check_name("--large-pages") && !option->check_name("--verify-weights"))
+      return option->get_name();
+  return {};
+}
+} // namespace
+
+Result<LogitBias> parseLogitBias(const std::string &text) {
+  size_t equals = text.find('=');
+  const char *begin = text.data(), *end = begin + text.size();
+  const char *middle = begin + std::min(equals, text.size());
+  LogitBias out{};
+  auto id = std::from_chars(begin, middle, out.token);
+  auto bias = std::from_chars(std::min(middle + 1, end), end, out.bias);
+  bool good = id.ec == std::errc() && id.ptr == middle && out.token >= 0 &&
+              bias.ec == std::errc() && bias.ptr == end &&
+              out.bias < std::numeric_limits<float>::infinity();
+  if (!good)
+    return Error{"'" + text +
+                 "' is not a bias for a token, write ID=B such as 13=-2.5, or 13=-inf to ban it"};
+  return out;
+}
+
+Result<Tokens> parseTokenList(const std::string &list) {
+  Tokens tokens;
+  std::string_view rest = list;
+  for (bool more = true; more;) {
+    size_t comma = rest.find(',');
+    more = comma != rest.npos;
+    std::string_view entry = trimmed(rest.substr(0, comma));
+    rest = more ? rest.substr(comma + 1) : std::string_view();
+    int32_t token = 0;
+    auto [end, failure] = std::from_chars(entry.data(), entry.data() + entry.size(), token);
+    if (failure != std::errc() || end != entry.data() + entry.size() || token < 0)
+      return Error{"'" + std::string(entry) +
+                   "' is not a token id, write numbers with commas: 1,2,3"};
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+Parsed parseArguments(int argc, const char *const *argv) {
+  Parsed parsed;
+  Arguments &arguments = parsed.arguments;
+  CLI::App app("A language model, compiled by Mica");
+  app.name(argc > 0 ? argv[0] : "program");
+  app.set_version_flag("--version", "mica " MICA_VERSION);
+  addRun(app, arguments.run);
+  addMachine(app, arguments);
+  CLI::App *chat = addChat(app, arguments.chat);
+  addMachine(*chat, arguments);
+  CLI::App *bench = addBench(app, arguments.bench);
+  addMachine(*bench, arguments);
+  CLI::App *info = addInfo(app, arguments.info);
+  CLI::App *feed = addFeed(app, arguments.feed);
+  addMachine(*feed, arguments);
+  app.require_subcommand(0, 1);
+  auto wish = parseWords(app, {argv + std::min(argc, 1), argv + argc});
+  if (!wish)
+    parsed.exit = usageError(wish.error().message);
+  else if (*wish)
+    parsed.exit = print(**wish);
+  else if (auto commands = app.get_subcommands(); !commands.empty())
+    if (std::string option = misplacedOption(app); !option.empty())
+      parsed.exit = usageError(option + " goes with generating text, not with " +
+                               commands.front()->get_name());
+  if (parsed.exit)
+    return parsed;
+  if (std::string option = unusableWithBatch(arguments.run); !option.empty()) {
+    parsed.exit = usageError(option + " does not go with --batch");
+    return parsed;
+  }
+  if (arguments.run.special && !arguments.run.chat && !arguments.run.batch) {
+    parsed.exit =
+        usageError("--special goes with --chat or --batch: a text of -p may spell special "
+                   "tokens in any case");
+    return parsed;
+  }
+  if (chat->parsed())
+    arguments.command = Arguments::Command::Chat;
+  else if (bench->parsed())
+    arguments.command = Arguments::Command::Bench;
+  else if (info->parsed())
+    arguments.command = Arguments::Command::Info;
+  else if (feed->parsed())
+    arguments.command = Arguments::Command::Feed;
+  return parsed;
+}
+
+} // namespace mica::rt

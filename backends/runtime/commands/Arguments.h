@@ -1,0 +1,89 @@
+// The command line of a compiled program, parsed and checked.
+#pragma once
+
+#include "backends/runtime/engine/GenerationSettings.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica::rt {
+
+struct RunArguments {
+  std::optional<std::string> prompt, file; ///< -p, -f
+  std::vector<Tokens> tokens;              ///< --tokens, one per sequence
+  GenerationSettings settings;
+  std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
+  std::optional<int64_t> batch;        ///< --batch: `file` holds requests, so many at once
+  std::optional<std::string> output;   ///< -o, with --batch
+  bool printTokens = false;
+  std::optional<std::string> logits;
+  bool json = false;
+  bool verbose = false;
+  bool chat = false;                 ///< --chat: the prompt goes through the chat template
+  std::optional<std::string> system; ///< --system, with --chat
+  std::optional<std::string> tools;  ///< --tools, with --chat: a file
+  bool special = false; ///< --special: special tokens that a conversation spells are meant
+};
+
+struct ChatArguments {
+  RunArguments run; ///< How answers are sampled.
+  std::optional<std::string> system;
+  std::optional<std::string> tools;   ///< --tools: a file
+  std::optional<std::string> history; ///< --history: a file
+  bool json = false;
+};
+
+struct BenchArguments {
+  std::vector<int64_t> prompts, gens, batches;
+  int64_t depth = 0;
+  int64_t repeat = 5;
+  std::optional<int64_t> prefillChunk; ///< see rowsOfChunk
+  int64_t lookup = 0;
+  Tokens text; ///< What tests with lookup generate, behind its first `depth` ids; empty: a period.
+  bool profile = false;
+  std::optional<std::string> trace;
+  std::optional<double> peakGb, peakGflop; ///< Limits for the profile; measured where not given.
+  bool json = false;
+};
+
+struct FeedArguments {
+  std::optional<int64_t> prefillChunk;   ///< see rowsOfChunk
+  std::optional<std::string> probes;     ///< a file for what probes see
+  std::optional<std::string> columnSums; ///< a file for the sums of squares of what they see
+  bool asDecode = false;                 ///< Compute rows as in decoding, not as in prompts.
+};
+
+struct InfoArguments {
+  bool json = false, check = false, licenses = false;
+};
+
+struct Arguments {
+  enum class Command { Run, Chat, Bench, Info, Feed } command = Command::Run;
+  RunArguments run;
+  ChatArguments chat;
+  BenchArguments bench;
+  InfoArguments info;
+  FeedArguments feed;
+  std::optional<unsigned> threads;
+  bool largePages = false;
+  bool verifyWeights = false;
+};
+
+/// What remains to be done after parsing: nothing (`exit` holds the status; help, version or an
+/// error line have been written), or the command.
+struct Parsed {
+  std::optional<int> exit;
+  Arguments arguments;
+};
+
+Parsed parseArguments(int argc, const char *const *argv);
+
+/// "ID=B" of --logit-bias. Errors say what is expected.
+Result<LogitBias> parseLogitBias(const std::string &text);
+
+/// "1,2,3" as tokens; spaces around numbers are allowed. Errors name the entry.
+Result<Tokens> parseTokenList(const std::string &list);
+
+} // namespace mica::rt

@@ -1,0 +1,219 @@
+#include "backends/runtime/commands/BatchRequests.h"
+#include "backends/runtime/engine/Request.h"
+#include "backends/runtime/support/NestedJson.h"
+#include "backends/runtime/support/TextFile.h"
+#include "backends/runtime/text/ChatTemplate.h"
+#include "backends/runtime/text/base/Utf8.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace mica::rt {
+
+namespace {
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t maxTexts = 1'000'000;
+
+/// Thrown on the way out of RequestReader; caught in BatchRequests::next.
+struct Bad {
+  std::string message;
+};
+
+int64_t wholeNumber(const Json &value, const std::string &key, int64_t least, int64_t most) {
+  bool fits = value.is_number_integer() &&
+              !(value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(most));
+  if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
+    throw Bad{"\"" + key + "\" is not a whole number from " + std::to_string(least) + " to " +
+              std::to_string(most)};
+  return value.get<int64_t>();
+}
+
+uint64_t seedOf(const Json &value) {
+  if (!value.is_number_unsigned())
+    throw Bad{"\"seed\" is not a whole number from 0 to 18446744073709551615"};
+  return value.get<uint64_t>();
+}
+
+/// Reads requests for one program.
+class RequestReader {
+public:
+  RequestReader(const Text *tokenizer, const Manifest &manifest, const RunArguments &arguments)
+      : tokenizer(tokenizer), manifest(manifest), arguments(arguments) {}
+
+  BatchRequest read(const Json &json);
+
+private:
+  Tokens idsOf(const Json &ids) const;
+  Tokens textOf(const Json &text) const;
+  /// What `messages` are in the tokens of the model, with the tools of a request or null. Also says
+  /// what ends an answer.
+  Tokens conversationOf(const Json &messages, const Json *tools, Tokens &endTokens);
+  /// A prompt as one turn of a user.
+  Json turnOf(const Json &prompt) const;
+  void loadTemplate();
+
+  const Text *tokenizer;
+  const Manifest &manifest;
+  const RunArguments &arguments;
+  std::map<bool, Tokens> endsOfTurn; ///< of the chat template, and of that for tools (true)
+  std::optional<ChatTemplate> chatTemplate;
+};
+
+Tokens RequestReader::idsOf(const Json &ids) const {
+  Tokens tokens;
+  if (!ids.is_array())
+    throw Bad{"\"tokens\" is not an array of ids"};
+  for (const Json &id : ids)
+    tokens.push_back(static_cast<int32_t>(wholeNumber(id, "tokens", 0, manifest.vocab - 1)));
+  return tokens;
+}
+
+template <typename T> T orThrow(Result<T> result) {
+  if (!result)
+    throw Bad{result.error().message};
+  return *std::move(result);
+}
+
+void requireString(const Json &prompt) {
+  if (!prompt.is_string())
+    throw Bad{"\"prompt\" is not a string"};
+}
+
+Tokens RequestReader::textOf(const Json &text) const {
+  requireString(text);
+  if (!tokenizer)
+    throw Bad{std::string(noTokenizer) + "as \"tokens\""};
+  return orThrow(tokenizer->encode(text.get<std::string>()));
+}
+
+void RequestReader::loadTemplate() {
+  if (chatTemplate)
+    return;
+  ChatTemplate loaded = orThrow(ChatTemplate::load(manifest, tokenizer));
+  loaded.allowSpecial(arguments.special);
+  if (arguments.tools)
+    if (Status used = loaded.useTools(*arguments.tools); !used)
+      throw Bad{used.error().message};
+  chatTemplate.emplace(std::move(loaded));
+}
+
+Tokens RequestReader::conversationOf(const Json &messages, const Json *tools, Tokens &endTokens) {
+  loadTemplate();
+  chatTemplate->forgetTools(); // those of the request before
+  if (tools)
+    if (Status set = chatTemplate->setTools(tools->dump()); !set)
+      throw Bad{set.error().message};
+  auto [end, isNew] = endsOfTurn.try_emplace(chatTemplate->hasToolTemplate());
+  if (isNew)
+    end->second = orThrow(chatTemplate->endOfTurn());
+  endTokens = end->second;
+  return orThrow(chatTemplate->encodeJson(messages.dump()));
+}
+
+Json RequestReader::turnOf(const Json &prompt) const {
+  Json messages = Json::array();
+  if (arguments.system)
+    messages.push_back({{"role", "system"}, {"content", tokenizer::repairUtf8(*arguments.system)}});
+  requireString(prompt);
+  messages.push_back({{"role", "user"}, {"content", prompt}});
+  return messages;
+}
+
+BatchRequest RequestReader::read(const Json &json) {
+  if (!json.is_object())
+    throw Bad{"a JSON object is expected"};
+  BatchRequest request;
+  int prompts = 0;
+  for (const auto &[key, value] : json.items()) {
+    if (key == "id")
+      request.id = value.dump();
+    else if (key == "n")
+      request.count = wholeNumber(value, key, 1, maxTexts);
+    else if (key == "seed")
+      request.settings.seed = seedOf(value);
+    else if (key == "max_tokens")
+      request.settings.maxTokens =
+          wholeNumber(value, key, setting_range::maxTokens.min, setting_range::maxTokens.max);
+    else if (key == "prompt" || key == "tokens" || key == "messages")
+      ++prompts;
+    else if (key != "tools")
+      throw Bad{"the key \"" + key +
+                "\" is not known, write prompt, tokens, messages, tools, id, n, seed or "
+                "max_tokens"};
+  }
+  if (prompts != 1)
+    throw Bad{"one of \"prompt\", \"tokens\" and \"messages\" is expected"};
+  auto find = [&](const char *key) { return json.contains(key) ? &json[key] : nullptr; };
+  const Json *tools = find("tools"), *text = find("prompt"), *messages = find("messages");
+  if (tools && !messages && !(text && arguments.chat))
+    throw Bad{"\"tools\" go with \"messages\""};
+  if (messages && arguments.system)
+    throw Bad{"--system goes with \"prompt\", write a message with the role \"system\" instead"};
+  if (const Json *ids = find("tokens"))
+    request.prompt = idsOf(*ids);
+  else if (text && !arguments.chat)
+    request.prompt = textOf(*text);
+  else
+    request.prompt =
+        conversationOf(messages ? *messages : turnOf(*text), tools, request.settings.endTokens);
+  if (Status fits = checkPrompt(manifest, request.prompt); !fits)
+    throw Bad{fits.error().message};
+  return request;
+}
+} // namespace
+
+struct BatchRequests::State {
+  std::unique_ptr<TextLines> lines;
+  RequestReader reader;
+  int64_t line = 0; ///< the number of the last one
+};
+
+BatchRequests::BatchRequests(std::unique_ptr<State> state) : state(std::move(state)) {}
+BatchRequests::~BatchRequests() = default;
+
+Result<std::unique_ptr<BatchRequests>> BatchRequests::open(const Text *tokenizer,
+                                                           const Manifest &manifest,
+                                                           const RunArguments &arguments) {
+  auto lines = TextLines::open(*arguments.file, "requests", "-f");
+  if (!lines)
+    return lines.error();
+  std::unique_ptr<State> state(
+      new State{*std::move(lines), RequestReader(tokenizer, manifest, arguments)});
+  return std::unique_ptr<BatchRequests>(new BatchRequests(std::move(state)));
+}
+
+BatchRequests::Place BatchRequests::place() const { return {state->lines->place(), state->line}; }
+
+void BatchRequests::goTo(Place place) {
+  state->lines->goTo(place.bytes);
+  state->line = place.lines;
+}
+
+Result<std::shared_ptr<const BatchRequest>> BatchRequests::next() {
+  for (;;) {
+    Result<std::string_view> row = state->lines->next();
+    if (!row)
+      return row.error();
+    if (row->empty())
+      return std::shared_ptr<const BatchRequest>();
+    ++state->line;
+    if (row->find_first_not_of(" \t\r\n") == row->npos)
+      continue;
+    try {
+      std::string problem;
+      Json json = parseNested<Json>(*row, problem);
+      if (!problem.empty())
+        throw Bad{problem};
+      if (json.is_discarded())
+        throw Bad{"not JSON, write an object such as {\"prompt\": \"Once\"}"};
+      auto request = std::make_shared<BatchRequest>(state->reader.read(json));
+      request->line = state->line;
+      return std::shared_ptr<const BatchRequest>(std::move(request));
+    } catch (const Bad &bad) {
+      return Error{"line " + std::to_string(state->line) + " of the requests: " + bad.message};
+    }
+  }
+}
+
+} // namespace mica::rt

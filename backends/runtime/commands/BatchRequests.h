@@ -1,0 +1,49 @@
+// The file of `-f FILE --batch B`: one request per line, as JSON.
+#pragma once
+
+#include "backends/runtime/commands/Arguments.h"
+#include "backends/runtime/text/Text.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace mica::rt {
+
+struct BatchRequest {
+  int64_t line = 0; ///< in the file, from 1
+  std::string id;   ///< as JSON; empty: none was given
+  Tokens prompt;
+  int64_t count = 1;           ///< texts that are wanted
+  GenerationSettings settings; ///< what the request says itself, and the chat template's end tokens
+};
+
+/// Reads requests one after the other, so that no more of them are in memory than are worked on.
+class BatchRequests {
+public:
+  /// Of `arguments` those count that name the file and say how conversations are written.
+  /// `tokenizer` may be null.
+  static Result<std::unique_ptr<BatchRequests>>
+  open(const Text *tokenizer, const Manifest &manifest, const RunArguments &arguments);
+  ~BatchRequests();
+
+  /// The next request; null behind the last one. Lines of white space are passed over. Errors name
+  /// the line: what is no request, has a key that is not known, or a prompt that the model cannot
+  /// read.
+  Result<std::shared_ptr<const BatchRequest>> next();
+
+  struct Place {
+    uint64_t bytes = 0;
+    int64_t lines = 0;
+  };
+  /// Where the next request is looked for.
+  Place place() const;
+  void goTo(Place place);
+
+private:
+  struct State;
+  explicit BatchRequests(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+} // namespace mica::rt

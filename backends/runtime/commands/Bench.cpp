@@ -1,0 +1,397 @@
+#include "backends/runtime/commands/Bench.h"
+#include "backends/cpu/device/Exports.h"
+#include "backends/runtime/engine/Generate.h"
+#include "backends/runtime/profile/ProfileReport.h"
+#include "backends/runtime/support/Output.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace mica::rt {
+
+namespace {
+constexpr int64_t defaultPrompt = 512, defaultGen = 64;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+Tokens randomTokens(Random &random, int64_t count, int64_t vocab) {
+  Tokens tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>(random.next() % static_cast<uint64_t>(vocab)));
+  return tokens;
+}
+
+/// Tokens after which a text that was not given begins again.
+constexpr int64_t period = 32;
+
+/// Positions that a test needs before those that it fills.
+int64_t positionsBefore(const BenchTest &test) {
+  return test.lookup > 0 ? std::max(test.depth, test.isGiven ? 1 : period) : test.depth;
+}
+
+/// The prompt of a test with lookup and what the text goes on with.
+struct Script {
+  Tokens prompt, rest;
+};
+
+Script givenScript(const Tokens &text, int64_t prompt) {
+  auto middle = text.begin() + prompt;
+  return {Tokens(text.begin(), middle), Tokens(middle, text.end())};
+}
+
+/// The prompt's end is the end of the period, which the script goes on with.
+Script repeatingScript(int64_t prompt, int64_t vocab) {
+  Random random(2);
+  Script script{{}, randomTokens(random, period, vocab)};
+  for (int64_t i = 0; i < prompt; ++i)
+    script.prompt.push_back(
+        script.rest[static_cast<size_t>((i - prompt) % period + period) % period]);
+  return script;
+}
+
+/// What one run of a test took.
+struct Run {
+  double seconds = 0;
+  int64_t calls = 0; ///< Of the model.
+  int64_t drafted = 0, accepted = 0;
+};
+
+/// The sequences of a test, in which it is run again and again.
+class BenchSequences {
+public:
+  static Result<std::unique_ptr<BenchSequences>> create(const Model &model, const BenchTest &test,
+                                                        const BenchArguments &arguments) {
+    Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
+        model, {.slots = test.batch,
+                .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest()),
+                .promptsShareCalls = true,
+                .promptsFirst = true});
+    if (!scheduler)
+      return scheduler.error();
+    std::unique_ptr<BenchSequences> made(
+        new BenchSequences(test, model.manifest().vocab, *std::move(scheduler)));
+    if (test.lookup > 0)
+      made->prepareScript(arguments.text);
+    else if (Status filled = made->fillDepth(); !filled)
+      return filled.error();
+    return made;
+  }
+
+  Result<Run> run() {
+    Result<GenerateResult> result = generate(*scheduler, requests());
+    if (!result)
+      return result.error();
+    const Scheduler::Totals &totals = result->totals;
+    if (test.generate)
+      return Run{totals.decodeSeconds, totals.decodeCalls, totals.drafted, totals.accepted};
+    return Run{totals.promptSeconds, totals.promptCalls, 0, 0};
+  }
+
+private:
+  BenchSequences(const BenchTest &test, int64_t vocab, std::unique_ptr<Scheduler> scheduler)
+      : test(test), vocab(vocab), scheduler(std::move(scheduler)) {}
+
+  void prepareScript(const Tokens &given) {
+    script = test.isGiven ? givenScript(given, positionsBefore(test))
+                          : repeatingScript(positionsBefore(test), vocab);
+    prompts.assign(static_cast<size_t>(test.batch), script.prompt);
+  }
+
+  /// Fills the depth with random tokens.
+  Status fillDepth() {
+    for (int64_t s = 0; s < test.batch; ++s)
+      prompts.push_back(randomTokens(random, test.depth, vocab));
+    if (test.depth == 0)
+      return {};
+    std::vector<Request> filling;
+    filling.reserve(prompts.size());
+    for (const Tokens &prompt : prompts)
+      filling.push_back(request(prompt, 1, {0}));
+    Result<GenerateResult> filled = generate(*scheduler, std::move(filling));
+    return filled ? Status() : filled.error();
+  }
+
+  /// A text that continues with `forced`, whatever the model makes of it.
+  Request request(const Tokens &prompt, int64_t maxTokens, const Tokens &forced) const {
+    Request request;
+    request.prompt = prompt;
+    request.forcedTokens = forced;
+    request.settings.maxTokens = maxTokens;
+    request.settings.ignoreEos = true;
+    request.settings.lookup = test.lookup;
+    // Drafts come from a text, with whose prompt they begin each time.
+    request.maxReused = test.lookup > 0 ? 0 : test.depth;
+    request.totalLength = positionsBefore(test) + test.tokens;
+    return request;
+  }
+
+  /// Of one run. The last token of a text is not computed.
+  std::vector<Request> requests() {
+    std::vector<Request> all;
+    if (!test.generate) {
+      for (const Tokens &prompt : prompts) {
+        all.push_back(request(prompt, 1, {0}));
+        Tokens more = randomTokens(random, test.tokens, vocab);
+        all.back().prompt.insert(all.back().prompt.end(), more.begin(), more.end());
+      }
+      return all;
+    }
+    std::vector<Tokens> forced(prompts.size(), script.rest);
+    if (test.lookup == 0)
+      for (int64_t i = 0; i < test.tokens; ++i)
+        for (Tokens &tokens : forced)
+          tokens.push_back(randomTokens(random, 1, vocab).front());
+    for (size_t s = 0; s < prompts.size(); ++s)
+      all.push_back(request(prompts[s], test.tokens + 1, forced[s]));
+    return all;
+  }
+
+  const BenchTest test;
+  int64_t vocab;
+  std::unique_ptr<Scheduler> scheduler;
+  Random random{1};
+  Script script;               ///< Of a test with lookup.
+  std::vector<Tokens> prompts; ///< What fills the depth.
+};
+
+/// Bytes that the test must read at least: all weights once per call of the model, and of the
+/// caches what each call's newest rows see.
+double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t calls) {
+  double seen = static_cast<double>(positionsBefore(t)) + static_cast<double>(t.tokens) / 2;
+  // Of a step, each sequence's once, in however many calls it is made.
+  double newest = t.lookup > 0 ? static_cast<double>(calls * t.batch)
+                  : t.generate ? static_cast<double>(t.tokens * t.batch)
+                               : static_cast<double>(calls);
+  return static_cast<double>(calls) * cost.weightBytesPerToken +
+         newest * seen * cost.kvBytesPerPosition;
+}
+
+/// In products with weights. Of a prompt, the last row alone has logits.
+double flopsOf(const BenchTest &t, const Manifest::Cost &cost) {
+  double rows = static_cast<double>(t.tokens * t.batch),
+         withLogits = t.generate ? rows : static_cast<double>(t.batch);
+  return rows * cost.flopsPerToken + withLogits * cost.flopsPerLogits;
+}
+
+void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, const Manifest &m) {
+  bool defaults = arguments.prompts.empty() && arguments.gens.empty();
+  int64_t room = std::max<int64_t>(0, m.maxSeq - arguments.depth);
+  bool isGiven = !arguments.text.empty();
+  std::vector<int64_t> prompts = arguments.prompts, gens = arguments.gens,
+                       batches = arguments.batches;
+  if (defaults) {
+    prompts = {std::min(defaultPrompt, room)};
+    gens = {std::min(defaultGen, room)};
+  }
+  if (batches.empty())
+    batches = {1};
+  for (int64_t prompt : prompts)
+    if (prompt > 0)
+      tests.push_back({false, prompt, 1, arguments.depth});
+  for (int64_t batch : batches)
+    for (int64_t gen : gens)
+      if (gen > 0)
+        tests.push_back({true, gen, batch, arguments.depth});
+  for (int64_t batch : batches)
+    for (int64_t gen : gens)
+      if (gen > 0 && arguments.lookup > 0)
+        tests.push_back({true, gen, batch, arguments.depth, arguments.lookup, isGiven});
+}
+
+/// Whether the text that was given is long enough for its tests, and one of this model.
+Status checkText(const std::vector<BenchTest> &tests, const BenchArguments &arguments,
+                 const Manifest &m) {
+  if (arguments.lookup == 0)
+    return Error{"--tokens is the text of tests with drafts, give --lookup"};
+  for (int32_t token : arguments.text)
+    if (token >= m.vocab)
+      return Error{"token " + std::to_string(token) +
+                   " of --tokens is not below the vocabulary's " + std::to_string(m.vocab) +
+                   ", give ids of this model"};
+  auto ids = static_cast<int64_t>(arguments.text.size());
+  for (const BenchTest &test : tests)
+    if (test.isGiven && positionsBefore(test) + test.tokens + 1 > ids)
+      return Error{"the test " + test.name() + " needs " +
+                   std::to_string(positionsBefore(test) + test.tokens + 1) +
+                   " ids, but --tokens has " + std::to_string(ids) +
+                   ", choose a smaller --depth or --gen"};
+  return {};
+}
+} // namespace
+
+std::string BenchTest::name() const {
+  std::string text = (generate ? "tg" : "pp") + std::to_string(tokens);
+  if (batch > 1)
+    text += "@b" + std::to_string(batch);
+  if (depth > 0)
+    text += "@d" + std::to_string(depth);
+  if (lookup > 0)
+    text += "@l" + std::to_string(lookup);
+  return text;
+}
+
+Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
+                                          const Manifest &manifest) {
+  std::vector<BenchTest> tests;
+  addTests(tests, arguments, manifest);
+  for (const BenchTest &test : tests)
+    if (positionsBefore(test) + test.tokens > manifest.maxSeq)
+      return Error{"the test " + test.name() + " does not fit into the context of " +
+                   std::to_string(manifest.maxSeq) + " positions, choose smaller numbers" +
+                   manifest.orLargerContext()};
+  if (!arguments.text.empty())
+    if (Status fits = checkText(tests, arguments, manifest); !fits)
+      return fits.error();
+  if (tests.empty())
+    return Error{"nothing to measure, give --prompt or --gen above 0 and a --depth below " +
+                 std::to_string(manifest.maxSeq)};
+  return tests;
+}
+
+Result<BenchResult> runBench(const Model &model, const BenchTest &test,
+                             const BenchArguments &arguments, Profile *profile) {
+  const Manifest &m = model.manifest();
+  Result<std::unique_ptr<BenchSequences>> sequences =
+      BenchSequences::create(model, test, arguments);
+  if (!sequences)
+    return sequences.error();
+  BenchResult result{test, {}, 0, 0, 0};
+  for (int64_t run = -1; run < arguments.repeat; ++run) {
+    Result<Run> done = (*sequences)->run();
+    if (!done)
+      return done.error();
+    if (run >= 0)
+      result.runs.push_back(static_cast<double>(test.tokens * test.batch) / done->seconds);
+    result.calls = done->calls;
+    result.drafted = done->drafted;
+    result.accepted = done->accepted;
+  }
+  if (profile) {
+    profile->start();
+    Result<Run> done = (*sequences)->run();
+    profile->stop();
+    if (!done)
+      return done.error();
+    result.profiledSeconds = done->seconds;
+  }
+  result.tokensPerSecond = median(result.runs);
+  double seconds = static_cast<double>(test.tokens * test.batch) / result.tokensPerSecond;
+  result.gbPerSecond = bytesOf(test, m.cost, result.calls) / seconds * 1e-9;
+  result.gflopPerSecond = flopsOf(test, m.cost) / seconds * 1e-9;
+  return result;
+}
+
+namespace {
+nlohmann::ordered_json describe(const BenchResult &result) {
+  nlohmann::ordered_json json = {{"test", result.test.name()},
+                                 {"tokens_per_s", result.tokensPerSecond},
+                                 {"runs", result.runs},
+                                 {"gb_per_s", result.gbPerSecond},
+                                 {"gflop_per_s", result.gflopPerSecond}};
+  if (result.test.lookup > 0)
+    json["lookup"] = {
+        {"drafted", result.drafted}, {"accepted", result.accepted}, {"calls", result.calls}};
+  return json;
+}
+
+/// What a command writes, test by test.
+class BenchReport {
+public:
+  BenchReport(const Model &model, const BenchArguments &arguments)
+      : model(model), arguments(arguments) {}
+
+  Status begin() {
+    const Manifest &m = model.manifest();
+    json = {{"model", m.name},
+            {"weights", m.weights},
+            {"threads", pool().threads()},
+            {"results", nlohmann::json::array()}};
+    if (arguments.trace) {
+      Result<std::unique_ptr<TraceWriter>> made = TraceWriter::create(*arguments.trace);
+      if (!made)
+        return made.error();
+      trace = *std::move(made);
+    }
+    return print(m.name + ", weights " + m.weights + ", " + std::to_string(pool().threads()) +
+                 " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
+  }
+
+  Status run(const BenchTest &test) {
+    // A test with lookup has a prompt, whose time is not the test's.
+    if (test.lookup > 0 || !(arguments.profile || trace))
+      return add(runBench(model, test, arguments));
+    Peaks peaks = limits();
+    Profile profile(model, pool(), trace != nullptr);
+    Result<BenchResult> result = runBench(model, test, arguments, &profile);
+    if (Status added = add(result); !added)
+      return added;
+    ProfiledRun run{test.name(), profile, result->profiledSeconds, test.tokens * test.batch, peaks};
+    if (arguments.profile) {
+      json["results"].back()["profile"] = profileJson(run);
+      if (Status done = print(profileTable(run)); !done)
+        return done;
+    }
+    return trace ? trace->add(run) : Status();
+  }
+
+  Status end() {
+    json["weights_in_large_pages"] = model.weightsInLargePages();
+    if (trace)
+      if (Status done = trace->commit(); !done)
+        return done;
+    return arguments.json ? writeOut(toJsonText(json) + "\n") : Status();
+  }
+
+private:
+  /// Writes to stdout unless that is for JSON.
+  Status print(const std::string &text) const { return arguments.json ? Status() : writeOut(text); }
+
+  Status add(const Result<BenchResult> &result) {
+    if (!result)
+      return result.error();
+    json["results"].push_back(describe(*result));
+    char line[128];
+    std::snprintf(line, sizeof line, "%-16s %10.2f %9.2f %9.2f\n", result->test.name().c_str(),
+                  result->tokensPerSecond, result->gbPerSecond, result->gflopPerSecond);
+    return print(line);
+  }
+
+  /// Measured now, as the machine's change from minute to minute.
+  Peaks limits() const {
+    Peaks peaks{0, 0, "given"};
+    if (!arguments.peakGb || !arguments.peakGflop)
+      peaks = measurePeaks(pool(), model.manifest());
+    if (arguments.peakGb)
+      peaks.bytesPerSecond = *arguments.peakGb * 1e9;
+    if (arguments.peakGflop) {
+      peaks.flopsPerSecond = *arguments.peakGflop * 1e9;
+      peaks.instruction = "given";
+    }
+    return peaks;
+  }
+
+  const Model &model;
+  const BenchArguments &arguments;
+  nlohmann::ordered_json json;
+  std::unique_ptr<TraceWriter> trace;
+};
+} // namespace
+
+Status benchCommand(const Model &model, const BenchArguments &arguments) {
+  Result<std::vector<BenchTest>> tests = benchTests(arguments, model.manifest());
+  if (!tests)
+    return tests.error();
+  BenchReport report(model, arguments);
+  Status done = report.begin();
+  for (const BenchTest &test : *tests)
+    if (done)
+      done = report.run(test);
+  return done ? report.end() : done;
+}
+
+} // namespace mica::rt

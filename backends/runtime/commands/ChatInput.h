@@ -1,0 +1,47 @@
+// Where the turns of a conversation come from.
+#pragma once
+
+#include "backends/runtime/support/Result.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace mica::rt {
+
+class ChatInput {
+public:
+  virtual ~ChatInput() = default;
+  /// The next turn; nothing at the end of the input. A turn is a line, or several of them: those of
+  /// which all but the last end in a backslash, and what stands between two marks of three double
+  /// quotes. Errors: input that cannot be read, or that ends within a turn.
+  Result<std::optional<std::string>> read();
+  /// Whether somebody sits there.
+  virtual bool interactive() const = 0;
+
+protected:
+  struct Line {
+    enum Kind {
+      Whole,
+      Abandoned, ///< and the lines of its turn before it
+      EndOfInput
+    } kind;
+    std::string text = {}; ///< of a whole one, without its end
+  };
+  /// The next one. `continued`: it is not the first of its turn.
+  virtual Result<Line> readLine(bool continued) = 0;
+  virtual void remember(const std::string & /*turn*/) {}
+
+private:
+  /// The rest of the turn that begins with `text`; nothing where it is abandoned.
+  Result<std::optional<std::string>> readTurn(std::string text);
+};
+
+/// With line editing and history where stdin is a terminal, else from what stdin is. `history`: the
+/// file that keeps what is said on a terminal.
+std::unique_ptr<ChatInput> openChatInput(const std::optional<std::string> &history);
+
+/// Interrupts by Ctrl-C since the last call; from the first call on they no longer end the program.
+bool takeInterrupt();
+
+} // namespace mica::rt

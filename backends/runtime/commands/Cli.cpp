@@ -1,0 +1,77 @@
+#include "backends/runtime/commands/Cli.h"
+#include "backends/cpu/device/Exports.h"
+#include "backends/runtime/commands/Bench.h"
+#include "backends/runtime/commands/ChatCommand.h"
+#include "backends/runtime/commands/Feed.h"
+#include "backends/runtime/commands/Info.h"
+#include "backends/runtime/commands/RunCommand.h"
+#include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SignalCleanup.h"
+#include "backends/runtime/support/Threads.h"
+
+#include <csignal>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+/// The weights are read through a mapping: a failing disk or a program file that is cut while it
+/// runs arrives as SIGBUS.
+void onBusError(int) {
+  static constexpr char message[] =
+      "mica: error: the program file could not be read while running (bad disk, or the "
+      "file was changed), copy or compile it again\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  program::removeTemporaries();
+  _exit(1);
+}
+
+void setUpSignals() {
+  // A reader that goes away ends the program quietly, even where a parent has ignored the signal.
+  std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGBUS, onBusError);
+}
+
+Status dispatch(const char *program, const Arguments &arguments) {
+  Result<program::ProgramFile> file = program::ProgramFile::open(program);
+  if (!file)
+    return file.error();
+  if (arguments.command == Arguments::Command::Info)
+    return infoCommand(*file, arguments.info);
+  Result<std::unique_ptr<Model>> model =
+      Model::load(*std::move(file), arguments.largePages ? Pages::Large : Pages::Small);
+  if (!model)
+    return model.error();
+  if (arguments.verifyWeights)
+    if (Status sound = (*model)->verifyWeights(); !sound)
+      return sound;
+  if (Status stacks = allowStacks(); !stacks)
+    return stacks;
+  if (Status started = startRuntime(arguments.threads ? *arguments.threads : defaultThreads());
+      !started)
+    return started;
+  if (arguments.command == Arguments::Command::Bench)
+    return benchCommand(**model, arguments.bench);
+  if (arguments.command == Arguments::Command::Chat)
+    return chatCommand(**model, arguments.chat);
+  if (arguments.command == Arguments::Command::Feed)
+    return feedCommand(**model, arguments.feed);
+  return runCommand(**model, arguments.run);
+}
+} // namespace
+
+int runProgram(const char *program, int argc, const char *const *argv) {
+  setProgramName(argc > 0 ? argv[0] : program);
+  setUpSignals();
+  Parsed parsed = parseArguments(argc, argv);
+  if (parsed.exit)
+    return *parsed.exit;
+  if (Status done = dispatch(program, parsed.arguments); !done) {
+    if (!done.error().message.empty()) // else it is reported already
+      reportError(done.error().message);
+    return 1;
+  }
+  return 0;
+}
+
+} // namespace mica::rt

@@ -1,0 +1,173 @@
+#include "backends/runtime/commands/Info.h"
+#include "backends/cpu/features/Cpu.h"
+#include "backends/runtime/engine/Model.h"
+#include "backends/runtime/support/Output.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+using Json = nlohmann::ordered_json;
+
+uint64_t cacheBytesPerToken(const Manifest &m) {
+  uint64_t bytes = 0;
+  for (const CacheSpec &cache : m.caches)
+    bytes += cache.bytesPerToken;
+  return bytes;
+}
+
+Json sectionsOf(const program::ProgramFile &file) {
+  Json sections = Json::array();
+  for (const program::Section &section : file.layout().sections)
+    sections.push_back({{"name", program::sectionName(static_cast<uint32_t>(section.kind))},
+                        {"offset", section.offset},
+                        {"bytes", section.size}});
+  return sections;
+}
+
+/// What tokens are drawn by unless told otherwise.
+SamplingOptions defaultSampling(const Manifest &m) {
+  GenerationSettings none;
+  none.seed = 0;
+  return samplingOptions(none, m);
+}
+
+Json samplingOf(const Manifest &m) {
+  Json json;
+  for (const auto &[name, value] : describeSampling(defaultSampling(m)))
+    json[name] = value;
+  return json;
+}
+
+std::string samplingWords(const Manifest &m) {
+  SamplingOptions options = defaultSampling(m);
+  if (options.temperature == 0 && options.repetitionPenalty == 1)
+    return "greedy";
+  std::string text;
+  for (const auto &[name, value] : describeSampling(options)) {
+    bool off = value == (name.starts_with("top_k") || name.starts_with("min_p") ? 0 : 1);
+    if (off && name != "temperature")
+      continue;
+    char number[32];
+    std::snprintf(number, sizeof number, "%g", value);
+    text += (text.empty() ? "" : ", ") + name + " " + number;
+  }
+  return text;
+}
+
+Json describe(const program::ProgramFile &file, const Manifest &m) {
+  Json manifest = Json::parse(m.json);
+  bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
+  return {{"model", m.name},
+          {"weights", m.weights},
+          {"kv", m.kv},
+          {"vocab", m.vocab},
+          {"max_seq", m.maxSeq},
+          {"tokenizer", tokenizer},
+          {"chat_template", m.chat.has_value()},
+          {"tool_template", m.chat && m.chat->toolTemplate},
+          {"sampling", samplingOf(m)},
+          {"target", manifest["target"]},
+          {"runs_here", bool(checkCpu(m.cpu, m.features))},
+          {"cache_bytes_per_token", cacheBytesPerToken(m)},
+          {"file_bytes", file.layout().fileSize},
+          {"sections", sectionsOf(file)},
+          {"version", MICA_VERSION},
+          {"format", program::formatVersion},
+          {"manifest", manifest}};
+}
+
+/// "3.21 MB", with the binary prefixes written as people read them.
+std::string size(uint64_t bytes) {
+  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
+    value /= 1024;
+  char text[64];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+  return text;
+}
+
+std::string words(const program::ProgramFile &file, const Manifest &m) {
+  std::string text;
+  auto line = [&](const char *name, const std::string &value) {
+    text += name + std::string(14 - std::char_traits<char>::length(name), ' ') + value + "\n";
+  };
+  line("model", m.name);
+  std::string weights, rows;
+  for (const std::string &format : m.keptBlocks)
+    weights += format + ", ";
+  line("weights", weights + (weights.empty() ? "" : "others ") + m.weights);
+  line("cache", m.kv);
+  for (const auto &[role, type] : m.rows)
+    rows += (rows.empty() ? "" : ", ") + role + " " + type;
+  if (!rows.empty())
+    line("rows", rows);
+  line("vocabulary", std::to_string(m.vocab));
+  line("context",
+       std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
+  for (int64_t border : m.lengthBorders)
+    if (border < m.maxSeq)
+      line("frequencies", "of rope: others for texts of more than " + std::to_string(border) +
+                              " positions, which are then read again");
+  bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
+  line("tokenizer", tokenizer ? "yes" : "no, use --tokens");
+  bool forTools = m.chat && m.chat->toolTemplate;
+  line("chat", forTools ? "yes, with tools in a template of their own, see `chat --help`"
+               : m.chat ? "yes, see `chat --help`"
+               // Without a tokenizer no template is kept, whether the model has one or not.
+               : tokenizer ? "no, the model has no chat template"
+                           : "no, the program has no tokenizer");
+  line("sampling", samplingWords(m));
+  Status able = checkCpu(m.cpu, m.features);
+  line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));
+  line("file", size(file.layout().fileSize) + ", written by mica " MICA_VERSION);
+  for (const program::Section &section : file.layout().sections)
+    line(("  " + std::string(program::sectionName(static_cast<uint32_t>(section.kind)))).c_str(),
+         size(section.size));
+  return text;
+}
+
+Status checkSections(const program::ProgramFile &file) {
+  bool terminal = isatty(STDERR_FILENO);
+  for (const program::Section &section : file.layout().sections) {
+    auto progress = [&](uint64_t done) {
+      std::fprintf(stderr, "\rchecking %s %3.0f %%",
+                   std::string(program::sectionName(static_cast<uint32_t>(section.kind))).c_str(),
+                   100.0 * static_cast<double>(done) / static_cast<double>(section.size));
+    };
+    Status sound = program::verifySection(file.source(), section,
+                                          terminal ? progress : std::function<void(uint64_t)>());
+    if (terminal)
+      std::fprintf(stderr, "\r\x1b[K");
+    if (!sound)
+      return sound;
+  }
+  return {};
+}
+} // namespace
+
+Status infoCommand(const program::ProgramFile &file, const InfoArguments &arguments) {
+  if (arguments.licenses)
+    return writeOut(licenseNotices());
+  Result<Manifest> manifest = readManifest(file);
+  if (!manifest)
+    return manifest.error();
+  if (arguments.check)
+    if (Status sound = checkSections(file); !sound)
+      return sound;
+  if (arguments.json) {
+    Json report = describe(file, *manifest);
+    if (arguments.check)
+      report["check"] = "ok";
+    return writeOut(toJsonText(report) + "\n");
+  }
+  return writeOut(words(file, *manifest) +
+                  (arguments.check ? "check         all checksums match\n" : ""));
+}
+
+} // namespace mica::rt

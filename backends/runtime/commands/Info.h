@@ -1,0 +1,15 @@
+// What a program is: `info`.
+#pragma once
+
+#include "backends/runtime/commands/Arguments.h"
+#include "backends/runtime/program/ProgramFile.h"
+
+namespace mica::rt {
+
+/// Needs neither the target's CPU nor a working model object.
+Status infoCommand(const program::ProgramFile &file, const InfoArguments &arguments);
+
+/// The notices of the software linked into a program.
+std::string licenseNotices();
+
+} // namespace mica::rt

@@ -1,0 +1,12 @@
+// A terminal with line editing and history, by libedit.
+#pragma once
+
+#include "backends/runtime/commands/ChatInput.h"
+
+namespace mica::rt {
+
+/// Stdin must be a terminal. The history lives as long as the program, and in the file `history`
+/// where one is given; what cannot be read or written there is a note.
+std::unique_ptr<ChatInput> openLineEditor(const std::optional<std::string> &history);
+
+} // namespace mica::rt

@@ -1,0 +1,302 @@
+#include "backends/runtime/commands/RunCommand.h"
+#include "backends/runtime/commands/BatchCommand.h"
+#include "backends/runtime/engine/Generate.h"
+#include "backends/runtime/support/Npy.h"
+#include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/TextFile.h"
+#include "backends/runtime/text/ChatTemplate.h"
+#include "backends/runtime/text/TextStream.h"
+
+#include <cstdio>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace mica::rt {
+
+namespace {
+
+/// The token sequences that the arguments ask for.
+Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifest &m,
+                                    const Text *text, const ChatTemplate *chatTemplate) {
+  if (!arguments.tokens.empty())
+    return arguments.tokens;
+  if (!arguments.prompt && !arguments.file) {
+    if (!m.bos)
+      return Error{"this model has no token to begin with, give a prompt with -p, -f or --tokens"};
+    return std::vector<Tokens>{{*m.bos}};
+  }
+  if (!text)
+    return Error{std::string(noTokenizer) + "with --tokens"};
+  Result<std::string> prompt = arguments.prompt ? Result<std::string>(*arguments.prompt)
+                                                : readTextFile(*arguments.file, "prompt", "-f");
+  if (!prompt)
+    return prompt.error();
+  std::vector<Message> messages;
+  if (arguments.system)
+    messages.push_back({"system", *arguments.system});
+  messages.push_back({"user", *prompt});
+  Result<Tokens> ids = chatTemplate ? chatTemplate->encode(messages, true) : text->encode(*prompt);
+  if (!ids)
+    return ids.error();
+  return std::vector<Tokens>{*ids};
+}
+
+/// Hears one of the texts. A single one is streamed; several are written one after the other at the
+/// end.
+class Writer final : public RequestListener {
+public:
+  Writer(const RunArguments &arguments, const Text *text, const Tokens &prompt, bool streaming,
+         NpyWriter *logitsFile, int64_t sequence)
+      : streaming(streaming), ids(arguments.printTokens || !text),
+        terminal(streaming && isatty(STDOUT_FILENO)), logitsFile(logitsFile), sequence(sequence) {
+    if (text)
+      decoded.emplace(text->decoderAfter(prompt), arguments.settings.stops);
+  }
+
+  Result<bool> token(int32_t token, std::span<const float>) override {
+    std::string piece = decoded ? decoded->push(token) : "";
+    if (ids)
+      piece = (written.empty() ? "" : " ") + std::to_string(token);
+    written += piece;
+    if (streaming)
+      if (Status done = writeOut(shown(piece)); !done)
+        return done.error();
+    return !decoded || !decoded->stopped();
+  }
+
+  Status logits(std::span<const float> row) override { return logitsFile->append(sequence, row); }
+
+  /// Ends the text; writes what has not been streamed.
+  Status finish(bool write) {
+    std::string rest = ids ? "" : decoded->finish();
+    written += rest;
+    if (!write)
+      return {};
+    bool endLine = ids || !written.ends_with('\n');
+    return writeOut(shown(streaming ? rest : written) + (endLine ? "\n" : ""));
+  }
+
+  /// Empty where only ids are written.
+  std::string text() const { return ids ? "" : written; }
+
+private:
+  /// What a model writes may not move the cursor or set a terminal's colours and title.
+  std::string shown(const std::string &text) const { return terminal ? harmless(text) : text; }
+
+  bool streaming, ids, terminal;
+  NpyWriter *logitsFile;
+  int64_t sequence;
+  std::optional<TextStream> decoded; ///< None without a tokenizer.
+  std::string written;
+};
+
+} // namespace
+
+const char *nameOf(Finish finish) {
+  switch (finish) {
+  case Finish::Length:
+    return "length";
+  case Finish::EndToken:
+    return "stop";
+  case Finish::ContextFull:
+    return "context";
+  case Finish::StopText:
+    return "stop_text";
+  case Finish::Cancelled:
+    return "cancelled";
+  case Finish::Failed:
+    return "error";
+  }
+  return "";
+}
+
+namespace {
+
+double rate(int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
+                   const GenerateResult &result, const std::deque<Writer> &writers, uint64_t seed,
+                   bool lookup) {
+  nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
+  for (size_t s = 0; s < prompts.size(); ++s) {
+    const RequestResult &generated = result.texts[s];
+    sequences.push_back({{"prompt_tokens", prompts[s]},
+                         {"tokens", generated.tokens},
+                         {"text", writers[s].text()},
+                         {"finish", nameOf(generated.finish)}});
+  }
+  const Scheduler::Totals &totals = result.totals;
+  nlohmann::ordered_json json = {
+      {"model", m.name},
+      {"seed", seed},
+      {"sequences", sequences},
+      {"prefill",
+       {{"tokens", totals.promptTokens},
+        {"seconds", totals.promptSeconds},
+        {"tokens_per_s", rate(totals.promptTokens, totals.promptSeconds)}}},
+      {"decode",
+       {{"tokens", totals.decodeTokens},
+        {"seconds", totals.decodeSeconds},
+        {"tokens_per_s", rate(totals.decodeTokens, totals.decodeSeconds)}}}};
+  if (totals.recomputedTokens > 0)
+    json["read_again"] = {{"tokens", totals.recomputedTokens},
+                          {"seconds", totals.recomputeSeconds}};
+  if (lookup)
+    json["lookup"] = {
+        {"drafted", totals.drafted}, {"accepted", totals.accepted}, {"calls", totals.decodeCalls}};
+  return toJsonText(json) + "\n";
+}
+
+void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
+  char line[160];
+  std::snprintf(
+      line, sizeof line,
+      "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
+      static_cast<long long>(totals.promptTokens), rate(totals.promptTokens, totals.promptSeconds),
+      static_cast<long long>(totals.decodeTokens), rate(totals.decodeTokens, totals.decodeSeconds));
+  reportNote(line);
+  if (lookup)
+    reportNote("lookup: " + std::to_string(totals.accepted) + " of " +
+               std::to_string(totals.drafted) + " drafted tokens were right, " +
+               std::to_string(totals.decodeCalls) + " passes");
+  noteReadAgain(totals.recomputedTokens, totals.recomputeSeconds);
+}
+
+Result<std::unique_ptr<NpyWriter>> openLogits(const RunArguments &arguments, const Manifest &m,
+                                              const std::vector<Tokens> &prompts) {
+  std::vector<int64_t> capacities;
+  for (const Tokens &prompt : prompts) {
+    int64_t maxTokens = arguments.settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens);
+    int64_t fed = static_cast<int64_t>(prompt.size()) + std::max<int64_t>(0, maxTokens - 1);
+    capacities.push_back(std::min(fed, m.maxSeq));
+  }
+  return NpyWriter::create(*arguments.logits, m.vocab, capacities);
+}
+
+Status finishRun(const Model &model, const RunArguments &arguments,
+                 const std::vector<Tokens> &sequences, const GenerateResult &result,
+                 std::deque<Writer> &writers) {
+  for (Writer &writer : writers)
+    if (Status done = writer.finish(!arguments.json); !done)
+      return done;
+  bool lookup = arguments.settings.lookup.value_or(0) > 0;
+  if (arguments.json)
+    if (Status done = writeOut(report(model.manifest(), sequences, result, writers,
+                                      result.texts.front().seed, lookup));
+        !done)
+      return done;
+  for (const RequestResult &generated : result.texts)
+    if (generated.finish == Finish::ContextFull) {
+      reportNote("the context of " + std::to_string(model.manifest().maxSeq) +
+                 " positions is full, generation ends");
+      break;
+    }
+  if (arguments.verbose)
+    noteSpeed(result.totals, lookup);
+  return {};
+}
+
+/// Generates a text for each of the sequences, all in one batch.
+Result<GenerateResult> generateAll(const Model &model, const RunArguments &arguments,
+                                   const std::vector<Tokens> &sequences, const Tokens &endOfTurn,
+                                   bool allLogits, std::deque<Writer> &writers) {
+  // Before caches are reserved for prompts that cannot be read.
+  for (const Tokens &prompt : sequences)
+    if (Status fits = checkPrompt(model.manifest(), prompt); !fits)
+      return fits.error();
+  Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
+      model, {.slots = static_cast<int64_t>(sequences.size()),
+              .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest(), allLogits),
+              .promptsShareCalls = true,
+              .promptsFirst = true});
+  if (!scheduler)
+    return scheduler.error();
+  GenerationSettings settings = arguments.settings;
+  settings.endTokens = endOfTurn;
+  if (!settings.seed)
+    settings.seed = drawSeed();
+  std::vector<Request> requests;
+  std::vector<RequestListener *> listeners;
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    requests.push_back(
+        {.prompt = sequences[s], .settings = settings, .stream = s, .allLogits = allLogits});
+    listeners.push_back(&writers[s]);
+  }
+  return generate(**scheduler, std::move(requests), listeners);
+}
+} // namespace
+
+void noteReadAgain(int64_t tokens, double seconds) {
+  if (tokens == 0)
+    return;
+  char line[120];
+  std::snprintf(line, sizeof line,
+                "%lld tokens were read again in %.2f s: the model turns those of longer texts "
+                "otherwise",
+                static_cast<long long>(tokens), seconds);
+  reportNote(line);
+}
+
+Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text) {
+  if (Status usable = checkSettings(settings, manifest); !usable)
+    return usable;
+  if (!settings.stops.empty() && !text)
+    return Error{"the program has no tokenizer to find a stop string with, leave out --stop"};
+  return {};
+}
+
+Status runCommand(const Model &model, const RunArguments &arguments) {
+  Result<std::unique_ptr<Text>> text = Text::load(model.file(), model.manifest());
+  if (!text)
+    return text.error();
+  if (Status usable = checkUsable(arguments.settings, model.manifest(), text->get()); !usable)
+    return usable;
+  if (arguments.batch)
+    return batchCommand(model, text->get(), arguments);
+  std::optional<ChatTemplate> chatTemplate;
+  Tokens endOfTurn;
+  if (arguments.chat) {
+    Result<ChatTemplate> loaded = ChatTemplate::load(model.manifest(), text->get());
+    if (!loaded)
+      return loaded.error();
+    loaded->allowSpecial(arguments.special);
+    if (arguments.tools)
+      if (Status used = loaded->useTools(*arguments.tools); !used)
+        return used;
+    Result<Tokens> found = loaded->endOfTurn();
+    if (!found)
+      return found.error();
+    endOfTurn = *std::move(found);
+    chatTemplate.emplace(*std::move(loaded));
+  }
+  Result<std::vector<Tokens>> sequences =
+      prompts(arguments, model.manifest(), text->get(), chatTemplate ? &*chatTemplate : nullptr);
+  if (!sequences)
+    return sequences.error();
+  std::unique_ptr<NpyWriter> logits;
+  if (arguments.logits) {
+    Result<std::unique_ptr<NpyWriter>> opened = openLogits(arguments, model.manifest(), *sequences);
+    if (!opened)
+      return opened.error();
+    logits = *std::move(opened);
+  }
+  std::deque<Writer> writers;
+  bool streaming = sequences->size() == 1 && !arguments.json;
+  for (const Tokens &prompt : *sequences)
+    writers.emplace_back(arguments, text->get(), prompt, streaming, logits.get(),
+                         static_cast<int64_t>(writers.size()));
+  Result<GenerateResult> result =
+      generateAll(model, arguments, *sequences, endOfTurn, logits != nullptr, writers);
+  if (!result)
+    return result.error();
+  if (logits)
+    if (Status done = logits->commit(); !done)
+      return done;
+  return finishRun(model, arguments, *sequences, *result, writers);
+}
+
+} // namespace mica::rt

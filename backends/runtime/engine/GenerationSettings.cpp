@@ -1,0 +1,124 @@
+#include "backends/runtime/engine/GenerationSettings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sys/random.h>
+
+namespace mica::rt {
+
+GenerationSettings GenerationSettings::orElse(const GenerationSettings &base) const {
+  GenerationSettings all = *this;
+  auto fill = [](auto &own, const auto &other) {
+    if (!own)
+      own = other;
+  };
+  fill(all.temperature, base.temperature);
+  fill(all.topP, base.topP);
+  fill(all.minP, base.minP);
+  fill(all.typicalP, base.typicalP);
+  fill(all.repetitionPenalty, base.repetitionPenalty);
+  fill(all.presencePenalty, base.presencePenalty);
+  fill(all.frequencyPenalty, base.frequencyPenalty);
+  fill(all.topK, base.topK);
+  fill(all.seed, base.seed);
+  fill(all.maxTokens, base.maxTokens);
+  fill(all.lookup, base.lookup);
+  auto fillList = [](auto &own, const auto &other) {
+    if (own.empty())
+      own = other;
+  };
+  fillList(all.logitBias, base.logitBias);
+  fillList(all.endTokens, base.endTokens);
+  fillList(all.stops, base.stops);
+  all.ignoreEos |= base.ignoreEos;
+  return all;
+}
+
+namespace {
+std::string textOf(double value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+std::string textOf(int64_t value) { return std::to_string(value); }
+
+template <typename T>
+Status checkRange(const char *name, const std::optional<T> &value, const SettingRange<T> &range) {
+  if (!value || range.contains(*value))
+    return {};
+  return Error{std::string(name) + " is " + textOf(*value) + ", choose a value from " +
+               textOf(range.min) + " to " + textOf(range.max)};
+}
+
+Status checkRanges(const GenerationSettings &settings) {
+  namespace range = setting_range;
+  for (const Status &checked :
+       {checkRange("temperature", settings.temperature, range::temperature),
+        checkRange("top_p", settings.topP, range::topP),
+        checkRange("min_p", settings.minP, range::minP),
+        checkRange("typical_p", settings.typicalP, range::typicalP),
+        checkRange("repetition_penalty", settings.repetitionPenalty, range::repetitionPenalty),
+        checkRange("presence_penalty", settings.presencePenalty, range::presencePenalty),
+        checkRange("frequency_penalty", settings.frequencyPenalty, range::frequencyPenalty),
+        checkRange("top_k", settings.topK, range::topK),
+        checkRange("max_tokens", settings.maxTokens, range::maxTokens),
+        checkRange("lookup", settings.lookup, range::lookup)})
+    if (!checked)
+      return checked;
+  return {};
+}
+} // namespace
+
+Status checkSettings(const GenerationSettings &settings, const Manifest &manifest) {
+  if (Status checked = checkRanges(settings); !checked)
+    return checked;
+  for (LogitBias bias : settings.logitBias)
+    if (bias.token < 0 || bias.token >= manifest.vocab)
+      return Error{"--logit-bias: token " + std::to_string(bias.token) +
+                   " is not in the model's vocabulary (0 to " + std::to_string(manifest.vocab - 1) +
+                   "), give another"};
+    else if (!(bias.bias < std::numeric_limits<float>::infinity()))
+      return Error{"the bias of token " + std::to_string(bias.token) +
+                   " is not a number below infinity, give another"};
+  if (std::count(settings.stops.begin(), settings.stops.end(), "") > 0)
+    return Error{"a stop string is empty, leave it out"};
+  if (settings.lookup.value_or(0) > 0 && manifest.exactRows < 2)
+    return Error{"the program computes one row at a time, leave out --lookup or compile it again"};
+  return {};
+}
+
+SamplingOptions samplingOptions(const GenerationSettings &settings, const Manifest &manifest) {
+  const Manifest::Generation &g = manifest.generation;
+  SamplingOptions options;
+  double temperature = g.doSample.value_or(true) ? g.temperature.value_or(options.temperature) : 0;
+  options.temperature = settings.temperature.value_or(temperature);
+  options.topK = settings.topK.value_or(g.topK.value_or(options.topK));
+  options.topP = settings.topP.value_or(g.topP.value_or(options.topP));
+  options.minP = settings.minP.value_or(g.minP.value_or(options.minP));
+  options.typicalP = settings.typicalP.value_or(g.typicalP.value_or(options.typicalP));
+  options.presencePenalty = settings.presencePenalty.value_or(options.presencePenalty);
+  options.frequencyPenalty = settings.frequencyPenalty.value_or(options.frequencyPenalty);
+  options.logitBias = settings.logitBias;
+  options.repetitionPenalty =
+      settings.repetitionPenalty.value_or(g.repetitionPenalty.value_or(options.repetitionPenalty));
+  options.seed = settings.seed ? *settings.seed : drawSeed();
+  return options;
+}
+
+uint64_t drawSeed() {
+  uint64_t drawn = 0;
+  // Without random bytes (an ancient kernel) every run draws the same numbers, which is no error.
+  if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
+    drawn = 0;
+  return drawn;
+}
+
+std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options) {
+  return {{"temperature", options.temperature},
+          {"top_k", static_cast<double>(options.topK)},
+          {"top_p", options.topP},
+          {"min_p", options.minP},
+          {"typical_p", options.typicalP},
+          {"repetition_penalty", options.repetitionPenalty}};
+}
+
+} // namespace mica::rt

@@ -1,0 +1,71 @@
+// How a text is generated: what command lines and requests can set, and the values it may have.
+#pragma once
+
+#include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/Tokens.h"
+#include "backends/runtime/engine/Sampler.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mica::rt {
+
+/// What is absent follows from the model: its manifest's proposal, else a default.
+struct GenerationSettings {
+  /// See SamplingOptions.
+  std::optional<double> temperature, topP, minP, typicalP;
+  std::optional<double> repetitionPenalty, presencePenalty, frequencyPenalty;
+  std::optional<int64_t> topK;
+  std::vector<LogitBias> logitBias;
+  std::optional<uint64_t> seed;     ///< Absent: a random one.
+  std::optional<int64_t> maxTokens; ///< New tokens; absent: defaultMaxTokens.
+  /// Tokens drafted from the text so far and verified in one call of the model, at most; absent or
+  /// 0: none. Changes no token.
+  std::optional<int64_t> lookup;
+  Tokens endTokens; ///< Tokens that end a text besides those of the manifest.
+  bool ignoreEos = false;
+  /// A text ends before the first of these strings. The engine knows no text: a listener applies
+  /// them (TextStream).
+  std::vector<std::string> stops;
+
+  static constexpr int64_t defaultMaxTokens = 256;
+
+  /// These settings, and those of `base` where these are absent.
+  GenerationSettings orElse(const GenerationSettings &base) const;
+};
+
+/// The values from `min` to `max`.
+template <typename T> struct SettingRange {
+  T min, max;
+  constexpr bool contains(T value) const { return value >= min && value <= max; }
+};
+
+/// The values that each setting may have: parsers and checkSettings have them from here.
+namespace setting_range {
+inline constexpr int64_t maxCount = std::numeric_limits<int32_t>::max();
+inline constexpr SettingRange<double> temperature{0, 1e6}, topP{0, 1}, minP{0, 1},
+    typicalP{1e-9, 1}, repetitionPenalty{1e-6, 1e6}, presencePenalty{-1e4, 1e4},
+    frequencyPenalty{-1e4, 1e4};
+inline constexpr SettingRange<int64_t> topK{0, maxCount}, maxTokens{0, maxCount},
+    lookup{0, maxCount};
+} // namespace setting_range
+
+/// Errors: a value out of its range, a bias for a token that the model lacks, drafts for a program
+/// that computes one row at a time.
+Status checkSettings(const GenerationSettings &settings, const Manifest &manifest);
+
+/// What a sampler is given. Where the settings are absent, what the model proposes, where it
+/// proposes nothing temperature 0.8 and top-p 0.95; `do_sample: false` means greedy. A seed that is
+/// absent is drawn.
+SamplingOptions samplingOptions(const GenerationSettings &settings, const Manifest &manifest);
+
+/// A seed that differs from run to run.
+uint64_t drawSeed();
+
+/// The names and values of the options that a model may propose.
+std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
+
+} // namespace mica::rt

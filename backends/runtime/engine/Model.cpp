@@ -1,0 +1,151 @@
+#include "backends/runtime/engine/Model.h"
+#include "backends/cpu/features/Cpu.h"
+#include "backends/runtime/support/Report.h"
+
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+namespace mica::rt {
+
+Result<Manifest> readManifest(const program::ProgramFile &file) {
+  Result<std::vector<std::byte>> bytes = file.read(program::SectionKind::Manifest);
+  if (!bytes)
+    return bytes.error();
+  return parseManifest({reinterpret_cast<const char *>(bytes->data()), bytes->size()});
+}
+
+/// A file in memory that dlopen can open by name; -1 with errno on failure.
+static int memoryFile(std::span<const std::byte> bytes) {
+  // Kernels from 6.3 on may forbid executable memory files unless they are asked for; older ones do
+  // not know the flag.
+  int fd = memfd_create("mica-model", MFD_CLOEXEC | MFD_EXEC);
+  if (fd < 0 && errno == EINVAL)
+    fd = memfd_create("mica-model", MFD_CLOEXEC);
+  while (fd >= 0 && !bytes.empty()) {
+    ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0) {
+      int reason = errno;
+      close(fd);
+      errno = reason;
+      return -1;
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return fd;
+}
+
+Status Model::loadCode() {
+  Result<std::vector<std::byte>> code = program.read(program::SectionKind::Code);
+  if (!code)
+    return code.error();
+  int fd = memoryFile(*code);
+  if (fd < 0) {
+    // A file in memory is bounded as others are.
+    const char *remedy = errno == EFBIG ? ", raise the limit of file sizes (ulimit -f)"
+                                        : ", free memory or raise the limit (ulimit -v)";
+    return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno) +
+                 remedy};
+  }
+  library = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  // The message belongs to dlopen; closing first could replace it.
+  const char *reason = library ? nullptr : dlerror();
+  std::string message = reason ? reason : "";
+  close(fd);
+  if (!library)
+    return Error{"cannot load the model's code (" + message +
+                 "), free memory or raise the limit (ulimit -v), "
+                 "or compile it again"};
+  entry = reinterpret_cast<Forward>(dlsym(library, "mica_forward"));
+  if (!entry)
+    return Error{"the model's code has no function mica_forward, compile it again"};
+  return {};
+}
+
+/// Whether the disk may be read by large pages. Where memory is short and tokens need parts of the
+/// weights, the experts they choose, other experts that share a page shall not come with them.
+static bool readsInLargePages(const Manifest &manifest) {
+  auto bytes = static_cast<double>(manifest.weightBytes);
+  double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return manifest.cost.weightBytesPerToken >= 0.9 * bytes || bytes <= memory / 2;
+}
+
+Status Model::mapWeights() {
+  Result<program::Mapping> mapping =
+      program.map(program::SectionKind::Weights, readsInLargePages(description));
+  if (!mapping)
+    return mapping.error();
+  weightMapping = *std::move(mapping);
+  weightBytes = weightMapping.bytes();
+  return {};
+}
+
+Status Model::readWeights() {
+  const program::Section *section = program.layout().find(program::SectionKind::Weights);
+  uint64_t size = section ? section->size : 0;
+  Result<Memory> memory = Memory::reserve(size, Pages::Large, "leave out --large-pages");
+  if (!memory)
+    return memory.error();
+  weightMemory = *std::move(memory);
+  std::span<std::byte> bytes(static_cast<std::byte *>(weightMemory.data()), size);
+  if (size > 0)
+    if (Status read = program.source().readAt(section->offset, bytes); !read)
+      return read;
+  weightBytes = bytes;
+  if (size >= program::largePage && weightsInLargePages() < size / 2)
+    reportNote("--large-pages: the system lends few or none (see "
+               "/sys/kernel/mm/transparent_hugepage/enabled), the weights are in small ones");
+  return {};
+}
+
+Status Model::checkWeights() const {
+  uint64_t present = weightBytes.size();
+  if (description.weightBytes != 0 && description.weightBytes != present)
+    return Error{"the program holds " + std::to_string(present) +
+                 " bytes of weights and its manifest says " +
+                 std::to_string(description.weightBytes) + ", compile it again"};
+  return {};
+}
+
+Status Model::verifyWeights() const {
+  const program::Section *section = program.layout().find(program::SectionKind::Weights);
+  if (!section)
+    return {};
+  program::Section inMemory = *section;
+  inMemory.offset = 0;
+  return program::verifySection(program::MemorySource(weightBytes), inMemory);
+}
+
+Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, Pages weights) {
+  Result<Manifest> manifest = readManifest(file);
+  if (!manifest)
+    return manifest.error();
+  if (Status able = checkCpu(manifest->cpu, manifest->features); !able)
+    return able.error();
+  std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest)));
+  if (Status loaded = model->loadCode(); !loaded)
+    return loaded.error();
+  if (Status there = weights == Pages::Large ? model->readWeights() : model->mapWeights(); !there)
+    return there.error();
+  if (Status whole = model->checkWeights(); !whole)
+    return whole.error();
+  return model;
+}
+
+const void *Model::symbol(const char *name) const { return dlsym(library, name); }
+
+Model::~Model() {
+  if (library)
+    dlclose(library);
+}
+
+} // namespace mica::rt

@@ -1,0 +1,62 @@
+// A compiled model in memory: its code, its weights and what its manifest says.
+#pragma once
+
+#include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/RowRole.h"
+#include "backends/runtime/program/ProgramFile.h"
+#include "backends/runtime/support/LargePages.h"
+#include "backends/runtime/support/Memory.h"
+
+#include <memory>
+#include <span>
+
+namespace mica::rt {
+
+using program::RowRole;
+
+/// Reads and parses the manifest, its hash checked.
+Result<Manifest> readManifest(const program::ProgramFile &file);
+
+class Model {
+public:
+  /// The model object's only entry. The descriptors are those of Session.h.
+  using Forward = void (*)(void *const *descriptors, RowRole role);
+
+  /// Checks the CPU against the manifest, then loads the code and maps the weights, in the pages
+  /// that the file has; with large pages it reads them into memory that has such. Nothing of the
+  /// model object runs before the check.
+  static Result<std::unique_ptr<Model>> load(program::ProgramFile file,
+                                             Pages weights = Pages::Small);
+  ~Model();
+  Model(const Model &) = delete;
+  Model &operator=(const Model &) = delete;
+
+  const Manifest &manifest() const { return description; }
+  const program::ProgramFile &file() const { return program; }
+  std::span<const std::byte> weights() const { return weightBytes; }
+  /// Reads all weights. Error: they are not those that were written.
+  Status verifyWeights() const;
+  /// Of the weights that were touched, the bytes in large pages.
+  uint64_t weightsInLargePages() const { return program::bytesInLargePages(weightBytes.data()); }
+  void forward(void *const *descriptors, RowRole role) const { entry(descriptors, role); }
+  /// What stands in the model object under that name, or null.
+  const void *symbol(const char *name) const;
+
+private:
+  Model(program::ProgramFile file, Manifest manifest)
+      : program(std::move(file)), description(std::move(manifest)) {}
+  Status loadCode();
+  Status mapWeights();
+  Status readWeights();
+  Status checkWeights() const;
+
+  program::ProgramFile program;
+  Manifest description;
+  program::Mapping weightMapping;
+  Memory weightMemory;                    ///< instead
+  std::span<const std::byte> weightBytes; ///< wherever they are
+  void *library = nullptr;
+  Forward entry = nullptr;
+};
+
+} // namespace mica::rt

@@ -1,0 +1,136 @@
+#include "backends/runtime/engine/PromptLookup.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mica::rt {
+
+namespace {
+constexpr int64_t maxMatch = 32;
+/// Places that are looked at; a bound on the time where a token occurs very often.
+constexpr int maxPlaces = 256;
+/// The least match length of each record.
+constexpr std::array<int64_t, 8> leastLength{1, 2, 3, 4, 6, 9, 14, 32};
+/// What records say before they know anything: so many tokens right, the longer the match the more,
+/// of a text beside this one more after a token that both have than after others.
+constexpr std::array<double, 10> priorRight{0.7, 1, 2, 3, 4, 5, 6, 8, 0.6, 2};
+constexpr double priorWrong = 1;
+/// How far behind what differs a token is looked for that the text beside has as well.
+constexpr int64_t farthestBeside = 4;
+/// Differing tokens after which the text runs beside none.
+constexpr int64_t mostDiffering = 12;
+/// Matches from here on decide which text runs beside this one.
+constexpr int64_t leastBeside = 2;
+/// How much of a record is left after another draft, and after a token of text.
+constexpr double keptByDraft = 0.95, keptByToken = 0.998;
+} // namespace
+
+PromptLookup::PromptLookup(double leastLikelihood) : leastLikelihood(leastLikelihood) {}
+
+double PromptLookup::leastLikelihoodOf(uint64_t weightBytes) {
+  constexpr uint64_t cached = uint64_t(256) << 20;
+  return weightBytes > cached ? 0.07 : 0.2;
+}
+
+void PromptLookup::observe(int32_t token) {
+  auto place = static_cast<int32_t>(text.size());
+  auto [known, isNew] = newest.try_emplace(token, place);
+  before.push_back(isNew ? -1 : known->second);
+  known->second = place;
+  followBeside(token);
+  text.push_back(token);
+}
+
+/// The first token of the text beside that is the same counts: a skipped one may stand there again
+/// soon.
+void PromptLookup::followBeside(int32_t token) {
+  if (beside < 0)
+    return;
+  int64_t end =
+      std::min<int64_t>(beside + differing + farthestBeside, static_cast<int64_t>(text.size()));
+  for (int64_t place = beside; place < end; ++place)
+    if (text[place] == token) {
+      beside = place + 1;
+      differing = 0;
+      return;
+    }
+  if (++differing > mostDiffering) {
+    beside = -1;
+    differing = 0;
+  }
+}
+
+/// The longest match of the end of the text, of several the most recent one.
+PromptLookup::Match PromptLookup::longestMatch() const {
+  Match best;
+  auto end = static_cast<int64_t>(text.size()) - 1;
+  int places = 0;
+  for (int64_t place = before[end]; place >= 0 && places < maxPlaces; place = before[place]) {
+    int64_t length = 1;
+    while (length < maxMatch && length <= place && text[place - length] == text[end - length])
+      ++length;
+    if (length > best.length)
+      best = {place, length};
+    if (length == maxMatch)
+      break;
+    ++places;
+  }
+  return best;
+}
+
+size_t PromptLookup::recordOf(int64_t matchLength) {
+  size_t record = 0;
+  while (record + 1 < matchRecords && matchLength >= leastLength[record + 1])
+    ++record;
+  return record;
+}
+
+double PromptLookup::likelihood(size_t which) const {
+  const Record &record = records[which];
+  double kept = std::pow(keptByToken, static_cast<double>(text.size()) - double(record.when));
+  return (record.right * kept + priorRight[which]) /
+         ((record.right + record.wrong) * kept + priorRight[which] + priorWrong);
+}
+
+PromptLookup::Tokens PromptLookup::draft(int64_t most) {
+  Tokens drafted;
+  Match match = text.empty() ? Match() : longestMatch();
+  int64_t from = -1;
+  double each = 0;
+  if (match.length > 0) {
+    used = recordOf(match.length);
+    from = match.last + 1;
+    each = likelihood(used);
+  }
+  auto size = static_cast<int64_t>(text.size());
+  size_t other = differing == 0 ? besideRecord : differingRecord;
+  if (beside >= 0 && beside + differing < size && likelihood(other) > each) {
+    used = other;
+    from = beside + differing;
+    each = likelihood(used);
+  } else if (match.length >= leastBeside || beside < 0) {
+    beside = from;
+    differing = 0;
+  }
+  double all = each;
+  for (int64_t i = 0; i < most && all >= leastLikelihood; ++i) {
+    // A match that reaches up to the end goes on with the draft itself: a period repeats.
+    int64_t source = from + i;
+    drafted.push_back(source < size ? text[source] : drafted[source - size]);
+    all *= each;
+  }
+  return drafted;
+}
+
+void PromptLookup::learn(int64_t drafted, int64_t accepted) {
+  if (drafted == 0)
+    return;
+  Record &record = records[used];
+  auto now = static_cast<int64_t>(text.size());
+  double kept = keptByDraft * std::pow(keptByToken, static_cast<double>(now - record.when));
+  record.right = record.right * kept + static_cast<double>(accepted);
+  record.wrong = record.wrong * kept + (accepted < drafted ? 1 : 0);
+  record.when = now;
+}
+
+} // namespace mica::rt

@@ -1,0 +1,89 @@
+// From logits to the next token.
+#pragma once
+
+#include "backends/runtime/support/Result.h"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+namespace mica::rt {
+
+/// What is added to a token's logit; -inf bans it.
+struct LogitBias {
+  int32_t token;
+  float bias;
+};
+
+/// The steps, in this order, which is that of transformers' logits processors: logit bias,
+/// repetition penalty, frequency and presence penalty (which transformers lacks; meaning and place
+/// are vLLM's, the meaning is that of OpenAI's API), temperature, top-k, top-p, min-p, typical.
+struct SamplingOptions {
+  double temperature = 0.8; ///< 0: greedy, the lowest index of the largest logit.
+  int64_t topK = 0;         ///< Keep logits not below the k-th largest; 0: all.
+  double topP = 0.95;       ///< Keep the most likely tokens until their mass reaches this; 1: all.
+  double minP = 0;          ///< Drop tokens less likely than this times the most likely one.
+  double repetitionPenalty =
+      1; ///< Tokens seen before: logit / r where positive, logit * r where not.
+  uint64_t seed = 0;
+  /// Keep the tokens whose information is nearest to the expected one until their mass reaches this
+  /// (Meister et al. 2022); 1: all.
+  double typicalP = 1;
+  double presencePenalty = 0;  ///< Taken from the logits of tokens that were generated before.
+  double frequencyPenalty = 0; ///< The same, times how often each was generated.
+  std::vector<LogitBias> logitBias = {};
+};
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers everywhere, whatever the C++ library
+/// does.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  uint64_t next();
+  /// In [0, 1), a multiple of 2^-53.
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+private:
+  uint64_t state;
+};
+
+/// One sequence's sampler: it remembers that sequence's tokens and has random numbers of its own,
+/// so a sequence's text does not depend on the batch around it.
+class Sampler {
+public:
+  struct Candidate {
+    int32_t token;
+    double weight; ///< Proportional to its probability, the likeliest has 1.
+  };
+
+  /// `stream` tells sequences with the same seed apart.
+  Sampler(const SamplingOptions &options, int64_t vocab, uint64_t stream = 0);
+
+  /// Tells of a token of the prompt.
+  void observe(int32_t token);
+  /// Tells of a token that the text goes on with.
+  void append(int32_t token);
+  /// The next token. Errors: a logit is NaN or +inf, or all are -inf, by themselves or by biases.
+  Result<int32_t> sample(std::span<const float> logits);
+  /// The tokens that may be drawn: the likeliest first, or in the order of their numbers where
+  /// neither top-p nor min-p is on.
+  Result<std::vector<Candidate>> candidates(std::span<const float> logits);
+
+private:
+  std::span<const float> penalised(std::span<const float> logits);
+  /// The largest of `logits`, which `given` have become. Errors as sample.
+  static Result<int32_t> best(std::span<const float> given, std::span<const float> logits);
+
+  SamplingOptions options;
+  Random random;
+  int64_t vocab;
+  std::unordered_set<int32_t> seen;
+  std::map<int32_t, int64_t> generated; ///< How often each token was.
+};
+
+/// The lowest index of the largest logit. Errors as Sampler::sample.
+Result<int32_t> argmax(std::span<const float> logits);
+
+} // namespace mica::rt

@@ -1,0 +1,496 @@
+#include "backends/runtime/engine/Scheduler.h"
+#include "backends/runtime/support/Seconds.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mica::rt {
+
+struct Scheduler::Task {
+  Task(const Model &model, Request asked, RequestListener &listener)
+      : request(std::move(asked)), listener(listener),
+        maxTokens(request.settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens)),
+        maxDrafts(request.settings.lookup.value_or(0)),
+        lookup(PromptLookup::leastLikelihoodOf(model.weights().size())),
+        sampler(samplingOptions(request.settings, model.manifest()), model.manifest().vocab,
+                request.stream) {
+    result.promptTokens = static_cast<int64_t>(request.prompt.size());
+    for (int32_t token : request.prompt) {
+      sampler.observe(token);
+      if (maxDrafts > 0)
+        lookup.observe(token);
+    }
+  }
+
+  /// Whether rows of the prompt remain to be queued.
+  bool isPrompt() const { return queued < request.prompt.size(); }
+  /// Whether the newest token remains to be computed.
+  bool decodes() const { return !isPrompt() && !result.tokens.empty(); }
+  int64_t remainingPrompt() const { return static_cast<int64_t>(request.prompt.size() - queued); }
+  int64_t totalLength() const { return std::max(result.promptTokens, request.totalLength); }
+
+  bool endsWith(int32_t token, const std::vector<int32_t> &eos) const {
+    auto isIn = [&](const Tokens &ids) {
+      return std::find(ids.begin(), ids.end(), token) != ids.end();
+    };
+    return !request.settings.ignoreEos && (isIn(eos) || isIn(request.settings.endTokens));
+  }
+
+  /// The token that follows those generated so far.
+  Result<int32_t> next(std::span<const float> logits) {
+    const Tokens &forced = request.forcedTokens;
+    if (forced.empty())
+      return sampler.sample(logits);
+    return forced[result.tokens.size() % forced.size()];
+  }
+
+  void append(int32_t token) {
+    sampler.append(token);
+    if (maxDrafts > 0)
+      lookup.observe(token);
+  }
+
+  /// The tokens of the first `length` positions.
+  Tokens tokensUpTo(int64_t length) const {
+    Tokens all = request.prompt;
+    all.insert(all.end(), result.tokens.begin(), result.tokens.end());
+    all.resize(static_cast<size_t>(length));
+    return all;
+  }
+
+  RequestId id = 0;
+  Request request;
+  RequestListener &listener;
+  int64_t maxTokens, maxDrafts;
+  PromptLookup lookup;
+  Sampler sampler;
+  RequestResult result;
+  size_t queued = 0; ///< Positions of the prompt that are cached or queued.
+  Tokens draft;      ///< What has been queued behind the newest token.
+};
+
+Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
+  return {promptTokens - before.promptTokens,
+          decodeTokens - before.decodeTokens,
+          promptCalls - before.promptCalls,
+          decodeCalls - before.decodeCalls,
+          drafted - before.drafted,
+          accepted - before.accepted,
+          recomputedTokens - before.recomputedTokens,
+          promptSeconds - before.promptSeconds,
+          decodeSeconds - before.decodeSeconds,
+          recomputeSeconds - before.recomputeSeconds};
+}
+
+Scheduler::Scheduler(const Model &model, const Options &options, std::unique_ptr<Session> session)
+    : loaded(model), options(options), session(std::move(session)),
+      slots(static_cast<size_t>(options.slots)) {}
+
+Scheduler::~Scheduler() = default;
+
+Result<std::unique_ptr<Scheduler>> Scheduler::create(const Model &model, const Options &options) {
+  Result<std::unique_ptr<Session>> session =
+      Session::create(model, options.slots, options.promptRows);
+  if (!session)
+    return session.error();
+  return std::unique_ptr<Scheduler>(new Scheduler(model, options, *std::move(session)));
+}
+
+Result<Scheduler::RequestId> Scheduler::submit(Request request, RequestListener &listener) {
+  if (Status usable = checkRequest(loaded.manifest(), request); !usable)
+    return usable.error();
+  if (!request.settings.seed)
+    request.settings.seed = drawSeed();
+  auto task = std::make_unique<Task>(loaded, std::move(request), listener);
+  task->result.seed = *task->request.settings.seed;
+  std::lock_guard lock(inbox.mutex);
+  task->id = inbox.next++;
+  inbox.submitted.push_back(std::move(task));
+  return inbox.submitted.back()->id;
+}
+
+void Scheduler::cancel(RequestId id) {
+  std::lock_guard lock(inbox.mutex);
+  inbox.cancelled.insert(id);
+}
+
+Scheduler::Totals Scheduler::totals() const {
+  Totals all = counted;
+  all.recomputedTokens = session->readAgain();
+  all.recomputeSeconds = session->secondsReadAgain();
+  return all;
+}
+
+bool Scheduler::step() {
+  receive();
+  if (options.promptsFirst) {
+    if (!computePrompts())
+      decode();
+  } else {
+    decode();
+    computePrompts();
+  }
+  std::lock_guard lock(inbox.mutex);
+  return !waiting.empty() || !inbox.submitted.empty() ||
+         std::any_of(slots.begin(), slots.end(), [](const Slot &slot) { return !!slot.task; });
+}
+
+/// Takes what the inbox holds.
+void Scheduler::receive() {
+  std::vector<std::unique_ptr<Task>> submitted;
+  std::unordered_set<RequestId> cancelled;
+  {
+    std::lock_guard lock(inbox.mutex);
+    submitted.swap(inbox.submitted);
+    cancelled.swap(inbox.cancelled);
+  }
+  std::move(submitted.begin(), submitted.end(), std::back_inserter(waiting));
+  if (cancelled.empty())
+    return;
+  auto isCancelled = [&](const std::unique_ptr<Task> &task) {
+    return task && cancelled.contains(task->id);
+  };
+  for (std::unique_ptr<Task> &task : waiting)
+    if (isCancelled(task)) {
+      task->result.finish = Finish::Cancelled;
+      task->listener.finished(task->result);
+      task.reset();
+    }
+  std::erase(waiting, nullptr);
+  for (size_t s = 0; s < slots.size(); ++s)
+    if (isCancelled(slots[s].task))
+      end(s, Finish::Cancelled);
+}
+
+bool Scheduler::isWanted(const Task &task) {
+  {
+    std::lock_guard lock(inbox.mutex);
+    if (inbox.cancelled.contains(task.id))
+      return false;
+  }
+  return task.listener.shouldContinue();
+}
+
+/// The free slot that has most of the request's prompt cached; of several one that has least else,
+/// which another request could reuse.
+std::optional<size_t> Scheduler::freeSlot(const Request &request, int64_t &reused) const {
+  // The first token is chosen from the logits of the prompt's last row, unless it is forced.
+  auto size = static_cast<int64_t>(request.prompt.size());
+  int64_t most = std::min(request.maxReused, request.forcedTokens.empty() ? size - 1 : size);
+  std::optional<size_t> best;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (slots[s].task)
+      continue;
+    const Tokens &cached = slots[s].cached;
+    auto differs = std::mismatch(request.prompt.begin(), request.prompt.begin() + most,
+                                 cached.begin(), cached.end());
+    int64_t same = differs.first - request.prompt.begin();
+    if (!best || same > reused || (same == reused && cached.size() < slots[*best].cached.size())) {
+      best = s;
+      reused = same;
+    }
+  }
+  return best;
+}
+
+void Scheduler::admit(size_t s, std::unique_ptr<Task> admitted, int64_t reused) {
+  slots[s] = {std::move(admitted), {}};
+  Task &task = *slots[s].task;
+  task.queued = static_cast<size_t>(reused);
+  task.result.reusedTokens = reused;
+  rewind(s, reused);
+  if (task.isPrompt())
+    return;
+  if (task.maxTokens == 0)
+    end(s, Finish::Length);
+  else
+    accept(s, task.request.forcedTokens.front(), {}, 0);
+}
+
+/// The slot with the next rows of a prompt. A waiting request is given a slot where none has begun;
+/// so one prompt at most is in progress between calls.
+std::optional<size_t> Scheduler::promptSlot() {
+  for (;;) {
+    auto begun = std::find_if(slots.begin(), slots.end(),
+                              [](const Slot &slot) { return slot.task && slot.task->isPrompt(); });
+    if (begun != slots.end())
+      return static_cast<size_t>(begun - slots.begin());
+    if (waiting.empty())
+      return std::nullopt;
+    int64_t reused = 0;
+    std::optional<size_t> free = freeSlot(waiting.front()->request, reused);
+    if (!free)
+      return std::nullopt;
+    std::unique_ptr<Task> task = std::move(waiting.front());
+    waiting.pop_front();
+    admit(*free, std::move(task), reused);
+  }
+}
+
+/// Computes rows of prompts, up to the budget of a step. Whether there were some.
+bool Scheduler::computePrompts() {
+  auto start = std::chrono::steady_clock::now();
+  double recomputed = session->secondsReadAgain();
+  int64_t used = 0;
+  bool some = false;
+  while (std::optional<size_t> slot = promptSlot()) {
+    const Task &task = *slots[*slot].task;
+    if (used > 0 &&
+        used + std::min(task.remainingPrompt(), options.promptRows) > options.promptRows)
+      break;
+    some = true;
+    if (!isWanted(task)) {
+      end(*slot, Finish::Cancelled);
+      continue;
+    }
+    queuePrompts(*slot);
+    int64_t computed = run();
+    used += computed;
+    counted.promptTokens += computed;
+    counted.promptCalls += computed > 0;
+    if (options.promptsFirst || options.promptsShareCalls)
+      break;
+  }
+  counted.promptSeconds += secondsSince(start) - (session->secondsReadAgain() - recomputed);
+  return some;
+}
+
+/// Queues rows of a prompt, and of those after it where they may share a call.
+void Scheduler::queuePrompts(size_t first) {
+  for (std::optional<size_t> slot = first; slot; slot = promptSlot())
+    if (!queuePrompt(*slot) || !options.promptsShareCalls)
+      return;
+}
+
+/// Queues rows of a prompt up to its end. False where the call has no room for more.
+bool Scheduler::queuePrompt(size_t s) {
+  Task &task = *slots[s].task;
+  while (task.isPrompt()) {
+    int32_t token = task.request.prompt[task.queued++];
+    bool last = !task.isPrompt(), sample = last && task.maxTokens > 0;
+    if (!queue(
+            {s, token, RowRole::Prompt, sample || task.request.allLogits, sample, last && !sample}))
+      return false;
+    if (session->queued() >= options.promptRows || session->atMemoryLimit())
+      return false;
+  }
+  return true;
+}
+
+/// Another token, or several, for each text in progress.
+void Scheduler::decode() {
+  auto decodes = [](const Slot &slot) { return slot.task && slot.task->decodes(); };
+  int64_t active = std::count_if(slots.begin(), slots.end(), decodes);
+  if (active == 0)
+    return;
+  auto start = std::chrono::steady_clock::now();
+  double recomputed = session->secondsReadAgain();
+  // With more rows than that, another kernel might round a row's logits differently.
+  int64_t maxDrafts = loaded.manifest().exactRows / active - 1;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (session->atMemoryLimit())
+      runDecode();
+    if (decodes(slots[s]) && !queueNewest(s, maxDrafts))
+      break;
+  }
+  runDecode();
+  counted.decodeSeconds += secondsSince(start) - (session->secondsReadAgain() - recomputed);
+}
+
+void Scheduler::runDecode() { counted.decodeCalls += run() > 0; }
+
+/// Queues the newest token of a text and what is drafted behind it: nothing behind the last token,
+/// the end of the context or a length at which all rows change. False on failure.
+bool Scheduler::queueNewest(size_t s, int64_t maxDrafts) {
+  Task &task = *slots[s].task;
+  auto sequence = static_cast<int64_t>(s);
+  auto made = static_cast<int64_t>(task.result.tokens.size());
+  int64_t limit = std::min({task.maxDrafts, maxDrafts, task.maxTokens - made - 1,
+                            session->room(sequence) - 1, session->roomBeforeBorder(sequence) - 1});
+  if (limit > 0)
+    task.draft = task.lookup.draft(limit);
+  auto behind = static_cast<int64_t>(task.draft.size());
+  Row row{s, task.result.tokens.back(), RowRole::Decode, true, true, false, behind};
+  if (!queue(row))
+    return false;
+  for (int32_t token : task.draft) {
+    row.token = token;
+    --row.behind;
+    if (!queue(row))
+      return false;
+  }
+  return true;
+}
+
+bool Scheduler::queue(const Row &row) {
+  rows.push_back(row);
+  Status pushed = session->push(static_cast<int64_t>(row.slot), row.token, row.role, row.logits);
+  if (!pushed)
+    failQueued(pushed.error());
+  return bool(pushed);
+}
+
+/// Forgets all positions of a slot but the first ones.
+void Scheduler::rewind(size_t s, int64_t length) {
+  session->truncate(static_cast<int64_t>(s), length);
+  session->expect(static_cast<int64_t>(s), slots[s].task->totalLength());
+}
+
+/// Prepares the session for the queued rows; ends those requests that are not wanted any more while
+/// their positions are recomputed. False where no rows are left.
+bool Scheduler::prepare() {
+  while (!rows.empty()) {
+    std::optional<size_t> unwanted;
+    Result<bool> prepared = session->prepare([&](int64_t sequence) {
+      auto s = static_cast<size_t>(sequence);
+      bool wanted = isWanted(*slots[s].task);
+      if (!wanted)
+        unwanted = s;
+      return wanted;
+    });
+    if (!prepared) {
+      failQueued(prepared.error());
+      return false;
+    }
+    if (*prepared)
+      return true;
+    // The rows of all requests have been discarded.
+    std::vector<Row> others = std::exchange(rows, {});
+    std::erase_if(others, [&](const Row &row) { return row.slot == *unwanted; });
+    end(*unwanted, Finish::Cancelled);
+    for (const Row &row : others)
+      rewind(row.slot, session->length(static_cast<int64_t>(row.slot)));
+    for (const Row &row : others)
+      if (!queue(row))
+        return false;
+  }
+  return false;
+}
+
+/// Computes the queued rows and hands their logits on. How many there were.
+int64_t Scheduler::run() {
+  if (!prepare())
+    return 0;
+  Result<std::span<const float>> logits = session->run();
+  if (!logits) {
+    failQueued(logits.error());
+    return 0;
+  }
+  std::vector<Row> computed = std::exchange(rows, {});
+  hear(computed, *logits);
+  return static_cast<int64_t>(computed.size());
+}
+
+void Scheduler::hear(const std::vector<Row> &computed, std::span<const float> logits) {
+  auto vocab = static_cast<size_t>(loaded.manifest().vocab);
+  size_t output = 0;
+  for (size_t i = 0; i < computed.size(); ++i) {
+    const Row &row = computed[i];
+    std::span<const float> own;
+    if (row.logits)
+      own = logits.subspan(output++ * vocab, vocab);
+    // An earlier row may have been the end.
+    Task *task = slots[row.slot].task.get();
+    if (!task)
+      continue;
+    if (task->request.allLogits)
+      if (Status heard = task->listener.logits(own); !heard) {
+        fail(row.slot, heard.error());
+        continue;
+      }
+    if (row.ends)
+      end(row.slot, Finish::Length);
+    else if (row.sample && !choose(row, own)) {
+      // The drafted rows have been discarded.
+      i += static_cast<size_t>(row.behind);
+      output += static_cast<size_t>(row.behind);
+    }
+  }
+}
+
+/// Chooses the token that follows a row. Whether the drafted row behind it holds that token.
+bool Scheduler::choose(const Row &row, std::span<const float> logits) {
+  counted.decodeTokens += row.role == RowRole::Decode;
+  Result<int32_t> token = slots[row.slot].task->next(logits);
+  if (token)
+    return accept(row.slot, *token, logits, row.behind);
+  fail(row.slot, token.error());
+  return false;
+}
+
+/// The text of a slot continues with `token`, where `behind` drafted rows follow the row that it
+/// was chosen from. Whether the first of these holds it and the text is not finished; otherwise
+/// they are discarded.
+bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, int64_t behind) {
+  Task &task = *slots[s].task;
+  task.result.tokens.push_back(token);
+  std::optional<Finish> finish =
+      finishBehind(task, token, session->room(static_cast<int64_t>(s)) + behind);
+  Result<bool> wanted = task.listener.token(token, logits);
+  if (!wanted) {
+    fail(s, wanted.error());
+    return false;
+  }
+  if (!*wanted && finish != Finish::EndToken)
+    finish = Finish::StopText;
+  auto right = static_cast<int64_t>(task.draft.size()) - behind;
+  bool same = behind > 0 && task.draft[static_cast<size_t>(right)] == token;
+  if (same && !finish) {
+    task.append(token);
+    return true;
+  }
+  if (behind > 0)
+    rewind(s, session->length(static_cast<int64_t>(s)) - behind);
+  settleDraft(task, right + same);
+  if (finish)
+    end(s, *finish);
+  else
+    task.append(token);
+  return false;
+}
+
+/// How the text ends with `token`, where `room` positions are free behind the row that it follows.
+std::optional<Finish> Scheduler::finishBehind(const Task &task, int32_t token, int64_t room) const {
+  if (task.endsWith(token, loaded.manifest().eos))
+    return Finish::EndToken;
+  if (static_cast<int64_t>(task.result.tokens.size()) >= task.maxTokens)
+    return Finish::Length;
+  if (room == 0)
+    return Finish::ContextFull;
+  return std::nullopt;
+}
+
+/// Of the draft, the first `right` tokens have been right.
+void Scheduler::settleDraft(Task &task, int64_t right) {
+  auto drafted = static_cast<int64_t>(task.draft.size());
+  task.lookup.learn(drafted, right);
+  task.draft.clear();
+  task.result.drafted += drafted;
+  task.result.accepted += right;
+  counted.drafted += drafted;
+  counted.accepted += right;
+}
+
+void Scheduler::end(size_t s, Finish finish) {
+  std::unique_ptr<Task> task = std::move(slots[s].task);
+  slots[s].cached = task->tokensUpTo(session->length(static_cast<int64_t>(s)));
+  task->result.finish = finish;
+  task->listener.finished(task->result);
+}
+
+/// What the slot has cached is not relied on any more.
+void Scheduler::fail(size_t s, const Error &error) {
+  session->truncate(static_cast<int64_t>(s), 0);
+  slots[s].task->result.error = error;
+  end(s, Finish::Failed);
+}
+
+/// Fails all requests of which rows are queued.
+void Scheduler::failQueued(const Error &error) {
+  session->discardQueued();
+  for (const Row &row : std::exchange(rows, {}))
+    if (slots[row.slot].task)
+      fail(row.slot, error);
+}
+
+} // namespace mica::rt

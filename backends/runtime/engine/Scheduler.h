@@ -1,0 +1,133 @@
+// Generates the texts of many requests at once, on one session. A request waits for a slot (a
+// sequence of the session), its prompt is computed in separate calls or together with others,
+// then each step computes the newest token of every text in progress and what has been drafted
+// behind it.
+//
+// What a row's arithmetic depends on is the role of its position, prompt or decode (RowRole.h), so
+// rows of prompts and rows that decode never share a call of the model. Up to Manifest::exactRows
+// rows, a row's results do not depend on the others of its call; beyond that, a program may add in
+// another order. So a text does not depend on other requests if each prompt is computed in
+// separate calls and no more slots than exactRows are used.
+//
+// submit and cancel may be called from any thread and from listeners, everything else from one
+// thread at a time. Listeners are called by step alone.
+#pragma once
+
+#include "backends/runtime/engine/PromptLookup.h"
+#include "backends/runtime/engine/Request.h"
+#include "backends/runtime/engine/Session.h"
+
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <unordered_set>
+
+namespace mica::rt {
+
+class Scheduler {
+public:
+  struct Options {
+    int64_t slots = 1;
+    /// The row budget of a step for prompts, and the most rows of a prompt in one call of the
+    /// model, see rowsOfChunk.
+    int64_t promptRows = 512;
+    /// One call may compute rows of several prompts. Fewer calls, but see above.
+    bool promptsShareCalls = false;
+    /// Texts wait as long as prompts can be computed: a step then is one call for prompts, or
+    /// decodes. Otherwise each step decodes first and then computes prompts within the row budget.
+    bool promptsFirst = false;
+  };
+  using RequestId = uint64_t;
+
+  /// What has been computed so far.
+  struct Totals {
+    int64_t promptTokens = 0, decodeTokens = 0; ///< Positions; of drafts, those that were right.
+    int64_t promptCalls = 0, decodeCalls = 0;   ///< Of the model.
+    int64_t drafted = 0, accepted = 0;          ///< Tokens drafted, and those that were right.
+    int64_t recomputedTokens = 0;               ///< See Session::readAgain.
+    double promptSeconds = 0, decodeSeconds = 0;
+    double recomputeSeconds = 0; ///< No part of the others.
+
+    Totals operator-(const Totals &before) const;
+  };
+
+  /// Reserves the slots' caches. `model` must outlive the scheduler.
+  static Result<std::unique_ptr<Scheduler>> create(const Model &model, const Options &options);
+  /// Listeners of unfinished requests hear nothing.
+  ~Scheduler();
+
+  /// Queues a request. `listener` must outlive it. Errors are those of checkRequest.
+  Result<RequestId> submit(Request request, RequestListener &listener);
+  /// Ends a request at the beginning of the next step, or before the next call of the model that
+  /// recomputes its positions. Nothing happens where it is finished already.
+  void cancel(RequestId id);
+  /// Advances all requests. Returns whether any is unfinished afterwards.
+  bool step();
+
+  const Model &model() const { return loaded; }
+  Totals totals() const;
+  /// Positions that a slot has cached.
+  int64_t cachedTokens(int64_t slot) const { return session->length(slot); }
+
+private:
+  /// A request from its submission to its end.
+  struct Task;
+  struct Slot {
+    std::unique_ptr<Task> task; ///< Null: the slot is free.
+    Tokens cached;              ///< Of a free slot, the tokens of its positions.
+  };
+  /// A row that has been queued in the session.
+  struct Row {
+    size_t slot;
+    int32_t token;
+    RowRole role;
+    bool logits;        ///< Wanted, for whatever reason.
+    bool sample;        ///< The next token is chosen from its logits.
+    bool ends;          ///< The last row of a prompt that no token is to follow.
+    int64_t behind = 0; ///< Drafted rows that follow it.
+  };
+
+  Scheduler(const Model &model, const Options &options, std::unique_ptr<Session> session);
+
+  void receive();
+  bool isWanted(const Task &task);
+  std::optional<size_t> freeSlot(const Request &request, int64_t &reused) const;
+  void admit(size_t slot, std::unique_ptr<Task> task, int64_t reused);
+  std::optional<size_t> promptSlot();
+  bool computePrompts();
+  void queuePrompts(size_t first);
+  bool queuePrompt(size_t slot);
+  void decode();
+  void runDecode();
+  bool queueNewest(size_t slot, int64_t mostDrafts);
+  bool queue(const Row &row);
+  void rewind(size_t slot, int64_t length);
+  bool prepare();
+  int64_t run();
+  void hear(const std::vector<Row> &computed, std::span<const float> logits);
+  bool choose(const Row &row, std::span<const float> logits);
+  bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t behind);
+  std::optional<Finish> finishBehind(const Task &task, int32_t token, int64_t room) const;
+  void settleDraft(Task &task, int64_t right);
+  void end(size_t slot, Finish finish);
+  void fail(size_t slot, const Error &error);
+  void failQueued(const Error &error);
+
+  const Model &loaded;
+  Options options;
+  std::unique_ptr<Session> session;
+  std::vector<Slot> slots;
+  std::deque<std::unique_ptr<Task>> waiting;
+  std::vector<Row> rows; ///< Queued in the session, in its order.
+  Totals counted;
+
+  /// What other threads hand over.
+  struct Inbox {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Task>> submitted;
+    std::unordered_set<RequestId> cancelled;
+    RequestId next = 0;
+  } inbox;
+};
+
+} // namespace mica::rt

@@ -1,0 +1,367 @@
+#include "backends/runtime/engine/Session.h"
+#include "backends/runtime/profile/Profile.h"
+#include "backends/runtime/support/Seconds.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace mica::rt {
+
+namespace {
+/// A strided memref descriptor of any rank, as words.
+class Descriptor {
+public:
+  Descriptor(const void *data, const std::vector<int64_t> &sizes) : words(3 + 2 * sizes.size()) {
+    words[0] = words[1] = reinterpret_cast<int64_t>(data);
+    int64_t stride = 1;
+    for (size_t i = sizes.size(); i-- > 0; stride *= sizes[i]) {
+      words[3 + i] = sizes[i];
+      words[3 + sizes.size() + i] = stride;
+    }
+  }
+  void *get() { return words.data(); }
+
+private:
+  std::vector<int64_t> words;
+};
+
+/// The product, unless it leaves the range that memory could have.
+std::optional<uint64_t> elementCount(const std::vector<int64_t> &shape) {
+  constexpr uint64_t limit = uint64_t(1) << 50;
+  uint64_t count = 1;
+  for (int64_t size : shape) {
+    if (size < 0 || (size > 0 && count > limit / static_cast<uint64_t>(size)))
+      return std::nullopt;
+    count *= static_cast<uint64_t>(size);
+  }
+  return count;
+}
+} // namespace
+
+Status Session::reserveCaches(int64_t sequences) {
+  const Manifest &m = model.manifest();
+  for (const CacheSpec &spec : m.caches) {
+    std::vector<int64_t> shape = spec.shape;
+    for (int64_t &size : shape) {
+      if (size == CacheSpec::batchSize)
+        size = sequences;
+      else if (size == CacheSpec::blockCount)
+        size = (m.maxSeq + m.positionBlock - 1) / m.positionBlock;
+    }
+    std::optional<uint64_t> count = elementCount(shape);
+    if (!count)
+      return Error{"the cache '" + spec.name + "' is too large for " + std::to_string(sequences) +
+                   " sequences, use fewer or compile with a smaller --max-seq"};
+    Result<Memory> memory = Memory::reserve(*count * spec.elementBytes());
+    if (!memory)
+      return memory.error();
+    caches.push_back(*std::move(memory));
+    cacheShapes.push_back(std::move(shape));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t sequences,
+                                                 int64_t chunk) {
+  std::unique_ptr<Session> session(new Session(model, chunk));
+  session->lengths.resize(static_cast<size_t>(sequences));
+  if (model.manifest().takesLengths)
+    session->followed.resize(static_cast<size_t>(sequences));
+  if (Status reserved = session->reserveCaches(sequences); !reserved)
+    return reserved.error();
+  return session;
+}
+
+Status checkToken(const Manifest &manifest, int32_t token) {
+  if (token >= 0 && token < manifest.vocab)
+    return {};
+  return Error{"token " + std::to_string(token) + " is not in the model's vocabulary (0 to " +
+               std::to_string(manifest.vocab - 1) + "), give another prompt"};
+}
+
+Status Session::push(int64_t sequence, int32_t token, RowRole role, bool wantLogits) {
+  const Manifest &m = model.manifest();
+  if (Status known = checkToken(m, token); !known)
+    return known;
+  if (room(sequence) == 0)
+    return Error{"the context of " + std::to_string(m.maxSeq) +
+                 " positions is full, shorten the prompt" + m.orLargerContext()};
+  if (wantLogits)
+    queue.outputs.push_back(static_cast<int32_t>(queue.tokens.size()));
+  queue.tokens.push_back(token);
+  queue.sequences.push_back(static_cast<int32_t>(sequence));
+  queue.positions.push_back(static_cast<int32_t>(lengths[sequence]++));
+  queue.roles.push_back(role);
+  if (followed.empty())
+    return {};
+  followed[sequence].ids.push_back(token);
+  if (m.dependsOnRole)
+    followed[sequence].roles.push_back(role);
+  return {};
+}
+
+void Session::truncate(int64_t sequence, int64_t length) {
+  lengths[sequence] = length;
+  if (followed.empty())
+    return;
+  Followed &known = followed[sequence];
+  known.ids.resize(std::min(known.ids.size(), static_cast<size_t>(length)));
+  known.roles.resize(std::min(known.roles.size(), static_cast<size_t>(length)));
+  known.expected = std::min(known.expected, length);
+}
+
+void Session::expect(int64_t sequence, int64_t total) {
+  if (!followed.empty())
+    followed[sequence].expected = total;
+}
+
+/// How many borders lie before a length.
+size_t Session::sideOf(int64_t length) const {
+  const std::vector<int64_t> &borders = model.manifest().lengthBorders;
+  return static_cast<size_t>(std::lower_bound(borders.begin(), borders.end(), length) -
+                             borders.begin());
+}
+
+/// What the frequencies of a row follow.
+int64_t Session::lengthAt(int64_t sequence, int64_t position) const {
+  return std::max(followed[sequence].expected, position + 1);
+}
+
+int64_t Session::roomBeforeBorder(int64_t sequence) const {
+  const std::vector<int64_t> &borders = model.manifest().lengthBorders;
+  int64_t length = lengths[sequence];
+  if (followed.empty())
+    return room(sequence);
+  size_t side = sideOf(lengthAt(sequence, length));
+  return side < borders.size() ? borders[side] - length : room(sequence);
+}
+
+bool Session::atMemoryLimit() const {
+  constexpr size_t few = 4;
+  auto withLogits = static_cast<int64_t>(queue.outputs.size());
+  return queue.outputs.size() >= few &&
+         bytesOfCall(model.manifest(), queue.count() + 1, withLogits + 1) > mostBytesOfCall;
+}
+
+void Session::Rows::clear() {
+  for (std::vector<int32_t> *values : {&tokens, &sequences, &positions, &outputs, &lengths})
+    values->clear();
+  roles.clear();
+}
+
+static Status grow(Memory &memory, uint64_t bytes) {
+  if (memory.data() && memory.size() >= bytes)
+    return {};
+  Result<Memory> larger = Memory::reserve(bytes, Pages::Large);
+  if (!larger)
+    return larger.error();
+  memory = *std::move(larger);
+  return {};
+}
+
+Status Session::growScratch(size_t rows) {
+  const Manifest &m = model.manifest();
+  return grow(scratch, m.scratchBytesPerRow * rows + m.scratchBytesFixed);
+}
+
+/// Afterwards the logits of earlier calls are not valid.
+Status Session::growLogits(size_t outputs) {
+  return grow(logits, outputs * static_cast<uint64_t>(model.manifest().vocab) * sizeof(float));
+}
+
+/// Calls the model's forward function. Its logits follow those of the first `firstLogits` rows, for
+/// all of which there is room.
+Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
+  if (Status grown = growScratch(rows.tokens.size()); !grown)
+    return grown;
+  const Manifest &m = model.manifest();
+  std::vector<Descriptor> arguments;
+  auto add = [&](const std::vector<int32_t> &values) {
+    arguments.emplace_back(values.data(),
+                           std::vector<int64_t>{static_cast<int64_t>(values.size())});
+  };
+  for (const std::vector<int32_t> *values :
+       {&rows.tokens, &rows.sequences, &rows.positions, &rows.outputs})
+    add(*values);
+  if (m.takesLengths)
+    add(rows.lengths);
+  for (size_t i = 0; i < caches.size(); ++i)
+    arguments.emplace_back(caches[i].data(), cacheShapes[i]);
+  arguments.emplace_back(model.weights().data(),
+                         std::vector<int64_t>{static_cast<int64_t>(model.weights().size())});
+  arguments.emplace_back(scratch.data(),
+                         std::vector<int64_t>{static_cast<int64_t>(scratch.size())});
+  arguments.emplace_back(static_cast<const float *>(logits.data()) +
+                             firstLogits * static_cast<size_t>(m.vocab),
+                         std::vector<int64_t>{static_cast<int64_t>(rows.outputs.size()), m.vocab});
+  std::vector<void *> pointers;
+  pointers.reserve(arguments.size());
+  for (Descriptor &argument : arguments)
+    pointers.push_back(argument.get());
+  Profile *profile = activeProfile();
+  if (profile)
+    profile->beginCall(rows.sequences, rows.positions);
+  model.forward(pointers.data(), role);
+  if (profile)
+    profile->endCall(rows.count());
+  return {};
+}
+
+/// The role that a position was computed in; any where the model does not depend on it.
+RowRole Session::roleAt(int64_t sequence, int64_t position) const {
+  const std::vector<RowRole> &roles = followed[sequence].roles;
+  return roles.empty() ? RowRole::Prompt : roles[static_cast<size_t>(position)];
+}
+
+/// Fills the first `end` positions of a sequence again, as parts of a text of `length`. Returns how
+/// many it has filled before `goesOn` said no.
+Result<int64_t> Session::readAgain(int64_t sequence, int64_t end, int64_t length,
+                                   const GoesOn &goesOn) {
+  auto start = std::chrono::steady_clock::now();
+  if (Status grown = growLogits(0); !grown)
+    return grown.error();
+  Rows rows;
+  int64_t filled = 0;
+  while (filled < end && (!goesOn || goesOn(sequence))) {
+    rows.clear();
+    RowRole role = roleAt(sequence, filled);
+    for (int64_t position = filled;
+         position < std::min(end, filled + mostRows) && roleAt(sequence, position) == role;
+         ++position) {
+      rows.tokens.push_back(followed[sequence].ids[static_cast<size_t>(position)]);
+      rows.sequences.push_back(static_cast<int32_t>(sequence));
+      rows.positions.push_back(static_cast<int32_t>(position));
+      rows.lengths.push_back(static_cast<int32_t>(length));
+    }
+    if (Status called = call(rows, role, 0); !called)
+      return called.error();
+    filled += rows.count();
+  }
+  rowsReadAgain += filled;
+  secondsAgain += secondsSince(start);
+  return filled;
+}
+
+void Session::discardQueued() {
+  for (size_t row = queue.tokens.size(); row-- > 0;)
+    truncate(queue.sequences[row], queue.positions[row]);
+  queue.clear();
+}
+
+/// Says of the queued rows which length they follow.
+Result<bool> Session::prepare(const GoesOn &goesOn) {
+  queue.lengths.clear();
+  if (followed.empty())
+    return true;
+  for (size_t begin = 0, end; begin < queue.tokens.size(); begin = end) {
+    int64_t sequence = queue.sequences[begin], first = queue.positions[begin];
+    for (end = begin; end < queue.tokens.size() && queue.sequences[end] == sequence;)
+      ++end;
+    Followed &known = followed[sequence];
+    int64_t last = lengthAt(sequence, queue.positions[end - 1]);
+    size_t side = sideOf(last);
+    auto lengthOf = [&](int64_t position) {
+      int64_t own = lengthAt(sequence, position);
+      return sideOf(own) == side ? own : last;
+    };
+    if (first > 0 && known.side != side) {
+      Result<int64_t> filled = readAgain(sequence, first, lengthOf(first), goesOn);
+      if (!filled)
+        return filled.error();
+      if (*filled < first) {
+        discardQueued();
+        // Before the first call all is as it was.
+        if (*filled > 0) {
+          truncate(sequence, *filled);
+          known.side = side;
+        }
+        return false;
+      }
+    }
+    known.side = side;
+    for (size_t row = begin; row < end; ++row)
+      queue.lengths.push_back(static_cast<int32_t>(lengthOf(queue.positions[row])));
+  }
+  return true;
+}
+
+/// The queued rows of `role` that are not done, up to the first of each sequence that is of another
+/// role: they are done then. `order` gets the number that each of their outputs has in the queue.
+Session::Rows Session::takeRole(RowRole role, std::vector<bool> &done,
+                                std::vector<size_t> &order) const {
+  Rows rows;
+  std::vector<bool> waits(lengths.size());
+  size_t output = 0;
+  for (size_t row = 0; row < queue.tokens.size(); ++row) {
+    bool wanted =
+        output < queue.outputs.size() && queue.outputs[output] == static_cast<int32_t>(row);
+    size_t number = wanted ? output++ : output;
+    auto sequence = static_cast<size_t>(queue.sequences[row]);
+    if (done[row])
+      continue;
+    if (queue.roles[row] != role || waits[sequence]) {
+      waits[sequence] = true;
+      continue;
+    }
+    done[row] = true;
+    if (wanted) {
+      rows.outputs.push_back(static_cast<int32_t>(rows.tokens.size()));
+      order.push_back(number);
+    }
+    rows.tokens.push_back(queue.tokens[row]);
+    rows.sequences.push_back(queue.sequences[row]);
+    rows.positions.push_back(queue.positions[row]);
+    if (!queue.lengths.empty())
+      rows.lengths.push_back(queue.lengths[row]);
+  }
+  return rows;
+}
+
+/// Moves row i to row order[i], for all i.
+static void reorderRows(float *values, size_t width, std::vector<size_t> order) {
+  for (size_t i = 0; i < order.size(); ++i)
+    while (order[i] != i) {
+      size_t to = order[i];
+      std::swap_ranges(values + i * width, values + (i + 1) * width, values + to * width);
+      std::swap(order[i], order[to]);
+    }
+}
+
+/// Calls the model for the queued rows, once for each role where it depends on them. Prompts come
+/// first: a sequence has its prompt before what follows.
+Status Session::callByRole() {
+  if (Status grown = growLogits(queue.outputs.size()); !grown)
+    return grown;
+  const std::vector<RowRole> &roles = queue.roles;
+  bool mixed = std::adjacent_find(roles.begin(), roles.end(), std::not_equal_to<>()) != roles.end();
+  if (!mixed || !model.manifest().dependsOnRole)
+    return call(queue, roles.empty() ? RowRole::Decode : roles.front(), 0);
+  std::vector<bool> done(roles.size());
+  std::vector<size_t> order;
+  RowRole role = RowRole::Prompt;
+  while (std::find(done.begin(), done.end(), false) != done.end()) {
+    size_t before = order.size();
+    if (Rows rows = takeRole(role, done, order); rows.count() > 0)
+      if (Status called = call(rows, role, before); !called)
+        return called;
+    role = role == RowRole::Prompt ? RowRole::Decode : RowRole::Prompt;
+  }
+  reorderRows(static_cast<float *>(logits.data()), static_cast<size_t>(model.manifest().vocab),
+              std::move(order));
+  return {};
+}
+
+Result<std::span<const float>> Session::run() {
+  if (queue.lengths.size() != queue.tokens.size())
+    if (Result<bool> prepared = prepare({}); !prepared)
+      return prepared.error();
+  if (Status called = callByRole(); !called)
+    return called.error();
+  size_t wanted = queue.outputs.size();
+  queue.clear();
+  return std::span<const float>(static_cast<const float *>(logits.data()),
+                                wanted * static_cast<size_t>(model.manifest().vocab));
+}
+
+} // namespace mica::rt

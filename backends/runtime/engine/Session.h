@@ -1,0 +1,116 @@
+// Sequences in progress: their caches, and the call of the model's forward function.
+//
+// mica_forward takes an array of pointers to memref descriptors, and the role of all rows
+// (program/RowRole.h). The descriptors are {allocated, aligned, offset, sizes[R], strides[R]}, all
+// words of 8 bytes, row-major, in this order (T rows, O outputs, V vocabulary):
+//   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T] where the
+//   manifest has length_borders, caches as in the manifest..., weights u8[bytes], scratch
+//   u8[bytes], logits f32[O, V]
+// Row t holds token tokens[t] of sequence sequences[t] at position positions[t]; lengths[t] is how
+// many positions that sequence is read for, which its frequencies follow. Rows of one sequence are
+// contiguous and in increasing position. Row outputs[o] is the one whose logits are logits[o].
+//
+// Where the arithmetic of a row depends on its role, the session calls the model once for each role
+// that is queued, so that a row is computed alike whatever else is queued with it.
+//
+// Where frequencies follow the length, all rows of a sequence must stand on one side of each
+// border. When a sequence crosses one, in either direction, the session reads its tokens again,
+// once, with the frequencies of the new length, each in the role that it had. Between borders rows
+// keep what they were made with.
+#pragma once
+
+#include "backends/runtime/engine/Model.h"
+#include "backends/runtime/support/Memory.h"
+
+#include <functional>
+
+namespace mica::rt {
+
+/// Error: the token is not in the vocabulary.
+Status checkToken(const Manifest &manifest, int32_t token);
+
+class Session {
+public:
+  /// Reserves caches for `sequences` sequences of the model's max_seq positions. `model` must
+  /// outlive the session. `chunk` is how many rows of a prompt a call of the model has at most.
+  static Result<std::unique_ptr<Session>> create(const Model &model, int64_t sequences,
+                                                 int64_t chunk);
+
+  int64_t chunk() const { return mostRows; }
+  int64_t sequences() const { return static_cast<int64_t>(lengths.size()); }
+  /// Positions filled so far, queued rows included.
+  int64_t length(int64_t sequence) const { return lengths[sequence]; }
+  /// Positions that are still free.
+  int64_t room(int64_t sequence) const { return model.manifest().maxSeq - lengths[sequence]; }
+  /// Forgets everything behind the first `length` positions of a sequence.
+  void truncate(int64_t sequence, int64_t length);
+  /// Rows of a sequence up to position `total` are read as parts of a text of that length. Without
+  /// it, a row is read as the last one of its text.
+  void expect(int64_t sequence, int64_t total);
+  /// How many rows may be queued at once without one of them crossing a border, from the next on.
+  int64_t roomBeforeBorder(int64_t sequence) const;
+  /// Tokens that were read again, and what that took.
+  int64_t readAgain() const { return rowsReadAgain; }
+  double secondsReadAgain() const { return secondsAgain; }
+
+  /// Queues the next row of a sequence. All rows of one sequence must be queued one after the
+  /// other, and all that are queued together are read on the last one's side of a border. Errors: a
+  /// token outside the vocabulary, a full context.
+  Status push(int64_t sequence, int32_t token, RowRole role, bool wantLogits);
+  int64_t queued() const { return queue.count(); }
+  /// Forgets the queued rows.
+  void discardQueued();
+  /// Whether buffers for one more row with logits would take more than mostBytesOfCall: who queues
+  /// rows of many sequences runs what is queued first. A few rows with logits are always taken.
+  bool atMemoryLimit() const;
+  /// Whether the session shall go on to read a sequence's tokens again.
+  using GoesOn = std::function<bool(int64_t sequence)>;
+  /// Reads again what the queued rows have before them on another side of a border; `goesOn` is
+  /// asked before each call of the model. False where it has said no: the queued rows are taken
+  /// back then, and what has not been read again of that sequence is forgotten.
+  Result<bool> prepare(const GoesOn &goesOn);
+  /// Runs the queued rows, prepared or not. The logits, f32[outputs, vocab] in the order of the
+  /// rows that wanted them, are valid until the next run.
+  Result<std::span<const float>> run();
+
+private:
+  /// What is known of a sequence of a model whose frequencies follow its length.
+  struct Followed {
+    std::vector<int32_t> ids;   ///< of all its positions
+    std::vector<RowRole> roles; ///< of all its positions, where the model depends on them
+    int64_t expected = 0;       ///< rows before it follow this length
+    size_t side = 0;            ///< how many borders lie before the length that these were made for
+  };
+  /// Rows to compute, of one call or of several.
+  struct Rows {
+    std::vector<int32_t> tokens, sequences, positions, outputs, lengths;
+    std::vector<RowRole> roles;
+    int64_t count() const { return static_cast<int64_t>(tokens.size()); }
+    void clear();
+  };
+
+  Session(const Model &model, int64_t chunk) : model(model), mostRows(chunk) {}
+  Status reserveCaches(int64_t sequences);
+  Status growScratch(size_t rows);
+  Status growLogits(size_t outputs);
+  size_t sideOf(int64_t length) const;
+  int64_t lengthAt(int64_t sequence, int64_t position) const;
+  Result<int64_t> readAgain(int64_t sequence, int64_t end, int64_t length, const GoesOn &goesOn);
+  RowRole roleAt(int64_t sequence, int64_t position) const;
+  Rows takeRole(RowRole role, std::vector<bool> &done, std::vector<size_t> &order) const;
+  Status callByRole();
+  Status call(const Rows &rows, RowRole role, size_t firstLogits);
+
+  const Model &model;
+  int64_t mostRows; ///< of a call, while tokens are read again as well
+  std::vector<int64_t> lengths;
+  std::vector<Followed> followed; ///< Empty where frequencies follow no length.
+  Rows queue;
+  int64_t rowsReadAgain = 0;
+  double secondsAgain = 0;
+  std::vector<Memory> caches;
+  std::vector<std::vector<int64_t>> cacheShapes; ///< With run-time sizes filled in.
+  Memory scratch, logits;
+};
+
+} // namespace mica::rt

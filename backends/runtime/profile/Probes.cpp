@@ -1,0 +1,118 @@
+#include "backends/runtime/profile/Probes.h"
+
+#include <bit>
+
+namespace mica::rt {
+
+namespace {
+ProbeListener *active = nullptr;
+/// `mica verify` and `mica compile --calibrate` choose these files, not a user.
+constexpr std::string_view kRemedy = "set TMPDIR to a folder with room";
+constexpr FileKind kProbes{"what probes see", "file of probes", probeMagic, kRemedy};
+constexpr FileKind kColumnSums{"sums of columns", "file of column sums", columnSumsMagic, kRemedy};
+
+template <typename Number, typename Convert>
+void readRow(const void *x, size_t first, std::vector<float> &row, Convert convert) {
+  const Number *numbers = static_cast<const Number *>(x) + first;
+  for (size_t i = 0; i < row.size(); ++i)
+    row[i] = convert(numbers[i]);
+}
+
+void readRow(const void *x, size_t first, ProbeNumbers numbers, std::vector<float> &row) {
+  switch (numbers) {
+  case ProbeNumbers::F32:
+    return readRow<float>(x, first, row, [](float number) { return number; });
+  case ProbeNumbers::BF16:
+    return readRow<uint16_t>(x, first, row, [](uint16_t number) {
+      return std::bit_cast<float>(uint32_t(number) << 16);
+    });
+  case ProbeNumbers::I32:
+    return readRow<int32_t>(x, first, row,
+                            [](int32_t number) { return static_cast<float>(number); });
+  }
+}
+} // namespace
+
+ProbeListener *activeProbes() { return active; }
+
+ProbeListener::~ProbeListener() {
+  if (active == this)
+    active = nullptr;
+}
+
+void ProbeListener::start() { active = this; }
+
+void ProbeListener::append(const void *data, size_t bytes) {
+  if (failed)
+    failed = file->writeAt(data, bytes, size);
+  size += bytes;
+}
+
+void ProbeListener::add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
+                        ProbeNumbers numbers) {
+  begin(name, head);
+  std::vector<float> row(static_cast<size_t>(head.columns));
+  for (int64_t r = 0; r < head.rows; ++r) {
+    readRow(x, static_cast<size_t>(r * stride), numbers, row);
+    addRow(row);
+  }
+}
+
+Status ProbeListener::commit() {
+  if (active == this)
+    active = nullptr;
+  finish();
+  return failed ? file->commit() : failed;
+}
+
+template <typename Listener>
+Result<std::unique_ptr<ProbeListener>>
+ProbeListener::make(const std::string &path, const FileKind &kind, std::string_view magic) {
+  auto file = NewFile::create(path, kind);
+  if (!file)
+    return file.error();
+  std::unique_ptr<ProbeListener> listener(new Listener(*std::move(file)));
+  listener->append(magic.data(), magic.size());
+  return listener;
+}
+
+Result<std::unique_ptr<ProbeListener>> ProbeFile::create(const std::string &path) {
+  return make<ProbeFile>(path, kProbes, probeMagic);
+}
+
+void ProbeFile::begin(std::string_view name, const ProbeHead &head) {
+  append(&head, sizeof head);
+  append(name.data(), name.size());
+}
+
+void ProbeFile::addRow(const std::vector<float> &row) {
+  append(row.data(), row.size() * sizeof(float));
+}
+
+Result<std::unique_ptr<ProbeListener>> ColumnSums::create(const std::string &path) {
+  return make<ColumnSums>(path, kColumnSums, columnSumsMagic);
+}
+
+void ColumnSums::begin(std::string_view name, const ProbeHead &head) {
+  current = &all[{head.layer, std::string(name)}];
+  current->rows += head.rows;
+  current->squares.resize(static_cast<size_t>(head.columns));
+}
+
+void ColumnSums::addRow(const std::vector<float> &row) {
+  for (size_t i = 0; i < row.size(); ++i)
+    current->squares[i] += static_cast<double>(row[i]) * row[i];
+}
+
+void ColumnSums::finish() {
+  for (const auto &[key, sums] : all) {
+    const auto &[layer, name] = key;
+    ProbeHead head{static_cast<int64_t>(name.size()), layer, sums.rows,
+                   static_cast<int64_t>(sums.squares.size())};
+    append(&head, sizeof head);
+    append(name.data(), name.size());
+    append(sums.squares.data(), sums.squares.size() * sizeof(double));
+  }
+}
+
+} // namespace mica::rt

@@ -1,0 +1,101 @@
+// What the probes of a model see as it runs, written down.
+#pragma once
+
+#include "backends/runtime/support/NewFile.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::rt {
+
+/// Rows that a probe has seen in one call of the model, or, with no name and no rows, the beginning
+/// of a call. In a file of probes, behind its magic, each begins with these numbers, words of 8
+/// bytes in the order of the machine; then come the bytes of the probe's name and rows * columns
+/// numbers of 32 bits. In a file of column sums `rows` are all that the probe has seen, and
+/// `columns` sums of squares, of 64 bits, follow.
+struct ProbeHead {
+  int64_t nameBytes, layer, rows, columns;
+};
+
+/// What a program has the numbers of a probe in. A file has them in f32, which numbers of experts
+/// are as well.
+enum class ProbeNumbers : int32_t { F32 = 0, BF16 = 1, I32 = 2 };
+
+/// Hears what probes see, in the order in which the model computes, and writes a file about it. The
+/// file appears under its name at `commit`.
+class ProbeListener {
+public:
+  virtual ~ProbeListener();
+  /// From now on probes are heard here.
+  void start();
+  virtual void beginCall() {}
+  /// A row is `stride` numbers behind the one before it.
+  void add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
+           ProbeNumbers numbers);
+  /// Errors: what could not be written since the start.
+  Status commit();
+
+protected:
+  explicit ProbeListener(std::unique_ptr<NewFile> file) : file(std::move(file)) {}
+  /// A `Listener` whose file begins with `magic`.
+  template <typename Listener>
+  static Result<std::unique_ptr<ProbeListener>> make(const std::string &path, const FileKind &kind,
+                                                     std::string_view magic);
+  void append(const void *data, size_t size);
+
+private:
+  virtual void begin(std::string_view name, const ProbeHead &head) = 0;
+  virtual void addRow(const std::vector<float> &row) = 0;
+  /// What is written at the end.
+  virtual void finish() {}
+
+  std::unique_ptr<NewFile> file;
+  uint64_t size = 0;
+  Status failed;
+};
+
+/// The first bytes of a file of probes.
+inline constexpr std::string_view probeMagic = "mica probes 1\n";
+
+/// Writes all rows.
+class ProbeFile final : public ProbeListener {
+public:
+  static Result<std::unique_ptr<ProbeListener>> create(const std::string &path);
+  void beginCall() override { begin({}, {0, -1, 0, 0}); }
+
+private:
+  using ProbeListener::ProbeListener;
+  void begin(std::string_view name, const ProbeHead &head) override;
+  void addRow(const std::vector<float> &row) override;
+};
+
+/// The first bytes of a file of column sums.
+inline constexpr std::string_view columnSumsMagic = "mica column sums 1\n";
+
+/// Adds the squares of each column of what a probe of a layer sees, over all rows.
+class ColumnSums final : public ProbeListener {
+public:
+  static Result<std::unique_ptr<ProbeListener>> create(const std::string &path);
+
+private:
+  struct Sums {
+    int64_t rows = 0;
+    std::vector<double> squares;
+  };
+  using ProbeListener::ProbeListener;
+  void begin(std::string_view name, const ProbeHead &head) override;
+  void addRow(const std::vector<float> &row) override;
+  void finish() override;
+
+  std::map<std::pair<int64_t, std::string>, Sums> all; ///< by layer and name
+  Sums *current = nullptr;
+};
+
+/// Who hears what probes see; null: nobody.
+ProbeListener *activeProbes();
+
+} // namespace mica::rt

@@ -1,0 +1,42 @@
+// A profile as a table, as JSON and as a trace.
+#pragma once
+
+#include "backends/cpu/device/Roofline.h"
+#include "backends/runtime/profile/Profile.h"
+#include "backends/runtime/support/NewFile.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace mica::rt {
+
+/// A run of a test under a profile.
+struct ProfiledRun {
+  std::string test;
+  const Profile &profile;
+  double seconds; ///< Of the whole run, what happens between launches included.
+  int64_t tokens;
+  Peaks peaks;
+};
+
+/// Kernels by their time, then what is left, then all together.
+std::string profileTable(const ProfiledRun &run);
+nlohmann::ordered_json profileJson(const ProfiledRun &run);
+
+/// A trace in Chrome's format (chrome://tracing, ui.perfetto.dev): a process per test, in it the
+/// calling thread's launches and the parts that each thread has run.
+class TraceWriter {
+public:
+  static Result<std::unique_ptr<TraceWriter>> create(std::string path);
+  Status add(const ProfiledRun &run);
+  Status commit();
+
+private:
+  explicit TraceWriter(std::unique_ptr<NewFile> file) : file(std::move(file)) {}
+  Status append(std::string_view text);
+
+  std::unique_ptr<NewFile> file;
+  uint64_t size = 0;
+  int tests = 0;
+};
+
+} // namespace mica::rt

@@ -1,0 +1,16 @@
+#include "backends/runtime/program/Format.h"
+#include "backends/runtime/support/Hash.h"
+
+namespace mica::program {
+
+uint64_t hashOf(Header header) {
+  header.hash = 0;
+  return hashBytes(&header, sizeof header);
+}
+
+uint64_t hashOf(Footer footer) {
+  footer.hash = 0;
+  return hashBytes(&footer, sizeof footer);
+}
+
+} // namespace mica::program

@@ -1,0 +1,108 @@
+// The layout of a compiled program. One home for what ProgramWriter writes and ProgramFile reads.
+//
+//   launcher ELF | zeros | Header (one page) | section | zeros | section | ... | Footer
+//
+// All numbers are little-endian, as the only machines that run programs are. The header stands at
+// the first page boundary behind the launcher, every section begins on a page boundary (the
+// launcher is the one at 0), and the footer is the last 32 bytes of the file. The footer finds the
+// header; where the footer is missing, the header (found from the launcher's ELF sizes) tells a
+// truncated program from a foreign file. A file that ends within the launcher never starts: the
+// path of the ELF interpreter, without which the kernel starts nothing, stands at the end of the
+// header's page.
+#pragma once
+
+#include "backends/runtime/support/LargePages.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mica::program {
+
+inline constexpr std::array<char, 8> headerMagic = {'M', 'I', 'C', 'A', 'P', 'R', 'O', 'G'};
+inline constexpr std::array<char, 8> footerMagic = {'M', 'I', 'C', 'A', 'T', 'A', 'I', 'L'};
+/// Raised with every change of this file that an older reader would misread.
+inline constexpr uint32_t formatVersion = 3;
+/// What came with this version, for the message that refuses older programs.
+inline constexpr std::string_view formatChange = "weights are stored as !mica.block";
+inline constexpr uint64_t pageSize = 4096;
+inline constexpr uint32_t maxSections = 16;
+/// Where in the header's page the path of the launcher's ELF interpreter stands, up to its end.
+inline constexpr uint64_t interpreterOffset = 3840;
+/// Sections that are read into memory as a whole (all but the weights) are refused beyond this
+/// size.
+inline constexpr uint64_t maxResidentSection = uint64_t(1) << 30;
+/// No file is larger: a size field beyond it is damage, and sums of two such sizes cannot overflow.
+inline constexpr uint64_t maxFileSize = uint64_t(1) << 50;
+
+enum class SectionKind : uint32_t {
+  Code = 1,      ///< The model's shared object (ELF), opened with dlopen.
+  Weights = 2,   ///< Packed weights, mapped read-only. Their hash is checked on request only.
+  Tokenizer = 3, ///< The tokenizer's compact table. May be absent.
+  Manifest = 4,  ///< JSON: what the runtime must know of the model.
+  Launcher = 5,  ///< Everything before the header. Its hash is checked on request only.
+};
+
+struct SectionEntry {
+  uint32_t kind;
+  uint32_t reserved; ///< Zero.
+  uint64_t offset;   ///< From the file's beginning, a multiple of pageSize.
+  uint64_t size;     ///< In bytes, without padding.
+  uint64_t hash;     ///< XXH3-64 of the section's bytes.
+};
+static_assert(sizeof(SectionEntry) == 32);
+
+struct Header {
+  std::array<char, 8> magic;
+  uint32_t version;
+  uint32_t sectionCount;
+  uint64_t fileSize; ///< Of the whole program, footer included.
+  uint64_t hash;     ///< XXH3-64 of this structure with `hash` zero.
+  std::array<SectionEntry, maxSections> sections;
+};
+static_assert(sizeof(Header) == 32 + 32 * maxSections && sizeof(Header) <= interpreterOffset);
+
+struct Footer {
+  uint64_t headerOffset;
+  uint32_t version;
+  uint32_t reserved; ///< Zero.
+  uint64_t hash;     ///< XXH3-64 of this structure with `hash` zero.
+  std::array<char, 8> magic;
+};
+static_assert(sizeof(Footer) == 32);
+
+/// The section's name in messages and in `info`; empty for an unknown kind.
+constexpr std::string_view sectionName(uint32_t kind) {
+  switch (static_cast<SectionKind>(kind)) {
+  case SectionKind::Code:
+    return "code";
+  case SectionKind::Weights:
+    return "weights";
+  case SectionKind::Tokenizer:
+    return "tokenizer";
+  case SectionKind::Manifest:
+    return "manifest";
+  case SectionKind::Launcher:
+    return "launcher";
+  }
+  return {};
+}
+
+constexpr uint64_t alignTo(uint64_t offset, uint64_t alignment) {
+  return (offset + alignment - 1) & ~(alignment - 1);
+}
+
+constexpr uint64_t alignToPage(uint64_t offset) { return alignTo(offset, pageSize); }
+
+/// What the offset of a section of `size` bytes is a multiple of when it is written: weights of
+/// several large pages can be mapped in such, the room before them is an eighth of them at most.
+constexpr uint64_t alignmentOf(SectionKind kind, uint64_t size) {
+  return kind == SectionKind::Weights && size >= 8 * largePage ? largePage : pageSize;
+}
+
+/// The hash that belongs into the structure's own field.
+uint64_t hashOf(Header header);
+uint64_t hashOf(Footer footer);
+
+} // namespace mica::program

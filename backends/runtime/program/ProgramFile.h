@@ -1,0 +1,84 @@
+// Reads a compiled program and trusts nothing in it.
+#pragma once
+
+#include "backends/runtime/program/Format.h"
+#include "backends/runtime/support/ByteSource.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace mica::program {
+
+/// A section whose bounds have been checked against the file.
+struct Section {
+  SectionKind kind;
+  uint64_t offset; ///< In bytes from the file's beginning, a multiple of pageSize.
+  uint64_t size;   ///< In bytes.
+  uint64_t hash;   ///< What XXH3-64 of its bytes must be.
+};
+
+/// What header and footer say, checked: launcher, code, weights and manifest are there, no kind
+/// stands twice, sections are in order without overlap and inside the file.
+struct Layout {
+  uint64_t headerOffset;
+  uint64_t fileSize;
+  std::vector<Section> sections; ///< In the order of the file.
+
+  const Section *find(SectionKind kind) const;
+};
+
+/// Finds and checks header and footer. Errors name what is damaged and tell truncated from foreign
+/// files.
+rt::Result<Layout> readLayout(const ByteSource &source);
+
+/// Reads a whole section and checks its hash. Sections larger than maxResidentSection are refused.
+rt::Result<std::vector<std::byte>> readSection(const ByteSource &source, const Section &section);
+
+/// Reads a section in pieces and checks its hash. `progress` (may be empty) hears the bytes done so
+/// far.
+rt::Status verifySection(const ByteSource &source, const Section &section,
+                         const std::function<void(uint64_t)> &progress = {});
+
+/// Memory mapped from a file, read-only; unmapped at the end of its life.
+class Mapping {
+public:
+  Mapping() = default;
+  Mapping(Mapping &&other) noexcept;
+  Mapping &operator=(Mapping &&other) noexcept;
+  ~Mapping();
+
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte *>(address), length};
+  }
+
+private:
+  friend class ProgramFile;
+  Mapping(void *address, size_t length) : address(address), length(length) {}
+
+  void *address = nullptr;
+  size_t length = 0;
+};
+
+/// An opened program file.
+class ProgramFile {
+public:
+  static rt::Result<ProgramFile> open(const std::string &path);
+
+  const Layout &layout() const { return contents; }
+  const ByteSource &source() const { return file; }
+  /// The section's bytes, hash checked; empty where the section is absent.
+  rt::Result<std::vector<std::byte>> read(SectionKind kind) const;
+  /// Maps the section privately and read-only, without reading or hashing it. `large`: what is not
+  /// in memory yet is read by large pages, where it begins at one.
+  rt::Result<Mapping> map(SectionKind kind, bool large = false) const;
+
+private:
+  ProgramFile(FileSource file, Layout contents)
+      : file(std::move(file)), contents(std::move(contents)) {}
+
+  FileSource file;
+  Layout contents;
+};
+
+} // namespace mica::program

@@ -1,0 +1,39 @@
+// Zeroed memory that costs nothing until it is touched.
+#pragma once
+
+#include "backends/runtime/support/Result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mica::rt {
+
+/// Where the system lends them, large pages (2 MiB) save most of the misses of the tables of pages;
+/// but a large page is there whole once a byte of it is touched.
+enum class Pages { Small, Large };
+
+/// Anonymous pages, reserved without commitment (MAP_NORESERVE), zero at first touch, page-aligned;
+/// of large ones all but the rest behind the last whole one.
+class Memory {
+public:
+  /// Errors: no address space left, or an absurd size; they end in `remedy`.
+  static Result<Memory>
+  reserve(uint64_t bytes, Pages pages = Pages::Small,
+          std::string_view remedy = "use fewer sequences or compile with a smaller --max-seq");
+  Memory() = default;
+  Memory(Memory &&other) noexcept;
+  Memory &operator=(Memory &&other) noexcept;
+  ~Memory();
+
+  void *data() const { return address; }
+  uint64_t size() const { return length; }
+
+private:
+  Memory(void *address, uint64_t length) : address(address), length(length) {}
+
+  void *address = nullptr;
+  uint64_t length = 0;
+};
+
+} // namespace mica::rt

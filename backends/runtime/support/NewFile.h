@@ -1,0 +1,44 @@
+// A file that appears under its name only when it is complete.
+#pragma once
+
+#include "backends/runtime/support/Result.h"
+#include "backends/runtime/support/TemporaryFile.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace mica::rt {
+
+/// What a file holds, as errors name it, and how each such file begins.
+struct FileKind {
+  std::string_view content; ///< "the logits"
+  std::string_view format;  ///< ".npy file"
+  std::string_view opening;
+  /// What to do where it cannot be written; empty: choose another file.
+  std::string_view remedy = {};
+};
+
+/// A temporary file, renamed by `commit`, that says what it cannot do.
+class NewFile {
+public:
+  /// Refuses to replace a file of another kind.
+  static Result<std::unique_ptr<NewFile>> create(std::string path, const FileKind &kind);
+
+  Status writeAt(const void *data, size_t size, uint64_t offset);
+  Status readAt(void *data, size_t size, uint64_t offset) const;
+  /// Cuts or extends the file to `size` bytes.
+  Status resize(uint64_t size);
+  Status commit();
+
+private:
+  NewFile(std::string path, std::string another)
+      : path(std::move(path)), another(std::move(another)) {}
+  Error failed() const;
+
+  std::string path, another;
+  std::unique_ptr<program::TemporaryFile> file;
+};
+
+} // namespace mica::rt

@@ -1,0 +1,42 @@
+// Logits as a NumPy file.
+#pragma once
+
+#include "backends/runtime/support/NewFile.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mica::rt {
+
+/// The first bytes of a version 1.0 .npy file of float32 [rows, columns] in C order: always
+/// `npyHeaderSize` of them. (numpy/lib/format.py describes the format.)
+std::string npyHeader(int64_t rows, int64_t columns);
+inline constexpr int64_t npyHeaderSize = 128;
+
+/// Rows of several sequences, given in any order between sequences, stored sequence by sequence.
+/// The file appears under its name only at `commit`; otherwise nothing stays behind.
+class NpyWriter {
+public:
+  /// `capacities[s]`: rows that sequence s has at most.
+  static Result<std::unique_ptr<NpyWriter>> create(std::string path, int64_t columns,
+                                                   const std::vector<int64_t> &capacities);
+
+  /// Appends whole rows to a sequence.
+  Status append(int64_t sequence, std::span<const float> rows);
+  Status commit();
+
+private:
+  NpyWriter(std::unique_ptr<NewFile> file, int64_t columns)
+      : file(std::move(file)), columns(columns) {}
+  uint64_t rowOffset(int64_t row) const;
+  Status moveRows(int64_t from, int64_t to, int64_t count);
+  Status closeGaps(int64_t &total);
+
+  std::unique_ptr<NewFile> file;
+  int64_t columns;
+  std::vector<int64_t> firstRow; ///< Where each sequence's room begins, in rows.
+  std::vector<int64_t> rows;     ///< Written so far, per sequence.
+};
+
+} // namespace mica::rt

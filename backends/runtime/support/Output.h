@@ -1,0 +1,21 @@
+// What goes to stdout.
+#pragma once
+
+#include "backends/runtime/support/Result.h"
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace mica::rt {
+
+/// Writes all of `bytes` now to `fd`, the standard output or a copy of it. Errors: a full disk, a
+/// closed output.
+Status writeTo(int fd, std::string_view bytes);
+/// The same to stdout.
+Status writeOut(std::string_view text);
+
+/// JSON on one line; bytes that are no UTF-8 become U+FFFD.
+std::string toJsonText(const nlohmann::ordered_json &value);
+
+} // namespace mica::rt

@@ -1,0 +1,35 @@
+#include "backends/runtime/support/Process.h"
+#include "backends/runtime/support/SignalCleanup.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <new>
+#include <unistd.h>
+
+namespace mica::program {
+
+void endWithoutMemory() {
+  // Threads may run out of memory together: one speaks, the others wait for the end.
+  static std::atomic_flag speaks;
+  while (speaks.test_and_set())
+    pause();
+  static constexpr char message[] =
+      "mica: error: out of memory, free some or raise the limit (ulimit -v)\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  removeTemporaries();
+  _exit(1);
+}
+
+void prepareProcess() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
+    // The lowest free number is given, and those below are taken. What O_PATH opens can be neither
+    // read nor written.
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF && open("/", O_PATH) < 0)
+      _exit(1);
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::set_new_handler(endWithoutMemory);
+}
+
+} // namespace mica::program

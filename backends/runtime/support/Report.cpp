@@ -1,0 +1,75 @@
+#include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SignalCleanup.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace mica::rt {
+
+static std::string programName = "program";
+
+void setProgramName(std::string name) { programName = std::move(name); }
+
+/// Appends the byte at `at` of `text`, spelt out where it is (of) a control character, and moves
+/// on.
+static void appendHarmless(std::string &out, std::string_view text, size_t &at) {
+  static constexpr char digits[] = "0123456789abcdef";
+  auto byte = static_cast<unsigned char>(text[at]);
+  // U+0080 to U+009F are C2 80 to C2 9F; some terminals obey them like ESC.
+  bool second = byte == 0xc2 && at + 1 < text.size() &&
+                (static_cast<unsigned char>(text[at + 1]) & 0xe0) == 0x80;
+  if (second)
+    byte = static_cast<unsigned char>(text[++at]);
+  if (second || byte < 0x20 || byte == 0x7f)
+    out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+  else
+    out += text[at];
+  ++at;
+}
+
+std::string printable(std::string_view text) {
+  std::string line;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '\n' || text[at] == '\t')
+      line += text[at++] == '\n' ? "\\n" : "\\t";
+    else
+      appendHarmless(line, text, at);
+  }
+  return line;
+}
+
+std::string harmless(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '\n' || text[at] == '\t')
+      out += text[at++];
+    else
+      appendHarmless(out, text, at);
+  }
+  return out;
+}
+
+static void writeLine(const std::string &line) {
+  // One call, so that lines of several processes do not mix. Nothing can be done where stderr is
+  // closed.
+  std::fflush(stdout);
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void reportError(std::string_view message) {
+  writeLine("mica: error: " + printable(programName) + ": " + printable(message) + "\n");
+}
+
+void reportNote(std::string_view message) { writeLine("mica: note: " + printable(message) + "\n"); }
+
+void reportWarning(std::string_view message) {
+  writeLine("mica: warning: " + printable(message) + "\n");
+}
+
+void reportFatal(std::string_view message) {
+  reportError(message);
+  program::removeTemporaries();
+  _exit(1);
+}
+
+} // namespace mica::rt

@@ -1,0 +1,99 @@
+#include "backends/runtime/support/SignalCleanup.h"
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <unistd.h>
+
+namespace mica::program {
+
+namespace {
+/// A handler may neither lock nor allocate: paths live in fixed arrays that a flag publishes.
+struct Slot {
+  std::atomic<bool> taken{false};
+  std::atomic<bool> armed{false};
+  std::array<char, 4096> path{};
+};
+std::array<Slot, 8> slots;
+
+/// Handlers at work, on whichever thread the signal came to.
+std::atomic<int> ending{0};
+
+/// Whether the process is to ignore `signal`, as the background jobs of a shell ignore SIGINT.
+bool isIgnored(int signal) noexcept {
+  struct sigaction now{};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+struct Handled {
+  int signal;
+  /// At the start of the process: LLVM's handlers, which may come before ours, take the place of
+  /// SIG_IGN as well, and leave it behind when they have run.
+  bool ignored = isIgnored(signal);
+  struct sigaction before = {}; ///< What was to happen without us.
+};
+std::array<Handled, 5> handled = {{{SIGINT}, {SIGTERM}, {SIGHUP}, {SIGQUIT}, {SIGXCPU}}};
+
+void removeAndGoOn(int signal) {
+  ++ending;
+  removeTemporaries();
+  // What would have happened without us happens now.
+  for (Handled &entry : handled)
+    if (entry.signal == signal)
+      sigaction(signal, &entry.before, nullptr);
+  raise(signal);
+  --ending;
+}
+
+void installHandlers() {
+  for (Handled &entry : handled) {
+    if (entry.ignored || isIgnored(entry.signal) ||
+        sigaction(entry.signal, nullptr, &entry.before) != 0)
+      continue;
+    struct sigaction ours{};
+    ours.sa_handler = removeAndGoOn;
+    ours.sa_flags = SA_NODEFER;
+    sigemptyset(&ours.sa_mask);
+    sigaction(entry.signal, &ours, nullptr);
+  }
+}
+} // namespace
+
+void removeTemporaries() {
+  // Files before the folders that they are in.
+  for (auto *remove : {&unlink, &rmdir})
+    for (Slot &slot : slots)
+      if (slot.armed.load(std::memory_order_acquire))
+        remove(slot.path.data());
+}
+
+int protectTemporary(const std::string &path) {
+  static std::once_flag once;
+  std::call_once(once, installHandlers);
+  if (path.size() >= slots[0].path.size())
+    return -1;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    bool expected = false;
+    if (!slots[i].taken.compare_exchange_strong(expected, true))
+      continue;
+    std::memcpy(slots[i].path.data(), path.c_str(), path.size() + 1);
+    slots[i].armed.store(true, std::memory_order_release);
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void forgetTemporary(int slot) {
+  if (slot < 0)
+    return;
+  // Another thread's handler may have removed the file a moment ago: what fails for that reason is
+  // no error to report, the process ends.
+  while (ending.load() > 0)
+    usleep(1000);
+  slots[slot].armed.store(false, std::memory_order_release);
+  slots[slot].taken.store(false, std::memory_order_release);
+}
+
+} // namespace mica::program

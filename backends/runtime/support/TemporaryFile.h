@@ -1,0 +1,93 @@
+// A file that gets its name only when it is complete.
+#pragma once
+
+#include "backends/runtime/support/ByteSource.h"
+#include "backends/runtime/support/Result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mica::program {
+
+/// Which existing files may be replaced: a path that was mistyped costs nobody their model.
+struct Replaceable {
+  std::string_view kind = {}; ///< "Mica program", for the error
+  /// Whether a file that is not empty is of that kind. Without it, any regular file is.
+  std::function<bool(const FileSource &)> isOfKind = {};
+};
+
+/// "cannot be written (REASON), REMEDY", to stand behind the path. REASON and the beginning of
+/// REMEDY are those of `error`, an errno; `another` is the remedy that always helps, such as
+/// "choose another -o".
+std::string cannotBeWritten(int error, std::string_view another);
+
+/// Whether `target` may be written: refuses, in the words of cannotBeWritten, what is no regular
+/// file (devices, pipes, folders, symbolic links) and files that are not `replaceable`.
+rt::Status checkTarget(const std::string &target, const Replaceable &replaceable,
+                       std::string_view another);
+
+/// The name of the file that the temporary file or folder `name` was to become; empty: it is no
+/// such name.
+std::string_view targetOfTemporary(std::string_view name);
+
+/// Every file that the tools and programs write goes through this class. It stands beside its
+/// target until `commit`. Destroyed before that, or when a signal ends the process (see
+/// SignalCleanup.h), it leaves nothing behind; what a killed process has left is removed by the
+/// next that writes to the same target.
+class TemporaryFile {
+public:
+  /// Readable and writable. Refuses what checkTarget refuses, and a missing folder.
+  static rt::Result<std::unique_ptr<TemporaryFile>>
+  create(std::string target, const Replaceable &replaceable, std::string_view another);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile &) = delete;
+  TemporaryFile &operator=(const TemporaryFile &) = delete;
+
+  int descriptor() const { return fd; }
+  /// False with the reason in errno, as `commit`.
+  bool writeAt(std::span<const std::byte> bytes, uint64_t offset);
+  /// Closes the file, as some file systems report a full disk only then, and gives it its name.
+  bool commit();
+  bool isCommitted() const { return temporary.empty(); }
+
+private:
+  TemporaryFile(std::string target, std::string temporary);
+  bool open();
+  bool close();
+
+  std::string target;
+  std::string temporary; ///< empty: committed
+  int cleanupSlot;
+  int fd = -1;
+  bool isCreated = false; ///< and not somebody else's
+};
+
+/// A folder for files that are only needed now. Removed with its files when destroyed; by a signal
+/// as well, where its files are protected themselves. What a killed process has left is removed by
+/// the next that makes a folder for the same purpose.
+class TemporaryFolder {
+public:
+  /// In `parent`; `purpose` becomes part of the name. Errors: why the system makes none.
+  static rt::Result<std::unique_ptr<TemporaryFolder>> create(const std::string &parent,
+                                                             std::string_view purpose);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder &) = delete;
+  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
+
+  const std::string &path() const { return folder; }
+
+private:
+  explicit TemporaryFolder(std::string folder);
+
+  std::string folder;
+  int cleanupSlot;
+  int fd = -1;            ///< Locked as long as it is open.
+  bool isCreated = false; ///< and not somebody else's
+};
+
+} // namespace mica::program

@@ -1,0 +1,147 @@
+#include "backends/runtime/support/Threads.h"
+#include "backends/runtime/abi/KernelStack.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <pthread.h>
+#include <sched.h>
+#include <set>
+#include <sstream>
+#include <sys/resource.h>
+#include <vector>
+
+namespace mica::rt {
+
+static std::string firstLine(const std::string &path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// The numbers of the processors in the affinity mask.
+static std::vector<size_t> affinity() {
+  // More processors than a cpu_set_t holds make sched_getaffinity fail: grow the mask until it
+  // fits.
+  for (size_t count = 1024; count <= (size_t(1) << 20); count *= 4) {
+    std::vector<unsigned long> mask(count / (8 * sizeof(unsigned long)));
+    size_t bytes = mask.size() * sizeof(unsigned long);
+    auto *set = reinterpret_cast<cpu_set_t *>(mask.data());
+    if (sched_getaffinity(0, bytes, set) != 0)
+      continue;
+    std::vector<size_t> processors;
+    for (size_t cpu = 0; cpu < count; ++cpu)
+      if (CPU_ISSET_S(cpu, bytes, set))
+        processors.push_back(cpu);
+    return processors;
+  }
+  return {};
+}
+
+/// Cores of the affinity mask, hardware threads of one core counted once.
+static unsigned coresAllowed() {
+  std::set<std::string> cores;
+  for (size_t cpu : affinity()) {
+    std::string name = std::to_string(cpu);
+    std::string siblings =
+        firstLine("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
+    cores.insert(siblings.empty() ? name : siblings);
+  }
+  return static_cast<unsigned>(cores.size());
+}
+
+unsigned quotaOf(const std::string &cpuMax) {
+  std::istringstream line(cpuMax);
+  double quota = 0, period = 0;
+  if (!(line >> quota >> period) || quota <= 0 || period <= 0)
+    return 0;
+  return std::max(1u, static_cast<unsigned>(std::min(quota / period, 1e6)));
+}
+
+/// The path of this process below `controller` in /proc/self/cgroup; version 2 has the empty
+/// controller name.
+static std::string cgroupPath(const std::string &root, const std::string &controller) {
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos || line.compare(second + 1, 1, "/") != 0)
+      continue;
+    std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (names == "," + controller + "," ||
+        (!controller.empty() && names.find("," + controller + ",") != names.npos))
+      return line.substr(second + 1);
+  }
+  return "/";
+}
+
+unsigned cgroupQuota(const std::string &root) {
+  unsigned least = 0;
+  auto take = [&](unsigned quota) {
+    if (quota > 0 && (least == 0 || quota < least))
+      least = quota;
+  };
+  auto forEachLevel = [](std::string path, auto visit) {
+    for (;; path.erase(path.rfind('/'))) {
+      visit(path == "/" ? "" : path);
+      if (path.empty() || path == "/")
+        return;
+    }
+  };
+  forEachLevel(cgroupPath(root, ""), [&](const std::string &path) {
+    take(quotaOf(firstLine(root + "/sys/fs/cgroup" + path + "/cpu.max")));
+  });
+  forEachLevel(cgroupPath(root, "cpu"), [&](const std::string &path) {
+    std::string folder = root + "/sys/fs/cgroup/cpu" + path;
+    take(quotaOf(firstLine(folder + "/cpu.cfs_quota_us") + " " +
+                 firstLine(folder + "/cpu.cfs_period_us")));
+  });
+  return least;
+}
+
+unsigned withinQuota(unsigned processors, const std::string &root) {
+  unsigned quota = cgroupQuota(root);
+  return std::max(1u, quota > 0 ? std::min(processors, quota) : processors);
+}
+
+unsigned processorsAllowed() { return withinQuota(static_cast<unsigned>(affinity().size()), ""); }
+
+unsigned defaultThreads() { return withinQuota(coresAllowed(), ""); }
+
+/// Of threads that are started without saying so: glibc takes it from the limit that the program
+/// was started with.
+static Status growThreads(size_t needed) {
+  pthread_attr_t attributes;
+  size_t size = 0;
+  int error = pthread_getattr_default_np(&attributes);
+  if (error == 0)
+    error = pthread_attr_getstacksize(&attributes, &size);
+  if (error == 0 && size < needed) {
+    error = pthread_attr_setstacksize(&attributes, needed);
+    if (error == 0)
+      error = pthread_setattr_default_np(&attributes);
+  }
+  pthread_attr_destroy(&attributes);
+  if (error != 0)
+    return Error{"cannot give threads " + std::to_string(needed >> 10) +
+                 " KiB of stack: " + std::strerror(error) + ", free memory"};
+  return {};
+}
+
+Status allowStacks() {
+  constexpr rlim_t needed = 2 * program::kernelStackBytes;
+  if (Status threads = growThreads(needed); !threads)
+    return threads;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= needed)
+    return {};
+  rlim_t allowed = limit.rlim_max;
+  limit.rlim_cur = needed;
+  if (allowed < needed || setrlimit(RLIMIT_STACK, &limit) != 0)
+    return Error{"the stack may grow to " + std::to_string(allowed >> 10) +
+                 " KiB (ulimit -Hs), programs need " + std::to_string(needed >> 10) +
+                 " KiB, raise the limit"};
+  return {};
+}
+
+} // namespace mica::rt

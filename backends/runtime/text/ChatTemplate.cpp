@@ -1,0 +1,138 @@
+#include "backends/runtime/text/ChatTemplate.h"
+#include "backends/runtime/support/NestedJson.h"
+#include "backends/runtime/support/TextFile.h"
+#include "backends/runtime/text/base/Utf8.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace mica::rt {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+constexpr const char *noTools = "are no JSON list of objects, write [{\"type\": \"function\", "
+                                "\"function\": {\"name\": ...}}]";
+
+bool isListOfObjects(const Json &list) {
+  return list.is_array() && !list.empty() &&
+         std::all_of(list.begin(), list.end(), [](const Json &each) { return each.is_object(); });
+}
+} // namespace
+
+Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const Text *text) {
+  // Without a tokenizer no template is kept, whether the model has one or not.
+  if (!text)
+    return Error{std::string(noTokenizer) + "with --tokens"};
+  if (!manifest.chat)
+    return Error{"the model has no chat template, continue a text with -p instead"};
+  Result<jinja::Template> program = jinja::Template::parse(manifest.chat->chatTemplate);
+  if (!program)
+    return Error{"the chat template cannot be run (" + program.error().message +
+                 "), continue a text with -p instead"};
+  std::optional<Result<jinja::Template>> toolProgram;
+  if (manifest.chat->toolTemplate)
+    toolProgram.emplace(jinja::Template::parse(*manifest.chat->toolTemplate));
+  return ChatTemplate(*manifest.chat, *text, *std::move(program), std::move(toolProgram));
+}
+
+ChatTemplate::Rendered ChatTemplate::render(const std::vector<Message> &messages,
+                                            bool answer) const {
+  Json list = Json::array();
+  for (const Message &message : messages)
+    list.push_back({{"role", message.role}, {"content", tokenizer::repairUtf8(message.content)}});
+  return renderJson(list.dump(), answer);
+}
+
+ChatTemplate::Rendered ChatTemplate::renderBy(const jinja::Template &used,
+                                              const std::string &messages, const std::string &tools,
+                                              bool answer) const {
+  Json conversation = {{"messages", Json::parse(messages)}, {"tools", Json::parse(tools)}};
+  Json own = {{"documents", nullptr}, {"add_generation_prompt", answer}};
+  for (const auto &[name, token] : chat.specialTokens)
+    own[name] = token;
+  Rendered rendered = used.render(own, conversation);
+  if (!rendered)
+    return Error{"the chat template has failed (" + rendered.error().message +
+                 "), change the conversation or continue a text with -p"};
+  return rendered;
+}
+
+Status ChatTemplate::useTools(const std::string &path) {
+  Result<std::string> file = readTextFile(path, "tools", "--tools");
+  if (!file)
+    return file.error();
+  std::string problem;
+  Json list = parseNested<Json>(*file, problem);
+  if (!problem.empty())
+    return Error{"the tools in '" + path + "': " + problem};
+  if (!isListOfObjects(list))
+    return Error{"the tools in '" + path + "' " + noTools};
+  Status set = setTools(list.dump());
+  shared = tools;
+  return set;
+}
+
+Status ChatTemplate::setTools(const std::string &list) {
+  Json parsed = Json::parse(list);
+  if (!isListOfObjects(parsed))
+    return Error{std::string("\"tools\" ") + noTools};
+  if (toolProgram && !*toolProgram)
+    return Error{"the chat template for tools cannot be run (" + toolProgram->error().message +
+                 "), leave them out"};
+  const jinja::Template &used = toolProgram ? **toolProgram : program;
+  const char *question = R"([{"role": "user", "content": "A question"}])";
+  Rendered with = renderBy(used, question, list, true);
+  if (!with)
+    return with.error();
+  Rendered without = renderBy(used, question, "null", true);
+  if (without && with->bytes == without->bytes)
+    return Error{"the chat template has no place for tools, leave them out"};
+  tools = parsed.dump();
+  return {};
+}
+
+Result<Tokens> ChatTemplate::idsOf(const Rendered &rendered) const {
+  if (!rendered)
+    return rendered.error();
+  return text.encodeSpelt(rendered->bytes, special ? ByteRanges() : rendered->untrusted);
+}
+
+Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool answer) const {
+  return idsOf(render(messages, answer));
+}
+
+Result<Tokens> ChatTemplate::encodeJson(const std::string &messages) const {
+  Json list = Json::parse(messages);
+  bool haveRoles = isListOfObjects(list);
+  for (const Json &message : list)
+    haveRoles = haveRoles && message.contains("role") && message["role"].is_string();
+  if (!haveRoles)
+    return Error{"\"messages\" is no list of objects with a role each, write [{\"role\": \"user\", "
+                 "\"content\": \"Hello\"}]"};
+  return idsOf(renderJson(messages, true));
+}
+
+Result<Tokens> ChatTemplate::endOfTurn() const {
+  static constexpr std::string_view answer = "The answer";
+  std::vector<Message> turns = {{"user", "A question"}, {"assistant", std::string(answer)}};
+  Rendered rendered = render(turns, false);
+  if (!rendered) { // some want the last word to be the user's
+    turns.push_back({"user", "A question"});
+    if (Rendered longer = render(turns, true))
+      rendered = std::move(longer);
+  }
+  if (!rendered)
+    return rendered.error();
+  size_t place = rendered->bytes.rfind(answer);
+  if (place == std::string::npos)
+    return Tokens();
+  std::string rest = rendered->bytes.substr(place + answer.size());
+  rest.erase(0, std::min(rest.find_first_not_of(" \n"), rest.size()));
+  Result<Tokens> ids = text.encodeSpelt(rest);
+  if (ids)
+    ids->resize(!ids->empty() && text.isSpecial(ids->front()) ? 1 : 0);
+  return ids;
+}
+
+} // namespace mica::rt

@@ -1,0 +1,69 @@
+// The program's chat template: from a conversation to the text that the model reads.
+#pragma once
+
+#include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/text/Text.h"
+#include "backends/runtime/text/jinja/Template.h"
+
+namespace mica::rt {
+
+struct Message {
+  std::string role; ///< "system", "user", "assistant" or "tool"
+  std::string content;
+};
+
+class ChatTemplate {
+public:
+  /// Errors: the program has no template or no tokenizer, or the template cannot be run.
+  static Result<ChatTemplate> load(const Manifest &manifest, const Text *text);
+
+  /// Makes the tools of a file, a JSON list of objects, known to the template for all
+  /// conversations. Errors: the file is not such a list, the template has no place for tools, or
+  /// the one for them cannot be run.
+  Status useTools(const std::string &path);
+
+  /// From now on a special token that a conversation's text spells is one. Otherwise only what the
+  /// template itself writes becomes special tokens, so that no text can end its turn.
+  void allowSpecial(bool allowed) { special = allowed; }
+
+  /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
+  /// refuses it.
+  Result<Tokens> encode(const std::vector<Message> &messages, bool answer) const;
+  /// The same of messages as JSON: a list of objects with a role each, as the template takes them,
+  /// with an answer's beginning behind. Errors: also that they are no such list.
+  Result<Tokens> encodeJson(const std::string &messages) const;
+  /// Makes tools known to the template, a JSON list of objects, instead of those of a file. Errors:
+  /// as of useTools, without the file; no such list.
+  Status setTools(const std::string &list);
+  /// Those of the file again, where there is one.
+  void forgetTools() { tools = shared; }
+  /// Whether conversations have tools now, and a template of their own with them.
+  bool hasToolTemplate() const { return toolProgram && tools != "null"; }
+  /// The special token that the template puts behind an answer; empty: none. Errors: the template
+  /// refuses a conversation with an answer.
+  Result<Tokens> endOfTurn() const;
+
+private:
+  ChatTemplate(const Manifest::Chat &chat, const Text &text, jinja::Template program,
+               std::optional<Result<jinja::Template>> toolProgram)
+      : chat(chat), text(text), program(std::move(program)), toolProgram(std::move(toolProgram)) {}
+  using Rendered = Result<jinja::TrackedText>;
+  Rendered render(const std::vector<Message> &messages, bool answer) const;
+  /// Of a JSON list.
+  Rendered renderJson(const std::string &messages, bool answer) const {
+    return renderBy(hasToolTemplate() ? **toolProgram : program, messages, tools, answer);
+  }
+  Rendered renderBy(const jinja::Template &used, const std::string &messages,
+                    const std::string &tools, bool answer) const;
+  Result<Tokens> idsOf(const Rendered &rendered) const;
+
+  const Manifest::Chat &chat;
+  const Text &text;
+  jinja::Template program;
+  /// Of conversations with tools, where there is one for them; it may be one that cannot be run.
+  std::optional<Result<jinja::Template>> toolProgram;
+  std::string shared = "null", tools = shared; ///< JSON: of all conversations, and of this one
+  bool special = false;
+};
+
+} // namespace mica::rt

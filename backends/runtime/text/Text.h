@@ -1,0 +1,46 @@
+// The program's tokenizer, if it has one.
+#pragma once
+
+#include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/Tokens.h"
+#include "backends/runtime/program/ProgramFile.h"
+#include "backends/runtime/text/tokenizer/Tokenizer.h"
+
+#include <memory>
+#include <string_view>
+
+namespace mica::rt {
+
+/// What a program without a tokenizer says to text; what to do instead follows.
+inline constexpr const char *noTokenizer =
+    "the program has no tokenizer, as the model had none when it was compiled: compile it with its "
+    "tokenizer's files beside it, or give ids ";
+
+/// A tokenizer together with the table that it reads.
+class Text {
+public:
+  /// Null where the program has no tokenizer. `manifest` is the program's.
+  static Result<std::unique_ptr<Text>> load(const program::ProgramFile &file,
+                                            const Manifest &manifest);
+
+  /// Ids of a prompt, with the special tokens that the model expects around it.
+  Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }
+  /// Ids of a text that spells its special tokens out, as chat templates do; in `untrusted` ranges
+  /// such a spelling is text.
+  Result<Tokens> encodeSpelt(std::string_view text, const ByteRanges &untrusted = {}) const {
+    return tokenizer.encode(text, false, untrusted);
+  }
+  bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
+  /// A decoder for what follows `prompt`.
+  Tokenizer::Decoder decoderAfter(const Tokens &prompt) const;
+
+private:
+  Text(std::vector<std::byte> table, Tokenizer tokenizer)
+      : table(std::move(table)), tokenizer(std::move(tokenizer)) {}
+
+  std::vector<std::byte>
+      table; ///< What the tokenizer refers to; moving a vector keeps its addresses.
+  Tokenizer tokenizer;
+};
+
+} // namespace mica::rt

@@ -1,0 +1,26 @@
+// How filters are listed.
+#pragma once
+
+#include "backends/runtime/text/jinja/Interpreter.h"
+
+#include <span>
+
+namespace mica::rt::jinja {
+
+struct FilterRow {
+  std::string_view name;
+  Filter filter;
+};
+using FilterRows = std::span<const FilterRow>;
+
+FilterRows textFilters();
+FilterRows markupFilters();
+FilterRows sequenceFilters();
+
+/// Whether Jinja2 has a filter of that name, and this room has none.
+bool isRefusedFilter(std::string_view name);
+
+/// Python's float(text); none: it is no number.
+std::optional<double> parseFloat(std::string_view text);
+
+} // namespace mica::rt::jinja

@@ -1,0 +1,128 @@
+// What running a template needs besides its tree: variables, output, and the bounds of what a
+// foreign template may cost.
+#pragma once
+
+#include "backends/runtime/text/jinja/Ast.h"
+#include "backends/runtime/text/jinja/Template.h"
+
+namespace mica::rt::jinja {
+
+/// Variables of a block. What surrounds it is searched behind it.
+struct Scope {
+  std::shared_ptr<Scope> parent;
+  std::vector<std::pair<std::string, Value>> variables;
+
+  Value *find(Budget &budget, std::string_view name);
+  void set(Budget &budget, std::string_view name, Value value);
+};
+
+class Interpreter : public Budget {
+public:
+  /// `contexts`: mappings of variables.
+  Interpreter(std::initializer_list<Value> contexts, const Limits &limits, const Clock &clock);
+  /// Takes apart what holds itself.
+  ~Interpreter();
+
+  TrackedText render(const Block &block);
+
+  Value evaluate(const Expression &expression);
+  Flow execute(const Block &block);
+  /// What `run` writes, in a scope of its own within `parent`.
+  Flow capture(std::shared_ptr<Scope> parent, TrackedText &text, const std::function<Flow()> &run);
+  Flow capture(const Block &block, TrackedText &text) {
+    return capture(scope, text, [&] { return execute(block); });
+  }
+  void write(const TrackedText &text);
+  /// The template's own text.
+  void write(std::string_view text);
+
+  Value lookUp(const std::string &name);
+  void assign(const Target &target, const Value &value);
+  /// A new scope within the current one, for as long as the result lives.
+  class Inner;
+
+  /// object.name, object[key] and a call as the sandbox of transformers has them.
+  Value attribute(const Value &object, const std::string &name);
+  Value item(const Value &object, const Value &key);
+  Value call(const Value &callee, Arguments &arguments);
+  /// The items of what can be looped over. Errors: a value that cannot.
+  Values items(const Value &value);
+
+  /// The text as a value.
+  Value text(TrackedText text);
+  /// The text as a value, marked as escaped where `source` is.
+  Value textLike(const Value &source, TrackedText text);
+  /// A text made of what `source` says, of which nobody knows where each character comes from.
+  TrackedText madeOf(const Value &source, std::string bytes) const {
+    return TrackedText::of(std::move(bytes), source.untrusted());
+  }
+  /// To be taken apart at the end.
+  void keep(std::shared_ptr<Scope> scope) {
+    reserveValues(4);
+    kept.push_back(std::move(scope));
+  }
+
+  std::string now(const std::string &format) const { return clock(format); }
+
+  std::shared_ptr<Scope> scope;
+
+private:
+  friend class Frame;
+  /// Errors: so many bytes more are too many.
+  void reserveOutput(size_t count);
+  const Clock &clock;
+  TrackedText *output = nullptr;
+  std::vector<std::shared_ptr<Scope>> kept;
+  int depth = 0;
+};
+
+class Interpreter::Inner {
+public:
+  Inner(Interpreter &interpreter, std::shared_ptr<Scope> parent)
+      : interpreter(interpreter), before(std::move(interpreter.scope)) {
+    interpreter.scope = std::make_shared<Scope>(Scope{std::move(parent), {}});
+  }
+  explicit Inner(Interpreter &interpreter) : Inner(interpreter, interpreter.scope) {}
+  ~Inner() { interpreter.scope = std::move(before); }
+
+private:
+  Interpreter &interpreter;
+  std::shared_ptr<Scope> before;
+};
+
+/// What `namespace` makes: the one value that changes.
+class Namespace final : public Object {
+public:
+  explicit Namespace(std::shared_ptr<Scope> scope) : scope(std::move(scope)) {}
+  std::string_view typeName() const override { return "Namespace"; }
+  std::optional<Value> attribute(Interpreter &interpreter, std::string_view name) override;
+  std::shared_ptr<Scope> scope; ///< Its attributes.
+};
+
+/// A function of the environment; null: there is none of that name.
+Value findGlobal(std::string_view name);
+/// A method bound to a string, a dict or a list; empty: it has none of that name.
+std::optional<Value> findMethod(const Value &object, std::string_view name);
+
+/// The entries of a dict as tuples.
+Values pairsOf(Interpreter &interpreter, const Mapping &mapping);
+/// Operators, but for those that do not evaluate both sides.
+Value combine(Interpreter &interpreter, std::string_view operation, const Value &left,
+              const Value &right);
+/// Python's `needle in haystack`.
+bool contains(Interpreter &interpreter, const Value &needle, const Value &haystack);
+/// Python's `format % values`.
+TrackedText formatPercent(Interpreter &interpreter, const TrackedText &format, const Value &values);
+/// str.replace of the first `count` places; of all where that is negative.
+TrackedText replaced(Interpreter &interpreter, const TrackedText &text, std::string_view before,
+                     const TrackedText &after, int64_t count);
+/// Python's str.format.
+TrackedText formatBraces(Interpreter &interpreter, const TrackedText &format,
+                         const Arguments &arguments);
+/// The first or the last place of `part` in `text` from `from` on; npos: there is none.
+size_t findText(Budget &budget, std::string_view text, std::string_view part, size_t from = 0);
+size_t findLastText(Budget &budget, std::string_view text, std::string_view part);
+/// Unsupported uses of an undefined value fail with its own message.
+void requireDefined(const Value &value);
+
+} // namespace mica::rt::jinja

@@ -1,0 +1,57 @@
+// Chat templates: Jinja as transformers runs it, from text to text.
+#pragma once
+
+#include "backends/runtime/support/Result.h"
+#include "backends/runtime/text/jinja/TrackedText.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::rt::jinja {
+
+/// What a template may cost. Beyond any of these it is refused.
+struct Limits {
+  uint64_t sourceBytes = uint64_t(1) << 20;
+  uint64_t steps = 20'000'000;            ///< Expressions, statements, items, characters looked at.
+  uint64_t madeBytes = uint64_t(1) << 28; ///< All texts and lists made on the way.
+  uint64_t outputBytes = uint64_t(1) << 26;
+  int depth = 400; ///< Of nodes being run, macros within macros included.
+};
+
+/// The local time in a format of strftime.
+using Clock = std::function<std::string(const std::string &format)>;
+std::string localTime(const std::string &format);
+
+/// The texts that a template spells: what is between its tags, and the values of its strings. Empty
+/// where its words cannot be read.
+std::vector<std::string> literalsOf(std::string_view source);
+
+class Template {
+public:
+  /// Errors begin with `line N: ` and name the construct that is wrong or not supported.
+  static Result<Template> parse(std::string_view source, const Limits &limits = {});
+
+  /// Runs the template with the entries of both objects as variables. The texts of `own` are as
+  /// trustworthy as the template; those of `conversation` are marked in the result, with all that
+  /// is made of them, but for the roles of its `messages` that are plain words: templates write
+  /// special tokens with them. Errors as in parse; those that the template raises say so.
+  Result<TrackedText> render(const nlohmann::ordered_json &own,
+                             const nlohmann::ordered_json &conversation,
+                             const Clock &clock = localTime) const;
+
+  Template(Template &&) noexcept;
+  Template &operator=(Template &&) noexcept;
+  ~Template();
+
+private:
+  struct Tree;
+  explicit Template(std::unique_ptr<Tree> tree);
+  std::unique_ptr<const Tree> tree;
+};
+
+} // namespace mica::rt::jinja

@@ -1,0 +1,51 @@
+// Text that knows which of its characters a conversation has brought in, so that a tokenizer can
+// tell the special tokens that a template writes from those that somebody only spells.
+#pragma once
+
+#include "backends/runtime/text/base/ByteRanges.h"
+
+#include <string>
+#include <string_view>
+
+namespace mica::rt::jinja {
+
+struct TrackedText {
+  std::string bytes;
+  ByteRanges untrusted; ///< What comes from the conversation, or is made of what comes from there.
+
+  /// Text whose origin is one.
+  static TrackedText of(std::string bytes, bool untrusted) {
+    TrackedText text;
+    text.bytes = std::move(bytes);
+    if (untrusted)
+      text.untrusted.add(0, text.bytes.size());
+    return text;
+  }
+
+  size_t size() const { return bytes.size(); }
+  bool tracked() const { return !untrusted.empty(); }
+
+  void append(std::string_view piece, bool isUntrusted = false) {
+    if (isUntrusted)
+      untrusted.add(bytes.size(), bytes.size() + piece.size());
+    bytes += piece;
+  }
+  void append(const TrackedText &other) { append(other, 0, other.size()); }
+  /// Bytes [begin, end) of another text.
+  void append(const TrackedText &other, size_t begin, size_t end) {
+    untrusted.add(other.untrusted, begin, end, bytes.size());
+    bytes.append(other.bytes, begin, end - begin);
+  }
+  /// A piece of `other.bytes`, where it stands there.
+  void appendPiece(const TrackedText &other, std::string_view piece) {
+    auto begin = static_cast<size_t>(piece.data() - other.bytes.data());
+    append(other, begin, begin + piece.size());
+  }
+  TrackedText piece(std::string_view part) const {
+    TrackedText text;
+    text.appendPiece(*this, part);
+    return text;
+  }
+};
+
+} // namespace mica::rt::jinja

@@ -1,0 +1,60 @@
+// Splits text into the words that the model encodes one by one.
+#pragma once
+
+#include "backends/runtime/support/Result.h"
+#include "backends/runtime/text/base/Regex.h"
+#include "backends/runtime/text/tokenizer/Table.h"
+
+#include <string_view>
+#include <vector>
+
+namespace mica::rt::tokenizer {
+
+class PreTokenizer {
+public:
+  /// Receives the words in order; a word's bytes live until the call returns.
+  class Sink {
+  public:
+    virtual void word(std::string_view text) = 0;
+
+  protected:
+    ~Sink() = default;
+  };
+
+  /// What the split patterns need while they search; one per thread.
+  using Scratch = std::vector<Regex::Searcher>;
+
+  /// Null, or a search of `split` that has failed: the words after it mean nothing.
+  static const Regex::Searcher *failure(const Scratch &scratch);
+
+  static Result<PreTokenizer> create(const Table &table);
+  Scratch makeScratch() const;
+
+  /// Splits well-formed `text`, which is not empty; `atStart`: it begins where the whole input
+  /// begins.
+  void split(std::string_view text, bool atStart, Scratch &scratch, Sink &sink) const {
+    apply(0, text, atStart, scratch, sink);
+  }
+
+private:
+  struct Step {
+    PreTokenizerStep rule;
+    size_t searcher; // Split: index into the scratch
+  };
+  struct Piece {
+    size_t begin, end;
+    bool match;
+  };
+
+  void apply(size_t step, std::string_view text, bool atStart, Scratch &scratch, Sink &sink) const;
+  void applySplit(size_t step, std::string_view text, bool atStart, Scratch &scratch,
+                  Sink &sink) const;
+  void applyMetaspace(size_t step, std::string_view text, bool atStart, Scratch &scratch,
+                      Sink &sink) const;
+  static std::vector<Piece> merge(const std::vector<Piece> &pieces, SplitBehavior behavior);
+
+  std::vector<Step> steps;
+  std::vector<Regex> patterns;
+};
+
+} // namespace mica::rt::tokenizer

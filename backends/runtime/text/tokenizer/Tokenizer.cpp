@@ -1,0 +1,187 @@
+#include "backends/runtime/text/base/Utf8.h"
+#include "backends/runtime/text/tokenizer/TokenizerParts.h"
+
+#include <cstring>
+#include <functional>
+
+namespace mica::rt {
+
+using namespace tokenizer;
+
+namespace {
+
+/// The ids of words met before: English text repeats a few thousand words. Direct-mapped, one cache
+/// line per entry.
+class WordCache {
+public:
+  static constexpr size_t entries = 1u << 14, mostBytes = 22, mostIds = 10;
+
+  /// Appends the word's ids and returns true, or false when it must be encoded.
+  bool find(std::string_view word, uint64_t hash, std::vector<int32_t> &ids) const {
+    const Entry &entry = table[hash % entries];
+    if (entry.bytes != word.size() || std::memcmp(entry.word, word.data(), word.size()) != 0)
+      return false;
+    ids.insert(ids.end(), entry.ids, entry.ids + entry.count);
+    return true;
+  }
+  void remember(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
+    if (ids.size() > mostIds)
+      return;
+    Entry &entry = table[hash % entries];
+    entry.bytes = static_cast<uint8_t>(word.size());
+    entry.count = static_cast<uint8_t>(ids.size());
+    std::memcpy(entry.word, word.data(), word.size());
+    std::memcpy(entry.ids, ids.data(), ids.size_bytes());
+  }
+
+private:
+  struct Entry {
+    uint8_t bytes = 0, count = 0; // bytes 0: empty
+    char word[mostBytes];
+    int32_t ids[mostIds];
+  };
+  std::vector<Entry> table = std::vector<Entry>(entries);
+};
+
+/// `error`, which is found at this byte of a text.
+Error at(size_t byte, const Error &error) {
+  return {error.message + " from byte " + std::to_string(byte) +
+          " of the text on, change the text there or split it"};
+}
+
+class Encoding final : public PreTokenizer::Sink {
+public:
+  Encoding(const Model &model, const Seams &seams, bool cached, std::vector<int32_t> &ids)
+      : model(model), seams(seams), ids(ids) {
+    if (cached)
+      cache.emplace();
+  }
+  void word(std::string_view text) override {
+    seams.forEach(text, [this](std::string_view part) { encode(part); });
+  }
+
+private:
+  void encode(std::string_view text) {
+    if (!cache || text.size() > WordCache::mostBytes)
+      return model.encode(text, ids);
+    uint64_t hash = hashBytes(text);
+    if (cache->find(text, hash, ids))
+      return;
+    size_t first = ids.size();
+    model.encode(text, ids);
+    cache->remember(text, hash, std::span<const int32_t>(ids).subspan(first));
+  }
+
+  const Model &model;
+  const Seams &seams;
+  std::vector<int32_t> &ids;
+  std::optional<WordCache> cache;
+};
+
+} // namespace
+
+Tokenizer::Tokenizer(std::unique_ptr<Parts> parts) : parts(std::move(parts)) {}
+Tokenizer::Tokenizer(Tokenizer &&) noexcept = default;
+Tokenizer &Tokenizer::operator=(Tokenizer &&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Result<Tokenizer> Tokenizer::load(std::span<const std::byte> bytes,
+                                  std::span<const std::string> templateLiterals) {
+  Result<Table> table = openTable(bytes);
+  if (!table)
+    return table.error();
+  reserveTokens(*table, templateLiterals);
+  auto parts = std::make_unique<Parts>(std::move(*table));
+  Result<AddedTokens> added = AddedTokens::create(parts->table, parts->normalizer);
+  if (!added)
+    return added.error();
+  parts->addedTokens = std::move(*added);
+  Result<PreTokenizer> preTokenizer = PreTokenizer::create(parts->table);
+  if (!preTokenizer)
+    return preTokenizer.error();
+  parts->preTokenizer = std::move(*preTokenizer);
+  for (uint32_t id = 0; id < parts->table.pieces(); ++id)
+    if (parts->table.pieceFlags[id] & PieceFlags::control)
+      parts->special[id] = true;
+  return Tokenizer(std::move(parts));
+}
+
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSpecial,
+                                               const ByteRanges &given) const {
+  constexpr size_t worthCaching = 4096; // bytes; below, clearing the cache costs more than it saves
+  std::string repaired;
+  ByteRanges untrusted = given;
+  if (!isUtf8(text)) {
+    text = repaired = repairUtf8(text);
+    if (!given.empty())
+      (untrusted = {}).add(0, text.size());
+  }
+  std::vector<int32_t> ids;
+  if (addSpecial)
+    ids = parts->table.prefixIds;
+  bool words = !parts->table.preTokenizer.empty() || parts->seams.any();
+  bool cached = words && text.size() >= worthCaching;
+  Encoding encoding(*parts->model, parts->seams, cached, ids);
+  PreTokenizer::Scratch scratch = parts->preTokenizer.makeScratch();
+  for (const AddedTokens::Part &raw :
+       parts->addedTokens.split(text, /*normalized=*/false, untrusted)) {
+    if (raw.id != -1) {
+      ids.push_back(raw.id);
+      continue;
+    }
+    std::string_view segment = text.substr(raw.begin, raw.end - raw.begin);
+    std::string normalized;
+    Normalizer::Trace trace;
+    if (parts->addedTokens.normalizedGuarded())
+      trace.untrusted.add(untrusted, raw.begin, raw.end, 0);
+    if (!parts->normalizer.identity()) {
+      Result<std::string> applied = parts->normalizer.apply(segment, trace);
+      if (!applied)
+        return at(raw.begin + trace.failedAt, applied.error());
+      segment = normalized = *std::move(applied);
+    }
+    for (const AddedTokens::Part &part :
+         parts->addedTokens.split(segment, /*normalized=*/true, trace.untrusted)) {
+      bool atStart = raw.begin == 0 && part.begin == 0 && !trace.moved;
+      if (part.id != -1)
+        ids.push_back(part.id);
+      else
+        parts->preTokenizer.split(segment.substr(part.begin, part.end - part.begin), atStart,
+                                  scratch, encoding);
+    }
+    if (const Regex::Searcher *failed = PreTokenizer::failure(scratch)) {
+      // Steps that change the text search in one of their own.
+      const char *place = failed->failedText().data();
+      bool own =
+          std::less<>()(place, text.data()) || std::less<>()(text.data() + text.size(), place);
+      return at(own ? raw.begin : place - text.data(), failed->failure().error());
+    }
+  }
+  if (addSpecial)
+    ids.insert(ids.end(), parts->table.suffixIds.begin(), parts->table.suffixIds.end());
+  return ids;
+}
+
+int32_t Tokenizer::size() const { return static_cast<int32_t>(parts->table.pieces()); }
+
+bool Tokenizer::isSpecial(int32_t id) const { return id < 0 || id >= size() || parts->special[id]; }
+
+std::optional<int32_t> Tokenizer::find(std::string_view spelling) const {
+  for (const AddedToken &token : parts->table.addedTokens)
+    if (token.content == spelling)
+      return token.id;
+  for (uint32_t id = 0; id < parts->table.pieces(); ++id)
+    if (!spelling.empty() && parts->table.piece(id) == spelling)
+      return static_cast<int32_t>(id);
+  return std::nullopt;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids) const {
+  Decoder decoder(*this);
+  std::string text;
+  for (int32_t id : ids)
+    text += decoder.push(id);
+  return text += decoder.finish();
+}
+
+} // namespace mica::rt

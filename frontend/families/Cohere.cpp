@@ -1,0 +1,32 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// Attention and network read one norm; every head may have a norm of its own.
+llvm::Expected<const Family *> chooseCohere(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"CohereForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"layer_norm_eps", &H::eps, ranges::eps, 1e-5},
+      {"attention_bias", &H::attentionBias, {}, false},
+      {"use_qk_norm", &H::qkNorm, {}, false},
+      {"logit_scale", &H::logitMultiplier, ranges::multiplier, 0.0625},
+      {"tie_word_embeddings", &H::tiedHead, {}, true},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
+  static const Family family = {
+      .name = "cohere",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = {},
+      .traits = {.pairing = Pairing::Interleaved,
+                 .norm = NormKind::Layer,
+                 .qkNorm = QkNorm::OwnPerHead,
+                 .parallel = Parallel::SharedNorm,
+                 .defaultTheta = 500000},
+  };
+  return &family;
+}
+
+} // namespace mica

@@ -1,0 +1,120 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+static constexpr KeyRule sharedKeys[] = {
+    {"head_dim", &H::headDim, ranges::headDim, int64_t(256)},
+    {"attention_bias", &H::attentionBias, {}, false},
+    {"tie_word_embeddings", &H::tiedHead, {}, true},
+};
+static constexpr FixedKey bidirectional = {"use_bidirectional_attention", "[false, null]"};
+static constexpr FixedKey fixedKeys[] = {bidirectional,
+                                         {"hidden_activation", R"(["gelu_pytorch_tanh", null])"}};
+// The later ones name the activation elsewhere, and have the first one's key beside it. Their
+// classes refuse null there, which stood for a default in files of the first one.
+static constexpr KeyRule activationKey = {"hidden_activation", &H::activation, {}, Unset()};
+static constexpr FixedKey fixedKeysOf2And3[] = {bidirectional,
+                                                {"hidden_act", R"(["gelu", "gelu_pytorch_tanh"])"}};
+static constexpr NamingTable namesOf2And3 = changed(transformersNames, [](NamingTable &names) {
+  names.postAttentionNorm = "post_attention_layernorm";
+  names.ffnNorm = "pre_feedforward_layernorm";
+  names.postFfnNorm = "post_feedforward_layernorm";
+});
+
+// Gains are stored minus one, embeddings scaled by the root of their size. The first files say
+// "gelu" and mean its tanh approximation.
+llvm::Expected<const Family *> chooseGemma(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"GemmaForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(16)},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, sharedKeys, commonKeys()};
+  static const Family family = {
+      .name = "gemma",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixedKeys,
+      .traits = {.normRounding = NormRounding::AfterGain,
+                 .gainOffset = 1,
+                 .activation = Activation::GeluTanh,
+                 .scalesEmbedding = true},
+      .derive =
+          [](Hyperparameters &h) {
+            if (h.activation == "gelu")
+              h.activation = "gelu_pytorch_tanh";
+          },
+  };
+  return &family;
+}
+
+// Gemma with norms on both sides, capped scores and logits, and a window in every other layer.
+llvm::Expected<const Family *> chooseGemma2(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Gemma2ForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(4)},
+      activationKey,
+      {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
+      {"query_pre_attn_scalar", &H::scoreScalar, ranges::multiplier, 256.0},
+      {"attn_logit_softcapping", &H::scoreSoftcap, ranges::multiplier, 50.0, Null::Allowed},
+      {"final_logit_softcapping", &H::logitSoftcap, ranges::multiplier, 30.0, Null::Allowed},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, sharedKeys, commonKeys()};
+  static const Family family = {
+      .name = "gemma2",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixedKeysOf2And3,
+      .traits = {.normRounding = NormRounding::AfterGain,
+                 .gainOffset = 1,
+                 .postNorms = true,
+                 .activation = Activation::GeluTanh,
+                 .scalesEmbedding = true,
+                 .slides = [](const Hyperparameters &, int64_t layer) { return layer % 2 == 0; }},
+      .names = &namesOf2And3,
+  };
+  return &family;
+}
+
+// Gemma 2 with norms of queries and keys in place of caps; layers with a window have a rope of
+// their own.
+llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Gemma3ForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(4)},
+      activationKey,
+      {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
+      {"sliding_window_pattern", &H::windowPattern, ranges::layers, int64_t(6)},
+      {"rope_local_base_freq", &H::localTheta, ranges::theta, Unset()},
+      {"query_pre_attn_scalar", &H::scoreScalar, ranges::multiplier, 256.0},
+      {"final_logit_softcapping", &H::logitSoftcap, ranges::multiplier, Unset(), Null::Allowed},
+  };
+  static constexpr UnreadKey unread[] = {
+      {"_sliding_window_pattern", "is written beside layer_types, which count"},
+      {"attn_logit_softcapping",
+       "is stored by transformers' class, whose attention caps no scores"},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, sharedKeys, commonKeys()};
+  static const Family family = {
+      .name = "gemma3_text",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixedKeysOf2And3,
+      .traits = {.normRounding = NormRounding::AfterGain,
+                 .gainOffset = 1,
+                 .qkNorm = QkNorm::PerHead,
+                 .postNorms = true,
+                 .activation = Activation::GeluTanh,
+                 .scalesEmbedding = true,
+                 .defaultTheta = 1e6,
+                 .defaultLocalTheta = 1e4,
+                 .slides = [](const Hyperparameters &h,
+                              int64_t layer) { return (layer + 1) % *h.windowPattern != 0; }},
+      .names = &namesOf2And3,
+      .unread = unread,
+  };
+  return &family;
+}
+
+} // namespace mica

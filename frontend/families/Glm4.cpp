@@ -1,0 +1,35 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// Norms on both sides; half of every head turns, neighbours together.
+llvm::Expected<const Family *> chooseGlm4(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Glm4ForCausalLM"};
+  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
+    names.postAttentionNorm = "post_self_attn_layernorm";
+    names.postFfnNorm = "post_mlp_layernorm";
+    names.gateUp = "mlp.gate_up_proj";
+  });
+  static constexpr KeyRule own[] = {
+      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(2)},
+      {"head_dim", &H::headDim, ranges::headDim, int64_t(128)},
+      {"rms_norm_eps", &H::eps, ranges::eps, 1.5625e-7},
+      {"attention_bias", &H::attentionBias, {}, true},
+      {"partial_rotary_factor", &H::partialRotary, ranges::share, Unset()},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
+  static const Family family = {
+      .name = "glm4",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = {},
+      .traits = {.pairing = Pairing::Interleaved, .postNorms = true, .partialRotary = 0.5},
+      .names = &names,
+      .derive = [](Hyperparameters &h) { h.outBias = false; },
+  };
+  return &family;
+}
+
+} // namespace mica

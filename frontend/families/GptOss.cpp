@@ -1,0 +1,86 @@
+#include "frontend/families/Families.h"
+#include "frontend/support/InputError.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
+  names.sinks = "self_attn.sinks";
+  names.router = "mlp.router";
+  names.expert = "mlp.experts";
+  names.stackedGateUp = "gate_up_proj";
+  names.stackedDown = "down_proj";
+  names.stackedTransposed = true;
+});
+
+// As published: in blocks of 4-bit numbers, which are along K and so stand as [E, N, K].
+static constexpr NamingTable namesOfBlocks = changed(names, [](NamingTable &names) {
+  names.stackedSuffix = "_blocks";
+  names.stackedTransposed = false;
+});
+
+/// What transformers computes where a config says nothing of rope.
+static const llvm::json::Object &usualRope() {
+  static const llvm::json::Object rope{
+      {"rope_type", "yarn"}, {"factor", 32.0},    {"beta_fast", 32.0},
+      {"beta_slow", 1.0},    {"truncate", false}, {"original_max_position_embeddings", 4096}};
+  return rope;
+}
+
+// Experts with biases and limits, a window in every other layer, and a sink for every head.
+llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
+  // Absent, it is yarn; null has been nothing at all in some versions of transformers.
+  if (const llvm::json::Value *rope = evidence.config.get("rope_scaling");
+      rope && rope->kind() == llvm::json::Value::Null && !evidence.config.get("rope_parameters"))
+    return inputError(evidence.path, "has \"rope_scaling\": null, which leaves its kind open",
+                      "write an object with \"rope_type\": \"default\" or \"yarn\"");
+  static constexpr llvm::StringLiteral architectures[] = {"GptOssForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"head_dim", &H::headDim, ranges::headDim, int64_t(64)},
+      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(8)},
+      {"rms_norm_eps", &H::eps, ranges::eps, 1e-5},
+      {"sliding_window", &H::window, ranges::window, int64_t(128), Null::Allowed},
+      {"attention_bias", &H::attentionBias, {}, true},
+      {"num_local_experts", &H::experts, ranges::experts, int64_t(128)},
+      {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(4)},
+      {"swiglu_alpha", &H::gateAlpha, ranges::multiplier, 1.702},
+      {"swiglu_limit", &H::gateLimit, ranges::multiplier, 7.0},
+      optionalKey("quantization_config", &H::quantization),
+  };
+  static constexpr UnreadKey unread[] = {
+      {"experts_per_token", "is num_experts_per_tok again, which counts"},
+      {"initial_context_length", "stands in rope's scaling again, which counts"},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
+  static const auto familyWith = [](const NamingTable &table) {
+    return Family{
+        .name = "gpt_oss",
+        .architectures = architectures,
+        .keys = keys,
+        .fixed = {},
+        .traits = {.normRounding = NormRounding::AfterGain,
+                   .sinks = true,
+                   .routerBias = true,
+                   .expertBias = true,
+                   .defaultTheta = 150000,
+                   .slides = [](const Hyperparameters &, int64_t layer) { return layer % 2 == 0; }},
+        .names = &table,
+        .derive =
+            [](Hyperparameters &h) {
+              h.sparse = h.normaliseGate = true;
+              h.expertInner = h.inner;
+              if (!h.ropeScaling && !h.ropeParameters)
+                h.ropeParameters = &usualRope();
+            },
+        .unread = unread,
+    };
+  };
+  static const Family plain = familyWith(names), blocks = familyWith(namesOfBlocks);
+  bool hasBlocks = evidence.hasTensor
+                       ? evidence.hasTensor("model.layers.0.mlp.experts.down_proj_blocks")
+                       : evidence.config.getObject("quantization_config") != nullptr;
+  return hasBlocks ? &blocks : &plain;
+}
+
+} // namespace mica

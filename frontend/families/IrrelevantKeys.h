@@ -1,0 +1,37 @@
+//===- IrrelevantKeys.h - keys that cannot change what a model computes
+//--------------------------===//
+#ifndef MICA_FRONTEND_FAMILIES_IRRELEVANTKEYS_H
+#define MICA_FRONTEND_FAMILIES_IRRELEVANTKEYS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+
+namespace mica {
+
+/// A key that is known and read by nobody, and why.
+struct UnreadKey {
+  llvm::StringLiteral name, reason;
+};
+
+/// Reasons that families have as well.
+namespace reasons {
+inline constexpr llvm::StringLiteral bookkeeping =
+    "says who wrote the file or how to load it in Python";
+inline constexpr llvm::StringLiteral implementation =
+    "selects among implementations of the same arithmetic";
+/// Not ignored: it was read before the others.
+inline constexpr llvm::StringLiteral used = "";
+} // namespace reasons
+
+/// Why the key of config.json has no influence: one of the family's `own` or of all families'.
+/// Nothing where it may have some; empty where it has had some already.
+std::optional<llvm::StringRef> whyIrrelevant(llvm::StringRef key, llvm::ArrayRef<UnreadKey> own);
+
+/// Why the tensor has no influence, whatever its type and shape; nothing where it may have some.
+std::optional<llvm::StringRef> whyIrrelevantTensor(llvm::StringRef name);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_FAMILIES_IRRELEVANTKEYS_H

@@ -1,0 +1,41 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// Mistral with experts, whose chosen weights always add up to one.
+llvm::Expected<const Family *> chooseMixtral(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"MixtralForCausalLM"};
+  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
+    names.router = "block_sparse_moe.gate";
+    names.expert = "block_sparse_moe.experts.*";
+    names.expertGate = "w1";
+    names.expertUp = "w3";
+    names.expertDown = "w2";
+  });
+  static constexpr KeyRule own[] = {
+      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(8), Null::Allowed},
+      {"rms_norm_eps", &H::eps, ranges::eps, 1e-5},
+      optionalKey("sliding_window", &H::window, ranges::window),
+      {"num_local_experts", &H::experts, ranges::experts, int64_t(8)},
+      {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(2)},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
+  static const Family family = {
+      .name = "mixtral",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = {},
+      .traits = {.defaultTheta = 1e6, .slides = everyLayerSlides},
+      .names = &names,
+      .derive =
+          [](Hyperparameters &h) {
+            h.sparse = h.normaliseGate = true;
+            h.expertInner = h.inner;
+          },
+  };
+  return &family;
+}
+
+} // namespace mica

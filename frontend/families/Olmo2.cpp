@@ -1,0 +1,34 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// Norms stand behind attention and network, none in front; queries and keys are normalised over
+// all heads.
+llvm::Expected<const Family *> chooseOlmo2(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Olmo2ForCausalLM"};
+  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
+    names.postAttentionNorm = "post_attention_layernorm";
+    names.postFfnNorm = "post_feedforward_layernorm";
+  });
+  static constexpr KeyRule own[] = {
+      {"attention_bias", &H::attentionBias, {}, false},
+      {"rms_norm_eps", &H::eps, ranges::eps, 1e-5},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
+  static const Family family = {
+      .name = "olmo2",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = {},
+      .traits = {.normRounding = NormRounding::AfterGain,
+                 .qkNorm = QkNorm::AllHeads,
+                 .preNorms = false,
+                 .postNorms = true},
+      .names = &names,
+  };
+  return &family;
+}
+
+} // namespace mica

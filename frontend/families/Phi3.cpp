@@ -1,0 +1,36 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// Queries, keys and values are one tensor, gate and up another.
+llvm::Expected<const Family *> choosePhi3(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Phi3ForCausalLM"};
+  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
+    names.qkv = "self_attn.qkv_proj";
+    names.gateUp = "mlp.gate_up_proj";
+  });
+  static constexpr KeyRule own[] = {
+      {"rms_norm_eps", &H::eps, ranges::eps, 1e-5},
+      optionalKey("sliding_window", &H::window, ranges::window),
+      optionalKey("original_max_position_embeddings", &H::originalPositions, ranges::positions),
+      {"partial_rotary_factor", &H::partialRotary, ranges::share, Unset(), Null::Allowed},
+  };
+  static constexpr UnreadKey unread[] = {
+      {"attention_bias", "is read nowhere: products of attention have no biases"},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
+  static const Family family = {
+      .name = "phi3",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = {},
+      .traits = {.partialRotary = 1, .slides = everyLayerSlides},
+      .names = &names,
+      .unread = unread,
+  };
+  return &family;
+}
+
+} // namespace mica

@@ -1,0 +1,33 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// Queries, keys and values have biases; the later layers may have a window.
+llvm::Expected<const Family *> chooseQwen2(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Qwen2ForCausalLM"};
+  static constexpr KeyRule own[] = {
+      {"num_key_value_heads", &H::kvHeads, ranges::heads, int64_t(32), Null::Allowed},
+      {"use_sliding_window", &H::useWindow, {}, false},
+      {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
+      {"max_window_layers", &H::windowLayers, {0, 4096}, int64_t(28)},
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {own, commonKeys()};
+  static const Family family = {
+      .name = "qwen2",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = {},
+      .traits = {.slides = [](const Hyperparameters &h,
+                              int64_t layer) { return layer >= *h.windowLayers; }},
+      .derive =
+          [](Hyperparameters &h) {
+            h.attentionBias = true;
+            h.outBias = false;
+          },
+  };
+  return &family;
+}
+
+} // namespace mica

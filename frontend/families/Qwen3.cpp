@@ -1,0 +1,64 @@
+#include "frontend/families/Families.h"
+
+namespace mica {
+
+using H = Hyperparameters;
+
+// Both sizes of Qwen3 norm their queries and keys per head, with a head size of its own that
+// defaults to 128.
+static constexpr KeyRule attentionKeys[] = {
+    {"attention_bias", &H::attentionBias, {}, false},
+    {"head_dim", &H::headDim, ranges::headDim, int64_t(128)},
+    {"use_sliding_window", &H::useWindow, {}, false, Null::Allowed},
+    {"sliding_window", &H::window, ranges::window, int64_t(4096), Null::Allowed},
+    {"max_window_layers", &H::windowLayers, {0, 4096}, int64_t(28), Null::Allowed},
+};
+static constexpr FixedKey fixedKeys[] = {{"partial_rotary_factor", "[1, null]"}};
+
+// Norms of queries and keys, head by head; the later layers may have a window.
+llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Qwen3ForCausalLM"};
+  static const llvm::ArrayRef<KeyRule> keys[] = {attentionKeys, commonKeys()};
+  static const Family qwen3 = {
+      .name = "qwen3",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixedKeys,
+      .traits = {.qkNorm = QkNorm::PerHead,
+                 .slides = [](const Hyperparameters &h,
+                              int64_t layer) { return layer >= h.windowLayers.value_or(28); }},
+      .derive = [](Hyperparameters &h) { h.useWindow = h.useWindow.value_or(false); },
+  };
+  return &qwen3;
+}
+
+// Qwen3 with experts in every so many layers; a window is in all of them.
+llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
+  static constexpr llvm::StringLiteral architectures[] = {"Qwen3MoeForCausalLM"};
+  static constexpr KeyRule expertKeys[] = {
+      {"num_experts", &H::experts, ranges::maybeExperts, Unset()},
+      {"num_local_experts", &H::experts, ranges::maybeExperts, Unset()},
+      {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(8)},
+      {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(768)},
+      {"norm_topk_prob", &H::normaliseGate, {}, false},
+      {"decoder_sparse_step", &H::sparseStep, ranges::layers, int64_t(1)},
+      optionalKey("mlp_only_layers", &H::denseLayers, {0, 4095}),
+  };
+  static const llvm::ArrayRef<KeyRule> keys[] = {expertKeys, attentionKeys, commonKeys()};
+  static const Family qwen3Moe = {
+      .name = "qwen3_moe",
+      .architectures = architectures,
+      .keys = keys,
+      .fixed = fixedKeys,
+      .traits = {.qkNorm = QkNorm::PerHead, .slides = everyLayerSlides},
+      .derive =
+          [](Hyperparameters &h) {
+            h.sparse = true;
+            h.useWindow = h.useWindow.value_or(false);
+            h.experts = h.experts.value_or(128);
+          },
+  };
+  return &qwen3Moe;
+}
+
+} // namespace mica

@@ -1,0 +1,24 @@
+//===- ByteAlphabet.h - the printable characters that byte-level vocabularies write bytes as
+//----===//
+#ifndef MICA_FRONTEND_TEXT_TOKENIZER_BYTEALPHABET_H
+#define MICA_FRONTEND_TEXT_TOKENIZER_BYTEALPHABET_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace mica {
+
+/// GPT-2's alphabet: a byte that prints in Latin-1 is itself, the others are U+0100 and up, in
+/// order.
+uint32_t byteLevelCodePoint(uint8_t byte);
+/// The byte's character as UTF-8.
+std::string byteLevelChar(uint8_t byte);
+/// The bytes that `text` (UTF-8) writes; nothing when a character is not of the alphabet.
+std::optional<std::string> byteLevelBytes(llvm::StringRef text);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_TEXT_TOKENIZER_BYTEALPHABET_H

@@ -1,0 +1,35 @@
+//===- GgufPreTokenizers.h - what the names of tokenizer.ggml.pre stand for
+//------------------------===//
+#ifndef MICA_FRONTEND_TEXT_TOKENIZER_GGUFPRETOKENIZERS_H
+#define MICA_FRONTEND_TEXT_TOKENIZER_GGUFPRETOKENIZERS_H
+
+#include "frontend/text/tokenizer/TokenizerTable.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mica {
+
+/// What a GGUF file says of a tokenizer by a name alone; the tokenizer.json that the name was given
+/// to has it in full.
+struct GgufPreTokenizer {
+  llvm::StringLiteral name;
+  /// Patterns whose matches become words, one after the other, as tokenizer.json writes them.
+  llvm::ArrayRef<llvm::StringLiteral> patterns;
+  bool composes = false;     ///< text is brought into form NFC
+  bool takesPieces = false;  ///< a word that is a piece is not merged
+  bool beginsPrompt = false; ///< the begin token stands in front unless the file says otherwise
+};
+
+/// The pre-tokenizer of that name; null where there is none.
+const GgufPreTokenizer *ggufPreTokenizerNamed(llvm::StringRef name);
+
+/// All names, for messages.
+std::string ggufPreTokenizerNames();
+
+/// Adds its steps and flags to `table`.
+void apply(const GgufPreTokenizer &pre, TokenizerTable &table);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_TEXT_TOKENIZER_GGUFPRETOKENIZERS_H

@@ -1,0 +1,33 @@
+//===- TokenizerJson.h - the vocabulary files of the tokenizers package
+//-------------------------===//
+#ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H
+#define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H
+
+#include "frontend/text/tokenizer/TokenizerBuilder.h"
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+namespace mica {
+
+/// Reads the root of a tokenizer.json; `file` names it in errors.
+llvm::Expected<TokenizerBuilder> readTokenizerJson(const llvm::json::Value &root,
+                                                   llvm::StringRef file);
+
+/// Reads the older pair: the root of vocab.json and the text of merges.txt. The result is a
+/// byte-level BPE with neither normaliser nor pre-tokenizer: those were code.
+llvm::Expected<TokenizerBuilder> readVocabAndMerges(const llvm::json::Value &vocab,
+                                                    llvm::StringRef vocabFile,
+                                                    llvm::StringRef merges,
+                                                    llvm::StringRef mergesFile);
+
+/// Adds merges, each two pieces with a space between, in order of rank.
+void addMergeLines(llvm::ArrayRef<llvm::StringRef> lines, TokenizerBuilder &builder,
+                   const JsonNode &where);
+
+/// Gives every byte the piece that stands for it, where there is one.
+void setByteIds(TokenizerBuilder &builder);
+
+} // namespace mica
+
+#endif // MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H

@@ -1,0 +1,143 @@
+//===- BlockFormats.h - numbers stored in blocks ------------------*- C++ -*-===//
+//
+// One description per format, from which everything else follows: the numbers of a block, the
+// packed layout of a weight, the kernels that read it, the type !mica.block<NAME> and its
+// documentation. A format is code bits in planes, a rule that makes levels of codes, a scale and
+// perhaps an offset for the block, and perhaps integers that scale them group by group.
+//
+// Free of LLVM and MLIR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_IR_QUANTIZE_BLOCKFORMATS_H
+#define MICA_IR_QUANTIZE_BLOCKFORMATS_H
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace mica {
+
+/// `width` bits of every code of a block. With n = 8 / width, those of element i are in byte
+/// `at + i / (stripe * n) * stripe + i % stripe`, `width * (i / stripe % n)` bits up.
+struct CodePlane {
+  int32_t at = 0;
+  int32_t width = 0; ///< 1, 2, 4 or 8; 0: there is no such plane
+  int32_t stripe = 1;
+};
+
+/// How the scale (and the offset) of a block is stored.
+enum class ScaleType : uint8_t {
+  F16,
+  BF16,
+  E8M0Half, ///< one byte e: 2^(e - 127) / 2
+};
+
+/// How the integers that scale a group are packed in a program.
+enum class SubScaleType : uint8_t {
+  None,
+  Bytes,   ///< a signed byte for the scale, another one for the offset
+  Nibbles, ///< 4 bits for the scale, in the same byte 4 bits for the offset
+};
+
+/// The most elements of a block, and the most groups.
+inline constexpr int32_t kMaxBlockElements = 256, kMaxBlockGroups = 16;
+
+/// A block taken apart. Element i is
+/// `scale * scales[i / group] * level(codes[i]) + sign * offset * offsets[i / group]`; without
+/// sub-scales both factors are 1, without offsets the sum ends early.
+struct BlockParts {
+  uint8_t codes[kMaxBlockElements]; ///< unsigned: codes with a sign have 128 added
+  uint16_t scale, offset;           ///< the bits as stored
+  int8_t scales[kMaxBlockGroups], offsets[kMaxBlockGroups];
+};
+
+struct BlockFormat {
+  std::string_view name; ///< as in !mica.block<name>
+  int32_t elements;      ///< of a block
+  int32_t bytes;         ///< of a block
+  int32_t group;         ///< elements that share sub-scales; `elements` where there are none
+  CodePlane low, high = {};
+  int32_t bias = 0;               ///< level = code - bias ...
+  const int8_t *levels = nullptr; ///< ... or, where not null, levels[code], 16 of them
+  bool isSigned = false;          ///< 8-bit codes are signed; their bias is 128
+  ScaleType scaleType = ScaleType::F16;
+  int32_t scaleAt = 0;
+  int32_t offsetAt = -1; ///< -1: there are no offsets
+  int32_t offsetSign = 0;
+  SubScaleType subScaleType = SubScaleType::None;
+  /// Fills scales and offsets of the groups; null without sub-scales.
+  void (*readSubScales)(const uint8_t *block, BlockParts &parts) = nullptr;
+  /// Whether it is Mica's own: quantized from numbers, and the last block of a row may be padded.
+  bool isOwn = false;
+
+  bool hasOffsets() const { return offsetAt >= 0; }
+  bool hasSubScales() const { return subScaleType != SubScaleType::None; }
+  int32_t groups() const { return elements / group; }
+  /// Bits of a code.
+  int32_t codeBits() const { return low.width + high.width; }
+  /// Bits of an element, scales included, as files store them.
+  double bits() const { return 8.0 * bytes / elements; }
+  /// What kernels subtract from an unsigned level: tables are stored with 128 added.
+  int32_t unsignedBias() const { return levels ? 128 : bias; }
+};
+
+/// Where the parts of a packed matrix in blocks stand, in bytes. 64 rows of the matrix are packed
+/// together: for each block along K a header, scale [64] and offset [64] as the format stores them,
+/// then for every 32 elements of it a chunk: sub-scales [groups][64], sub-offsets [groups][64], the
+/// lines of both planes. A plane of w bits has w lines of [64][4] bytes; four neighbours along K, a
+/// quad, are the bytes of a lane: quad q of the chunk is in line q / (8 / w), w * (q % (8 / w))
+/// bits up. Lines are in the order in which a kernel that takes quad after quad needs them, those
+/// of the high plane first: hardware prefetchers follow addresses that ascend.
+struct PackedBlocks {
+  static constexpr int64_t kColumns = 64, kChunk = 32, kQuads = kChunk / 4,
+                           kLineBytes = 4 * kColumns;
+
+  explicit PackedBlocks(const BlockFormat &format);
+
+  int64_t chunks;      ///< of a whole block
+  int64_t scaleBytes;  ///< of a scale
+  int64_t offsetAt;    ///< of the offsets, from the beginning of a block
+  int64_t headerBytes; ///< of 64 columns
+  int64_t groups;      ///< of a chunk that have sub-scales: 0, 1 or 2
+  int64_t subOffsetAt; ///< of the sub-offsets, from the beginning of a chunk
+  int64_t chunkBytes;  ///< of 64 columns
+  int64_t blockBytes;  ///< of 64 columns of a whole block
+
+  /// Where a line of the low or of the high plane is, from the beginning of a chunk.
+  int64_t lowLineAt(int64_t line) const;
+  int64_t highLineAt(int64_t line) const;
+
+  /// Of 64 columns with `k` elements, the last block of which may end early, with a whole chunk.
+  int64_t bytesOf(int64_t k) const;
+
+private:
+  int64_t linesAt;             ///< of the planes' lines, from the beginning of a chunk
+  int64_t lowWidth, highWidth; ///< of the planes
+};
+
+/// All formats.
+std::span<const BlockFormat> blockFormats();
+/// The format of that name; null where there is none.
+const BlockFormat *blockFormatNamed(std::string_view name);
+
+/// Takes a block apart. `block` need not be aligned.
+void splitBlock(const BlockFormat &format, const uint8_t *block, BlockParts &parts);
+
+/// The way back, of Mica's own formats.
+void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *block);
+
+/// Whether all numbers of the block are finite, whatever its codes: scale and offset are, and so is
+/// the largest product with them.
+bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts);
+
+/// The f32 of bits as the format's scales have them.
+float scaleOf(const BlockFormat &format, uint16_t bits);
+
+/// The numbers of a block, bit for bit those of the package `gguf` where the format is of GGUF:
+/// products first, then the sum, each rounded to f32.
+void decodeBlock(const BlockFormat &format, const uint8_t *block, float *values);
+
+} // namespace mica
+
+#endif // MICA_IR_QUANTIZE_BLOCKFORMATS_H

@@ -1,0 +1,23 @@
+//===- HalfFloat.h - f16 without a compiler's type ----------------*- C++ -*-===//
+
+#ifndef MICA_IR_QUANTIZE_HALFFLOAT_H
+#define MICA_IR_QUANTIZE_HALFFLOAT_H
+
+#include <bit>
+#include <cstdint>
+
+namespace mica {
+
+/// The bits of the f32 that equals the f16 of these bits. Exponent and fraction move by 13 bits,
+/// and a product with 2^112 corrects the exponent's bias, subnormal numbers included; infinities
+/// and NaN get f32's exponent.
+inline uint32_t fromF16(uint16_t bits) {
+  uint32_t magnitude = uint32_t(bits & 0x7fff) << 13, sign = uint32_t(bits & 0x8000) << 16;
+  uint32_t number = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  uint32_t special = magnitude | 0x7f800000;
+  return sign | (magnitude >= 0x0f800000 ? special : number);
+}
+
+} // namespace mica
+
+#endif // MICA_IR_QUANTIZE_HALFFLOAT_H

@@ -1,0 +1,288 @@
+//===- QuantizeBlocks.cpp - numbers become blocks of Mica's own formats -------------===//
+//
+// Groups of 32 are fitted side by side, 16 at a time, one per lane. A group's scale (and offset) is
+// searched: several grids around the one that just covers the group, each followed by the least
+// squares of scale and offset for the codes it gives. Then the scales of a block are rounded to
+// integers times one number, and their neighbors are tried with the codes chosen anew.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/Quantize/Quantize.h"
+
+#include "ir/Quantize/TargetClones.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+using namespace mlir;
+using namespace mica;
+
+#define MICA_INLINE __attribute__((always_inline)) inline
+
+namespace {
+
+/// One number for each of 16 groups.
+typedef float Floats __attribute__((vector_size(64)));
+constexpr int kLanes = 16, kGroup = 32;
+
+/// The elements of 16 groups and what their errors weigh.
+struct Groups {
+  Floats x[kGroup], weight[kGroup];
+};
+
+/// x ~ scale * q + offset, and the weighted sum of squared errors.
+struct Fit {
+  Floats scale, offset, error;
+};
+
+/// Integers [least, most] that codes stand for, and how much the grids that are tried are longer or
+/// shorter than the one that just covers a group, in units of its step.
+struct Grid {
+  float least, most;
+  bool hasOffset;
+};
+constexpr float kSteps[] = {-1.2f, -1.0f, -0.8f, -0.6f, -0.4f, -0.2f, 0.0f,
+                            0.2f,  0.4f,  0.6f,  0.8f,  1.0f,  1.4f};
+
+/// Added and subtracted again it rounds a number below 2^22 to an integer, ties to even.
+constexpr float kRounder = 0x1.8p23f;
+
+/// The largest multiple of a scale, an integer of a byte.
+constexpr float kMostSubScale = 127;
+
+MICA_INLINE Floats splat(float value) { return Floats{} + value; }
+MICA_INLINE Floats rounded(Floats x) { return x + kRounder - kRounder; }
+MICA_INLINE Floats maxOf(Floats a, Floats b) { return a > b ? a : b; }
+MICA_INLINE Floats minOf(Floats a, Floats b) { return a < b ? a : b; }
+MICA_INLINE Floats absOf(Floats a) { return a < 0 ? -a : a; }
+
+MICA_INLINE Floats codeOf(Floats x, Floats inverse, Floats offset, const Grid &grid) {
+  Floats q = rounded((x - offset) * inverse);
+  return minOf(maxOf(q, splat(grid.least)), splat(grid.most));
+}
+
+/// The best scale and offset for the codes of a grid.
+MICA_INLINE Fit fitLeastSquares(const Groups &groups, Floats inverse, Floats offset,
+                                const Grid &grid) {
+  Floats w{}, wx{}, wxx{}, wq{}, wqq{}, wxq{};
+  for (int i = 0; i < kGroup; ++i) {
+    Floats x = groups.x[i], q = codeOf(x, inverse, offset, grid), weighted = groups.weight[i] * q;
+    w += groups.weight[i];
+    wx += groups.weight[i] * x;
+    wxx += groups.weight[i] * x * x;
+    wq += weighted;
+    wqq += weighted * q;
+    wxq += weighted * x;
+  }
+  Fit fit{};
+  if (grid.hasOffset) {
+    Floats determinant = w * wqq - wq * wq;
+    fit.scale = determinant > 0 ? (w * wxq - wq * wx) / determinant : splat(0);
+    fit.offset = w > 0 ? (wx - fit.scale * wq) / w : splat(0);
+  } else {
+    fit.scale = wqq > 0 ? wxq / wqq : splat(0);
+  }
+  fit.error = wxx - fit.scale * wxq - fit.offset * wx;
+  return fit;
+}
+
+MICA_INLINE void takeBetter(Fit &best, const Fit &fit) {
+  auto better = fit.error < best.error;
+  best.scale = better ? fit.scale : best.scale;
+  best.offset = better ? fit.offset : best.offset;
+  best.error = better ? fit.error : best.error;
+}
+
+MICA_INLINE Fit searchScales(const Groups &groups, const Grid &grid) {
+  Floats least = groups.x[0], most = groups.x[0];
+  for (int i = 1; i < kGroup; ++i) {
+    least = minOf(least, groups.x[i]);
+    most = maxOf(most, groups.x[i]);
+  }
+  Fit best{Floats{}, Floats{}, splat(INFINITY)};
+  // Without an offset the largest magnitude is at the longer end, whatever its sign.
+  Floats extreme = absOf(least) > most ? least : most;
+  Floats range = grid.hasOffset ? most - least : extreme;
+  float length = grid.hasOffset ? grid.most - grid.least : grid.least;
+  for (float step : kSteps) {
+    float steps = grid.hasOffset ? length + step : length - step;
+    Floats inverse = range != 0 ? steps / range : splat(0);
+    takeBetter(best, fitLeastSquares(groups, inverse, grid.hasOffset ? least : Floats{}, grid));
+  }
+  for (int i = 0; i < 2; ++i) {
+    Floats inverse = best.scale != 0 ? 1 / best.scale : splat(0);
+    takeBetter(best, fitLeastSquares(groups, inverse, best.offset, grid));
+  }
+  best.error = best.error < INFINITY ? best.error : splat(0);
+  return best;
+}
+
+/// The weighted error of codes that are chosen for a scale and an offset.
+MICA_INLINE Floats errorOf(const Groups &groups, Floats scale, Floats offset, const Grid &grid) {
+  Floats inverse = scale != 0 ? 1 / scale : splat(0), error{};
+  for (int i = 0; i < kGroup; ++i) {
+    Floats off = groups.x[i] - (scale * codeOf(groups.x[i], inverse, offset, grid) + offset);
+    error += groups.weight[i] * off * off;
+  }
+  return error;
+}
+
+/// The bf16 next to a number, away from zero: what it multiplies still reaches the number.
+uint16_t bf16AwayFromZero(float value) {
+  return static_cast<uint16_t>((std::bit_cast<uint32_t>(value) + 0xffff) >> 16);
+}
+float floatOf(uint16_t bf16) { return std::bit_cast<float>(uint32_t(bf16) << 16); }
+
+/// The scales of 16 groups as the integers of their blocks times the blocks' own numbers.
+struct Multiples {
+  uint16_t scale[kLanes], offset[kLanes]; ///< bits of bf16, of each group's block
+  Floats scales, offsets;                 ///< integers
+  Floats unit, offsetUnit;                ///< the numbers of those bits
+};
+
+/// The multiple of `unit` next to a value, as far as bytes reach.
+MICA_INLINE Floats multipleOf(Floats value, Floats unit) {
+  Floats quotient = unit != 0 ? rounded(value / unit) : splat(0);
+  return minOf(maxOf(quotient, splat(-kMostSubScale)), splat(kMostSubScale));
+}
+
+/// Blocks are `perBlock` neighboring lanes.
+static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, const Grid &grid,
+                                         int perBlock) {
+  Multiples result{};
+  for (int first = 0; first < kLanes; first += perBlock) {
+    float scale = 0, offset = 0;
+    for (int lane = first; lane < first + perBlock; ++lane) {
+      scale = std::max(scale, std::abs(fit.scale[lane]));
+      offset = std::max(offset, std::abs(fit.offset[lane]));
+    }
+    for (int lane = first; lane < first + perBlock; ++lane) {
+      result.scale[lane] = bf16AwayFromZero(scale / kMostSubScale);
+      result.offset[lane] = bf16AwayFromZero(offset / kMostSubScale);
+      result.unit[lane] = floatOf(result.scale[lane]);
+      result.offsetUnit[lane] = floatOf(result.offset[lane]);
+    }
+  }
+  Floats scales = multipleOf(fit.scale, result.unit),
+         offsets = multipleOf(-fit.offset, result.offsetUnit), least = splat(INFINITY);
+  for (float step : {0.0f, -1.0f, 1.0f})
+    for (float shift : {0.0f, -1.0f, 1.0f}) {
+      if (shift != 0 && !grid.hasOffset)
+        continue;
+      Floats candidate = scales + step, candidateOffset = offsets + shift;
+      Floats error =
+          errorOf(groups, candidate * result.unit, -candidateOffset * result.offsetUnit, grid);
+      auto better = (error < least) & (absOf(candidate) <= kMostSubScale) &
+                    (absOf(candidateOffset) <= kMostSubScale) & (candidate != 0);
+      least = better ? error : least;
+      result.scales = better ? candidate : result.scales;
+      result.offsets = better ? candidateOffset : result.offsets;
+    }
+  return result;
+}
+
+/// Loads 16 groups of a row from `first` on, zeros after its end. With importance the weight of an
+/// error is that of its column: the sum is then the expected squared error of the product, if
+/// columns are uncorrelated. (Weights that grow with the number as well, as llama.cpp has them,
+/// gave a higher KL divergence.) Without importance the error of a number counts as much as the
+/// number and the root mean square of its group.
+MICA_INLINE void loadGroups(Groups &groups, const float *row, const float *importance,
+                            int64_t first, int64_t count) {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    float squares = 0;
+    for (int i = 0; i < kGroup; ++i) {
+      int64_t at = first + lane * kGroup + i;
+      float x = at < count ? row[at] : 0;
+      groups.x[i][lane] = x;
+      squares += x * x;
+    }
+    float root = std::sqrt(squares / kGroup);
+    for (int i = 0; i < kGroup; ++i) {
+      int64_t at = first + lane * kGroup + i;
+      float x = groups.x[i][lane], weight = std::abs(x) + root;
+      if (importance && at < count)
+        weight = importance[at];
+      groups.weight[i][lane] = at < count ? weight : 0;
+    }
+  }
+}
+
+/// Codes, from zero on, for scales that are rounded.
+MICA_INLINE void chooseCodes(const Groups &groups, const Multiples &multiples, const Grid &grid,
+                             Floats *codes) {
+  Floats scale = multiples.scales * multiples.unit,
+         offset = -multiples.offsets * multiples.offsetUnit,
+         inverse = scale != 0 ? 1 / scale : splat(0);
+  for (int i = 0; i < kGroup; ++i)
+    codes[i] = codeOf(groups.x[i], inverse, offset, grid) - grid.least;
+}
+
+} // namespace
+
+/// The block whose first group is lane `lane`.
+static void storeBlock(const BlockFormat &format, const Multiples &multiples, const Floats *codes,
+                       int lane, uint8_t *block) {
+  BlockParts parts = {};
+  parts.scale = multiples.scale[lane];
+  parts.offset = multiples.offset[lane];
+  for (int group = 0; group < format.groups(); ++group) {
+    parts.scales[group] = static_cast<int8_t>(multiples.scales[lane + group]);
+    parts.offsets[group] = static_cast<int8_t>(multiples.offsets[lane + group]);
+    for (int i = 0; i < kGroup; ++i)
+      parts.codes[group * kGroup + i] = static_cast<uint8_t>(codes[i][lane + group]);
+  }
+  joinBlock(format, parts, block);
+}
+
+// Functions that are cloned pass vectors by reference only: by value their registers would differ.
+MICA_CLONES static void quantizeGroups(const BlockFormat &format, const Grid &grid,
+                                       const float *row, const float *importance, int64_t count,
+                                       uint8_t *blocks) {
+  constexpr int64_t kTogether = int64_t(kLanes) * kGroup;
+  Groups groups;
+  int perBlock = format.groups();
+  for (int64_t first = 0; first < count; first += kTogether) {
+    loadGroups(groups, row, importance, first, count);
+    Multiples multiples = roundScales(groups, searchScales(groups, grid), grid, perBlock);
+    Floats codes[kGroup];
+    chooseCodes(groups, multiples, grid, codes);
+    for (int lane = 0; lane < kLanes; lane += perBlock) {
+      if (first + lane * kGroup >= count)
+        return;
+      storeBlock(format, multiples, codes, lane, blocks);
+      blocks += format.bytes;
+    }
+  }
+}
+
+bool mica::quantizeBlocks(const BlockFormat &format, ArrayRef<float> row,
+                          ArrayRef<float> importance, MutableArrayRef<uint8_t> blocks) {
+  float largest = largestMagnitude(row);
+  if (!std::isfinite(largest))
+    return false;
+  auto count = static_cast<int64_t>(row.size());
+  // Weighted squares must neither vanish nor overflow: rows of unusual size are scaled by a power
+  // of two, and their blocks back.
+  constexpr int kUsual = 20;
+  int exponent = largest > 0 ? std::ilogb(largest) : 0;
+  std::vector<float> scaled;
+  if (std::abs(exponent) > kUsual)
+    for (float value : row)
+      scaled.push_back(std::ldexp(value, -exponent));
+  Grid grid{-static_cast<float>(format.bias),
+            static_cast<float>((1 << format.codeBits()) - 1 - format.bias), format.hasOffsets()};
+  quantizeGroups(format, grid, scaled.empty() ? row.data() : scaled.data(),
+                 importance.empty() ? nullptr : importance.data(), count, blocks.data());
+  if (scaled.empty())
+    return true;
+  for (size_t at = 0; at < blocks.size(); at += format.bytes) {
+    BlockParts parts = {};
+    splitBlock(format, &blocks[at], parts);
+    parts.scale = bf16AwayFromZero(std::ldexp(floatOf(parts.scale), exponent));
+    parts.offset = bf16AwayFromZero(std::ldexp(floatOf(parts.offset), exponent));
+    joinBlock(format, parts, &blocks[at]);
+  }
+  return true;
+}

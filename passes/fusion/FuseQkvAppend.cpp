@@ -1,0 +1,266 @@
+//===- FuseQkvAppend.cpp - norms, rope and appends in one pass ----------------===//
+
+#include "passes/Passes.h"
+#include "passes/fusion/Driver.h"
+
+#include "mlir/IR/Dominance.h"
+
+namespace mica {
+#define GEN_PASS_DEF_FUSEQKVAPPEND
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+/// The only user of `value` when it is an `Op`, else null.
+template <typename Op> static Op getOnlyUser(Value value) {
+  return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
+}
+
+namespace {
+/// What happens to the queries or keys between the split and their use: split_heads, an optional
+/// norm, rope.
+struct Turned {
+  SplitHeadsOp heads;
+  RmsNormOp norm; // may be null
+  RopeOp rope;
+};
+} // namespace
+
+/// Follows `part` of a split to its rope; the rope is null when something else happens on the way.
+static Turned followToRope(Value part) {
+  Turned turned{getOnlyUser<SplitHeadsOp>(part), {}, {}};
+  if (!turned.heads)
+    return turned;
+  turned.norm = getOnlyUser<RmsNormOp>(turned.heads.getResult());
+  turned.rope =
+      getOnlyUser<RopeOp>(turned.norm ? turned.norm.getResult() : turned.heads.getResult());
+  return turned;
+}
+
+static bool isSameRope(RopeOp a, RopeOp b) {
+  return a.getPositions() == b.getPositions() && a.getLengths() == b.getLengths() &&
+         a.getPairing() == b.getPairing() && a.getTheta() == b.getTheta() &&
+         a.getRotaryWidth() == b.getRotaryWidth() && a.getScalingAttr() == b.getScalingAttr();
+}
+
+/// Both norms or none; of the same eps and offset, and with one gain for all heads.
+static bool isSameNorm(RmsNormOp a, RmsNormOp b) {
+  if (!a || !b)
+    return !a && !b;
+  auto isVector = [](RmsNormOp norm) {
+    return cast<RankedTensorType>(norm.getWeight().getType()).getRank() == 1;
+  };
+  return a.getEps() == b.getEps() && a.getGainOffset() == b.getGainOffset() && isVector(a) &&
+         isVector(b);
+}
+
+static bool isSamePlace(KvAppendOp a, KvAppendOp b) {
+  return a.getLayer() == b.getLayer() && a.getSequences() == b.getSequences() &&
+         a.getPositions() == b.getPositions();
+}
+
+namespace {
+/// What makes queries, keys and values, and what happens to them up to the appends.
+struct Found {
+  Turned q, k;
+  SplitHeadsOp valueHeads;
+  KvAppendOp keys, values;
+};
+} // namespace
+
+/// Why both appends and ropes cannot be one op at the place of `op`; empty where they can.
+static StringRef whyNot(Found found, Operation *op) {
+  auto [q, k, valueHeads, keys, values] = found;
+  if (!isSameRope(q.rope, k.rope))
+    return "queries and keys are turned differently";
+  if (!isSameNorm(q.norm, k.norm))
+    return "queries and keys are normalised differently";
+  if (!isSamePlace(keys, values) || keys.getPositions() != q.rope.getPositions())
+    return "keys, values and rope differ in layer, sequences or positions";
+  if (keys.getCache().getType() != values.getCache().getType() ||
+      keys.getCache() == values.getCache())
+    return "the caches of keys and values differ in type or are one";
+  if (!keys.getCache().hasOneUse() || !values.getCache().hasOneUse())
+    return "a cache is read before its append";
+  SmallVector<Value> inputs{keys.getCache(), values.getCache(), keys.getLayer(),
+                            keys.getSequences(), keys.getPositions()};
+  if (q.rope.getLengths())
+    inputs.push_back(q.rope.getLengths());
+  if (q.norm)
+    inputs.append({q.norm.getWeight(), k.norm.getWeight()});
+  DominanceInfo dominance;
+  if (!llvm::all_of(inputs, [&](Value input) { return dominance.properlyDominates(input, op); }))
+    return "an input of the append is computed after the product";
+  return {};
+}
+
+/// Puts the op in front of the insertion point; `products` have the columns of queries, keys and
+/// values.
+static void fuse(Found found, ValueRange products, PatternRewriter &rewriter) {
+  auto [q, k, valueHeads, keys, values] = found;
+  RopeOp rope = q.rope;
+  auto tableType =
+      RankedTensorType::get({cast<RankedTensorType>(rope.getPositions().getType()).getDimSize(0), 2,
+                             rope.getRotaryWidth() / 2},
+                            rewriter.getF32Type());
+  Location ropeLoc = rewriter.getFusedLoc({rope.getLoc(), k.rope.getLoc()});
+  Value table =
+      RopeTableOp::create(rewriter, ropeLoc, tableType, rope.getPositions(), rope.getLengths(),
+                          rewriter.getI64IntegerAttr(rope.getRotaryWidth()), rope.getThetaAttr(),
+                          rope.getScalingAttr());
+  SmallVector<Operation *> parts{values, keys, k.rope, rope};
+  if (q.norm)
+    parts.append({k.norm, q.norm});
+  parts.append({valueHeads, k.heads, q.heads});
+  SmallVector<Location> locations;
+  for (Operation *part : parts)
+    locations.push_back(part->getLoc());
+  auto fused = QkvAppendOp::create(
+      rewriter, rewriter.getFusedLoc(locations),
+      TypeRange{rope.getType(), keys.getType(), values.getType()}, products.front(), table,
+      keys.getCache(), values.getCache(), keys.getLayer(), keys.getSequences(), keys.getPositions(),
+      q.norm ? q.norm.getWeight() : Value(), q.norm ? k.norm.getWeight() : Value(),
+      products.drop_front(), rope.getPairingAttr(), q.norm ? q.norm.getEpsAttr() : FloatAttr(),
+      q.norm ? q.norm.getGainOffsetAttr() : rewriter.getF64FloatAttr(0));
+  rewriter.replaceAllUsesWith(rope.getResult(), fused.getQ());
+  rewriter.replaceAllUsesWith(keys.getResult(), fused.getKNext());
+  rewriter.replaceAllUsesWith(values.getResult(), fused.getVNext());
+  for (Operation *part : parts)
+    rewriter.eraseOp(part);
+}
+
+namespace {
+// q, k, v = split(qkv); rope(norm(q)), kv_append(rope(norm(k))), kv_append(v) => qkv_append(qkv,
+// rope_table)
+struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(SplitOp split, PatternRewriter &rewriter) const override {
+    if (split.getParts().size() != 3)
+      return rewriter.notifyMatchFailure(split, "the product is not queries, keys and values");
+    Found found{followToRope(split.getParts()[0]), followToRope(split.getParts()[1]),
+                getOnlyUser<SplitHeadsOp>(split.getParts()[2]), KvAppendOp(), KvAppendOp()};
+    if (!found.q.rope || !found.k.rope || !found.valueHeads)
+      return rewriter.notifyMatchFailure(
+          split, "something else than norm and rope happens to queries, keys or values");
+    found.keys = getOnlyUser<KvAppendOp>(found.k.rope.getResult());
+    found.values = getOnlyUser<KvAppendOp>(found.valueHeads.getResult());
+    if (!found.keys || !found.values)
+      return rewriter.notifyMatchFailure(split,
+                                         "keys or values have another use than their append");
+    if (StringRef reason = whyNot(found, split); !reason.empty())
+      return rewriter.notifyMatchFailure(split, reason);
+    fuse(found, split.getX(), rewriter);
+    rewriter.eraseOp(split);
+    return success();
+  }
+};
+
+// rope(norm(q)), kv_append(rope(norm(k))), kv_append(v), attention over them, of several products
+// => qkv_append(product parts(products), rope_table). Weights in different formats have products of
+// their own.
+struct RopesAndAppendsOfSeveralProductsAreOne : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOp attention, PatternRewriter &rewriter) const override {
+    Found found = findBefore(attention);
+    if (!found.q.heads || !found.k.heads || !found.valueHeads)
+      return rewriter.notifyMatchFailure(
+          attention, "something else than norm and rope happens to queries, keys or values");
+    SmallVector<Value> products;
+    SmallVector<Operation *> splits;
+    if (!findProducts({found.q.heads.getX(), found.k.heads.getX(), found.valueHeads.getX()},
+                      products, splits))
+      return rewriter.notifyMatchFailure(attention, "a product has other columns as well");
+    Operation *last = nullptr;
+    for (Value product : products) {
+      Operation *op = product.getDefiningOp();
+      if (!op || op->getBlock() != attention->getBlock())
+        return rewriter.notifyMatchFailure(attention, "a product is not of the same block");
+      if (!last || last->isBeforeInBlock(op))
+        last = op;
+    }
+    Operation *place = last->getNextNode();
+    if (StringRef reason = whyNot(found, place); !reason.empty())
+      return rewriter.notifyMatchFailure(attention, reason);
+    // Nothing may use what the new op makes before it.
+    for (Operation *op :
+         {found.q.rope.getOperation(), found.keys.getOperation(), found.values.getOperation()})
+      for (Operation *user : op->getUsers())
+        if (user->getBlock() == place->getBlock() && user->isBeforeInBlock(place))
+          return rewriter.notifyMatchFailure(attention, "a result is used before the last product");
+    rewriter.setInsertionPoint(place);
+    fuse(found, products, rewriter);
+    for (Operation *split : splits)
+      rewriter.eraseOp(split);
+    return success();
+  }
+
+private:
+  template <typename Op> static Op getOnlyMaker(Value value) {
+    auto op = value.getDefiningOp<Op>();
+    return op && op->hasOneUse() ? op : Op();
+  }
+
+  /// Split heads and a norm in front of a rope that has one use.
+  static Turned followBack(RopeOp rope) {
+    Turned turned{{}, {}, rope};
+    if (!rope)
+      return turned;
+    turned.norm = getOnlyMaker<RmsNormOp>(rope.getX());
+    turned.heads = getOnlyMaker<SplitHeadsOp>(turned.norm ? turned.norm.getX() : rope.getX());
+    return turned;
+  }
+
+  static Found findBefore(AttentionOp attention) {
+    Found found{};
+    Value q = attention.getQ();
+    if (auto cast = q.getDefiningOp<CastOp>())
+      q = cast.getX();
+    auto keys = attention.getK().getDefiningOp<KvReadOp>(),
+         values = attention.getV().getDefiningOp<KvReadOp>();
+    if (!keys || !values)
+      return found;
+    found.keys = keys.getCache().getDefiningOp<KvAppendOp>();
+    found.values = values.getCache().getDefiningOp<KvAppendOp>();
+    if (!found.keys || !found.values)
+      return found;
+    found.q = followBack(q.getDefiningOp<RopeOp>());
+    found.k = followBack(getOnlyMaker<RopeOp>(found.keys.getX()));
+    found.valueHeads = getOnlyMaker<SplitHeadsOp>(found.values.getX());
+    return found;
+  }
+
+  /// The products whose columns, one after the other, are those of `sections`: each a product, or
+  /// results of a split that has no others.
+  static bool findProducts(ArrayRef<Value> sections, SmallVectorImpl<Value> &products,
+                           SmallVectorImpl<Operation *> &splits) {
+    for (size_t i = 0; i < sections.size();) {
+      if (!sections[i].hasOneUse())
+        return false;
+      auto split = sections[i].getDefiningOp<SplitOp>();
+      if (!split) {
+        products.push_back(sections[i++]);
+        continue;
+      }
+      for (Value part : split.getParts())
+        if (i == sections.size() || part != sections[i++] || !part.hasOneUse())
+          return false;
+      products.push_back(split.getX());
+      splits.push_back(split);
+    }
+    return true;
+  }
+};
+
+struct FuseQkvAppend : mica::impl::FuseQkvAppendBase<FuseQkvAppend> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<SplitRopeAndAppendAreOne, RopesAndAppendsOfSeveralProductsAreOne>(&getContext());
+    if (failed(applyFusion(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,116 @@
+//===- AssignPrecision.cpp - the precision of weights and caches ----------------===//
+
+#include "passes/Passes.h"
+#include "passes/support/Weights.h"
+
+namespace mica {
+#define GEN_PASS_DEF_ASSIGNPRECISION
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+static Type elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+/// The type of a weight's elements. Norms, biases and routers are small, and their errors spread:
+/// they stay in f32. The choice of a token among the whole vocabulary, and with it the table, which
+/// is often the same matrix, keeps 6 bits where others have 4.
+static Type chooseType(WeightUse use, Operation *user, Precision matrices) {
+  MLIRContext *context = user->getContext();
+  if (use == WeightUse::Vector || use == WeightUse::Router)
+    return Float32Type::get(context);
+  if (matrices == Precision::Int4 && (use == WeightUse::Table || isa<LmHeadOp>(user)))
+    return BlockType::get(context, blockFormatNamed("int6_g32"));
+  return weightTypeOf(context, matrices);
+}
+
+/// What rows are rounded to where they meet `element`, or null where they stay.
+static Type rowsFor(Type element) {
+  if (element.isBF16())
+    return element;
+  return isa<BlockType>(element) ? defaultIntRows(element.getContext()) : Type();
+}
+
+namespace {
+/// One cast per value and type, right behind it.
+class SharedCasts {
+public:
+  /// Rounds the rows `operand` to what a product with `weights` wants.
+  void narrow(OpOperand &operand, Value weights) {
+    Value value = operand.get();
+    Type type = rowsFor(elementOf(weights));
+    if (!type || elementOf(value) == type)
+      return;
+    Value &cast = casts[{value, type}];
+    if (!cast) {
+      OpBuilder builder(value.getContext());
+      builder.setInsertionPointAfterValue(value);
+      cast = CastOp::create(builder, value.getLoc(),
+                            llvm::cast<RankedTensorType>(value.getType()).clone(type), value);
+    }
+    operand.set(cast);
+  }
+
+private:
+  llvm::DenseMap<std::pair<Value, Type>, Value> casts;
+};
+
+struct AssignPrecision : mica::impl::AssignPrecisionBase<AssignPrecision> {
+  using AssignPrecisionBase::AssignPrecisionBase;
+
+  LogicalResult assignWeights() {
+    WeightProperty types(getOperation(), "elements of");
+    WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
+      for (OpOperand &operand : op->getOpOperands()) {
+        WeightUse use = classifyWeightUse(operand);
+        if (use == WeightUse::None || isa<BlockType>(elementOf(operand.get())))
+          continue;
+        Type type = chooseType(use, op, weights);
+        if (failed(types.require(operand.get(), TypeAttr::get(type), op)))
+          return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    types.apply([](RankedTensorType type, Attribute element) {
+      return cast<RankedTensorType>(type.clone(cast<TypeAttr>(element).getValue()));
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  /// Rows are rounded where they enter a product with a narrow matrix, queries where they meet
+  /// narrow keys; integers meet them as they are.
+  void insertCasts() {
+    SharedCasts casts;
+    getOperation().walk([&](Operation *op) {
+      TypeSwitch<Operation *>(op)
+          .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>(
+              [&](auto product) { casts.narrow(product.getXMutable(), product.getWeight()); })
+          .Case(
+              [&](MoeExpertsOp experts) { casts.narrow(experts.getXMutable(), experts.getGate()); })
+          .Case([&](AttentionOp attention) {
+            if (!isQuantized(elementOf(attention.getK())))
+              casts.narrow(attention.getQMutable(), attention.getK());
+          });
+    });
+  }
+
+  void runOnOperation() override {
+    if (failed(assignWeights()))
+      return signalPassFailure();
+    if (kv == Precision::Int4) {
+      getOperation().emitError("caches of 4-bit integers are not known: use f32, bf16 or int8");
+      return signalPassFailure();
+    }
+    Type cache = cacheTypeOf(&getContext(), kv);
+    convertCaches(getOperation(), [&](Value value) {
+      auto type = cast<KvCacheType>(value.getType());
+      return KvCacheType::get(type.getContext(), type.getLayers(), type.getHeads(),
+                              type.getHeadDim(), cache, type.getLayout());
+    });
+    insertCasts();
+  }
+};
+} // namespace

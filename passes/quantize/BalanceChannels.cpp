@@ -1,0 +1,210 @@
+//===- BalanceChannels.cpp - channels of about one size ---------------------------===//
+
+#include "passes/Passes.h"
+#include "passes/support/Calls.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace mica {
+#define GEN_PASS_DEF_BALANCECHANNELS
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+/// Weights of a function whose rows only meet the columns of other ones.
+struct Meeting {
+  SmallVector<Value> rows, columns;
+  bool byEntry = false; ///< stacks of matrices: those of an expert meet each other alone
+  RmsNormOp norm = {};  ///< that adds an offset to its gains, `rows`
+};
+
+/// The names of their tensors.
+struct Names {
+  SmallVector<StringRef> rows, columns;
+};
+} // namespace
+
+/// The matrices that multiply `rows`, where that is all that uses them; else nothing.
+static std::optional<SmallVector<Value>> findReaders(Value rows) {
+  SmallVector<Value> matrices;
+  for (OpOperand &use : rows.getUses()) {
+    if (use.getOperandNumber() != 0)
+      return std::nullopt;
+    bool known = TypeSwitch<Operation *, bool>(use.getOwner())
+                     .Case<LinearOp, LmHeadOp>([&](auto op) {
+                       matrices.push_back(op.getWeight());
+                       return true;
+                     })
+                     .Case([&](MoeGateOp op) {
+                       matrices.push_back(op.getGate());
+                       return true;
+                     })
+                     .Case([&](MoeExpertsOp op) {
+                       matrices.push_back(op.getGate());
+                       if (op.getUp())
+                         matrices.push_back(op.getUp());
+                       return true;
+                     })
+                     .Default(false);
+    if (!known)
+      return std::nullopt;
+  }
+  return matrices;
+}
+
+/// Gains and bias of a norm, where nothing but products reads it.
+static std::optional<Meeting> findMeeting(Value normed, ValueRange gains) {
+  std::optional<SmallVector<Value>> readers = findReaders(normed);
+  if (!readers || readers->empty())
+    return std::nullopt;
+  return Meeting{llvm::to_vector(gains), *readers};
+}
+
+// linear(mul(a, linear(x, up)), down): rows of up and columns of down.
+static std::optional<Meeting> findMeeting(MulOp product) {
+  std::optional<SmallVector<Value>> readers = findReaders(product);
+  if (!readers || readers->empty())
+    return std::nullopt;
+  for (Value factor : {product.getRhs(), product.getLhs()})
+    if (auto up = factor.getDefiningOp<LinearOp>(); up && up->hasOneUse() && !up.getResidual()) {
+      Meeting meeting{{up.getWeight()}, *readers};
+      if (up.getBias())
+        meeting.rows.push_back(up.getBias());
+      return meeting;
+    }
+  return std::nullopt;
+}
+
+/// All meetings of a function.
+static SmallVector<Meeting> findMeetings(func::FuncOp function) {
+  SmallVector<Meeting> meetings;
+  function.walk([&](Operation *op) {
+    std::optional<Meeting> meeting =
+        TypeSwitch<Operation *, std::optional<Meeting>>(op)
+            .Case([](RmsNormOp norm) {
+              std::optional<Meeting> meeting = findMeeting(norm, norm.getWeight());
+              if (meeting && !norm.getGainOffset().isZero())
+                meeting->norm = norm;
+              return meeting;
+            })
+            .Case([](LayerNormOp norm) {
+              return findMeeting(norm, norm->getOperands().drop_front());
+            })
+            .Case([](MulOp product) { return findMeeting(product); })
+            .Case([](MoeExpertsOp experts) {
+              // What is limited does not scale, and a bias of up would have to scale with it.
+              return experts.getUp() && !experts.getLimit() && !experts.getUpBias()
+                         ? std::optional(Meeting{{experts.getUp()}, {experts.getDown()}, true})
+                         : std::nullopt;
+            })
+            .Default(std::nullopt);
+    if (meeting)
+      meetings.push_back(*meeting);
+  });
+  return meetings;
+}
+
+namespace {
+/// Writes the ops of a module.
+class Balancer {
+public:
+  explicit Balancer(ModuleOp module) : symbols(module) {
+    module.walk([&](GetWeightOp get) { ++gets[get.getWeight()]; });
+    for (WeightOp weight : module.getOps<WeightOp>())
+      for (StringRef name : weight.getSourceNames())
+        ++uses[name];
+  }
+
+  /// For all calls of the meeting's function; a null one is of a function without arguments.
+  void write(const Meeting &meeting, ArrayRef<func::CallOp> calls) {
+    SmallVector<std::optional<Names>> names =
+        llvm::map_to_vector(calls, [&](func::CallOp call) { return findNames(meeting, call); });
+    double offset = 0;
+    if (RmsNormOp norm = meeting.norm) {
+      // (offset + w) / b is no offset plus a scaled w: all calls' gains have it added, or none.
+      if (names.empty() || llvm::is_contained(names, std::nullopt))
+        return;
+      offset = norm.getGainOffset().convertToDouble();
+      norm.setGainOffset(APFloat(0.0));
+    }
+    for (auto [call, found] : llvm::zip_equal(calls, names))
+      if (found)
+        write(meeting, *found, offset, lookup(meeting.rows.front(), call));
+  }
+
+private:
+  std::optional<Names> findNames(const Meeting &meeting, func::CallOp call) {
+    Names names;
+    bool known = appendTensors(meeting.rows, call, names.rows) &&
+                 appendTensors(meeting.columns, call, names.columns);
+    return known ? std::optional(names) : std::nullopt;
+  }
+
+  /// Behind `weight`.
+  static void write(const Meeting &meeting, const Names &names, double offset, WeightOp weight) {
+    OpBuilder builder(weight->getContext());
+    builder.setInsertionPointAfter(weight);
+    auto add = [&](ArrayRef<StringRef> rows, ArrayRef<StringRef> columns) {
+      BalanceOp::create(builder, weight.getLoc(), builder.getStrArrayAttr(rows),
+                        builder.getStrArrayAttr(columns), builder.getF64FloatAttr(offset));
+    };
+    if (!meeting.byEntry)
+      return add(names.rows, names.columns);
+    for (auto [row, column] : llvm::zip(names.rows, names.columns))
+      add(row, column);
+  }
+
+  /// The weight that `value` is in a call; null where it is none, or has a use beside this one.
+  WeightOp lookup(Value value, func::CallOp call) {
+    if (!value.hasOneUse())
+      return {};
+    if (auto argument = dyn_cast<BlockArgument>(value); argument && call)
+      value = call.getOperand(argument.getArgNumber());
+    auto get = value.getDefiningOp<GetWeightOp>();
+    if (isa<BlockType>(getElementTypeOrSelf(value)))
+      return {};
+    return get && get->hasOneUse() && gets[get.getWeight()] == 1
+               ? symbols.lookup<WeightOp>(get.getWeight())
+               : WeightOp();
+  }
+
+  /// Vectors, matrices and stacks of matrices whose tensors stand in no other weight.
+  bool appendTensors(ValueRange values, func::CallOp call, SmallVectorImpl<StringRef> &tensors) {
+    for (Value value : values) {
+      WeightOp weight = lookup(value, call);
+      if (!weight)
+        return false;
+      int64_t rank = weight.getTensorType().getRank();
+      bool plain = !weight.getCompose() && rank <= 2,
+           stacked = weight.getCompose() == Compose::Stack && weight.getParts() == 1 && rank == 3;
+      if (!plain && !stacked)
+        return false;
+      for (StringRef name : weight.getSourceNames()) {
+        if (uses[name] != 1)
+          return false;
+        tensors.push_back(name);
+      }
+    }
+    return true;
+  }
+
+  SymbolTable symbols;
+  llvm::StringMap<unsigned> gets, uses;
+};
+
+struct BalanceChannels : mica::impl::BalanceChannelsBase<BalanceChannels> {
+  void runOnOperation() override {
+    Balancer balancer(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      std::optional<SmallVector<func::CallOp>> calls = findCalls(function);
+      if (!calls)
+        calls.emplace(1);
+      for (const Meeting &meeting : findMeetings(function))
+        balancer.write(meeting, *calls);
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,88 @@
+//===- CacheKinds.cpp - which caches hold keys, which values -------------------===//
+
+#include "passes/support/CacheKinds.h"
+
+using namespace mlir;
+using namespace mica;
+
+CacheKinds::CacheKinds(ModuleOp module) : symbols(module) {
+  module.walk([&](func::CallOp call) { calls[call.getCalleeAttr().getAttr()].push_back(call); });
+}
+
+/// The cache that `keys`, an operand of attention, is read from, or null.
+static Value findCache(Value keys) {
+  if (auto repeat = keys.getDefiningOp<RepeatKvOp>())
+    keys = repeat.getX();
+  auto read = keys.getDefiningOp<KvReadOp>();
+  return read ? read.getCache() : Value();
+}
+
+LogicalResult CacheKinds::infer(ModuleOp module) {
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    Value keys, values;
+    if (auto attention = dyn_cast<AttentionOp>(op)) {
+      keys = findCache(attention.getK());
+      values = findCache(attention.getV());
+      // Values that stand in the keys stand as those.
+      if (values == keys)
+        values = {};
+    } else if (auto append = dyn_cast<QkvAppendOp>(op)) {
+      keys = append.getKCache();
+      values = append.getVCache();
+    }
+    return failure((keys && failed(spread(keys, KvKind::Keys, op))) ||
+                   (values && failed(spread(values, KvKind::Values, op))));
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult CacheKinds::spread(Value cache, KvKind kind, Operation *user) {
+  SmallVector<Value> open{cache};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    auto [known, isNew] = kinds.insert({next, kind});
+    if (!isNew && known->second != kind)
+      return user->emitOpError() << "uses a cache for " << stringifyKvKind(kind)
+                                 << " that is used for " << stringifyKvKind(known->second)
+                                 << " elsewhere";
+    if (isNew)
+      appendSame(next, open);
+  }
+  return success();
+}
+
+void CacheKinds::appendSame(Value cache, SmallVectorImpl<Value> &open) {
+  auto returned = [&](func::CallOp call, unsigned index) {
+    if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+        callee && !callee.isExternal())
+      callee.walk([&](func::ReturnOp op) { open.push_back(op.getOperand(index)); });
+  };
+  if (auto argument = dyn_cast<BlockArgument>(cache)) {
+    if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
+      for (func::CallOp call : calls[function.getSymNameAttr()])
+        open.push_back(call.getOperand(argument.getArgNumber()));
+  } else if (auto append = cache.getDefiningOp<KvAppendOp>()) {
+    open.push_back(append.getCache());
+  } else if (auto append = cache.getDefiningOp<QkvAppendOp>()) {
+    open.push_back(cache == append.getKNext() ? append.getKCache() : append.getVCache());
+  } else if (auto call = cache.getDefiningOp<func::CallOp>()) {
+    returned(call, cast<OpResult>(cache).getResultNumber());
+  }
+  for (OpOperand &use : cache.getUses()) {
+    unsigned index = use.getOperandNumber();
+    TypeSwitch<Operation *>(use.getOwner())
+        .Case([&](KvAppendOp append) { open.push_back(append.getResult()); })
+        .Case([&](QkvAppendOp append) {
+          open.push_back(cache == append.getKCache() ? append.getKNext() : append.getVNext());
+        })
+        .Case([&](func::CallOp call) {
+          if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+              callee && !callee.isExternal())
+            open.push_back(callee.getArgument(index));
+        })
+        .Case([&](func::ReturnOp op) {
+          for (func::CallOp call : calls[op->getParentOfType<func::FuncOp>().getSymNameAttr()])
+            open.push_back(call.getResult(index));
+        });
+  }
+}

@@ -1,0 +1,40 @@
+//===- Phases.h - the attributes that tell phases apart ---------*- C++ -*-===//
+
+#ifndef MICA_PASSES_SUPPORT_PHASES_H
+#define MICA_PASSES_SUPPORT_PHASES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mica {
+
+/// On a module: the most rows that generated kernels multiply whatever the shape. Whoever writes it
+/// before the functions are copied decides. Without it: KernelCosts::crossing.
+inline constexpr llvm::StringLiteral kCrossingAttr = "mica.crossing";
+
+/// On a module: the most rows that its `_few` functions are called for, as in decoding; as above.
+/// Without it: KernelCosts::fewRows, or the crossing where that is less.
+inline constexpr llvm::StringLiteral kFewRowsAttr = "mica.few_rows";
+
+/// On a function: the most rows it is called for; functions without it take any number.
+inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
+
+/// On a function: the role of the rows it is called for, kPromptRole or kDecodeRole. Either all
+/// functions have it or none: without it they take rows of both.
+inline constexpr llvm::StringLiteral kRoleAttr = "mica.role";
+inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode";
+
+/// The rows that one of these attributes of a module states; `otherwise` where it has none. An
+/// error at the module where it is no number from `least` on.
+mlir::FailureOr<int64_t> rowsStated(mlir::ModuleOp module, llvm::StringRef name, int64_t least,
+                                    int64_t otherwise);
+
+/// Whether rows of prompts are computed in another arithmetic than those of decoding.
+bool dependsOnRole(mlir::ModuleOp module);
+
+/// The role stated on a function; empty where there is none.
+llvm::StringRef roleOf(mlir::Operation *function);
+
+} // namespace mica
+
+#endif // MICA_PASSES_SUPPORT_PHASES_H

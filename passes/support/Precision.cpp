@@ -1,0 +1,71 @@
+//===- Precision.cpp - names and types of precisions --------------------------===//
+
+#include "passes/support/Precision.h"
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+struct Entry {
+  Precision precision;
+  StringLiteral name, help;
+};
+} // namespace
+
+static constexpr Entry kPrecisions[] = {
+    {Precision::F32, "f32", "32 bits"},
+    {Precision::BF16, "bf16", "the upper 16 bits of f32"},
+    {Precision::Int8, "int8", "8-bit integers, a scale per 32"},
+    {Precision::Int4, "int4", "4-bit integers, a scale and an offset per 32"},
+};
+
+StringRef mica::nameOf(Precision precision) {
+  return kPrecisions[static_cast<size_t>(precision)].name;
+}
+
+std::optional<Precision> mica::precisionNamed(StringRef name) {
+  for (const Entry &entry : kPrecisions)
+    if (entry.name == name)
+      return entry.precision;
+  return std::nullopt;
+}
+
+Type mica::weightTypeOf(MLIRContext *context, Precision precision) {
+  switch (precision) {
+  case Precision::F32:
+    return Float32Type::get(context);
+  case Precision::BF16:
+    return BFloat16Type::get(context);
+  case Precision::Int8:
+    return BlockType::get(context, blockFormatNamed("int8_g32"));
+  case Precision::Int4:
+    return BlockType::get(context, blockFormatNamed("int4_g32"));
+  }
+  llvm_unreachable("all precisions are handled above");
+}
+
+Type mica::cacheTypeOf(MLIRContext *context, Precision precision) {
+  return precision == Precision::Int8 ? Type(Int8Type::get(context))
+                                      : weightTypeOf(context, precision);
+}
+
+Precision mica::precisionOf(Type element) {
+  if (auto blocks = dyn_cast<BlockType>(element))
+    return blocks.getFormat()->codeBits() > 5 ? Precision::Int8 : Precision::Int4;
+  if (isa<Int8Type>(element))
+    return Precision::Int8;
+  return element.isF32() ? Precision::F32 : Precision::BF16;
+}
+
+llvm::cl::ValuesClass mica::precisionValues() {
+  SmallVector<llvm::cl::OptionEnumValue> values;
+  for (const Entry &entry : kPrecisions)
+    values.push_back({entry.name, static_cast<int>(entry.precision), entry.help});
+  return llvm::cl::ValuesClass({values[0], values[1], values[2], values[3]});
+}
+
+llvm::cl::ValuesClass mica::promptRowsValues() {
+  return llvm::cl::values(clEnumValN(PromptRows::BF16, "bf16", "blocks are expanded to bf16"),
+                          clEnumValN(PromptRows::F32, "f32", "blocks are expanded to f32"),
+                          clEnumValN(PromptRows::Int8, "int8", "integers, a scale per 32"));
+}

@@ -1,0 +1,312 @@
+//===- Weights.cpp - weights made of weights, and what weights are for ------===//
+
+#include "passes/support/Weights.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mica;
+
+WeightUse mica::classifyWeightUse(OpOperand &operand) {
+  Value value = operand.get();
+  auto oneOf = [&](std::initializer_list<Value> values) {
+    return llvm::is_contained(values, value);
+  };
+  auto when = [](bool condition, WeightUse use) { return condition ? use : WeightUse::None; };
+  return TypeSwitch<Operation *, WeightUse>(operand.getOwner())
+      .Case([&](EmbeddingOp op) { return when(value == op.getTable(), WeightUse::Table); })
+      .Case([&](LinearOp op) {
+        return value == op.getWeight() ? WeightUse::Product
+                                       : when(value == op.getBias(), WeightUse::Vector);
+      })
+      .Case<LmHeadOp, GatedLinearOp, HeadLinearOp>(
+          [&](auto op) { return when(value == op.getWeight(), WeightUse::Product); })
+      .Case([&](MoeExpertsOp op) {
+        return oneOf({op.getGate(), op.getUp(), op.getDown()})
+                   ? WeightUse::Product
+                   : when(oneOf({op.getGateBias(), op.getUpBias(), op.getDownBias()}),
+                          WeightUse::Vector);
+      })
+      .Case([&](MoeGateOp op) {
+        return value == op.getGate()
+                   ? WeightUse::Router
+                   : when(oneOf({op.getBias(), op.getCorrection()}), WeightUse::Vector);
+      })
+      .Case([&](AttentionOp op) { return when(value == op.getSinks(), WeightUse::Vector); })
+      .Case([&](RmsNormOp op) { return when(value == op.getWeight(), WeightUse::Vector); })
+      .Case([&](LayerNormOp op) {
+        return when(oneOf({op.getWeight(), op.getBias()}), WeightUse::Vector);
+      })
+      .Case([&](QkvAppendOp op) {
+        return when(oneOf({op.getQNorm(), op.getKNorm()}), WeightUse::Vector);
+      })
+      .Default(WeightUse::None);
+}
+
+Value mica::multipliedRows(OpOperand &weight) {
+  if (classifyWeightUse(weight) != WeightUse::Product)
+    return {};
+  auto experts = dyn_cast<MoeExpertsOp>(weight.getOwner());
+  return experts && weight.get() == experts.getDown() ? Value() : weight.getOwner()->getOperand(0);
+}
+
+WeightProperty::WeightProperty(ModuleOp module, StringRef what)
+    : module(module), what(what), symbols(module) {
+  module.walk(
+      [&](GetWeightOp get) { gets[get.getWeightAttr().getAttr()].push_back(get.getResult()); });
+  module.walk([&](func::CallOp call) { calls[call.getCalleeAttr().getAttr()].push_back(call); });
+}
+
+LogicalResult WeightProperty::require(Value value, Attribute property, Operation *user) {
+  SmallVector<Value> open{value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    auto [known, isNew] = properties.insert({next, property});
+    if (!isNew && known->second != property)
+      return user->emitOpError() << "needs " << what << " " << property
+                                 << " in a weight, but another use of it needs " << known->second;
+    if (isNew)
+      appendSame(next, open);
+  }
+  return success();
+}
+
+llvm::SetVector<Value> WeightProperty::sameAs(Value value) {
+  llvm::SetVector<Value> found;
+  SmallVector<Value> open{value};
+  while (!open.empty())
+    if (Value next = open.pop_back_val(); found.insert(next))
+      appendSame(next, open);
+  return found;
+}
+
+WeightOp WeightProperty::symbolOf(Value value) {
+  auto get = value.getDefiningOp<GetWeightOp>();
+  return get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
+}
+
+void WeightProperty::appendSame(Value value, SmallVectorImpl<Value> &open) {
+  if (auto get = value.getDefiningOp<GetWeightOp>())
+    llvm::append_range(open, gets[get.getWeightAttr().getAttr()]);
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
+      for (func::CallOp call : calls[function.getSymNameAttr()])
+        open.push_back(call.getOperand(argument.getArgNumber()));
+  for (OpOperand &use : value.getUses())
+    if (auto call = dyn_cast<func::CallOp>(use.getOwner()))
+      if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+          callee && !callee.isExternal())
+        open.push_back(callee.getArgument(use.getOperandNumber()));
+}
+
+void WeightProperty::apply(
+    llvm::function_ref<RankedTensorType(RankedTensorType, Attribute)> convert) {
+  for (auto [value, property] : properties) {
+    RankedTensorType type = convert(cast<RankedTensorType>(value.getType()), property);
+    value.setType(type);
+    if (auto get = value.getDefiningOp<GetWeightOp>())
+      if (auto weight = symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()))
+        weight.setType(type);
+  }
+  module.walk(updateFunctionType);
+}
+
+/// The function whose arguments all of `weights` are, or null.
+static func::FuncOp getFunctionOf(ValueRange weights) {
+  Block *entry = nullptr;
+  for (Value weight : weights) {
+    auto argument = dyn_cast<BlockArgument>(weight);
+    if (!argument || (entry && argument.getOwner() != entry))
+      return {};
+    entry = argument.getOwner();
+  }
+  return entry && entry->isEntryBlock() ? dyn_cast<func::FuncOp>(entry->getParentOp())
+                                        : func::FuncOp();
+}
+
+WeightOp WeightComposer::lookup(Value weight) {
+  auto get = weight.getDefiningOp<GetWeightOp>();
+  return get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
+}
+
+StringRef WeightComposer::whyNot(ValueRange weights, Composition composition) {
+  func::FuncOp function = getFunctionOf(weights);
+  if (!function)
+    return "a weight is no argument of the function";
+  if (llvm::any_of(weights, [](Value weight) { return !weight.hasOneUse(); }))
+    return "a weight has another use";
+  auto calls = findCalls(function);
+  if (!calls)
+    return "the function may be called from elsewhere";
+  for (func::CallOp call : *calls)
+    if (StringRef reason = whyNotAtCall(call, weights, composition); !reason.empty())
+      return reason;
+  return {};
+}
+
+StringRef WeightComposer::whyNotAtCall(func::CallOp call, ValueRange weights,
+                                       Composition composition) {
+  std::optional<size_t> entries;
+  for (Value weight : weights) {
+    WeightOp part = lookup(call.getOperand(cast<BlockArgument>(weight).getArgNumber()));
+    if (!part)
+      return "a call passes something else than a weight";
+    Compose how = part.getCompose().value_or(Compose::Concat);
+    size_t sources = part.getSourceNames().size();
+    if (composition == Composition::Concat && how != Compose::Concat)
+      return "a weight is composed in another way already";
+    if (composition == Composition::Interleave && sources != 1)
+      return "a weight is composed already";
+    if (composition == Composition::StackInterleave) {
+      if (how != Compose::Stack || part.getParts() != 1)
+        return "a weight is no stack of matrices";
+      if (entries && *entries != sources)
+        return "the stacks have different numbers of matrices";
+      entries = sources;
+    }
+  }
+  return {};
+}
+
+/// Sources of the composition: part by part, or, of stacks, entry by entry.
+static SmallVector<StringRef> composeSources(ArrayRef<WeightOp> parts, Composition composition) {
+  SmallVector<SmallVector<StringRef>> sources;
+  for (WeightOp part : parts)
+    sources.push_back(part.getSourceNames());
+  SmallVector<StringRef> result;
+  if (composition != Composition::StackInterleave) {
+    for (ArrayRef<StringRef> names : sources)
+      llvm::append_range(result, names);
+    return result;
+  }
+  for (size_t entry = 0; entry < sources.front().size(); ++entry)
+    for (ArrayRef<StringRef> names : sources)
+      result.push_back(names[entry]);
+  return result;
+}
+
+WeightOp WeightComposer::composeSymbols(OpBuilder &builder, ArrayRef<WeightOp> inputs,
+                                        Composition composition, RankedTensorType type) {
+  SmallVector<Attribute> key;
+  SmallVector<StringRef> names;
+  SmallVector<Location> locations;
+  for (WeightOp part : inputs) {
+    parts.insert(part);
+    key.push_back(FlatSymbolRefAttr::get(part.getSymNameAttr()));
+    names.push_back(part.getSymName());
+    locations.push_back(part.getLoc());
+  }
+  key.push_back(builder.getI64IntegerAttr(static_cast<int64_t>(composition)));
+  WeightOp &result = composed[builder.getArrayAttr(key)];
+  if (result)
+    return result;
+  bool stacked = composition == Composition::StackInterleave;
+  Compose how = stacked                                  ? Compose::Stack
+                : composition == Composition::Interleave ? Compose::Interleave
+                                                         : Compose::Concat;
+  OpBuilder detached(builder.getContext());
+  result =
+      WeightOp::create(detached, builder.getFusedLoc(locations), composeNames(names), type,
+                       builder.getStrArrayAttr(composeSources(inputs, composition)),
+                       ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
+                       /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr(), /*stored=*/TypeAttr());
+  // Beside its parts, so that the weights of a layer stay together; renamed where the name is
+  // taken.
+  symbols.insert(result, Block::iterator(inputs.front()));
+  return result;
+}
+
+/// The places of `weights`, under the name that a weight composed of theirs would have.
+static Location composeLocations(Builder &builder, ValueRange weights) {
+  SmallVector<Location> locations;
+  SmallVector<StringRef> names;
+  for (Value weight : weights) {
+    locations.push_back(weight.getLoc());
+    if (auto name = weight.getLoc()->findInstanceOf<NameLoc>())
+      names.push_back(name.getName());
+  }
+  Location all = builder.getFusedLoc(locations);
+  return names.size() == weights.size()
+             ? NameLoc::get(builder.getStringAttr(composeNames(names)), all)
+             : all;
+}
+
+BlockArgument WeightComposer::compose(RewriterBase &rewriter, ValueRange weights,
+                                      Composition composition, RankedTensorType type) {
+  func::FuncOp function = getFunctionOf(weights);
+  SmallVector<func::CallOp> calls = *findCalls(function);
+  OpBuilder::InsertionGuard guard(rewriter);
+  SmallVector<Value> values;
+  for (func::CallOp call : calls) {
+    SmallVector<WeightOp> inputs;
+    SmallVector<Location> locations;
+    for (Value weight : weights) {
+      Value operand = call.getOperand(cast<BlockArgument>(weight).getArgNumber());
+      inputs.push_back(lookup(operand));
+      locations.push_back(operand.getLoc());
+    }
+    WeightOp weight = composeSymbols(rewriter, inputs, composition, type);
+    rewriter.setInsertionPoint(call);
+    values.push_back(
+        GetWeightOp::create(rewriter, rewriter.getFusedLoc(locations), type, weight.getSymName()));
+  }
+  unsigned index = cast<BlockArgument>(weights.front()).getArgNumber();
+  return insertArgument(rewriter, function, index, type, composeLocations(rewriter, weights), calls,
+                        values);
+}
+
+void WeightComposer::eraseArguments(RewriterBase &rewriter, ValueRange weights) {
+  func::FuncOp function = getFunctionOf(weights);
+  llvm::BitVector indices(function.getNumArguments());
+  for (Value weight : weights)
+    indices.set(cast<BlockArgument>(weight).getArgNumber());
+  mica::eraseArguments(rewriter, function, indices, *findCalls(function));
+}
+
+void WeightComposer::eraseUnusedWeights(ModuleOp module) {
+  llvm::DenseSet<StringAttr> used;
+  module.walk([&](GetWeightOp get) { used.insert(get.getWeightAttr().getAttr()); });
+  for (Operation *part : parts)
+    if (!used.contains(cast<WeightOp>(part).getSymNameAttr()))
+      symbols.erase(part);
+  parts.clear();
+}
+
+/// "q_proj", "k_proj", "v_proj" => "qkv_proj"; "gate", "up" => "gate_up"; "wq", "wk" => "wqk".
+static std::string joinWords(ArrayRef<StringRef> words) {
+  StringRef first = words.front();
+  size_t shortest = llvm::min_element(words, [](StringRef a, StringRef b) {
+                      return a.size() < b.size();
+                    })->size();
+  size_t prefix = 0, suffix = 0;
+  auto allHave = [&](auto charOf) {
+    return llvm::all_of(words, [&](StringRef word) { return charOf(word) == charOf(first); });
+  };
+  while (prefix + 1 < shortest && allHave([&](StringRef word) { return word[prefix]; }))
+    ++prefix;
+  while (prefix + suffix + 1 < shortest &&
+         allHave([&](StringRef word) { return word[word.size() - 1 - suffix]; }))
+    ++suffix;
+  auto middles = llvm::map_to_vector(
+      words, [&](StringRef word) { return word.drop_front(prefix).drop_back(suffix); });
+  bool letters = llvm::all_of(middles, [](StringRef middle) { return middle.size() == 1; });
+  return (first.take_front(prefix) + llvm::join(middles, letters ? "" : "_") +
+          first.take_back(suffix))
+      .str();
+}
+
+std::string mica::composeNames(ArrayRef<StringRef> names) {
+  SmallVector<SmallVector<StringRef>> parts;
+  for (StringRef name : names)
+    name.split(parts.emplace_back(), '.');
+  auto sameSize = [&](auto &part) { return part.size() == parts.front().size(); };
+  if (!llvm::all_of(parts, sameSize))
+    return llvm::join(names, "+");
+  SmallVector<std::string> words;
+  for (size_t i = 0; i < parts.front().size(); ++i) {
+    SmallVector<StringRef> column = llvm::map_to_vector(parts, [&](auto &part) { return part[i]; });
+    words.push_back(llvm::all_equal(column) ? column.front().str() : joinWords(column));
+  }
+  return llvm::join(words, ".");
+}

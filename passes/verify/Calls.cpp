@@ -1,0 +1,42 @@
+//===- Calls.cpp - calls have an end --------------------------------------------===//
+
+#include "passes/verify/Checks.h"
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+/// Walks calls in depth; `open` are the functions that led here.
+class CallWalk {
+public:
+  explicit CallWalk(ModuleOp module) : module(module) {}
+
+  LogicalResult visit(func::FuncOp function) {
+    if (!seen.insert(function).second)
+      return success();
+    open.insert(function);
+    WalkResult result = function.walk([&](func::CallOp call) -> WalkResult {
+      auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+      if (open.contains(callee))
+        return call.emitOpError("calls @")
+               << call.getCallee() << ", which leads back to this call: a step of the model has "
+               << "no end; a model is layers that follow one another";
+      return visit(callee);
+    });
+    open.erase(function);
+    return failure(result.wasInterrupted());
+  }
+
+private:
+  ModuleOp module;
+  DenseSet<Operation *> seen, open;
+};
+} // namespace
+
+LogicalResult mica::verifyCallsEnd(ModuleOp module) {
+  CallWalk calls(module);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (failed(calls.visit(function)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,84 @@
+//===- Indices.cpp - layers, weights and experts are inside of their bounds -----===//
+//
+// Neither a kernel nor the program checks the number of a layer, so it must be known to be right.
+// The ranges of all numbers are followed through calls and loops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/verify/Checks.h"
+
+#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
+#include "mlir/Analysis/DataFlowFramework.h"
+
+using namespace mlir;
+using namespace mica;
+
+/// Fails unless `index` is in [0, count) whenever `op` runs; `what` is counted.
+static LogicalResult verifyIndex(const DataFlowSolver &solver, Operation *op, Value index,
+                                 int64_t count, StringRef what) {
+  const auto *state = solver.lookupState<dataflow::IntegerValueRangeLattice>(index);
+  // Never computed: in a function that nothing calls.
+  if (!state || state->getValue().isUninitialized())
+    return success();
+  const ConstantIntRanges &range = state->getValue().getValue();
+  int64_t low = range.smin().getSExtValue(), high = range.smax().getSExtValue();
+  if (low >= 0 && high < count)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError();
+  if (low == high)
+    diagnostic << "is told to use " << what << " " << low;
+  else if (static_cast<uint64_t>(high) - static_cast<uint64_t>(low) > INT32_MAX)
+    diagnostic << "uses a " << what << " whose number is not known here";
+  else
+    diagnostic << "is told to use " << what << "s " << low << " to " << high;
+  return diagnostic << ", but there are " << count << ": numbers are constants, from 0 to "
+                    << count - 1;
+}
+
+/// What makes `value`, which probes may show on its way.
+static Operation *makerOf(Value value) {
+  while (auto probe = value.getDefiningOp<ProbeOp>())
+    value = probe.getX();
+  return value.getDefiningOp();
+}
+
+/// The gate numbers the experts that it chooses among.
+static LogicalResult verifyExperts(MoeExpertsOp op) {
+  auto gate = dyn_cast_if_present<MoeGateOp>(makerOf(op.getExperts()));
+  int64_t experts = cast<RankedTensorType>(op.getDown().getType()).getDimSize(0);
+  if (!gate || makerOf(op.getWeights()) != gate)
+    return op.emitOpError("takes weights and numbers of experts that are not both results of one "
+                          "mica.moe_gate: give it those, so that the numbers are known to fit");
+  int64_t chosenFrom = cast<RankedTensorType>(gate.getGate().getType()).getDimSize(0);
+  if (chosenFrom == experts)
+    return success();
+  return op.emitOpError("has ") << experts << " experts, but mica.moe_gate chooses among "
+                                << chosenFrom;
+}
+
+void mica::loadIndexAnalysis(DataFlowSolver &solver) {
+  solver.load<dataflow::IntegerRangeAnalysis>();
+}
+
+LogicalResult mica::verifyIndices(ModuleOp module, const DataFlowSolver &solver) {
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    return TypeSwitch<Operation *, LogicalResult>(op)
+        .Case<KvAppendOp, KvReadOp>([&](auto access) {
+          return verifyIndex(solver, op, access.getLayer(), access.getCache().getType().getLayers(),
+                             "layer");
+        })
+        .Case([&](QkvAppendOp append) {
+          return verifyIndex(solver, op, append.getLayer(),
+                             append.getKCache().getType().getLayers(), "layer");
+        })
+        .Case([&](SelectWeightOp select) {
+          return verifyIndex(solver, op, select.getIndex(), select.getWeights().size(), "weight");
+        })
+        .Case([&](SelectNumberOp select) {
+          return verifyIndex(solver, op, select.getIndex(), select.getNumbers().size(), "number");
+        })
+        .Case([](MoeExpertsOp experts) { return verifyExperts(experts); })
+        .Default(success());
+  });
+  return failure(result.wasInterrupted());
+}

@@ -1,0 +1,216 @@
+//===- Roles.cpp - every op takes the vector of numbers that it is made for ------===//
+//
+// The tokens, sequences, positions, outputs and lengths of a step have one type, and so have the
+// rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers, and
+// each vector is only known to stay inside of its own bounds. So what a value is, is followed from
+// the arguments of the entries through calls and loops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ir/Mica/ModelDescription.h"
+#include "passes/verify/Checks.h"
+
+#include "mlir/Analysis/DataFlow/SparseAnalysis.h"
+#include "mlir/Analysis/DataFlowFramework.h"
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+/// What a value is for a step. The first five are the first arguments of an entry, the lengths only
+/// where it takes them.
+class Role {
+public:
+  enum Kind {
+    Tokens,
+    Sequences,
+    Positions,
+    Outputs,
+    Lengths,
+    TokenRows,
+    OutputRows,
+    Other,
+    Unknown
+  };
+
+  Role(Kind kind = Unknown) : kind(kind) {} // NOLINT: a kind is a role
+
+  static Role join(const Role &a, const Role &b) {
+    if (a.kind == Unknown || b.kind == Unknown)
+      return a.kind == Unknown ? b : a;
+    return a.kind == b.kind ? a : Role(Other);
+  }
+
+  bool operator==(const Role &other) const = default;
+  bool isRows() const { return kind == TokenRows || kind == OutputRows; }
+
+  StringRef name() const {
+    static constexpr StringLiteral names[] = {
+        "tokens",          "sequences",      "positions",
+        "outputs",         "lengths",        "rows of tokens",
+        "rows of outputs", "something else", "what is never computed"};
+    return names[kind];
+  }
+
+  void print(raw_ostream &os) const { os << name(); }
+
+private:
+  Kind kind;
+};
+
+using RoleLattice = dataflow::Lattice<Role>;
+
+bool isEntryArgument(BlockArgument argument) {
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return function && function.isPublic() && argument.getOwner()->isEntryBlock();
+}
+
+/// Follows roles forward.
+class RoleAnalysis : public dataflow::SparseForwardDataFlowAnalysis<RoleLattice> {
+public:
+  using SparseForwardDataFlowAnalysis::SparseForwardDataFlowAnalysis;
+
+  LogicalResult visitOperation(Operation *op, ArrayRef<const RoleLattice *> operands,
+                               ArrayRef<RoleLattice *> results) override {
+    Role role = resultOf(op, operands);
+    for (RoleLattice *result : results)
+      propagateIfChanged(result, result->join(role));
+    return success();
+  }
+
+  void setToEntryState(RoleLattice *lattice) override {
+    Role role = Role::Other;
+    if (auto argument = dyn_cast<BlockArgument>(lattice->getAnchor());
+        argument && isEntryArgument(argument) && isa<RankedTensorType>(argument.getType()) &&
+        argument.getArgNumber() <= Role::Lengths)
+      role = static_cast<Role::Kind>(argument.getArgNumber());
+    propagateIfChanged(lattice, lattice->join(role));
+  }
+
+private:
+  /// Ops work row by row: what they make of rows are rows of the same. Before all operands are
+  /// known nothing is.
+  static Role resultOf(Operation *op, ArrayRef<const RoleLattice *> operands) {
+    if (isa<EmbeddingOp, RopeTableOp, SinusoidOp>(op))
+      return Role::TokenRows;
+    if (isa<SelectRowsOp>(op))
+      return Role::OutputRows;
+    Role rows;
+    for (const RoleLattice *operand : operands)
+      if (operand->getValue() == Role::Unknown)
+        return Role::Unknown;
+      else if (operand->getValue().isRows())
+        rows = Role::join(rows, operand->getValue());
+    return rows == Role::Unknown ? Role(Role::Other) : rows;
+  }
+};
+
+/// Compares what ops are given with what they need.
+class RoleCheck {
+public:
+  RoleCheck(ModuleOp module, const DataFlowSolver &solver) : solver(solver) {
+    vocabulary = getVocabulary(module);
+    if (Attribute attribute = module->getAttr("mica.model"))
+      if (auto model =
+              readModelDescription(attribute, vocabulary, [&] { return module.emitOpError(); });
+          succeeded(model))
+        maxPositions = model->maxPositions;
+  }
+
+  LogicalResult verify(Operation *op) const {
+    return TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](EmbeddingOp embedding) { return verifyTable(embedding); })
+        .Case([&](RopeOp rope) {
+          return failure(failed(needs(op, rope.getX(), Role::TokenRows)) ||
+                         failed(verifyTurned(rope)));
+        })
+        .Case([&](RopeTableOp table) { return verifyTurned(table); })
+        .Case([&](SinusoidOp made) { return needs(op, made.getPositions(), Role::Positions); })
+        .Case([&](KvAppendOp append) { return verifyPlaced(append, append.getX()); })
+        .Case([&](QkvAppendOp append) {
+          return failure(failed(verifyPlaced(append, append.getQkv())) ||
+                         failed(needs(op, append.getTable(), Role::TokenRows)));
+        })
+        .Case([&](AttentionOp attention) { return verifyPlaced(attention, attention.getQ()); })
+        .Case([&](SelectRowsOp select) {
+          return failure(failed(needs(op, select.getX(), Role::TokenRows)) ||
+                         failed(needs(op, select.getRows(), Role::Outputs)));
+        })
+        .Case([&](func::ReturnOp ret) {
+          return op->getParentOfType<func::FuncOp>().isPublic()
+                     ? needs(op, ret.getOperand(0), Role::OutputRows)
+                     : success();
+        })
+        .Default([&](Operation *) { return verifyAlike(op); });
+  }
+
+private:
+  Role roleOf(Value value) const {
+    const auto *state = solver.lookupState<RoleLattice>(value);
+    return state ? state->getValue() : Role();
+  }
+
+  /// A function that nothing calls has no roles, and is never run.
+  LogicalResult needs(Operation *op, Value value, Role role) const {
+    Role given = roleOf(value);
+    if (given == role || given == Role::Unknown)
+      return success();
+    return op->emitOpError("takes ")
+           << role.name() << ", but is given " << given.name()
+           << ": @main(tokens, sequences, positions, outputs, (lengths,) caches...) says what each "
+              "is, and "
+              "mica.select_rows makes rows of outputs of rows of tokens";
+  }
+
+  template <typename Op> LogicalResult verifyTurned(Op op) const {
+    return failure(failed(needs(op, op.getPositions(), Role::Positions)) ||
+                   (op.getLengths() && failed(needs(op, op.getLengths(), Role::Lengths))));
+  }
+
+  template <typename Op> LogicalResult verifyPlaced(Op op, Value rows) const {
+    return failure(failed(needs(op, rows, Role::TokenRows)) ||
+                   failed(needs(op, op.getSequences(), Role::Sequences)) ||
+                   failed(needs(op, op.getPositions(), Role::Positions)));
+  }
+
+  /// A table has a row for every token that a program accepts; one of positions, for each of them.
+  LogicalResult verifyTable(EmbeddingOp embedding) const {
+    bool ofPositions = roleOf(embedding.getTokens()) == Role::Positions;
+    if (!ofPositions && failed(needs(embedding, embedding.getTokens(), Role::Tokens)))
+      return failure();
+    int64_t rows = cast<RankedTensorType>(embedding.getTable().getType()).getDimSize(0),
+            needed = ofPositions ? maxPositions : vocabulary;
+    if (rows >= needed)
+      return success();
+    StringRef what = ofPositions ? "positions" : "tokens, as many as logits";
+    return embedding.emitOpError("has a table of ")
+           << rows << " rows, but there are " << needed << " " << what << ": give each a row";
+  }
+
+  /// Rows are computed with rows of the same.
+  LogicalResult verifyAlike(Operation *op) const {
+    if (!isa_and_nonnull<MicaDialect>(op->getDialect()))
+      return success();
+    Role rows;
+    for (Value operand : op->getOperands()) {
+      Role role = roleOf(operand);
+      if (role.isRows() && rows.isRows() && !(role == rows))
+        return needs(op, operand, rows);
+      if (role.isRows())
+        rows = role;
+    }
+    return success();
+  }
+
+  const DataFlowSolver &solver;
+  int64_t vocabulary = 0, maxPositions = INT64_MAX;
+};
+} // namespace
+
+void mica::loadRoleAnalysis(DataFlowSolver &solver) { solver.load<RoleAnalysis>(); }
+
+LogicalResult mica::verifyRoles(ModuleOp module, const DataFlowSolver &solver) {
+  RoleCheck check(module, solver);
+  return failure(
+      module.walk([&](Operation *op) -> WalkResult { return check.verify(op); }).wasInterrupted());
+}

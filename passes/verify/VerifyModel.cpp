@@ -1,0 +1,64 @@
+//===- VerifyModel.cpp - border of stage model ---------------------------------===//
+
+#include "passes/verify/Checks.h"
+
+namespace mica {
+#define GEN_PASS_DEF_VERIFYMODEL
+#include "passes/Passes.h.inc"
+} // namespace mica
+
+using namespace mlir;
+using namespace mica;
+
+static LogicalResult verifyNothingIsFused(ModuleOp module) {
+  WalkResult result = module.walk([](Operation *op) -> WalkResult {
+    if (isa<SplitOp, RopeTableOp, QkvAppendOp, GatedLinearOp>(op))
+      return op->emitOpError("is made by fusion and not allowed at stage `model`");
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// The rope behind the keys that `attention` reads, where they were appended beside it.
+static RopeOp findRopeOfKeys(AttentionOp attention) {
+  Value keys = attention.getK();
+  if (auto repeat = keys.getDefiningOp<RepeatKvOp>())
+    keys = repeat.getX();
+  auto read = keys.getDefiningOp<KvReadOp>();
+  auto append = read ? read.getCache().getDefiningOp<KvAppendOp>() : KvAppendOp();
+  return append ? append.getX().getDefiningOp<RopeOp>() : RopeOp();
+}
+
+/// The product of a query and a key depends on their distance only when both are turned alike.
+static LogicalResult verifyRopesAgree(ModuleOp module) {
+  WalkResult result = module.walk([](AttentionOp attention) -> WalkResult {
+    auto queries = attention.getQ().getDefiningOp<RopeOp>();
+    RopeOp keys = findRopeOfKeys(attention);
+    if (!queries || !keys ||
+        (queries.getPairing() == keys.getPairing() && queries.getTheta() == keys.getTheta() &&
+         queries.getRotaryWidth() == keys.getRotaryWidth() &&
+         queries.getScalingAttr() == keys.getScalingAttr() &&
+         queries.getLengths() == keys.getLengths()))
+      return WalkResult::advance();
+    InFlightDiagnostic diagnostic = attention.emitOpError(
+        "compares queries and keys that mica.rope turns differently: give both the same pairing, "
+        "theta, rotary_dim, scaling and lengths");
+    diagnostic.attachNote(queries.getLoc()) << "the queries are turned here";
+    diagnostic.attachNote(keys.getLoc()) << "the keys are turned here";
+    return diagnostic;
+  });
+  return failure(result.wasInterrupted());
+}
+
+namespace {
+struct VerifyModel : mica::impl::VerifyModelBase<VerifyModel> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    markAllAnalysesPreserved();
+    if (failed(verifyAlive(module, {"mica", "func", "arith"}, "model")) ||
+        failed(verifyNothingIsFused(module)) || failed(verifyRopesAgree(module)) ||
+        failed(verifyStep(module)))
+      signalPassFailure();
+  }
+};
+} // namespace

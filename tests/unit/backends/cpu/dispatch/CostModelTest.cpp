@@ -1,0 +1,91 @@
+#include "backends/cpu/dispatch/CostModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace mica;
+
+namespace {
+
+TEST(CostModel, BigProductsGoToTheLibrary) {
+  EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);
+  EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::BF16}, {}), KernelKind::OneDnn);
+}
+
+TEST(CostModel, SmallProductsAreGenerated) {
+  EXPECT_EQ(chooseKernel({64, 32, 32, Precision::F32}, {}), KernelKind::Generated);
+}
+
+TEST(CostModel, TheBorderIsTheWorkOfACall) {
+  KernelCosts costs;
+  costs.minWork = 64 * 64 * 64;
+  EXPECT_EQ(chooseKernel({64, 64, 64, Precision::F32}, costs), KernelKind::OneDnn);
+  EXPECT_EQ(chooseKernel({63, 64, 64, Precision::F32}, costs), KernelKind::Generated);
+}
+
+TEST(CostModel, FormatsThatTheLibraryIsSlowInAreGenerated) {
+  KernelCosts costs;
+  costs.onednnBf16 = false;
+  EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::BF16}, costs), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::F32}, costs), KernelKind::OneDnn);
+}
+
+TEST(CostModel, FewRowsAreGenerated) {
+  EXPECT_EQ(chooseKernel({32, 2048, 2048, Precision::F32}, {}), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({33, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);
+}
+
+TEST(CostModel, TilesBeatTheLibrary) {
+  KernelCosts costs;
+  costs.tiles = true;
+  EXPECT_EQ(chooseKernel({512, 2048, 2048, Precision::BF16}, costs), KernelKind::Generated);
+  EXPECT_EQ(chooseKernel({512, 2048, 2047, Precision::BF16}, costs), KernelKind::OneDnn)
+      << "tiles take pairs";
+  EXPECT_EQ(chooseKernel({512, 2048, 2048, Precision::F32}, costs), KernelKind::OneDnn);
+}
+
+TEST(CostModel, HugeExtentsDoNotOverflow) {
+  EXPECT_EQ(
+      chooseKernel({int64_t(1) << 31, int64_t(1) << 31, int64_t(1) << 31, Precision::F32}, {}),
+      KernelKind::OneDnn);
+}
+
+class AttentionTiling : public testing::Test {
+protected:
+  AttentionTilingAttr choose(bool fewRows, int64_t group) {
+    return chooseTiling({fewRows, group}, &context);
+  }
+
+  AttentionTiling() { context.loadDialect<MicaDialect>(); }
+  mlir::MLIRContext context;
+};
+
+TEST_F(AttentionTiling, FewRowsAreSplitAndManyAreNot) {
+  EXPECT_EQ(choose(true, 4).getRows(), 1);
+  EXPECT_TRUE(choose(true, 4).getSplit());
+  EXPECT_FALSE(choose(false, 4).getSplit());
+}
+
+TEST_F(AttentionTiling, TilesHoldAboutAsManyHeadsWhateverTheGroup) {
+  EXPECT_EQ(choose(false, 1).getRows(), 16);
+  EXPECT_EQ(choose(false, 4).getRows(), 8);
+  EXPECT_EQ(choose(false, 7).getRows(), 4);
+  EXPECT_EQ(choose(false, 64).getRows(), 4);
+}
+
+TEST_F(AttentionTiling, TasksTakeAPartOfManyHeads) {
+  for (bool fewRows : {true, false}) {
+    for (int64_t group : {1, 7, 16, 34, 71})
+      EXPECT_EQ(choose(fewRows, group).getHeads(), 0) << group;
+    EXPECT_EQ(choose(fewRows, 64).getHeads(), 16);
+    EXPECT_EQ(choose(fewRows, 40).getHeads(), 10);
+    EXPECT_EQ(choose(fewRows, 20).getHeads(), 10);
+  }
+}
+
+TEST_F(AttentionTiling, ChunksDoNotDependOnThePhase) {
+  for (int64_t group : {1, 7, 64})
+    EXPECT_EQ(choose(true, group).getChunk(), choose(false, group).getChunk());
+}
+
+} // namespace

@@ -1,0 +1,43 @@
+//===- KernelText.cpp - generated kernels for CompiledModule.h ---------------===//
+
+#include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
+
+#include "backends/cpu/lowering/Passes.h"
+#include "ir/Exec/Exec.h"
+#include "ir/Mica/Mica.h"
+
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Parser/Parser.h"
+
+using namespace mlir;
+
+namespace mica::test {
+
+std::unique_ptr<MLIRContext> makeKernelContext() {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registry.insert<MicaDialect, exec::ExecDialect>();
+  exec::registerBufferization(registry);
+  return std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+}
+
+llvm::Expected<Loops> lowerToLoops(StringRef kernels, const cpu::TargetDescription &target) {
+  std::unique_ptr<MLIRContext> context = makeKernelContext();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kernels, context.get());
+  if (!module)
+    return llvm::createStringError("the text is no module");
+  PassManager passes(context.get());
+  cpu::buildLoopsPipeline(passes, cpu::KernelTarget::of(target));
+  if (failed(passes.run(*module)))
+    return llvm::createStringError("the passes to stage `loops` fail");
+  auto number = [&](StringRef name) {
+    return (*module)->getAttrOfType<IntegerAttr>(name).getInt();
+  };
+  Loops loops{{}, number("mica.scratch_per_row"), number("mica.scratch_fixed")};
+  llvm::raw_string_ostream(loops.text) << *module;
+  return loops;
+}
+
+} // namespace mica::test

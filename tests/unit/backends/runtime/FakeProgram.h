@@ -1,0 +1,55 @@
+// A compiled program around FakeModel.c, for tests.
+#pragma once
+
+#include "backends/runtime/abi/Tokens.h"
+#include "backends/runtime/support/Result.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace mica::test {
+
+inline constexpr int64_t fakeVocab = 32, fakeMaxSeq = 20;
+/// Of the model whose rows follow the length of their text, beyond which they are others.
+inline constexpr int64_t fakeBorder = 8;
+inline constexpr int32_t fakePoison = 31, fakeEos = 2, fakeBos = 1;
+
+/// The manifest of the fake model. `features`, such as "\"avx2\"", is what it demands of a CPU.
+std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeVocab,
+                         int64_t maxSeq = fakeMaxSeq);
+
+/// That of the model whose rows follow the length of their text.
+std::string fakeManifestOfLengths();
+
+/// `manifest` of a model whose rows take so much scratch memory.
+std::string withBytesPerRow(std::string manifest, uint64_t bytes);
+
+/// `manifest` of a model whose arithmetic depends on the role of a row.
+std::string dependingOnRole(std::string manifest);
+
+/// Writes the program to `path`, around the model that the manifest is of; aborts the test process
+/// on failure.
+void writeFakeProgram(const std::string &path, const std::string &launcher,
+                      const std::string &manifest, std::span<const std::byte> tokenizer = {});
+
+/// What the fake model computes after `tokens`.
+int32_t fakeNext(const rt::Tokens &tokens, int64_t vocab = fakeVocab);
+/// The first `count` tokens after `prompt`, regardless of end tokens.
+rt::Tokens fakeContinuation(rt::Tokens prompt, int64_t count, int64_t vocab = fakeVocab);
+
+/// A folder of its own that disappears with the object.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  std::string file(const std::string &name) const { return (path / name).string(); }
+  /// Names of the entries, sorted.
+  std::vector<std::string> entries() const;
+
+private:
+  std::filesystem::path path;
+};
+
+} // namespace mica::test

@@ -1,0 +1,211 @@
+#include "backends/runtime/abi/Manifest.h"
+#include "backends/cpu/features/Cpu.h"
+#include "backends/runtime/support/Report.h"
+#include "tests/unit/backends/runtime/FakeProgram.h"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+using namespace mica::rt;
+using namespace mica::test;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+/// The error of a manifest after `change`.
+template <typename Change> std::string errorAfter(Change change) {
+  json manifest = json::parse(fakeManifest());
+  change(manifest);
+  auto parsed = parseManifest(manifest.dump());
+  return parsed ? "no error" : parsed.error().message;
+}
+
+TEST(Manifest, ReadsEverything) {
+  auto m = parseManifest(fakeManifest(R"("avx2", "fma")"));
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->name, "fake");
+  EXPECT_EQ(m->vocab, 32);
+  EXPECT_EQ(m->maxSeq, 20);
+  EXPECT_EQ(m->maxPositions, 1000);
+  EXPECT_EQ(m->cpu, "fake-cpu");
+  EXPECT_THAT(m->features, ElementsAre("avx2", "fma"));
+  ASSERT_EQ(m->caches.size(), 2u);
+  EXPECT_EQ(m->caches[1].element, "bf16");
+  EXPECT_THAT(m->caches[1].shape, ElementsAre(3, -1, -2, 8));
+  EXPECT_EQ(m->caches[1].bytesPerToken, 12u);
+  EXPECT_EQ(m->caches[1].elementBytes(), 2u);
+  EXPECT_EQ(m->scratchBytesPerRow, 256u);
+  EXPECT_EQ(m->scratchBytesFixed, 1024u);
+  EXPECT_EQ(m->weightBytes, 64u);
+  EXPECT_EQ(m->parameters, 16u);
+  EXPECT_EQ(m->exactRows, 6);
+  EXPECT_FALSE(m->dependsOnRole);
+  EXPECT_EQ(m->bos, 1);
+  EXPECT_THAT(m->eos, ElementsAre(2));
+  EXPECT_EQ(m->generation.topK, 7);
+  EXPECT_EQ(m->generation.topP, std::nullopt);
+  EXPECT_EQ(m->cost.flopsPerToken, 2000);
+  EXPECT_EQ(m->cost.flopsPerLogits, 500);
+}
+
+TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
+  EXPECT_EQ(errorAfter([](json &m) {
+              for (const char *key : {"bos", "eos", "generation", "cost", "weight_bytes", "config",
+                                      "parameters", "exact_rows", "length_borders"})
+                m.erase(key);
+            }),
+            "no error");
+  EXPECT_EQ(errorAfter([](json &m) { m["bos"] = m["eos"] = m["generation"] = nullptr; }),
+            "no error");
+}
+
+TEST(Manifest, NamesALargerContextWhereThereIsOne) {
+  auto m = parseManifest(fakeManifest());
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->orLargerContext(), " or compile with a larger --max-seq");
+  m->maxSeq = m->maxPositions;
+  EXPECT_EQ(m->orLargerContext(), "");
+}
+
+TEST(Manifest, ErrorsNameTheKey) {
+  for (const char *key : {"name", "weights", "kv", "vocab", "max_seq", "max_positions", "target",
+                          "caches", "position_block", "scratch"})
+    EXPECT_EQ(errorAfter([&](json &m) { m.erase(key); }),
+              "the program's manifest: '" + std::string(key) + "' is missing, compile it again");
+  EXPECT_THAT(errorAfter([](json &m) { m["max_positions"] = 19; }),
+              HasSubstr("'max_positions' is not an integer from 20 to"));
+  EXPECT_THAT(errorAfter([](json &m) { m["vocab"] = 0; }),
+              HasSubstr("'vocab' is not an integer from 1 to"));
+  EXPECT_THAT(errorAfter([](json &m) { m["vocab"] = 1.5; }),
+              HasSubstr("'vocab' is not an integer"));
+  EXPECT_THAT(errorAfter([](json &m) { m["vocab"] = ~uint64_t(0); }),
+              HasSubstr("'vocab' is not an integer"));
+  EXPECT_THAT(errorAfter([](json &m) { m["max_seq"] = "20"; }),
+              HasSubstr("'max_seq' is not an integer"));
+  EXPECT_THAT(errorAfter([](json &m) { m["bos"] = 32; }),
+              HasSubstr("'bos' is not an integer from 0 to 31"));
+  EXPECT_THAT(errorAfter([](json &m) { m["eos"] = 2; }), HasSubstr("'eos' is not an array"));
+  EXPECT_THAT(errorAfter([](json &m) { m["name"] = 7; }), HasSubstr("'name' is not a string"));
+  EXPECT_THAT(errorAfter([](json &m) { m["scratch"] = 7; }),
+              HasSubstr("'scratch' is not an object"));
+  EXPECT_EQ(errorAfter([](json &m) { m["depends_on_role"] = true; }), "no error");
+  EXPECT_THAT(errorAfter([](json &m) { m["depends_on_role"] = "no"; }),
+              HasSubstr("'depends_on_role' is not true or false"));
+  EXPECT_THAT(errorAfter([](json &m) { m["exact_rows"] = 0; }),
+              HasSubstr("'exact_rows' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = {0}; }),
+              HasSubstr("'length_borders' is not an integer from 1"));
+  EXPECT_THAT(errorAfter([](json &m) { m["length_borders"] = 64; }),
+              HasSubstr("'length_borders' is not an array"));
+  EXPECT_THAT(errorAfter([](json &m) { m["parameters"] = -1; }), HasSubstr("'parameters'"));
+  EXPECT_THAT(errorAfter([](json &m) { m["scratch"]["bytes_per_row"] = -1; }),
+              HasSubstr("'bytes_per_row'"));
+  EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["element"] = "f64"; }),
+              HasSubstr("none of f32, bf16 and int8"));
+  EXPECT_THAT(errorAfter([](json &m) { m["caches"][0]["shape"][0] = -3; }),
+              HasSubstr("'shape' is not an integer"));
+  EXPECT_THAT(errorAfter([](json &m) { m["generation"]["top_p"] = "x"; }),
+              HasSubstr("'top_p' is not a number"));
+  EXPECT_THAT(errorAfter([](json &m) { m = json::array(); }),
+              HasSubstr("'manifest' is not an object"));
+  EXPECT_THAT(parseManifest("{").error().message, HasSubstr("is not JSON"));
+  EXPECT_THAT(parseManifest(std::string(100000, '[')).error().message, HasSubstr("is not JSON"));
+}
+
+/// Without the key, even where there is no border, the forward function takes no lengths.
+TEST(Manifest, SaysWhereFrequenciesChange) {
+  json manifest = json::parse(fakeManifest());
+  EXPECT_FALSE(parseManifest(manifest.dump())->takesLengths);
+  manifest["length_borders"] = {128, 64};
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_TRUE(m->takesLengths);
+  EXPECT_EQ(m->lengthBorders, (std::vector<int64_t>{64, 128}));
+}
+
+TEST(Manifest, SaysWhichBlocksWereKept) {
+  json manifest = json::parse(fakeManifest());
+  EXPECT_THAT(parseManifest(manifest.dump())->keptBlocks, ElementsAre());
+  manifest["kept_blocks"] = {"8-bit blocks of 32"};
+  EXPECT_THAT(parseManifest(manifest.dump())->keptBlocks, ElementsAre("8-bit blocks of 32"));
+  EXPECT_THAT(errorAfter([](json &m) { m["kept_blocks"] = {8}; }),
+              HasSubstr("'kept_blocks' is not a string"));
+}
+
+TEST(Manifest, CarriesTheChatTemplate) {
+  json manifest = json::parse(fakeManifest());
+  manifest["chat"] = {{"template", "{{ bos_token }}"}, {"special_tokens", {{"bos_token", "<s>"}}}};
+  auto m = parseManifest(manifest.dump());
+  ASSERT_TRUE(m) << m.error().message;
+  ASSERT_TRUE(m->chat);
+  EXPECT_EQ(m->chat->chatTemplate, "{{ bos_token }}");
+  EXPECT_THAT(m->chat->specialTokens, ElementsAre(testing::Pair("bos_token", "<s>")));
+  EXPECT_FALSE(m->chat->toolTemplate);
+  manifest["chat"]["tool_template"] = "{{ tools }}";
+  EXPECT_EQ(parseManifest(manifest.dump())->chat->toolTemplate, "{{ tools }}");
+  manifest["chat"]["tool_template"] = 1;
+  EXPECT_THAT(parseManifest(manifest.dump()).error().message,
+              HasSubstr("'tool_template' is not a string"));
+  EXPECT_FALSE(parseManifest(fakeManifest())->chat);
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = 1; }), HasSubstr("'chat' is not an object"));
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", 1}}; }),
+              HasSubstr("'template' is not a string"));
+  EXPECT_THAT(errorAfter([](json &m) { m["chat"] = {{"template", ""}}; }),
+              HasSubstr("'special_tokens' is missing"));
+}
+
+TEST(Cpu, KnowsWhatEveryX8664Has) {
+  for (const char *name : {"sse", "sse2", "cx8", "cmov", "fxsr", "64bit"})
+    EXPECT_TRUE(cpuHas(name)) << name;
+  EXPECT_TRUE(knownCpuFeature("avx512bf16"));
+  EXPECT_FALSE(knownCpuFeature("+avx2"));
+  EXPECT_FALSE(cpuHas("no-such-feature"));
+  EXPECT_FALSE(cpuName().empty());
+}
+
+TEST(Cpu, AgreesWithTheCompiler) {
+  EXPECT_EQ(cpuHas("avx"), bool(__builtin_cpu_supports("avx")));
+  EXPECT_EQ(cpuHas("avx2"), bool(__builtin_cpu_supports("avx2")));
+  EXPECT_EQ(cpuHas("fma"), bool(__builtin_cpu_supports("fma")));
+  EXPECT_EQ(cpuHas("avx512f"), bool(__builtin_cpu_supports("avx512f")));
+  EXPECT_EQ(cpuHas("avx512vl"), bool(__builtin_cpu_supports("avx512vl")));
+  EXPECT_EQ(cpuHas("avx512vnni"), bool(__builtin_cpu_supports("avx512vnni")));
+  EXPECT_EQ(cpuHas("avx512bf16"), bool(__builtin_cpu_supports("avx512bf16")));
+  EXPECT_EQ(cpuHas("popcnt"), bool(__builtin_cpu_supports("popcnt")));
+  EXPECT_EQ(cpuHas("bmi2"), bool(__builtin_cpu_supports("bmi2")));
+}
+
+TEST(Cpu, NamesWhatIsMissing) {
+  EXPECT_TRUE(checkCpu("any", {"sse2", "64bit"}));
+  Status refused = checkCpu("znver9", {"sse2", "avx1024", "tea"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("compiled for znver9, but this machine ("));
+  EXPECT_THAT(refused.error().message, HasSubstr(") lacks avx1024, tea; compile it with --target"));
+}
+
+TEST(Report, ControlCharactersDoNoHarm) {
+  EXPECT_EQ(printable("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\x1b[31m\\x7f");
+  EXPECT_EQ(printable("f\xc3\xbcr"), "f\xc3\xbcr");
+}
+TEST(Manifest, ChunksOfPromptsFitTheirBuffers) {
+  Manifest manifest;
+  manifest.vocab = 128256;
+  auto chunk = [&](uint64_t row, uint64_t fixed, bool allLogits = false) {
+    manifest.scratchBytesPerRow = row;
+    manifest.scratchBytesFixed = fixed;
+    return rowsOfChunk({}, manifest, allLogits);
+  };
+  EXPECT_EQ(chunk(49152, 5 << 20), 512);
+  EXPECT_EQ(chunk(111488, 5 << 20), 256) << "Llama 3.1 8B";
+  EXPECT_EQ(chunk(49152, 5 << 20, true), 64) << "logits of 128256 numbers for every row";
+  EXPECT_EQ(chunk((40 << 20) / 512, 0), 512);
+  EXPECT_EQ(chunk((40 << 20) / 512, 1), 256);
+  EXPECT_EQ(chunk(1 << 30, 0), 16);
+  EXPECT_EQ(rowsOfChunk(7, manifest), 7);
+  manifest.scratchBytesPerRow = 1000;
+  manifest.scratchBytesFixed = 10;
+  EXPECT_EQ(bytesOfCall(manifest, 3, 2), 10u + 3 * 1000 + 2 * 128256 * 4);
+}
+
+} // namespace

@@ -1,0 +1,229 @@
+#include "backends/runtime/engine/Sampler.h"
+#include "tests/unit/Paths.h"
+
+#include <cmath>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+using namespace mica::rt;
+using testing::ElementsAre;
+
+namespace {
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+/// Plain sampling: everything off.
+SamplingOptions plain(double temperature = 1) { return {temperature, 0, 1, 0, 1, 0}; }
+
+/// Token -> probability among the candidates.
+std::map<int32_t, double> distribution(const SamplingOptions &options, std::vector<float> logits,
+                                       std::vector<int32_t> seen = {},
+                                       std::vector<int32_t> generated = {}) {
+  Sampler sampler(options, static_cast<int64_t>(logits.size()));
+  for (int32_t token : seen)
+    sampler.observe(token);
+  for (int32_t token : generated)
+    sampler.append(token);
+  auto candidates = sampler.candidates(logits);
+  EXPECT_TRUE(candidates) << candidates.error().message;
+  double total = 0;
+  for (auto &candidate : *candidates)
+    total += candidate.weight;
+  std::map<int32_t, double> result;
+  for (auto &candidate : *candidates)
+    result[candidate.token] = candidate.weight / total;
+  return result;
+}
+
+void expectDistribution(const std::map<int32_t, double> &actual,
+                        const std::map<int32_t, double> &expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (auto [token, probability] : expected) {
+    ASSERT_TRUE(actual.contains(token)) << token;
+    EXPECT_NEAR(actual.at(token), probability, 1e-6) << token;
+  }
+}
+
+/// Logits of the probabilities 0.1, 0.4, 0.2, 0.3.
+const std::vector<float> logits = {std::log(0.1f), std::log(0.4f), std::log(0.2f), std::log(0.3f)};
+
+TEST(Sampler, SoftmaxWithTemperature) {
+  expectDistribution(distribution(plain(), logits), {{0, 0.1}, {1, 0.4}, {2, 0.2}, {3, 0.3}});
+  // Squares of the probabilities: 0.01, 0.16, 0.04, 0.09 of 0.30.
+  expectDistribution(distribution(plain(0.5), logits),
+                     {{0, 1.0 / 30}, {1, 16.0 / 30}, {2, 4.0 / 30}, {3, 9.0 / 30}});
+}
+
+TEST(Sampler, TopKKeepsTies) {
+  SamplingOptions options = plain();
+  options.topK = 2;
+  expectDistribution(distribution(options, logits), {{1, 4.0 / 7}, {3, 3.0 / 7}});
+  expectDistribution(
+      distribution(options, {1, 2, 1, 1}),
+      {{0, 1 / (3 + M_E)}, {1, M_E / (3 + M_E)}, {2, 1 / (3 + M_E)}, {3, 1 / (3 + M_E)}});
+  options.topK = 100;
+  EXPECT_EQ(distribution(options, logits).size(), 4u);
+}
+
+TEST(Sampler, TopPKeepsTheSmallestSetThatReachesTheMass) {
+  SamplingOptions options = plain();
+  options.topP = 0.65;
+  expectDistribution(distribution(options, logits), {{1, 4.0 / 7}, {3, 3.0 / 7}});
+  options.topP = 0.75;
+  expectDistribution(distribution(options, logits), {{1, 4.0 / 9}, {3, 3.0 / 9}, {2, 2.0 / 9}});
+  options.topP = 1e-9;
+  expectDistribution(distribution(options, logits), {{1, 1}});
+}
+
+TEST(Sampler, MinPComparesWithTheLikeliest) {
+  SamplingOptions options = plain();
+  options.minP = 0.45;
+  expectDistribution(distribution(options, logits), {{1, 4.0 / 9}, {3, 3.0 / 9}, {2, 2.0 / 9}});
+  options.minP = 1;
+  expectDistribution(distribution(options, logits), {{1, 1}});
+}
+
+TEST(Sampler, TemperatureComesBeforeTopP) {
+  // At temperature 0.5 the probabilities are 1/30, 16/30, 4/30, 9/30: the first two tokens have
+  // 25/30 > 0.8 already.
+  SamplingOptions options = plain(0.5);
+  options.topP = 0.8;
+  expectDistribution(distribution(options, logits), {{1, 16.0 / 25}, {3, 9.0 / 25}});
+}
+
+TEST(Sampler, TopKComesBeforeTopP) {
+  // After top-k 2 the likeliest has 4/7 = 0.571 of the mass, enough for top-p 0.57; before it, 0.4
+  // would not be.
+  SamplingOptions options = plain();
+  options.topK = 2;
+  options.topP = 0.57;
+  expectDistribution(distribution(options, logits), {{1, 1}});
+}
+
+TEST(Sampler, RepetitionPenaltyCountsEachTokenOnce) {
+  SamplingOptions options = plain();
+  options.repetitionPenalty = 2;
+  // Logits 2, -1, 0 of seen tokens become 1, -2, 0; the unseen 1 stays.
+  double total = std::exp(1) + std::exp(-2) + 1 + std::exp(1);
+  expectDistribution(distribution(options, {2, -1, 0, 1}, {0, 1, 2, 0, 0}),
+                     {{0, std::exp(1) / total},
+                      {1, std::exp(-2) / total},
+                      {2, 1 / total},
+                      {3, std::exp(1) / total}});
+}
+
+TEST(Sampler, RepetitionPenaltyHoldsForGreedyToo) {
+  SamplingOptions options = plain(0);
+  options.repetitionPenalty = 3;
+  Sampler sampler(options, 3);
+  EXPECT_EQ(*sampler.sample(std::vector<float>{2, 1, 0}), 0);
+  sampler.observe(0);
+  EXPECT_EQ(*sampler.sample(std::vector<float>{2, 1, 0}), 1);
+}
+
+/// Cases of tests/goldens/make_sampling_goldens.py, by transformers.
+TEST(Sampler, ChancesAreThoseOfTheReference) {
+  std::ifstream file(std::string(MICA_SOURCE_DIR) + "/tests/goldens/sampling.json");
+  auto golden = nlohmann::json::parse(file);
+  ASSERT_GT(golden["cases"].size(), 50u);
+  for (const auto &entry : golden["cases"]) {
+    const auto &given = entry["options"];
+    auto number = [&](const char *key, double off) { return given.value(key, off); };
+    SamplingOptions options = plain(number("temperature", 1));
+    options.topK = static_cast<int64_t>(number("top_k", 0));
+    options.topP = number("top_p", 1);
+    options.minP = number("min_p", 0);
+    options.typicalP = number("typical_p", 1);
+    options.repetitionPenalty = number("repetition_penalty", 1);
+    options.presencePenalty = number("presence_penalty", 0);
+    options.frequencyPenalty = number("frequency_penalty", 0);
+    if (given.contains("logit_bias"))
+      for (const auto &bias : given["logit_bias"])
+        options.logitBias.push_back({bias[0].get<int32_t>(), bias[1].get<float>()});
+    std::map<int32_t, double> expected;
+    for (const auto &[token, chance] : entry["chances"].items())
+      expected[std::stoi(token)] = chance.get<double>();
+    SCOPED_TRACE(given.dump());
+    expectDistribution(distribution(options, entry["logits"].get<std::vector<float>>(),
+                                    entry["prompt"].get<std::vector<int32_t>>(),
+                                    entry["generated"].get<std::vector<int32_t>>()),
+                       expected);
+  }
+}
+
+TEST(Sampler, GreedyTakesTheLowestIndexOfTheMaximum) {
+  EXPECT_EQ(*argmax(std::vector<float>{1, 3, 3, 2}), 1);
+  EXPECT_EQ(*argmax(std::vector<float>{-inf, -5, -inf}), 1);
+  EXPECT_EQ(*argmax(std::vector<float>{-0.0f, 0.0f}), 0);
+}
+
+TEST(Sampler, LogitsThatAreNotFiniteAreErrors) {
+  float nan = std::nanf("");
+  for (std::vector<float> bad :
+       {std::vector<float>{1, nan}, {nan, 1}, {1, inf}, {-inf, -inf}, {}}) {
+    EXPECT_FALSE(argmax(bad));
+    Sampler sampler(plain(), 2);
+    EXPECT_FALSE(sampler.sample(bad));
+  }
+}
+
+TEST(Sampler, MaskedTokensAreNeverDrawn) {
+  Sampler sampler(plain(), 3);
+  for (int i = 0; i < 200; ++i)
+    EXPECT_NE(*sampler.sample(std::vector<float>{0, -inf, 0}), 1);
+}
+
+TEST(Sampler, ABiasOfMinusInfinityBans) {
+  for (SamplingOptions options : {plain(), plain(0), SamplingOptions{1, 0, 0.95, 0, 1.5, 0, 0.9}}) {
+    options.logitBias = {{1, -inf}, {1, 5}, {3, -inf}};
+    expectDistribution(distribution(options, logits, {1, 2}),
+                       distribution(options, {logits[0], -inf, logits[2], -inf}, {1, 2}));
+    EXPECT_FALSE(distribution(options, logits).contains(1));
+    Sampler sampler(options, 4);
+    for (int i = 0; i < 100; ++i)
+      EXPECT_EQ(*sampler.sample(logits) % 2, 0);
+    options.logitBias.insert(options.logitBias.end(), {{0, -inf}, {2, -inf}});
+    EXPECT_EQ(Sampler(options, 4).sample(logits).error().message,
+              "--logit-bias bans every token that the model may say, leave one");
+    EXPECT_THAT(Sampler(options, 4).sample(std::vector<float>(4, inf)).error().message,
+                testing::StartsWith("the model computed logits that are not finite"));
+  }
+}
+
+TEST(Sampler, FrequenciesFollowTheProbabilities) {
+  SamplingOptions options = plain();
+  options.seed = 42;
+  Sampler sampler(options, 4);
+  std::map<int32_t, int> counts;
+  for (int i = 0; i < 20000; ++i)
+    ++counts[*sampler.sample(logits)];
+  // Four standard deviations of a binomial count.
+  for (auto [token, p] : {std::pair(0, 0.1), {1, 0.4}, {2, 0.2}, {3, 0.3}})
+    EXPECT_NEAR(counts[token], 20000 * p, 4 * std::sqrt(20000 * p * (1 - p)));
+}
+
+TEST(Sampler, SeedAndStreamDecideTheNumbers) {
+  auto draw = [](uint64_t seed, uint64_t stream) {
+    SamplingOptions options = plain();
+    options.seed = seed;
+    Sampler sampler(options, 4, stream);
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < 40; ++i)
+      tokens.push_back(*sampler.sample(logits));
+    return tokens;
+  };
+  EXPECT_EQ(draw(1, 0), draw(1, 0));
+  EXPECT_NE(draw(1, 0), draw(2, 0));
+  EXPECT_NE(draw(1, 0), draw(1, 1));
+}
+
+TEST(Random, IsSplitMix64) {
+  // The reference implementation's first numbers from state 1234567.
+  Random random(1234567);
+  EXPECT_EQ(random.next(), 6457827717110365317u);
+  EXPECT_EQ(random.next(), 3203168211198807973u);
+  EXPECT_EQ(random.next(), 9817491932198370423u);
+}
+} // namespace

@@ -1,0 +1,27 @@
+//===- Candidate.cpp - a program that is compared with a reference ----------===//
+
+#include "tools/quality/Candidate.h"
+
+using namespace llvm;
+
+namespace mica::tool {
+
+Expected<Candidate> Candidate::open(StringRef path) {
+  Candidate candidate;
+  candidate.path = path.str();
+  auto file = program::ProgramFile::open(candidate.path);
+  if (!file)
+    return candidate.error(file.error());
+  auto manifest = rt::readManifest(*file);
+  if (!manifest)
+    return candidate.error(manifest.error());
+  auto text = rt::Text::load(*file, *manifest);
+  if (!text)
+    return candidate.error(text.error());
+  candidate.manifest = *std::move(manifest);
+  candidate.text = *std::move(text);
+  candidate.weightBytes = file->layout().find(program::SectionKind::Weights)->size;
+  return candidate;
+}
+
+} // namespace mica::tool

@@ -1,0 +1,22 @@
+//===- CheckpointWeights.h - weights for the interpreter -----------------------*- C++ -*-===//
+
+#ifndef MICA_TOOLS_SUPPORT_CHECKPOINTWEIGHTS_H
+#define MICA_TOOLS_SUPPORT_CHECKPOINTWEIGHTS_H
+
+#include "frontend/formats/checkpoint/WeightFiles.h"
+#include "ir/Interpreter/Interpreter.h"
+
+namespace mica {
+
+/// The tensor `name` of `files`, in the element type that it is stored in.
+llvm::Expected<interp::Tensor> storedTensor(const WeightFiles &files, llvm::StringRef name,
+                                            mlir::MLIRContext *context);
+
+/// The tensors of `folder`: those of its safetensors files or, where it has none, NAME.npy each. An
+/// empty path gives a provider that is null.
+llvm::Expected<interp::WeightProvider> checkpointWeights(llvm::StringRef folder,
+                                                         mlir::MLIRContext *context);
+
+} // namespace mica
+
+#endif // MICA_TOOLS_SUPPORT_CHECKPOINTWEIGHTS_H

@@ -1,0 +1,32 @@
+//===- ScratchFile.cpp - a place for a file that is only needed now -------===//
+
+#include "tools/support/ScratchFile.h"
+
+#include "backends/runtime/support/SignalCleanup.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace mica::tool {
+
+ScratchFile::~ScratchFile() {
+  folder.reset();
+  program::forgetTemporary(slot);
+}
+
+Error ScratchFile::create(StringRef purpose) {
+  SmallString<128> parent;
+  sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
+  auto created = program::TemporaryFolder::create(parent.str().str(), ("mica-" + purpose).str());
+  if (!created)
+    return createStringError("cannot make a temporary file (" + created.error().message + "), " +
+                             remedy);
+  folder = *std::move(created);
+  file = folder->path() + "/" + purpose.str();
+  slot = program::protectTemporary(file);
+  return Error::success();
+}
+
+} // namespace mica::tool

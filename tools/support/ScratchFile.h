@@ -1,0 +1,40 @@
+//===- ScratchFile.h - a place for a file that is only needed now ---------===//
+#ifndef MICA_TOOLS_SUPPORT_SCRATCHFILE_H
+#define MICA_TOOLS_SUPPORT_SCRATCHFILE_H
+
+#include "backends/runtime/support/TemporaryFile.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <string>
+
+namespace mica::tool {
+
+/// A path in a new folder among the temporary files; what is written there is removed with this, by
+/// a signal that ends the process, or, where the process was killed, by the next for the same
+/// purpose.
+class ScratchFile {
+public:
+  ScratchFile() = default;
+  ScratchFile(const ScratchFile &) = delete;
+  ScratchFile &operator=(const ScratchFile &) = delete;
+  ~ScratchFile();
+
+  /// What to do where the file cannot be written.
+  static constexpr const char *remedy = "set TMPDIR to a folder with room";
+
+  /// `purpose` becomes part of the name.
+  llvm::Error create(llvm::StringRef purpose);
+  llvm::StringRef path() const { return file; }
+
+private:
+  std::unique_ptr<program::TemporaryFolder> folder;
+  std::string file;
+  int slot = -1; ///< of what signals remove
+};
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_SUPPORT_SCRATCHFILE_H

@@ -1,0 +1,131 @@
+//===- Support.cpp - errors, places, progress -----------------------------===//
+
+#include "tools/support/Support.h"
+
+#include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/Process.h"
+#include "backends/runtime/support/Report.h"
+#include "backends/runtime/support/SignalCleanup.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <system_error>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+/// One line: control characters escaped, a final newline dropped.
+static std::string oneLine(StringRef text) { return rt::printable(text.rtrim("\n")); }
+
+static constexpr const char *noThreads =
+    "threads cannot be started, raise the limits of processes (ulimit -u) and memory (ulimit -v)";
+
+/// LLVM cannot go on.
+static void endByFatalError(void * /*data*/, const char *reason, bool /*crash*/) {
+  bool threads = StringRef(reason).contains("pthread_create");
+  report(createStringError(threads ? noThreads
+                                   : std::string("LLVM has failed (") + reason + "), report this"));
+  program::removeTemporaries();
+  _exit(kFailed);
+}
+
+static void endByLackOfMemory(void * /*data*/, const char * /*reason*/, bool /*crash*/) {
+  program::endWithoutMemory();
+}
+
+int runTool(function_ref<int()> main) {
+  program::prepareProcess();
+  install_fatal_error_handler(endByFatalError);
+  install_bad_alloc_error_handler(endByLackOfMemory);
+  int status = kFailed;
+  try {
+    status = main();
+  } catch (const std::system_error &) {
+    // Only threads throw such, where they are made.
+    report(createStringError(noThreads));
+  }
+  // What could not be said on a closed stderr is no failure of the work.
+  errs().clear_error();
+  return status;
+}
+
+int report(Error error) {
+  errs() << "mica: error: " << oneLine(toString(std::move(error))) << "\n";
+  return kFailed;
+}
+
+/// Whether `message` is about `file` or something in it.
+static bool names(StringRef message, StringRef file) {
+  return message.consume_front(file) && (message.starts_with(":") || message.starts_with("/"));
+}
+
+int report(StringRef file, Error error, ArrayRef<StringRef> others) {
+  std::string message = toString(std::move(error));
+  bool named = names(message, file.rtrim('/')) || any_of(others, [&](StringRef other) {
+                 return !other.empty() && names(message, other.rtrim('/'));
+               });
+  return report(createStringError(named ? message : (file + ": " + message).str()));
+}
+
+int usage(const Twine &message, StringRef command) {
+  errs() << "mica: error: " << oneLine(message.str()) << ", see " << command << " --help\n";
+  return kUsage;
+}
+
+int print(StringRef text) {
+  rt::Status written = rt::writeOut(text);
+  return written ? kDone : report(createStringError(written.error().message));
+}
+
+std::string bytesText(double bytes) {
+  static constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
+    bytes /= 1024;
+  return llvm::formatv(unit == 0 ? "{0:f0} {1}" : "{0:f2} {1}", bytes, units[unit]);
+}
+
+std::string toolPath(const char *argv0) {
+  return sys::fs::getMainExecutable(argv0, reinterpret_cast<void *>(&toolPath));
+}
+
+Expected<std::string> launcherPath(const char *argv0) {
+  SmallString<128> path(sys::path::parent_path(sys::path::parent_path(toolPath(argv0))));
+  sys::path::append(path, "lib", "mica", "mica-launcher");
+  if (!sys::fs::exists(path))
+    return createStringError(Twine(path) +
+                             ": is missing, build the target mica-launcher or install Mica again");
+  return path.str().str();
+}
+
+ProgressBar::ProgressBar() : terminal(isatty(STDERR_FILENO)) {}
+
+ProgressBar::~ProgressBar() { hide(); }
+
+void ProgressBar::hide() {
+  if (shown)
+    errs() << "\r\x1b[K";
+  shown = false;
+}
+
+void ProgressBar::show(StringRef what, double share) {
+  int percent = static_cast<int>(share * 100);
+  if (!terminal || (percent == lastPercent && what == last))
+    return;
+  lastPercent = percent;
+  last = what.str();
+  shown = true;
+  constexpr int width = 30;
+  int full = percent * width / 100;
+  errs() << "\r\x1b[K" << std::string(full, '#') << std::string(width - full, '.')
+         << formatv(" {0,3} % ", percent) << what;
+}
+
+} // namespace mica::tool

@@ -1,0 +1,114 @@
+//===- ReferenceModel.cpp - a model that the interpreter runs ---------------===//
+
+#include "tools/verify/ReferenceModel.h"
+
+#include "ir/Mica/Diagnostics.h"
+#include "passes/support/Phases.h"
+#include "tools/mica/Commands.h"
+#include "tools/support/CheckpointWeights.h"
+
+#include "mlir/Pass/PassManager.h"
+
+#include <set>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+mlir::DialectRegistry ReferenceModel::registry() {
+  mlir::DialectRegistry registry;
+  cpu::registerCompilerDialects(registry);
+  return registry;
+}
+
+Expected<std::unique_ptr<ReferenceModel>>
+ReferenceModel::open(const std::string &model, StringRef asked, StageOptions stages, Roles roles) {
+  std::unique_ptr<ReferenceModel> opened(new ReferenceModel());
+  FirstDiagnostic diagnostic(&opened->context);
+  Expected<ModelInput> input = readModel(opened->context, model, WeightsNeeded::Yes);
+  if (!input)
+    return input.takeError();
+  opened->input = std::move(*input);
+  cpu::CompileOptions options;
+  options.weights = precisionNamed(asked);
+  chooseWeights(opened->input, options);
+  stages.keepBlocks = options.keepBlocks;
+  stages.probes = Probed::Results;
+  mlir::PassManager pm(&opened->context);
+  buildModelToFused(pm, stages);
+  if (failed(pm.run(*opened->input.module)))
+    return createStringError(model + ": " + diagnostic.message("cannot be fused"));
+  if (roles == Roles::Apart && dependsOnRole(*opened->input.module)) {
+    mlir::PassManager phases(&opened->context);
+    buildPhases(phases, stages);
+    if (failed(phases.run(*opened->input.module)))
+      return createStringError(model + ": " + diagnostic.message("cannot be specialized"));
+  }
+  return std::move(opened);
+}
+
+/// The function for any number of rows of that role.
+mlir::func::FuncOp ReferenceModel::entryOf(program::RowRole role) const {
+  mlir::ModuleOp module = *input.module;
+  if (auto main = module.lookupSymbol<mlir::func::FuncOp>("main"))
+    return main;
+  StringRef name = role == program::RowRole::Prompt ? kPromptRole : kDecodeRole;
+  for (auto function : module.getOps<mlir::func::FuncOp>())
+    if (function.isPublic() && roleOf(function) == name && !function->hasAttr(kMaxRowsAttr))
+      return function;
+  llvm_unreachable("a role without a function for any number of rows");
+}
+
+Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::FunctionType type,
+                                                                ArrayRef<int32_t> ids) const {
+  mlir::Type i32 = mlir::IntegerType::get(&context, 32);
+  auto count = static_cast<int64_t>(ids.size());
+  auto numbers = [&](auto number) {
+    interp::Tensor tensor = interp::Tensor::zeros(i32, {count});
+    for (int64_t i = 0; i < count; ++i)
+      tensor.ints[static_cast<size_t>(i)] = number(i);
+    return interp::Value(std::move(tensor));
+  };
+  auto own = [](int64_t i) { return i; };
+  std::vector<interp::Value> inputs = {
+      numbers([&](int64_t i) { return ids[static_cast<size_t>(i)]; }),
+      numbers([](int64_t) { return 0; }), numbers(own), numbers(own)};
+  if (takesLengths(type))
+    inputs.push_back(numbers([&](int64_t) { return count; }));
+  for (mlir::Type argument : type.getInputs().drop_front(inputs.size())) {
+    auto cache = dyn_cast<KvCacheType>(argument);
+    if (!cache)
+      return createStringError("the entry has an argument that is no cache behind its numbers");
+    if (Error error =
+            interp::checkSize({cache.getLayers(), 1, count, cache.getHeads(), cache.getHeadDim()}))
+      return std::move(error);
+    inputs.push_back(interp::Value::makeCache(cache, 1, count));
+  }
+  return inputs;
+}
+
+Expected<std::vector<float>> ReferenceModel::logits(ArrayRef<int32_t> ids, program::RowRole role,
+                                                    interp::TraceHook trace) const {
+  mlir::func::FuncOp entry = entryOf(role);
+  Expected<std::vector<interp::Value>> inputs = makeInputs(entry.getFunctionType(), ids);
+  if (!inputs)
+    return inputs.takeError();
+  auto weights = [&](StringRef name) { return storedTensor(*input.weights, name, &context); };
+  Expected<SmallVector<interp::Value>> results =
+      interp::interpret(entry, *inputs, weights, std::move(trace));
+  if (!results)
+    return results.takeError();
+  return results->front().getTensor()->floats;
+}
+
+SmallVector<int64_t> ReferenceModel::windows() const {
+  std::set<int64_t> windows;
+  mlir::ModuleOp module = *input.module;
+  module.walk([&](AttentionOp attention) {
+    if (auto window = attention.getWindow())
+      windows.insert(static_cast<int64_t>(*window));
+  });
+  return {windows.begin(), windows.end()};
+}
+
+} // namespace mica::tool

@@ -1,0 +1,49 @@
+//===- ReferenceModel.h - a model that the interpreter runs -----------------===//
+#ifndef MICA_TOOLS_VERIFY_REFERENCEMODEL_H
+#define MICA_TOOLS_VERIFY_REFERENCEMODEL_H
+
+#include "backends/cpu/driver/Compiler.h"
+#include "backends/runtime/abi/RowRole.h"
+#include "frontend/import/ModelInput.h"
+#include "ir/Interpreter/Interpreter.h"
+
+namespace mica::tool {
+
+/// A model at stage `fused` with probes, as `mica verify` interprets it; with a function for each
+/// role where rows of prompts are computed in another arithmetic than those of decoding.
+class ReferenceModel {
+public:
+  /// Whether rows are rounded as their role wants.
+  enum class Roles { Apart, Alike };
+
+  /// What MODEL is and how it is rounded: as a program of precision `stages.weights` and
+  /// `stages.kv` has its ops. Weights keep the blocks of a GGUF file where `asked`, the precision
+  /// that was asked for, is empty.
+  static llvm::Expected<std::unique_ptr<ReferenceModel>>
+  open(const std::string &model, llvm::StringRef asked, StageOptions stages, Roles roles);
+
+  /// The dialects of models.
+  static mlir::DialectRegistry registry();
+
+  /// The logits of all positions of a text, [ids, vocab], whose rows all have this role. `trace`
+  /// sees every op.
+  llvm::Expected<std::vector<float>> logits(llvm::ArrayRef<int32_t> ids, program::RowRole role,
+                                            interp::TraceHook trace) const;
+
+  /// How many positions attention reaches back, where that is not all of them; ascending.
+  llvm::SmallVector<int64_t> windows() const;
+
+private:
+  ReferenceModel() : context(registry()) {}
+  mlir::func::FuncOp entryOf(program::RowRole role) const;
+  llvm::Expected<std::vector<interp::Value>> makeInputs(mlir::FunctionType type,
+                                                        llvm::ArrayRef<int32_t> ids) const;
+
+  // The module lives shorter than its context.
+  mutable mlir::MLIRContext context;
+  ModelInput input;
+};
+
+} // namespace mica::tool
+
+#endif // MICA_TOOLS_VERIFY_REFERENCEMODEL_H
