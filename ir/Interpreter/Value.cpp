@@ -2,7 +2,7 @@
 
 #include "ir/Interpreter/Value.h"
 
-#include "ir/Quantize/Quantize.h"
+#include "ir/Mica/RoundToIntegers.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"

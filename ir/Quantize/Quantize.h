@@ -9,11 +9,19 @@
 #ifndef MICA_IR_QUANTIZE_QUANTIZE_H
 #define MICA_IR_QUANTIZE_QUANTIZE_H
 
-#include "ir/Mica/Mica.h"
+#include "ir/Quantize/BlockFormats.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
+#include <algorithm>
 #include <bit>
+#include <cstdint>
 
 namespace mica {
+
+/// Rows and groups whose largest magnitude is below have scales without an inverse and count as
+/// zero.
+inline constexpr float kSmallestMagnitude = 0x1p-100f;
 
 /// The largest magnitude in a row; infinite or NaN where it holds such a number. Inlined, so that
 /// it is compiled for the processors of whoever calls it; a maximum of integers, as one of numbers
@@ -38,10 +46,6 @@ float quantizeInt8(llvm::ArrayRef<float> row, llvm::MutableArrayRef<int8_t> q);
 /// is not finite.
 bool quantizeBlocks(const BlockFormat &format, llvm::ArrayRef<float> row,
                     llvm::ArrayRef<float> importance, llvm::MutableArrayRef<uint8_t> blocks);
-
-/// Replaces the numbers of a row by those that its integers of type `element` stand for:
-/// !mica.int8, !mica.int_rows or a !mica.block of Mica's own.
-void roundToIntegers(mlir::Type element, llvm::MutableArrayRef<float> row);
 
 } // namespace mica
 

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <vector>
 
-using namespace mlir;
+using namespace llvm;
 using namespace mica;
 
 #define MICA_INLINE __attribute__((always_inline)) inline

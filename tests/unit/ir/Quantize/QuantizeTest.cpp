@@ -1,5 +1,6 @@
 //===- QuantizeTest.cpp - rows of integers ----------------------------------===//
 
+#include "ir/Mica/RoundToIntegers.h"
 #include "ir/Quantize/Quantize.h"
 #include "tests/unit/RandomBlocks.h"
 

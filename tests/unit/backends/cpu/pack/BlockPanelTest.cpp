@@ -1,5 +1,6 @@
 //===- BlockPanelTest.cpp - packed blocks against a slow reading ------------===//
 
+#include "ir/Mica/RoundToIntegers.h"
 #include "ir/Quantize/Quantize.h"
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 

@@ -3,6 +3,7 @@
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"
 
+#include "ir/Mica/RoundToIntegers.h"
 #include "ir/Quantize/Quantize.h"
 
 #include "mlir/AsmParser/AsmParser.h"
