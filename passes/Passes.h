@@ -7,8 +7,8 @@
 #ifndef MICA_PASSES_PASSES_H
 #define MICA_PASSES_PASSES_H
 
-#include "backends/cpu/dispatch/CostModel.h"
 #include "ir/Mica/Mica.h"
+#include "passes/support/Phases.h"
 #include "passes/support/Precision.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -3,7 +3,10 @@
 #ifndef MICA_PASSES_LAYERS_LAYERCALLS_H
 #define MICA_PASSES_LAYERS_LAYERCALLS_H
 
-#include "passes/Passes.h"
+#include "ir/Mica/Mica.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace mica {
 

@@ -1,5 +1,6 @@
 //===- RollLayers.cpp - one loop over layers -----------------------------------===//
 
+#include "passes/Passes.h"
 #include "passes/layers/LayerMix.h"
 
 #include <map>

@@ -1,6 +1,6 @@
 //===- Stages.cpp - the stages of compilation and the way between them ------===//
 
-#include "passes/pipelines/Stages.h"
+#include "passes/pipelines/PipelineOptions.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -56,27 +56,14 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 }
 
 void mica::buildPhases(OpPassManager &pm, const StageOptions &options) {
-  pm.addPass(createSpecializePhases({options.costs.crossing, options.costs.fewRows}));
+  pm.addPass(createSpecializePhases({options.phases.crossing, options.phases.few}));
   pm.addPass(createAssignPromptRows({options.promptRows}));
   pm.addNestedPass<func::FuncOp>(createFuseCasts());
-}
-
-// Alive afterwards: mica, func, arith, scf.
-void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options) {
-  const KernelCosts &costs = options.costs;
-  buildPhases(pm, options);
-  pm.addNestedPass<func::FuncOp>(createSelectKernels(
-      {costs.manyRows, costs.tiles, costs.minWork, costs.onednnF32, costs.onednnBf16}));
-  // Before the calls are rolled: their order is the order of the weights in the program.
-  pm.addPass(createAssignLayouts());
-  pm.addPass(createRollLayers());
-  pm.addPass(createVerifyKernels());
 }
 
 StageTable StageTable::graphStages() {
   StageTable table;
   table.set(Stage::Fused, buildModelToFused);
-  table.set(Stage::Kernels, buildFusedToKernels);
   return table;
 }
 
@@ -97,66 +84,10 @@ llvm::Error StageTable::buildPipeline(OpPassManager &pm, Stage from, Stage to,
   return llvm::Error::success();
 }
 
-namespace {
-/// The options of the named pipelines of mica-opt.
-struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
-  StageOptions defaults;
-
-  Option<Precision> weights{*this, "weights", llvm::cl::desc("precision of matrices"),
-                            llvm::cl::init(defaults.weights), precisionValues()};
-  Option<Precision> kv{*this, "kv", llvm::cl::desc("precision of caches"),
-                       llvm::cl::init(defaults.kv), precisionValues()};
-  Option<bool> keepBlocks{*this, "keep-blocks",
-                          llvm::cl::desc("weights keep blocks of integers that they are stored in"),
-                          llvm::cl::init(defaults.keepBlocks)};
-  Option<PromptRows> promptRows{*this, "prompt-rows",
-                                llvm::cl::desc("type of rows of prompts that multiply blocks"),
-                                llvm::cl::init(defaults.promptRows), promptRowsValues()};
-  Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_several` function"),
-                           llvm::cl::init(defaults.costs.crossing)};
-  Option<int64_t> fewRows{*this, "few-rows", llvm::cl::desc("most rows of a `_few` function"),
-                          llvm::cl::init(defaults.costs.fewRows)};
-  Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tile registers"),
-                     llvm::cl::init(defaults.costs.tiles)};
-  Option<int64_t> manyRows{*this, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
-                           llvm::cl::init(defaults.costs.manyRows)};
-  Option<int64_t> minWork{*this, "min-work",
-                          llvm::cl::desc("multiply-adds from which a library call pays"),
-                          llvm::cl::init(defaults.costs.minWork)};
-  Option<bool> onednnF32{*this, "onednn-f32", llvm::cl::desc("oneDNN is fast for f32"),
-                         llvm::cl::init(defaults.costs.onednnF32)};
-  Option<bool> onednnBf16{*this, "onednn-bf16", llvm::cl::desc("oneDNN is fast for bf16"),
-                          llvm::cl::init(defaults.costs.onednnBf16)};
-
-  StageOptions get() const {
-    StageOptions options;
-    options.weights = weights;
-    options.kv = kv;
-    options.keepBlocks = keepBlocks;
-    options.promptRows = promptRows;
-    options.costs.crossing = crossing;
-    options.costs.fewRows = fewRows;
-    options.costs.manyRows = manyRows;
-    options.costs.tiles = tiles;
-    options.costs.minWork = minWork;
-    options.costs.onednnF32 = onednnF32;
-    options.costs.onednnBf16 = onednnBf16;
-    return options;
-  }
-};
-} // namespace
-
 void mica::registerPipelines() {
-  static const auto add = [](StringRef name, StringRef help, auto build) {
-    PassPipelineRegistration<PipelineOptions>(
-        name, help,
-        [build](OpPassManager &pm, const PipelineOptions &options) { build(pm, options.get()); });
-  };
-  add("mica-to-fused", "stage `model` -> `fused`", buildModelToFused);
-  add("mica-fused-to-kernels", "stage `fused` -> `kernels`", buildFusedToKernels);
-  add("mica-to-kernels", "stage `model` -> `kernels`",
-      [](OpPassManager &pm, const StageOptions &options) {
-        buildModelToFused(pm, options);
-        buildFusedToKernels(pm, options);
+  PassPipelineRegistration<GraphPipelineOptions>(
+      "mica-to-fused", "stage `model` -> `fused`",
+      [](OpPassManager &pm, const GraphPipelineOptions &options) {
+        buildModelToFused(pm, options.get());
       });
 }

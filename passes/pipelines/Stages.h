@@ -1,8 +1,8 @@
 //===- Stages.h - the stages of compilation and the way between them -*- C++ -*-===//
 //
-// The only place where the order of passes lives. Each stage is reached from the one before it by a
-// builder, which ends with the verifier of the stage's border. This library knows how to reach
-// `fused` and `kernels`; backends add the rest.
+// Where the order of passes lives. Each stage is reached from the one before it by a builder, which
+// ends with the verifier of the stage's border. This library knows how to reach `fused`; backends
+// add the rest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ std::optional<Stage> parseStage(llvm::StringRef name);
 struct StageOptions {
   Precision weights = Precision::F32;
   Precision kv = Precision::F32;
-  /// What decides who computes a product.
-  KernelCosts costs = {};
+  /// The numbers of rows that functions are made for.
+  PhaseRows phases = {};
   /// Whether channels are balanced; where it does not say, they are for integers.
   std::optional<bool> balance = {};
   /// Whether matrices that are stored in blocks keep their format, whatever the precision.
@@ -55,7 +55,7 @@ using StageBuilder = std::function<void(mlir::OpPassManager &, const StageOption
 /// How each stage is reached from the one before it.
 class StageTable {
 public:
-  /// The graph-to-graph stages: `fused` and `kernels`.
+  /// The stages that know no processor: `fused`.
   static StageTable graphStages();
 
   /// Says how `stage` is reached.
@@ -78,14 +78,11 @@ private:
 /// frontend.
 void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
 
-/// The first passes of `fused` -> `kernels`: a function for each phase, which computes what rows of
+/// The first passes behind `fused`: a function for each phase, which computes what rows of
 /// its role do. The interpreter runs what comes out; no kernel is chosen yet.
 void buildPhases(mlir::OpPassManager &pm, const StageOptions &options);
 
-/// Stage `fused` -> `kernels`.
-void buildFusedToKernels(mlir::OpPassManager &pm, const StageOptions &options);
-
-/// Makes `--mica-to-fused`, `--mica-fused-to-kernels` and `--mica-to-kernels` known to mica-opt.
+/// Makes `--mica-to-fused` known to mica-opt.
 void registerPipelines();
 
 } // namespace mica

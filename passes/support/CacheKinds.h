@@ -3,7 +3,10 @@
 #ifndef MICA_PASSES_SUPPORT_CACHEKINDS_H
 #define MICA_PASSES_SUPPORT_CACHEKINDS_H
 
-#include "passes/Passes.h"
+#include "ir/Mica/Mica.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
 
 namespace mica {
 

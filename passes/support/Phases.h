@@ -8,12 +8,21 @@
 
 namespace mica {
 
+/// The numbers of rows for which functions are specialized. A backend may have others.
+struct PhaseRows {
+  /// The most rows that generated kernels multiply whatever the shape.
+  int64_t crossing = 32;
+  /// The most rows of a call that decodes, at most `crossing`: attention is cut for single rows of
+  /// several sequences. More rows are mostly a prompt's, whose attention takes tiles of rows.
+  int64_t few = 16;
+};
+
 /// On a module: the most rows that generated kernels multiply whatever the shape. Whoever writes it
-/// before the functions are copied decides. Without it: KernelCosts::crossing.
+/// before the functions are copied decides. Without it: PhaseRows::crossing.
 inline constexpr llvm::StringLiteral kCrossingAttr = "mica.crossing";
 
 /// On a module: the most rows that its `_few` functions are called for, as in decoding; as above.
-/// Without it: KernelCosts::fewRows, or the crossing where that is less.
+/// Without it: PhaseRows::few, or the crossing where that is less.
 inline constexpr llvm::StringLiteral kFewRowsAttr = "mica.few_rows";
 
 /// On a function: the most rows it is called for; functions without it take any number.

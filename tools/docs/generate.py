@@ -27,6 +27,7 @@ PAGES = {
     "docs/exec-dialect.md": [("ir/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"])],
     "docs/passes.md": [
         ("passes/Passes.td", ["-gen-pass-doc"]),
+        ("backends/cpu/dispatch/Passes.td", ["-gen-pass-doc"]),
         ("backends/cpu/lowering/Passes.td", ["-gen-pass-doc"]),
         ("backends/cpu/codegen/Passes.td", ["-gen-pass-doc"]),
     ],

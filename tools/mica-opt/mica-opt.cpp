@@ -1,6 +1,7 @@
 //===- mica-opt.cpp - mlir-opt with Mica's dialects and passes ---------------===//
 
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
@@ -21,6 +22,7 @@ static int runMain(int argc, char **argv) {
   mica::cpu::registerLoweringPasses();
   mica::registerPasses();
   mica::registerPipelines();
+  mica::registerDispatchPasses();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

@@ -95,8 +95,8 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   PassManager passes(module.getContext());
   StageOptions stages =
       cpu::stageOptionsOf(options, options.weights.value_or(cpu::checkpointPrecision(module)));
-  if (llvm::Error error =
-          StageTable::graphStages().buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
+  if (llvm::Error error = cpu::stagesFor(options.target)
+                              .buildPipeline(passes, Stage::Model, Stage::Kernels, stages))
     return std::move(error);
   FirstDiagnostic first(module.getContext());
   if (failed(passes.run(module)))

@@ -1,12 +1,12 @@
 //===- AssignLayouts.cpp - physical forms and places ----------------------------===//
 
-#include "passes/Passes.h"
+#include "backends/cpu/dispatch/Passes.h"
 #include "passes/support/CacheKinds.h"
 #include "passes/support/Weights.h"
 
 namespace mica {
 #define GEN_PASS_DEF_ASSIGNLAYOUTS
-#include "passes/Passes.h.inc"
+#include "backends/cpu/dispatch/Passes.h.inc"
 } // namespace mica
 
 using namespace mlir;

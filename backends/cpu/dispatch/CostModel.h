@@ -3,6 +3,7 @@
 #ifndef MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
 #define MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
 
+#include "passes/support/Phases.h"
 #include "passes/support/Precision.h"
 
 namespace mica {
@@ -29,10 +30,7 @@ struct KernelCosts {
   /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
   /// a Zen 4, they were 1.2 times as fast as oneDNN in bf16 at 17 rows and as fast at 32
   /// (`bench --prompt N`). A constant: up to it a row's bits depend on no other row.
-  int64_t crossing = 32;
-  /// The most rows of a call that decodes, at most `crossing`: attention is cut for single rows of
-  /// several sequences. More rows are mostly a prompt's, whose attention takes tiles of rows.
-  int64_t fewRows = 16;
+  int64_t crossing = PhaseRows().crossing;
   /// Rows that a call of a function for many rows is assumed to have.
   int64_t manyRows = 64;
   /// Whether generated kernels multiply pairs of bf16 in tile registers, which beat oneDNN's at the

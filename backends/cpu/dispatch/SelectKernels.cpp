@@ -1,12 +1,11 @@
 //===- SelectKernels.cpp - who computes each product, attention in which tiles ----===//
 
-#include "backends/cpu/dispatch/CostModel.h"
-#include "passes/Passes.h"
+#include "backends/cpu/dispatch/Passes.h"
 #include "passes/support/Phases.h"
 
 namespace mica {
 #define GEN_PASS_DEF_SELECTKERNELS
-#include "passes/Passes.h.inc"
+#include "backends/cpu/dispatch/Passes.h.inc"
 } // namespace mica
 
 using namespace mlir;
@@ -55,8 +54,8 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
     FailureOr<int64_t> most =
-                           rowsStated(module, kCrossingAttr, /*least=*/1, KernelCosts().crossing),
-                       few = rowsStated(module, kFewRowsAttr, /*least=*/1, KernelCosts().fewRows);
+                           rowsStated(module, kCrossingAttr, /*least=*/1, PhaseRows().crossing),
+                       few = rowsStated(module, kFewRowsAttr, /*least=*/1, PhaseRows().few);
     if (failed(most) || failed(few))
       return signalPassFailure();
     crossing = *most;

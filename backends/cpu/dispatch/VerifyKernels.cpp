@@ -1,10 +1,11 @@
 //===- VerifyKernels.cpp - border of stage kernels -----------------------------===//
 
+#include "backends/cpu/dispatch/Passes.h"
 #include "passes/verify/Checks.h"
 
 namespace mica {
 #define GEN_PASS_DEF_VERIFYKERNELS
-#include "passes/Passes.h.inc"
+#include "backends/cpu/dispatch/Passes.h.inc"
 } // namespace mica
 
 using namespace mlir;

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/codegen/NativeCode.h"
 #include "backends/cpu/codegen/Passes.h"
-#include "backends/cpu/dispatch/CostModel.h"
+#include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/driver/TextOutput.h"
 #include "backends/cpu/lowering/Passes.h"
@@ -377,6 +377,14 @@ void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
 
 StageTable mica::cpu::stagesFor(const TargetDescription &target) {
   StageTable stages = StageTable::graphStages();
+  KernelCosts costs;
+  costs.tiles = target.tiles;
+  // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
+  costs.onednnF32 = target.vectorBits == 512;
+  costs.onednnBf16 = target.vectorBits == 512 && target.avx512Bf16;
+  stages.set(Stage::Kernels, [costs](OpPassManager &pm, const StageOptions &options) {
+    buildFusedToKernels(pm, options, costs);
+  });
   stages.set(Stage::Loops, [target](OpPassManager &pm, const StageOptions &) {
     buildLoopsPipeline(pm, KernelTarget::of(target));
   });
@@ -391,11 +399,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.weights = weights;
   stage.kv = kvPrecision(options, weights);
   stage.keepBlocks = options.keepBlocks;
-  stage.costs.tiles = options.target.tiles;
   stage.probes = options.probes;
-  // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
-  stage.costs.onednnF32 = options.target.vectorBits == 512;
-  stage.costs.onednnBf16 = options.target.vectorBits == 512 && options.target.avx512Bf16;
   // Where products of bf16 are slow, prompts are computed in f32.
   stage.promptRows = options.int8Rows            ? PromptRows::Int8
                      : options.target.avx512Bf16 ? PromptRows::BF16

@@ -1,6 +1,7 @@
 // Passes keep the meaning of a model: the interpreter computes the logits of the authors' own code
 // before and after each.
 
+#include "backends/cpu/dispatch/Passes.h"
 #include "frontend/support/Json.h"
 #include "ir/Interpreter/Npy.h"
 #include "passes/pipelines/Stages.h"
@@ -116,12 +117,12 @@ TEST_P(GoldenPassTest, FusionKeepsTheLogitsOfBf16) {
 
 TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
   StageOptions options;
-  options.costs.fewRows = 4;
-  options.costs.crossing = 8;
-  options.costs.minWork = 0;
+  options.phases = {.crossing = 8, .few = 4};
+  KernelCosts costs;
+  costs.minWork = 0;
   ASSERT_TRUE(run([&](OpPassManager &pm) {
-    llvm::cantFail(
-        StageTable::graphStages().buildPipeline(pm, Stage::Model, Stage::Kernels, options));
+    buildModelToFused(pm, options);
+    buildFusedToKernels(pm, options, costs);
   }));
   EXPECT_LT(distance(interpret(4, "main_few"), logits), 1e-5);
   EXPECT_LT(distance(interpret(8, "main_several"), logits), 1e-5);

@@ -29,11 +29,13 @@ protected:
 };
 
 TEST_F(StageTableTest, BuildsWhatLeadsFromStageToStage) {
-  EXPECT_EQ(build(StageTable::graphStages(), Stage::Fused, Stage::Kernels), "");
+  StageTable table = StageTable::graphStages();
+  table.set(Stage::Kernels, buildPhases);
+  EXPECT_EQ(build(table, Stage::Fused, Stage::Kernels), "");
   size_t kernels = pm.size();
   EXPECT_GT(kernels, 0u);
   mlir::PassManager whole(&context);
-  llvm::cantFail(StageTable::graphStages().buildPipeline(whole, Stage::Model, Stage::Kernels, {}));
+  llvm::cantFail(table.buildPipeline(whole, Stage::Model, Stage::Kernels, {}));
   EXPECT_GT(whole.size(), kernels);
 }
 
@@ -48,17 +50,17 @@ TEST_F(StageTableTest, RefusesTheWayBack) {
 }
 
 TEST_F(StageTableTest, RefusesStagesThatNoOneBuilds) {
-  EXPECT_EQ(build(StageTable::graphStages(), Stage::Model, Stage::Loops),
-            "no passes lead to stage `loops`");
+  EXPECT_EQ(build(StageTable::graphStages(), Stage::Model, Stage::Kernels),
+            "no passes lead to stage `kernels`");
   EXPECT_EQ(pm.size(), 0u);
 }
 
 TEST_F(StageTableTest, TakesStagesOfABackend) {
   StageTable table = StageTable::graphStages();
   bool built = false;
-  table.set(Stage::Loops, [&](mlir::OpPassManager &, const StageOptions &) { built = true; });
-  EXPECT_TRUE(table.has(Stage::Loops));
-  EXPECT_EQ(build(table, Stage::Kernels, Stage::Loops), "");
+  table.set(Stage::Kernels, [&](mlir::OpPassManager &, const StageOptions &) { built = true; });
+  EXPECT_TRUE(table.has(Stage::Kernels));
+  EXPECT_EQ(build(table, Stage::Fused, Stage::Kernels), "");
   EXPECT_TRUE(built);
 }
 

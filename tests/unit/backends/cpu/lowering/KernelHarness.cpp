@@ -2,6 +2,7 @@
 
 #include "tests/unit/backends/cpu/lowering/KernelHarness.h"
 
+#include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/driver/Compiler.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"

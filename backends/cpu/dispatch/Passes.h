@@ -1,0 +1,26 @@
+//===- Passes.h - from stage `fused` to stage `kernels` ------------*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_DISPATCH_PASSES_H
+#define MICA_BACKENDS_CPU_DISPATCH_PASSES_H
+
+#include "backends/cpu/dispatch/CostModel.h"
+#include "passes/pipelines/Stages.h"
+
+namespace mica {
+
+#define GEN_PASS_DECL
+#include "backends/cpu/dispatch/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "backends/cpu/dispatch/Passes.h.inc"
+
+/// Stage `fused` -> `kernels`.
+void buildFusedToKernels(mlir::OpPassManager &pm, const StageOptions &options,
+                         const KernelCosts &costs = {});
+
+/// Registers the passes, and the pipelines `mica-fused-to-kernels` and `mica-to-kernels`.
+void registerDispatchPasses();
+
+} // namespace mica
+
+#endif // MICA_BACKENDS_CPU_DISPATCH_PASSES_H
