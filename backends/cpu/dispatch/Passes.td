@@ -14,7 +14,7 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format. Mostly one row of a prompt, its
     last, reaches an `lm_head`: it is generated.
     Attention of few rows is cut into single rows and chunks of positions, that of many rows and of prompts into tiles
-    of rows. `Kernels/CostModel.h` has the rules.
+    of rows. `backends/cpu/dispatch/CostModel.h` has the rules.
 
     ```mlir
     func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf32>

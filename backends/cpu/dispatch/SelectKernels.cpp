@@ -53,8 +53,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
 
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
-    FailureOr<int64_t> most =
-                           rowsStated(module, kCrossingAttr, /*least=*/1, PhaseRows().crossing),
+    FailureOr<int64_t> most = rowsStated(module, kCrossingAttr, /*least=*/1, PhaseRows().crossing),
                        few = rowsStated(module, kFewRowsAttr, /*least=*/1, PhaseRows().few);
     if (failed(most) || failed(few))
       return signalPassFailure();

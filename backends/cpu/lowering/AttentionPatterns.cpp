@@ -1,5 +1,7 @@
 //===- AttentionPatterns.cpp - rope, caches and attention --------------------------===//
 
+#include "backends/cpu/kernels/attention/Attention.h"
+#include "backends/cpu/kernels/attention/Positions.h"
 #include "backends/cpu/lowering/Lowering.h"
 #include "passes/support/Phases.h"
 

@@ -3,8 +3,9 @@
 #ifndef MICA_BACKENDS_CPU_LOWERING_LOWERING_H
 #define MICA_BACKENDS_CPU_LOWERING_LOWERING_H
 
-#include "backends/cpu/kernels/Kernels.h"
+#include "backends/cpu/kernels/matmul/Panel.h"
 #include "ir/Exec/Exec.h"
+#include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/DialectConversion.h"

@@ -1,5 +1,6 @@
 //===- MoePatterns.cpp - gates and experts ---------------------------------------------===//
 
+#include "backends/cpu/kernels/moe/Moe.h"
 #include "backends/cpu/lowering/Lowering.h"
 
 using namespace mlir;

@@ -1,6 +1,7 @@
 //===- ProductPatterns.cpp - products with weights --------------------------------===//
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
+#include "backends/cpu/kernels/matmul/Products.h"
 #include "backends/cpu/lowering/Lowering.h"
 
 using namespace mlir;

@@ -1,5 +1,8 @@
 //===- RowPatterns.cpp - norms, elementwise ops and changes of shape -------------===//
 
+#include "backends/cpu/kernels/Activation.h"
+#include "backends/cpu/kernels/attention/Positions.h"
+#include "backends/cpu/kernels/rows/Rows.h"
 #include "backends/cpu/lowering/Lowering.h"
 
 using namespace mlir;

@@ -1,9 +1,11 @@
 //===- Attention.cpp - attention over the caches -------------------------------------===//
 
+#include "backends/cpu/kernels/attention/Attention.h"
 #include "backends/cpu/features/PagesInTurn.h"
-#include "backends/cpu/kernels/Kernels.h"
+
 #include "backends/cpu/kernels/attention/LimbRows.h"
 #include "backends/cpu/kernels/attention/Softmax.h"
+#include "backends/cpu/kernels/matmul/AmxTile.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
 
 #include <numbers>
@@ -528,7 +530,7 @@ private:
       for (int64_t i = 0; i < count; ++i)
         tile.rows.push_back({b.add(pair, i)});
       tile.asTiles = inTileOrder;
-      return tile.emit(b);
+      return emitTile(b, tile);
     };
     for (int64_t first = 0; first < vectors;) {
       int64_t together = std::min(vectors - first, vectorsFor(count, queryLimbs));
@@ -573,7 +575,7 @@ private:
           tile.rows.push_back({b.idx(i)});
         tile.inits = std::move(sums);
         tile.asTiles = inTileOrder;
-        sums = tile.emit(b);
+        sums = emitTile(b, tile);
       }
       for (int64_t i = 0; i < count; ++i)
         for (int64_t v = 0; v < vectors; ++v)

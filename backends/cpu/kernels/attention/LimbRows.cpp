@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels/attention/LimbRows.h"
 
+#include "backends/cpu/kernels/matmul/Prefetch.h"
 #include "backends/cpu/kernels/rows/Int8Row.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_LIMBROWS_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_LIMBROWS_H
 
-#include "backends/cpu/kernels/matmul/Tile.h"
+#include "backends/cpu/kernels/matmul/Panel.h"
 
 namespace mica::cpu {
 

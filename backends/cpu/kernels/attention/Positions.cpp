@@ -1,6 +1,7 @@
 //===- Positions.cpp - rope and appends to caches -----------------------------------===//
 
-#include "backends/cpu/kernels/Kernels.h"
+#include "backends/cpu/kernels/attention/Positions.h"
+
 #include "backends/cpu/kernels/rows/Int8Row.h"
 
 #include <cmath>

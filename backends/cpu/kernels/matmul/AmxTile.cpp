@@ -18,6 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "backends/cpu/kernels/matmul/AmxTile.h"
+
 #include "backends/cpu/dispatch/CostModel.h"
 #include "backends/cpu/features/PagesInTurn.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
@@ -352,7 +354,7 @@ private:
                      b.idx(0), kVectors};
     tile.rows.push_back(rows.indicesOf(rows.nameOf(row)));
     tile.asTiles = true;
-    return tile.emit(b);
+    return emitTile(b, tile);
   }
 
   KernelBuilder &b;

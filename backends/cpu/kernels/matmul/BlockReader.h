@@ -3,7 +3,7 @@
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKREADER_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKREADER_H
 
-#include "backends/cpu/kernels/matmul/Tile.h"
+#include "backends/cpu/kernels/matmul/Panel.h"
 #include "ir/Mica/Mica.h"
 
 namespace mica::cpu {

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "backends/cpu/kernels/matmul/BlockTile.h"
+
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 
 using namespace mlir;
@@ -14,6 +16,13 @@ using namespace mica;
 using namespace mica::cpu;
 
 namespace {
+
+/// The element of `x` whose bytes begin at `byte` of the row that `leading` names, in every lane.
+Value broadcastOfRow(KernelBuilder &b, Value x, ArrayRef<Value> leading, Value byte, Type element) {
+  SmallVector<Value> at(leading);
+  at.push_back(byte);
+  return b.broadcastFromBytes(x, at, element);
+}
 
 /// Emits the sums of one tile. See IntegerRowLayout for the rows.
 class BlockTile {
@@ -25,7 +34,7 @@ public:
     int64_t chunks = llvm::divideCeil(tile.k, PackedBlocks::kChunk),
             perBlock = reader.packed.chunks;
     return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value block, ValueRange sums) {
-      prefetchForGroup(b, tile, block, reader.packed.blockBytes);
+      prefetchForGroup(b, tile.panel, tile.ahead, tile.from, block, reader.packed.blockBytes);
       Value begin = reader.blockAt(block);
       SmallVector<Columns> columns = loadColumns(begin);
       if (perBlock == 1)

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "backends/cpu/kernels/matmul/Prefetch.h"
 #include "backends/cpu/features/PagesInTurn.h"
-#include "backends/cpu/kernels/matmul/Tile.h"
 
 using namespace mlir;
 using namespace mica;
@@ -69,12 +69,11 @@ void mica::cpu::prefetchAhead(KernelBuilder &b, const PackedPanel &panel, Value 
   });
 }
 
-void mica::cpu::prefetchForGroup(KernelBuilder &b, const ProductTile &tile, Value group,
-                                 int64_t count) {
-  prefetchAhead(b, tile.panel, b.mul(group, count), count);
-  if (tile.ahead.lines == 0)
+void mica::cpu::prefetchForGroup(KernelBuilder &b, const PackedPanel &panel,
+                                 const LinesAhead &ahead, Value from, Value group, int64_t count) {
+  prefetchAhead(b, panel, b.mul(group, count), count);
+  if (ahead.lines == 0)
     return;
-  Value passed = arith::MulIOp::create(b, b.sub(group, tile.from), tile.ahead.perGroup);
-  Ahead(b, tile.panel.memory)
-      .lines(b.add(tile.ahead.begin, b.div(passed, LinesAhead::kParts)), tile.ahead.lines);
+  Value passed = arith::MulIOp::create(b, b.sub(group, from), ahead.perGroup);
+  Ahead(b, panel.memory).lines(b.add(ahead.begin, b.div(passed, LinesAhead::kParts)), ahead.lines);
 }

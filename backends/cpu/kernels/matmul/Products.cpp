@@ -1,8 +1,9 @@
 //===- Products.cpp - products of rows with packed weights ----------------------===//
 
-#include "backends/cpu/kernels/Kernels.h"
+#include "backends/cpu/kernels/matmul/Products.h"
+
 #include "backends/cpu/kernels/matmul/BlockReader.h"
-#include "backends/cpu/kernels/matmul/Tile.h"
+#include "backends/cpu/kernels/matmul/BlockSums.h"
 
 using namespace mlir;
 using namespace mica;

@@ -1,7 +1,8 @@
 //===- Moe.cpp - gates and experts -----------------------------------------------------===//
 
-#include "backends/cpu/kernels/Kernels.h"
-#include "backends/cpu/kernels/matmul/Tile.h"
+#include "backends/cpu/kernels/moe/Moe.h"
+
+#include "backends/cpu/kernels/matmul/BlockSums.h"
 
 using namespace mlir;
 using namespace mica;

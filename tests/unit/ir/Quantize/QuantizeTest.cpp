@@ -1,7 +1,7 @@
 //===- QuantizeTest.cpp - rows of integers ----------------------------------===//
 
-#include "ir/Mica/RoundToIntegers.h"
 #include "ir/Quantize/Quantize.h"
+#include "ir/Mica/RoundToIntegers.h"
 #include "tests/unit/RandomBlocks.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -1,7 +1,7 @@
 //===- PrefetchTest.cpp - which lines kernels ask for ----------------------===//
 
+#include "backends/cpu/kernels/matmul/Prefetch.h"
 #include "backends/cpu/features/PagesInTurn.h"
-#include "backends/cpu/kernels/matmul/Tile.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/PassManager.h"

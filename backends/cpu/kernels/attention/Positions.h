@@ -1,0 +1,58 @@
+//===- Positions.h - kernels of rope and caches ---*- C++ -*-===//
+//
+// All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
+// comment gives, and emit the work of the tasks [begin, end). See the folder's README.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_POSITIONS_H
+#define MICA_BACKENDS_CPU_KERNELS_ATTENTION_POSITIONS_H
+
+#include "backends/cpu/kernels/KernelBuilder.h"
+#include "ir/Mica/Mica.h"
+
+namespace mica::cpu {
+
+/// The frequencies are a constant table: those of a short sequence [P], and behind them those of
+/// one longer than `border`, [P], unless theta grows there.
+struct RopeSpec {
+  mlir::memref::GlobalOp frequencies;
+  int64_t pairs;
+  double theta;
+  std::optional<int64_t> border; ///< where frequencies follow the length
+  double growth = 0;             ///< factor of dynamic scaling
+  float amplitude = 1;
+};
+
+/// positions i32 [T], (lengths i32 [T]), y [T, 2, P]: formula of mica.rope_table. A task is a row.
+void emitRopeTable(KernelBuilder &b, mlir::ValueRange args, const RopeSpec &spec);
+
+/// x [T, H, D], table [T, 2, P], y [T, H, D]. A task is a row.
+void emitRope(KernelBuilder &b, mlir::ValueRange args, Pairing pairing);
+
+/// positions, y [T, C]: formula of mica.sinusoid. A task is a row.
+void emitSinusoid(KernelBuilder &b, mlir::ValueRange args, mlir::memref::GlobalOp frequencies,
+                  int64_t offset, std::optional<int64_t> paddingIdx);
+
+/// a, b, y [T, H, D]: formula of mica.join_heads. A task is a row.
+void emitJoinHeads(KernelBuilder &b, mlir::ValueRange args);
+
+/// x [T, G, D], sequences, positions, layer, cache: formula of mica.kv_append. A task is a row.
+void emitKvAppend(KernelBuilder &b, mlir::ValueRange args, KvCacheType cache);
+
+/// qkv [T, (H + 2G) D] or the first of several products with these columns, table, sequences,
+/// positions, layer, (q gain, k gain), (the other products), q [T, H, D], k cache, v cache: formula
+/// of mica.qkv_append. A task is a row.
+struct QkvAppendSpec {
+  int64_t heads;
+  KvCacheType keys, values;
+  Pairing pairing;
+  std::optional<double> eps;
+  float gainOffset = 0;
+  int64_t parts = 0; ///< products besides the first
+};
+void emitQkvAppend(KernelBuilder &b, mlir::ValueRange args, const QkvAppendSpec &spec);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_ATTENTION_POSITIONS_H

@@ -1,0 +1,17 @@
+//===- BlockTile.h - products of integer rows with weights in blocks ---*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKTILE_H
+#define MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKTILE_H
+
+#include "backends/cpu/kernels/matmul/ProductTile.h"
+
+namespace mica::cpu {
+
+/// emitTile for panels of !mica.block and rows of !mica.int_rows: sums of integers within
+/// a group, and these times both scales in f32, one group after the other. Groups along K are
+/// blocks.
+llvm::SmallVector<mlir::Value> emitBlockTile(KernelBuilder &b, const ProductTile &tile);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKTILE_H

@@ -1,0 +1,41 @@
+//===- ProductRows.h - rows that meet blocks of a weight ---*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTROWS_H
+#define MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTROWS_H
+
+#include "backends/cpu/kernels/matmul/Panel.h"
+
+#include <functional>
+
+namespace mica::cpu {
+
+/// The rows [from, to) of a product.
+struct ProductRows {
+  mlir::Value x; ///< the last axis is K
+  mlir::Value from, to;
+  /// What the number of a row stands for; null: itself.
+  std::function<mlir::Value(mlir::Value)> name = {};
+  /// Leading indices of x of the row of that name; null: the name.
+  std::function<llvm::SmallVector<mlir::Value>(mlir::Value)> at = {};
+
+  mlir::Value nameOf(mlir::Value number) const { return name ? name(number) : number; }
+  llvm::SmallVector<mlir::Value> indicesOf(mlir::Value named) const {
+    return at ? at(named) : llvm::SmallVector<mlir::Value>{named};
+  }
+};
+
+/// Takes the sums [panels] of 16 columns from `column` of a block on, of the row of that name.
+using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
+                                               mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
+
+/// Blocks [from, to) of a weight. The panels of one, of 64 columns each, and those of neighbouring
+/// blocks stand behind each other in memory.
+struct BlockSpan {
+  mlir::Value from, to;
+  int64_t panels = 1; ///< of a block
+};
+using PanelsOfBlock = llvm::function_ref<llvm::SmallVector<PackedPanel>(mlir::Value block)>;
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTROWS_H

@@ -1,0 +1,54 @@
+//===- Products.h - kernels of products with packed weights ---*- C++ -*-===//
+//
+// All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
+// comment gives, and emit the work of the tasks [begin, end). See the folder's README.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTS_H
+#define MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTS_H
+
+#include "backends/cpu/kernels/Activation.h"
+#include "backends/cpu/kernels/matmul/Panel.h"
+
+namespace mica::cpu {
+
+/// x [T, K], packed weight, (bias [N]), y [T, N]: y = x W^T + bias, or y += ... with `accumulate`.
+/// A task is a block of 64 columns.
+struct ProductSpec {
+  WeightSpec weight;
+  bool bias, accumulate;
+};
+void emitProduct(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec);
+
+/// x [T, K], packed gate and up, y [T, inner]: formula of mica.gated_linear. A task is a block of
+/// 64 columns of y.
+void emitGatedProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight,
+                      int64_t inner, Activation activation);
+
+/// x [T, H, K], packed weight [H, ...], y [T, H, N]: formula of mica.head_linear. A task is a head
+/// and a block of 64 columns; those of a head are neighbours.
+void emitHeadProduct(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
+
+/// The end of a gated product: of `sums`, the gate's and up's, 16 columns from `column` of block
+/// `block` on, into the row of y [..., inner] with the leading indices `at`.
+void storeGated(KernelBuilder &b, llvm::ArrayRef<mlir::Value> sums, mlir::Value block,
+                mlir::Value column, const Gating &gating, int64_t inner, mlir::Value y,
+                llvm::SmallVector<mlir::Value> at);
+
+/// sums [T, columns] by oneDNN of the columns from `first` on, first, (bias [N]), y [T, N]: what
+/// emitProduct makes of those columns. A task is a row.
+void emitEpilogue(KernelBuilder &b, mlir::ValueRange args, const ProductSpec &spec,
+                  int64_t columns);
+
+/// The same for a gated product: sums, first, y [T, inner].
+void emitGatedEpilogue(KernelBuilder &b, mlir::ValueRange args, int64_t inner,
+                       Activation activation, int64_t columns);
+
+/// packed weight in blocks, first block of 64 columns, panels [blocks][K / depth][64][depth] of f32
+/// or bf16: those blocks as floats. A task is a block.
+void emitExpandBlocks(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTS_H

@@ -1,0 +1,48 @@
+//===- Moe.h - kernels of mixtures of experts ---*- C++ -*-===//
+//
+// All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
+// comment gives, and emit the work of the tasks [begin, end). See the folder's README.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_MOE_MOE_H
+#define MICA_BACKENDS_CPU_KERNELS_MOE_MOE_H
+
+#include "backends/cpu/kernels/Activation.h"
+#include "backends/cpu/kernels/matmul/Panel.h"
+
+namespace mica::cpu {
+
+/// logits [T, E], (correction [E]), weights [T, k], experts i32 [T, k]: scoring, choice and
+/// normalisation of mica.moe_gate. A task is a row.
+struct GateSpec {
+  Scoring scoring;
+  int64_t experts, k;
+  bool normalize;
+  bool correction = false;
+  int64_t groups = 0, keptGroups = 0; ///< 0: there are none
+  GroupScoring groupScoring = GroupScoring::Best;
+};
+void emitGate(KernelBuilder &b, mlir::ValueRange args, const GateSpec &spec);
+
+/// experts i32 [T, k], order i32 [T, k], starts i32 [E + 1]: sorts the pairs (row, choice),
+/// numbered row * k + choice, by expert; those of expert e stand at order[starts[e] .. starts[e +
+/// 1]). One task.
+void emitRoute(KernelBuilder &b, mlir::ValueRange args, int64_t experts, int64_t k);
+
+/// x [T, K], order, starts, packed gate and up [E, ...], (biases of gate and up [E, inner]), h [T,
+/// k, inner]. A task is an expert and a block of 64 columns of h.
+void emitExpertsUp(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight, int64_t inner,
+                   const Gating &gating);
+
+/// h [T, k, inner], order, starts, packed down [E, ...], (bias [E, C]), parts [T, k, C]. A task is
+/// an expert and a block of 64 columns.
+void emitExpertsDown(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &weight);
+
+/// parts [T, k, C], weights [T, k], y [T, C]: y = sum_j weights_j parts_j, or y += with
+/// `accumulate`. A task is a row.
+void emitCombine(KernelBuilder &b, mlir::ValueRange args, bool accumulate);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_MOE_MOE_H

@@ -1,0 +1,48 @@
+//===- Rows.h - kernels that work row by row ---*- C++ -*-===//
+//
+// All take the builder and the kernel's arguments (begin, end, buffers...) in the order that the
+// comment gives, and emit the work of the tasks [begin, end). See the folder's README.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_ROWS_ROWS_H
+#define MICA_BACKENDS_CPU_KERNELS_ROWS_ROWS_H
+
+#include "backends/cpu/kernels/matmul/Panel.h"
+#include "ir/Mica/Mica.h"
+
+namespace mica::cpu {
+
+/// x [T, C] or [T, H, D], gain, y: formula of mica.rmsnorm. A task is a row.
+struct RmsNormSpec {
+  double eps;
+  double gainOffset;
+  bool roundBeforeGain;
+  int64_t limbs = 0; ///< of a result of !mica.int_rows; 0: it is of another type
+};
+void emitRmsNorm(KernelBuilder &b, mlir::ValueRange args, const RmsNormSpec &spec);
+
+/// x, gain, (bias), y: formula of mica.layernorm. A task is a row.
+void emitLayerNorm(KernelBuilder &b, mlir::ValueRange args, double eps, bool bias,
+                   int64_t limbs = 0);
+
+/// inputs..., y of one shape: y = compute(inputs), element by element. A task is a row.
+void emitElementwise(
+    KernelBuilder &b, mlir::ValueRange args,
+    llvm::function_ref<mlir::Value(KernelBuilder &, llvm::ArrayRef<mlir::Value>)> compute);
+
+/// x, rows i32 [O], y [O, C]. A task is a row of y.
+void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
+/// y = x times the logistic function of the row's own number.
+void emitSigmoidGate(KernelBuilder &b, mlir::ValueRange args);
+
+/// tokens i32 [T], table [V, C] or packed, y [T, C]. A task is a row.
+void emitEmbedding(KernelBuilder &b, mlir::ValueRange args, const WeightSpec &table);
+
+/// x [T, K] or [T, J, K], y: formula of a mica.cast to !mica.int_rows of so many limbs. A task is a
+/// row.
+void emitQuantize(KernelBuilder &b, mlir::ValueRange args, int64_t limbs);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_ROWS_ROWS_H
