@@ -1,5 +1,6 @@
 // mica-bandwidth: the read bandwidth of main memory as one JSON object, for compare.py.
-#include "backends/cpu/device/Roofline.h"
+#include "backends/cpu/device/Peaks.h"
+#include "backends/cpu/device/Pool.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include "tests/bench/UkernelBenchmarks.h"
 
 #include "backends/cpu/device/Exports.h"
-#include "backends/cpu/device/Roofline.h"
+#include "backends/cpu/device/Peaks.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/Threads.h"
 

@@ -1,5 +1,6 @@
 //===- Inspect.cpp - mica inspect -----------------------------------------===//
 
+#include "backends/cpu/device/CpuDevice.h"
 #include "backends/cpu/driver/TextOutput.h"
 #include "backends/runtime/commands/Info.h"
 #include "backends/runtime/program/ProgramFile.h"
@@ -67,7 +68,7 @@ static Error inspectProgram(const InspectArguments &arguments) {
     return createStringError(file.error().message);
   rt::InfoArguments info;
   info.json = arguments.json;
-  rt::Status status = rt::infoCommand(*file, info);
+  rt::Status status = rt::infoCommand(*file, rt::CpuDevice(), info);
   return status ? Error::success() : createStringError(status.error().message);
 }
 

@@ -43,8 +43,9 @@ mica_rt_matmul(const void *a, const void *w, void *c, int64_t m, int64_t n, int6
       m, n, k, lda, ldc, static_cast<mica::rt::MatmulFormat>(format), accumulate != 0};
   mica::rt::Profile *profile = mica::rt::activeProfile();
   mica::rt::Matmul &matmul = mica::rt::matmul();
-  mica::rt::Status done =
-      profile ? profile->product(matmul, shape, a, w, c) : matmul.run(shape, a, w, c);
+  mica::rt::Status done = profile
+                              ? profile->product(shape, [&] { return matmul.run(shape, a, w, c); })
+                              : matmul.run(shape, a, w, c);
   if (!done)
     mica::rt::reportFatal(done.error().message);
 }

@@ -2,31 +2,12 @@
 #pragma once
 
 #include "backends/cpu/device/Pool.h"
+#include "backends/runtime/abi/MatmulShape.h"
 #include "backends/runtime/support/Result.h"
 
-#include <compare>
-#include <cstdint>
 #include <memory>
 
 namespace mica::rt {
-
-/// How the operands are stored. The numbers are part of the model object's interface
-/// (mica_rt_matmul).
-enum class MatmulFormat : int32_t {
-  F32 = 0,  ///< A f32; W f32 as [N/64][K/16][16][64], oneDNN's BA16a64b; K padded to 16, N to 64
-            ///< with zeros.
-  Bf16 = 1, ///< A bf16; W bf16 as [N/64][K/32][16][64][2], oneDNN's BA16a64b2a; K padded to 32, N
-            ///< to 64 with zeros.
-};
-
-/// C[m, n] = A[m, k] W, or += where `accumulate`. C is f32; lda and ldc count elements.
-struct MatmulShape {
-  int64_t m, n, k, lda, ldc;
-  MatmulFormat format;
-  bool accumulate;
-
-  auto operator<=>(const MatmulShape &) const = default;
-};
 
 /// The threads that a primitive may expect; no more work for it. How it blocks its work depends on
 /// them; sums over K must not, or results would depend on the number of threads. oneDNN 3.7 shares

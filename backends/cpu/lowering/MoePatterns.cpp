@@ -1,6 +1,8 @@
 //===- MoePatterns.cpp - gates and experts ---------------------------------------------===//
 
+#include "backends/cpu/kernels/matmul/Products.h"
 #include "backends/cpu/kernels/moe/Moe.h"
+#include "backends/cpu/kernels/rows/Rows.h"
 #include "backends/cpu/lowering/Lowering.h"
 
 using namespace mlir;

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 #include "backends/cpu/kernels/matmul/Products.h"
+#include "backends/cpu/kernels/rows/Rows.h"
 #include "backends/cpu/lowering/Lowering.h"
 
 using namespace mlir;

@@ -9,4 +9,7 @@ namespace mica::program {
 /// sure of it at its start.
 inline constexpr uint64_t kernelStackBytes = 2 << 20;
 
+/// What threads that run kernels have: a kernel's and as much again.
+inline constexpr uint64_t threadStackBytes = 2 * kernelStackBytes;
+
 } // namespace mica::program

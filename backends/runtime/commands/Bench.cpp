@@ -1,5 +1,4 @@
 #include "backends/runtime/commands/Bench.h"
-#include "backends/cpu/device/Exports.h"
 #include "backends/runtime/engine/Generate.h"
 #include "backends/runtime/profile/ProfileReport.h"
 #include "backends/runtime/support/Output.h"
@@ -302,14 +301,14 @@ nlohmann::ordered_json describe(const BenchResult &result) {
 /// What a command writes, test by test.
 class BenchReport {
 public:
-  BenchReport(const Model &model, const BenchArguments &arguments)
-      : model(model), arguments(arguments) {}
+  BenchReport(const Model &model, Device &device, const BenchArguments &arguments)
+      : model(model), device(device), arguments(arguments) {}
 
   Status begin() {
     const Manifest &m = model.manifest();
     json = {{"model", m.name},
             {"weights", m.weights},
-            {"threads", pool().threads()},
+            {"threads", device.pool().threads()},
             {"results", nlohmann::json::array()}};
     if (arguments.trace) {
       Result<std::unique_ptr<TraceWriter>> made = TraceWriter::create(*arguments.trace);
@@ -317,7 +316,8 @@ public:
         return made.error();
       trace = *std::move(made);
     }
-    return print(m.name + ", weights " + m.weights + ", " + std::to_string(pool().threads()) +
+    return print(m.name + ", weights " + m.weights + ", " +
+                 std::to_string(device.pool().threads()) +
                  " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
   }
 
@@ -326,7 +326,8 @@ public:
     if (test.lookup > 0 || !(arguments.profile || trace))
       return add(runBench(model, test, arguments));
     Peaks peaks = limits();
-    Profile profile(model, pool(), trace != nullptr);
+    Profile profile([this](const char *name) { return model.symbol(name); }, device.pool(),
+                    trace != nullptr);
     Result<BenchResult> result = runBench(model, test, arguments, &profile);
     if (Status added = add(result); !added)
       return added;
@@ -365,7 +366,7 @@ private:
   Peaks limits() const {
     Peaks peaks{0, 0, "given"};
     if (!arguments.peakGb || !arguments.peakGflop)
-      peaks = measurePeaks(pool(), model.manifest());
+      peaks = device.measurePeaks(model.manifest());
     if (arguments.peakGb)
       peaks.bytesPerSecond = *arguments.peakGb * 1e9;
     if (arguments.peakGflop) {
@@ -376,17 +377,18 @@ private:
   }
 
   const Model &model;
+  Device &device;
   const BenchArguments &arguments;
   nlohmann::ordered_json json;
   std::unique_ptr<TraceWriter> trace;
 };
 } // namespace
 
-Status benchCommand(const Model &model, const BenchArguments &arguments) {
+Status benchCommand(const Model &model, Device &device, const BenchArguments &arguments) {
   Result<std::vector<BenchTest>> tests = benchTests(arguments, model.manifest());
   if (!tests)
     return tests.error();
-  BenchReport report(model, arguments);
+  BenchReport report(model, device, arguments);
   Status done = report.begin();
   for (const BenchTest &test : *tests)
     if (done)

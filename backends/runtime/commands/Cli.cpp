@@ -1,5 +1,5 @@
 #include "backends/runtime/commands/Cli.h"
-#include "backends/cpu/device/Exports.h"
+#include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/commands/Bench.h"
 #include "backends/runtime/commands/ChatCommand.h"
 #include "backends/runtime/commands/Feed.h"
@@ -32,26 +32,26 @@ void setUpSignals() {
   std::signal(SIGBUS, onBusError);
 }
 
-Status dispatch(const char *program, const Arguments &arguments) {
+Status dispatch(Device &device, const char *program, const Arguments &arguments) {
   Result<program::ProgramFile> file = program::ProgramFile::open(program);
   if (!file)
     return file.error();
   if (arguments.command == Arguments::Command::Info)
-    return infoCommand(*file, arguments.info);
+    return infoCommand(*file, device, arguments.info);
   Result<std::unique_ptr<Model>> model =
-      Model::load(*std::move(file), arguments.largePages ? Pages::Large : Pages::Small);
+      Model::load(*std::move(file), device, arguments.largePages ? Pages::Large : Pages::Small);
   if (!model)
     return model.error();
   if (arguments.verifyWeights)
     if (Status sound = (*model)->verifyWeights(); !sound)
       return sound;
-  if (Status stacks = allowStacks(); !stacks)
+  if (Status stacks = allowStacks(program::threadStackBytes); !stacks)
     return stacks;
-  if (Status started = startRuntime(arguments.threads ? *arguments.threads : defaultThreads());
+  if (Status started = device.start(arguments.threads ? *arguments.threads : defaultThreads());
       !started)
     return started;
   if (arguments.command == Arguments::Command::Bench)
-    return benchCommand(**model, arguments.bench);
+    return benchCommand(**model, device, arguments.bench);
   if (arguments.command == Arguments::Command::Chat)
     return chatCommand(**model, arguments.chat);
   if (arguments.command == Arguments::Command::Feed)
@@ -60,13 +60,13 @@ Status dispatch(const char *program, const Arguments &arguments) {
 }
 } // namespace
 
-int runProgram(const char *program, int argc, const char *const *argv) {
+int runProgram(Device &device, const char *program, int argc, const char *const *argv) {
   setProgramName(argc > 0 ? argv[0] : program);
   setUpSignals();
   Parsed parsed = parseArguments(argc, argv);
   if (parsed.exit)
     return *parsed.exit;
-  if (Status done = dispatch(program, parsed.arguments); !done) {
+  if (Status done = dispatch(device, program, parsed.arguments); !done) {
     if (!done.error().message.empty()) // else it is reported already
       reportError(done.error().message);
     return 1;

@@ -1,10 +1,12 @@
 // The program's main: parses, loads, dispatches.
 #pragma once
 
+#include "backends/runtime/abi/Device.h"
+
 namespace mica::rt {
 
-/// `program`: the path of the program file. Returns the exit status: 0 done, 1 wrong input or
-/// environment, 2 usage.
-int runProgram(const char *program, int argc, const char *const *argv);
+/// Kernels run on `device`. `program`: the path of the program file. Returns the exit status: 0
+/// done, 1 wrong input or environment, 2 usage.
+int runProgram(Device &device, const char *program, int argc, const char *const *argv);
 
 } // namespace mica::rt

@@ -1,5 +1,4 @@
 #include "backends/runtime/commands/Info.h"
-#include "backends/cpu/features/Cpu.h"
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/support/Output.h"
 
@@ -58,7 +57,7 @@ std::string samplingWords(const Manifest &m) {
   return text;
 }
 
-Json describe(const program::ProgramFile &file, const Manifest &m) {
+Json describe(const program::ProgramFile &file, const Manifest &m, const Device &device) {
   Json manifest = Json::parse(m.json);
   bool tokenizer = file.layout().find(program::SectionKind::Tokenizer) != nullptr;
   return {{"model", m.name},
@@ -71,7 +70,7 @@ Json describe(const program::ProgramFile &file, const Manifest &m) {
           {"tool_template", m.chat && m.chat->toolTemplate},
           {"sampling", samplingOf(m)},
           {"target", manifest["target"]},
-          {"runs_here", bool(checkCpu(m.cpu, m.features))},
+          {"runs_here", bool(device.check(m.cpu, m.features))},
           {"cache_bytes_per_token", cacheBytesPerToken(m)},
           {"file_bytes", file.layout().fileSize},
           {"sections", sectionsOf(file)},
@@ -92,7 +91,7 @@ std::string size(uint64_t bytes) {
   return text;
 }
 
-std::string words(const program::ProgramFile &file, const Manifest &m) {
+std::string words(const program::ProgramFile &file, const Manifest &m, const Device &device) {
   std::string text;
   auto line = [&](const char *name, const std::string &value) {
     text += name + std::string(14 - std::char_traits<char>::length(name), ' ') + value + "\n";
@@ -123,7 +122,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m) {
                : tokenizer ? "no, the model has no chat template"
                            : "no, the program has no tokenizer");
   line("sampling", samplingWords(m));
-  Status able = checkCpu(m.cpu, m.features);
+  Status able = device.check(m.cpu, m.features);
   line("target", m.cpu + (able ? ", runs here" : ": " + able.error().message));
   line("file", size(file.layout().fileSize) + ", written by mica " MICA_VERSION);
   for (const program::Section &section : file.layout().sections)
@@ -151,7 +150,8 @@ Status checkSections(const program::ProgramFile &file) {
 }
 } // namespace
 
-Status infoCommand(const program::ProgramFile &file, const InfoArguments &arguments) {
+Status infoCommand(const program::ProgramFile &file, const Device &device,
+                   const InfoArguments &arguments) {
   if (arguments.licenses)
     return writeOut(licenseNotices());
   Result<Manifest> manifest = readManifest(file);
@@ -161,12 +161,12 @@ Status infoCommand(const program::ProgramFile &file, const InfoArguments &argume
     if (Status sound = checkSections(file); !sound)
       return sound;
   if (arguments.json) {
-    Json report = describe(file, *manifest);
+    Json report = describe(file, *manifest, device);
     if (arguments.check)
       report["check"] = "ok";
     return writeOut(toJsonText(report) + "\n");
   }
-  return writeOut(words(file, *manifest) +
+  return writeOut(words(file, *manifest, device) +
                   (arguments.check ? "check         all checksums match\n" : ""));
 }
 

@@ -1,13 +1,16 @@
 // What a program is: `info`.
 #pragma once
 
+#include "backends/runtime/abi/Device.h"
 #include "backends/runtime/commands/Arguments.h"
 #include "backends/runtime/program/ProgramFile.h"
 
 namespace mica::rt {
 
-/// Needs neither the target's CPU nor a working model object.
-Status infoCommand(const program::ProgramFile &file, const InfoArguments &arguments);
+/// Says whether the program runs on the device. Needs neither the target's CPU nor a working model
+/// object.
+Status infoCommand(const program::ProgramFile &file, const Device &device,
+                   const InfoArguments &arguments);
 
 /// The notices of the software linked into a program.
 std::string licenseNotices();

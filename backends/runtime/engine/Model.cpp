@@ -1,5 +1,4 @@
 #include "backends/runtime/engine/Model.h"
-#include "backends/cpu/features/Cpu.h"
 #include "backends/runtime/support/Report.h"
 
 #include <cerrno>
@@ -125,11 +124,12 @@ Status Model::verifyWeights() const {
   return program::verifySection(program::MemorySource(weightBytes), inMemory);
 }
 
-Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, Pages weights) {
+Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Device &device,
+                                           Pages weights) {
   Result<Manifest> manifest = readManifest(file);
   if (!manifest)
     return manifest.error();
-  if (Status able = checkCpu(manifest->cpu, manifest->features); !able)
+  if (Status able = device.check(manifest->cpu, manifest->features); !able)
     return able.error();
   std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest)));
   if (Status loaded = model->loadCode(); !loaded)

@@ -1,6 +1,7 @@
 // A compiled model in memory: its code, its weights and what its manifest says.
 #pragma once
 
+#include "backends/runtime/abi/Device.h"
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/RowRole.h"
 #include "backends/runtime/program/ProgramFile.h"
@@ -22,10 +23,10 @@ public:
   /// The model object's only entry. The descriptors are those of Session.h.
   using Forward = void (*)(void *const *descriptors, RowRole role);
 
-  /// Checks the CPU against the manifest, then loads the code and maps the weights, in the pages
+  /// Checks the device against the manifest, then loads the code and maps the weights, in the pages
   /// that the file has; with large pages it reads them into memory that has such. Nothing of the
   /// model object runs before the check.
-  static Result<std::unique_ptr<Model>> load(program::ProgramFile file,
+  static Result<std::unique_ptr<Model>> load(program::ProgramFile file, const Device &device,
                                              Pages weights = Pages::Small);
   ~Model();
   Model(const Model &) = delete;

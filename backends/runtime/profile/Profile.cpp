@@ -56,11 +56,11 @@ Work workOf(const MatmulShape &shape) {
           2 * elements * static_cast<double>(shape.m)};
 }
 
-Profile::Profile(const Model &model, Pool &pool, bool keepSpans)
+Profile::Profile(const SymbolLookup &symbol, WorkPool &pool, bool keepSpans)
     : pool(pool), keepSpans(keepSpans), parts(pool.threads()) {
-  auto tasks = static_cast<const Pool::Body *>(model.symbol("mica_kernel_tasks"));
-  auto names = static_cast<const char *>(model.symbol("mica_kernel_names"));
-  auto costs = static_cast<const KernelCost *>(model.symbol("mica_kernel_costs"));
+  auto tasks = static_cast<const WorkPool::Body *>(symbol("mica_kernel_tasks"));
+  auto names = static_cast<const char *>(symbol("mica_kernel_names"));
+  auto costs = static_cast<const KernelCost *>(symbol("mica_kernel_costs"));
   if (!tasks || !names || !costs)
     return;
   for (; *tasks; ++tasks, ++costs) {
@@ -118,7 +118,7 @@ void Profile::record(int32_t index, Clock::time_point begin, int64_t rows, Work 
     kept.push_back({index, 0, begin, end, rows, work});
 }
 
-void Profile::launch(Pool::Body body, void *context, int64_t tasks) {
+void Profile::launch(WorkPool::Body body, void *context, int64_t tasks) {
   auto known = kernels.find(body);
   bool named = known != kernels.end();
   int32_t index = entryOf(named ? known->second.first : "unnamed kernels");
@@ -135,12 +135,11 @@ void Profile::launch(Pool::Body body, void *context, int64_t tasks) {
   record(index, begin, rows, work);
 }
 
-Status Profile::product(Matmul &matmul, const MatmulShape &shape, const void *a, const void *w,
-                        void *c) {
+Status Profile::product(const MatmulShape &shape, const std::function<Status()> &run) {
   int32_t index = entryOf("onednn_" + std::to_string(shape.n) + "x" + std::to_string(shape.k) +
                           (shape.accumulate ? "_residual" : ""));
   Clock::time_point begin = Clock::now();
-  Status done = matmul.run(shape, a, w, c);
+  Status done = run();
   record(index, begin, shape.m, workOf(shape));
   return done;
 }

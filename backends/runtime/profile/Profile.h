@@ -1,10 +1,11 @@
 // Where the time of the model goes: each launch of a kernel and each product of oneDNN, timed.
 #pragma once
 
-#include "backends/cpu/device/Matmul.h"
-#include "backends/cpu/device/Pool.h"
-#include "backends/runtime/engine/Model.h"
+#include "backends/runtime/abi/MatmulShape.h"
+#include "backends/runtime/abi/WorkPool.h"
+#include "backends/runtime/support/Result.h"
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -45,7 +46,7 @@ struct Work {
 Work workOf(const KernelCost &cost, int64_t rows, const CallPositions &call);
 Work workOf(const MatmulShape &shape);
 
-class Profile final : public Pool::Observer {
+class Profile final : public WorkPool::Observer {
 public:
   using Clock = std::chrono::steady_clock;
 
@@ -66,16 +67,19 @@ public:
     Work work;
   };
 
-  /// Knows the kernels of `model`. With `keepSpans` every single launch is kept for a trace.
-  Profile(const Model &model, Pool &pool, bool keepSpans);
+  /// What stands in the model object under a name, or null.
+  using SymbolLookup = std::function<const void *(const char *name)>;
+  /// Knows the kernels of the model object. With `keepSpans` every single launch is kept for a
+  /// trace.
+  Profile(const SymbolLookup &symbol, WorkPool &pool, bool keepSpans);
 
-  /// From now on, and until `stop`, everything that the process' pool runs is recorded here.
+  /// From now on, and until `stop`, everything that the pool runs is recorded here.
   void start();
   void stop();
 
   /// Runs and records; called by what generated code calls.
-  void launch(Pool::Body body, void *context, int64_t tasks);
-  Status product(Matmul &matmul, const MatmulShape &shape, const void *a, const void *w, void *c);
+  void launch(WorkPool::Body body, void *context, int64_t tasks);
+  Status product(const MatmulShape &shape, const std::function<Status()> &run);
   /// Called by the session around a call of the model.
   void beginCall(std::span<const int32_t> sequences, std::span<const int32_t> positions);
   void endCall(int64_t rows);
@@ -97,9 +101,9 @@ private:
   int32_t entryOf(const std::string &name);
   void record(int32_t entry, Clock::time_point begin, int64_t rows, Work work);
 
-  Pool &pool;
+  WorkPool &pool;
   bool keepSpans;
-  std::unordered_map<Pool::Body, std::pair<std::string, KernelCost>> kernels;
+  std::unordered_map<WorkPool::Body, std::pair<std::string, KernelCost>> kernels;
   std::map<std::string, int32_t> indices;
   std::vector<Entry> all;
   std::vector<Span> kept;

@@ -1,8 +1,8 @@
 // A profile as a table, as JSON and as a trace.
 #pragma once
 
-#include "backends/cpu/device/Roofline.h"
 #include "backends/runtime/profile/Profile.h"
+#include "backends/runtime/profile/Roofline.h"
 #include "backends/runtime/support/NewFile.h"
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,7 +1,5 @@
 #include "backends/runtime/support/LargePages.h"
 
-#include "backends/runtime/program/Format.h"
-
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -11,8 +9,10 @@
 
 namespace mica::program {
 
+static constexpr uint64_t page = 4096;
+
 void *mapAtLargePage(uint64_t length, int protection, int flags, int file, off_t offset) {
-  uint64_t reserved = length + largePage, end = alignToPage(length);
+  uint64_t reserved = length + largePage, end = (length + page - 1) / page * page;
   void *room = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
                     /*offset=*/0);
   if (room == MAP_FAILED)

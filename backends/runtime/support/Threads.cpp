@@ -1,5 +1,4 @@
 #include "backends/runtime/support/Threads.h"
-#include "backends/runtime/abi/KernelStack.h"
 
 #include <algorithm>
 #include <cstring>
@@ -128,8 +127,7 @@ static Status growThreads(size_t needed) {
   return {};
 }
 
-Status allowStacks() {
-  constexpr rlim_t needed = 2 * program::kernelStackBytes;
+Status allowStacks(uint64_t needed) {
   if (Status threads = growThreads(needed); !threads)
     return threads;
   rlimit limit{};

@@ -3,6 +3,7 @@
 
 #include "backends/runtime/support/Result.h"
 
+#include <cstdint>
 #include <string>
 
 namespace mica::rt {
@@ -27,8 +28,8 @@ unsigned cgroupQuota(const std::string &root);
 /// min(`processors`, cgroupQuota where there is one), at least 1.
 unsigned withinQuota(unsigned processors, const std::string &root);
 
-/// Lets the stacks of this thread and of those that are started later take a kernel and as much
-/// again. Refused where the user's hard limit is lower.
-Status allowStacks();
+/// Lets the stacks of this thread and of those that are started later take so many bytes. Refused
+/// where the user's hard limit is lower.
+Status allowStacks(uint64_t needed);
 
 } // namespace mica::rt

@@ -3,7 +3,7 @@
 
 #include "tests/unit/backends/runtime/FakeProgram.h"
 
-#include "backends/cpu/device/Exports.h"
+#include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/engine/Model.h"
 
 #include "gtest/gtest.h"
@@ -30,7 +30,7 @@ inline std::chrono::milliseconds fakeDelay{0};
 class FakeModelFixture : public testing::Test {
 protected:
   static void SetUpTestSuite() {
-    static bool started = bool(rt::startRuntime(2));
+    static bool started = bool(rt::CpuDevice().start(2));
     (void)started;
   }
   void SetUp() override {
@@ -39,7 +39,7 @@ protected:
     writeFakeProgram(folder.file("fake"), "/proc/self/exe", manifest());
     auto file = program::ProgramFile::open(folder.file("fake"));
     ASSERT_TRUE(file) << file.error().message;
-    auto loaded = rt::Model::load(*std::move(file));
+    auto loaded = rt::Model::load(*std::move(file), rt::CpuDevice());
     ASSERT_TRUE(loaded) << loaded.error().message;
     model = *std::move(loaded);
   }

@@ -1,6 +1,8 @@
 #include "backends/runtime/profile/Profile.h"
-#include "backends/cpu/device/Roofline.h"
+#include "backends/cpu/device/Peaks.h"
+#include "backends/cpu/device/Pool.h"
 #include "backends/cpu/features/PagesInTurn.h"
+#include "backends/runtime/profile/Roofline.h"
 
 #include <gtest/gtest.h>
 

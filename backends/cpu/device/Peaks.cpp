@@ -1,4 +1,4 @@
-#include "backends/cpu/device/Roofline.h"
+#include "backends/cpu/device/Peaks.h"
 #include "backends/cpu/features/PagesInTurn.h"
 
 #include "backends/cpu/features/Cpu.h"
@@ -75,7 +75,7 @@ ReadLoop bestReadLoop() {
 constexpr int64_t piece = int64_t(2) << 20;
 } // namespace
 
-ReadBandwidth::ReadBandwidth(Pool &pool, int64_t wanted)
+ReadBandwidth::ReadBandwidth(WorkPool &pool, int64_t wanted)
     : pool(pool), bytes(std::max<int64_t>(1, wanted / piece) * piece) {
   Result<Memory> made = Memory::reserve(static_cast<uint64_t>(bytes), Pages::Large);
   if (!made)
@@ -107,7 +107,7 @@ double ReadBandwidth::pass(Order order) {
 }
 
 namespace {
-double measureReading(Pool &pool) {
+double measureReading(WorkPool &pool) {
   int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
   int64_t bytes = std::clamp<int64_t>(8 * std::max<int64_t>(0, cache), minBuffer, maxBuffer);
   ReadBandwidth bandwidth(pool, bytes);
@@ -216,7 +216,7 @@ ProductLoop bestProductLoop(const Manifest &m) {
   return {"mulps and addps", productSse, 8};
 }
 
-double measureProducts(Pool &pool, const ProductLoop &loop) {
+double measureProducts(WorkPool &pool, const ProductLoop &loop) {
   auto threads = static_cast<int64_t>(pool.threads());
   double flops = loop.flops * static_cast<double>(steps * chains * threads);
   ProductLoop shared = loop;
@@ -233,17 +233,9 @@ double measureProducts(Pool &pool, const ProductLoop &loop) {
 }
 } // namespace
 
-Peaks measurePeaks(Pool &pool, const Manifest &manifest) {
+Peaks measurePeaks(WorkPool &pool, const Manifest &manifest) {
   ProductLoop loop = bestProductLoop(manifest);
   return {measureReading(pool), measureProducts(pool, loop), loop.name};
-}
-
-double shareOfRoofline(const Peaks &peaks, double bytes, double flops, double seconds) {
-  if (seconds <= 0)
-    return 0;
-  double reading = peaks.bytesPerSecond > 0 ? bytes / peaks.bytesPerSecond : 0;
-  double computing = peaks.flopsPerSecond > 0 ? flops / peaks.flopsPerSecond : 0;
-  return std::max(reading, computing) / seconds;
 }
 
 } // namespace mica::rt

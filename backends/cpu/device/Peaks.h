@@ -1,8 +1,7 @@
 // What this machine could do: the two limits that kernels are measured against.
 #pragma once
 
-#include "backends/cpu/device/Pool.h"
-#include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/Device.h"
 #include "backends/runtime/support/Memory.h"
 
 namespace mica::rt {
@@ -11,7 +10,7 @@ namespace mica::rt {
 /// larger than the caches.
 class ReadBandwidth {
 public:
-  ReadBandwidth(Pool &pool, int64_t bytes);
+  ReadBandwidth(WorkPool &pool, int64_t bytes);
   ReadBandwidth(const ReadBandwidth &) = delete;
   ReadBandwidth &operator=(const ReadBandwidth &) = delete;
 
@@ -26,23 +25,13 @@ public:
   double pass(Order order);
 
 private:
-  Pool &pool;
+  WorkPool &pool;
   int64_t bytes; ///< Whole pieces.
   Memory memory;
 };
 
-struct Peaks {
-  double bytesPerSecond = 0; ///< Reading memory that no cache holds.
-  double flopsPerSecond = 0; ///< Products, by the best instruction that the program may use.
-  std::string instruction;   ///< Its name, or "given".
-};
-
 /// Measures both by loops of about a tenth of a second on all threads of the pool. The instruction
 /// is that of the program's weights, as far as its target has it, or oneDNN on it.
-Peaks measurePeaks(Pool &pool, const Manifest &manifest);
-
-/// The share of the peaks that `seconds` for that work amounts to: how much longer than the nearer
-/// limit allows it took. Above 1 where the caches hold what is read.
-double shareOfRoofline(const Peaks &peaks, double bytes, double flops, double seconds);
+Peaks measurePeaks(WorkPool &pool, const Manifest &manifest);
 
 } // namespace mica::rt

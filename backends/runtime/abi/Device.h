@@ -1,0 +1,32 @@
+// What the runtime asks of the machine that a program runs on. Every backend implements it, and its
+// launcher hands it to the command line.
+#pragma once
+
+#include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/WorkPool.h"
+
+namespace mica::rt {
+
+/// What a machine could do: the two limits that kernels are measured against.
+struct Peaks {
+  double bytesPerSecond = 0; ///< Reading memory that no cache holds.
+  double flopsPerSecond = 0; ///< Products, by the best instruction that the program may use.
+  std::string instruction;   ///< Its name, or "given".
+};
+
+class Device {
+public:
+  virtual ~Device() = default;
+  /// Succeeds where code can run that was compiled for `target` and uses these of its features.
+  virtual Status check(const std::string &target,
+                       const std::vector<std::string> &features) const = 0;
+  /// Starts the threads that kernels run on, once, before any call of a model. Error: fewer can be
+  /// started.
+  virtual Status start(unsigned threads) = 0;
+  /// Those threads.
+  virtual WorkPool &pool() = 0;
+  /// Measures the limits, of products by the best instruction that the program may use.
+  virtual Peaks measurePeaks(const Manifest &manifest) = 0;
+};
+
+} // namespace mica::rt

@@ -1,0 +1,27 @@
+// Matrix products that generated code leaves to a library.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace mica::rt {
+
+/// How the operands are stored. The numbers are part of the model object's interface
+/// (mica_rt_matmul).
+enum class MatmulFormat : int32_t {
+  F32 = 0,  ///< A f32; W f32 as [N/64][K/16][16][64], oneDNN's BA16a64b; K padded to 16, N to 64
+            ///< with zeros.
+  Bf16 = 1, ///< A bf16; W bf16 as [N/64][K/32][16][64][2], oneDNN's BA16a64b2a; K padded to 32, N
+            ///< to 64 with zeros.
+};
+
+/// C[m, n] = A[m, k] W, or += where `accumulate`. C is f32; lda and ldc count elements.
+struct MatmulShape {
+  int64_t m, n, k, lda, ldc;
+  MatmulFormat format;
+  bool accumulate;
+
+  auto operator<=>(const MatmulShape &) const = default;
+};
+
+} // namespace mica::rt

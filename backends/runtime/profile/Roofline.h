@@ -1,0 +1,12 @@
+// How near a measured time is to what the machine could do.
+#pragma once
+
+#include "backends/runtime/abi/Device.h"
+
+namespace mica::rt {
+
+/// The share of the peaks that `seconds` for that work amounts to: how much longer than the nearer
+/// limit allows it took. Above 1 where the caches hold what is read.
+double shareOfRoofline(const Peaks &peaks, double bytes, double flops, double seconds);
+
+} // namespace mica::rt
