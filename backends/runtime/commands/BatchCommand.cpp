@@ -1,6 +1,6 @@
 #include "backends/runtime/commands/BatchCommand.h"
 #include "backends/runtime/commands/BatchResults.h"
-#include "backends/runtime/commands/RunCommand.h"
+#include "backends/runtime/commands/GenerationReport.h"
 #include "backends/runtime/engine/Scheduler.h"
 #include "backends/runtime/support/Hash.h"
 #include "backends/runtime/support/Output.h"

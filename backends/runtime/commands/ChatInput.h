@@ -9,6 +9,9 @@
 
 namespace mica::rt {
 
+/// Longer turns exceed every context.
+inline constexpr size_t maxTurnBytes = size_t(1) << 28;
+
 class ChatInput {
 public:
   virtual ~ChatInput() = default;
@@ -37,11 +40,9 @@ private:
   Result<std::optional<std::string>> readTurn(std::string text);
 };
 
-/// With line editing and history where stdin is a terminal, else from what stdin is. `history`: the
-/// file that keeps what is said on a terminal.
-std::unique_ptr<ChatInput> openChatInput(const std::optional<std::string> &history);
-
-/// Interrupts by Ctrl-C since the last call; from the first call on they no longer end the program.
+/// From now on Ctrl-C does not end the program.
+void catchInterrupts();
+/// Whether there was one since the last call.
 bool takeInterrupt();
 
 } // namespace mica::rt

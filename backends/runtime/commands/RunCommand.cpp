@@ -1,5 +1,6 @@
 #include "backends/runtime/commands/RunCommand.h"
 #include "backends/runtime/commands/BatchCommand.h"
+#include "backends/runtime/commands/GenerationReport.h"
 #include "backends/runtime/engine/Generate.h"
 #include "backends/runtime/support/Npy.h"
 #include "backends/runtime/support/Output.h"
@@ -91,28 +92,6 @@ private:
   std::optional<TextStream> decoded; ///< None without a tokenizer.
   std::string written;
 };
-
-} // namespace
-
-const char *nameOf(Finish finish) {
-  switch (finish) {
-  case Finish::Length:
-    return "length";
-  case Finish::EndToken:
-    return "stop";
-  case Finish::ContextFull:
-    return "context";
-  case Finish::StopText:
-    return "stop_text";
-  case Finish::Cancelled:
-    return "cancelled";
-  case Finish::Failed:
-    return "error";
-  }
-  return "";
-}
-
-namespace {
 
 double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -229,25 +208,6 @@ Result<GenerateResult> generateAll(const Model &model, const RunArguments &argum
   return generate(**scheduler, std::move(requests), listeners);
 }
 } // namespace
-
-void noteReadAgain(int64_t tokens, double seconds) {
-  if (tokens == 0)
-    return;
-  char line[120];
-  std::snprintf(line, sizeof line,
-                "%lld tokens were read again in %.2f s: the model turns those of longer texts "
-                "otherwise",
-                static_cast<long long>(tokens), seconds);
-  reportNote(line);
-}
-
-Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text) {
-  if (Status usable = checkSettings(settings, manifest); !usable)
-    return usable;
-  if (!settings.stops.empty() && !text)
-    return Error{"the program has no tokenizer to find a stop string with, leave out --stop"};
-  return {};
-}
 
 Status runCommand(const Model &model, const RunArguments &arguments) {
   Result<std::unique_ptr<Text>> text = Text::load(model.file(), model.manifest());

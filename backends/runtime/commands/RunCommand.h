@@ -3,22 +3,10 @@
 
 #include "backends/runtime/commands/Arguments.h"
 #include "backends/runtime/engine/Model.h"
-#include "backends/runtime/engine/Request.h"
-#include "backends/runtime/text/Text.h"
 
 namespace mica::rt {
 
-/// Why the settings cannot be used with this model: those of checkSettings, a stop string without a
-/// tokenizer.
-Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text);
-
-/// How a sequence ended, in JSON.
-const char *nameOf(Finish finish);
-
 /// Text, token ids or JSON to stdout; everything else to stderr.
 Status runCommand(const Model &model, const RunArguments &arguments);
-
-/// Says how many tokens were fed once more, where there were some (see Session).
-void noteReadAgain(int64_t tokens, double seconds);
 
 } // namespace mica::rt

@@ -1,0 +1,45 @@
+#include "backends/runtime/commands/GenerationReport.h"
+#include "backends/runtime/support/Report.h"
+
+#include <cstdio>
+
+namespace mica::rt {
+
+const char *nameOf(Finish finish) {
+  switch (finish) {
+  case Finish::Length:
+    return "length";
+  case Finish::EndToken:
+    return "stop";
+  case Finish::ContextFull:
+    return "context";
+  case Finish::StopText:
+    return "stop_text";
+  case Finish::Cancelled:
+    return "cancelled";
+  case Finish::Failed:
+    return "error";
+  }
+  return "";
+}
+
+void noteReadAgain(int64_t tokens, double seconds) {
+  if (tokens == 0)
+    return;
+  char line[120];
+  std::snprintf(line, sizeof line,
+                "%lld tokens were read again in %.2f s: the model turns those of longer texts "
+                "otherwise",
+                static_cast<long long>(tokens), seconds);
+  reportNote(line);
+}
+
+Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text) {
+  if (Status usable = checkSettings(settings, manifest); !usable)
+    return usable;
+  if (!settings.stops.empty() && !text)
+    return Error{"the program has no tokenizer to find a stop string with, leave out --stop"};
+  return {};
+}
+
+} // namespace mica::rt
