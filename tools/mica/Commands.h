@@ -71,10 +71,6 @@ int runInspect(const InspectArguments &arguments);
 int runEval(const EvalArguments &arguments);
 int runVerify(const VerifyArguments &arguments, const char *argv0);
 
-/// Chooses the precision of weights where none was asked for and the model came as a GGUF file: the
-/// one nearest to the bits that most of its numbers take.
-void chooseWeights(const ModelInput &input, cpu::CompileOptions &options);
-
 /// What `arguments` ask for, of a program: the launcher stands where this tool says.
 llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,
                                                    const char *argv0);

@@ -79,15 +79,6 @@ Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments, co
   return options;
 }
 
-void chooseWeights(const ModelInput &input, cpu::CompileOptions &options) {
-  if (options.weights || !input.storage)
-    return;
-  // Of what is not stored in blocks, or cannot keep them.
-  constexpr double kBitsOfF32 = 32;
-  options.weights = input.storage->bits < kBitsOfF32 ? Precision::BF16 : Precision::F32;
-  options.keepBlocks = true;
-}
-
 /// Start and end tokens that only the tokenizer's files name.
 static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
   auto model = module->getAttrOfType<mlir::DictionaryAttr>("mica.model");
@@ -228,7 +219,8 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   bool speaks = messages != Messages::None;
   if (speaks)
     warnOfRequantizing(*input, arguments);
-  chooseWeights(*input, options);
+  if (input->storage)
+    cpu::chooseWeights(options, input->storage->bits);
   std::optional<mlir::ScopedDiagnosticHandler> remarks;
   if (messages == Messages::Verbose) {
     listIgnored(*input, options);

@@ -47,7 +47,8 @@ static Error inspectModel(const InspectArguments &arguments) {
   Expected<ModelInput> input = readModel(context, arguments.model.model, WeightsNeeded::No);
   if (!input)
     return input.takeError();
-  chooseWeights(*input, *options);
+  if (input->storage)
+    cpu::chooseWeights(*options, input->storage->bits);
   if (!arguments.graph.empty())
     if (Error error = writeGraph(*input->module, arguments.model.model, arguments.graph))
       return error;

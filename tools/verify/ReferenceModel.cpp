@@ -4,7 +4,6 @@
 
 #include "ir/Mica/Diagnostics.h"
 #include "passes/support/Phases.h"
-#include "tools/mica/Commands.h"
 #include "tools/support/CheckpointWeights.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -31,7 +30,8 @@ ReferenceModel::open(const std::string &model, StringRef asked, StageOptions sta
   opened->input = std::move(*input);
   cpu::CompileOptions options;
   options.weights = precisionNamed(asked);
-  chooseWeights(opened->input, options);
+  if (opened->input.storage)
+    cpu::chooseWeights(options, opened->input.storage->bits);
   stages.keepBlocks = options.keepBlocks;
   stages.probes = Probed::Results;
   mlir::PassManager pm(&opened->context);

@@ -407,6 +407,15 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   return stage;
 }
 
+void mica::cpu::chooseWeights(CompileOptions &options, double bits) {
+  if (options.weights)
+    return;
+  // Of what is not stored in blocks, or cannot keep them.
+  constexpr double kBitsOfF32 = 32;
+  options.weights = bits < kBitsOfF32 ? Precision::BF16 : Precision::F32;
+  options.keepBlocks = true;
+}
+
 Precision mica::cpu::checkpointPrecision(ModuleOp module) {
   for (auto weight : module.getOps<WeightOp>())
     if (weight.getTensorType().getRank() > 1 && weight.getTensorType().getElementType().isF32())

@@ -102,6 +102,10 @@ StageTable stagesFor(const TargetDescription &target);
 /// `weights`.
 StageOptions stageOptionsOf(const CompileOptions &options, Precision weights);
 
+/// Chooses the precision of weights where none was asked for and the checkpoint is stored in
+/// blocks, most of whose numbers take so many bits.
+void chooseWeights(CompileOptions &options, double bits);
+
 /// The precision of the checkpoint's matrices: f32 where any is f32, else bf16.
 Precision checkpointPrecision(mlir::ModuleOp module);
 

@@ -2,7 +2,7 @@
 
 #include "backends/cpu/pack/BalancedSource.h"
 
-#include "backends/cpu/pack/Panel.h"
+#include "backends/cpu/pack/Elements.h"
 #include "ir/Quantize/Quantize.h"
 
 #include <cmath>

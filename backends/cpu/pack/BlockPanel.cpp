@@ -2,7 +2,7 @@
 
 #include "backends/cpu/pack/BlockPanel.h"
 
-#include "backends/cpu/pack/Panel.h"
+#include "backends/cpu/pack/Elements.h"
 #include "backends/cpu/pack/TransposeLanes.h"
 #include "ir/Quantize/Quantize.h"
 

@@ -6,22 +6,6 @@
 
 namespace mica::cpu {
 
-/// `count` elements of type `from` at `source`, unaligned, to type `to` at `target`; rounds to
-/// nearest even. Returns whether all are finite, also in type `to`.
-bool convertElements(const uint8_t *source, WeightType from, uint8_t *target, WeightType to,
-                     int64_t count);
-
-/// As convertElements, for `count` elements of a row of the weight from `begin` on, times their
-/// factors.
-bool convertRow(const SourceRow &row, int64_t begin, int64_t count, uint8_t *target, WeightType to);
-
-/// `count` numbers of a tensor from `source` on, unaligned, as f32. Returns whether all are finite.
-bool readElements(const uint8_t *source, const StoredAs &stored, float *values, int64_t count);
-
-/// `row` with its numbers in `scratch`, which has plan.columns, where they are stored in blocks;
-/// else as it is.
-SourceRow withoutBlocks(const PackPlan &plan, const SourceRow &row, float *scratch);
-
 /// Writes the panel of matrix `matrix` that begins at `row`, a multiple of plan.panelRows(), to
 /// `out`: plan.panelBytes(row) bytes, every one of them. Returns false where a number is
 /// not finite.

@@ -1,7 +1,7 @@
 #include "backends/runtime/commands/ChatCommand.h"
-#include "backends/runtime/commands/OpenChatInput.h"
 #include "backends/runtime/commands/Conversation.h"
 #include "backends/runtime/commands/GenerationReport.h"
+#include "backends/runtime/commands/OpenChatInput.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
 

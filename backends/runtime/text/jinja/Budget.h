@@ -2,7 +2,7 @@
 // work here, so that no foreign template takes more time or memory than the limits allow.
 #pragma once
 
-#include "backends/runtime/text/jinja/Template.h"
+#include "backends/runtime/text/jinja/Limits.h"
 
 namespace mica::rt::jinja {
 

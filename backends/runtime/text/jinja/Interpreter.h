@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/runtime/text/jinja/Ast.h"
-#include "backends/runtime/text/jinja/Template.h"
+#include "backends/runtime/text/jinja/Limits.h"
 
 namespace mica::rt::jinja {
 

@@ -2,10 +2,9 @@
 #pragma once
 
 #include "backends/runtime/support/Result.h"
+#include "backends/runtime/text/jinja/Limits.h"
 #include "backends/runtime/text/jinja/TrackedText.h"
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -14,17 +13,7 @@
 
 namespace mica::rt::jinja {
 
-/// What a template may cost. Beyond any of these it is refused.
-struct Limits {
-  uint64_t sourceBytes = uint64_t(1) << 20;
-  uint64_t steps = 20'000'000;            ///< Expressions, statements, items, characters looked at.
-  uint64_t madeBytes = uint64_t(1) << 28; ///< All texts and lists made on the way.
-  uint64_t outputBytes = uint64_t(1) << 26;
-  int depth = 400; ///< Of nodes being run, macros within macros included.
-};
-
-/// The local time in a format of strftime.
-using Clock = std::function<std::string(const std::string &format)>;
+/// A Clock.
 std::string localTime(const std::string &format);
 
 /// The texts that a template spells: what is between its tags, and the values of its strings. Empty

@@ -27,10 +27,6 @@ public:
     ByteRanges untrusted; ///< of the text before, and then of the text after
   };
 
-  /// How many times as long as it was a text may become: published normalizers reach 14, with
-  /// U+FDFA.
-  static constexpr size_t mostGrowth = 64;
-
   bool identity() const { return stages.empty(); }
   /// Well-formed text in, well-formed text out; an error where a pattern exceeds its limits, or the
   /// text grows beyond measure.

@@ -1,7 +1,6 @@
 #include "backends/runtime/text/tokenizer/Table.h"
 #include "backends/runtime/text/base/Regex.h"
 #include "backends/runtime/text/base/Utf8.h"
-#include "backends/runtime/text/tokenizer/Normalizer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -231,7 +230,7 @@ void checkGrowth(Reader &reader, const Table &table) {
   auto grow = [&](double &growth, size_t from, size_t to) {
     auto added = static_cast<double>(to);
     growth *= from == 0 ? 1 + added : std::max(1.0, added / static_cast<double>(from));
-    if (growth > static_cast<double>(Normalizer::mostGrowth))
+    if (growth > static_cast<double>(mostGrowth))
       reader.fail("replacements that let the text grow without measure");
   };
   double growth = 1, decoderGrowth = 1;

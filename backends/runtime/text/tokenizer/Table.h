@@ -97,6 +97,10 @@ struct Table {
   bool has(uint32_t modelFlag) const { return (flags & modelFlag) != 0; }
 };
 
+/// How many times as long as it was a text may become: published normalizers reach 14, with
+/// U+FDFA.
+inline constexpr size_t mostGrowth = 64;
+
 /// Of each id, whether it belongs to an added token with one of these AddedTokenFlags.
 std::vector<bool> idsWith(const Table &table, uint8_t flags);
 /// Special tokens and reserved ones: no text that the models split becomes one, unless it is the

@@ -1,6 +1,6 @@
 //===- ConvertTest.cpp - element conversions, exhaustively ----------------===//
 
-#include "backends/cpu/pack/Panel.h"
+#include "backends/cpu/pack/Elements.h"
 
 #include "gtest/gtest.h"
 

@@ -1,0 +1,22 @@
+// What running a template is given and may cost.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace mica::rt::jinja {
+
+/// What a template may cost. Beyond any of these it is refused.
+struct Limits {
+  uint64_t sourceBytes = uint64_t(1) << 20;
+  uint64_t steps = 20'000'000;            ///< Expressions, statements, items, characters looked at.
+  uint64_t madeBytes = uint64_t(1) << 28; ///< All texts and lists made on the way.
+  uint64_t outputBytes = uint64_t(1) << 26;
+  int depth = 400; ///< Of nodes being run, macros within macros included.
+};
+
+/// The local time in a format of strftime.
+using Clock = std::function<std::string(const std::string &format)>;
+
+} // namespace mica::rt::jinja
