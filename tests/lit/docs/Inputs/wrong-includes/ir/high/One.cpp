@@ -1,0 +1,2 @@
+#include "ir/high/One.h"
+#include "ir/high/Between.h"

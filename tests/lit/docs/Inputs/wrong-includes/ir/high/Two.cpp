@@ -1,0 +1,2 @@
+#include "Two.h"
+#include "One.h"

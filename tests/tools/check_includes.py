@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Whether the folders depend on each other as docs/architecture.md says.
+
+    check_includes.py TREE
+
+The page has a table with a row per folder, `| folder | what is there | includes |`: the last column names the folders whose files
+those of the folder may include, `folder/*` with all that are below it. Refused are
+
+- an include, or a library of a CMakeLists.txt that is linked (LINK), that the table does not allow,
+- a folder with sources that has no row, and a row whose folder is missing,
+- folders that include each other in a circle, by the table as well, libraries that link each other in one,
+- files that include each other in a circle: a source file with the header of its name counts as one, a header without a
+  source file as part of whoever includes it,
+- a path in the page, between backticks, that does not exist.
+
+Tests may include everything and are not looked at.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+ROOTS = ("ir", "frontend", "passes", "backends", "tools")
+PAGE = "docs/architecture.md"
+ROW = re.compile(r"^\| `([\w/-]+)` \|[^|]*\|([^|]*)\|$", re.M)
+CODE = re.compile(r"`([^`\n]+)`")
+INCLUDE = re.compile(r'^\s*#?include "([^"]+)"', re.M)
+LIBRARY = re.compile(r"^(?:mica_add_compiler_library|mica_add_runtime_library|mica_add_tool)\((\w[\w-]*)\s([^)]*)\)", re.M)
+EXECUTABLE = re.compile(r"^target_link_libraries\((\w[\w-]*)\s+(?:PRIVATE|PUBLIC)\s([^)]*)\)", re.M)
+
+
+def within(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def circle(graph):
+    """The nodes of a circle of a graph {node: nodes}, in order; nothing where there is none."""
+    done, path = set(), []
+
+    def visit(node):
+        if node in path:
+            return path[path.index(node):] + [node]
+        if node in done:
+            return None
+        path.append(node)
+        for other in sorted(graph.get(node, ())):
+            if found := visit(other):
+                return found
+        done.add(path.pop())
+        return None
+
+    for node in sorted(graph):
+        if found := visit(node):
+            return found
+    return None
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        self.page = (root / PAGE).read_text(encoding="utf-8")
+        self.table = {row[1]: CODE.findall(row[2]) for row in ROW.finditer(self.page)}
+        self.files = sorted(str(path.relative_to(root)) for top in ROOTS for path in (root / top).rglob("*")
+                            if path.suffix in (".cpp", ".h", ".c", ".td", ".in") and not path.is_symlink())
+        self.includes = {file: list(self.includes_of(file)) for file in self.files}
+
+    def includes_of(self, file):
+        text = (self.root / file).read_text(encoding="utf-8")
+        beside = pathlib.PurePosixPath(file).parent
+        for name in INCLUDE.findall(text):
+            for path in (name, str(beside / name)):
+                if (self.root / path).is_file():
+                    yield path
+                    break
+
+    def allows(self, folder, other):
+        """Whether files of a folder may include those of another one."""
+        return folder == other or any(within(other, allowed[:-2]) if allowed.endswith("/*") else other == allowed
+                                      for allowed in self.table[folder])
+
+    def check_table(self):
+        for folder, allowed in self.table.items():
+            if not (self.root / folder).is_dir():
+                yield f"{PAGE}: there is no folder {folder}"
+            for other in allowed:
+                if not any(within(row, other[:-2]) if other.endswith("/*") else row == other for row in self.table):
+                    yield f"{PAGE}: {folder} may include {other}, which has no row"
+        graph = {folder: {other for other in self.table if other != folder and self.allows(folder, other)}
+                 for folder in self.table}
+        if found := circle(graph):
+            yield f"{PAGE}: by the table these may include each other in a circle: {' -> '.join(found)}"
+
+    def check_includes(self):
+        for file in self.files:
+            folder = str(pathlib.PurePosixPath(file).parent)
+            if folder not in self.table:
+                yield f"{file}: its folder has no row in {PAGE}"
+                continue
+            for other in self.includes[file]:
+                target = str(pathlib.PurePosixPath(other).parent)
+                if target in self.table and not self.allows(folder, target):
+                    yield f"{file}: includes {other}, which {folder} may not"
+
+    def check_files(self):
+        stems = {str(pathlib.PurePath(file).with_suffix("")) for file in self.files if file.endswith((".cpp", ".c"))}
+
+        def unit(file):
+            stem = str(pathlib.PurePath(file).with_suffix(""))
+            return stem if stem in stems else None
+
+        def reached(file, seen):
+            """The units whose headers a file includes, through headers without a source file too."""
+            for other in self.includes[file]:
+                if stem := unit(other):
+                    yield stem
+                elif other not in seen:
+                    seen.add(other)
+                    yield from reached(other, seen)
+
+        graph = collections.defaultdict(set)
+        for file in self.files:
+            if stem := unit(file):
+                graph[stem] |= set(reached(file, set())) - {stem}
+        if found := circle(graph):
+            yield f"files include each other in a circle: {' -> '.join(found)}"
+        if found := circle(self.includes):
+            yield f"headers include each other in a circle: {' -> '.join(found)}"
+
+    def check_libraries(self):
+        folders, links = {}, collections.defaultdict(set)
+        for top in ROOTS:
+            for path in sorted((self.root / top).rglob("CMakeLists.txt")):
+                text = path.read_text(encoding="utf-8")
+                folder = str(path.parent.relative_to(self.root))
+                for name, words in LIBRARY.findall(text):
+                    folders[name] = folder
+                    links[name] |= set(words.partition("LINK")[2].partition("DEPENDS")[0].split()) - {"OPTIONAL"}
+                for name, words in EXECUTABLE.findall(text):
+                    folders.setdefault(name, folder)
+                    links[name] |= set(words.split())
+        # What a folder may include it may link, and what that includes.
+        reach = {}
+
+        def reachable(folder):
+            if folder not in reach:
+                reach[folder] = {folder}
+                for other in self.table:
+                    if self.allows(folder, other):
+                        reach[folder] |= reachable(other)
+            return reach[folder]
+
+        for name, others in sorted(links.items()):
+            own = set().union(*(reachable(row) for row in self.table if within(row, folders[name])))
+            for other in sorted(others & folders.keys()):
+                if not any(within(row, folders[other]) for row in own):
+                    yield f"{folders[name]}/CMakeLists.txt: {name} links {other} of {folders[other]}, which it may not"
+        if found := circle({name: others & folders.keys() for name, others in links.items()}):
+            yield f"libraries link each other in a circle: {' -> '.join(found)}"
+
+    def check_paths(self):
+        for path in CODE.findall(self.page):
+            if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", path) and not (self.root / path).exists():
+                yield f"{PAGE}: there is no {path}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=pathlib.Path)
+    tree = Tree(parser.parse_args().tree)
+    wrong = []
+    for check in (tree.check_table, tree.check_includes, tree.check_files, tree.check_libraries, tree.check_paths):
+        found = list(check())
+        wrong += found
+        # Nothing else has a meaning while the table is wrong.
+        if found and check == tree.check_table:
+            break
+    print("\n".join(wrong))
+    if wrong:
+        sys.exit(f"{len(wrong)} dependencies are not those of {PAGE}")
+    print(f"{len(tree.files)} files in {len(tree.table)} folders include each other as {PAGE} says")
+
+
+if __name__ == "__main__":
+    main()
