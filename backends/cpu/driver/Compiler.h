@@ -49,7 +49,7 @@ struct CompileOptions {
   /// The tokenizer's table; may be empty.
   llvm::ArrayRef<std::byte> tokenizer;
   /// What the program puts conversations into words with: a template and the special tokens that it
-  /// names (runtime/Manifest.h); may be empty.
+  /// names (abi/Manifest.h); may be empty.
   std::string chatTemplate;
   std::string toolTemplate; ///< Of conversations with tools; empty: the same.
   std::vector<std::pair<std::string, std::string>> specialTokens;

@@ -12,7 +12,7 @@
 
 namespace mica::cpu {
 
-/// What the module says at stage `kernels`: caches, costs, end tokens (see runtime/Manifest.h for
+/// What the module says at stage `kernels`: caches, costs, end tokens (see abi/Manifest.h for
 /// the keys).
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
                                int64_t maxSeq, const TargetDescription &target);
