@@ -354,7 +354,7 @@ private:
                      b.idx(0), kVectors};
     tile.rows.push_back(rows.indicesOf(rows.nameOf(row)));
     tile.asTiles = true;
-    return emitTile(b, tile);
+    return emitProductTile(b, tile);
   }
 
   KernelBuilder &b;

@@ -83,7 +83,7 @@ private:
         if (b.target.prefetchPages)
           tile.panel.streams =
               b.isEqual(arith::OrIOp::create(b, b.sub(first, rows.from), column), b.idx(0));
-        llvm::append_range(sums, emitTile(b, tile));
+        llvm::append_range(sums, emitProductTile(b, tile));
       }
       for (int64_t r = 0; r < count; ++r)
         for (int64_t v = 0; v < vectors; ++v)
@@ -248,7 +248,7 @@ private:
               place(number, b.sub(b.add(ofTile.first, r), first), b.add(column, v * kLanes)));
           tile.inits.push_back(load(places.back()));
         }
-      for (auto [sum, at] : llvm::zip_equal(emitTile(b, tile), places))
+      for (auto [sum, at] : llvm::zip_equal(emitProductTile(b, tile), places))
         vector::StoreOp::create(b, sum, memory, at);
     });
   }

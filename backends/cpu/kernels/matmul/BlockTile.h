@@ -7,7 +7,7 @@
 
 namespace mica::cpu {
 
-/// emitTile for panels of !mica.block and rows of !mica.int_rows: sums of integers within
+/// emitProductTile for panels of !mica.block and rows of !mica.int_rows: sums of integers within
 /// a group, and these times both scales in f32, one group after the other. Groups along K are
 /// blocks.
 llvm::SmallVector<mlir::Value> emitBlockTile(KernelBuilder &b, const ProductTile &tile);

@@ -143,7 +143,7 @@ private:
 
 } // namespace
 
-SmallVector<Value> mica::cpu::emitTile(KernelBuilder &b, const ProductTile &given) {
+SmallVector<Value> mica::cpu::emitProductTile(KernelBuilder &b, const ProductTile &given) {
   ProductTile tile = given;
   if (!tile.from)
     tile.from = b.idx(0);

@@ -9,7 +9,7 @@ namespace mica::cpu {
 
 /// The sums [rows][vectors] of f32 of a tile. Each adds its products in the order of K, whatever
 /// the tile's shape.
-llvm::SmallVector<mlir::Value> emitTile(KernelBuilder &b, const ProductTile &tile);
+llvm::SmallVector<mlir::Value> emitProductTile(KernelBuilder &b, const ProductTile &tile);
 
 } // namespace mica::cpu
 

@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels/moe/Moe.h"
 
 #include "backends/cpu/kernels/matmul/BlockSums.h"
+#include "backends/cpu/kernels/matmul/Products.h"
 
 using namespace mlir;
 using namespace mica;
