@@ -10,8 +10,6 @@ using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-int64_t AttentionSpec::stateWidth() const { return SoftmaxStates::widthFor(valuesOf(*this)); }
-
 namespace {
 
 /// y[row, head] = the means of a state; `sinks` is null where there are none.

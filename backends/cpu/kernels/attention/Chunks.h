@@ -3,14 +3,9 @@
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKS_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_CHUNKS_H
 
-#include "backends/cpu/kernels/attention/Attention.h"
+#include "backends/cpu/kernels/attention/AttentionSpec.h"
 
 namespace mica::cpu {
-
-/// Elements of a value, in whole units of caches.
-inline int64_t valuesOf(const AttentionSpec &spec) {
-  return roundUp(spec.values.getHeadDim(), kHeadDimUnit);
-}
 
 /// How the positions that a row sees are cut: chunk i is [i * size, (i + 1) * size), whatever the
 /// window. A row before position 0 sees nothing; it has one chunk, which is empty.

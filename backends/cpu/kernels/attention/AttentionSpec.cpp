@@ -1,0 +1,9 @@
+//===- AttentionSpec.cpp - which attention a kernel computes -------------------===//
+
+#include "backends/cpu/kernels/attention/AttentionSpec.h"
+
+#include "backends/cpu/kernels/attention/Softmax.h"
+
+using namespace mica::cpu;
+
+int64_t AttentionSpec::stateWidth() const { return SoftmaxStates::widthFor(valuesOf(*this)); }

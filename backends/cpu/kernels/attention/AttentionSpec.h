@@ -1,0 +1,52 @@
+//===- AttentionSpec.h - which attention a kernel computes ---------*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_ATTENTIONSPEC_H
+#define MICA_BACKENDS_CPU_KERNELS_ATTENTION_ATTENTIONSPEC_H
+
+#include "backends/cpu/kernels/KernelBuilder.h"
+#include "ir/Mica/Mica.h"
+
+namespace mica::cpu {
+
+/// Attention over the caches themselves: formula of mica.attention, with an online softmax over
+/// blocks of positions. Positions are cut into chunks (see #mica.attention_tiling): how many a row
+/// has depends on its position alone.
+struct AttentionSpec {
+  /// Of a row without window; a window may begin inside of one more.
+  static constexpr int64_t kMostChunks = 16;
+
+  int64_t heads;
+  KvCacheType keys, values;
+  double scale;
+  std::optional<int64_t> window;
+  std::optional<double> softcap;
+  AttentionTilingAttr tiling;
+  mlir::memref::GlobalOp slopes = {}; ///< of ALiBi [H], or null
+  bool sinks = false;
+  /// Whether values are the first elements of the keys, which alone are cached. `values` then says
+  /// how they stand in a block once that has been turned.
+  bool valuesInKeys = false;
+
+  /// Query heads of a task, which share a key/value head, and into how many tasks those that share
+  /// one are cut.
+  int64_t headsOfTask() const {
+    int64_t shared = heads / keys.getHeads();
+    return tiling.getHeads() == 0 ? shared : std::min(tiling.getHeads(), shared);
+  }
+  int64_t parts() const { return heads / keys.getHeads() / headsOfTask(); }
+  /// Tasks of a tile or a chunk.
+  int64_t headTasks() const { return keys.getHeads() * parts(); }
+
+  int64_t mostChunks() const { return kMostChunks + (window ? 1 : 0); }
+  /// Numbers of which the softmax over a chunk consists: see SoftmaxStates.
+  int64_t stateWidth() const;
+};
+
+/// Elements of a value, in whole units of caches.
+inline int64_t valuesOf(const AttentionSpec &spec) {
+  return roundUp(spec.values.getHeadDim(), kHeadDimUnit);
+}
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_ATTENTION_ATTENTIONSPEC_H
