@@ -3,6 +3,7 @@
 #include "backends/cpu/pack/PackWeights.h"
 
 #include "backends/cpu/pack/BalancedSource.h"
+#include "backends/cpu/pack/Elements.h"
 #include "backends/cpu/pack/Panel.h"
 #include "backends/cpu/pack/PartSource.h"
 
