@@ -5,13 +5,12 @@
 #include "frontend/support/MappedFile.h"
 #include "ir/Interpreter/Moe.h"
 #include "ir/Mica/Diagnostics.h"
-#include "passes/support/Phases.h"
 #include "tools/mica/Commands.h"
 #include "tools/quality/Candidate.h"
 #include "tools/quality/FedProgram.h"
-#include "tools/quality/Quality.h"
 #include "tools/support/ScratchFile.h"
 #include "tools/support/Support.h"
+#include "tools/verify/Findings.h"
 #include "tools/verify/ProbeRecords.h"
 #include "tools/verify/ReferenceModel.h"
 
@@ -20,7 +19,6 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
-#include <cmath>
 #include <map>
 #include <random>
 
@@ -42,73 +40,10 @@ constexpr std::array<size_t, 5> kLastCalls = {5, 1, 1, 1, 1};
 constexpr uint64_t kParametersRead = uint64_t(1) << 34;
 constexpr uint64_t kFewestPositions = 48, kMostPositions = 512;
 
-/// How far off a precision of weights or caches may be, of both the coarser.
-///
-/// An op is held against the interpreter with the program's own rows and the program's own
-/// rounding: weights and rows become the same numbers, so that what a format loses is no part of
-/// the error. What is left is the order in which f32 is summed and, behind that, a number here and
-/// there that lies in the middle between two of its type; and the weights of a softmax, which are
-/// rounded to bf16 where they meet values: squared, a third of 2^-18, ten times which is the bound.
-///
-/// Logits are held against the interpreter in f32, the format's loss included. Their bounds are the
-/// design's. It has none for integers, as what 8 and 4 bits lose `mica eval` measures, and that of
-/// bf16 is one of trained models: with random ids, or where nobody has trained it, a model is sure
-/// of nothing, and the least difference decides.
-struct Bounds {
-  using Bound = std::optional<double>;
-
-  Precision precision;
-  double op;     ///< normalised squared error of an op
-  Bound logits;  ///< largest difference of a logit relative to the largest one
-  Bound kl;      ///< mean KL(reference || program) in nats
-  Bound sameTop; ///< share of positions
-
-  /// Why logits have no bound; only where they have none.
-  StringRef whyFree = "what integers lose is expected, and measured by `mica eval`";
-
-  void leaveLogits(StringRef why) {
-    if (!judgesLogits())
-      return;
-    logits = kl = sameTop = std::nullopt;
-    whyFree = why;
-  }
-  bool judgesLogits() const { return logits || kl || sameTop; }
-};
-constexpr Bounds kBounds[] = {{Precision::F32, 1e-10, 1e-4, 1e-7, 0.99},
-                              {Precision::BF16, 1.3e-5, {}, 1e-3, 0.99},
-                              {Precision::Int8, 1.3e-5, {}, {}, {}},
-                              {Precision::Int4, 1.3e-5, {}, {}, {}}};
-
-/// What an op may be off where program and reference hold numbers that were rounded differently
-/// from each other, to `bits` at the coarsest. A step is 2^(1 - bits) of the largest number of a
-/// row, which is about three times their root mean square, or of 32 numbers, as formats of fewer
-/// than 8 bits have them, 2.2 times; and a number is off by a step's twelfth, squared. Eight times
-/// that, for rows that are less even and products that cancel.
-double boundOfRounding(double bits) {
-  double step = (bits < 8 ? 2.2 : 3) * std::exp2(1 - bits);
-  return 8 * step * step / 12;
-}
-
 /// How near experts are to each other where the choice between them is nobody's fault, as a share
 /// of what rounding can reach: of a gate that computes from the same rows what an op of f32 may be
 /// off, and of one behind all layers what logits may.
 constexpr double kNearTie = 1e-5, kNearTieOfModel = 1e-4;
-
-/// The program's values and the interpreter's at one probe.
-struct Comparison {
-  std::string name;
-  int64_t layer; ///< -1: none
-  size_t order;
-  size_t experts;   ///< of a row, where it is a choice of these; 0: it is numbers
-  RowRole role;     ///< of the rows that are furthest off
-  Distance own;     ///< from the interpreter that rounds alike and computes from the program's rows
-  Distance fromF32; ///< from the interpreter in f32, with all ops before
-
-  Distance distance(ArrayRef<float> values, ArrayRef<float> reference) const {
-    return experts > 0 ? Distance::ofChoices(values, reference, experts)
-                       : Distance(values, reference);
-  }
-};
 
 /// Numbers as a file of probes has them.
 std::vector<float> shownBy(const interp::Tensor &tensor) {
@@ -119,16 +54,13 @@ std::vector<float> shownBy(const interp::Tensor &tensor) {
 class Verification {
 public:
   Verification(const VerifyArguments &arguments, const char *argv0)
-      : arguments(arguments), argv0(argv0) {}
+      : arguments(arguments), argv0(argv0) {
+    findings.model = arguments.model.model;
+  }
 
   Error run();
-  /// The first op that is further off than the precision explains; null: none.
-  const Comparison *firstFault() const;
-  /// Which op of which layer.
-  std::string placeOf(const Comparison &comparison) const;
-  bool passed() const;
-  json::Object toJson() const;
-  std::string toText() const;
+  /// Of all parts, the worst.
+  Findings findings;
 
 private:
   Error makeProgram();
@@ -146,10 +78,6 @@ private:
                       MutableArrayRef<interp::Value> results, size_t occurrence, double slack);
   size_t defaultPositions() const;
   Error otherShape(const std::string &name) const;
-  double worstOp() const;
-  bool enoughSameTops(double bound) const;
-  bool logitsPassed() const;
-  std::string verdict() const;
   /// What the interpreter runs.
   const std::string &referenceModel() const {
     return arguments.against.empty() ? arguments.model.model : arguments.against;
@@ -158,7 +86,6 @@ private:
   const VerifyArguments &arguments;
   const char *argv0;
   ScratchFile program, probes;
-  rt::Manifest manifest;
   std::unique_ptr<rt::Text> tokenizer;
   std::unique_ptr<ReferenceModel> alike, exact;
   rt::Tokens ids;
@@ -170,12 +97,6 @@ private:
   ProbeRecords seen;
   // Of all parts, the worst.
   std::map<std::pair<std::string, size_t>, Comparison> found;
-  std::vector<Comparison> comparisons; ///< in the order of the model
-  std::vector<std::string> notReached;
-  Distance ofLogits;
-  size_t nearTies = 0, nearTiesOfModel = 0; ///< of rows that gates chose for
-  Quality quality;
-  Bounds bounds = kBounds[0];
 };
 
 Error Verification::run() {
@@ -229,12 +150,12 @@ Error Verification::openReferences() {
   Expected<Candidate> opened = Candidate::open(program.path());
   if (!opened)
     return opened.takeError();
-  manifest = std::move(opened->manifest);
+  findings.manifest = std::move(opened->manifest);
   tokenizer = std::move(opened->text);
   StageOptions stages;
-  stages.weights = precisionNamed(manifest.weights).value_or(Precision::F32);
-  stages.kv = precisionNamed(manifest.kv).value_or(Precision::F32);
-  for (const auto &[role, type] : manifest.rows)
+  stages.weights = precisionNamed(findings.manifest.weights).value_or(Precision::F32);
+  stages.kv = precisionNamed(findings.manifest.kv).value_or(Precision::F32);
+  for (const auto &[role, type] : findings.manifest.rows)
     if (role == "prompt")
       stages.promptRows = cpu::promptRowsNamed(type);
   // The ops of the program, in f32 as well: balanced where its channels are, and its weights that
@@ -244,10 +165,10 @@ Error Verification::openReferences() {
   // all else is f32.
   for (const Bounds &row : kBounds)
     if (row.precision == stages.weights || row.precision == stages.kv ||
-        (row.precision == Precision::BF16 && !manifest.keptBlocks.empty()))
-      bounds = row;
-  if (bounds.precision != Precision::F32 && arguments.text.empty())
-    bounds.leaveLogits("a model is sure of nothing about random ids, see --text");
+        (row.precision == Precision::BF16 && !findings.manifest.keptBlocks.empty()))
+      findings.bounds = row;
+  if (findings.bounds.precision != Precision::F32 && arguments.text.empty())
+    findings.bounds.leaveLogits("a model is sure of nothing about random ids, see --text");
   std::string asked = arguments.model.weights;
   if (!arguments.against.empty()) {
     Expected<ModelInput::Storage> own = storageOf(arguments.model.model);
@@ -280,29 +201,30 @@ void Verification::allowForStorage(std::initializer_list<double> bits) {
   for (double number : bits)
     if (number > 0)
       fewest = std::min(fewest, number);
-  bounds.op += boundOfRounding(fewest);
-  bounds.leaveLogits("both models are stored differently");
+  findings.bounds.op += boundOfRounding(fewest);
+  findings.bounds.leaveLogits("both models are stored differently");
 }
 
 size_t Verification::defaultPositions() const {
-  return std::clamp(kParametersRead / std::max<uint64_t>(1, manifest.parameters), kFewestPositions,
-                    kMostPositions);
+  return std::clamp(kParametersRead / std::max<uint64_t>(1, findings.manifest.parameters),
+                    kFewestPositions, kMostPositions);
 }
 
 Error Verification::readIds() {
-  auto room = static_cast<size_t>(manifest.maxSeq);
-  if (arguments.positions > manifest.maxSeq)
+  auto room = static_cast<size_t>(findings.manifest.maxSeq);
+  if (arguments.positions > findings.manifest.maxSeq)
     return createStringError("--positions " + Twine(arguments.positions) + " is more than the " +
                              Twine(room) + " that the program has, give fewer" +
-                             manifest.orLargerContext());
+                             findings.manifest.orLargerContext());
   size_t most = arguments.positions > 0 ? static_cast<size_t>(arguments.positions)
                                         : std::min(defaultPositions(), room);
   if (arguments.text.empty()) {
     std::mt19937 random(1); // NOLINT: the same ids each time
     while (ids.size() < most)
-      ids.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(manifest.vocab)));
-    if (manifest.bos)
-      ids.front() = *manifest.bos;
+      ids.push_back(
+          static_cast<int32_t>(random() % static_cast<uint32_t>(findings.manifest.vocab)));
+    if (findings.manifest.bos)
+      ids.front() = *findings.manifest.bos;
   } else {
     if (Error error = readText())
       return error;
@@ -312,12 +234,13 @@ Error Verification::readIds() {
   }
   auto count = static_cast<int64_t>(ids.size());
   auto note = [&](const Twine &what, int64_t positions) {
-    if (positions >= count && positions < manifest.maxSeq)
-      notReached.push_back((what + ": more than " + Twine(positions) + " positions").str());
+    if (positions >= count && positions < findings.manifest.maxSeq)
+      findings.notReached.push_back(
+          (what + ": more than " + Twine(positions) + " positions").str());
   };
   for (int64_t window : alike->windows())
     note("the end of a window", window);
-  for (int64_t border : manifest.lengthBorders)
+  for (int64_t border : findings.manifest.lengthBorders)
     note("the rope's other frequencies", border);
   return Error::success();
 }
@@ -341,19 +264,21 @@ Error Verification::readText() {
 /// follows the role of a row, in each role.
 Error Verification::verifyParts() {
   SmallVector<RowRole> roles{RowRole::Prompt};
-  if (manifest.dependsOnRole)
+  if (findings.manifest.dependsOnRole)
     roles.push_back(RowRole::Decode);
   for (RowRole part : roles) {
-    for (int64_t border : manifest.lengthBorders)
+    for (int64_t border : findings.manifest.lengthBorders)
       if (border < static_cast<int64_t>(ids.size()))
         if (Error error = verify(static_cast<size_t>(border), part))
           return error;
     if (Error error = verify(ids.size(), part))
       return error;
   }
+  findings.positions = ids.size();
   for (auto &[place, comparison] : found)
-    comparisons.push_back(comparison);
-  sort(comparisons, [](const Comparison &a, const Comparison &b) { return a.order < b.order; });
+    findings.comparisons.push_back(comparison);
+  sort(findings.comparisons,
+       [](const Comparison &a, const Comparison &b) { return a.order < b.order; });
   return Error::success();
 }
 
@@ -378,7 +303,7 @@ Error Verification::runProgram(ArrayRef<int32_t> text) {
       FedProgram::start(program.path().str(), std::move(options));
   if (!fed)
     return fed.takeError();
-  auto vocab = static_cast<size_t>(manifest.vocab);
+  auto vocab = static_cast<size_t>(findings.manifest.vocab);
   logits.assign(text.size() * vocab, 0);
   size_t last = 0;
   for (size_t rows : kLastCalls)
@@ -457,7 +382,8 @@ Error Verification::compareOps(ArrayRef<int32_t> text) {
                    MutableArrayRef<interp::Value> results) {
     if (auto gate = dyn_cast<MoeGateOp>(op))
       if (ProbeOp choices = choicesOf(gate))
-        nearTies += takeNearTies(gate, operands, results, met[choices.getName().str()], kNearTie);
+        findings.nearTies +=
+            takeNearTies(gate, operands, results, met[choices.getName().str()], kNearTie);
     auto probe = dyn_cast<ProbeOp>(op);
     if (!probe)
       return;
@@ -467,7 +393,7 @@ Error Verification::compareOps(ArrayRef<int32_t> text) {
     std::vector<float> values = shownBy(tensor);
     const ProbeRecords::Record *record = seen.find(name, occurrence);
     // Norms that make integer rows are not recorded, but the reference may store floats instead.
-    if (!record && !manifest.keptBlocks.empty())
+    if (!record && !findings.manifest.keptBlocks.empty())
       return;
     if (!record || record->values.size() != values.size()) {
       other = other.empty() ? name : other;
@@ -509,7 +435,7 @@ Error Verification::compareWithF32(ArrayRef<int32_t> text) {
                    MutableArrayRef<interp::Value> results) {
     if (auto gate = dyn_cast<MoeGateOp>(op))
       if (ProbeOp choices = choicesOf(gate))
-        nearTiesOfModel +=
+        findings.nearTiesOfModel +=
             takeNearTies(gate, operands, results, met[choices.getName().str()]++, kNearTieOfModel);
     auto probe = dyn_cast<ProbeOp>(op);
     if (!probe)
@@ -532,137 +458,16 @@ Error Verification::compareWithF32(ArrayRef<int32_t> text) {
       Comparison &comparison = found.at({name, number});
       comparison.fromF32.raise(comparison.distance(record.values, other->values));
     }
-  ofLogits.raise(Distance(logits, *rows));
-  auto vocab = static_cast<size_t>(manifest.vocab);
+  findings.ofLogits.raise(Distance(logits, *rows));
+  auto vocab = static_cast<size_t>(findings.manifest.vocab);
   for (size_t row = 0; row < text.size(); ++row)
-    if (!quality.add(ArrayRef(logits).slice(row * vocab, vocab),
-                     ArrayRef(*rows).slice(row * vocab, vocab),
-                     text[std::min(row + 1, text.size() - 1)]))
+    if (!findings.quality.add(ArrayRef(logits).slice(row * vocab, vocab),
+                              ArrayRef(*rows).slice(row * vocab, vocab),
+                              text[std::min(row + 1, text.size() - 1)]))
       return createStringError(arguments.model.model +
                                ": computes logits that are not finite, compile it with --weights "
                                "f32 or check the checkpoint");
   return Error::success();
-}
-
-const Comparison *Verification::firstFault() const {
-  auto fault = find_if(comparisons, [&](const Comparison &comparison) {
-    return !(comparison.own.nmse <= bounds.op);
-  });
-  return fault == comparisons.end() ? nullptr : &*fault;
-}
-
-double Verification::worstOp() const {
-  double worst = 0;
-  for (const Comparison &comparison : comparisons)
-    worst = std::max(worst, comparison.own.nmse);
-  return worst;
-}
-
-/// Whether so many misses come by chance, with three standard deviations, where the bound holds.
-bool Verification::enoughSameTops(double bound) const {
-  auto count = static_cast<double>(quality.positions());
-  double missed = (1 - quality.sameTop()) * count, expected = (1 - bound) * count;
-  return missed <= expected + 3 * std::sqrt(expected * bound);
-}
-
-bool Verification::logitsPassed() const {
-  return (!bounds.logits || ofLogits.largest <= *bounds.logits) &&
-         (!bounds.kl || quality.divergence().mean() <= *bounds.kl) &&
-         (!bounds.sameTop || enoughSameTops(*bounds.sameTop));
-}
-
-bool Verification::passed() const { return !firstFault() && logitsPassed(); }
-
-std::string Verification::verdict() const {
-  std::string ops = firstFault() ? "an op is over its bound" : "every op is within its bound";
-  std::string ofTheLogits = !bounds.judgesLogits() ? "logits have none: " + bounds.whyFree.str()
-                            : logitsPassed()       ? "logits are within theirs"
-                                                   : "logits are over theirs";
-  return (passed() ? "passed: " : "FAILED: ") + ops + ", " + ofTheLogits;
-}
-
-static StringRef nameOf(RowRole role) {
-  return role == RowRole::Prompt ? kPromptRole : kDecodeRole;
-}
-
-std::string Verification::placeOf(const Comparison &comparison) const {
-  std::string place = comparison.layer < 0
-                          ? comparison.name
-                          : formatv("layer {0}, {1}", comparison.layer, comparison.name).str();
-  if (manifest.dependsOnRole)
-    place += (" (" + nameOf(comparison.role) + ")").str();
-  return place;
-}
-
-json::Object Verification::toJson() const {
-  json::Array ops;
-  for (const Comparison &comparison : comparisons) {
-    json::Object op{
-        {"op", json::fixUTF8(comparison.name)},
-        {"layer", comparison.layer < 0 ? json::Value(nullptr) : json::Value(comparison.layer)},
-        {"max", comparison.own.largest},
-        {"nmse", comparison.own.nmse},
-        {"nmse_from_f32", comparison.fromF32.nmse}};
-    if (manifest.dependsOnRole)
-      op["role"] = nameOf(comparison.role);
-    ops.push_back(std::move(op));
-  }
-  const Comparison *fault = firstFault();
-  auto limit = [](Bounds::Bound bound) {
-    return bound ? json::Value(*bound) : json::Value(nullptr);
-  };
-  return json::Object{
-      {"model", json::fixUTF8(arguments.model.model)},
-      {"weights", manifest.weights},
-      {"kv", manifest.kv},
-      {"positions", static_cast<int64_t>(ids.size())},
-      {"not_reached", json::Array(notReached)},
-      {"ops", std::move(ops)},
-      {"near_ties", json::Object{{"ops", static_cast<int64_t>(nearTies)},
-                                 {"logits", static_cast<int64_t>(nearTiesOfModel)}}},
-      {"logits", json::Object{{"max", ofLogits.largest}, {"nmse", ofLogits.nmse}}},
-      {"kl", quality.divergence().mean()},
-      {"same_top", quality.sameTop()},
-      {"bounds", json::Object{{"op_nmse", bounds.op},
-                              {"logits_max", limit(bounds.logits)},
-                              {"kl", limit(bounds.kl)},
-                              {"same_top", limit(bounds.sameTop)}}},
-      {"verdict", verdict()},
-      {"fault", fault ? json::Value(json::fixUTF8(placeOf(*fault))) : json::Value(nullptr)},
-      {"passed", passed()}};
-}
-
-std::string Verification::toText() const {
-  std::string text;
-  raw_string_ostream out(text);
-  out << formatv("{0}: weights {1}, kv {2}, {3} positions against the interpreter\n",
-                 arguments.model.model, manifest.weights, manifest.kv, ids.size());
-  for (const std::string &place : notReached)
-    out << "not reached, see --positions: " << place << "\n";
-  out << formatv("{0,5}  {1,-40} {2,10} {3,10} {4,12}\n", "layer", "op", "max", "NMSE",
-                 "NMSE to f32");
-  for (const Comparison &comparison : comparisons)
-    out << formatv("{0,5}  {1,-40} {2,10:e2} {3,10:e2} {4,12:e2}{5}\n",
-                   comparison.layer < 0 ? std::string("-") : std::to_string(comparison.layer),
-                   comparison.name, comparison.own.largest, comparison.own.nmse,
-                   comparison.fromF32.nmse,
-                   comparison.own.nmse <= bounds.op ? "" : "  <- over the bound");
-  if (nearTies + nearTiesOfModel > 0)
-    out << formatv("experts as good as equal, taken as the program chose: for {0} rows of ops, {1} "
-                   "of the logits\n",
-                   nearTies, nearTiesOfModel);
-  auto limit = [](Bounds::Bound bound, const char *format, double unit = 1) {
-    return bound ? formatv(format, unit * *bound).str() : std::string();
-  };
-  out << formatv("ops       NMSE {0:e2} (bound {1:e1})\n", worstOp(), bounds.op);
-  out << formatv("logits    max {0:e2}{1}, NMSE {2:e2}\n", ofLogits.largest,
-                 limit(bounds.logits, " (bound {0:e0})"), ofLogits.nmse);
-  out << formatv("KL        {0:e2}{1}\n", quality.divergence().mean(),
-                 limit(bounds.kl, " (bound {0:e0})"));
-  out << formatv("same top  {0:f1} %{1}\n", 100 * quality.sameTop(),
-                 limit(bounds.sameTop, " (bound {0:f0} %)", 100));
-  out << "verdict   " << verdict() << "\n";
-  return text;
 }
 
 } // namespace
@@ -671,15 +476,16 @@ int runVerify(const VerifyArguments &arguments, const char *argv0) {
   Verification verification(arguments, argv0);
   if (Error error = verification.run())
     return report(arguments.model.model, std::move(error), {arguments.against, arguments.text});
-  int printed = print(arguments.json ? formatv("{0}\n", json::Value(verification.toJson())).str()
-                                     : verification.toText());
-  if (printed != kDone || verification.passed())
+  int printed =
+      print(arguments.json ? formatv("{0}\n", json::Value(verification.findings.toJson())).str()
+                           : verification.findings.toText());
+  if (printed != kDone || verification.findings.passed())
     return printed;
-  const Comparison *fault = verification.firstFault();
+  const Comparison *fault = verification.findings.firstFault();
   return report(arguments.model.model,
                 createStringError(
                     fault ? "is further off than its precision explains, first at " +
-                                verification.placeOf(*fault) +
+                                verification.findings.placeOf(*fault) +
                                 ": check that layer's weights and kernels"
                           : "its logits are further off than its precision explains, choose more "
                             "bits with --weights or --kv"));

@@ -1,0 +1,16 @@
+//===- Bounds.cpp - how far off a program may be ---===//
+
+#include "tools/verify/Bounds.h"
+
+#include <cmath>
+
+using namespace llvm;
+
+namespace mica::tool {
+
+double boundOfRounding(double bits) {
+  double step = (bits < 8 ? 2.2 : 3) * std::exp2(1 - bits);
+  return 8 * step * step / 12;
+}
+
+} // namespace mica::tool
