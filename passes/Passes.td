@@ -127,9 +127,11 @@ def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
   let description = [{
     A weight whose sources are stored in blocks (`stored`) takes that type, so that the program computes with what the
     checkpoint holds, bit for bit. Layers whose weights are stored in different formats are of different types: a
-    function that is called with both is copied for each. A weight stays as it is, with a remark, where its rows are not
-    whole blocks, where it is read transposed, or where it is the same value as another one that is stored otherwise.
-    Experts share a kernel: either all three matrices keep their blocks, gate and up those of one format, or none does.
+    function that is called with both is copied for each. A weight keeps none, and a warning says what it becomes (f32,
+    or `weights` where a product or a table reads it), where its rows are not whole blocks, where it is read transposed,
+    where it is no matrix of a product or a table, or where it is the same value as another one that is stored
+    otherwise. Experts share a kernel: either all three matrices keep their blocks, gate and up those of one format, or
+    none does.
 
     ```mlir
     mica.weight @q {stored = !mica.block<q8_0>} : tensor<16x32xf32>
@@ -150,6 +152,7 @@ def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [Mica_PrecisionOption<"weights", "matrices that keep no blocks">];
 }
 
 def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
@@ -551,8 +554,9 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
   let description = [{
     Rows that multiply weights in blocks are `!mica.int_rows`, which suits decoding: memory binds there, so precision
     costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.role` is `prompt` these rows become
-    bf16, or f32 where the target's products of bf16 are slow, and kernels expand the blocks to the same type; or, with
-    `rows=int8`, integers of one limb. Run `mica-fuse-casts` afterwards: more ops round their own result to bf16.
+    bf16, or f32 where the target's products of bf16 are slow (`exact=f32`), and kernels expand the blocks to the same
+    type; or, in a module that says `mica.prompt_rows = "int8"` (`compile --rows int8`), integers of one limb. Run
+    `mica-fuse-casts` afterwards: more ops round their own result to bf16.
 
     ```mlir
     // mica-opt --mica-assign-prompt-rows
@@ -574,8 +578,8 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"rows", "rows", "::mica::PromptRows", /*default=*/"::mica::PromptRows::BF16",
-                        "type of the rows", [{::mica::promptRowsValues()}]>];
+  let options = [Option<"exact", "exact", "::mica::Precision", /*default=*/"::mica::Precision::BF16",
+                        "type of rows that are exact", [{::mica::floatPrecisionValues()}]>];
 }
 
 def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {

@@ -48,24 +48,22 @@ void Matcher::findOtherNames() {
 }
 
 llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
-  for (auto [index, source] : llvm::enumerate(weight.sources)) {
+  const TensorInfo *first = nullptr;
+  for (llvm::StringRef source : weight.sources) {
     auto tensor = findSource(weights, source, weight.sourceShape(),
                              static_cast<int64_t>(weight.sources.size()));
     if (!tensor)
       return tensor.takeError();
-    const BlockFormat *blocks = (*tensor)->blocks ? (*tensor)->blocks->format : nullptr;
-    if (index == 0)
-      weight.blocks = blocks;
-    else if (weight.blocks != blocks)
-      weight.blocks = nullptr;
-    if (index == 0)
-      weight.type = (*tensor)->type;
-    else if (weight.type != (*tensor)->type)
+    if (!first)
+      first = *tensor;
+    else if (first->type != (*tensor)->type || first->blocks != (*tensor)->blocks)
       return inputError(weights.pathOf(**tensor),
-                        "tensor " + inQuotes(source) + " has the type " + nameOf((*tensor)->type) +
+                        "tensor " + inQuotes(source) + " has the type " + storedNameOf(**tensor) +
                             ", but " + inQuotes(weight.sources.front()) + " has " +
-                            nameOf(weight.type),
+                            storedNameOf(*first),
                         "convert the experts to one type");
+    weight.type = first->type;
+    weight.blocks = first->blocks ? first->blocks->format : nullptr;
     needed.insert(tensorOf(source));
     if (const TensorInfo *scales = weights.scalesOf(**tensor))
       needed.insert(scales->name);

@@ -44,7 +44,7 @@ struct PlannedWeight {
   llvm::SmallVector<int64_t, 3> shape;
   bool stacked = false;
   StoredType type = StoredType::F32;
-  const BlockFormat *blocks = nullptr; ///< where all tensors are stored in blocks of one format
+  const BlockFormat *blocks = nullptr; ///< where the tensors are stored in blocks
 
   /// The shape that each source must have.
   llvm::SmallVector<int64_t, 3> sourceShape() const {

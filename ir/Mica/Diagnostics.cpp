@@ -30,16 +30,15 @@ std::string mica::describePlace(Location location) {
 
 FirstDiagnostic::FirstDiagnostic(MLIRContext *context)
     : handler(context, [this](Diagnostic &diagnostic) {
-        // Whoever asked for remarks hears them.
-        if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-          return failure();
-        if (error.empty()) {
+        DiagnosticSeverity severity = diagnostic.getSeverity();
+        if (severity == DiagnosticSeverity::Warning || severity == DiagnosticSeverity::Remark)
+          said.push_back({describePlace(diagnostic.getLocation()), diagnostic.str(),
+                          severity == DiagnosticSeverity::Warning});
+        if (severity == DiagnosticSeverity::Error && error.empty()) {
           error = diagnostic.str();
           module = moduleOf(diagnostic.getLocation());
           file = module.empty() ? fileOf(diagnostic.getLocation()) : std::string();
         }
-        if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
-          said.push_back(describePlace(diagnostic.getLocation()) + ": " + diagnostic.str());
         return success();
       }) {}
 

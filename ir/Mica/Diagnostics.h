@@ -14,8 +14,14 @@ namespace mica {
 /// FILE:LINE:COLUMN, else "an unknown place".
 std::string describePlace(mlir::Location location);
 
-/// While it lives, keeps the first error that MLIR reports in a context and all remarks, and
-/// silences everything else: an error is one line.
+/// A warning or a remark of a pass, and what it is about: see describePlace.
+struct PassRemark {
+  std::string place, text;
+  bool isWarning;
+};
+
+/// While it lives, keeps the first error that MLIR reports in a context, all warnings and all
+/// remarks, and prints nothing: an error is one line.
 class FirstDiagnostic {
 public:
   explicit FirstDiagnostic(mlir::MLIRContext *context);
@@ -27,12 +33,12 @@ public:
   std::string message(llvm::StringRef otherwise) const {
     return error.empty() ? otherwise.str() : error;
   }
-  /// What passes said of what they left as it was, each behind its place.
-  llvm::ArrayRef<std::string> remarks() const { return said; }
+  /// Warnings and remarks, in the order in which they were reported.
+  llvm::ArrayRef<PassRemark> remarks() const { return said; }
 
 private:
   std::string error, file, module;
-  std::vector<std::string> said;
+  std::vector<PassRemark> said;
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -37,10 +37,10 @@ struct Fit {
   Floats scale, offset, error;
 };
 
-/// Integers [least, most] that codes stand for, and how much the grids that are tried are longer or
+/// Integers [min, max] that codes encode, and how much the grids that are tried are longer or
 /// shorter than the one that just covers a group, in units of its step.
 struct Grid {
-  float least, most;
+  float min, max;
   bool hasOffset;
 };
 constexpr float kSteps[] = {-1.2f, -1.0f, -0.8f, -0.6f, -0.4f, -0.2f, 0.0f,
@@ -50,7 +50,7 @@ constexpr float kSteps[] = {-1.2f, -1.0f, -0.8f, -0.6f, -0.4f, -0.2f, 0.0f,
 constexpr float kRounder = 0x1.8p23f;
 
 /// The largest multiple of a scale, an integer of a byte.
-constexpr float kMostSubScale = 127;
+constexpr float kMaxSubScale = 127;
 
 MICA_INLINE Floats splat(float value) { return Floats{} + value; }
 MICA_INLINE Floats rounded(Floats x) { return x + kRounder - kRounder; }
@@ -60,7 +60,7 @@ MICA_INLINE Floats absOf(Floats a) { return a < 0 ? -a : a; }
 
 MICA_INLINE Floats codeOf(Floats x, Floats inverse, Floats offset, const Grid &grid) {
   Floats q = rounded((x - offset) * inverse);
-  return minOf(maxOf(q, splat(grid.least)), splat(grid.most));
+  return minOf(maxOf(q, splat(grid.min)), splat(grid.max));
 }
 
 /// The best scale and offset for the codes of a grid.
@@ -96,20 +96,20 @@ MICA_INLINE void takeBetter(Fit &best, const Fit &fit) {
 }
 
 MICA_INLINE Fit searchScales(const Groups &groups, const Grid &grid) {
-  Floats least = groups.x[0], most = groups.x[0];
+  Floats smallest = groups.x[0], largest = groups.x[0];
   for (int i = 1; i < kGroup; ++i) {
-    least = minOf(least, groups.x[i]);
-    most = maxOf(most, groups.x[i]);
+    smallest = minOf(smallest, groups.x[i]);
+    largest = maxOf(largest, groups.x[i]);
   }
   Fit best{Floats{}, Floats{}, splat(INFINITY)};
   // Without an offset the largest magnitude is at the longer end, whatever its sign.
-  Floats extreme = absOf(least) > most ? least : most;
-  Floats range = grid.hasOffset ? most - least : extreme;
-  float length = grid.hasOffset ? grid.most - grid.least : grid.least;
+  Floats extreme = absOf(smallest) > largest ? smallest : largest;
+  Floats range = grid.hasOffset ? largest - smallest : extreme;
+  float length = grid.hasOffset ? grid.max - grid.min : grid.min;
   for (float step : kSteps) {
     float steps = grid.hasOffset ? length + step : length - step;
     Floats inverse = range != 0 ? steps / range : splat(0);
-    takeBetter(best, fitLeastSquares(groups, inverse, grid.hasOffset ? least : Floats{}, grid));
+    takeBetter(best, fitLeastSquares(groups, inverse, grid.hasOffset ? smallest : Floats{}, grid));
   }
   for (int i = 0; i < 2; ++i) {
     Floats inverse = best.scale != 0 ? 1 / best.scale : splat(0);
@@ -145,7 +145,7 @@ struct Multiples {
 /// The multiple of `unit` next to a value, as far as bytes reach.
 MICA_INLINE Floats multipleOf(Floats value, Floats unit) {
   Floats quotient = unit != 0 ? rounded(value / unit) : splat(0);
-  return minOf(maxOf(quotient, splat(-kMostSubScale)), splat(kMostSubScale));
+  return minOf(maxOf(quotient, splat(-kMaxSubScale)), splat(kMaxSubScale));
 }
 
 /// Blocks are `perBlock` neighboring lanes.
@@ -159,14 +159,14 @@ static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, c
       offset = std::max(offset, std::abs(fit.offset[lane]));
     }
     for (int lane = first; lane < first + perBlock; ++lane) {
-      result.scale[lane] = bf16AwayFromZero(scale / kMostSubScale);
-      result.offset[lane] = bf16AwayFromZero(offset / kMostSubScale);
+      result.scale[lane] = bf16AwayFromZero(scale / kMaxSubScale);
+      result.offset[lane] = bf16AwayFromZero(offset / kMaxSubScale);
       result.unit[lane] = floatOf(result.scale[lane]);
       result.offsetUnit[lane] = floatOf(result.offset[lane]);
     }
   }
   Floats scales = multipleOf(fit.scale, result.unit),
-         offsets = multipleOf(-fit.offset, result.offsetUnit), least = splat(INFINITY);
+         offsets = multipleOf(-fit.offset, result.offsetUnit), bestError = splat(INFINITY);
   for (float step : {0.0f, -1.0f, 1.0f})
     for (float shift : {0.0f, -1.0f, 1.0f}) {
       if (shift != 0 && !grid.hasOffset)
@@ -174,9 +174,9 @@ static MICA_INLINE Multiples roundScales(const Groups &groups, const Fit &fit, c
       Floats candidate = scales + step, candidateOffset = offsets + shift;
       Floats error =
           errorOf(groups, candidate * result.unit, -candidateOffset * result.offsetUnit, grid);
-      auto better = (error < least) & (absOf(candidate) <= kMostSubScale) &
-                    (absOf(candidateOffset) <= kMostSubScale) & (candidate != 0);
-      least = better ? error : least;
+      auto better = (error < bestError) & (absOf(candidate) <= kMaxSubScale) &
+                    (absOf(candidateOffset) <= kMaxSubScale) & (candidate != 0);
+      bestError = better ? error : bestError;
       result.scales = better ? candidate : result.scales;
       result.offsets = better ? candidateOffset : result.offsets;
     }
@@ -216,7 +216,7 @@ MICA_INLINE void chooseCodes(const Groups &groups, const Multiples &multiples, c
          offset = -multiples.offsets * multiples.offsetUnit,
          inverse = scale != 0 ? 1 / scale : splat(0);
   for (int i = 0; i < kGroup; ++i)
-    codes[i] = codeOf(groups.x[i], inverse, offset, grid) - grid.least;
+    codes[i] = codeOf(groups.x[i], inverse, offset, grid) - grid.min;
 }
 
 } // namespace

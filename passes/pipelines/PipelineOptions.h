@@ -9,39 +9,55 @@
 
 namespace mica {
 
-/// The options of named pipelines as far as StageOptions has them; `Options` is the whole.
-template <typename Options> struct StagePipelineOptions : mlir::PassPipelineOptions<Options> {
-  template <typename T> using Option = mlir::detail::PassOptions::Option<T>;
-  StageOptions defaults;
-
-  Option<Precision> weights{*this, "weights", llvm::cl::desc("precision of matrices"),
-                            llvm::cl::init(defaults.weights), precisionValues()};
-  Option<Precision> kv{*this, "kv", llvm::cl::desc("precision of caches"),
-                       llvm::cl::init(defaults.kv), precisionValues()};
-  Option<bool> keepBlocks{*this, "keep-blocks",
-                          llvm::cl::desc("weights keep blocks of integers that they are stored in"),
-                          llvm::cl::init(defaults.keepBlocks)};
-  Option<PromptRows> promptRows{*this, "prompt-rows",
-                                llvm::cl::desc("type of rows of prompts that multiply blocks"),
-                                llvm::cl::init(defaults.promptRows), promptRowsValues()};
-  Option<int64_t> crossing{*this, "crossing", llvm::cl::desc("most rows of a `_several` function"),
-                           llvm::cl::init(defaults.phases.crossing)};
-  Option<int64_t> fewRows{*this, "few-rows", llvm::cl::desc("most rows of a `_few` function"),
-                          llvm::cl::init(defaults.phases.few)};
-
-  StageOptions get() const {
-    StageOptions options;
-    options.weights = weights;
-    options.kv = kv;
-    options.keepBlocks = keepBlocks;
-    options.promptRows = promptRows;
-    options.phases = {crossing, fewRows};
-    return options;
-  }
+/// The options of a named pipeline, which are those of its parts. A part is made from the options
+/// that it registers itself with.
+template <typename... Parts>
+struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions<Parts...>>, Parts... {
+  PipelineOptions() : Parts(static_cast<mlir::detail::PassOptions &>(*this))... {}
 };
 
-/// Those of pipelines that know no processor.
-struct GraphPipelineOptions : StagePipelineOptions<GraphPipelineOptions> {};
+template <typename T> using PipelineOption = mlir::detail::PassOptions::Option<T>;
+
+/// What leads from stage `model` to `fused` can be told.
+struct FusionOptions {
+  explicit FusionOptions(mlir::detail::PassOptions &options)
+      : weights(options, "weights", llvm::cl::desc("precision of matrices"),
+                llvm::cl::init(StageOptions().weights), precisionValues()),
+        kv(options, "kv", llvm::cl::desc("precision of caches"), llvm::cl::init(StageOptions().kv),
+           precisionValues()),
+        keepBlocks(options, "keep-blocks",
+                   llvm::cl::desc("weights keep blocks of integers that they are stored in"),
+                   llvm::cl::init(StageOptions().keepBlocks)) {}
+
+  void addTo(StageOptions &stage) const {
+    stage.weights = weights;
+    stage.kv = kv;
+    stage.keepBlocks = keepBlocks;
+  }
+
+  PipelineOption<Precision> weights, kv;
+  PipelineOption<bool> keepBlocks;
+};
+
+/// What specializes functions for prompts and for decoding can be told.
+struct PhaseOptions {
+  explicit PhaseOptions(mlir::detail::PassOptions &options)
+      : exactRows(options, "exact-rows",
+                  llvm::cl::desc("type of rows of prompts that multiply blocks and are exact"),
+                  llvm::cl::init(StageOptions().exactRows), floatPrecisionValues()),
+        crossing(options, "crossing", llvm::cl::desc("most rows of a `_several` function"),
+                 llvm::cl::init(StageOptions().phases.crossing)),
+        fewRows(options, "few-rows", llvm::cl::desc("most rows of a `_few` function"),
+                llvm::cl::init(StageOptions().phases.few)) {}
+
+  void addTo(StageOptions &stage) const {
+    stage.exactRows = exactRows;
+    stage.phases = {crossing, fewRows};
+  }
+
+  PipelineOption<Precision> exactRows;
+  PipelineOption<int64_t> crossing, fewRows;
+};
 
 } // namespace mica
 

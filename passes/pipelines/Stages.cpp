@@ -37,7 +37,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
   // First: weights keep one form from here on, whatever their precision.
   pm.addPass(createAbsorbLatent());
   if (options.keepBlocks)
-    pm.addPass(createKeepBlocks());
+    pm.addPass(createKeepBlocks({options.weights}));
   bool integers = options.weights == Precision::Int8 || options.weights == Precision::Int4;
   if (options.balance.value_or(integers))
     pm.addPass(createBalanceChannels());
@@ -57,7 +57,7 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 
 void mica::buildPhases(OpPassManager &pm, const StageOptions &options) {
   pm.addPass(createSpecializePhases({options.phases.crossing, options.phases.few}));
-  pm.addPass(createAssignPromptRows({options.promptRows}));
+  pm.addPass(createAssignPromptRows({options.exactRows}));
   pm.addNestedPass<func::FuncOp>(createFuseCasts());
 }
 
@@ -85,9 +85,11 @@ llvm::Error StageTable::buildPipeline(OpPassManager &pm, Stage from, Stage to,
 }
 
 void mica::registerPipelines() {
-  PassPipelineRegistration<GraphPipelineOptions>(
+  PassPipelineRegistration<PipelineOptions<FusionOptions>>(
       "mica-to-fused", "stage `model` -> `fused`",
-      [](OpPassManager &pm, const GraphPipelineOptions &options) {
-        buildModelToFused(pm, options.get());
+      [](OpPassManager &pm, const PipelineOptions<FusionOptions> &options) {
+        StageOptions stage;
+        options.addTo(stage);
+        buildModelToFused(pm, stage);
       });
 }

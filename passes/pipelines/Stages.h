@@ -43,8 +43,8 @@ struct StageOptions {
   std::optional<bool> balance = {};
   /// Whether matrices that are stored in blocks keep their format, whatever the precision.
   bool keepBlocks = false;
-  /// The type of rows of prompts that multiply weights in blocks.
-  PromptRows promptRows = PromptRows::BF16;
+  /// What rows of prompts that multiply weights in blocks are where they are exact.
+  Precision exactRows = Precision::BF16;
   /// What probes show, where there are any.
   std::optional<Probed> probes = {};
 };

@@ -13,16 +13,9 @@ using namespace mlir;
 using namespace mica;
 
 /// The element type that rows of !mica.int_rows have instead, in prompts.
-static Type elementFor(PromptRows rows, MLIRContext *context) {
-  switch (rows) {
-  case PromptRows::BF16:
-    return BFloat16Type::get(context);
-  case PromptRows::F32:
-    return Float32Type::get(context);
-  case PromptRows::Int8:
-    return IntRowsType::get(context, /*limbs=*/1, IntegerRowLayout::group);
-  }
-  llvm_unreachable("all types of rows are handled above");
+static Type elementFor(PromptRows rows, Precision exact, MLIRContext *context) {
+  return rows == PromptRows::Int8 ? IntRowsType::get(context, /*limbs=*/1, IntegerRowLayout::group)
+                                  : weightTypeOf(context, exact);
 }
 
 namespace {
@@ -30,14 +23,17 @@ struct AssignPromptRows : mica::impl::AssignPromptRowsBase<AssignPromptRows> {
   using AssignPromptRowsBase::AssignPromptRowsBase;
 
   void runOnOperation() override {
+    FailureOr<PromptRows> rows = promptRowsOf(getOperation());
+    if (failed(rows))
+      return signalPassFailure();
+    Type element = elementFor(*rows, exact, &getContext());
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (roleOf(function) == kPromptRole)
-        convert(function);
+        convert(function, element);
   }
 
 private:
-  void convert(func::FuncOp function) {
-    Type element = elementFor(rows, &getContext());
+  static void convert(func::FuncOp function, Type element) {
     auto convertValue = [&](Value value) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
       if (type && isa<IntRowsType>(type.getElementType()))

@@ -62,18 +62,21 @@ namespace {
 /// What is known of all values that are the same weight.
 struct Class {
   SmallVector<WeightOp> symbols;
-  BlockType blocks;   ///< what it keeps, or null
-  std::string whyNot; ///< where symbols are stored in blocks and it keeps none
+  BlockType blocks;     ///< what it keeps, or null
+  std::string whyNot;   ///< where symbols are stored in blocks and it keeps none
+  bool isMatrix = true; ///< of products and tables alone
 };
 
 class Keeper {
 public:
-  explicit Keeper(ModuleOp module) : module(module), types(module, "elements of") {}
+  /// Matrices that keep no blocks become `weights`.
+  Keeper(ModuleOp module, Precision weights)
+      : module(module), weights(weights), types(module, "elements of") {}
 
   LogicalResult run() {
     module.walk([&](Operation *op) {
       for (OpOperand &operand : op->getOpOperands())
-        if (isMatrix(operand))
+        if (classifyWeightUse(operand) != WeightUse::None)
           classOf(operand.get());
     });
     module.walk([&](MoeExpertsOp experts) { decideTogether(experts); });
@@ -109,15 +112,16 @@ private:
       }
     if (!blocks)
       return result;
+    result.isMatrix = llvm::all_of(values, onlyMultiplies);
     int64_t k = tensorOf(values.front()).getShape().back();
     if (!llvm::all_of(result.symbols,
                       [&](WeightOp symbol) { return symbol.getStored() == blocks; }))
       result.whyNot = "others that take its place are stored otherwise";
     else if (k % blocks.getFormat()->elements != 0)
-      result.whyNot = "its rows are no whole blocks";
+      result.whyNot = "its rows are not whole blocks";
     else if (llvm::any_of(result.symbols, isReadAcrossRows))
       result.whyNot = "it is read transposed";
-    else if (!llvm::all_of(values, onlyMultiplies))
+    else if (!result.isMatrix)
       result.whyNot = "it has a use beside products and tables";
     else
       result.blocks = blocks;
@@ -137,12 +141,15 @@ private:
               up = experts.getUp() ? classOf(experts.getUp()).blocks : gate;
     if (gate == up && !gate == !down)
       return;
+    StringRef whyNot = gate && up && down
+                           ? "gate and up of the experts are stored in different formats"
+                           : "other matrices of the experts are not in blocks";
     for (Value matrix : {experts.getGate(), experts.getUp(), experts.getDown()}) {
       if (!matrix)
         continue;
       Class &ofMatrix = classOf(matrix);
       if (ofMatrix.blocks)
-        ofMatrix.whyNot = "the experts' other matrices do not";
+        ofMatrix.whyNot = whyNot;
       ofMatrix.blocks = {};
     }
   }
@@ -152,8 +159,7 @@ private:
       if (!ofValue.whyNot.empty())
         for (WeightOp symbol : ofValue.symbols)
           if (symbol.getStored())
-            symbol.emitRemark() << "does not keep its blocks " << *symbol.getStored() << ": "
-                                << ofValue.whyNot;
+            warn(symbol, ofValue);
       if (ofValue.blocks && failed(types.require(value, TypeAttr::get(ofValue.blocks), module)))
         return failure();
     }
@@ -163,7 +169,20 @@ private:
     return success();
   }
 
+  /// Of one symbol, at the tensor that it is made of.
+  void warn(WeightOp symbol, const Class &ofSymbol) {
+    StringRef source = symbol.getSourceNames().front();
+    std::optional<TensorPart> part = parseTensorPart(source);
+    Builder builder(symbol.getContext());
+    Location tensor = NameLoc::get(builder.getStringAttr(part ? StringRef(part->tensor) : source),
+                                   symbol.getLoc());
+    emitWarning(tensor) << "blocks of " << cast<BlockType>(*symbol.getStored()).getFormat()->name
+                        << " become " << nameOf(ofSymbol.isMatrix ? weights : Precision::F32)
+                        << ": " << ofSymbol.whyNot;
+  }
+
   ModuleOp module;
+  Precision weights;
   WeightProperty types;
   DenseMap<Value, size_t> indices;
   SmallVector<Value> representatives;
@@ -171,9 +190,11 @@ private:
 };
 
 struct KeepBlocks : mica::impl::KeepBlocksBase<KeepBlocks> {
+  using KeepBlocksBase::KeepBlocksBase;
+
   void runOnOperation() override {
     splitByStorage(getOperation());
-    if (failed(Keeper(getOperation()).run()))
+    if (failed(Keeper(getOperation(), weights).run()))
       signalPassFailure();
   }
 };

@@ -64,8 +64,31 @@ llvm::cl::ValuesClass mica::precisionValues() {
   return llvm::cl::ValuesClass({values[0], values[1], values[2], values[3]});
 }
 
-llvm::cl::ValuesClass mica::promptRowsValues() {
-  return llvm::cl::values(clEnumValN(PromptRows::BF16, "bf16", "blocks are expanded to bf16"),
-                          clEnumValN(PromptRows::F32, "f32", "blocks are expanded to f32"),
-                          clEnumValN(PromptRows::Int8, "int8", "integers, a scale per 32"));
+llvm::cl::ValuesClass mica::floatPrecisionValues() {
+  return llvm::cl::values(clEnumValN(Precision::F32, "f32", "32 bits"),
+                          clEnumValN(Precision::BF16, "bf16", "the upper 16 bits of f32"));
+}
+
+StringRef mica::nameOf(PromptRows rows) { return rows == PromptRows::Int8 ? "int8" : "exact"; }
+
+std::optional<PromptRows> mica::promptRowsNamed(StringRef name) {
+  for (PromptRows rows : {PromptRows::Exact, PromptRows::Int8})
+    if (nameOf(rows) == name)
+      return rows;
+  return std::nullopt;
+}
+
+FailureOr<PromptRows> mica::promptRowsOf(ModuleOp module) {
+  Attribute stated = module->getAttr(kPromptRowsAttr);
+  if (!stated)
+    return PromptRows::Exact;
+  auto name = dyn_cast<StringAttr>(stated);
+  if (std::optional<PromptRows> rows = promptRowsNamed(name ? name.getValue() : StringRef()))
+    return *rows;
+  return module.emitOpError() << "has " << kPromptRowsAttr << " = " << stated
+                              << ", expected \"exact\" or \"int8\"";
+}
+
+void mica::setPromptRows(ModuleOp module, PromptRows rows) {
+  module->setAttr(kPromptRowsAttr, StringAttr::get(module.getContext(), nameOf(rows)));
 }

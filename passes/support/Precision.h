@@ -24,16 +24,28 @@ mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The precision of a matrix or a cache with that element type; of blocks the nearest in bits.
 Precision precisionOf(mlir::Type element);
 
-/// The type of rows of prompts that multiply weights in blocks.
-enum class PromptRows { BF16, F32, Int8 };
+/// How rows of prompts multiply weights in blocks: with the blocks expanded to floats, or rounded
+/// to integers of 8 bits with a scale per 32.
+enum class PromptRows { Exact, Int8 };
+
+/// On a module: its PromptRows by name. Without it they are exact.
+inline constexpr llvm::StringLiteral kPromptRowsAttr = "mica.prompt_rows";
+
+/// The name on the command line and in the attribute: "exact" or "int8".
+llvm::StringRef nameOf(PromptRows rows);
+/// The choice of that name, or nothing.
+std::optional<PromptRows> promptRowsNamed(llvm::StringRef name);
+/// What the module states; an error at the module where that is neither.
+mlir::FailureOr<PromptRows> promptRowsOf(mlir::ModuleOp module);
+void setPromptRows(mlir::ModuleOp module, PromptRows rows);
 
 /// What probes show: every op's result, or the rows that matrices are multiplied with.
 enum class Probed { Results, ProductRows };
 
 /// What a command line option for a precision accepts.
 llvm::cl::ValuesClass precisionValues();
-/// What a command line option for the rows of prompts accepts.
-llvm::cl::ValuesClass promptRowsValues();
+/// What a command line option for a precision of floats accepts.
+llvm::cl::ValuesClass floatPrecisionValues();
 
 } // namespace mica
 

@@ -84,8 +84,8 @@ LogicalResult mica::verifyAlive(ModuleOp module, ArrayRef<StringRef> alive, Stri
 
 LogicalResult mica::verifyStep(ModuleOp module) {
   if (failed(verifyEntries(module)) || failed(verifyDescription(module)) ||
-      failed(verifyCallsEnd(module)) || failed(verifyCachesAreLinear(module)) ||
-      failed(verifyCachesComeBack(module)))
+      failed(promptRowsOf(module)) || failed(verifyCallsEnd(module)) ||
+      failed(verifyCachesAreLinear(module)) || failed(verifyCachesComeBack(module)))
     return failure();
   DataFlowSolver solver;
   solver.load<dataflow::DeadCodeAnalysis>();

@@ -15,6 +15,7 @@ import gguf_file
 import harness
 from harness import BUNDLED, GOLDENS, Case, note, program
 from test_bundled import golden
+from test_calibrate import imatrix
 from test_eval import bundled_text, evaluate, file_of
 from test_goldens import Golden
 from test_integers import divergence, rows_of
@@ -315,23 +316,78 @@ class Gguf(Case):
         self.mixture("small blocks", {"attn_q": "Q4_1", "attn_k": "Q4_1", "attn_v": "Q5_1", "attn_output": "Q5_0",
                                       "ffn_gate": "IQ4_NL", "ffn_up": "IQ4_NL", "ffn_down": "MXFP4", "token_embd": "Q4_1"})
 
+    def wide_experts(self):
+        """A mixture whose experts' rows are whole blocks, all of them."""
+        def widen(tensors):
+            for name in [n for n in tensors if ".experts." in n]:
+                tensors[name] = np.concatenate([tensors[name], -tensors[name][::-1]], 1 if "down_proj" in name else 0)
+        return checkpoint.edited(MODELS["qwen3-moe"], os.path.join(harness.folder("wider"), "model"),
+                                 lambda config: config.update(moe_intermediate_size=32), widen)
+
     def test_experts_of_two_types(self):
         """Gate and up of one type and down of another, as mixtures have them."""
         class Mixed(gguf_file.Converter):
             def put(self, name, values, kind):
                 return super().put(name, values, "Q8_0" if "ffn_down" in name else kind)
 
-        def widen(tensors):
-            for name in [n for n in tensors if ".experts." in n]:
-                tensors[name] = np.concatenate([tensors[name], -tensors[name][::-1]], 1 if "down_proj" in name else 0)
-        model = checkpoint.edited(MODELS["qwen3-moe"], os.path.join(harness.folder("wider"), "model"),
-                                  lambda config: config.update(moe_intermediate_size=32), widen)
-        path = Mixed(model, "Q4_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
+        path = Mixed(self.wide_experts(), "Q4_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
         fused = harness.emit(path, "fused")
         self.assertRegex(fused, r"experts\.gate_up_proj[^\n]*x!mica\.block<q4_0>>\n")
         self.assertRegex(fused, r"experts\.down_proj[^\n]*x!mica\.block<q8_0>>\n")
         done = harness.execute([harness.mica, "verify", path, "--json", "--positions", "48"], check=False)
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
+
+    def said(self, path, *options):
+        """What compiling the file says, without the warning that it has no tokenizer."""
+        done = harness.execute([harness.mica, "compile", path, *options, "-o", os.path.join(harness.folder("said"), "out")])
+        return [line for line in done.stderr.decode().splitlines() if "has no tokenizer" not in line]
+
+    def test_blocks_that_are_not_preserved(self):
+        """Experts whose gate and up have different formats: a warning says what becomes of them, once for all layers, when the
+        file is compiled and when it is inspected."""
+        class Mixed(gguf_file.Converter):
+            def put(self, name, values, kind):
+                return super().put(name, values, "Q4_0" if "ffn_gate_exps" in name else kind)
+        path = Mixed(self.wide_experts(), "Q8_0").convert().write(os.path.join(harness.folder("mixed"), "mixed.gguf"))
+        why = "gate and up of the experts are stored in different formats"
+        wanted = [f"mica: warning: {path}: blk.*.ffn_{part}_exps.weight (2): blocks of {blocks} become bf16: {why}"
+                  for part, blocks in (("gate", "q4_0"), ("up", "q8_0"), ("down", "q8_0"))]
+        self.assertEqual(sorted(self.said(path)), sorted(wanted))
+        done = harness.execute([harness.mica, "inspect", path])
+        self.assertEqual(sorted(done.stderr.decode().splitlines()), sorted(wanted))
+        self.assertRegex(done.stdout.decode(), r"of weights \(bf16, q8_0 x \d+\)")
+        fused = harness.emit(path, "fused")
+        self.assertRegex(fused, r"experts\.gate_up_proj[^\n]*xbf16>\n")
+        self.assertRegex(fused, r"experts\.down_proj[^\n]*xbf16>\n")
+
+    def test_requantizing_has_a_price(self):
+        """The warning quotes docs/quality.md: the figure of calibrated weights where they are."""
+        path, _ = converted("minimind-dense", "Q8_0")
+        statistics = imatrix({"blk.0.attn_output.weight": [1.0] * 512})
+        for options, figure in (((), None), (("--weights", "bf16"), None), (("--weights", "int8"), ".0016"),
+                                (("--weights", "int4"), ".084, or .020 with --calibrate"),
+                                (("--weights", "int8", "--imatrix", statistics), ".0016 without calibration"),
+                                (("--weights", "int4", "--imatrix", statistics), ".020"),
+                                (("--weights", "int4", "--calibrate", file_of(bundled_text()[:4000])), ".020")):
+            wanted = [] if not figure else [
+                f"mica: warning: {path}: --weights {options[1]} requantizes weights that are stored in blocks: on SmolLM2-135M this "
+                f"adds a KL divergence of {figure} (docs/quality.md); leave --weights out to preserve the blocks"]
+            self.assertEqual(self.said(path, *options), wanted)
+
+    def test_rows_are_stated_in_the_ir(self):
+        """`--rows int8` is an attribute of the module; IR that states it is compiled as the file with the option is."""
+        path, _ = converted("minimind-dense", "Q8_0")
+        place = pathlib.Path(harness.folder("rows"))
+        os.symlink(path, place / "m.gguf")
+        text = harness.emit(path, "model", "--rows", "int8")
+        self.assertIn('mica.prompt_rows = "int8"', text)
+        (place / "m.mlir").write_text(text, encoding="utf-8")
+        for options, rows in (((), "int8 per 32"), (("--rows", "exact"), "bf16")):
+            facts = json.loads(harness.execute([harness.mica, "inspect", place / "m.mlir", "--json", "--target", "znver4",
+                                                *options]).stdout)
+            self.assertEqual((facts["rows"]["prompt"], facts["prompt_rows"]), (rows, options[1] if options else "int8"))
+        done = harness.execute([harness.mica, "verify", place / "m.mlir", "--json", "--positions", "24"])
+        self.assertTrue(json.loads(done.stdout)["passed"])
 
     def test_blocks_of_several_kinds_in_no_order(self):
         """Layers of three kinds, one loop that calls each: what the program computes is what the interpreter does."""

@@ -62,7 +62,7 @@ def pipelines(precision, target):
 
     return (f"--mica-to-fused=weights={precision} kv={precision}",
             "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
-                                                   flag("tiles", tiles), f"prompt-rows={'bf16' if bf16 else 'f32'}")),
+                                                   flag("tiles", tiles), f"exact-rows={'bf16' if bf16 else 'f32'}")),
             f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)} "
             f"fast-bf16-dot=false {flag('tiles', tiles)} {flag('prefetch-pages', pages)}",
             f"--mica-loops-to-llvm=target={target}")

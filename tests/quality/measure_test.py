@@ -181,10 +181,12 @@ class Measure(unittest.TestCase):
         page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
         section = page[page.index("## SmolLM2"):]
         source = (measure.ROOT / "tools/mica/Compile.cpp").read_text(encoding="utf-8")
-        warned = re.search(r'== Precision::Int8 \? "(\.\d+)" : "(\.\d+)"', source)
-        for weights, figure in zip(("int8", "int4"), warned.groups()):
-            measured = float(re.search(rf"\| `--weights {weights}` \|[^|]*\|[^|]*\| (\S+) ", section)[1])
-            self.assertAlmostEqual(float(figure) / measured, 1, delta=0.05, msg=weights)
+        warned = re.findall(r'\{Precision::Int(\d), (true|false), "(\.\d+)"\}', source)
+        self.assertEqual([way for *way, _ in warned], [["8", "false"], ["4", "false"], ["4", "true"]])
+        for bits, calibrated, figure in warned:
+            row = f"--weights int{bits}" + (" --calibrate TEXT" if calibrated == "true" else "")
+            measured = float(re.search(rf"\| `{row}` \|[^|]*\|[^|]*\| (\S+) ", section)[1])
+            self.assertAlmostEqual(float(figure) / measured, 1, delta=0.05, msg=row)
 
     def test_numbers(self):
         self.assertEqual([report.small(x) for x in (0, 2.345e-5, 0.001234, 0.2723, 3.456)],

@@ -80,14 +80,21 @@ inline void storeScale(const BlockFormat &format, int32_t at, uint16_t bits, uin
     block[at + 1] = static_cast<uint8_t>(bits >> 8);
 }
 
+/// `count` blocks of any bytes, scales among them.
+inline std::vector<uint8_t> anyBlocks(const BlockFormat &format, size_t count,
+                                      std::mt19937 &random) {
+  std::vector<uint8_t> bytes(count * format.bytes);
+  for (uint8_t &byte : bytes)
+    byte = static_cast<uint8_t>(random() >> 24);
+  return bytes;
+}
+
 /// `count` blocks: any codes and sub-scales, scales of both signs such that numbers are between -1
 /// and 1 or so. Every fifth block has a scale that is zero (the smallest power of two where that
 /// is what scales are), every seventh one that is subnormal.
 inline std::vector<uint8_t> randomBlocks(const BlockFormat &format, size_t count, uint32_t seed) {
   std::mt19937 random(seed);
-  std::vector<uint8_t> bytes(count * format.bytes);
-  for (uint8_t &byte : bytes)
-    byte = static_cast<uint8_t>(random() >> 24);
+  std::vector<uint8_t> bytes = anyBlocks(format, count, random);
   bool isPower = format.scaleType == ScaleType::E8M0Half;
   for (size_t i = 0; i < count; ++i) {
     uint8_t *block = bytes.data() + i * format.bytes;

@@ -10,8 +10,8 @@
 #include "ir/Mica/Diagnostics.h"
 #include "passes/support/Weights.h"
 #include "tools/quality/Candidate.h"
-#include "tools/quality/FedProgram.h"
 #include "tools/quality/Quality.h"
+#include "tools/quality/ScoringProcess.h"
 #include "tools/support/ScratchFile.h"
 #include "tools/support/Support.h"
 #include "tools/verify/ProbeReader.h"
@@ -175,11 +175,11 @@ private:
   /// The head sees the last rows of each window only: logits are not needed, and many.
   Error compute() {
     constexpr size_t headRows = 32;
-    Expected<std::unique_ptr<FedProgram>> fed = FedProgram::start(
+    Expected<std::unique_ptr<ScoringProcess>> process = ScoringProcess::start(
         program.path().str(), {"--column-sums", sums.path().str(), "--prefill-chunk",
                                std::to_string(kCalibrationWindow)});
-    if (!fed)
-      return fed.takeError();
+    if (!process)
+      return process.takeError();
     ProgressBar bar;
     std::vector<float> logits;
     for (auto [index, window] : enumerate(windows)) {
@@ -189,13 +189,13 @@ private:
       if (bos)
         piece.front() = *bos;
       size_t rows = std::min(headRows, piece.size());
-      if (Error error = (*fed)->ask(0, piece.size(), piece.size() - rows, piece))
+      if (Error error = (*process)->ask(0, piece.size(), piece.size() - rows, piece))
         return error;
       logits.resize(rows * vocab);
-      if (Error error = (*fed)->read(logits))
+      if (Error error = (*process)->read(logits))
         return error;
     }
-    return (*fed)->finish();
+    return (*process)->finish();
   }
 
   Expected<cpu::ColumnImportance> takeImportance() {

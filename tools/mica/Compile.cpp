@@ -14,11 +14,14 @@
 #include "tools/mica/PeakMemory.h"
 #include "tools/support/Support.h"
 
-#include "ir/Mica/Diagnostics.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <map>
+#include <set>
 
 using namespace llvm;
 
@@ -62,7 +65,7 @@ Expected<cpu::CompileOptions> ModelArguments::resolve() const {
   options.target = std::move(*description);
   options.weights = precisionNamed(weights);
   options.kv = precisionNamed(kv);
-  options.int8Rows = rows == "int8";
+  options.promptRows = promptRowsNamed(rows);
   if (maxSeq > 0)
     options.maxSeq = maxSeq;
   return options;
@@ -163,20 +166,75 @@ static void warnOfNoTokenizer(const ModelInput &input, StringRef model) {
                       ": the program takes token ids (--tokens), no text and no conversation");
 }
 
-/// Blocks that are quantized a second time lose precision. The figures are those of docs/quality.md
-/// for SmolLM2-135M-Instruct.
-static void warnOfRequantizing(const ModelInput &input, const ModelArguments &arguments) {
+/// The KL divergence that requantizing adds on SmolLM2-135M-Instruct: figures of docs/quality.md.
+struct RequantizeCost {
+  Precision weights;
+  bool calibrated;
+  StringLiteral divergence;
+};
+static constexpr RequantizeCost kRequantizeCosts[] = {
+    {Precision::Int8, false, ".0016"},
+    {Precision::Int4, false, ".084"},
+    {Precision::Int4, true, ".020"},
+};
+
+/// The figure for these weights; empty where none was measured.
+static StringRef requantizeCost(Precision weights, bool calibrated) {
+  const auto *cost = find_if(kRequantizeCosts, [&](const RequantizeCost &cost) {
+    return cost.weights == weights && cost.calibrated == calibrated;
+  });
+  return cost == std::end(kRequantizeCosts) ? StringRef() : StringRef(cost->divergence);
+}
+
+/// Blocks that are quantized a second time lose precision.
+static void warnOfRequantizing(const ModelInput &input, const ModelArguments &arguments,
+                               bool calibrated) {
   std::optional<Precision> asked = precisionNamed(arguments.weights);
   mlir::ModuleOp module = input.module.get();
   if (!input.storage || !asked || *asked < Precision::Int8 ||
       none_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); }))
     return;
-  rt::reportWarning(
-      formatv("{0}: --weights {1} requantizes weights that are stored in blocks: on "
-              "SmolLM2-135M this adds a KL divergence of {2} (docs/quality.md); leave "
-              "--weights out to preserve the blocks",
-              input.folder, nameOf(*asked), *asked == Precision::Int8 ? ".0016" : ".084")
-          .str());
+  StringRef plain = requantizeCost(*asked, false), weighted = requantizeCost(*asked, true);
+  std::string cost = plain.str();
+  if (calibrated)
+    cost = weighted.empty() ? (plain + " without calibration").str() : weighted.str();
+  else if (!weighted.empty())
+    cost = (plain + ", or " + weighted + " with --calibrate").str();
+  rt::reportWarning(formatv("{0}: --weights {1} requantizes weights that are stored in blocks: on "
+                            "SmolLM2-135M this adds a KL divergence of {2} (docs/quality.md); "
+                            "leave --weights out to preserve the blocks",
+                            input.folder, nameOf(*asked), cost)
+                        .str());
+}
+
+/// The tensor's name with a star for each number between dots: the same for all layers.
+static std::string withoutNumbers(StringRef name) {
+  SmallVector<StringRef> parts;
+  name.split(parts, '.');
+  for (StringRef &part : parts)
+    if (all_of(part, isDigit) && !part.empty())
+      part = "*";
+  return join(parts, ".");
+}
+
+void reportRemarks(const ModelInput &input, ArrayRef<PassRemark> remarks) {
+  StringMap<GgufPlace> names;
+  if (input.storage && input.config && !remarks.empty())
+    names = ggufPlaces(*input.config);
+  // One line for all layers.
+  std::map<std::tuple<std::string, std::string, bool>, std::set<std::string>> lines;
+  for (const PassRemark &remark : remarks) {
+    auto known = names.find(remark.place);
+    const std::string &place = known == names.end() ? remark.place : known->second.tensor;
+    lines[{withoutNumbers(place), remark.text, remark.isWarning}].insert(place);
+  }
+  for (const auto &[line, places] : lines) {
+    const auto &[pattern, text, isWarning] = line;
+    std::string place =
+        places.size() == 1 ? *places.begin() : formatv("{0} ({1})", pattern, places.size()).str();
+    std::string message = formatv("{0}: {1}: {2}", input.folder, place, text).str();
+    isWarning ? rt::reportWarning(message) : rt::reportNote(message);
+  }
 }
 
 static void listIgnored(const ModelInput &input, const cpu::CompileOptions &options) {
@@ -218,20 +276,11 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   }
   bool speaks = messages != Messages::None;
   if (speaks)
-    warnOfRequantizing(*input, arguments);
+    warnOfRequantizing(*input, arguments, findImportance != nullptr);
   if (input->storage)
     cpu::chooseWeights(options, input->storage->bits);
-  std::optional<mlir::ScopedDiagnosticHandler> remarks;
-  if (messages == Messages::Verbose) {
+  if (messages == Messages::Verbose)
     listIgnored(*input, options);
-    remarks.emplace(&context, [&](mlir::Diagnostic &diagnostic) {
-      bool isRemark = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark;
-      if (isRemark)
-        errs() << input->folder << ": " << describePlace(diagnostic.getLocation()) << ": "
-               << diagnostic.str() << "\n";
-      return mlir::success(isRemark);
-    });
-  }
   std::vector<std::byte> tokenizer;
   if (program) {
     if (speaks)
@@ -263,8 +312,7 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
     warnOfLength(arguments.model, *report);
     if (program && tokenizer.empty())
       warnOfNoTokenizer(*input, arguments.model);
-    for (const std::string &remark : report->remarks)
-      rt::reportNote(arguments.model + ": " + remark);
+    reportRemarks(*input, report->remarks);
   }
   return CompileResult{std::move(*report), std::move(input->ignoredTensors)};
 }

@@ -4,8 +4,8 @@
 #include "frontend/support/MappedFile.h"
 #include "tools/mica/Commands.h"
 #include "tools/quality/Candidate.h"
-#include "tools/quality/FedProgram.h"
 #include "tools/quality/Quality.h"
+#include "tools/quality/ScoringProcess.h"
 #include "tools/support/Support.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -71,7 +71,7 @@ private:
   Error compute();
   Error computeWindow(const EvalWindow &window);
   Error score(size_t row, int32_t next);
-  Expected<std::unique_ptr<FedProgram>> start(const Candidate &candidate) const;
+  Expected<std::unique_ptr<ScoringProcess>> start(const Candidate &candidate) const;
   /// "window 3, position 300" of the n-th scored position.
   std::pair<size_t, size_t> placeOf(size_t scored) const;
   StringRef textFile() const {
@@ -86,7 +86,7 @@ private:
   bool begins = false; ///< whether the text begins with the begin token
   size_t context = 0;
   std::vector<EvalWindow> windows;
-  std::unique_ptr<FedProgram> fed, fedReference;
+  std::unique_ptr<ScoringProcess> process, referenceProcess;
   std::vector<float> logits, referenceRow;
   Quality quality;
 };
@@ -157,7 +157,7 @@ Error Evaluation::choosePlan() {
   return Error::success();
 }
 
-Expected<std::unique_ptr<FedProgram>> Evaluation::start(const Candidate &candidate) const {
+Expected<std::unique_ptr<ScoringProcess>> Evaluation::start(const Candidate &candidate) const {
   std::vector<std::string> options;
   auto add = [&](const char *name, int64_t value) {
     if (value > 0)
@@ -168,19 +168,19 @@ Expected<std::unique_ptr<FedProgram>> Evaluation::start(const Candidate &candida
   // Programs that compute all rows alike may be older than the option.
   if (arguments.asDecode && candidate.manifest.dependsOnRole)
     options.emplace_back("--as-decode");
-  return FedProgram::start(candidate.path, std::move(options));
+  return ScoringProcess::start(candidate.path, std::move(options));
 }
 
 Error Evaluation::compute() {
-  Expected<std::unique_ptr<FedProgram>> started = start(program);
+  Expected<std::unique_ptr<ScoringProcess>> started = start(program);
   if (!started)
     return started.takeError();
-  fed = std::move(*started);
+  process = std::move(*started);
   if (reference) {
-    Expected<std::unique_ptr<FedProgram>> other = start(*reference);
+    Expected<std::unique_ptr<ScoringProcess>> other = start(*reference);
     if (!other)
       return other.takeError();
-    fedReference = std::move(*other);
+    referenceProcess = std::move(*other);
   }
   ProgressBar bar;
   for (auto [index, window] : enumerate(windows)) {
@@ -198,17 +198,17 @@ Error Evaluation::computeWindow(const EvalWindow &window) {
     fedIds.front() = *program.manifest.bos;
   auto vocab = static_cast<size_t>(program.manifest.vocab);
   size_t most = std::max<size_t>(1, kPieceBytes / (vocab * sizeof(float)));
-  // Before the first piece everything that stands before the scored positions is fed.
+  // The first piece begins with everything before the scored positions.
   for (size_t from = 0, at = window.first; at + 1 < window.length;) {
     size_t rows = std::min(most, window.length - 1 - at);
     ArrayRef<int32_t> piece(fedIds.data() + from, at + rows - from);
     logits.resize(rows * vocab);
-    if (Error error = fed->ask(from, window.length, at - from, piece))
+    if (Error error = process->ask(from, window.length, at - from, piece))
       return error;
-    if (Error error = fed->read(logits))
+    if (Error error = process->read(logits))
       return error;
-    if (fedReference)
-      if (Error error = fedReference->ask(from, window.length, at - from, piece))
+    if (referenceProcess)
+      if (Error error = referenceProcess->ask(from, window.length, at - from, piece))
         return error;
     for (size_t row = 0; row < rows; ++row)
       if (Error error = score(row, fedIds[at + row + 1]))
@@ -224,9 +224,9 @@ Error Evaluation::score(size_t row, int32_t next) {
   auto vocab = static_cast<size_t>(program.manifest.vocab);
   ArrayRef<float> own(logits.data() + row * vocab, vocab);
   bool finite;
-  if (fedReference) {
+  if (referenceProcess) {
     referenceRow.resize(vocab);
-    if (Error error = fedReference->read(referenceRow))
+    if (Error error = referenceProcess->read(referenceRow))
       return error;
     finite = quality.add(own, referenceRow, next);
   } else {

@@ -7,6 +7,7 @@
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/Mica.h"
+#include "passes/support/Phases.h"
 #include "tools/support/Support.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -92,6 +93,8 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   readFunctions(module, facts);
   readShape(module, facts);
 
+  if (options.promptRows)
+    setPromptRows(module, *options.promptRows);
   PassManager passes(module.getContext());
   StageOptions stages =
       cpu::stageOptionsOf(options, options.weights.value_or(cpu::checkpointPrecision(module)));
@@ -104,6 +107,8 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
                       "correct the IR");
   readKernels(module, facts);
   facts.weights = nameOf(stages.weights).str();
+  facts.promptRows = nameOf(*promptRowsOf(module)).str();
+  facts.remarks = first.remarks().vec();
   return facts;
 }
 
@@ -134,6 +139,7 @@ llvm::json::Object toJson(const ModelFacts &facts) {
                             {"parameters", facts.parameters},
                             {"weights", facts.weights},
                             {"weight_bytes", facts.storedBytes},
+                            {"prompt_rows", facts.promptRows},
                             {"kv", facts.kv},
                             {"cache_bytes_per_token", facts.cachePerToken},
                             {"target", facts.target},
@@ -181,7 +187,8 @@ std::string toText(const ModelFacts &facts) {
                       bytesText(static_cast<double>(facts.cachePerToken)) +
                       " of cache per token (" + facts.kv + ")");
   for (const auto &[role, type] : facts.rows)
-    line(role, "rows are " + type + " where they multiply weights in blocks");
+    line(role, "rows are " + type + " where they multiply weights in blocks" +
+                   (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
   for (const auto &[name, function] : facts.functions) {
     line(name, function.calls == 0   ? "entry"
                : function.calls == 1 ? "1 layer"

@@ -16,6 +16,7 @@ struct ModelFacts {
   std::string name, family, weights, kv, target;
   std::vector<std::string> keptBlocks;     ///< formats of weights in blocks
   std::map<std::string, std::string> rows; ///< types of the rows that multiply these, by role
+  std::string promptRows;                  ///< those of prompts in the words of --rows
   std::string stored; ///< how a GGUF file stores most numbers; empty for others
   int64_t context = 0, vocab = 0, hidden = 0, layers = 0, heads = 0, kvHeads = 0, headDim = 0;
   int64_t tensors = 0, parameters = 0;
@@ -28,6 +29,7 @@ struct ModelFacts {
   std::map<std::string, Function> functions; ///< at stage `model`
   std::map<std::string, std::map<std::string, int64_t>>
       kernels; ///< at stage `kernels`: function -> "linear generated" -> how many
+  std::vector<PassRemark> remarks; ///< of the passes that lead there
 };
 
 /// Reads the facts and takes `module` from stage `model` to stage `kernels` meanwhile.

@@ -7,7 +7,8 @@
 #include "ir/Mica/Diagnostics.h"
 #include "tools/mica/Commands.h"
 #include "tools/quality/Candidate.h"
-#include "tools/quality/FedProgram.h"
+#include "tools/quality/Quality.h"
+#include "tools/quality/ScoringProcess.h"
 #include "tools/support/ScratchFile.h"
 #include "tools/support/Support.h"
 #include "tools/verify/Findings.h"
@@ -155,9 +156,12 @@ Error Verification::openReferences() {
   StageOptions stages;
   stages.weights = precisionNamed(findings.manifest.weights).value_or(Precision::F32);
   stages.kv = precisionNamed(findings.manifest.kv).value_or(Precision::F32);
+  auto promptRows = PromptRows::Exact;
   for (const auto &[role, type] : findings.manifest.rows)
-    if (role == "prompt")
-      stages.promptRows = cpu::promptRowsNamed(type);
+    if (role == kPromptRole) {
+      stages.exactRows = type == "f32" ? Precision::F32 : Precision::BF16;
+      promptRows = StringRef(type).starts_with("int8") ? PromptRows::Int8 : PromptRows::Exact;
+    }
   // The ops of the program, in f32 as well: balanced where its channels are, and its weights that
   // keep blocks apart from others, so that values can be compared.
   stages.balance = stages.weights == Precision::Int8 || stages.weights == Precision::Int4;
@@ -186,7 +190,7 @@ Error Verification::openReferences() {
   }
   using Roles = ReferenceModel::Roles;
   auto open = [&](std::unique_ptr<ReferenceModel> &model, Roles roles) {
-    return ReferenceModel::open(referenceModel(), asked, stages, roles).moveInto(model);
+    return ReferenceModel::open(referenceModel(), asked, stages, promptRows, roles).moveInto(model);
   };
   if (Error error = open(alike, Roles::Apart))
     return error;
@@ -299,10 +303,10 @@ Error Verification::runProgram(ArrayRef<int32_t> text) {
     options.insert(options.end(), {"--threads", std::to_string(arguments.threads)});
   if (role == RowRole::Decode)
     options.emplace_back("--as-decode");
-  Expected<std::unique_ptr<FedProgram>> fed =
-      FedProgram::start(program.path().str(), std::move(options));
-  if (!fed)
-    return fed.takeError();
+  Expected<std::unique_ptr<ScoringProcess>> process =
+      ScoringProcess::start(program.path().str(), std::move(options));
+  if (!process)
+    return process.takeError();
   auto vocab = static_cast<size_t>(findings.manifest.vocab);
   logits.assign(text.size() * vocab, 0);
   size_t last = 0;
@@ -317,14 +321,14 @@ Error Verification::runProgram(ArrayRef<int32_t> text) {
   }
   size_t at = 0;
   for (size_t rows : calls) {
-    if (Error error = (*fed)->ask(at, text.size(), 0, text.slice(at, rows)))
+    if (Error error = (*process)->ask(at, text.size(), 0, text.slice(at, rows)))
       return error;
-    if (Error error = (*fed)->read(MutableArrayRef(logits).slice(at * vocab, rows * vocab)))
+    if (Error error = (*process)->read(MutableArrayRef(logits).slice(at * vocab, rows * vocab)))
       return error;
     at += rows;
   }
   // The file is complete when the process has ended.
-  fed->reset();
+  process->reset();
   return seen.read(probes.path());
 }
 

@@ -20,8 +20,9 @@ mlir::DialectRegistry ReferenceModel::registry() {
   return registry;
 }
 
-Expected<std::unique_ptr<ReferenceModel>>
-ReferenceModel::open(const std::string &model, StringRef asked, StageOptions stages, Roles roles) {
+Expected<std::unique_ptr<ReferenceModel>> ReferenceModel::open(const std::string &model,
+                                                               StringRef asked, StageOptions stages,
+                                                               PromptRows promptRows, Roles roles) {
   std::unique_ptr<ReferenceModel> opened(new ReferenceModel());
   FirstDiagnostic diagnostic(&opened->context);
   Expected<ModelInput> input = readModel(opened->context, model, WeightsNeeded::Yes);
@@ -34,6 +35,7 @@ ReferenceModel::open(const std::string &model, StringRef asked, StageOptions sta
     cpu::chooseWeights(options, opened->input.storage->bits);
   stages.keepBlocks = options.keepBlocks;
   stages.probes = Probed::Results;
+  setPromptRows(*opened->input.module, promptRows);
   mlir::PassManager pm(&opened->context);
   buildModelToFused(pm, stages);
   if (failed(pm.run(*opened->input.module)))

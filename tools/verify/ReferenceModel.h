@@ -18,9 +18,11 @@ public:
 
   /// What MODEL is and how it is rounded: as a program of precision `stages.weights` and
   /// `stages.kv` has its ops. Weights keep the blocks of a GGUF file where `asked`, the precision
-  /// that was asked for, is empty.
-  static llvm::Expected<std::unique_ptr<ReferenceModel>>
-  open(const std::string &model, llvm::StringRef asked, StageOptions stages, Roles roles);
+  /// that was asked for, is empty. `promptRows`: the program's, whatever the model states.
+  static llvm::Expected<std::unique_ptr<ReferenceModel>> open(const std::string &model,
+                                                              llvm::StringRef asked,
+                                                              StageOptions stages,
+                                                              PromptRows promptRows, Roles roles);
 
   /// The dialects of models.
   static mlir::DialectRegistry registry();

@@ -22,20 +22,19 @@ void mica::buildFusedToKernels(OpPassManager &pm, const StageOptions &options,
 }
 
 namespace {
-struct KernelPipelineOptions : StagePipelineOptions<KernelPipelineOptions> {
-  KernelCosts costs;
-
-  Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tile registers"),
-                     llvm::cl::init(costs.tiles)};
-  Option<int64_t> manyRows{*this, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
-                           llvm::cl::init(costs.manyRows)};
-  Option<int64_t> minWork{*this, "min-work",
-                          llvm::cl::desc("multiply-adds from which a library call pays"),
-                          llvm::cl::init(costs.minWork)};
-  Option<bool> onednnF32{*this, "onednn-f32", llvm::cl::desc("oneDNN is fast for f32"),
-                         llvm::cl::init(costs.onednnF32)};
-  Option<bool> onednnBf16{*this, "onednn-bf16", llvm::cl::desc("oneDNN is fast for bf16"),
-                          llvm::cl::init(costs.onednnBf16)};
+/// What chooses kernels can be told.
+struct KernelOptions {
+  explicit KernelOptions(mlir::detail::PassOptions &options)
+      : tiles(options, "tiles", llvm::cl::desc("the target has tile registers"),
+              llvm::cl::init(KernelCosts().tiles)),
+        onednnF32(options, "onednn-f32", llvm::cl::desc("oneDNN is fast for f32"),
+                  llvm::cl::init(KernelCosts().onednnF32)),
+        onednnBf16(options, "onednn-bf16", llvm::cl::desc("oneDNN is fast for bf16"),
+                   llvm::cl::init(KernelCosts().onednnBf16)),
+        manyRows(options, "many-rows", llvm::cl::desc("rows assumed of a `_many` function"),
+                 llvm::cl::init(KernelCosts().manyRows)),
+        minWork(options, "min-work", llvm::cl::desc("multiply-adds from which a library call pays"),
+                llvm::cl::init(KernelCosts().minWork)) {}
 
   KernelCosts getCosts() const {
     KernelCosts costs;
@@ -46,20 +45,29 @@ struct KernelPipelineOptions : StagePipelineOptions<KernelPipelineOptions> {
     costs.onednnBf16 = onednnBf16;
     return costs;
   }
+
+  PipelineOption<bool> tiles, onednnF32, onednnBf16;
+  PipelineOption<int64_t> manyRows, minWork;
 };
+
+using FusedOptions = PipelineOptions<PhaseOptions, KernelOptions>;
+using ModelOptions = PipelineOptions<FusionOptions, PhaseOptions, KernelOptions>;
 } // namespace
 
 void mica::registerDispatchPasses() {
   registerMicaCpuDispatchPasses();
-  PassPipelineRegistration<KernelPipelineOptions>(
-      "mica-fused-to-kernels", "stage `fused` -> `kernels`",
-      [](OpPassManager &pm, const KernelPipelineOptions &options) {
-        buildFusedToKernels(pm, options.get(), options.getCosts());
-      });
-  PassPipelineRegistration<KernelPipelineOptions>(
-      "mica-to-kernels", "stage `model` -> `kernels`",
-      [](OpPassManager &pm, const KernelPipelineOptions &options) {
-        buildModelToFused(pm, options.get());
-        buildFusedToKernels(pm, options.get(), options.getCosts());
-      });
+  PassPipelineRegistration<FusedOptions>("mica-fused-to-kernels", "stage `fused` -> `kernels`",
+                                         [](OpPassManager &pm, const FusedOptions &options) {
+                                           StageOptions stage;
+                                           options.addTo(stage);
+                                           buildFusedToKernels(pm, stage, options.getCosts());
+                                         });
+  PassPipelineRegistration<ModelOptions>("mica-to-kernels", "stage `model` -> `kernels`",
+                                         [](OpPassManager &pm, const ModelOptions &options) {
+                                           StageOptions stage;
+                                           options.FusionOptions::addTo(stage);
+                                           options.PhaseOptions::addTo(stage);
+                                           buildModelToFused(pm, stage);
+                                           buildFusedToKernels(pm, stage, options.getCosts());
+                                         });
 }

@@ -11,7 +11,6 @@
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/runtime/program/ProgramWriter.h"
 #include "backends/runtime/support/Threads.h"
-#include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/ModelDescription.h"
 #include "ir/Mica/Names.h"
 #include "passes/verify/Checks.h"
@@ -109,6 +108,8 @@ public:
   llvm::Expected<CompileReport> run() {
     if (llvm::Error failed = makeDumpFolder())
       return failed;
+    if (options.promptRows)
+      setPromptRows(module, *options.promptRows);
     for (Stage stage : {Stage::Model, Stage::Fused, Stage::Kernels, Stage::Loops, Stage::Llvm,
                         Stage::Ll, Stage::Asm, Stage::Obj, Stage::Exe}) {
       if (stage > options.emit)
@@ -401,9 +402,7 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.keepBlocks = options.keepBlocks;
   stage.probes = options.probes;
   // Where products of bf16 are slow, prompts are computed in f32.
-  stage.promptRows = options.int8Rows            ? PromptRows::Int8
-                     : options.target.avx512Bf16 ? PromptRows::BF16
-                                                 : PromptRows::F32;
+  stage.exactRows = options.target.avx512Bf16 ? Precision::BF16 : Precision::F32;
   return stage;
 }
 

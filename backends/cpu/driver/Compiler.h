@@ -9,6 +9,7 @@
 
 #include "backends/cpu/pack/CalibratedSource.h"
 #include "backends/cpu/target/TargetDescription.h"
+#include "ir/Mica/Diagnostics.h"
 #include "passes/pipelines/Stages.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -28,8 +29,8 @@ struct CompileOptions {
   std::optional<Precision> weights;
   /// Whether matrices that are stored in blocks keep their format.
   bool keepBlocks = false;
-  /// Whether rows of prompts that multiply weights in blocks are integers of 8 bits.
-  bool int8Rows = false;
+  /// How rows of prompts multiply weights in blocks; default: as the module states.
+  std::optional<PromptRows> promptRows;
   /// Default: bf16, and f32 where the weights are f32.
   std::optional<Precision> kv;
   /// Positions that a program reserves; default: the model's own length, at most 8192.
@@ -72,8 +73,8 @@ struct CompileReport {
   int64_t maxSeq = 0, cacheBytesPerToken = 0;
   /// How long texts may be that the scaling of rope was made for, where one says so.
   std::optional<int64_t> scaledFor;
-  /// What passes have left as it was though the program would be better otherwise, and why.
-  std::vector<std::string> remarks;
+  /// What passes could not do, such as preserving blocks, and why.
+  std::vector<PassRemark> remarks;
 };
 
 /// A file that compiling writes, and the option that has named it.

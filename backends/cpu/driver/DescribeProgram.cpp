@@ -175,12 +175,6 @@ std::string mica::cpu::nameOfRows(Type element) {
   return element.isBF16() ? "bf16" : "f32";
 }
 
-PromptRows mica::cpu::promptRowsNamed(StringRef name) {
-  return name == "f32"              ? PromptRows::F32
-         : name.starts_with("int8") ? PromptRows::Int8
-                                    : PromptRows::BF16;
-}
-
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   std::map<std::string, std::string> rows;
   for (auto function : module.getOps<func::FuncOp>())

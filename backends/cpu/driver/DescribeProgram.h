@@ -23,9 +23,6 @@ std::vector<std::string> keptBlocks(mlir::ModuleOp module);
 /// A type of rows in words: "bf16", "int16 per 32".
 std::string nameOfRows(mlir::Type element);
 
-/// The type of rows of prompts of that name.
-PromptRows promptRowsNamed(llvm::StringRef name);
-
 /// The types of the rows that multiply weights in blocks at stage `kernels`, by role; empty where
 /// there are none.
 std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);

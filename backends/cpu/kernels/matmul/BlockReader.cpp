@@ -101,7 +101,7 @@ Value BlockReader::loadPlane(Lines &lines, bool isHigh, int64_t quad, int64_t up
   return arith::AndIOp::create(b, bits, b.splatInt(static_cast<int32_t>(mask * 0x01010101), i32));
 }
 
-Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {
+Value BlockReader::loadCodes(Lines &lines, int64_t quad) const {
   // The high plane first, as its lines are.
   Value high;
   if (format.high.width != 0)
@@ -109,9 +109,16 @@ Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {
   Value codes = loadPlane(lines, /*isHigh=*/false, quad, 0);
   if (high)
     codes = arith::OrIOp::create(b, codes, high);
-  codes = b.bitcast(codes, b.getI8Type());
-  return format.levels ? b.lookUp(codes, ArrayRef(format.levels, 16), format.unsignedBias())
-                       : codes;
+  return b.bitcast(codes, b.getI8Type());
+}
+
+Value BlockReader::lookUpLevels(Value codes, int64_t added) const {
+  return b.lookUp(codes, ArrayRef(format.levels, 16), added);
+}
+
+Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {
+  Value codes = loadCodes(lines, quad);
+  return format.levels ? lookUpLevels(codes, format.unsignedBias()) : codes;
 }
 
 void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value column,
@@ -124,9 +131,12 @@ void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value co
   }
   Lines lines = linesOf(chunk, column);
   for (int64_t quad = 0; quad < PackedBlocks::kQuads; ++quad) {
-    Value bytes = loadQuad(lines, quad);
+    // The levels of tables have their sign without a bias to subtract.
+    Value bytes = loadCodes(lines, quad);
     bool isSigned = format.unsignedBias() != 0;
-    if (isSigned)
+    if (format.levels)
+      bytes = lookUpLevels(bytes, /*added=*/0);
+    else if (isSigned)
       bytes = b.sub(
           bytes, b.splatInt(static_cast<int8_t>(format.unsignedBias()), b.getI8Type(), 4 * kLanes));
     SmallVector<Value> levels = b.splitBytes(bytes, isSigned);

@@ -59,6 +59,10 @@ private:
   mlir::Value loadSubScales(mlir::Value chunk, mlir::Value column, int64_t group,
                             bool ofOffsets) const;
   mlir::Value loadPlane(Lines &lines, bool isHigh, int64_t quad, int64_t up) const;
+  /// Codes of a quad, [64 x i8].
+  mlir::Value loadCodes(Lines &lines, int64_t quad) const;
+  /// The same as levels of the format's table, `added` to each.
+  mlir::Value lookUpLevels(mlir::Value codes, int64_t added) const;
 
   KernelBuilder &b;
   mlir::Value memory, offset;

@@ -8,6 +8,12 @@
 // RUN: mica-opt %t.kernels --mica-verify-kernels | diff %t.kernels -
 // RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-kernels="weights=bf16 kv=bf16 crossing=8 few-rows=4 min-work=0" | diff %t.kernels -
 
+// A pipeline has the options of its own passes only.
+// RUN: not mica-opt %t.fused --mica-fused-to-kernels=weights=bf16 2>&1 | FileCheck %s --check-prefix=NO-WEIGHTS
+// NO-WEIGHTS: no such option weights
+// RUN: not mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-fused=tiles=true 2>&1 | FileCheck %s --check-prefix=NO-TILES
+// NO-TILES: no such option tiles
+
 // FUSED-NOT: mica.weight {{.*}}k_proj.weight :
 // FUSED: mica.weight @model.layers.1.self_attn.qkv_proj.weight from {{.*}} concat : tensor<64x32xbf16>
 // FUSED: mica.weight @model.layers.1.mlp.gate_up_proj.weight from {{.*}} interleave : tensor<256x32xbf16>

@@ -1,12 +1,17 @@
+// What the module states decides; the option says which floats are exact.
 // RUN: mica-opt %s --mica-assign-prompt-rows | FileCheck %s -DROWS=bf16 --check-prefixes=CHECK,CAST
-// RUN: mica-opt %s --mica-assign-prompt-rows=rows=bf16 --mica-assign-prompt-rows=rows=f32 | FileCheck %s -DROWS=bf16 --check-prefixes=CHECK,CAST
-// RUN: mica-opt %s --mica-assign-prompt-rows=rows=int8 | FileCheck %s "-DROWS=!mica.int_rows<limbs = 1, group = 32>" --check-prefixes=CHECK,CAST
-// RUN: mica-opt %s --mica-assign-prompt-rows=rows=int8 --mica-assign-prompt-rows=rows=int8 | FileCheck %s "-DROWS=!mica.int_rows<limbs = 1, group = 32>" --check-prefixes=CHECK,CAST
-// RUN: mica-opt %s --mica-assign-prompt-rows=rows=f32 | FileCheck %s -DROWS=f32 --check-prefixes=CHECK,F32
-// RUN: mica-opt %s --mica-assign-prompt-rows=rows=f32 --mica-assign-prompt-rows=rows=bf16 | FileCheck %s -DROWS=f32 --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --mica-assign-prompt-rows=exact=bf16 --mica-assign-prompt-rows=exact=f32 | FileCheck %s -DROWS=bf16 --check-prefixes=CHECK,CAST
+// RUN: mica-opt %s --mica-assign-prompt-rows=exact=f32 | FileCheck %s -DROWS=f32 --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --mica-assign-prompt-rows=exact=f32 --mica-assign-prompt-rows=exact=bf16 | FileCheck %s -DROWS=f32 --check-prefixes=CHECK,F32
+// RUN: sed 's/^module/module attributes {mica.prompt_rows = "exact"}/' %s | mica-opt --mica-assign-prompt-rows | FileCheck %s -DROWS=bf16 --check-prefixes=CHECK,CAST
+// RUN: sed 's/^module/module attributes {mica.prompt_rows = "int8"}/' %s > %t.mlir
+// RUN: mica-opt %t.mlir --mica-assign-prompt-rows | FileCheck %s "-DROWS=!mica.int_rows<limbs = 1, group = 32>" --check-prefixes=CHECK,CAST,STATED
+// RUN: mica-opt %t.mlir --mica-assign-prompt-rows=exact=f32 --mica-assign-prompt-rows | FileCheck %s "-DROWS=!mica.int_rows<limbs = 1, group = 32>" --check-prefixes=CHECK,CAST,STATED
+// STATED: module attributes {mica.prompt_rows = "int8"}
 
 !rows = !mica.int_rows<limbs = 2, group = 32>
 !w = tensor<32x32x!mica.block<q8_0>>
+module {
 
 // A norm that rounds its own result, a cast, and a function that is called with rounded rows and returns such.
 // CHECK-LABEL: func private @inner_prompt_many(
@@ -58,4 +63,5 @@ func.func @no_role(%x: tensor<?x32xf32>, %w: !w) -> tensor<?x32xf32> {
   %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!rows>
   %y = mica.linear %c, %w : tensor<?x32x!rows>, !w -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
+}
 }

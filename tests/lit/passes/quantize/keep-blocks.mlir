@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-keep-blocks --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: mica-opt %s --mica-keep-blocks=weights=bf16 --split-input-file --verify-diagnostics | FileCheck %s
 
 // Through a call, of two layers; the table is the last product's matrix as well.
 // CHECK-LABEL: module @kept
@@ -35,15 +35,17 @@ module @kept {
 // CHECK-LABEL: module @no_blocks
 // CHECK-NOT: tensor<{{.*}}!mica.block<
 module @no_blocks {
-  // expected-remark @+1 {{does not keep its blocks '!mica.block<q8_0>': it is read transposed}}
+  // expected-warning @+1 {{blocks of q8_0 become bf16: it is read transposed}}
   mica.weight @turned from ["w^T"] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
-  // expected-remark @+1 {{its rows are no whole blocks}}
+  // expected-warning @+1 {{blocks of q8_0 become bf16: its rows are not whole blocks}}
   mica.weight @short from ["w[0:16 of 32]"] {stored = !mica.block<q8_0>} : tensor<16x48xf32>
-  // expected-remark @+1 {{it has a use beside products and tables}}
+  // expected-warning @+1 {{blocks of q8_0 become f32: it has a use beside products and tables}}
   mica.weight @router {stored = !mica.block<q8_0>} : tensor<4x32xf32>
-  // expected-remark @+1 {{others that take its place are stored otherwise}}
+  // expected-warning @+1 {{blocks of q5_0 become f32: it has a use beside products and tables}}
+  mica.weight @router_alone {stored = !mica.block<q5_0>} : tensor<4x32xf32>
+  // expected-warning @+1 {{blocks of q8_0 become bf16: others that take its place are stored otherwise}}
   mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
-  // expected-remark @+1 {{others that take its place are stored otherwise}}
+  // expected-warning @+1 {{blocks of q4_0 become bf16: others that take its place are stored otherwise}}
   mica.weight @b {stored = !mica.block<q4_0>} : tensor<32x32xf32>
   func.func private @inner(%x: tensor<?x32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
@@ -53,7 +55,7 @@ module @no_blocks {
     %y = call @inner(%x, %w) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
     return %y : tensor<?x32xf32>
   }
-  func.func @main(%x: tensor<?x32xf32>, %v: tensor<?x48xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2xf32>) {
+  func.func @main(%x: tensor<?x32xf32>, %v: tensor<?x48xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xf32>) {
     %turned = mica.get_weight @turned : tensor<32x32xf32>
     %short = mica.get_weight @short : tensor<16x48xf32>
     %router = mica.get_weight @router : tensor<4x32xf32>
@@ -63,9 +65,11 @@ module @no_blocks {
     %s = mica.linear %v, %short : tensor<?x48xf32>, tensor<16x48xf32> -> tensor<?x16xf32>
     %l = mica.linear %u, %router : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x4xf32>
     %p, %e = mica.moe_gate %x, %router softmax k(2) : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+    %alone = mica.get_weight @router_alone : tensor<4x32xf32>
+    %p2, %e2 = mica.moe_gate %x, %alone softmax k(2) : tensor<?x32xf32>, tensor<4x32xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
     %y = call @layer(%u, %a) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
     %z = call @layer(%y, %b) : (tensor<?x32xf32>, tensor<32x32xf32>) -> tensor<?x32xf32>
-    return %z, %s, %p : tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2xf32>
+    return %z, %s, %p, %p2 : tensor<?x32xf32>, tensor<?x16xf32>, tensor<?x2xf32>, tensor<?x2xf32>
   }
 }
 
@@ -74,11 +78,33 @@ module @no_blocks {
 // CHECK-LABEL: module @no_blocks_of_some_experts
 // CHECK-NOT: tensor<{{.*}}!mica.block<
 module @no_blocks_of_some_experts {
-  // expected-remark @+1 {{does not keep its blocks '!mica.block<q4_0>': the experts' other matrices do not}}
+  // expected-warning @+1 {{blocks of q4_0 become bf16: other matrices of the experts are not in blocks}}
   mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
-  // expected-remark @+1 {{the experts' other matrices do not}}
+  // expected-warning @+1 {{other matrices of the experts are not in blocks}}
   mica.weight @up {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
   mica.weight @down : tensor<4x32x64xf32>
+  func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
+    %gate = mica.get_weight @gate : tensor<4x64x32xf32>
+    %up = mica.get_weight @up : tensor<4x64x32xf32>
+    %down = mica.get_weight @down : tensor<4x32x64xf32>
+    %y = mica.moe_experts %x, %p, %e, %gate, %down up(%up : tensor<4x64x32xf32>) silu inner(64) : tensor<?x32xf32>, tensor<?x2xf32>,
+        tensor<?x2xi32>, tensor<4x64x32xf32>, tensor<4x32x64xf32> -> tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
+  }
+}
+
+// -----
+
+// Gate and up are one matrix in the program; a warning for each of the three.
+// CHECK-LABEL: module @experts_of_several_formats
+// CHECK-NOT: tensor<{{.*}}!mica.block<
+module @experts_of_several_formats {
+  // expected-warning @+1 {{blocks of q4_0 become bf16: gate and up of the experts are stored in different formats}}
+  mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
+  // expected-warning @+1 {{blocks of q8_0 become bf16: gate and up of the experts are stored in different formats}}
+  mica.weight @up from ["ups[0:1 of 1]"] {stored = !mica.block<q8_0>} : tensor<4x64x32xf32>
+  // expected-warning @+1 {{blocks of q5_0 become bf16: gate and up of the experts are stored in different formats}}
+  mica.weight @down {stored = !mica.block<q5_0>} : tensor<4x32x64xf32>
   func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {
     %gate = mica.get_weight @gate : tensor<4x64x32xf32>
     %up = mica.get_weight @up : tensor<4x64x32xf32>

@@ -324,3 +324,17 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 }
 mica.weight @table : tensor<16x16xf32>
 }
+
+// -----
+
+// What is beside it.
+// expected-error @+1 {{has mica.prompt_rows = "bf16", expected "exact" or "int8"}}
+module attributes {mica.prompt_rows = "bf16"} {
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+mica.weight @table : tensor<16x16xf32>
+}

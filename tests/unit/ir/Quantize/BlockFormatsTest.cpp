@@ -201,6 +201,43 @@ TEST_P(FormatTest, KnowsScalesThatAreNotFinite) {
   }
 }
 
+/// Of any bytes: accepted scales give finite numbers whatever the codes; scales of f16, whose
+/// largest products are finite, are refused only where they are no numbers themselves.
+TEST_P(FormatTest, AnyBytesAreFiniteOrRefused) {
+  constexpr int count = 4000;
+  std::mt19937 random(7);
+  std::vector<uint8_t> blocks = anyBlocks(format, count, random);
+  std::vector<float> values(format.elements);
+  int refused = 0;
+  for (int i = 0; i < count; ++i) {
+    uint8_t *block = blocks.data() + i * format.bytes;
+    BlockParts parts{};
+    splitBlock(format, block, parts);
+    bool isFinite = hasFiniteScales(format, parts);
+    refused += !isFinite;
+    if (format.scaleType == ScaleType::F16) {
+      auto isNumber = [](uint16_t bits) { return (bits & 0x7c00) != 0x7c00; };
+      EXPECT_EQ(isFinite,
+                isNumber(parts.scale) && (!format.hasOffsets() || isNumber(parts.offset)));
+    }
+    if (!isFinite)
+      continue;
+    decodeBlock(format, block, values.data());
+    for (float value : values)
+      ASSERT_TRUE(std::isfinite(value)) << "block " << i;
+    // The same scales with the codes of another block.
+    std::vector<uint8_t> other(blocks.end() - format.bytes, blocks.end());
+    storeScale(format, format.scaleAt, parts.scale, other.data());
+    if (format.hasOffsets())
+      storeScale(format, format.offsetAt, parts.offset, other.data());
+    decodeBlock(format, other.data(), values.data());
+    for (float value : values)
+      ASSERT_TRUE(std::isfinite(value)) << "scales of block " << i;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, count / 4);
+}
+
 TEST_P(FormatTest, IsFoundByItsName) {
   EXPECT_EQ(blockFormatNamed(format.name), &format);
   EXPECT_EQ(blockFormatNamed(std::string(format.name) + " "), nullptr);

@@ -7,6 +7,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "gmock/gmock.h"
 
+#include <optional>
 #include <utility>
 
 using namespace mica;
@@ -211,6 +212,42 @@ TEST_P(BlockPanelTest, RefusesScalesThatAreNotFinite) {
       EXPECT_EQ(errorOf("mica.weight @w at 0 : " + type(shapeOf(70, k))),
                 R"(tensor "w" holds NaN or infinity in block 209, check the checkpoint)");
     }
+}
+
+/// Whatever bytes a file has: packed they are the same numbers, or the first block that has none is
+/// named.
+TEST_P(BlockPanelTest, PacksOrRefusesAnyBytes) {
+  int packed = 0, refused = 0;
+  std::mt19937 random(9);
+  for (int round = 0; round < 300; ++round) {
+    int64_t rows = 1 + round % 3, blocks = 1 + round / 3 % 3, k = blocks * format.elements;
+    std::vector<uint8_t> bytes = test::anyBlocks(format, size_t(rows * blocks), random);
+    source = MemorySource();
+    source.addBlocksOf(format, "w", {rows, k});
+    source.setBlocks("w", bytes);
+    std::optional<int64_t> broken;
+    for (int64_t i = rows * blocks; i-- > 0;) {
+      BlockParts parts{};
+      splitBlock(format, bytes.data() + i * format.bytes, parts);
+      if (!hasFiniteScales(format, parts))
+        broken = i;
+    }
+    std::string text = "mica.weight @w at 0 : " + type(shapeOf(rows, k));
+    llvm::Expected<std::vector<uint8_t>> result = pack(text);
+    ASSERT_EQ(bool(result), !broken) << round;
+    if (!result) {
+      ++refused;
+      EXPECT_EQ(llvm::toString(result.takeError()), "tensor \"w\" holds NaN or infinity in block " +
+                                                        std::to_string(*broken) +
+                                                        ", check the checkpoint");
+      continue;
+    }
+    ++packed;
+    expectRows(*result, source.values("w"), k);
+    ASSERT_FALSE(HasFatalFailure()) << round;
+  }
+  EXPECT_GT(packed, 0);
+  EXPECT_GT(refused, 0);
 }
 
 TEST_P(BlockPanelTest, RefusesRowsThatAreNotFull) {

@@ -56,11 +56,15 @@ public:
     size_t count = 1;
     for (int64_t extent : shape)
       count *= extent;
-    std::vector<uint8_t> blocks = test::randomBlocks(format, count / format.elements, random());
-    entry.values = test::decodeAll(format, blocks);
+    setBlocks(name, test::randomBlocks(format, count / format.elements, random()));
+    entry.blocks.resize(entry.blocks.size() - missing);
+  }
+  /// Replaces the blocks of addBlocksOf.
+  void setBlocks(llvm::StringRef name, const std::vector<uint8_t> &blocks) {
+    Entry &entry = entries[name];
+    entry.values = test::decodeAll(*entry.format, blocks);
     entry.blocks = blocks;
     entry.blocks.insert(entry.blocks.begin(), 0);
-    entry.blocks.resize(entry.blocks.size() - missing);
   }
   /// Replaces a scale or an offset, `at` bytes into block `index`.
   void setScale(llvm::StringRef name, size_t index, int32_t at, uint16_t bits) {

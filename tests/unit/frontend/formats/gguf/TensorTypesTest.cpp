@@ -5,7 +5,11 @@
 #include "tests/unit/Paths.h"
 #include "tests/unit/frontend/TestFolder.h"
 
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
 using namespace mica;
+using testing::HasSubstr;
 
 namespace {
 
@@ -16,6 +20,12 @@ std::vector<uint8_t> npyBytes(const std::filesystem::path &path) {
   EXPECT_GT(bytes.size(), 10u) << path;
   size_t header = 10 + uint8_t(bytes[8]) + (size_t(uint8_t(bytes[9])) << 8);
   return {bytes.begin() + header, bytes.end()};
+}
+
+/// A number that few digits after the point state exactly.
+std::string shortest(double number) {
+  std::string text = llvm::formatv("{0:f6}", number);
+  return llvm::StringRef(text).rtrim('0').rtrim('.').str();
 }
 
 class TensorTypes : public testing::TestWithParam<std::string> {};
@@ -80,6 +90,31 @@ TEST(TensorTypeTable, KnowsItsNumbers) {
   EXPECT_EQ(tensorTypeNumbered(16)->format, nullptr) << "known by name only";
   EXPECT_EQ(readableTypeNames(), "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, "
                                  "Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4");
+}
+
+/// A page of the documentation with one space wherever a line breaks.
+std::string pageOf(const std::string &path) {
+  std::ifstream file(std::filesystem::path(MICA_SOURCE_DIR) / path);
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_FALSE(text.empty()) << path;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// The pages list what the table has, with the sizes that follow from it.
+TEST(TensorTypeTable, IsWhatThePagesSay) {
+  EXPECT_THAT(pageOf("README.md"), HasSubstr("(" + readableTypeNames() + ")"));
+  EXPECT_THAT(pageOf("docs/gguf.md"), HasSubstr("| types | " + readableTypeNames() + " |"));
+  std::string rows;
+  for (uint32_t number = 0; number < 64; ++number)
+    if (const TensorType *type = tensorTypeNumbered(number); type && type->format) {
+      constexpr int64_t k = 256; // of 64 rows
+      double packed = 8.0 * static_cast<double>(PackedBlocks(*type->format).bytesOf(k)) / (64 * k);
+      llvm::raw_string_ostream(rows)
+          << "| " << type->name << " | " << type->elements << " | "
+          << llvm::formatv("{0} | {1} | ", shortest(type->bits()), shortest(packed));
+    }
+  EXPECT_THAT(pageOf("docs/gguf.md"), HasSubstr(rows));
 }
 
 } // namespace

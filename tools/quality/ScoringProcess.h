@@ -1,6 +1,6 @@
-//===- FedProgram.h - a compiled program that answers with logits ----------===//
-#ifndef MICA_TOOLS_QUALITY_FEDPROGRAM_H
-#define MICA_TOOLS_QUALITY_FEDPROGRAM_H
+//===- ScoringProcess.h - a compiled program that answers with logits ------===//
+#ifndef MICA_TOOLS_MICA_SCORINGPROCESS_H
+#define MICA_TOOLS_MICA_SCORINGPROCESS_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -17,14 +17,14 @@ namespace mica::tool {
 /// A child process that runs `PROGRAM feed` (backends/runtime/commands/Feed.h). Computes only
 /// between `ask` and the last row read: two of them can be asked in turn without disturbing each
 /// other.
-class FedProgram {
+class ScoringProcess {
 public:
-  static llvm::Expected<std::unique_ptr<FedProgram>> start(std::string path,
-                                                           std::vector<std::string> options);
+  static llvm::Expected<std::unique_ptr<ScoringProcess>> start(std::string path,
+                                                               std::vector<std::string> options);
   /// Waits for the end of the process. What it has written to stderr is written there.
-  ~FedProgram();
-  FedProgram(const FedProgram &) = delete;
-  FedProgram &operator=(const FedProgram &) = delete;
+  ~ScoringProcess();
+  ScoringProcess(const ScoringProcess &) = delete;
+  ScoringProcess &operator=(const ScoringProcess &) = delete;
 
   /// Goes back to `length` positions, feeds `ids` behind them, as parts of a text of `total`
   /// positions, and asks for the logits of ids[first] and all behind. They must be read before the
@@ -36,7 +36,7 @@ public:
   llvm::Error finish();
 
 private:
-  explicit FedProgram(std::string path) : path(std::move(path)) {}
+  explicit ScoringProcess(std::string path) : path(std::move(path)) {}
   llvm::Error spawn(std::vector<std::string> options);
   /// Why the process ended before it had answered.
   llvm::Error failure();
@@ -51,4 +51,4 @@ private:
 
 } // namespace mica::tool
 
-#endif // MICA_TOOLS_QUALITY_FEDPROGRAM_H
+#endif // MICA_TOOLS_MICA_SCORINGPROCESS_H

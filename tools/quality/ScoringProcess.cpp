@@ -1,6 +1,6 @@
-//===- FedProgram.cpp - a compiled program that answers with logits --------===//
+//===- ScoringProcess.cpp - a compiled program that answers with logits ----===//
 
-#include "tools/quality/FedProgram.h"
+#include "tools/quality/ScoringProcess.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -25,15 +25,15 @@ static void closeFile(int &fd) {
   fd = -1;
 }
 
-Expected<std::unique_ptr<FedProgram>> FedProgram::start(std::string path,
-                                                        std::vector<std::string> options) {
-  std::unique_ptr<FedProgram> program(new FedProgram(std::move(path)));
+Expected<std::unique_ptr<ScoringProcess>> ScoringProcess::start(std::string path,
+                                                                std::vector<std::string> options) {
+  std::unique_ptr<ScoringProcess> program(new ScoringProcess(std::move(path)));
   if (Error error = program->spawn(std::move(options)))
     return std::move(error);
   return std::move(program);
 }
 
-Error FedProgram::spawn(std::vector<std::string> options) {
+Error ScoringProcess::spawn(std::vector<std::string> options) {
   auto cannot = [&](int reason) {
     return createStringError(path + ": cannot be started (" + std::strerror(reason) +
                              "), give an executable program");
@@ -71,7 +71,7 @@ Error FedProgram::spawn(std::vector<std::string> options) {
   return cannot(reason);
 }
 
-int FedProgram::wait() {
+int ScoringProcess::wait() {
   int status = 0;
   while (process > 0 && ::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
@@ -88,7 +88,7 @@ static std::string contentsOf(int fd) {
   return text;
 }
 
-FedProgram::~FedProgram() {
+ScoringProcess::~ScoringProcess() {
   closeFile(requests);
   closeFile(rows);
   wait();
@@ -97,13 +97,13 @@ FedProgram::~FedProgram() {
   closeFile(messages);
 }
 
-Error FedProgram::failure() {
+Error ScoringProcess::failure() {
   closeFile(requests);
   closeFile(rows);
   return failureOf(wait());
 }
 
-Error FedProgram::failureOf(int status) {
+Error ScoringProcess::failureOf(int status) {
   std::string text = contentsOf(messages);
   closeFile(messages);
   if (WIFSIGNALED(status))
@@ -116,7 +116,7 @@ Error FedProgram::failureOf(int status) {
   return createStringError(line.empty() ? path + ": ended without an answer" : line.str());
 }
 
-Error FedProgram::finish() {
+Error ScoringProcess::finish() {
   closeFile(requests);
   int status = wait();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
@@ -124,7 +124,7 @@ Error FedProgram::finish() {
   return failureOf(status);
 }
 
-Error FedProgram::ask(size_t length, size_t total, size_t first, ArrayRef<int32_t> ids) {
+Error ScoringProcess::ask(size_t length, size_t total, size_t first, ArrayRef<int32_t> ids) {
   std::string line =
       std::to_string(length) + "/" + std::to_string(total) + " " + std::to_string(first);
   for (int32_t id : ids)
@@ -141,7 +141,7 @@ Error FedProgram::ask(size_t length, size_t total, size_t first, ArrayRef<int32_
   return Error::success();
 }
 
-Error FedProgram::read(MutableArrayRef<float> values) {
+Error ScoringProcess::read(MutableArrayRef<float> values) {
   char *next = reinterpret_cast<char *>(values.data());
   for (size_t left = values.size() * sizeof(float); left > 0;) {
     ssize_t got = ::read(rows, next, left);
