@@ -1,6 +1,6 @@
 //===- ScoringProcess.h - a compiled program that answers with logits ------===//
-#ifndef MICA_TOOLS_MICA_SCORINGPROCESS_H
-#define MICA_TOOLS_MICA_SCORINGPROCESS_H
+#ifndef MICA_TOOLS_QUALITY_SCORINGPROCESS_H
+#define MICA_TOOLS_QUALITY_SCORINGPROCESS_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -51,4 +51,4 @@ private:
 
 } // namespace mica::tool
 
-#endif // MICA_TOOLS_MICA_SCORINGPROCESS_H
+#endif // MICA_TOOLS_QUALITY_SCORINGPROCESS_H
