@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[4]
+ROOT = pathlib.Path(__file__).resolve().parents[5]
 GOLDENS = ROOT / "tests/goldens"
 sys.path.insert(0, str(GOLDENS))
 import tokenizer_corpus  # noqa: E402  pylint: disable=wrong-import-position
