@@ -84,9 +84,10 @@ struct CompileResult {
 /// What is said on stderr while a model is compiled.
 enum class Messages { None, Usual, Verbose };
 
-/// Prints warnings and notes of passes, those that layers have in common once. Tensors of a GGUF
-/// file have their names of the file.
-void reportRemarks(const ModelInput &input, llvm::ArrayRef<PassRemark> remarks);
+/// Prints warnings and notes of passes over `input`, the model MODEL; those that layers have in
+/// common once. Tensors of a GGUF file have their names of the file.
+void reportRemarks(llvm::StringRef model, const ModelInput &input,
+                   llvm::ArrayRef<PassRemark> remarks);
 
 /// Finds out what errors of the model's weights weigh.
 using FindImportance =

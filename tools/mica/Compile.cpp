@@ -217,7 +217,7 @@ static std::string withoutNumbers(StringRef name) {
   return join(parts, ".");
 }
 
-void reportRemarks(const ModelInput &input, ArrayRef<PassRemark> remarks) {
+void reportRemarks(StringRef model, const ModelInput &input, ArrayRef<PassRemark> remarks) {
   StringMap<GgufPlace> names;
   if (input.storage && input.config && !remarks.empty())
     names = ggufPlaces(*input.config);
@@ -232,7 +232,10 @@ void reportRemarks(const ModelInput &input, ArrayRef<PassRemark> remarks) {
     const auto &[pattern, text, isWarning] = line;
     std::string place =
         places.size() == 1 ? *places.begin() : formatv("{0} ({1})", pattern, places.size()).str();
-    std::string message = formatv("{0}: {1}: {2}", input.folder, place, text).str();
+    std::string message = place + ": " + text;
+    // A place in IR begins with its file.
+    if (!StringRef(message).starts_with(model))
+      message = (model + ": " + message).str();
     isWarning ? rt::reportWarning(message) : rt::reportNote(message);
   }
 }
@@ -312,7 +315,7 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
     warnOfLength(arguments.model, *report);
     if (program && tokenizer.empty())
       warnOfNoTokenizer(*input, arguments.model);
-    reportRemarks(*input, report->remarks);
+    reportRemarks(arguments.model, *input, report->remarks);
   }
   return CompileResult{std::move(*report), std::move(input->ignoredTensors)};
 }

@@ -58,7 +58,7 @@ static Error inspectModel(const InspectArguments &arguments) {
   if (input->storage)
     facts->stored =
         formatv("{0}, {1:f2} bits a number", input->storage->type, input->storage->bits);
-  reportRemarks(*input, facts->remarks);
+  reportRemarks(arguments.model.model, *input, facts->remarks);
   rt::Status written = rt::writeOut(
       arguments.json ? formatv("{0}\n", json::Value(toJson(*facts))).str() : toText(*facts));
   return written ? Error::success() : createStringError(written.error().message);
