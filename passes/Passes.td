@@ -8,10 +8,10 @@ include "mlir/Pass/PassBase.td"
 class Mica_PrecisionOption<string name, string what> : Option<name, name, "::mica::Precision", "::mica::Precision::F32",
     "precision of " # what, [{::mica::precisionValues()}]>;
 
-// Verifiers of stage borders ---------------------------------------------------------------------------------------
+// Verifiers of stage boundaries ------------------------------------------------------------------------------------
 
 def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
-  let summary = "border of stage `model`";
+  let summary = "verify the boundary of stage `model`";
   let description = [{
     Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the
     model has, which token begins and which end a text and how to sample, and nothing else; `@main` takes `tokens,
@@ -42,7 +42,7 @@ def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
 }
 
 def VerifyFused : Pass<"mica-verify-fused", "::mlir::ModuleOp"> {
-  let summary = "border of stage `fused`";
+  let summary = "verify the boundary of stage `fused`";
   let description = [{
     As `mica-verify-model`, with the ops that fusion makes; and no `mica.repeat_kv` of a cache is left, because it would
     copy the cache once per layer and step:

@@ -1,7 +1,7 @@
 //===- Stages.h - the stages of compilation and the way between them -*- C++ -*-===//
 //
 // Where the order of passes lives. Each stage is reached from the one before it by a builder, which
-// ends with the verifier of the stage's border. This library knows how to reach `fused`; backends
+// ends with the verifier of the stage boundary. This library knows how to reach `fused`; backends
 // add the rest.
 //
 //===----------------------------------------------------------------------===//
@@ -74,8 +74,8 @@ private:
   std::array<StageBuilder, kStageCount> builders;
 };
 
-/// Stage `model` -> `fused`; begins with the verifier of `model`, which is the border of the
-/// frontend.
+/// Stage `model` -> `fused`; begins with the verifier of `model`, which checks what the
+/// frontend built.
 void buildModelToFused(mlir::OpPassManager &pm, const StageOptions &options);
 
 /// The first passes behind `fused`: a function for each phase, which computes what rows of

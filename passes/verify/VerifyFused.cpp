@@ -1,4 +1,4 @@
-//===- VerifyFused.cpp - border of stage fused ---------------------------------===//
+//===- VerifyFused.cpp - verify stage fused ---------------------------------===//
 
 #include "passes/verify/Checks.h"
 

@@ -1,4 +1,4 @@
-//===- VerifyModel.cpp - border of stage model ---------------------------------===//
+//===- VerifyModel.cpp - verify stage model ---------------------------------===//
 
 #include "passes/verify/Checks.h"
 

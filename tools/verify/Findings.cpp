@@ -2,7 +2,7 @@
 
 #include "tools/verify/Findings.h"
 
-#include "passes/support/Phases.h"
+#include "tools/verify/ReferenceModel.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -47,10 +47,6 @@ std::string Findings::verdict() const {
                             : logitsPassed()       ? "logits are within theirs"
                                                    : "logits are over theirs";
   return (passed() ? "passed: " : "FAILED: ") + ops + ", " + ofTheLogits;
-}
-
-static StringRef nameOf(program::RowRole role) {
-  return role == program::RowRole::Prompt ? kPromptRole : kDecodeRole;
 }
 
 std::string Findings::placeOf(const Comparison &comparison) const {

@@ -49,12 +49,16 @@ Expected<std::unique_ptr<ReferenceModel>> ReferenceModel::open(const std::string
   return std::move(opened);
 }
 
+StringRef nameOf(program::RowRole role) {
+  return role == program::RowRole::Prompt ? kPromptRole : kDecodeRole;
+}
+
 /// The function for any number of rows of that role.
 mlir::func::FuncOp ReferenceModel::entryOf(program::RowRole role) const {
   mlir::ModuleOp module = *input.module;
   if (auto main = module.lookupSymbol<mlir::func::FuncOp>("main"))
     return main;
-  StringRef name = role == program::RowRole::Prompt ? kPromptRole : kDecodeRole;
+  StringRef name = nameOf(role);
   for (auto function : module.getOps<mlir::func::FuncOp>())
     if (function.isPublic() && roleOf(function) == name && !function->hasAttr(kMaxRowsAttr))
       return function;

@@ -9,6 +9,9 @@
 
 namespace mica::tool {
 
+/// The role as `mica.role` of functions names it.
+llvm::StringRef nameOf(program::RowRole role);
+
 /// A model at stage `fused` with probes, as `mica verify` interprets it; with a function for each
 /// role where rows of prompts are computed in another arithmetic than those of decoding.
 class ReferenceModel {

@@ -105,7 +105,7 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
 }
 
 def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
-  let summary = "border of stage `kernels`";
+  let summary = "verify the boundary of stage `kernels`";
   let description = [{
     Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, `attention` how it is cut, every weight
     where the program stores it, every cache which physical form it has. `scf.for` over layers is allowed.

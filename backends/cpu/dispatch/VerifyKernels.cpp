@@ -1,4 +1,4 @@
-//===- VerifyKernels.cpp - border of stage kernels -----------------------------===//
+//===- VerifyKernels.cpp - verify stage kernels -----------------------------===//
 
 #include "backends/cpu/dispatch/Passes.h"
 #include "passes/verify/Checks.h"

@@ -16,9 +16,9 @@ static Value launchRopeTable(Launcher &launch, Value positions, Value lengths, i
   SmallVector<float> frequencies = ropeFrequencies(width, theta, scaling, 0, spec.amplitude);
   if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling))
     spec.growth = dynamic.getFactor().getValueAsDouble();
-  else if (spec.border)
-    llvm::append_range(frequencies,
-                       ropeFrequencies(width, theta, scaling, *spec.border + 1, spec.amplitude));
+  else if (spec.lengthThreshold)
+    llvm::append_range(frequencies, ropeFrequencies(width, theta, scaling,
+                                                    *spec.lengthThreshold + 1, spec.amplitude));
   spec.frequencies = launch.kernels.getOrCreateTable("inv_freq", ArrayRef(frequencies), launch.loc);
   auto type =
       RankedTensorType::get({ShapedType::kDynamic, 2, spec.pairs}, launch.rewriter.getF32Type());
@@ -27,8 +27,8 @@ static Value launchRopeTable(Launcher &launch, Value positions, Value lengths, i
   if (lengths)
     inputs.push_back(lengths);
   return launch("rope_table",
-                specOf(spec.frequencies.getSymName(), spec.amplitude, spec.border.value_or(0),
-                       spec.growth, spec.growth > 0 ? theta : 0),
+                specOf(spec.frequencies.getSymName(), spec.amplitude,
+                       spec.lengthThreshold.value_or(0), spec.growth, spec.growth > 0 ? theta : 0),
                 rows, inputs, launch.empty(type, rows),
                 [&](KernelBuilder &b, ValueRange args) { emitRopeTable(b, args, spec); })[0];
 }

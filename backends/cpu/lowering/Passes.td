@@ -121,7 +121,7 @@ def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
 }
 
 def VerifyLoops : Pass<"mica-verify-loops", "::mlir::ModuleOp"> {
-  let summary = "border of stage `loops`";
+  let summary = "verify the boundary of stage `loops`";
   let description = [{
     Last of the passes to stage `loops` and first of those that start there. Only `exec`, `func`, `scf`, `arith`,
     `math`, `memref`, `vector`, `x86vector`, `amx`, the symbols of weights and calls of LLVM's intrinsics are alive;

@@ -1,4 +1,4 @@
-//===- VerifyLoops.cpp - border of stage loops ------------------------------------------===//
+//===- VerifyLoops.cpp - verify stage loops ------------------------------------------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
 #include "passes/verify/Checks.h"

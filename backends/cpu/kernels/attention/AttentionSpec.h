@@ -23,8 +23,8 @@ struct AttentionSpec {
   AttentionTilingAttr tiling;
   mlir::memref::GlobalOp slopes = {}; ///< of ALiBi [H], or null
   bool sinks = false;
-  /// Whether values are the first elements of the keys, which alone are cached. `values` then says
-  /// how they stand in a block once that has been turned.
+  /// Whether values are the first elements of the keys, which alone are cached. `values` then
+  /// describes the block of values after transposition.
   bool valuesInKeys = false;
 
   /// Query heads of a task, which share a key/value head, and into how many tasks those that share

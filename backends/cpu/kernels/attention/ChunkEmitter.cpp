@@ -30,7 +30,7 @@ ChunkEmitter::ChunkEmitter(KernelBuilder &b, ValueRange args, const AttentionSpe
   else
     weights = b.stackBuffer({together, block}, factorType(spec.values.getElementType()));
   if (spec.valuesInKeys)
-    turned = b.stackBuffer({block * valuesOf(spec)}, b.elementOf(kCache));
+    transposed = b.stackBuffer({block * valuesOf(spec)}, b.elementOf(kCache));
   if (inTiles) {
     scores = b.stackBuffer({pairs, block}, b.getF32Type());
     corrections = b.stackBuffer({pairs}, b.getF32Type());
@@ -94,7 +94,7 @@ void ChunkEmitter::emit(const RowRun &run, Value number) {
   b.loop(b.div(begin, block), b.div(b.add(end, block - 1), block), 1, [&](Value blockNumber) {
     PositionBlock at = blockAt(run, blockNumber);
     if (spec.valuesInKeys)
-      turnValuesOf(run, at);
+      transposeValuesOf(run, at);
     if (inTiles)
       return emitBlockInTiles(run, at);
     eachPairTile(run, [&](Value pair, int64_t count) {
@@ -152,12 +152,12 @@ void ChunkEmitter::eachPairTile(const RowRun &run, llvm::function_ref<void(Value
     return tiles(whole, all, 1);
   }
   // One row: as few tiles as possible, of about the same size.
-  int64_t count = roundUp(group, kPairsOfTile) / kPairsOfTile, least = group / count,
-          larger = group % count;
-  Value border = b.idx(larger * (least + 1));
-  if (larger)
-    tiles(b.idx(0), border, least + 1);
-  tiles(border, b.idx(group), least);
+  int64_t count = roundUp(group, kPairsOfTile) / kPairsOfTile, smaller = group / count,
+          numLarger = group % count;
+  Value end = b.idx(numLarger * (smaller + 1));
+  if (numLarger)
+    tiles(b.idx(0), end, smaller + 1);
+  tiles(end, b.idx(group), smaller);
 }
 
 void ChunkEmitter::emitBlock(const RowRun &run, const PositionBlock &at, Value pair,
@@ -241,17 +241,17 @@ PackedPanel ChunkEmitter::panelOfKeys(const RowRun &run, const PositionBlock &at
 
 PackedPanel ChunkEmitter::panelOfValues(const RowRun &run, const PositionBlock &at) {
   if (spec.valuesInKeys)
-    return {turned, b.idx(0), valuesOf(spec), spec.values.getLayout().getDepth()};
+    return {transposed, b.idx(0), valuesOf(spec), spec.values.getLayout().getDepth()};
   PackedPanel panel = panelOf(b, vCache, {layer, run.sequence, run.head, at.number}, valuesOf(spec),
                               spec.values.getLayout().getDepth());
   panel.streams = at.streams;
   return panel;
 }
 
-void ChunkEmitter::turnValuesOf(const RowRun &run, const PositionBlock &at) {
+void ChunkEmitter::transposeValuesOf(const RowRun &run, const PositionBlock &at) {
   PackedPanel keys = panelOfKeys(run, at);
   keys.streams = {};
-  turnValues(b, keys, at.liveGroups, turned, valuesOf(spec));
+  transposeValues(b, keys, at.liveGroups, transposed, valuesOf(spec));
 }
 
 Value ChunkEmitter::factorOf(Value weight, const PackedPanel &scaled, int64_t first) {

@@ -68,16 +68,16 @@ private:
   /// Adds a block to the softmaxes of all pairs of a run.
   void emitBlockInTiles(const RowRun &run, const PositionBlock &at);
 
-  /// Adds the weights of a pair's scores of a block to its softmax, and stores them, times what the
-  /// values need, in row `row`. The scales of integers stand in `scaled`.
+  /// Adds the weights of a pair's scores of a block to its softmax and stores them in row `row`,
+  /// multiplied by the scales of the values. `scaled` holds the scales of integers.
   void weigh(const PackedPanel &scaled, mlir::Value pair, llvm::ArrayRef<mlir::Value> scores,
              mlir::Value correction, mlir::Value row);
 
   PackedPanel panelOfKeys(const RowRun &run, const PositionBlock &at);
   PackedPanel panelOfValues(const RowRun &run, const PositionBlock &at);
 
-  /// The values of a block of keys, as a block of values in `turned`.
-  void turnValuesOf(const RowRun &run, const PositionBlock &at);
+  /// The values of a block of keys, as a block of values in `transposed`.
+  void transposeValuesOf(const RowRun &run, const PositionBlock &at);
 
   /// Where the scales of a block of values stand.
   PackedPanel panelOfScales(const RowRun &run, const PositionBlock &at) {
@@ -117,9 +117,9 @@ private:
   // On the stack.
   mlir::Value seen; ///< the last position that a pair sees
   Scores shaping;
-  mlir::Value queries, weights;                    ///< where they are multiplied as floats
-  mlir::Value scores, corrections;                 ///< f32 [pairs, block], [pairs]; with tiles
-  mlir::Value turned;                              ///< a block of values that stand in the keys
+  mlir::Value queries, weights;    ///< where they are multiplied as floats
+  mlir::Value scores, corrections; ///< f32 [pairs, block], [pairs]; with tiles
+  mlir::Value transposed;          ///< a block of values that are cached in the keys
   std::optional<LimbRows> queryLimbs, weightLimbs; ///< where they meet bytes
 
 public:

@@ -79,11 +79,11 @@ static void eachAngle(KernelBuilder &b, ValueRange args, int64_t pairs,
   });
 }
 
-/// Frequencies of a text of `length` positions, longer than the border: exp(i (-2 / D ln(theta) - 2
-/// / (D - 2) ln(s))) with s = growth * length / border - (growth - 1).
+/// Frequencies of a text of `length` positions, longer than the threshold: exp(i (-2 / D ln(theta)
+/// - 2 / (D - 2) ln(s))) with s = growth * length / threshold - (growth - 1).
 static Value grownFrequencies(KernelBuilder &b, const RopeSpec &spec, Value length, Value column) {
   Value share = b.mulf(b.broadcast(arith::SIToFPOp::create(b, b.getF64Type(), length)),
-                       wide(b, spec.growth / static_cast<double>(*spec.border)));
+                       wide(b, spec.growth / static_cast<double>(*spec.lengthThreshold)));
   Value grown = logarithm(b, b.maxf(b.subf(share, wide(b, spec.growth - 1)), wide(b, 1)));
   auto pairs = static_cast<double>(spec.pairs);
   Value each = b.fma(grown, wide(b, -1 / (pairs - 1)), wide(b, -std::log(spec.theta) / pairs));
@@ -103,12 +103,12 @@ void mica::cpu::emitRopeTable(KernelBuilder &b, ValueRange args, const RopeSpec 
   memref::GlobalOp frequencies = spec.frequencies;
   Value table = memref::GetGlobalOp::create(b, frequencies.getType(), frequencies.getSymName());
   auto frequencyOf = [&](Value row, Value column, Value live) -> Value {
-    if (!spec.border)
+    if (!spec.lengthThreshold)
       return b.loadVector(table, column, live);
     Value length = b.load(args[3], row);
-    Value isLong =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, length,
-                              arith::ConstantIntOp::create(b, b.getI32Type(), *spec.border));
+    Value isLong = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::sgt, length,
+        arith::ConstantIntOp::create(b, b.getI32Type(), *spec.lengthThreshold));
     if (spec.growth > 0)
       return arith::SelectOp::create(b, isLong, grownFrequencies(b, spec, length, column),
                                      b.loadVector(table, column, live));

@@ -13,14 +13,14 @@
 
 namespace mica::cpu {
 
-/// The frequencies are a constant table: those of a short sequence [P], and behind them those of
-/// one longer than `border`, [P], unless theta grows there.
+/// The frequencies are a constant table: those of a short sequence [P], followed by those of one
+/// longer than `lengthThreshold`, [P], unless theta grows there.
 struct RopeSpec {
   mlir::memref::GlobalOp frequencies;
   int64_t pairs;
   double theta;
-  std::optional<int64_t> border; ///< where frequencies follow the length
-  double growth = 0;             ///< factor of dynamic scaling
+  std::optional<int64_t> lengthThreshold; ///< where frequencies depend on the length
+  double growth = 0;                      ///< factor of dynamic scaling
   float amplitude = 1;
 };
 

@@ -7,7 +7,7 @@ using namespace mica;
 using namespace mica::cpu;
 
 /// 16 vectors of 16 words, as a matrix transposed: halves trade places, then their halves.
-static SmallVector<Value> transposed(KernelBuilder &b, SmallVector<Value> rows) {
+static SmallVector<Value> transposeWords(KernelBuilder &b, SmallVector<Value> rows) {
   for (int64_t half = kLanes / 2; half > 0; half /= 2)
     for (int64_t i = 0; i < kLanes; ++i) {
       if (i & half)
@@ -35,8 +35,8 @@ static Value interleaved(KernelBuilder &b, ArrayRef<Value> vectors) {
 }
 
 /// 16 positions times `count` elements, up to 16 groups of them: a group is a word of 32 bits.
-static void turnSquare(KernelBuilder &b, const PackedPanel &keys, Value position, Value element,
-                       int64_t count, Value turned, int64_t values) {
+static void transposeSquare(KernelBuilder &b, const PackedPanel &keys, Value position,
+                            Value element, int64_t count, Value transposed, int64_t values) {
   int64_t depth = keys.depth;
   Type part = b.getIntegerType(32 / static_cast<unsigned>(depth));
   SmallVector<Value> words(kLanes, b.splatInt(0, b.getI32Type()));
@@ -45,31 +45,32 @@ static void turnSquare(KernelBuilder &b, const PackedPanel &keys, Value position
     Value at = b.add(keys.offset, b.mul(b.add(row, position), depth));
     words[group] = b.bitcast(b.loadRaw(keys.memory, at, kLanes * depth), b.getI32Type());
   }
-  words = transposed(b, std::move(words));
+  words = transposeWords(b, std::move(words));
   for (int64_t first = 0; first < kLanes; first += depth) {
     SmallVector<Value> together;
     for (int64_t i = 0; i < depth; ++i)
       together.push_back(b.bitcast(words[first + i], part));
     Value group = b.add(b.div(position, depth), first / depth);
     Value at = b.mul(b.add(b.mul(group, values), element), depth);
-    Value row = b.bitcast(interleaved(b, together), b.elementOf(turned));
+    Value row = b.bitcast(interleaved(b, together), b.elementOf(transposed));
     if (count != kLanes * depth)
       row = vector::ExtractStridedSliceOp::create(b, row, ArrayRef<int64_t>{0}, count * depth,
                                                   ArrayRef<int64_t>{1});
-    vector::StoreOp::create(b, row, turned, at);
+    vector::StoreOp::create(b, row, transposed, at);
   }
 }
 
-void mica::cpu::turnValues(KernelBuilder &b, const PackedPanel &keys, Value liveGroups,
-                           Value turned, int64_t values) {
+void mica::cpu::transposeValues(KernelBuilder &b, const PackedPanel &keys, Value liveGroups,
+                                Value transposed, int64_t values) {
   int64_t depth = keys.depth, step = 2 * kLanes;
   Value groups = b.add(liveGroups, step / depth - 1);
   Value live = b.mul(b.div(groups, step / depth), step);
   int64_t square = kLanes * depth, whole = values / square * square;
   b.loop(b.idx(0), live, kLanes, [&](Value position) {
-    b.loop(b.idx(0), b.idx(whole), square,
-           [&](Value element) { turnSquare(b, keys, position, element, square, turned, values); });
+    b.loop(b.idx(0), b.idx(whole), square, [&](Value element) {
+      transposeSquare(b, keys, position, element, square, transposed, values);
+    });
     if (whole != values)
-      turnSquare(b, keys, position, b.idx(whole), values - whole, turned, values);
+      transposeSquare(b, keys, position, b.idx(whole), values - whole, transposed, values);
   });
 }

@@ -7,12 +7,12 @@
 
 namespace mica::cpu {
 
-/// [elements / depth][positions][depth], a block of keys, becomes [positions / depth][elements]
-/// [depth], one of values: as far as rows see it (`liveGroups` of
-/// positions), in whole steps of tile registers. `turned` has room for `values` elements of all
+/// Transposes a block of keys, [elements / depth][positions][depth], to a block of values,
+/// [positions / depth][elements][depth]: the first `liveGroups` groups of positions, rounded up to
+/// whole steps of tile registers. `transposed` has room for `values` elements of all
 /// positions.
-void turnValues(KernelBuilder &b, const PackedPanel &keys, mlir::Value liveGroups,
-                mlir::Value turned, int64_t values);
+void transposeValues(KernelBuilder &b, const PackedPanel &keys, mlir::Value liveGroups,
+                     mlir::Value transposed, int64_t values);
 
 } // namespace mica::cpu
 

@@ -13,7 +13,7 @@ namespace mica::cpu {
 struct ProductRows {
   mlir::Value x; ///< the last axis is K
   mlir::Value from, to;
-  /// What the number of a row stands for; null: itself.
+  /// Maps the number of a row to its name; null: the number is the name.
   std::function<mlir::Value(mlir::Value)> name = {};
   /// Leading indices of x of the row of that name; null: the name.
   std::function<llvm::SmallVector<mlir::Value>(mlir::Value)> at = {};
@@ -28,8 +28,8 @@ struct ProductRows {
 using StoreBlockSums = llvm::function_ref<void(mlir::Value block, mlir::Value name,
                                                mlir::Value column, llvm::ArrayRef<mlir::Value>)>;
 
-/// Blocks [from, to) of a weight. The panels of one, of 64 columns each, and those of neighbouring
-/// blocks stand behind each other in memory.
+/// Blocks [from, to) of a weight. The panels of a block, of 64 columns each, and those of
+/// neighboring blocks are contiguous in memory.
 struct BlockSpan {
   mlir::Value from, to;
   int64_t panels = 1; ///< of a block
