@@ -25,8 +25,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = {
     "docs/dialect.md": [("ir/Mica/MicaOps.td", ["-gen-dialect-doc", "-dialect=mica"])],
     "docs/exec-dialect.md": [("ir/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"])],
+    "docs/cpu-dialect.md": [("backends/cpu/target/CpuDialect.td", ["-gen-dialect-doc", "-dialect=cpu"])],
     "docs/passes.md": [
         ("passes/Passes.td", ["-gen-pass-doc"]),
+        ("backends/cpu/target/Passes.td", ["-gen-pass-doc"]),
         ("backends/cpu/dispatch/Passes.td", ["-gen-pass-doc"]),
         ("backends/cpu/lowering/Passes.td", ["-gen-pass-doc"]),
         ("backends/cpu/codegen/Passes.td", ["-gen-pass-doc"]),

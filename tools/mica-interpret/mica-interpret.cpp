@@ -1,5 +1,6 @@
 //===- mica-interpret.cpp - runs functions of the mica dialect by the interpreter ---------===//
 
+#include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/NewFile.h"
 #include "ir/Interpreter/Expect.h"
@@ -268,8 +269,9 @@ static int runMain(int argc, char **argv) {
   if (*wish)
     return tool::print(**wish);
   DialectRegistry registry;
-  registry.insert<MicaDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
-                  tensor::TensorDialect>();
+  // Stage `kernels` names a processor, which the meaning of ops does not depend on.
+  registry.insert<MicaDialect, cpu::CpuDialect, arith::ArithDialect, func::FuncDialect,
+                  scf::SCFDialect, tensor::TensorDialect>();
   MLIRContext context(registry);
   llvm::Error failed = run(options, context);
   llvm::outs().flush();

@@ -3,6 +3,7 @@
 #include "backends/cpu/codegen/Passes.h"
 #include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/target/Passes.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 #include "passes/pipelines/Stages.h"
@@ -23,10 +24,11 @@ static int runMain(int argc, char **argv) {
   mica::registerPasses();
   mica::registerPipelines();
   mica::registerDispatchPasses();
+  mica::cpu::registerMicaCpuTargetPasses();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<mica::MicaDialect, mica::exec::ExecDialect>();
+  registry.insert<mica::MicaDialect, mica::exec::ExecDialect, mica::cpu::CpuDialect>();
   mica::exec::registerBufferization(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Mica optimizer driver\n", registry));
 }

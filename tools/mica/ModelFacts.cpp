@@ -4,6 +4,7 @@
 
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/pack/PackWeights.h"
+#include "backends/cpu/target/CpuDialect.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/Mica.h"
@@ -82,7 +83,6 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
 llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOptions &options) {
   ModelFacts facts;
   facts.name = module.getName().value_or("model").str();
-  facts.target = options.target.cpu;
   if (auto model = module->getAttrOfType<DictionaryAttr>("mica.model")) {
     if (auto family = model.getAs<StringAttr>("family"))
       facts.family = family.str();
@@ -105,6 +105,7 @@ llvm::Expected<ModelFacts> readModelFacts(ModuleOp module, const cpu::CompileOpt
   if (failed(passes.run(module)))
     return inputError(first.place(facts.name), first.message("cannot be taken to stage kernels"),
                       "correct the IR");
+  facts.target = cpu::targetOf(module);
   readKernels(module, facts);
   facts.weights = nameOf(stages.weights).str();
   facts.promptRows = nameOf(*promptRowsOf(module)).str();
@@ -142,7 +143,9 @@ llvm::json::Object toJson(const ModelFacts &facts) {
                             {"prompt_rows", facts.promptRows},
                             {"kv", facts.kv},
                             {"cache_bytes_per_token", facts.cachePerToken},
-                            {"target", facts.target},
+                            {"target", facts.target.cpu},
+                            {"target_features", llvm::json::Array(facts.target.features)},
+                            {"vector_bits", facts.target.vectorBits},
                             {"functions", std::move(functions)},
                             {"kernels", std::move(kernels)}};
   if (!facts.stored.empty())
@@ -163,6 +166,13 @@ static std::string countsText(const std::map<std::string, int64_t> &counts) {
   for (const auto &[name, count] : counts)
     text += (text.empty() ? "" : ", ") + name + (count > 1 ? " x " + std::to_string(count) : "");
   return text;
+}
+
+/// The target and what its kernels are made of.
+static std::string targetText(const cpu::TargetDescription &target) {
+  return target.cpu + ": vectors of " + std::to_string(target.vectorBits) + " bits" +
+         (target.avx512Bf16 ? ", dot products of bf16" : "") +
+         (target.vnni ? ", dot products of int8" : "") + (target.tiles ? ", AMX tiles" : "");
 }
 
 std::string toText(const ModelFacts &facts) {
@@ -189,13 +199,14 @@ std::string toText(const ModelFacts &facts) {
   for (const auto &[role, type] : facts.rows)
     line(role, "rows are " + type + " where they multiply weights in blocks" +
                    (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
+  line("target", targetText(facts.target));
   for (const auto &[name, function] : facts.functions) {
     line(name, function.calls == 0   ? "entry"
                : function.calls == 1 ? "1 layer"
                                      : llvm::Twine(function.calls) + " layers");
     line("", countsText(function.ops));
   }
-  out << "kernels for " << facts.target << "\n";
+  out << "kernels for " << facts.target.cpu << "\n";
   for (const auto &[name, counts] : facts.kernels)
     line("  " + name, "  " + countsText(counts));
   return text;

@@ -13,7 +13,8 @@ namespace mica::tool {
 
 /// Sizes are what the ops say: the model is its IR, not its config.json.
 struct ModelFacts {
-  std::string name, family, weights, kv, target;
+  std::string name, family, weights, kv;
+  cpu::TargetDescription target;           ///< that the kernels are for
   std::vector<std::string> keptBlocks;     ///< formats of weights in blocks
   std::map<std::string, std::string> rows; ///< types of the rows that multiply these, by role
   std::string promptRows;                  ///< those of prompts in the words of --rows

@@ -1,6 +1,7 @@
 //===- Bf16AsIntegers.cpp - bf16 values as the 16 bits that they are ------===//
 
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/target/CpuDialect.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -16,6 +17,8 @@ namespace {
 
 struct Bf16AsIntegers : mica::cpu::impl::Bf16AsIntegersPassBase<Bf16AsIntegers> {
   void runOnOperation() override {
+    if (mica::cpu::targetOf(getOperation()).avx512Bf16)
+      return;
     WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
       if (!isa<LLVM::FCmpOp, LLVM::FPExtOp, LLVM::FPTruncOp, LLVM::FAddOp, LLVM::FSubOp,
                LLVM::FMulOp, LLVM::FDivOp, LLVM::FNegOp>(op))

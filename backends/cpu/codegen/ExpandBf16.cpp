@@ -1,6 +1,7 @@
 //===- ExpandBf16.cpp - bf16 conversions by integer instructions ----------===//
 
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/target/CpuDialect.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -83,6 +84,8 @@ struct ExpandTruncation : OpRewritePattern<arith::TruncFOp> {
 
 struct ExpandBf16 : mica::cpu::impl::ExpandBf16PassBase<ExpandBf16> {
   void runOnOperation() override {
+    if (mica::cpu::targetOf(getOperation()).avx512Bf16)
+      return;
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandExtension, ExpandTruncation>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

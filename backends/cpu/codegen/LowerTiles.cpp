@@ -24,6 +24,12 @@ namespace {
 /// does not touch branches: a loop that carries tiles needs both at once.
 struct LowerTiles : mica::cpu::impl::LowerTilesPassBase<LowerTiles> {
   void runOnOperation() override {
+    WalkResult tiles = getOperation().walk([](Operation *op) {
+      return isa_and_nonnull<amx::AMXDialect>(op->getDialect()) ? WalkResult::interrupt()
+                                                                : WalkResult::advance();
+    });
+    if (!tiles.wasInterrupted())
+      return;
     LLVMTypeConverter converter(&getContext());
     RewritePatternSet patterns(&getContext());
     LLVMConversionTarget target(getContext());

@@ -55,7 +55,6 @@ static void addTargetAttributes(Module &module, const TargetDescription &target)
 }
 
 Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMContext &context,
-                                                    const TargetDescription &target,
                                                     TargetMachine &machine) {
   mlir::DialectRegistry registry;
   mlir::registerAllToLLVMIRTranslations(registry);
@@ -66,7 +65,7 @@ Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMC
   translated->setTargetTriple(machine.getTargetTriple());
   translated->setDataLayout(machine.createDataLayout());
   translated->setPICLevel(PICLevel::BigPIC);
-  addTargetAttributes(*translated, target);
+  addTargetAttributes(*translated, targetOf(module));
   std::string broken;
   raw_string_ostream stream(broken);
   // No test: MLIR's own verifier has refused everything that is known to come here.

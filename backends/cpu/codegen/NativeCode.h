@@ -2,7 +2,7 @@
 #ifndef MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 #define MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 
-#include "backends/cpu/target/TargetDescription.h"
+#include "backends/cpu/target/CpuDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -24,11 +24,10 @@ namespace mica::cpu {
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const TargetDescription &target);
 
-/// Stage `llvm` -> LLVM IR, every function with the target's attributes.
-llvm::Expected<std::unique_ptr<llvm::Module>> translateToLlvmIr(mlir::ModuleOp module,
-                                                                llvm::LLVMContext &context,
-                                                                const TargetDescription &target,
-                                                                llvm::TargetMachine &machine);
+/// Stage `llvm` -> LLVM IR, every function with the attributes of the module's target, of which
+/// `machine` was made.
+llvm::Expected<std::unique_ptr<llvm::Module>>
+translateToLlvmIr(mlir::ModuleOp module, llvm::LLVMContext &context, llvm::TargetMachine &machine);
 
 /// LLVM's O3 pipeline.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);

@@ -2,8 +2,6 @@
 #ifndef MICA_BACKENDS_CPU_CODEGEN_PASSES_H
 #define MICA_BACKENDS_CPU_CODEGEN_PASSES_H
 
-#include "backends/cpu/target/TargetDescription.h"
-
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -15,11 +13,10 @@ namespace mica::cpu {
 #define GEN_PASS_REGISTRATION
 #include "backends/cpu/codegen/Passes.h.inc"
 
-/// Everything between stage `loops` and stage `llvm`, in order. `target` decides how bf16 is
-/// converted.
-void addLoopsToLlvmPasses(mlir::OpPassManager &passes, const TargetDescription &target);
+/// Everything between stage `loops` and stage `llvm`, in order.
+void addLoopsToLlvmPasses(mlir::OpPassManager &passes);
 
-/// Registers the passes, and the pipeline `mica-loops-to-llvm{target=CPU}`.
+/// Registers the passes, and the pipeline `mica-loops-to-llvm`.
 void registerCodegenPasses();
 
 /// The functions that a program's runtime provides to the model's code. Everything else is an

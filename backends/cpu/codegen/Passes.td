@@ -50,7 +50,8 @@ def LowerTilesPass : Pass<"cpu-lower-tiles", "::mlir::ModuleOp"> {
   let summary = "turn tile registers, and the branches that carry them, into the LLVM dialect";
   let description = [{
     Operations of `amx` become calls of LLVM's intrinsics, which LLVM gives tile registers and their configuration;
-    branches of `cf` become those of LLVM, whose blocks may have tiles as arguments.
+    branches of `cf` become those of LLVM, whose blocks may have tiles as arguments. A module without tiles stays as it
+    is.
 
     ```mlir
     func.func @sum(%x: memref<16x32xbf16>, %w: memref<16x32xbf16>, %more: i1, %y: memref<16x16xf32>) {
@@ -157,7 +158,8 @@ def ExpandMathPass : Pass<"cpu-expand-math"> {
 def ExpandBf16Pass : Pass<"cpu-expand-bf16"> {
   let summary = "convert between f32 and bf16 by integer instructions";
   let description = [{
-    For targets without AVX512_BF16, where LLVM would call a function per element. Rounds to nearest even, keeps NaN.
+    Where the module's `cpu.target` has no `bf16_dot`, LLVM would call a function per element; elsewhere nothing
+    changes. Rounds to nearest even, keeps NaN.
 
     ```mlir
     func.func @widen(%x: vector<16xbf16>) -> vector<16xf32> {
@@ -183,9 +185,9 @@ def ExpandBf16Pass : Pass<"cpu-expand-bf16"> {
 def Bf16AsIntegersPass : Pass<"cpu-bf16-as-integers", "::mlir::ModuleOp"> {
   let summary = "replace the type bf16 by i16";
   let description = [{
-    Runs in the LLVM dialect for targets without AVX512_BF16, after `cpu-expand-bf16`: values of bf16 are only moved
-    there, but LLVM would take the elements of a masked store through f32 and round them back by a function call. Fails,
-    naming the op, where something still computes with bf16.
+    Runs in the LLVM dialect after `cpu-expand-bf16`, for the same targets: values of bf16 are only moved there, but
+    LLVM would take the elements of a masked store through f32 and round them back by a function call. Fails, naming the
+    op, where something still computes with bf16.
 
     ```mlir
     llvm.func @copy(%from: !llvm.ptr, %to: !llvm.ptr) {

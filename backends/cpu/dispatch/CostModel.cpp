@@ -10,6 +10,15 @@ bool mica::tilesTake(Precision weights, int64_t k) {
   return weights == Precision::BF16 && k % 2 == 0;
 }
 
+KernelCosts KernelCosts::of(const cpu::TargetDescription &target) {
+  KernelCosts costs;
+  costs.tiles = target.tiles;
+  // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
+  costs.onednnF32 = target.vectorBits == 512;
+  costs.onednnBf16 = target.vectorBits == 512 && target.avx512Bf16;
+  return costs;
+}
+
 KernelKind mica::chooseKernel(const ProductShape &shape, const KernelCosts &costs) {
   if (shape.blocks || shape.rows <= costs.crossing ||
       (costs.tiles && !shape.expands && tilesTake(shape.weights, shape.k)))

@@ -3,6 +3,7 @@
 #ifndef MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
 #define MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
 
+#include "backends/cpu/target/TargetDescription.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Precision.h"
 
@@ -24,7 +25,8 @@ struct ProductShape {
 /// bf16, none left over.
 bool tilesTake(Precision weights, int64_t k);
 
-/// What the choice depends on besides the shape. The defaults of the passes' options are these.
+/// What the choice depends on besides the shape. The defaults of the passes' options are these, of
+/// what is not the target's.
 struct KernelCosts {
   /// The most rows for which generated kernels, which read weights once at the memory's bandwidth,
   /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
@@ -45,6 +47,9 @@ struct KernelCosts {
   /// Whether the target's oneDNN is fast in a format: on AVX2 without AVX-512 its bf16 path is not.
   bool onednnF32 = true;
   bool onednnBf16 = true;
+
+  /// The costs on `target`; what does not depend on it has the defaults.
+  static KernelCosts of(const cpu::TargetDescription &target);
 };
 
 /// Who computes a product.

@@ -14,9 +14,9 @@ namespace mica {
 #define GEN_PASS_REGISTRATION
 #include "backends/cpu/dispatch/Passes.h.inc"
 
-/// Stage `fused` -> `kernels`.
+/// Stage `fused` -> `kernels`, for the target that the module names.
 void buildFusedToKernels(mlir::OpPassManager &pm, const StageOptions &options,
-                         const KernelCosts &costs = {});
+                         const SelectKernelsOptions &select = {});
 
 /// Registers the passes, and the pipelines `mica-fused-to-kernels` and `mica-to-kernels`.
 void registerDispatchPasses();

@@ -11,8 +11,8 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
     `attention`, and nothing else. Products are generated for few rows (`mica.max_rows`), where memory is the limit, for
     integer rows, for bf16 where tile registers take it, and where they are so small that a library call would cost more
-    than it saves; oneDNN otherwise, where the target's oneDNN is fast in that format. Mostly one row of a prompt, its
-    last, reaches an `lm_head`: it is generated.
+    than it saves; oneDNN otherwise, where it is fast in that format on the module's target. Mostly one row of a prompt,
+    its last, reaches an `lm_head`: it is generated.
     Attention of few rows is cut into single rows and chunks of positions, that of many rows and of prompts into tiles
     of rows. `backends/cpu/dispatch/CostModel.h` has the rules.
 
@@ -56,14 +56,8 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
   let options = [
     Option<"manyRows", "many-rows", "int64_t", "KernelCosts().manyRows",
            "rows that a call of a `_many` function is assumed to have">,
-    Option<"tiles", "tiles", "bool", "KernelCosts().tiles",
-           "whether generated kernels multiply bf16 in tile registers">,
     Option<"minWork", "min-work", "int64_t", "KernelCosts().minWork",
-           "multiply-adds below which a library call does not pay">,
-    Option<"onednnF32", "onednn-f32", "bool", "KernelCosts().onednnF32",
-           "whether oneDNN is fast for f32 weights on the target">,
-    Option<"onednnBf16", "onednn-bf16", "bool", "KernelCosts().onednnBf16",
-           "whether oneDNN is fast for bf16 weights on the target">];
+           "multiply-adds below which a library call does not pay">];
 }
 
 def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {

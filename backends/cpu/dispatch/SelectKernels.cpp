@@ -1,6 +1,7 @@
 //===- SelectKernels.cpp - who computes each product, attention in which tiles ----===//
 
 #include "backends/cpu/dispatch/Passes.h"
+#include "backends/cpu/target/CpuDialect.h"
 #include "passes/support/Phases.h"
 
 namespace mica {
@@ -27,13 +28,8 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     shape.blocks = isa<BlockType>(element) && isa<IntRowsType>(rows);
     shape.expands = isa<BlockType>(element) && !shape.blocks;
     shape.weights = precisionOf(shape.expands ? rows : element);
-    KernelCosts costs;
     // A function for any number of rows is called for more than others take.
     costs.crossing = mostRows() ? crossing : 0;
-    costs.tiles = tiles;
-    costs.minWork = minWork;
-    costs.onednnF32 = onednnF32;
-    costs.onednnBf16 = onednnBf16;
     return chooseKernel(shape, costs);
   }
 
@@ -57,6 +53,8 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
                        few = rowsStated(module, kFewRowsAttr, /*least=*/1, PhaseRows().few);
     if (failed(most) || failed(few))
       return signalPassFailure();
+    costs = KernelCosts::of(cpu::targetOf(getOperation()));
+    costs.minWork = minWork;
     crossing = *most;
     fewRows = *few;
     // A choice that stands in the IR already was made by someone who knows better.
@@ -74,6 +72,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
   }
 
 private:
+  KernelCosts costs;    ///< on the module's target
   int64_t crossing = 0; ///< the most rows that are multiplied by generated kernels
   int64_t fewRows = 0;  ///< the most rows of a function that decodes
 };

@@ -9,6 +9,7 @@
 #include "backends/cpu/driver/TextOutput.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
+#include "backends/cpu/target/Passes.h"
 #include "backends/runtime/program/ProgramWriter.h"
 #include "backends/runtime/support/Threads.h"
 #include "ir/Mica/ModelDescription.h"
@@ -194,7 +195,7 @@ private:
       return error("--max-seq " + llvm::Twine(maxSeq) + " is not between 1 and " +
                    (most == model->maxPositions ? "the model's own " : "") + llvm::Twine(most) +
                    " positions, choose another");
-    manifest = describeProgram(module, precision, kv, maxSeq, options.target);
+    manifest = describeProgram(module, precision, kv, maxSeq);
     manifest["max_positions"] = most;
     manifest["parameters"] = parameters;
     report.maxSeq = maxSeq;
@@ -210,12 +211,13 @@ private:
   }
 
   llvm::Error makeLlvmIr() {
-    llvm::Expected<std::unique_ptr<llvm::TargetMachine>> made = createTargetMachine(options.target);
+    llvm::Expected<std::unique_ptr<llvm::TargetMachine>> made =
+        createTargetMachine(targetOf(module));
     if (!made)
       return made.takeError();
     machine = std::move(*made);
     llvm::Expected<std::unique_ptr<llvm::Module>> translated =
-        translateToLlvmIr(module, llvmContext, options.target, *machine);
+        translateToLlvmIr(module, llvmContext, *machine);
     if (!translated)
       return translated.takeError();
     code = std::move(*translated);
@@ -372,26 +374,19 @@ private:
 void mica::cpu::registerCompilerDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerAllExtensions(registry);
-  registry.insert<MicaDialect, exec::ExecDialect>();
+  registry.insert<MicaDialect, exec::ExecDialect, CpuDialect>();
   exec::registerBufferization(registry);
 }
 
 StageTable mica::cpu::stagesFor(const TargetDescription &target) {
   StageTable stages = StageTable::graphStages();
-  KernelCosts costs;
-  costs.tiles = target.tiles;
-  // oneDNN's blocked kernels need AVX-512; below, generated kernels take all products.
-  costs.onednnF32 = target.vectorBits == 512;
-  costs.onednnBf16 = target.vectorBits == 512 && target.avx512Bf16;
-  stages.set(Stage::Kernels, [costs](OpPassManager &pm, const StageOptions &options) {
-    buildFusedToKernels(pm, options, costs);
+  stages.set(Stage::Kernels, [target](OpPassManager &pm, const StageOptions &options) {
+    pm.addPass(createSetTarget(target));
+    buildFusedToKernels(pm, options);
   });
-  stages.set(Stage::Loops, [target](OpPassManager &pm, const StageOptions &) {
-    buildLoopsPipeline(pm, KernelTarget::of(target));
-  });
-  stages.set(Stage::Llvm, [target](OpPassManager &pm, const StageOptions &) {
-    addLoopsToLlvmPasses(pm, target);
-  });
+  stages.set(Stage::Loops, [](OpPassManager &pm, const StageOptions &) { buildLoopsPipeline(pm); });
+  stages.set(Stage::Llvm,
+             [](OpPassManager &pm, const StageOptions &) { addLoopsToLlvmPasses(pm); });
   return stages;
 }
 

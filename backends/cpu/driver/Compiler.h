@@ -96,7 +96,8 @@ void registerCompilerDialects(mlir::DialectRegistry &registry);
 llvm::Expected<CompileReport> compile(mlir::ModuleOp module, const WeightSource *weights,
                                       const CompileOptions &options, llvm::StringRef output);
 
-/// The graph's stages, and `loops` and `llvm` as this backend reaches them for `target`.
+/// The graph's stages, and those of this backend: `kernels`, where the module gets `target`,
+/// `loops` and `llvm`.
 StageTable stagesFor(const TargetDescription &target);
 
 /// What the passes up to stage `kernels` are told, for a model whose matrices have the precision

@@ -3,6 +3,7 @@
 #include "backends/cpu/driver/DescribeProgram.h"
 
 #include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/target/CpuDialect.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
 
@@ -193,8 +194,8 @@ std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   return rows;
 }
 
-json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq,
-                                const TargetDescription &target) {
+json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv, int64_t maxSeq) {
+  TargetDescription target = targetOf(module);
   func::FuncOp entry = firstEntry(module);
   auto model = module->getAttrOfType<DictionaryAttr>("mica.model");
   json config = toJson(model), caches = describeCaches(entry);

@@ -3,7 +3,6 @@
 #ifndef MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H
 #define MICA_BACKENDS_CPU_DRIVER_DESCRIBEPROGRAM_H
 
-#include "backends/cpu/target/TargetDescription.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -12,10 +11,10 @@
 
 namespace mica::cpu {
 
-/// What the module says at stage `kernels`: caches, costs, end tokens (see abi/Manifest.h for
-/// the keys).
+/// What the module says at stage `kernels`: target, caches, costs, end tokens (see abi/Manifest.h
+/// for the keys).
 nlohmann::json describeProgram(mlir::ModuleOp module, Precision weights, Precision kv,
-                               int64_t maxSeq, const TargetDescription &target);
+                               int64_t maxSeq);
 
 /// The formats of weights in blocks at stage `kernels` with the number of tensors: "q8_0 x 12".
 std::vector<std::string> keptBlocks(mlir::ModuleOp module);

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/lowering/Lowering.h"
 #include "backends/cpu/lowering/Passes.h"
+#include "backends/cpu/target/CpuDialect.h"
 
 #include "mlir/Dialect/Func/Transforms/FuncConversions.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -174,8 +175,7 @@ private:
   LogicalResult convert() {
     MLIRContext *context = &getContext();
     PhysicalTypeConverter converter;
-    KernelLibrary kernels(getOperation(), KernelTarget{bf16Dot, int8Dot, wideVectors, fastBf16Dot,
-                                                       tiles, prefetchPages});
+    KernelLibrary kernels(getOperation(), KernelTarget::of(targetOf(getOperation())));
     RewritePatternSet patterns(context);
     populateRowPatterns(patterns, converter, kernels);
     populateProductPatterns(patterns, converter, kernels);

@@ -3,7 +3,6 @@
 #ifndef MICA_BACKENDS_CPU_LOWERING_PASSES_H
 #define MICA_BACKENDS_CPU_LOWERING_PASSES_H
 
-#include "backends/cpu/kernels/KernelTarget.h"
 #include "ir/Exec/Exec.h"
 #include "ir/Mica/Mica.h"
 
@@ -34,11 +33,10 @@ inline constexpr unsigned kEntryArguments = 3;
 /// Whether `function` is an entry of the program: public, with a body.
 bool isEntry(mlir::func::FuncOp function);
 
-/// Appends the passes from stage `kernels` to stage `loops`.
-void buildLoopsPipeline(mlir::OpPassManager &pm, const KernelTarget &target);
+/// Appends the passes from stage `kernels` to stage `loops`, for the target that the module names.
+void buildLoopsPipeline(mlir::OpPassManager &pm);
 
-/// Registers the passes, and the pipeline `mica-kernels-to-loops{bf16-dot=B int8-dot=B
-/// wide-vectors=B fast-bf16-dot=B tiles=B prefetch-pages=B}`.
+/// Registers the passes, and the pipeline `mica-kernels-to-loops`.
 void registerLoweringPasses();
 
 } // namespace mica::cpu

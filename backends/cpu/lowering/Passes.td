@@ -8,10 +8,10 @@ include "mlir/Pass/PassBase.td"
 def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "mica ops => launches of generated kernels and oneDNN products, on tensors";
   let description = [{
-    Every op becomes an `exec.launch` of a kernel that is generated beside it, or an `exec.matmul`; caches and packed
-    weights become tensors of their physical shapes. Entry functions get the arguments `weights`, `scratch` and
-    `logits`. The rows that a loop over layers carries stay in one buffer: a layer's result is copied there unless the
-    layer writes it there itself.
+    Every op becomes an `exec.launch` of a kernel that is generated beside it for the module's `cpu.target`, or an
+    `exec.matmul`; caches and packed weights become tensors of their physical shapes. Entry functions get the arguments
+    `weights`, `scratch` and `logits`. The rows that a loop over layers carries stay in one buffer: a layer's result is
+    copied there unless the layer writes it there itself.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>, %y: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -36,14 +36,6 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
     vector.store %c, ...
     ```
   }];
-  let options = [Option<"bf16Dot", "bf16-dot", "bool", "false", "the target has vdpbf16ps">,
-                 Option<"int8Dot", "int8-dot", "bool", "false", "the target has vpdpbusd">,
-                 Option<"wideVectors", "wide-vectors", "bool", "true", "the target has registers of 512 bits">,
-                 Option<"fastBf16Dot", "fast-bf16-dot", "bool", "true",
-                        "vdpbf16ps takes no longer than the two multiply-adds of f32 that it stands for">,
-                 Option<"tiles", "tiles", "bool", "false", "the target has tdpbf16ps">,
-                 Option<"prefetchPages", "prefetch-pages", "bool", "false",
-                        "the target reads faster when asked for lines of several pages in turn">];
   let dependentDialects = [
     "::mica::exec::ExecDialect", "::mlir::amx::AMXDialect", "::mlir::bufferization::BufferizationDialect",
     "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",

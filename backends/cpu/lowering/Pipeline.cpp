@@ -5,16 +5,14 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
-#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mica::cpu;
 
-void mica::cpu::buildLoopsPipeline(OpPassManager &pm, const KernelTarget &target) {
-  pm.addPass(createLowerToExec({target.bf16Dot, target.int8Dot, target.wide, target.fastBf16Dot,
-                                target.tiles, target.prefetchPages}));
+void mica::cpu::buildLoopsPipeline(OpPassManager &pm) {
+  pm.addPass(createLowerToExec());
   // No CSE here: it would make one empty tensor, and so one buffer, of several.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
@@ -32,34 +30,8 @@ void mica::cpu::buildLoopsPipeline(OpPassManager &pm, const KernelTarget &target
   pm.addPass(createVerifyLoops());
 }
 
-namespace {
-struct LoopsOptions : PassPipelineOptions<LoopsOptions> {
-  Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the target has vdpbf16ps"),
-                       llvm::cl::init(false)};
-  Option<bool> wideVectors{*this, "wide-vectors",
-                           llvm::cl::desc("the target has registers of 512 bits"),
-                           llvm::cl::init(true)};
-  Option<bool> fastBf16Dot{
-      *this, "fast-bf16-dot",
-      llvm::cl::desc("vdpbf16ps takes no longer than two multiply-adds of f32"),
-      llvm::cl::init(true)};
-  Option<bool> int8Dot{*this, "int8-dot", llvm::cl::desc("the target has vpdpbusd"),
-                       llvm::cl::init(false)};
-  Option<bool> tiles{*this, "tiles", llvm::cl::desc("the target has tdpbf16ps"),
-                     llvm::cl::init(false)};
-  Option<bool> prefetchPages{
-      *this, "prefetch-pages",
-      llvm::cl::desc("the target reads faster when asked for lines of several pages in turn"),
-      llvm::cl::init(false)};
-};
-} // namespace
-
 void mica::cpu::registerLoweringPasses() {
   registerMicaCpuLoweringPasses();
-  PassPipelineRegistration<LoopsOptions>(
-      "mica-kernels-to-loops", "stage `kernels` -> `loops`",
-      [](OpPassManager &pm, const LoopsOptions &options) {
-        buildLoopsPipeline(pm, {options.bf16Dot, options.int8Dot, options.wideVectors,
-                                options.fastBf16Dot, options.tiles, options.prefetchPages});
-      });
+  PassPipelineRegistration<>("mica-kernels-to-loops", "stage `kernels` -> `loops`",
+                             buildLoopsPipeline);
 }

@@ -21,6 +21,11 @@ bool TargetDescription::has(StringRef feature) const {
   return llvm::binary_search(features, feature);
 }
 
+bool TargetDescription::hasAvx512() const {
+  return llvm::all_of(ArrayRef<StringRef>{"avx512f", "avx512bw", "avx512dq", "avx512vl"},
+                      [&](StringRef name) { return has(name); });
+}
+
 std::string TargetDescription::featureString() const {
   SmallVector<std::string> signs;
   for (const std::string &feature : features)
@@ -61,14 +66,27 @@ static bool isOfNoUse(StringRef feature) {
 }
 
 /// Code may only use what a program can check when it starts, and a program shall only ask for what
-/// its code can use: the rest is taken away from LLVM.
+/// its code can use.
+static bool isNeeded(StringRef feature) {
+  return rt::knownCpuFeature(feature) && !isOfNoUse(feature);
+}
+
+/// The rest is taken away from LLVM.
 static void keepNeeded(TargetDescription &target) {
-  std::vector<std::string> needed;
-  for (std::string &name : target.features) {
-    bool keep = rt::knownCpuFeature(name) && !isOfNoUse(name);
-    (keep ? needed : target.absent).push_back(std::move(name));
-  }
-  target.features = std::move(needed);
+  llvm::erase_if(target.features, [](const std::string &name) { return !isNeeded(name); });
+  target.absent = absentFeatures(target);
+}
+
+std::vector<std::string> absentFeatures(const TargetDescription &target) {
+  std::vector<std::string> absent;
+  for (const std::string &feature : featuresOf(target.cpu))
+    if (!target.has(feature))
+      absent.push_back(feature);
+  return absent;
+}
+
+bool isKnownCpu(StringRef cpu) {
+  return X86::parseArchX86(cpu, /*Only64Bit=*/true) != X86::CK_None;
 }
 
 /// Whether LLVM's name of a CPU is one of Intel's, whose prefetchers follow a stream up to the end
@@ -83,8 +101,7 @@ static bool isIntels(StringRef cpu) {
 /// Everything that follows from the feature list and the name.
 static void deriveFacts(TargetDescription &target) {
   // The kernels' masks and 32-lane bf16 need all four of AVX-512's basic parts.
-  bool avx512 = llvm::all_of(ArrayRef<StringRef>{"avx512f", "avx512bw", "avx512dq", "avx512vl"},
-                             [&](StringRef name) { return target.has(name); });
+  bool avx512 = target.hasAvx512();
   target.vectorBits = avx512 ? 512 : 256;
   target.avx512Bf16 = avx512 && target.has("avx512bf16");
   // AMD's (Zen 4 on) run at the rate of multiply-adds, Intel's (Cooper Lake, Sapphire Rapids) at a
@@ -97,11 +114,10 @@ static void deriveFacts(TargetDescription &target) {
   target.prefetchPages = isIntels(target.cpu);
 }
 
-/// What a program cannot do without: empty if `target` reaches x86-64-v3.
-static std::string missingForLevel3(const TargetDescription &target) {
+std::string missingForLevel3(const TargetDescription &target) {
   SmallVector<std::string> missing;
   for (const std::string &feature : featuresOf("x86-64-v3"))
-    if (!target.has(feature))
+    if (isNeeded(feature) && !target.has(feature))
       missing.push_back(feature);
   return llvm::join(missing, ", ");
 }
@@ -110,20 +126,16 @@ static TargetDescription describeNative() {
   TargetDescription target;
   target.cpu = sys::getHostCPUName().str();
   StringMap<bool> present = sys::getHostCPUFeatures();
-  std::set<std::string> has, lacks;
+  std::set<std::string> has;
   for (const StringMapEntry<bool> &feature : present)
     if (feature.second)
       has.insert(feature.first().str());
   // A virtual machine may hide what its CPU's name promises. Names that the host detection does not
   // know (x87, cx8, 64bit) are there on every x86-64.
-  for (const std::string &feature : featuresOf(target.cpu)) {
+  for (const std::string &feature : featuresOf(target.cpu))
     if (!present.contains(feature))
       has.insert(feature);
-    else if (!present[feature])
-      lacks.insert(feature);
-  }
   target.features.assign(has.begin(), has.end());
-  target.absent.assign(lacks.begin(), lacks.end());
   return target;
 }
 
@@ -154,7 +166,7 @@ Expected<TargetDescription> describeTarget(StringRef name) {
   TargetDescription target;
   if (name == "native") {
     target = describeNative();
-  } else if (X86::parseArchX86(name, /*Only64Bit=*/true) != X86::CK_None) {
+  } else if (isKnownCpu(name)) {
     target.cpu = name.str();
     std::set<std::string> features = featuresOf(name);
     target.features.assign(features.begin(), features.end());

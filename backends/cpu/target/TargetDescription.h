@@ -27,6 +27,8 @@ struct TargetDescription {
   bool prefetchPages = false;
 
   bool has(llvm::StringRef feature) const;
+  /// Whether there are all four parts of AVX-512 that kernels need for vectors of 512 bits.
+  bool hasAvx512() const;
   /// "+avx,+avx2,...,-absent", as LLVM's TargetMachine wants it.
   std::string featureString() const;
 };
@@ -37,6 +39,16 @@ inline constexpr const char *kTriple = "x86_64-unknown-linux-gnu";
 /// "native" for this machine, else one of LLVM's names. Refused: unknown names (with those that are
 /// spelled alike) and CPUs below x86-64-v3.
 llvm::Expected<TargetDescription> describeTarget(llvm::StringRef name);
+
+/// Whether `cpu` is one of LLVM's names of 64-bit processors.
+bool isKnownCpu(llvm::StringRef cpu);
+
+/// What a program cannot do without and `target` has not, separated by commas: empty where it
+/// reaches x86-64-v3.
+std::string missingForLevel3(const TargetDescription &target);
+
+/// What LLVM would assume of the processor of `target` beyond its features, sorted.
+std::vector<std::string> absentFeatures(const TargetDescription &target);
 
 } // namespace mica::cpu
 

@@ -3,16 +3,16 @@
 //
 // RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-fused="weights=bf16 kv=bf16" -o %t.fused
 // RUN: FileCheck %s --check-prefix=FUSED < %t.fused
-// RUN: mica-opt %t.fused --mica-verify-fused --mica-fused-to-kernels="crossing=8 few-rows=4 min-work=0" -o %t.kernels
+// RUN: mica-opt %t.fused --mica-verify-fused --cpu-set-target=cpu=cooperlake --mica-fused-to-kernels="crossing=8 few-rows=4 min-work=0" -o %t.kernels
 // RUN: FileCheck %s --check-prefix=KERNELS < %t.kernels
 // RUN: mica-opt %t.kernels --mica-verify-kernels | diff %t.kernels -
-// RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-kernels="weights=bf16 kv=bf16 crossing=8 few-rows=4 min-work=0" | diff %t.kernels -
+// RUN: mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --cpu-set-target=cpu=cooperlake --mica-to-kernels="weights=bf16 kv=bf16 crossing=8 few-rows=4 min-work=0" | diff %t.kernels -
 
 // A pipeline has the options of its own passes only.
 // RUN: not mica-opt %t.fused --mica-fused-to-kernels=weights=bf16 2>&1 | FileCheck %s --check-prefix=NO-WEIGHTS
 // NO-WEIGHTS: no such option weights
-// RUN: not mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-fused=tiles=true 2>&1 | FileCheck %s --check-prefix=NO-TILES
-// NO-TILES: no such option tiles
+// RUN: not mica-opt %mica_source/tests/lit/ir/tiny-model.mlir --mica-to-fused=min-work=0 2>&1 | FileCheck %s --check-prefix=NO-WORK
+// NO-WORK: no such option min-work
 
 // FUSED-NOT: mica.weight {{.*}}k_proj.weight :
 // FUSED: mica.weight @model.layers.1.self_attn.qkv_proj.weight from {{.*}} concat : tensor<64x32xbf16>
@@ -36,7 +36,7 @@
 // FUSED-COUNT-2: call @layer
 // FUSED: mica.lm_head
 
-// KERNELS: module @tiny attributes {mica.crossing = 8 : i64, mica.few_rows = 4 : i64, mica.model = {
+// KERNELS: module @tiny attributes {cpu.target = #target, mica.crossing = 8 : i64, mica.few_rows = 4 : i64, mica.model = {
 // KERNELS: mica.weight {{.*}} at 0 bytes
 // KERNELS-LABEL: func private @layer_few
 // KERNELS: mica.attention {{.*}} tiling(<rows = 1, chunk = 512, split = true>)

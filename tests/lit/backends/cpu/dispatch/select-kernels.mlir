@@ -1,7 +1,11 @@
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-bf16=false" | FileCheck %s --check-prefixes=CHECK,F32
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 onednn-f32=false" | FileCheck %s --check-prefix=NOF32
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000 tiles=true" | FileCheck %s --check-prefix=TILES
+// The library is fast for bf16 where there are products of it, and for anything from AVX-512 on.
+// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=NONE --implicit-check-not=onednn
+// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=TILES
+
+// A module that names no target is compiled for x86-64-v4.
+// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
 
 // Tile registers take bf16 at any number of rows, not f32.
 // TILES-LABEL: func @in_tiles
@@ -28,17 +32,14 @@ func.func @blocks(%x: tensor<?x512x!mica.int_rows<limbs = 1, group = 32>>, %w: t
 // Blocks that rows of floats multiply are expanded, for many rows by what multiplies such floats: the library also where
 // there are tile registers.
 // CHECK-LABEL: func @expanded(
-// NOF32-LABEL: func @expanded(
 // TILES-LABEL: func @expanded(
 func.func @expanded(%b: tensor<?x512xbf16>, %x: tensor<?x512xf32>, %w: tensor<512x512x!mica.block<q4_k>>, %gu: tensor<1024x512x!mica.block<q8_0>>)
     -> (tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>) {
   // ALL: mica.linear {{.*}} kernel(onednn) : tensor<?x512xbf16>
   // F32: mica.linear {{.*}} kernel(generated) : tensor<?x512xbf16>
-  // NOF32: mica.linear {{.*}} kernel(onednn) : tensor<?x512xbf16>
   // TILES: mica.linear {{.*}} kernel(onednn) : tensor<?x512xbf16>
   %y = mica.linear %b, %w : tensor<?x512xbf16>, tensor<512x512x!mica.block<q4_k>> -> tensor<?x512xf32>
   // CHECK: mica.linear {{.*}} kernel(onednn) : tensor<?x512xf32>
-  // NOF32: mica.linear {{.*}} kernel(generated) : tensor<?x512xf32>
   // TILES: mica.linear {{.*}} kernel(onednn) : tensor<?x512xf32>
   %z = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512x!mica.block<q4_k>> -> tensor<?x512xf32>
   // ALL: mica.gated_linear {{.*}} kernel(onednn)
@@ -78,11 +79,11 @@ func.func @few(%x: tensor<?x512xf32>, %w: tensor<512x512xf32>) -> tensor<?x512xf
 }
 
 // CHECK-LABEL: func @many
-// NOF32-LABEL: func @many
+// NONE-LABEL: func @many
 func.func @many(%x: tensor<?x512xf32>, %b: tensor<?x512xbf16>, %w: tensor<512x512xf32>, %n: tensor<512x512xbf16>, %gu: tensor<1024x512xf32>)
     -> (tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>, tensor<?x512xf32>) {
   // CHECK: mica.linear {{.*}} kernel(onednn)
-  // NOF32: mica.linear {{.*}} kernel(generated)
+  // NONE: mica.linear {{.*}} kernel(generated)
   %y = mica.linear %x, %w : tensor<?x512xf32>, tensor<512x512xf32> -> tensor<?x512xf32>
   // ALL: mica.linear {{.*}} kernel(onednn) : tensor<?x512xbf16>
   // F32: mica.linear {{.*}} kernel(generated) : tensor<?x512xbf16>

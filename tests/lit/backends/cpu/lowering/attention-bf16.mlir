@@ -1,6 +1,6 @@
 // Queries and weights of the softmax meet bf16 as pairs where the target multiplies those fast, else as f32.
-// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true" | FileCheck %s --check-prefix=PAIRS
-// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true fast-bf16-dot=false" | FileCheck %s --check-prefix=SINGLE
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefix=PAIRS
+// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --mica-lower-to-exec | FileCheck %s --check-prefix=SINGLE
 // RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefix=SINGLE
 
 !keys = !mica.kv_cache<2 x 2 x 8 x bf16, #mica.kv_layout<keys, block = 64, depth = 2>>

@@ -1,5 +1,5 @@
 // A cache of integers is bytes: a block of 64 positions of 16 elements, then 64 scales of f32.
-// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true int8-dot=true" | FileCheck %s --check-prefixes=CHECK,BYTES
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,BYTES
 // RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,FLOATS
 
 !keys = !mica.kv_cache<2 x 2 x 8 x !mica.int8, #mica.kv_layout<keys, block = 64, depth = 4>>

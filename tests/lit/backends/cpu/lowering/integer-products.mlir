@@ -1,6 +1,6 @@
-// RUN: mica-opt %s --mica-lower-to-exec=int8-dot=true | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,DOT
 // RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,PLAIN
-// RUN: mica-opt %s --mica-kernels-to-loops=int8-dot=true | FileCheck %s --check-prefix=LOOPS
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-kernels-to-loops | FileCheck %s --check-prefix=LOOPS
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
 !rows = !mica.int_rows<limbs = 2, group = 32>

@@ -1,7 +1,7 @@
 // Where the target reads faster so, lines of the next 32 KiB are asked for, 8 pages in turn, by whoever brings a weight or a
 // cache from memory: the first rows and columns of a block. Others find it in the cache.
-// RUN: mica-opt %s --mica-lower-to-exec=prefetch-pages=true --canonicalize | FileCheck %s --check-prefixes=CHECK,VECTORS
-// RUN: mica-opt %s --mica-lower-to-exec="bf16-dot=true tiles=true int8-dot=true prefetch-pages=true" --canonicalize \
+// RUN: mica-opt %s --cpu-set-target=cpu=skylake-avx512 --mica-lower-to-exec --canonicalize | FileCheck %s --check-prefixes=CHECK,VECTORS
+// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --mica-lower-to-exec --canonicalize \
 // RUN:   | FileCheck %s --check-prefixes=CHECK,TILES
 // RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefix=WITHOUT \
 // RUN:   "--implicit-check-not=arith.remui %{{.*}}, %c{{8192|16384|32768}}"

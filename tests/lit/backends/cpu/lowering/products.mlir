@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec=bf16-dot=true | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: mica-opt %s --cpu-set-target=cpu=znver4 --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,DOT
 // RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --check-prefixes=CHECK,PLAIN
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>

@@ -36,7 +36,7 @@ static std::unique_ptr<MLIRContext> makeContext() {
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllExtensions(registry);
-  registry.insert<MicaDialect, exec::ExecDialect>();
+  registry.insert<MicaDialect, exec::ExecDialect, cpu::CpuDialect>();
   return std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
 }
 
@@ -46,11 +46,12 @@ llvm::Expected<llvm::SmallVector<char, 0>> compile(StringRef text,
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, context.get());
   if (!module)
     return llvm::createStringError("the text is no module");
+  cpu::setTarget(*module, target);
   PassManager passes(context.get());
-  cpu::addLoopsToLlvmPasses(passes, target);
+  cpu::addLoopsToLlvmPasses(passes);
   if (failed(passes.run(*module)))
     return llvm::createStringError("the passes fail");
-  return makeSharedObject(*module, target);
+  return makeSharedObject(*module);
 }
 
 } // namespace mica::test

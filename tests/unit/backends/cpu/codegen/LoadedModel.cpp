@@ -12,13 +12,12 @@
 
 namespace mica::test {
 
-llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module,
-                                                            const cpu::TargetDescription &target) {
-  auto machine = cpu::createTargetMachine(target);
+llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module) {
+  auto machine = cpu::createTargetMachine(cpu::targetOf(module));
   if (!machine)
     return machine.takeError();
   llvm::LLVMContext context;
-  auto ir = cpu::translateToLlvmIr(module, context, target, **machine);
+  auto ir = cpu::translateToLlvmIr(module, context, **machine);
   if (!ir)
     return ir.takeError();
   cpu::optimize(**ir, **machine);

@@ -2,7 +2,7 @@
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_CODEGEN_LOADEDMODEL_H
 
-#include "backends/cpu/target/TargetDescription.h"
+#include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/abi/RowRole.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -14,9 +14,9 @@
 
 namespace mica::test {
 
-/// The shared object of a module at stage `llvm`, made by the steps of the compiler.
-llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module,
-                                                            const cpu::TargetDescription &target);
+/// The shared object of a module at stage `llvm`, made by the steps of the compiler for the target
+/// that the module names.
+llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module);
 
 /// A loaded shared object. What it calls of the runtime it finds in the program that loads it,
 /// which therefore must export these functions (ENABLE_EXPORTS).

@@ -67,9 +67,8 @@ TEST(NativeCode, TranslatesOnlyStageLlvm) {
   auto module = mlir::parseSourceString<mlir::ModuleOp>("func.func @f() { return }", &mlirContext);
   ASSERT_TRUE(module);
   LLVMContext context;
-  TargetDescription target = cantFail(describeTarget("x86-64-v3"));
   auto translated =
-      translateToLlvmIr(*module, context, target, *cantFail(createTargetMachine(target)));
+      translateToLlvmIr(*module, context, *cantFail(createTargetMachine(targetOf(*module))));
   ASSERT_FALSE(bool(translated));
   EXPECT_EQ(toString(translated.takeError()), "stage llvm cannot be translated to LLVM IR");
 }

@@ -30,6 +30,18 @@ TEST(CostModel, FormatsThatTheLibraryIsSlowInAreGenerated) {
   EXPECT_EQ(chooseKernel({64, 2048, 2048, Precision::F32}, costs), KernelKind::OneDnn);
 }
 
+TEST(CostModel, TargetsDecideWhatTheLibraryIsFastIn) {
+  auto costsOf = [](llvm::StringRef name) {
+    return KernelCosts::of(llvm::cantFail(cpu::describeTarget(name)));
+  };
+  KernelCosts level3 = costsOf("x86-64-v3"), level4 = costsOf("x86-64-v4"),
+              zen5 = costsOf("znver5"), rapids = costsOf("sapphirerapids");
+  EXPECT_FALSE(level3.onednnF32 || level3.onednnBf16 || level3.tiles);
+  EXPECT_TRUE(level4.onednnF32 && !level4.onednnBf16 && !level4.tiles);
+  EXPECT_TRUE(zen5.onednnF32 && zen5.onednnBf16 && !zen5.tiles);
+  EXPECT_TRUE(rapids.onednnF32 && rapids.onednnBf16 && rapids.tiles);
+}
+
 TEST(CostModel, FewRowsAreGenerated) {
   EXPECT_EQ(chooseKernel({32, 2048, 2048, Precision::F32}, {}), KernelKind::Generated);
   EXPECT_EQ(chooseKernel({33, 2048, 2048, Precision::F32}, {}), KernelKind::OneDnn);

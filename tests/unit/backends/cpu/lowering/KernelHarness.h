@@ -102,9 +102,8 @@ private:
   void recordSignatures();
   llvm::Error reachLoops(const cpu::TargetDescription &target);
   llvm::Error pack();
-  llvm::Error reachCode(const cpu::TargetDescription &target);
-  llvm::Error runPasses(llvm::StringRef goal,
-                        llvm::function_ref<llvm::Error(mlir::OpPassManager &)> add);
+  llvm::Error reachCode();
+  llvm::Error runPasses(llvm::StringRef goal, llvm::function_ref<void(mlir::OpPassManager &)> add);
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> source; ///< as it was written

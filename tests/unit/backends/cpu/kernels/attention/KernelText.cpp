@@ -18,7 +18,7 @@ std::unique_ptr<MLIRContext> makeKernelContext() {
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllExtensions(registry);
-  registry.insert<MicaDialect, exec::ExecDialect>();
+  registry.insert<MicaDialect, exec::ExecDialect, cpu::CpuDialect>();
   exec::registerBufferization(registry);
   return std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
 }
@@ -28,8 +28,9 @@ llvm::Expected<Loops> lowerToLoops(StringRef kernels, const cpu::TargetDescripti
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kernels, context.get());
   if (!module)
     return llvm::createStringError("the text is no module");
+  cpu::setTarget(*module, target);
   PassManager passes(context.get());
-  cpu::buildLoopsPipeline(passes, cpu::KernelTarget::of(target));
+  cpu::buildLoopsPipeline(passes);
   if (failed(passes.run(*module)))
     return llvm::createStringError("the passes to stage `loops` fail");
   auto number = [&](StringRef name) {

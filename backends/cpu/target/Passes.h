@@ -1,0 +1,22 @@
+//===- Passes.h - the pass that names the processor ---------------*- C++ -*-===//
+#ifndef MICA_BACKENDS_CPU_TARGET_PASSES_H
+#define MICA_BACKENDS_CPU_TARGET_PASSES_H
+
+#include "backends/cpu/target/CpuDialect.h"
+
+#include "mlir/Pass/Pass.h"
+
+namespace mica::cpu {
+
+#define GEN_PASS_DECL
+#include "backends/cpu/target/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "backends/cpu/target/Passes.h.inc"
+
+/// The pass for a target that need not have a name of its own.
+std::unique_ptr<mlir::Pass> createSetTarget(const TargetDescription &target);
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_TARGET_PASSES_H

@@ -1,0 +1,30 @@
+// The pass that names the processor.
+
+#ifndef MICA_BACKENDS_CPU_TARGET_PASSES
+#define MICA_BACKENDS_CPU_TARGET_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SetTarget : Pass<"cpu-set-target", "::mlir::ModuleOp"> {
+  let summary = "name the processor that a module is compiled for";
+  let description = [{
+    Sets the attribute `cpu.target` of the module, in place of one that it has. The compiler runs it first on the way
+    to stage `kernels`, with the processor of `--target`; all later passes read the attribute.
+
+    ```mlir
+    // mica-opt --cpu-set-target=cpu=znver4
+    module {
+    }
+    ```
+    becomes
+    ```mlir
+    #target = #cpu.target<cpu = "znver4", vector_bits = 512, bf16_dot = true, fast_bf16_dot = true, ...>
+    ...
+    module attributes {cpu.target = #target} {
+    ```
+  }];
+  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "native, or LLVM's name of a processor">];
+  let dependentDialects = ["::mica::cpu::CpuDialect"];
+}
+
+#endif // MICA_BACKENDS_CPU_TARGET_PASSES
