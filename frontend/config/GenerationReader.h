@@ -11,8 +11,9 @@
 namespace mica {
 
 /// Reads what `source`, a generation_config.json or the like of a GGUF file, proposes into
-/// `defaults`, whose bos and eos it replaces where it has its own. What it leaves out has the meaning that it has to transformers:
-/// without `do_sample` the likeliest token is chosen, with it the temperature is 1, top_k 50, top_p
+/// `defaults`, whose bos and eos it replaces where it has its own. What it leaves out has the
+/// meaning that it has to transformers: without `do_sample` the likeliest token is chosen, with it
+/// the temperature is 1, top_k 50, top_p
 /// 1. Values that cannot be are refused; settings that Mica does not sample by are listed in
 /// `ignored`, for they change no logits.
 llvm::Error readGeneration(const KeySource &source, GenerationDefaults &defaults,

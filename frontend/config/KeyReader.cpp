@@ -150,8 +150,7 @@ llvm::Error KeyReader::checkFixed(const FixedKey &fixed) const {
   llvm::json::Value allowed = llvm::cantFail(llvm::json::parse(fixed.values));
   if (llvm::is_contained(*allowed.getAsArray(), *source.find(fixed.name)))
     return llvm::Error::success();
-  return source.wrongValue(fixed.name,
-                           "one of " + shown(allowed) + " (nothing else is computed)",
+  return source.wrongValue(fixed.name, "one of " + shown(allowed) + " (nothing else is computed)",
                            source.isText() ? remedy::correct : remedy::otherModel);
 }
 

@@ -137,8 +137,8 @@ llvm::Error RopeReader::chooseDictionary() {
                                                : "full_attention is") +
                             " computed",
                         remedy::otherModel);
-  return use(nested, isLocal ? "rope_parameters.sliding_attention"
-                             : "rope_parameters.full_attention");
+  return use(nested,
+             isLocal ? "rope_parameters.sliding_attention" : "rope_parameters.full_attention");
 }
 
 llvm::Error RopeReader::readTheta(double &theta) {
@@ -154,8 +154,8 @@ llvm::Error RopeReader::readTheta(double &theta) {
   return llvm::Error::success();
 }
 
-/// int(head_dim * partial_rotary_factor), or as many as the file says. Code that rotates whole heads
-/// ignores a smaller factor where rope is not scaled, and fails where it is.
+/// int(head_dim * partial_rotary_factor), or as many as the file says. Code that rotates whole
+/// heads ignores a smaller factor where rope is not scaled, and fails where it is.
 llvm::Expected<int64_t> RopeReader::readDimensions() {
   if (h.rotatedDim) {
     std::string key = inQuotes(names.keyOf(&Hyperparameters::rotatedDim).value_or(""));
@@ -383,10 +383,9 @@ llvm::Error RopeReader::refuseUnknown() {
     return llvm::Error::success();
   for (llvm::StringRef key : parameters->keys())
     if (!llvm::is_contained(asked, key))
-      return inputError(path,
-                        "has the key " + inQuotes(named(key)) +
-                            ", which is not known for its scaling",
-                        "remove it if it has no effect");
+      return inputError(
+          path, "has the key " + inQuotes(named(key)) + ", which is not known for its scaling",
+          "remove it if it has no effect");
   return llvm::Error::success();
 }
 

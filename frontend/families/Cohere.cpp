@@ -35,7 +35,6 @@ static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, 
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
                                          {&H::qkNorm, "blk.0.attn_q_norm.weight"}};
 
-constexpr GgufArchitecture ggufCohere = {
-    .name = "command-r", .keys = ggufKeys, .flags = ggufFlags};
+constexpr GgufArchitecture ggufCohere = {.name = "command-r", .keys = ggufKeys, .flags = ggufFlags};
 
 } // namespace mica

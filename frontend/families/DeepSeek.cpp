@@ -265,8 +265,8 @@ static const NamingTable *ggufLatentNames(const GgufModel &model) {
     names.latentUpKeys = "self_attn.k_b_proj";
     names.latentUpValues = "self_attn.v_b_proj";
   });
-  bool hasHeads = model.findTensor("blk.0.attn_k_b.weight") &&
-                  !model.findTensor("blk.0.attn_kv_b.weight");
+  bool hasHeads =
+      model.findTensor("blk.0.attn_k_b.weight") && !model.findTensor("blk.0.attn_kv_b.weight");
   return hasHeads ? &heads : &latentNames;
 }
 

@@ -8,34 +8,34 @@
 
 #include <algorithm>
 
-/// FAMILY(model_type, the name after `choose`), sorted by model_type; GGUF_FAMILY of those whose file
-/// has a row for GGUF files as well, of the same name after `gguf`.
-#define MICA_FAMILIES(FAMILY, GGUF_FAMILY)                                                                      \
-  GGUF_FAMILY("bloom", Bloom)                                                                           \
-  GGUF_FAMILY("cohere", Cohere)                                                                         \
-  GGUF_FAMILY("deepseek", DeepSeek)                                                                     \
-  GGUF_FAMILY("deepseek_v2", DeepSeekV2)                                                                \
-  GGUF_FAMILY("deepseek_v3", DeepSeekV3)                                                                \
-  GGUF_FAMILY("gemma", Gemma)                                                                           \
-  GGUF_FAMILY("gemma2", Gemma2)                                                                         \
-  GGUF_FAMILY("gemma3_text", Gemma3Text)                                                                \
-  GGUF_FAMILY("glm4", Glm4)                                                                             \
-  GGUF_FAMILY("gpt2", Gpt2)                                                                             \
-  GGUF_FAMILY("gpt_neox", GptNeoX)                                                                      \
-  GGUF_FAMILY("gpt_oss", GptOss)                                                                        \
-  GGUF_FAMILY("granite", Granite)                                                                       \
-  GGUF_FAMILY("llama", Llama)                                                                           \
+/// FAMILY(model_type, the name after `choose`), sorted by model_type; GGUF_FAMILY of those whose
+/// file has a row for GGUF files as well, of the same name after `gguf`.
+#define MICA_FAMILIES(FAMILY, GGUF_FAMILY)                                                         \
+  GGUF_FAMILY("bloom", Bloom)                                                                      \
+  GGUF_FAMILY("cohere", Cohere)                                                                    \
+  GGUF_FAMILY("deepseek", DeepSeek)                                                                \
+  GGUF_FAMILY("deepseek_v2", DeepSeekV2)                                                           \
+  GGUF_FAMILY("deepseek_v3", DeepSeekV3)                                                           \
+  GGUF_FAMILY("gemma", Gemma)                                                                      \
+  GGUF_FAMILY("gemma2", Gemma2)                                                                    \
+  GGUF_FAMILY("gemma3_text", Gemma3Text)                                                           \
+  GGUF_FAMILY("glm4", Glm4)                                                                        \
+  GGUF_FAMILY("gpt2", Gpt2)                                                                        \
+  GGUF_FAMILY("gpt_neox", GptNeoX)                                                                 \
+  GGUF_FAMILY("gpt_oss", GptOss)                                                                   \
+  GGUF_FAMILY("granite", Granite)                                                                  \
+  GGUF_FAMILY("llama", Llama)                                                                      \
   FAMILY("minimind", MiniMind)                                                                     \
   FAMILY("mistral", Mistral)                                                                       \
-  GGUF_FAMILY("mixtral", Mixtral)                                                                       \
-  GGUF_FAMILY("olmo2", Olmo2)                                                                           \
-  GGUF_FAMILY("phi3", Phi3)                                                                             \
-  GGUF_FAMILY("qwen2", Qwen2)                                                                           \
-  GGUF_FAMILY("qwen2_moe", Qwen2Moe)                                                                    \
-  GGUF_FAMILY("qwen3", Qwen3)                                                                           \
-  GGUF_FAMILY("qwen3_moe", Qwen3Moe)                                                                    \
-  GGUF_FAMILY("stablelm", StableLm)                                                                     \
-  GGUF_FAMILY("starcoder2", Starcoder2)                                                                 \
+  GGUF_FAMILY("mixtral", Mixtral)                                                                  \
+  GGUF_FAMILY("olmo2", Olmo2)                                                                      \
+  GGUF_FAMILY("phi3", Phi3)                                                                        \
+  GGUF_FAMILY("qwen2", Qwen2)                                                                      \
+  GGUF_FAMILY("qwen2_moe", Qwen2Moe)                                                               \
+  GGUF_FAMILY("qwen3", Qwen3)                                                                      \
+  GGUF_FAMILY("qwen3_moe", Qwen3Moe)                                                               \
+  GGUF_FAMILY("stablelm", StableLm)                                                                \
+  GGUF_FAMILY("starcoder2", Starcoder2)                                                            \
   FAMILY("xglm", Xglm)
 
 namespace mica {

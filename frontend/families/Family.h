@@ -147,7 +147,7 @@ struct Family {
 
 /// What tells the families of one model_type apart.
 struct FamilyEvidence {
-  llvm::StringRef path; ///< of config.json
+  llvm::StringRef path;                       ///< of config.json
   const llvm::json::Object *config = nullptr; ///< null where the model has none: a GGUF file
   /// Whether the weights have a tensor of that name; null in a dry run without weights.
   llvm::function_ref<bool(llvm::StringRef)> hasTensor;

@@ -60,7 +60,8 @@ struct GgufModule {
 
 struct GgufArchitecture {
   llvm::StringLiteral name; ///< general.architecture
-  /// As those of a family, and before those of all architectures; Family::derive and ::check follow.
+  /// As those of a family, and before those of all architectures; Family::derive and ::check
+  /// follow.
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;
   llvm::ArrayRef<FixedKey> fixed = {};
   llvm::ArrayRef<UnreadKey> unread = {};

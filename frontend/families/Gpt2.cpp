@@ -69,7 +69,6 @@ static constexpr KeyRule ggufOwn[] = {{"feed_forward_length", &H::inner, ranges:
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys,
                                                        gguf::layerNormKeys};
 
-constexpr GgufArchitecture ggufGpt2 = {
-    .name = "gpt2", .keys = ggufKeys, .names = joinedGgufNames};
+constexpr GgufArchitecture ggufGpt2 = {.name = "gpt2", .keys = ggufKeys, .names = joinedGgufNames};
 
 } // namespace mica

@@ -100,7 +100,7 @@ static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, 
 static constexpr FixedKey ggufFixed[] = {{"expert_gating_func", "[3]"}};
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
 // The name says what is not so: this norm precedes the network.
-static constexpr GgufModule ggufModules[] = {{"post_attention_norm", &NamingTable::ffnNorm}};
+static constexpr GgufModule ggufOwnModules[] = {{"post_attention_norm", &NamingTable::ffnNorm}};
 static constexpr NamingTable ggufNames = changed(transformersNames, [](NamingTable &names) {
   names.sinks = "self_attn.sinks";
   names.router = "mlp.router";
@@ -111,15 +111,14 @@ constexpr GgufArchitecture ggufGptOss = {
     .keys = ggufKeys,
     .fixed = ggufFixed,
     .flags = ggufFlags,
-    .modules = ggufModules,
+    .modules = ggufOwnModules,
     .truncatesYarn = false,
     .names = [](const GgufModel &) { return &ggufNames; },
-    .derive =
-        [](const GgufKeys &, Hyperparameters &h) {
-          h.gateAlpha = gateAlpha;
-          h.gateLimit = gateLimit;
-          return llvm::Error::success();
-        },
+    .derive = [](const GgufKeys &, Hyperparameters &h) -> llvm::Error {
+      h.gateAlpha = gateAlpha;
+      h.gateLimit = gateLimit;
+      return llvm::Error::success();
+    },
 };
 
 } // namespace mica

@@ -37,9 +37,7 @@ static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, 
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
                                          {&H::mlpBias, "blk.0.ffn_gate.bias"}};
 
-constexpr GgufArchitecture ggufGranite = {.name = "granite",
-                                          .keys = ggufKeys,
-                                          .flags = ggufFlags,
-                                          .pairing = Pairing::Interleaved};
+constexpr GgufArchitecture ggufGranite = {
+    .name = "granite", .keys = ggufKeys, .flags = ggufFlags, .pairing = Pairing::Interleaved};
 
 } // namespace mica

@@ -15,8 +15,8 @@
 namespace mica {
 
 /// The keys of all families, under one name per meaning, whichever kind of file has them. Absent
-/// where the file has no such key and the family no default; what must be there was checked when the
-/// file was read.
+/// where the file has no such key and the family no default; what must be there was checked when
+/// the file was read.
 struct Hyperparameters {
   std::optional<int64_t> hidden, layers, heads, kvHeads, headDim, vocab, inner, maxPositions;
   std::optional<int64_t> innerMultiple; ///< the inner size is rounded up to a multiple of it

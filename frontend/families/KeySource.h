@@ -21,7 +21,8 @@ namespace remedy {
 inline constexpr llvm::StringLiteral otherModel = "choose a model without it";
 } // namespace remedy
 
-/// The numbers that a key may have, both ends included. Integers only where the slot holds integers.
+/// The numbers that a key may have, both ends included. Integers only where the slot holds
+/// integers.
 struct Range {
   double least = -std::numeric_limits<double>::max();
   double most = std::numeric_limits<double>::max();

@@ -48,8 +48,8 @@ static constexpr KeyRule ggufOwn[] = {
     {"expert_shared_feed_forward_length", &H::sharedInner, ranges::width, Unset()},
     {"expert_weights_norm", &H::normaliseGate, {}, false},
 };
-static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {
-    ggufOwn, gguf::expertKeys, gguf::sizeKeys, gguf::decoderKeys, gguf::rmsNormKeys};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::expertKeys, gguf::sizeKeys,
+                                                       gguf::decoderKeys, gguf::rmsNormKeys};
 static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
 

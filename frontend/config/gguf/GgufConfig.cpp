@@ -238,8 +238,8 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
     wanted.push_back({"feed_forward_length", {dense->inner}});
   for (const auto &[name, sizes] : wanted)
     if (const llvm::json::Value *value = keys.find(name);
-        value && llvm::none_of(
-                     sizes, [&](int64_t size) { return *value == llvm::json::Value(size); }))
+        value &&
+        llvm::none_of(sizes, [&](int64_t size) { return *value == llvm::json::Value(size); }))
       return refuse(keys.named(name), *value,
                     llvm::Twine(sizes.front()) + " (nothing else is computed)");
   return llvm::Error::success();
@@ -269,9 +269,8 @@ llvm::Expected<ModelConfig> ConfigReader::read() {
   for (llvm::ArrayRef<GgufRopeKey> ropeKeys : {ggufCommonRopeKeys(), row.ropeKeys})
     for (const GgufRopeKey &key : ropeKeys)
       unread.push_back({key.name, reasons::used});
-  KeyTables tables = {row.name,
-                      {row.keys, row.fixed, unread},
-                      {{}, ggufCommonFixedKeys(), ggufCommonUnreadKeys()}};
+  KeyTables tables = {
+      row.name, {row.keys, row.fixed, unread}, {{}, ggufCommonFixedKeys(), ggufCommonUnreadKeys()}};
   auto h = readFacts(tables);
   if (!h)
     return h.takeError();

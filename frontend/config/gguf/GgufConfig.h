@@ -9,8 +9,8 @@
 namespace mica {
 
 /// Reads and checks the metadata by the tables of its architecture, which is its family's. Errors
-/// name the file and the keys that it has. Refused are architectures without a family, keys that are
-/// not known, and factors of rope that no known scaling has.
+/// name the file and the keys that it has. Refused are architectures without a family, keys that
+/// are not known, and factors of rope that no known scaling has.
 llvm::Expected<ModelConfig> readGgufConfig(const GgufModel &model);
 
 /// The tensors of `model` under the names that `config` has for them, those of experts one by one.

@@ -227,8 +227,8 @@ llvm::Expected<NamedParameters> RopeScalingReader::read() {
 
 } // namespace
 
-llvm::Expected<NamedParameters>
-readGgufRope(const GgufKeys &keys, const GgufArchitecture &architecture, double theta) {
+llvm::Expected<NamedParameters> readGgufRope(const GgufKeys &keys,
+                                             const GgufArchitecture &architecture, double theta) {
   return RopeScalingReader(keys, architecture, theta).read();
 }
 

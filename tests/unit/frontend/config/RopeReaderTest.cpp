@@ -110,7 +110,7 @@ TEST(Rope, RefusesOtherScalingsByName) {
          "computed, choose a model without it")
             .str());
   EXPECT_THAT(problem(R"({"rope_scaling": {"factor": 2}})"),
-              HasSubstr("has no \"rope_scaling.rope_type\", which this scaling needs, add it"));
+              HasSubstr("has no key \"rope_scaling.rope_type\", which this scaling needs, add it"));
 }
 
 TEST(Rope, RefusesUnknownEntries) {
