@@ -79,48 +79,30 @@ static llvm::Error checkArchitectures(const llvm::json::Object &config, const Fa
                     remedy::otherModel);
 }
 
-static llvm::Error checkTokens(const ModelConfig &model, llvm::StringRef path) {
-  std::vector<int64_t> ids = model.generation.eos;
-  if (model.generation.bos)
-    ids.push_back(*model.generation.bos);
-  for (int64_t id : ids)
-    if (id >= model.vocab)
-      return inputError(path,
-                        "names the token " + llvm::Twine(id) +
-                            " as the text's begin or end, but the vocabulary has " +
-                            llvm::Twine(model.vocab),
-                        "name one of the vocabulary");
-  return llvm::Error::success();
-}
-
-static void tidy(ModelConfig &model) {
-  llvm::sort(model.generation.eos);
-  model.generation.eos.erase(llvm::unique(model.generation.eos), model.generation.eos.end());
-  llvm::sort(model.ignored, [](const IgnoredKey &a, const IgnoredKey &b) {
-    return std::tie(a.file, a.key) < std::tie(b.file, b.key);
-  });
-}
-
 llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, llvm::StringRef path,
                                             llvm::function_ref<bool(llvm::StringRef)> hasTensor) {
   auto entry = findEntry(config, path);
   if (!entry)
     return entry.takeError();
-  auto family = (*entry)->choose({path, config, hasTensor});
+  auto family = (*entry)->choose({path, &config, hasTensor});
   if (!family)
     return family.takeError();
   if (llvm::Error error = checkArchitectures(config, **family, path))
     return std::move(error);
+  JsonKeys keys(config, path);
+  const llvm::ArrayRef<KeyRule> everyKey[] = {everyKeys()};
+  KeyTables tables = {(*family)->name,
+                      {(*family)->keys, (*family)->fixed, (*family)->unread},
+                      {everyKey, commonFixedKeys(), commonUnreadKeys()}};
   std::vector<IgnoredKey> ignored;
-  auto h = readKeys(config, path, **family, ignored);
+  auto h = readKeys(keys, tables, ignored);
   if (!h)
     return h.takeError();
-  auto model = buildModelConfig(std::move(*h), **family, path);
+  auto model = buildModelConfig(std::move(*h), **family, KeyNames(keys, tables));
   if (!model)
     return model.takeError();
   model->ignored = std::move(ignored);
-  tidy(*model);
-  if (llvm::Error error = checkTokens(*model, path))
+  if (llvm::Error error = finishModelConfig(*model, path))
     return std::move(error);
   return model;
 }
@@ -134,10 +116,9 @@ static llvm::Error addGeneration(llvm::StringRef folder, ModelConfig &model) {
   auto object = readJsonObject(path);
   if (!object)
     return object.takeError();
-  if (llvm::Error error = readGeneration(*object, path, model.generation, model.ignored))
+  if (llvm::Error error = readGeneration(JsonKeys(*object, path), model.generation, model.ignored))
     return error;
-  tidy(model);
-  return checkTokens(model, path);
+  return finishModelConfig(model, path);
 }
 
 llvm::Expected<ModelConfig> readModelConfig(llvm::StringRef folder, const WeightFiles *weights) {

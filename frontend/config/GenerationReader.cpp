@@ -1,8 +1,7 @@
 #include "frontend/config/GenerationReader.h"
 
-#include "frontend/config/KeyReader.h"
+#include "frontend/families/Family.h"
 #include "frontend/support/InputError.h"
-#include "frontend/support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -87,7 +86,7 @@ IgnoredKey ignoredKey(llvm::StringRef path, llvm::StringRef key, const llvm::jso
 
 constexpr Range rangeOf(const NumberBounds &bounds) { return {bounds.least, bounds.most}; }
 
-llvm::Error readIds(llvm::StringRef path, llvm::StringRef key, const llvm::json::Value &value,
+llvm::Error readIds(llvm::StringRef path, llvm::StringRef name, const llvm::json::Value &value,
                     std::vector<int64_t> &ids) {
   ids.clear();
   llvm::SmallVector<llvm::json::Value> items;
@@ -96,7 +95,7 @@ llvm::Error readIds(llvm::StringRef path, llvm::StringRef key, const llvm::json:
   else
     items.push_back(value);
   for (const llvm::json::Value &item : items) {
-    auto id = readInteger(path, key, item, ranges::token);
+    auto id = readInteger(path, name, item, ranges::token);
     if (!id)
       return id.takeError();
     ids.push_back(*id);
@@ -111,30 +110,32 @@ llvm::Error readInto(std::optional<int64_t> &slot, llvm::Expected<int64_t> value
   return llvm::Error::success();
 }
 
-llvm::Error readKey(llvm::StringRef path, llvm::StringRef key, const llvm::json::Value &value,
-                    GenerationDefaults &defaults, std::vector<IgnoredKey> &ignored) {
+llvm::Error readKey(const KeySource &source, llvm::StringRef key, GenerationDefaults &defaults,
+                    std::vector<IgnoredKey> &ignored) {
+  const llvm::json::Value &value = *source.find(key);
+  llvm::StringRef path = source.path();
+  std::string name = source.named(key);
   for (const NumberKey &rule : numberKeys)
     if (rule.bounds.name == key) {
-      auto number = readNumber(path, key, value, rangeOf(rule.bounds));
+      auto number = readNumber(path, name, value, rangeOf(rule.bounds));
       if (!number)
         return number.takeError();
       defaults.*rule.slot = *number;
       return llvm::Error::success();
     }
   if (key == bounds::topK.name)
-    return readInto(defaults.topK, readInteger(path, key, value, rangeOf(bounds::topK)));
+    return readInto(defaults.topK, readInteger(path, name, value, rangeOf(bounds::topK)));
   if (key == "bos_token_id")
-    return readInto(defaults.bos, readInteger(path, key, value, ranges::token));
+    return readInto(defaults.bos, readInteger(path, name, value, ranges::token));
   if (key == "eos_token_id")
-    return readIds(path, key, value, defaults.eos);
+    return readIds(path, name, value, defaults.eos);
   if (key != "do_sample") {
     ignored.push_back(ignoredKey(path, key, value));
     return llvm::Error::success();
   }
   auto flag = value.getAsBoolean();
   if (!flag)
-    return inputError(path, "has \"do_sample\": " + shown(value) + ", expected true or false",
-                      remedy::correct);
+    return source.wrongValue(key, "true or false");
   defaults.doSample = flag;
   return llvm::Error::success();
 }
@@ -170,20 +171,13 @@ void complete(GenerationDefaults &g, llvm::StringRef path, std::vector<IgnoredKe
 
 } // namespace
 
-llvm::Error readGeneration(const llvm::json::Object &object, llvm::StringRef path,
-                           GenerationDefaults &defaults, std::vector<IgnoredKey> &ignored) {
-  llvm::SmallVector<llvm::StringRef> keys;
-  for (const auto &entry : object)
-    keys.push_back(entry.first);
-  llvm::sort(keys);
-  for (llvm::StringRef key : keys) {
-    const llvm::json::Value &value = *object.get(key);
-    if (value.kind() == llvm::json::Value::Null)
-      continue;
-    if (llvm::Error error = readKey(path, key, value, defaults, ignored))
-      return error;
-  }
-  complete(defaults, path, ignored);
+llvm::Error readGeneration(const KeySource &source, GenerationDefaults &defaults,
+                           std::vector<IgnoredKey> &ignored) {
+  for (llvm::StringRef key : source.keys())
+    if (source.find(key)->kind() != llvm::json::Value::Null)
+      if (llvm::Error error = readKey(source, key, defaults, ignored))
+        return error;
+  complete(defaults, source.path(), ignored);
   return llvm::Error::success();
 }
 

@@ -5,83 +5,41 @@
 
 #include "llvm/ADT/STLExtras.h"
 
-#include <cmath>
-
 namespace mica {
-
-static llvm::Error wrongValue(llvm::StringRef path, llvm::StringRef key,
-                              const llvm::json::Value &value, const llvm::Twine &expected) {
-  return inputError(path, "has " + inQuotes(key) + ": " + shown(value) + ", expected " + expected,
-                    remedy::correct);
-}
-
-/// Numbers without a fraction print without one: "1048576", not "1.048576e+06".
-static std::string shown(double number) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  if (number == std::floor(number) && std::abs(number) < 1e15)
-    stream << static_cast<int64_t>(number);
-  else
-    stream << llvm::format("%g", number);
-  return text;
-}
-
-static std::string shown(Range range) {
-  if (range.most == Range().most)
-    return range.least == Range().least ? "" : " of at least " + shown(range.least);
-  return " from " + shown(range.least) + " to " + shown(range.most);
-}
-
-llvm::Expected<double> readNumber(llvm::StringRef path, llvm::StringRef key,
-                                  const llvm::json::Value &value, Range range) {
-  auto number = value.getAsNumber();
-  if (!number || !std::isfinite(*number) || *number < range.least || *number > range.most)
-    return wrongValue(path, key, value, "a number" + shown(range));
-  return *number;
-}
-
-llvm::Expected<int64_t> readInteger(llvm::StringRef path, llvm::StringRef key,
-                                    const llvm::json::Value &value, Range range) {
-  auto number = value.getAsInteger();
-  if (!number || *number < range.least || *number > range.most)
-    return wrongValue(path, key, value, "an integer" + shown(range));
-  return *number;
-}
 
 namespace {
 
 /// Stores values of one key into its slot; one call operator per type of slot.
 class Store {
 public:
-  /// `twin` is another key of the same slot that the config has; empty where there is none.
-  Store(Hyperparameters &h, llvm::StringRef path, const KeyRule &rule,
-        const llvm::json::Value &value, llvm::StringRef twin)
-      : h(h), path(path), rule(rule), value(value), twin(twin) {}
+  /// `twin` is another key of the same slot that the file has; empty where there is none.
+  Store(Hyperparameters &h, const KeySource &source, const KeyRule &rule, llvm::StringRef twin)
+      : h(h), source(source), rule(rule), value(*source.find(rule.name)), twin(twin) {}
 
   llvm::Error operator()(std::optional<int64_t> Hyperparameters::*slot) const {
-    return set(slot, readInteger(path, rule.name, value, rule.range));
+    return set(slot, readInteger(source.path(), source.named(rule.name), value, rule.range));
   }
   llvm::Error operator()(std::optional<double> Hyperparameters::*slot) const {
-    return set(slot, readNumber(path, rule.name, value, rule.range));
+    return set(slot, readNumber(source.path(), source.named(rule.name), value, rule.range));
   }
   llvm::Error operator()(std::optional<bool> Hyperparameters::*slot) const {
     if (auto flag = value.getAsBoolean())
       return set(slot, llvm::Expected<bool>(*flag));
-    return wrongValue(path, rule.name, value, "true or false");
+    return source.wrongValue(rule.name, "true or false");
   }
   llvm::Error operator()(std::optional<std::string> Hyperparameters::*slot) const {
     if (auto text = value.getAsString())
       return set(slot, llvm::Expected<std::string>(text->str()));
-    return wrongValue(path, rule.name, value, "a string");
+    return source.wrongValue(rule.name, "a string");
   }
   llvm::Error operator()(std::vector<int64_t> Hyperparameters::*slot) const;
   llvm::Error operator()(const llvm::json::Object *Hyperparameters::*slot) const {
     h.*slot = value.getAsObject();
-    return h.*slot ? llvm::Error::success() : wrongValue(path, rule.name, value, "an object");
+    return h.*slot ? llvm::Error::success() : source.wrongValue(rule.name, "an object");
   }
   llvm::Error operator()(const llvm::json::Array *Hyperparameters::*slot) const {
     h.*slot = value.getAsArray();
-    return h.*slot ? llvm::Error::success() : wrongValue(path, rule.name, value, "a list");
+    return h.*slot ? llvm::Error::success() : source.wrongValue(rule.name, "a list");
   }
   llvm::Error operator()(NotNull notNull) const {
     h.*notNull.slot = value.kind() != llvm::json::Value::Null;
@@ -95,16 +53,16 @@ private:
     if (!read)
       return read.takeError();
     if (h.*slot && *(h.*slot) != *read)
-      return inputError(path,
-                        "has " + inQuotes(rule.name) + ": " + shown(value) + ", but " +
-                            inQuotes(twin) + " says otherwise",
+      return inputError(source.path(),
+                        "has " + inQuotes(source.named(rule.name)) + ": " + shown(value) +
+                            ", but " + inQuotes(source.named(twin)) + " says otherwise",
                         "keep one of them");
     h.*slot = std::move(*read);
     return llvm::Error::success();
   }
 
   Hyperparameters &h;
-  llvm::StringRef path;
+  const KeySource &source;
   const KeyRule &rule;
   const llvm::json::Value &value;
   llvm::StringRef twin;
@@ -117,7 +75,7 @@ llvm::Error Store::operator()(std::vector<int64_t> Hyperparameters::*slot) const
   else
     items.push_back(value);
   for (const llvm::json::Value &item : items) {
-    auto number = readInteger(path, rule.name, item, rule.range);
+    auto number = readInteger(source.path(), source.named(rule.name), item, rule.range);
     if (!number)
       return number.takeError();
     (h.*slot).push_back(*number);
@@ -143,12 +101,12 @@ private:
   const KeyRule &rule;
 };
 
-/// The config while its keys are read.
+/// The file while its keys are read.
 class KeyReader {
 public:
-  KeyReader(const llvm::json::Object &config, llvm::StringRef path, const Family &family)
-      : config(config), path(path), family(family), lists(family.keys) {
-    lists.push_back(everyKeys());
+  KeyReader(const KeySource &source, const KeyTables &tables)
+      : source(source), tables(tables), lists(tables.own.keys) {
+    llvm::append_range(lists, tables.common.keys);
   }
 
   llvm::Expected<Hyperparameters> read(std::vector<IgnoredKey> &ignored);
@@ -156,52 +114,50 @@ public:
 private:
   const KeyRule *findRule(llvm::StringRef key) const;
   llvm::StringRef findTwin(const KeyRule &rule) const;
-  llvm::Error readPresent(llvm::StringRef key, const llvm::json::Value &value,
-                          std::vector<IgnoredKey> &ignored);
+  llvm::Error checkFixed(const FixedKey &fixed) const;
+  llvm::Error readPresent(llvm::StringRef key, std::vector<IgnoredKey> &ignored);
   llvm::Error fillAbsent();
 
-  const llvm::json::Object &config;
-  llvm::StringRef path;
-  const Family &family;
-  llvm::SmallVector<llvm::ArrayRef<KeyRule>> lists; ///< the family's keys, then those of all
+  const KeySource &source;
+  const KeyTables &tables;
+  llvm::SmallVector<llvm::ArrayRef<KeyRule>> lists; ///< own keys, then those of all
   Hyperparameters h;
 };
 
+/// The row of a key; null where `rows` have none.
+template <typename Row> const Row *findRow(llvm::ArrayRef<Row> rows, llvm::StringRef key) {
+  auto found = llvm::find_if(rows, [&](const Row &row) { return row.name == key; });
+  return found == rows.end() ? nullptr : found;
+}
+
 const KeyRule *KeyReader::findRule(llvm::StringRef key) const {
   for (llvm::ArrayRef<KeyRule> list : lists)
-    for (const KeyRule &rule : list)
-      if (rule.name == key)
-        return &rule;
+    if (const KeyRule *rule = findRow(list, key))
+      return rule;
   return nullptr;
 }
 
-static const FixedKey *findFixed(llvm::ArrayRef<FixedKey> keys, llvm::StringRef key) {
-  auto found = llvm::find_if(keys, [&](const FixedKey &fixed) { return fixed.name == key; });
-  return found == keys.end() ? nullptr : found;
-}
-
-/// Another key that fills the slot of `rule` and that the config has, as dtype for torch_dtype.
+/// Another key that fills the slot of `rule` and that the file has, as dtype for torch_dtype.
 llvm::StringRef KeyReader::findTwin(const KeyRule &rule) const {
   for (llvm::ArrayRef<KeyRule> list : lists)
     for (const KeyRule &other : list)
-      if (other.name != rule.name && other.slot == rule.slot && config.get(other.name))
+      if (other.name != rule.name && other.slot == rule.slot && source.find(other.name))
         return other.name;
   return "";
 }
 
-llvm::Error checkFixed(llvm::StringRef path, const FixedKey &fixed,
-                       const llvm::json::Value &value) {
+llvm::Error KeyReader::checkFixed(const FixedKey &fixed) const {
   llvm::json::Value allowed = llvm::cantFail(llvm::json::parse(fixed.values));
-  if (llvm::is_contained(*allowed.getAsArray(), value))
+  if (llvm::is_contained(*allowed.getAsArray(), *source.find(fixed.name)))
     return llvm::Error::success();
-  return wrongValue(path, fixed.name, value,
-                    "one of " + shown(allowed) + " (nothing else is computed)");
+  return source.wrongValue(fixed.name, "one of " + shown(allowed) + " (nothing else is computed)",
+                           source.isText() ? remedy::correct : remedy::otherModel);
 }
 
 /// The method that quantized a checkpoint, nothing where it cannot be told. Older configs imply it:
 /// only compressed-tensors wrote compression_config, only bitsandbytes has load_in_8bit.
-static std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
-                                                         const llvm::json::Value &quantization) {
+std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
+                                                  const llvm::json::Value &quantization) {
   const llvm::json::Object *object = quantization.getAsObject();
   if (!object)
     return quantization.getAsString();
@@ -217,8 +173,8 @@ static std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
 
 /// Checkpoints whose tensors are codes of a method (gptq, awq, fp8, compressed-tensors,
 /// bitsandbytes).
-static llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
-                                   const llvm::json::Value &quantization) {
+llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
+                            const llvm::json::Value &quantization) {
   std::optional<llvm::StringRef> method = quantizationMethod(key, quantization);
   return inputError(path,
                     inQuotes(key) + ": the checkpoint is quantized" +
@@ -227,30 +183,29 @@ static llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
                     remedy::notQuantized);
 }
 
-llvm::Error KeyReader::readPresent(llvm::StringRef key, const llvm::json::Value &value,
-                                   std::vector<IgnoredKey> &ignored) {
-  // A family may fix what is read for others, and read what is fixed for others.
-  if (const FixedKey *fixed = findFixed(family.fixed, key))
-    return checkFixed(path, *fixed, value);
+llvm::Error KeyReader::readPresent(llvm::StringRef key, std::vector<IgnoredKey> &ignored) {
+  if (const FixedKey *fixed = findRow(tables.own.fixed, key))
+    return checkFixed(*fixed);
+  const llvm::json::Value &value = *source.find(key);
+  bool isNull = value.kind() == llvm::json::Value::Null;
   if (const KeyRule *rule = findRule(key)) {
-    bool isNull = value.kind() == llvm::json::Value::Null;
     if (isNull && rule->null == Null::Allowed)
       return llvm::Error::success();
-    return std::visit(Store(h, path, *rule, value, findTwin(*rule)), rule->slot);
+    return std::visit(Store(h, source, *rule, findTwin(*rule)), rule->slot);
   }
-  if ((key == "quantization_config" || key == "compression_config") &&
-      value.kind() != llvm::json::Value::Null)
-    return refuseQuantized(path, key, value);
-  if (const FixedKey *fixed = findFixed(commonFixedKeys(), key))
-    return checkFixed(path, *fixed, value);
-  if (auto reason = whyIrrelevant(key, family.unread)) {
-    if (*reason != reasons::used)
-      ignored.push_back({path.str(), key.str(), reason->str()});
-    return llvm::Error::success();
-  }
-  return inputError(path,
-                    "has the key " + inQuotes(key) + ", which is not known for " + family.name +
-                        " and could change what the model computes",
+  if ((key == "quantization_config" || key == "compression_config") && !isNull)
+    return refuseQuantized(source.path(), source.named(key), value);
+  if (const FixedKey *fixed = findRow(tables.common.fixed, key))
+    return checkFixed(*fixed);
+  for (llvm::ArrayRef<UnreadKey> unread : {tables.own.unread, tables.common.unread})
+    if (const UnreadKey *row = findRow(unread, key)) {
+      if (row->reason != reasons::used)
+        ignored.push_back({source.path().str(), source.named(key), row->reason.str()});
+      return llvm::Error::success();
+    }
+  return inputError(source.path(),
+                    "has the key " + inQuotes(source.named(key)) + ", which is not known for " +
+                        tables.subject + " and could change what the model computes",
                     "remove it if it does not");
 }
 
@@ -258,25 +213,19 @@ llvm::Error KeyReader::fillAbsent() {
   llvm::SmallVector<llvm::StringRef> done;
   for (llvm::ArrayRef<KeyRule> list : lists)
     for (const KeyRule &rule : list) {
-      if (config.get(rule.name) || llvm::is_contained(done, rule.name))
+      if (source.find(rule.name) || llvm::is_contained(done, rule.name))
         continue;
       done.push_back(rule.name);
       if (std::holds_alternative<Required>(rule.absent))
-        return inputError(path,
-                          "has no key " + inQuotes(rule.name) + ", which " + family.name + " needs",
-                          "add it");
+        return source.missingKey(rule.name, "which " + tables.subject + " needs");
       std::visit(StoreDefault(h, rule), rule.slot);
     }
   return llvm::Error::success();
 }
 
 llvm::Expected<Hyperparameters> KeyReader::read(std::vector<IgnoredKey> &ignored) {
-  llvm::SmallVector<llvm::StringRef> keys;
-  for (const auto &entry : config)
-    keys.push_back(entry.first);
-  llvm::sort(keys); // so that of several wrong keys the same one is named every time
-  for (llvm::StringRef key : keys)
-    if (llvm::Error error = readPresent(key, *config.get(key), ignored))
+  for (llvm::StringRef key : source.keys())
+    if (llvm::Error error = readPresent(key, ignored))
       return std::move(error);
   if (llvm::Error error = fillAbsent())
     return std::move(error);
@@ -285,9 +234,18 @@ llvm::Expected<Hyperparameters> KeyReader::read(std::vector<IgnoredKey> &ignored
 
 } // namespace
 
-llvm::Expected<Hyperparameters> readKeys(const llvm::json::Object &config, llvm::StringRef path,
-                                         const Family &family, std::vector<IgnoredKey> &ignored) {
-  return KeyReader(config, path, family).read(ignored);
+llvm::Expected<Hyperparameters> readKeys(const KeySource &source, const KeyTables &tables,
+                                         std::vector<IgnoredKey> &ignored) {
+  return KeyReader(source, tables).read(ignored);
+}
+
+std::optional<std::string> KeyNames::keyOf(Slot slot) const {
+  for (const KeyTable &table : {tables.own, tables.common})
+    for (llvm::ArrayRef<KeyRule> list : table.keys)
+      for (const KeyRule &rule : list)
+        if (rule.slot == slot)
+          return source.named(rule.name);
+  return std::nullopt;
 }
 
 } // namespace mica

@@ -17,8 +17,8 @@ constexpr int64_t maxExpertsInAll = 1 << 18;
 
 class ModelBuilder {
 public:
-  ModelBuilder(Hyperparameters h, const Family &family, llvm::StringRef path)
-      : h(std::move(h)), family(family), path(path) {}
+  ModelBuilder(Hyperparameters h, const Family &family, const KeyNames &names)
+      : h(std::move(h)), family(family), keyNames(names), path(names.path()) {}
 
   llvm::Expected<ModelConfig> build();
 
@@ -49,6 +49,7 @@ private:
 
   Hyperparameters h;
   const Family &family;
+  const KeyNames &keyNames;
   llvm::StringRef path;
   Activation activation = Activation::Silu;
   std::vector<bool> slides; ///< per layer, whether it has the window
@@ -97,10 +98,13 @@ llvm::Error ModelBuilder::deriveSizes() {
     return wrong("has " + llvm::Twine(*h.heads) + " attention heads, which its " +
                  llvm::Twine(*h.kvHeads) + " key/value heads do not divide");
   if (!h.headDim) {
-    if (*h.hidden % *h.heads != 0)
+    if (*h.hidden % *h.heads != 0) {
+      std::optional<std::string> key = keyNames.keyOf(&Hyperparameters::headDim);
       return wrong("has the hidden size " + llvm::Twine(*h.hidden) + ", which its " +
-                       llvm::Twine(*h.heads) + " heads do not divide, and no head_dim",
-                   "add \"head_dim\"");
+                       llvm::Twine(*h.heads) + " heads do not divide" +
+                       (key ? ", and no key " + inQuotes(*key) : std::string()),
+                   key ? llvm::StringLiteral("add it") : remedy::correct);
+    }
     h.headDim = *h.hidden / *h.heads;
   }
   if (family.traits.rope && *h.headDim % 2 != 0)
@@ -217,7 +221,7 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
     attention.window = h.window;
   if (!traits.rope)
     return attention;
-  auto rope = readRope(h, traits, h.turnedDim.value_or(*h.headDim), slides[layer], path);
+  auto rope = readRope(h, traits, h.turnedDim.value_or(*h.headDim), slides[layer], keyNames);
   if (!rope)
     return rope.takeError();
   attention.rope = *rope;
@@ -350,8 +354,31 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
 } // namespace
 
 llvm::Expected<ModelConfig> buildModelConfig(Hyperparameters h, const Family &family,
-                                             llvm::StringRef path) {
-  return ModelBuilder(std::move(h), family, path).build();
+                                             const KeyNames &names) {
+  return ModelBuilder(std::move(h), family, names).build();
+}
+
+static llvm::Error checkTokens(const ModelConfig &model, llvm::StringRef path) {
+  std::vector<int64_t> ids = model.generation.eos;
+  if (model.generation.bos)
+    ids.push_back(*model.generation.bos);
+  for (int64_t id : ids)
+    if (id >= model.vocab)
+      return inputError(path,
+                        "names the token " + llvm::Twine(id) +
+                            " as the text's begin or end, but the vocabulary has " +
+                            llvm::Twine(model.vocab),
+                        "name one of the vocabulary");
+  return llvm::Error::success();
+}
+
+llvm::Error finishModelConfig(ModelConfig &model, llvm::StringRef path) {
+  llvm::sort(model.generation.eos);
+  model.generation.eos.erase(llvm::unique(model.generation.eos), model.generation.eos.end());
+  llvm::sort(model.ignored, [](const IgnoredKey &a, const IgnoredKey &b) {
+    return std::tie(a.file, a.key) < std::tie(b.file, b.key);
+  });
+  return checkTokens(model, path);
 }
 
 } // namespace mica

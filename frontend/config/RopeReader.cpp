@@ -27,14 +27,14 @@ template <typename... T> llvm::Error firstError(llvm::Expected<T> &...values) {
   return first;
 }
 
-/// The dictionary of rope's parameters while it is read. Remembers which entries were asked for:
-/// what is left is unknown.
+/// The parameters of rope while they are read: a dictionary of config.json, or keys of a GGUF file.
+/// Remembers which entries were asked for: what is left is unknown.
 class RopeReader {
 public:
   RopeReader(const Hyperparameters &h, const FamilyTraits &traits, int64_t headDim, bool slides,
-             llvm::StringRef path)
+             const KeyNames &names)
       : h(h), traits(traits), headDim(headDim), isLocal(slides && traits.defaultLocalTheta != 0),
-        path(path) {}
+        names(names), path(names.path()) {}
 
   llvm::Expected<RopeConfig> read();
 
@@ -58,14 +58,17 @@ private:
   const llvm::json::Value *get(llvm::StringRef key);
   llvm::Expected<double> number(llvm::StringRef key, Range range, std::optional<double> absent);
   llvm::Expected<int64_t> original(std::optional<int64_t> absent);
-  std::string named(llvm::StringRef key) const { return (dictionaryName + "." + key).str(); }
+  std::string named(llvm::StringRef key) const { return parameters->named(key); }
 
   const Hyperparameters &h;
   const FamilyTraits &traits;
   int64_t headDim, dimensions = 0;
   bool isLocal; ///< layers with a window have a rope of their own, and this is theirs
+  const KeyNames &names;
   llvm::StringRef path;
-  const llvm::json::Object *dictionary = nullptr;
+  const KeySource *parameters = nullptr;
+  std::optional<JsonKeys> dictionary; ///< what `parameters` are, of config.json
+  bool isRopeParameters = false;      ///< whether that is transformers 5's
   llvm::StringRef dictionaryName;
   llvm::SmallVector<llvm::StringRef> asked;
   double scoreMultiplier = 1;
@@ -74,13 +77,12 @@ private:
 /// The value of `key`, null where it is absent or null.
 const llvm::json::Value *RopeReader::get(llvm::StringRef key) {
   asked.push_back(key);
-  const llvm::json::Value *value = dictionary ? dictionary->get(key) : nullptr;
+  const llvm::json::Value *value = parameters ? parameters->find(key) : nullptr;
   return value && value->kind() == llvm::json::Value::Null ? nullptr : value;
 }
 
 llvm::Error RopeReader::missing(llvm::StringRef key) const {
-  return inputError(path, "has no " + inQuotes(named(key)) + ", which this scaling needs",
-                    "add it");
+  return parameters->missingKey(key, "which this scaling needs");
 }
 
 llvm::Expected<double> RopeReader::number(llvm::StringRef key, Range range,
@@ -102,24 +104,32 @@ llvm::Expected<int64_t> RopeReader::original(std::optional<int64_t> absent) {
 }
 
 /// Finds the one dictionary there is. transformers 5 may nest it under the types of layers; what
-/// transformers 4 called rope_scaling is for layers without a window, where these differ.
+/// transformers 4 called rope_scaling is for layers without a window, where these differ, and so
+/// are the keys of a GGUF file.
 llvm::Error RopeReader::chooseDictionary() {
+  if (h.ropeKeys) {
+    parameters = isLocal ? nullptr : h.ropeKeys;
+    return llvm::Error::success();
+  }
   bool hasScaling = h.ropeScaling && !h.ropeScaling->empty();
   bool hasParameters = h.ropeParameters && !h.ropeParameters->empty();
   if (hasScaling && hasParameters)
     return inputError(path, "has both \"rope_scaling\" and \"rope_parameters\"", "keep one");
-  dictionary = hasScaling      ? (isLocal ? nullptr : h.ropeScaling)
-               : hasParameters ? h.ropeParameters
-                               : nullptr;
-  dictionaryName = hasScaling ? "rope_scaling" : "rope_parameters";
-  if (!dictionary || !hasParameters)
+  auto use = [&](const llvm::json::Object *object, llvm::StringRef name) {
+    dictionaryName = name;
+    isRopeParameters = object && hasParameters;
+    if (object)
+      parameters = &dictionary.emplace(*object, path, (name + ".").str());
     return llvm::Error::success();
+  };
+  if (!hasParameters)
+    return use(hasScaling && !isLocal ? h.ropeScaling : nullptr, "rope_scaling");
   bool hasTwo = traits.defaultLocalTheta != 0;
   const llvm::json::Object *nested =
-      dictionary->getObject(isLocal ? "sliding_attention" : "full_attention");
+      h.ropeParameters->getObject(isLocal ? "sliding_attention" : "full_attention");
   if (!nested && !hasTwo)
-    return llvm::Error::success();
-  for (const auto &entry : *dictionary)
+    return use(h.ropeParameters, "rope_parameters");
+  for (const auto &entry : *h.ropeParameters)
     if (entry.first != "full_attention" && !(hasTwo && entry.first == "sliding_attention"))
       return inputError(path,
                         "has \"rope_parameters\" for several types of layer, only " +
@@ -127,9 +137,8 @@ llvm::Error RopeReader::chooseDictionary() {
                                                : "full_attention is") +
                             " computed",
                         remedy::otherModel);
-  dictionary = nested;
-  dictionaryName = isLocal ? "rope_parameters.sliding_attention" : "rope_parameters.full_attention";
-  return llvm::Error::success();
+  return use(nested,
+             isLocal ? "rope_parameters.sliding_attention" : "rope_parameters.full_attention");
 }
 
 llvm::Error RopeReader::readTheta(double &theta) {
@@ -145,9 +154,18 @@ llvm::Error RopeReader::readTheta(double &theta) {
   return llvm::Error::success();
 }
 
-/// int(head_dim * partial_rotary_factor). Code that rotates whole heads ignores a smaller factor
-/// where rope is not scaled, and fails where it is.
+/// int(head_dim * partial_rotary_factor), or as many as the file says. Code that rotates whole
+/// heads ignores a smaller factor where rope is not scaled, and fails where it is.
 llvm::Expected<int64_t> RopeReader::readDimensions() {
+  if (h.rotatedDim) {
+    std::string key = inQuotes(names.keyOf(&Hyperparameters::rotatedDim).value_or(""));
+    if (*h.rotatedDim <= headDim && *h.rotatedDim % 2 == 0)
+      return *h.rotatedDim;
+    return inputError(path,
+                      "turns " + llvm::Twine(*h.rotatedDim) + " of " + llvm::Twine(headDim) +
+                          " elements of a head by its " + key + ", but rope turns pairs of them",
+                      remedy::correct);
+  }
   constexpr llvm::StringLiteral key = "partial_rotary_factor";
   auto part =
       number(key, ranges::share, h.partialRotary.value_or(traits.partialRotary.value_or(1)));
@@ -216,8 +234,8 @@ llvm::Expected<RopeScaling> RopeReader::readLlama3() {
     return length.takeError();
   if (*high <= *low)
     return inputError(path,
-                      "has a high_freq_factor in " + inQuotes(dictionaryName) +
-                          " that is not above its low_freq_factor",
+                      "has a " + inQuotes(named("high_freq_factor")) + " that is not above its " +
+                          inQuotes(named("low_freq_factor")),
                       remedy::correct);
   return Llama3Scaling{*factor, *low, *high, *length};
 }
@@ -261,7 +279,8 @@ llvm::Expected<RopeScaling> RopeReader::readYarn() {
                       remedy::correct);
   if (*fast < *slow)
     return inputError(path,
-                      "has a beta_fast in " + inQuotes(dictionaryName) + " below its beta_slow",
+                      "has a " + inQuotes(named("beta_fast")) + " below its " +
+                          inQuotes(named("beta_slow")),
                       remedy::correct);
   return YarnScaling{*factor, *fast, *slow, *attention, *length, dimensions - 1, *truncate};
 }
@@ -328,16 +347,16 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
   auto type = readType();
   if (!type)
     return type.takeError();
-  bool flag = h.yarnFlag.value_or(false), hasParameters = dictionary && dictionary != h.ropeScaling;
-  if (flag && hasParameters)
+  bool flag = h.yarnFlag.value_or(false);
+  if (flag && isRopeParameters)
     return inputError(path, "has both \"inference_rope_scaling\" and \"rope_parameters\"",
                       "keep one");
-  if (!dictionary)
+  if (!parameters)
     return flag ? readOwnYarn() : RopeScaling();
   // Code with a yarn of its own takes every rope_scaling for it; other types would mean something
   // else to each reader.
   bool isOwn = traits.ownYarn;
-  if (*type == "yarn" || (isOwn && !hasParameters && type->empty()))
+  if (*type == "yarn" || (isOwn && !isRopeParameters && type->empty()))
     return isOwn ? readOwnYarn() : readYarn();
   if (*type == "linear" && !isOwn)
     return readLinear();
@@ -347,7 +366,7 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
     return readLongRope();
   if (*type == "dynamic" && !isOwn)
     return readDynamic();
-  if (*type == "default" || (type->empty() && hasParameters))
+  if (*type == "default" || (type->empty() && isRopeParameters))
     return RopeScaling();
   if (type->empty())
     return missing("rope_type");
@@ -360,18 +379,14 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
 }
 
 llvm::Error RopeReader::refuseUnknown() {
-  if (!dictionary)
+  if (!parameters)
     return llvm::Error::success();
-  llvm::SmallVector<llvm::StringRef> unknown;
-  for (const auto &entry : *dictionary)
-    if (!llvm::is_contained(asked, llvm::StringRef(entry.first)))
-      unknown.push_back(entry.first);
-  if (unknown.empty())
-    return llvm::Error::success();
-  return inputError(path,
-                    "has the key " + inQuotes(named(*llvm::min_element(unknown))) +
-                        ", which is not known for its scaling",
-                    "remove it if it has no effect");
+  for (llvm::StringRef key : parameters->keys())
+    if (!llvm::is_contained(asked, key))
+      return inputError(
+          path, "has the key " + inQuotes(named(key)) + ", which is not known for its scaling",
+          "remove it if it has no effect");
+  return llvm::Error::success();
 }
 
 llvm::Expected<RopeConfig> RopeReader::read() {
@@ -400,8 +415,8 @@ llvm::Expected<RopeConfig> RopeReader::read() {
 } // namespace
 
 llvm::Expected<RopeConfig> readRope(const Hyperparameters &h, const FamilyTraits &traits,
-                                    int64_t headDim, bool slides, llvm::StringRef path) {
-  return RopeReader(h, traits, headDim, slides, path).read();
+                                    int64_t headDim, bool slides, const KeyNames &names) {
+  return RopeReader(h, traits, headDim, slides, names).read();
 }
 
 } // namespace mica

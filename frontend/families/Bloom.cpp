@@ -22,10 +22,12 @@ static constexpr NamingTable names = changed(transformersNames, [](NamingTable &
 
 /// Slices of products, added up: such code leaves their biases out.
 static llvm::Error refuseSlices(const FamilyEvidence &evidence) {
-  const llvm::json::Value *exact = evidence.config.get("slow_but_exact");
+  if (!evidence.config)
+    return llvm::Error::success();
+  const llvm::json::Value *exact = evidence.config->get("slow_but_exact");
   bool isExact =
       exact && *exact != llvm::json::Value(false) && exact->kind() != llvm::json::Value::Null;
-  if (!isExact || evidence.config.getInteger("pretraining_tp").value_or(1) <= 1)
+  if (!isExact || evidence.config->getInteger("pretraining_tp").value_or(1) <= 1)
     return llvm::Error::success();
   return inputError(evidence.path,
                     "has \"slow_but_exact\" and \"pretraining_tp\" above 1, which together leave "
@@ -82,5 +84,12 @@ llvm::Expected<const Family *> chooseBloom(const FamilyEvidence &evidence) {
   };
   return &family;
 }
+
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::layerNormKeys};
+// The rows of the network follow from those of the stream.
+static constexpr UnreadKey ggufUnread[] = {{"feed_forward_length", reasons::used}};
+
+constexpr GgufArchitecture ggufBloom = {
+    .name = "bloom", .keys = ggufKeys, .unread = ggufUnread, .names = joinedGgufNames};
 
 } // namespace mica

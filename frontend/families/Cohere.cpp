@@ -29,4 +29,12 @@ llvm::Expected<const Family *> chooseCohere(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufOwn[] = {{"logit_scale", &H::logitMultiplier, ranges::multiplier}};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::layerNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
+                                         {&H::qkNorm, "blk.0.attn_q_norm.weight"}};
+
+constexpr GgufArchitecture ggufCohere = {.name = "command-r", .keys = ggufKeys, .flags = ggufFlags};
+
 } // namespace mica

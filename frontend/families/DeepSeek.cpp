@@ -165,4 +165,167 @@ llvm::Expected<const Family *> chooseDeepSeekV3(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufExpertKeys[] = {
+    {"leading_dense_block_count", &H::firstDense, {0, 4096}},
+    {"expert_count", &H::experts, ranges::experts},
+    {"expert_used_count", &H::expertsPerToken, ranges::experts},
+    {"expert_shared_count", &H::sharedExperts, {0, 64}},
+    {"expert_feed_forward_length", &H::expertInner, ranges::width},
+};
+
+// Rows of q and k are reordered as those of llama; experts are scored by softmax.
+static constexpr KeyRule ggufOwnOfFirst[] = {
+    {"expert_weights_norm", &H::normaliseGate, {}, false},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfFirst[] = {
+    ggufOwnOfFirst, ggufExpertKeys, gguf::sizeKeys, gguf::decoderKeys, gguf::rmsNormKeys};
+static constexpr FixedKey ggufFixedOfFirst[] = {{"expert_gating_func", "[1]"},
+                                                {"expert_weights_scale", "[0, 1]"}};
+static constexpr GgufFlag ggufFlagsOfFirst[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
+
+constexpr GgufArchitecture ggufDeepSeek = {
+    .name = "deepseek",
+    .keys = ggufKeysOfFirst,
+    .fixed = ggufFixedOfFirst,
+    .flags = ggufFlagsOfFirst,
+    .pairing = Pairing::Interleaved,
+};
+
+// One architecture stands for the second generation and the third. Which of them a file has is how
+// its experts are scored, 2 for sigmoid.
+static constexpr KeyRule ggufLatentKeys[] = {
+    {"attention.q_lora_rank", &H::queryRank, ranges::width, Unset()},
+    {"attention.kv_lora_rank", &H::latentRank, ranges::width},
+    {"rope.dimension_count", &H::turnedDim, ranges::headDim},
+    {"expert_group_count", &H::groups, ranges::experts, Unset()},
+    {"expert_group_used_count", &H::keptGroups, ranges::experts, Unset()},
+    {"expert_weights_scale", &H::routedMultiplier, ranges::multiplier},
+    {"feed_forward_length", &H::inner, ranges::width},
+    {"rope.freq_base", &H::theta, ranges::theta, 10000.0},
+};
+static constexpr UnreadKey ggufLatentUnread[] = {
+    {"attention.head_count_kv", "heads share the latent that is cached"},
+    {"attention.key_length_mla", reasons::used},
+    {"attention.value_length_mla", reasons::used},
+};
+static constexpr GgufFlag ggufLatentFlags[] = {{&H::attentionBias, "blk.0.attn_kv_a_mqa.bias"}};
+// A tenth of mscale_all_dim is stored, and it counts twice so that it cancels in rope.
+static constexpr GgufRopeKey ggufLatentRopeKeys[] = {
+    {"rope.scaling.yarn_log_multiplier", "mscale", "yarn", true, 10},
+    {"rope.scaling.yarn_log_multiplier", "mscale_all_dim", "yarn", true, 10},
+};
+
+/// The size of a head as it is computed. Newer files have it under `newer`, and say under `older`
+/// how large heads are that read the latent itself.
+static llvm::Expected<int64_t> ggufHeadSize(const GgufKeys &keys, llvm::StringRef newer,
+                                            llvm::StringRef older) {
+  llvm::StringRef key = keys.find(newer) ? newer : older;
+  const llvm::json::Value *value = keys.find(key);
+  if (!value)
+    return keys.missingKey(key, "which deepseek2 needs");
+  return readInteger(keys.path(), keys.named(key), *value, ranges::headDim);
+}
+
+/// The first converters did not write how many groups the experts are in. Of the models from that
+/// time those with up to 64 softmax-scored experts have none, DeepSeek V2 (160) has 8; of those
+/// scored by sigmoids V3 (256) has 8, others have none.
+static llvm::Error checkGgufGroups(const GgufKeys &keys, const Hyperparameters &h, bool isOpen) {
+  llvm::StringRef lacking = h.groups.value_or(1) > 1 && !h.keptGroups ? "expert_group_used_count"
+                            : !h.groups && isOpen                     ? "expert_group_count"
+                                                                      : "";
+  if (lacking.empty())
+    return llvm::Error::success();
+  return inputError(keys.path(),
+                    "has no key " + inQuotes(keys.named(lacking)) +
+                        ", without which a model of so many experts can be one of several",
+                    "choose a file that a newer converter wrote");
+}
+
+static llvm::Error deriveGgufLatent(const GgufKeys &keys, Hyperparameters &h) {
+  auto keySize = ggufHeadSize(keys, "attention.key_length_mla", "attention.key_length");
+  if (!keySize)
+    return keySize.takeError();
+  auto valueSize = ggufHeadSize(keys, "attention.value_length_mla", "attention.value_length");
+  if (!valueSize)
+    return valueSize.takeError();
+  h.plainDim = *keySize - *h.turnedDim;
+  h.valueDim = *valueSize;
+  if (static_cast<double>(*h.plainDim) < ranges::headDim.least)
+    return inputError(keys.path(),
+                      "has heads of " + llvm::Twine(*keySize) + " elements, of which " +
+                          inQuotes(keys.named("rope.dimension_count")) + ": " +
+                          llvm::Twine(*h.turnedDim) + " leaves too few that rope does not rotate",
+                      remedy::fetch);
+  return llvm::Error::success();
+}
+
+/// Newer files have what makes keys and what makes values as two tensors.
+static const NamingTable *ggufLatentNames(const GgufModel &model) {
+  static constexpr NamingTable heads = changed(latentNames, [](NamingTable &names) {
+    names.latentUpKeys = "self_attn.k_b_proj";
+    names.latentUpValues = "self_attn.v_b_proj";
+  });
+  bool hasHeads =
+      model.findTensor("blk.0.attn_k_b.weight") && !model.findTensor("blk.0.attn_kv_b.weight");
+  return hasHeads ? &heads : &latentNames;
+}
+
+static llvm::Error deriveGgufV2(const GgufKeys &keys, Hyperparameters &h) {
+  constexpr int64_t mostWithoutGroups = 64;
+  h.choice = h.groups.value_or(1) > 1 ? "group_limited_greedy" : "greedy";
+  if (llvm::Error error = checkGgufGroups(keys, h, *h.experts > mostWithoutGroups))
+    return error;
+  return deriveGgufLatent(keys, h);
+}
+
+static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV2[] = {ggufLatentKeys, ggufExpertKeys,
+                                                           gguf::sizeKeys, gguf::rmsNormKeys};
+// llama.cpp divides these weights by their sum where transformers never does.
+static constexpr FixedKey ggufFixedOfV2[] = {{"expert_gating_func", "[0, 1]"},
+                                             {"expert_weights_norm", "[false]"}};
+
+constexpr GgufArchitecture ggufDeepSeekV2 = {
+    .name = "deepseek2",
+    .keys = ggufKeysOfV2,
+    .fixed = ggufFixedOfV2,
+    .unread = ggufLatentUnread,
+    .flags = ggufLatentFlags,
+    .ropeKeys = ggufLatentRopeKeys,
+    .names = ggufLatentNames,
+    .derive = deriveGgufV2,
+};
+
+static llvm::Error deriveGgufV3(const GgufKeys &keys, Hyperparameters &h) {
+  constexpr int64_t expertsOfV3 = 256, groupsOfV3 = 8, keptGroupsOfV3 = 4;
+  if (llvm::Error error = checkGgufGroups(keys, h, *h.experts != expertsOfV3))
+    return error;
+  if (!h.groups) {
+    h.groups = groupsOfV3;
+    h.keptGroups = h.keptGroups.value_or(keptGroupsOfV3);
+  }
+  return deriveGgufLatent(keys, h);
+}
+
+static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normaliseGate, {}, true}};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV3[] = {
+    ggufOwnOfV3, ggufLatentKeys, ggufExpertKeys, gguf::sizeKeys, gguf::rmsNormKeys};
+static constexpr FixedKey ggufFixedOfV3[] = {{"expert_gating_func", "[2]"}};
+
+constexpr GgufArchitecture ggufDeepSeekV3 = {
+    .name = "deepseek2",
+    .keys = ggufKeysOfV3,
+    .fixed = ggufFixedOfV3,
+    .unread = ggufLatentUnread,
+    .flags = ggufLatentFlags,
+    .ropeKeys = ggufLatentRopeKeys,
+    .pairing = Pairing::Interleaved,
+    .isMeant =
+        [](const GgufKeys &keys) {
+          const llvm::json::Value *scoring = keys.find("expert_gating_func");
+          return scoring && *scoring == llvm::json::Value(2);
+        },
+    .names = ggufLatentNames,
+    .derive = deriveGgufV3,
+};
+
 } // namespace mica

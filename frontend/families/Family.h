@@ -2,7 +2,8 @@
 //-------------------------------------------------===//
 //
 // A family is data: the keys of its config.json, its constants, its tensor names. One file in
-// families/ holds it, and no other file names it.
+// families/ holds it, with what llama.cpp calls all this (GgufArchitecture.h), and no other file
+// names it.
 //
 //===----------------------------------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_FAMILIES_FAMILY_H
@@ -10,16 +11,18 @@
 
 #include "frontend/families/Hyperparameters.h"
 #include "frontend/families/IrrelevantKeys.h"
+#include "frontend/families/KeySource.h"
 #include "frontend/families/ModelConfig.h"
 #include "ir/Mica/ModelDescription.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 
-#include <limits>
 #include <variant>
 
 namespace mica {
+
+struct GgufArchitecture;
 
 /// A slot that is true where the key's value is anything but null: MiniMind 1 asks only whether it
 /// is None.
@@ -35,12 +38,6 @@ using Slot = std::variant<
     std::optional<bool> Hyperparameters::*, std::optional<std::string> Hyperparameters::*,
     std::vector<int64_t> Hyperparameters::*, const llvm::json::Object * Hyperparameters::*,
     const llvm::json::Array * Hyperparameters::*, NotNull>;
-
-/// The numbers that a key may have, borders included. Integers only where the slot holds integers.
-struct Range {
-  double least = -std::numeric_limits<double>::max();
-  double most = std::numeric_limits<double>::max();
-};
 
 /// Bounds that are absurd for a decoder, yet keep every product of two sizes far from overflow.
 namespace ranges {
@@ -99,11 +96,6 @@ struct OwnYarn {
   llvm::Error (*check)(const YarnScaling &yarn, llvm::StringRef path) = nullptr;
 };
 
-/// What to do about a model that asks for arithmetic that Mica does not have.
-namespace remedy {
-inline constexpr llvm::StringLiteral otherModel = "choose a model without it";
-} // namespace remedy
-
 /// What the family's code does whatever the config says.
 struct FamilyTraits {
   Pairing pairing = Pairing::Half;
@@ -155,8 +147,8 @@ struct Family {
 
 /// What tells the families of one model_type apart.
 struct FamilyEvidence {
-  llvm::StringRef path; ///< of config.json
-  const llvm::json::Object &config;
+  llvm::StringRef path;                       ///< of config.json
+  const llvm::json::Object *config = nullptr; ///< null where the model has none: a GGUF file
   /// Whether the weights have a tensor of that name; null in a dry run without weights.
   llvm::function_ref<bool(llvm::StringRef)> hasTensor;
 };
@@ -165,6 +157,7 @@ struct FamilyEvidence {
 struct FamilyEntry {
   llvm::StringLiteral modelType;
   llvm::Expected<const Family *> (*choose)(const FamilyEvidence &evidence);
+  const GgufArchitecture *gguf = nullptr; ///< of its GGUF files; null where there are none
 };
 
 /// All families that are known, sorted by model_type.

@@ -117,4 +117,48 @@ llvm::Expected<const Family *> chooseGemma3Text(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+
+constexpr GgufArchitecture ggufGemma = {.name = "gemma", .keys = ggufKeys, .addedToGains = true};
+
+/// Scores are divided by the root of the head's size, and in the largest model, which alone has so
+/// many layers, by that of the hidden size's share of a head.
+static llvm::Error deriveGgufScale(Hyperparameters &h, int64_t layersOfLargest) {
+  int64_t share = *h.hidden / *h.heads;
+  bool isLargest = *h.layers == layersOfLargest && share > 0;
+  h.scoreScalar = static_cast<double>(isLargest ? share : h.headDim.value_or(share));
+  return llvm::Error::success();
+}
+
+static constexpr KeyRule ggufOwnOf2[] = {
+    {"attention.sliding_window", &H::window, ranges::window, int64_t(4096)},
+    {"attn_logit_softcapping", &H::scoreSoftcap, ranges::multiplier, 50.0},
+    {"final_logit_softcapping", &H::logitSoftcap, ranges::multiplier, 30.0},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeysOf2[] = {ggufOwnOf2, gguf::sizeKeys,
+                                                          gguf::decoderKeys, gguf::rmsNormKeys};
+
+constexpr GgufArchitecture ggufGemma2 = {
+    .name = "gemma2",
+    .keys = ggufKeysOf2,
+    .addedToGains = true,
+    .derive = [](const GgufKeys &, Hyperparameters &h) { return deriveGgufScale(h, 46); }};
+
+static constexpr KeyRule ggufOwnOf3[] = {
+    {"attention.sliding_window", &H::window, ranges::window},
+    {"attention.sliding_window_pattern", &H::windowPattern, ranges::layers, int64_t(6)},
+    gguf::thetaKey,
+    {"rope.freq_base_swa", &H::localTheta, ranges::theta, Unset()},
+    {"final_logit_softcapping", &H::logitSoftcap, ranges::multiplier, Unset()},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeysOf3[] = {ggufOwnOf3, gguf::sizeKeys,
+                                                          gguf::decoderKeys, gguf::rmsNormKeys};
+
+constexpr GgufArchitecture ggufGemma3Text = {
+    .name = "gemma3",
+    .keys = ggufKeysOf3,
+    .addedToGains = true,
+    .derive = [](const GgufKeys &, Hyperparameters &h) { return deriveGgufScale(h, 62); }};
+
 } // namespace mica

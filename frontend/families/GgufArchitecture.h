@@ -1,34 +1,41 @@
-//===- GgufArchitecture.h - what llama.cpp calls the things of a family
-//----------------------------===//
+//===- GgufArchitecture.h - a family as llama.cpp stores it
+//----------------------------------------===//
 //
-// An architecture is data, as a family is: which of its keys is which key of config.json, what its
-// code does whatever the file says. The family's own description reads and checks the values.
+// An architecture is data, as a family is, and stands in the family's file: which of its keys is
+// which fact, what its tensors are called, what the converter did to them. The family's description
+// has the arithmetic.
 //
 //===----------------------------------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_FAMILIES_GGUFARCHITECTURE_H
 #define MICA_FRONTEND_FAMILIES_GGUFARCHITECTURE_H
 
+#include "frontend/families/GgufKeys.h"
 #include "frontend/families/NamingTable.h"
-#include "frontend/formats/gguf/GgufModel.h"
 #include "ir/Mica/Mica.h"
 
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/Support/JSON.h"
 
 namespace mica {
 
-/// A key behind the architecture's name and a dot, and the key of config.json that it stands for.
-/// Where `values`, a JSON array, is not empty the key must have one of these and stands for none.
-/// Where `reason` is not empty it has no influence. A name alone is a key that `derive` reads, or
-/// that the shape must agree with.
-struct GgufKey {
-  llvm::StringLiteral name, config = "", values = "", reason = "";
+/// A flag that no key of the metadata tells: it is set where the file has `tensor`.
+struct GgufFlag {
+  std::optional<bool> Hyperparameters::*slot;
+  llvm::StringLiteral tensor;
 };
 
-/// A key of config.json that has no place in the metadata: `value` is JSON, or empty for whether
-/// there is a `tensor` of that name.
-struct GgufConstant {
-  llvm::StringLiteral config, value, tensor = "";
+/// A key of rope and the parameter of transformers that it is, once it is multiplied by
+/// `multiplier`; only scalings of `types` have it, all where that is empty. `isAnywhere`: files may
+/// have it beside no scaling as well.
+struct GgufRopeKey {
+  llvm::StringLiteral name, parameter, types;
+  bool isAnywhere = false;
+  double multiplier = 1;
+
+  bool belongsTo(llvm::StringRef type) const {
+    llvm::SmallVector<llvm::StringRef> those;
+    types.split(those, ' ');
+    return types.empty() || llvm::is_contained(those, type);
+  }
 };
 
 /// Whose product a module is.
@@ -41,54 +48,53 @@ enum class GgufOwner {
 /// A module by llama.cpp's name, counted from the layer where there is one, and the member of a
 /// naming table that it is. `isRow`: a vector here, a matrix of one row there. Where `part` is not
 /// empty the member names a tensor, which has that part of the module's name behind it here.
-/// `only`: of the one table whose module it is; of all where it is null.
 struct GgufModule {
   llvm::StringLiteral name;
   llvm::StringLiteral NamingTable::*module;
   GgufOwner owner = GgufOwner::Layer;
   bool isRow = false;
   llvm::StringLiteral part = "";
-  const NamingTable *only = nullptr;
 
-  bool isOf(const NamingTable &names) const {
-    return !(names.*module).empty() && (!only || only == &names);
-  }
+  bool isOf(const NamingTable &names) const { return !(names.*module).empty(); }
 };
 
 struct GgufArchitecture {
-  llvm::StringLiteral name;          ///< general.architecture
-  llvm::StringLiteral modelType;     ///< of config.json
-  llvm::ArrayRef<GgufKey> keys = {}; ///< before those of all architectures
-  llvm::ArrayRef<GgufKey> own = {};  ///< before `keys`, which other architectures share
-  llvm::ArrayRef<GgufConstant> constants = {};
-  /// How the rows of q and k lie. For llama and its kin the converter reorders them so that
-  /// neighbours turn with each other: read as they are with the interleaved pairing, they compute
-  /// the same.
-  Pairing pairing = Pairing::Half;
+  llvm::StringLiteral name; ///< general.architecture
+  /// As those of a family, and before those of all architectures; Family::derive and ::check
+  /// follow.
+  llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;
+  llvm::ArrayRef<FixedKey> fixed = {};
+  llvm::ArrayRef<UnreadKey> unread = {};
+  llvm::ArrayRef<GgufFlag> flags = {};
+  llvm::ArrayRef<GgufRopeKey> ropeKeys = {}; ///< beside those of all architectures
+  llvm::ArrayRef<GgufModule> modules = {};   ///< of layers, before those of all architectures
+  /// How the rows of q and k are stored, where not as the family has them. For llama and its kin
+  /// the converter reorders them so that neighbours are rotated together: read as they are with the
+  /// interleaved pairing, they compute the same.
+  std::optional<Pairing> pairing = std::nullopt;
+  bool truncatesYarn = true; ///< whether the ends of yarn's ramp are rounded
   bool addedToGains = false; ///< the converter added what the family's norms add to their gains
-  /// The key of config.json that says which part of a head turns, in families where that is not the
-  /// whole head by default.
-  llvm::StringLiteral turnedPart = "";
-  /// Of several architectures of one name the last that is meant, or the first.
-  bool (*isMeant)(const GgufModel &model) = nullptr;
-  /// A key behind the architecture's name that the file lacks though it has no default; empty where
-  /// it has all. May be null.
-  llvm::StringRef (*lacking)(const GgufModel &model) = nullptr;
-  /// The table in place of the family's, where the converter laid tensors differently. May be null.
+  /// Which of several architectures of one name a file has; null for the one that it has otherwise.
+  bool (*isMeant)(const GgufKeys &keys) = nullptr;
+  /// The table in place of the family's, where the converter stored tensors differently. May be
+  /// null.
   const NamingTable *(*names)(const GgufModel &model) = nullptr;
-  /// Adds to the config what the architecture's code computes. May be null.
-  void (*derive)(const GgufModel &model, llvm::json::Object &config) = nullptr;
+  /// Adds facts that follow from several keys, and refuses keys that contradict each other. May be
+  /// null.
+  llvm::Error (*derive)(const GgufKeys &keys, Hyperparameters &h) = nullptr;
 };
 
-/// All architectures, sorted by name.
-llvm::ArrayRef<GgufArchitecture> ggufArchitectures();
+/// Queries, keys and values as one tensor, one after the other, and the names of transformers
+/// otherwise.
+inline constexpr NamingTable ggufJoinedNames = changed(transformersNames, [](NamingTable &names) {
+  names.positions = "model.position_embeddings";
+  names.embeddingNorm = "model.embed_layernorm";
+  names.qkv = "self_attn.qkv_proj";
+});
+inline const NamingTable *joinedGgufNames(const GgufModel &) { return &ggufJoinedNames; }
 
-/// The keys that most architectures share.
-llvm::ArrayRef<GgufKey> ggufCommonKeys();
-
-/// Why a key without an architecture in front has no influence; nothing where it may have some. A
-/// star stands for anything.
-std::optional<llvm::StringRef> whyGgufKeyIsIrrelevant(llvm::StringRef key);
+/// The keys of rope that all architectures have.
+llvm::ArrayRef<GgufRopeKey> ggufCommonRopeKeys();
 
 /// The modules of layers and those of the model. Of two with a name the first counts that the
 /// family has: what is joined in some is not in others.

@@ -32,4 +32,11 @@ llvm::Expected<const Family *> chooseGlm4(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufOwn[] = {gguf::rotatedKey};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
+
+constexpr GgufArchitecture ggufGlm4 = {.name = "glm4", .keys = ggufKeys, .flags = ggufFlags};
+
 } // namespace mica

@@ -57,12 +57,18 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
       .derive =
           [](Hyperparameters &h) {
             deriveLikeGpt2(h);
-            if (!*h.scalesScores)
+            if (!h.scalesScores.value_or(true))
               h.scoreScale = 1;
           },
       .unread = unread,
   };
   return &family;
 }
+
+static constexpr KeyRule ggufOwn[] = {{"feed_forward_length", &H::inner, ranges::width, Unset()}};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys,
+                                                       gguf::layerNormKeys};
+
+constexpr GgufArchitecture ggufGpt2 = {.name = "gpt2", .keys = ggufKeys, .names = joinedGgufNames};
 
 } // namespace mica

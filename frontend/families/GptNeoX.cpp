@@ -47,4 +47,15 @@ llvm::Expected<const Family *> chooseGptNeoX(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufOwn[] = {
+    {"use_parallel_residual", &H::parallelResidual, {}},
+    gguf::rotatedKey,
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::layerNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_qkv.bias"}};
+
+constexpr GgufArchitecture ggufGptNeoX = {
+    .name = "gptneox", .keys = ggufKeys, .flags = ggufFlags, .names = joinedGgufNames};
+
 } // namespace mica

@@ -5,6 +5,9 @@ namespace mica {
 
 using H = Hyperparameters;
 
+/// Of what passes the gates of experts; GGUF files do not say it.
+static constexpr double gateAlpha = 1.702, gateLimit = 7;
+
 static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
   names.sinks = "self_attn.sinks";
   names.router = "mlp.router";
@@ -31,8 +34,9 @@ static const llvm::json::Object &usualRope() {
 // Experts with biases and limits, a window in every other layer, and a sink for every head.
 llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
   // Absent, it is yarn; null has been nothing at all in some versions of transformers.
-  if (const llvm::json::Value *rope = evidence.config.get("rope_scaling");
-      rope && rope->kind() == llvm::json::Value::Null && !evidence.config.get("rope_parameters"))
+  const llvm::json::Object *config = evidence.config;
+  if (const llvm::json::Value *rope = config ? config->get("rope_scaling") : nullptr;
+      rope && rope->kind() == llvm::json::Value::Null && !config->get("rope_parameters"))
     return inputError(evidence.path, "has \"rope_scaling\": null, which leaves its kind open",
                       "write an object with \"rope_type\": \"default\" or \"yarn\"");
   static constexpr llvm::StringLiteral architectures[] = {"GptOssForCausalLM"};
@@ -44,8 +48,8 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
       {"attention_bias", &H::attentionBias, {}, true},
       {"num_local_experts", &H::experts, ranges::experts, int64_t(128)},
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(4)},
-      {"swiglu_alpha", &H::gateAlpha, ranges::multiplier, 1.702},
-      {"swiglu_limit", &H::gateLimit, ranges::multiplier, 7.0},
+      {"swiglu_alpha", &H::gateAlpha, ranges::multiplier, gateAlpha},
+      {"swiglu_limit", &H::gateLimit, ranges::multiplier, gateLimit},
       optionalKey("quantization_config", &H::quantization),
   };
   static constexpr UnreadKey unread[] = {
@@ -70,7 +74,7 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
             [](Hyperparameters &h) {
               h.sparse = h.normaliseGate = true;
               h.expertInner = h.inner;
-              if (!h.ropeScaling && !h.ropeParameters)
+              if (!h.ropeScaling && !h.ropeParameters && !h.ropeKeys)
                 h.ropeParameters = &usualRope();
             },
         .unread = unread,
@@ -79,8 +83,42 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
   static const Family plain = familyWith(names), blocks = familyWith(namesOfBlocks);
   bool hasBlocks = evidence.hasTensor
                        ? evidence.hasTensor("model.layers.0.mlp.experts.down_proj_blocks")
-                       : evidence.config.getObject("quantization_config") != nullptr;
+                       : config && config->getObject("quantization_config");
   return hasBlocks ? &blocks : &plain;
 }
+
+static constexpr KeyRule ggufOwn[] = {
+    {"attention.sliding_window", &H::window, ranges::window},
+    gguf::thetaKey,
+    {"expert_count", &H::experts, ranges::experts},
+    {"expert_used_count", &H::expertsPerToken, ranges::experts},
+    {"expert_feed_forward_length", &H::inner, ranges::width, Unset()},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+// Scores of the chosen experts alone.
+static constexpr FixedKey ggufFixed[] = {{"expert_gating_func", "[3]"}};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
+// The name says what is not so: this norm precedes the network.
+static constexpr GgufModule ggufOwnModules[] = {{"post_attention_norm", &NamingTable::ffnNorm}};
+static constexpr NamingTable ggufNames = changed(transformersNames, [](NamingTable &names) {
+  names.sinks = "self_attn.sinks";
+  names.router = "mlp.router";
+});
+
+constexpr GgufArchitecture ggufGptOss = {
+    .name = "gpt-oss",
+    .keys = ggufKeys,
+    .fixed = ggufFixed,
+    .flags = ggufFlags,
+    .modules = ggufOwnModules,
+    .truncatesYarn = false,
+    .names = [](const GgufModel &) { return &ggufNames; },
+    .derive = [](const GgufKeys &, Hyperparameters &h) -> llvm::Error {
+      h.gateAlpha = gateAlpha;
+      h.gateLimit = gateLimit;
+      return llvm::Error::success();
+    },
+};
 
 } // namespace mica

@@ -26,4 +26,18 @@ llvm::Expected<const Family *> chooseGranite(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufOwn[] = {
+    {"embedding_scale", &H::embeddingMultiplier, ranges::multiplier, 1.0},
+    {"residual_scale", &H::residualMultiplier, ranges::multiplier, 1.0},
+    {"attention.scale", &H::scoreScale, ranges::multiplier},
+    {"logit_scale", &H::logitDivisor, ranges::multiplier},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
+                                         {&H::mlpBias, "blk.0.ffn_gate.bias"}};
+
+constexpr GgufArchitecture ggufGranite = {
+    .name = "granite", .keys = ggufKeys, .flags = ggufFlags, .pairing = Pairing::Interleaved};
+
 } // namespace mica

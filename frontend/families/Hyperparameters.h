@@ -1,7 +1,9 @@
-//===- Hyperparameters.h - the values of config.json, by meaning
+//===- Hyperparameters.h - the facts about a model, by meaning
 //---------------------------------===//
 #ifndef MICA_FRONTEND_FAMILIES_HYPERPARAMETERS_H
 #define MICA_FRONTEND_FAMILIES_HYPERPARAMETERS_H
+
+#include "frontend/families/KeySource.h"
 
 #include "llvm/Support/JSON.h"
 
@@ -12,8 +14,9 @@
 
 namespace mica {
 
-/// The keys of all families, under one name per meaning. Absent where the file has no such key and
-/// the family no default; what must be there was checked when the file was read.
+/// The keys of all families, under one name per meaning, whichever kind of file has them. Absent
+/// where the file has no such key and the family no default; what must be there was checked when
+/// the file was read.
 struct Hyperparameters {
   std::optional<int64_t> hidden, layers, heads, kvHeads, headDim, vocab, inner, maxPositions;
   std::optional<int64_t> innerMultiple; ///< the inner size is rounded up to a multiple of it
@@ -33,6 +36,7 @@ struct Hyperparameters {
   std::optional<double> eps, theta;
   std::optional<double> localTheta;              ///< of layers with a window
   std::optional<double> partialRotary;           ///< the share of a head that rope turns
+  std::optional<int64_t> rotatedDim;             ///< the same, as a number of elements
   std::optional<double> scoreScale, scoreScalar; ///< of attention: s, or 1 / sqrt(s)
   std::optional<bool> scalesScores;              ///< false: scores stay as they are
   std::optional<bool> scalesByLayer; ///< scores are divided by the number of the layer, from 1 on
@@ -50,6 +54,7 @@ struct Hyperparameters {
   std::optional<int64_t> padding;                     ///< where what is computed depends on it
   const llvm::json::Object *ropeScaling = nullptr;    ///< transformers 4's name
   const llvm::json::Object *ropeParameters = nullptr; ///< transformers 5's name
+  const KeySource *ropeKeys = nullptr;                ///< in place of both, of a GGUF file
   const llvm::json::Array *layerTypes = nullptr;
   const llvm::json::Object *quantization = nullptr; ///< how weights are stored
 };

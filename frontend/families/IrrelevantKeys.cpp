@@ -140,13 +140,7 @@ constexpr TensorRow tensorRows[] = {
 
 } // namespace
 
-std::optional<llvm::StringRef> whyIrrelevant(llvm::StringRef key, llvm::ArrayRef<UnreadKey> own) {
-  for (llvm::ArrayRef<UnreadKey> rows : {own, llvm::ArrayRef<UnreadKey>(unreadKeys)})
-    for (const UnreadKey &row : rows)
-      if (row.name == key)
-        return row.reason;
-  return std::nullopt;
-}
+llvm::ArrayRef<UnreadKey> commonUnreadKeys() { return unreadKeys; }
 
 std::optional<llvm::StringRef> whyIrrelevantTensor(llvm::StringRef name) {
   for (const TensorRow &row : tensorRows)

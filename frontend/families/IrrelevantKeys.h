@@ -25,9 +25,8 @@ inline constexpr llvm::StringLiteral implementation =
 inline constexpr llvm::StringLiteral used = "";
 } // namespace reasons
 
-/// Why the key of config.json has no influence: one of the family's `own` or of all families'.
-/// Nothing where it may have some; empty where it has had some already.
-std::optional<llvm::StringRef> whyIrrelevant(llvm::StringRef key, llvm::ArrayRef<UnreadKey> own);
+/// The keys of config.json that have no influence, whatever the family.
+llvm::ArrayRef<UnreadKey> commonUnreadKeys();
 
 /// Why the tensor has no influence, whatever its type and shape; nothing where it may have some.
 std::optional<llvm::StringRef> whyIrrelevantTensor(llvm::StringRef name);

@@ -30,4 +30,12 @@ llvm::Expected<const Family *> chooseLlama(const FamilyEvidence &) {
   return &llama;
 }
 
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
+                                         {&H::mlpBias, "blk.0.ffn_gate.bias"}};
+
+constexpr GgufArchitecture ggufLlama = {
+    .name = "llama", .keys = ggufKeys, .flags = ggufFlags, .pairing = Pairing::Interleaved};
+
 } // namespace mica

@@ -160,10 +160,10 @@ std::vector<Sign> signsIn(const FamilyEvidence &evidence) {
   std::vector<Sign> signs;
   constexpr std::pair<llvm::StringLiteral, unsigned> keys[] = {
       {"dim", 1}, {"head_dim", 3}, {"num_experts", 3}, {"n_routed_experts", 2}};
-  bool isFirst = evidence.config.get("dim");
+  bool isFirst = evidence.config->get("dim");
   for (auto [key, number] : keys)
     // Generation 1 has n_routed_experts, too.
-    if (evidence.config.get(key) && !(isFirst && number == 2))
+    if (evidence.config->get(key) && !(isFirst && number == 2))
       signs.push_back({number, "the key " + inQuotes(key)});
   if (!evidence.hasTensor)
     return signs;

@@ -38,4 +38,24 @@ llvm::Expected<const Family *> chooseMixtral(const FamilyEvidence &) {
   return &family;
 }
 
+// Files call it llama and have experts.
+static constexpr KeyRule ggufOwn[] = {
+    {"expert_count", &H::experts, ranges::experts},
+    {"expert_used_count", &H::expertsPerToken, ranges::experts},
+    gguf::windowKey,
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+
+constexpr GgufArchitecture ggufMixtral = {
+    .name = "llama",
+    .keys = ggufKeys,
+    .pairing = Pairing::Interleaved,
+    .isMeant =
+        [](const GgufKeys &keys) {
+          const llvm::json::Value *experts = keys.find("expert_count");
+          return experts && *experts != llvm::json::Value(0);
+        },
+};
+
 } // namespace mica

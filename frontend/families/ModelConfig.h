@@ -1,10 +1,10 @@
 //===- ModelConfig.h - a decoder, described in general terms
 //------------------------------------===//
 //
-// What config.json says, typed and checked, in the dialect's own words (Pairing, NormRounding,
-// Activation, Scoring). No field names a model family: the importer builds from this alone. Letters
-// as in the formulas: C hidden size, H query heads, G key/value heads, D head size, I inner size, E
-// experts.
+// What a config.json or a GGUF file says, typed and checked, in the dialect's own words (Pairing,
+// NormRounding, Activation, Scoring). No field names a model family: the importer builds from this
+// alone. Letters as in the formulas: C hidden size, H query heads, G key/value heads, D head size,
+// I inner size, E experts.
 //
 //===----------------------------------------------------------------------------------------------===//
 #ifndef MICA_FRONTEND_FAMILIES_MODELCONFIG_H
@@ -21,6 +21,8 @@
 #include <vector>
 
 namespace mica {
+
+struct GgufArchitecture;
 
 /// inv_freq / factor.
 struct LinearScaling {
@@ -182,8 +184,9 @@ struct IgnoredKey {
 };
 
 struct ModelConfig {
-  std::string family; ///< for people: "llama", "minimind (generation 3)"
-  std::string path;   ///< the config.json it came from
+  std::string family;                     ///< for people: "llama", "minimind (generation 3)"
+  std::string path;                       ///< the config.json or GGUF file it came from
+  const GgufArchitecture *gguf = nullptr; ///< of a GGUF file
   int64_t vocab = 0;
   int64_t hidden = 0;       ///< C
   int64_t maxPositions = 0; ///< the model's own context length

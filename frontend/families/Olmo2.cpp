@@ -31,4 +31,10 @@ llvm::Expected<const Family *> chooseOlmo2(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
+
+constexpr GgufArchitecture ggufOlmo2 = {.name = "olmo2", .keys = ggufKeys, .flags = ggufFlags};
+
 } // namespace mica

@@ -33,4 +33,13 @@ llvm::Expected<const Family *> choosePhi3(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufOwn[] = {
+    gguf::windowKey,
+    {"rope.dimension_count", &H::rotatedDim, ranges::headDim, Unset()},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+
+constexpr GgufArchitecture ggufPhi3 = {.name = "phi3", .keys = ggufKeys};
+
 } // namespace mica

@@ -30,4 +30,10 @@ llvm::Expected<const Family *> chooseQwen2(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
+
+constexpr GgufArchitecture ggufQwen2 = {.name = "qwen2", .keys = ggufKeys, .unread = ggufUnread};
+
 } // namespace mica

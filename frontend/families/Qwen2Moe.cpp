@@ -44,4 +44,26 @@ llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufOwn[] = {
+    {"expert_shared_feed_forward_length", &H::sharedInner, ranges::width, Unset()},
+    {"expert_weights_norm", &H::normaliseGate, {}, false},
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::expertKeys, gguf::sizeKeys,
+                                                       gguf::decoderKeys, gguf::rmsNormKeys};
+static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
+
+constexpr GgufArchitecture ggufQwen2Moe = {
+    .name = "qwen2moe",
+    .keys = ggufKeys,
+    .fixed = gguf::expertFixedKeys,
+    .unread = ggufUnread,
+    .flags = ggufFlags,
+    .derive =
+        [](const GgufKeys &keys, Hyperparameters &h) {
+          h.sharedInner = h.sharedInner.value_or(*h.inner);
+          return deriveGgufExperts(keys, h);
+        },
+};
+
 } // namespace mica

@@ -61,4 +61,25 @@ llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
   return &qwen3Moe;
 }
 
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::rmsNormKeys};
+static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
+
+constexpr GgufArchitecture ggufQwen3 = {
+    .name = "qwen3", .keys = ggufKeys, .unread = ggufUnread, .flags = ggufFlags};
+
+static constexpr KeyRule ggufOwnOfMoe[] = {{"expert_weights_norm", &H::normaliseGate, {}, true}};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfMoe[] = {
+    ggufOwnOfMoe, gguf::expertKeys, gguf::sizeKeys, gguf::decoderKeys, gguf::rmsNormKeys};
+
+constexpr GgufArchitecture ggufQwen3Moe = {
+    .name = "qwen3moe",
+    .keys = ggufKeysOfMoe,
+    .fixed = gguf::expertFixedKeys,
+    .unread = ggufUnread,
+    .flags = ggufFlags,
+    .derive = deriveGgufExperts,
+};
+
 } // namespace mica

@@ -4,7 +4,9 @@ namespace mica {
 
 llvm::ArrayRef<FamilyEntry> familyEntries() {
 #define MICA_ENTRY(modelType, name) {modelType, choose##name},
-  static constexpr FamilyEntry entries[] = {MICA_FAMILIES(MICA_ENTRY)};
+#define MICA_GGUF_ENTRY(modelType, name) {modelType, choose##name, &gguf##name},
+  static constexpr FamilyEntry entries[] = {MICA_FAMILIES(MICA_ENTRY, MICA_GGUF_ENTRY)};
+#undef MICA_GGUF_ENTRY
 #undef MICA_ENTRY
   return entries;
 }

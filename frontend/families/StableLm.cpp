@@ -38,4 +38,21 @@ llvm::Expected<const Family *> chooseStableLm(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufOwn[] = {
+    {"use_parallel_residual", &H::parallelResidual, {}, false},
+    gguf::rotatedKey,
+};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::layerNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"},
+                                         {&H::qkNorm, "blk.0.attn_q_norm.weight"}};
+
+// The norms of all heads are one tensor.
+constexpr GgufArchitecture ggufStableLm = {
+    .name = "stablelm",
+    .keys = ggufKeys,
+    .flags = ggufFlags,
+    .names = [](const GgufModel &) { return &transformersNames; },
+};
+
 } // namespace mica

@@ -39,4 +39,12 @@ llvm::Expected<const Family *> chooseStarcoder2(const FamilyEvidence &) {
   return &family;
 }
 
+static constexpr KeyRule ggufOwn[] = {gguf::windowKey};
+static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::sizeKeys, gguf::decoderKeys,
+                                                       gguf::layerNormKeys};
+static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
+
+constexpr GgufArchitecture ggufStarcoder2 = {
+    .name = "starcoder2", .keys = ggufKeys, .flags = ggufFlags};
+
 } // namespace mica

@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   mica::GenerationDefaults defaults;
   std::vector<mica::IgnoredKey> ignored;
-  llvm::consumeError(mica::readGeneration(*object, "fuzz", defaults, ignored));
+  llvm::consumeError(mica::readGeneration(mica::JsonKeys(*object, "fuzz"), defaults, ignored));
   auto model = mica::modelConfigFrom(*object, "fuzz", nullptr);
   if (model)
     import(*model);

@@ -385,7 +385,7 @@ def config_types_differ(folder):
     folder.config["dtype"] = "bfloat16"
 
 
-@variant('has no "rope_scaling.rope_type"')
+@variant('has no key "rope_scaling.rope_type"')
 def config_scaling_without_type(folder):
     folder.config["rope_scaling"] = {"factor": 4}
 

@@ -147,9 +147,8 @@ def families(mica):
     their IR."""
     folder, goldens = ROOT / "frontend/families", ROOT / "tests/goldens/models"
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.cpp"))}
-    architectures = dict(reversed(pair) for pair in re.findall(
-        r'{\.name = "([\w-]+)",\s*\.modelType = "(\w+)"',
-        (ROOT / "frontend/families/GgufArchitecture.cpp").read_text(encoding="utf-8")))
+    architectures = dict(pair for text in sources.values()
+                         for pair in re.findall(r'GgufArchitecture gguf(\w+) = {\s*\.name = "([\w-]+)"', text))
     configs = sorted(goldens.glob("*/config.json"))
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = dict(zip((path.parent.name for path in configs),
@@ -165,7 +164,7 @@ def families(mica):
         what = re.sub(r"\n// ", " ", said[-1].strip())[3:] if said else ""
         proven = names.get(kind) or sys.exit(f"docs/families.md: no golden is of the type {kind}: make one")
         own = [f for f in known if any(f in found[golden] for golden in proven)]
-        rows.append(f"| `{kind}` | {what} | {', '.join(own)} | {architectures.get(kind, '')} | {', '.join(proven)} |")
+        rows.append(f"| `{kind}` | {what} | {', '.join(own)} | {architectures.get(name, '')} | {', '.join(proven)} |")
     proofs = []
     for feature in features.FEATURES:
         proven = [g for g in found if feature.name in found[g]] or sys.exit(

@@ -1,7 +1,8 @@
 #include "frontend/config/gguf/GgufConfig.h"
 
-#include "frontend/config/ConfigReader.h"
 #include "frontend/config/GenerationReader.h"
+#include "frontend/config/KeyReader.h"
+#include "frontend/config/ModelBuilder.h"
 #include "frontend/config/gguf/GgufRope.h"
 #include "frontend/families/Family.h"
 #include "frontend/families/GgufArchitecture.h"
@@ -14,9 +15,10 @@
 namespace mica {
 namespace {
 
+constexpr llvm::StringLiteral architectureKey = "general.architecture";
 constexpr llvm::StringLiteral tokenEmbedding = "token_embd.weight";
 
-/// Keys of a generation_config.json, and where llama.cpp has them.
+/// The parameters of sampling where llama.cpp has them, and transformers' names.
 constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> samplingKeys[] = {
     {"general.sampling.temp", "temperature"},
     {"general.sampling.top_k", "top_k"},
@@ -30,340 +32,277 @@ constexpr llvm::StringLiteral endKeys[] = {
     "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 constexpr llvm::StringLiteral beginKey = "tokenizer.ggml.bos_token_id";
 
-/// A value as config.json would have it. Lists whose elements are alike, one per layer, are one.
-llvm::json::Value toJson(const GgufValue &value) {
-  if (auto whole = value.integer())
-    return *whole;
-  if (auto number = value.number())
-    return *number;
-  if (auto flag = value.boolean())
-    return *flag;
-  if (auto text = value.string())
-    return llvm::json::fixUTF8(*text);
-  if (auto integers = value.integers(); integers && !integers->empty()) {
-    if (llvm::all_equal(*integers))
-      return integers->front();
-    return llvm::json::Array(*integers);
-  }
-  return value.shown();
-}
-
-class ConfigTranslator {
-public:
-  explicit ConfigTranslator(const GgufModel &model) : model(model), path(model.path()) {}
-
-  llvm::Expected<ModelConfig> translate();
-
-private:
-  llvm::Error chooseArchitecture();
-  llvm::Error translateKeys();
-  llvm::Error translateKey(llvm::StringRef key, const GgufValue &value);
-  llvm::Error translateOwn(llvm::StringRef key, llvm::StringRef name, const GgufValue &value);
-  llvm::Error checkGeneral(llvm::StringRef key, const GgufValue &value);
-  llvm::Error refuse(llvm::StringRef key, const GgufValue &value, const llvm::Twine &expected);
-  llvm::Error checkComplete();
-  void setConstants();
-  llvm::Error setShape();
-  void setTokens();
-  llvm::Error readSampling(ModelConfig &config);
-  llvm::Error checkShape(const ModelConfig &config);
-  void applyConversion(ModelConfig &config) const;
-  void set(llvm::StringRef name, llvm::json::Value value, llvm::StringRef from);
-  void ignore(llvm::StringRef key, llvm::StringRef reason) {
-    ignored.push_back({path.str(), key.str(), reason.str()});
-  }
-  llvm::Error inOwnWords(llvm::Error error) const;
-  std::string own(llvm::StringRef name) const { return (architecture->name + "." + name).str(); }
-  const GgufValue *find(llvm::StringRef name) const { return model.find(own(name)); }
-
-  const GgufModel &model;
-  llvm::StringRef path;
-  const GgufArchitecture *architecture = nullptr;
-  llvm::json::Object config;
-  std::vector<std::pair<std::string, std::string>> origins; ///< key of config.json, of this file
-  std::vector<IgnoredKey> ignored;
+/// The architecture of a file and the family that computes it.
+struct Architecture {
+  const GgufArchitecture &row;
+  const Family &family;
 };
 
-bool hasFamily(const GgufArchitecture &architecture) {
-  return llvm::any_of(familyEntries(), [&](const FamilyEntry &entry) {
-    return entry.modelType == architecture.modelType;
-  });
-}
-
 std::string knownArchitectures() {
-  llvm::SmallVector<llvm::StringRef> names;
-  for (const GgufArchitecture &row : ggufArchitectures())
-    if (hasFamily(row) && !llvm::is_contained(names, row.name))
-      names.push_back(row.name);
+  std::vector<llvm::StringRef> names;
+  for (const FamilyEntry &entry : familyEntries())
+    if (entry.gguf)
+      names.push_back(entry.gguf->name);
+  llvm::sort(names);
+  names.erase(llvm::unique(names), names.end());
   return llvm::join(names, ", ");
 }
 
-llvm::Error ConfigTranslator::refuse(llvm::StringRef key, const GgufValue &value,
-                                     const llvm::Twine &expected) {
-  return inputError(path, "has " + inQuotes(key) + ": " + value.shown() + ", expected " + expected,
+/// Of several families whose files say the same name, the one that the keys mean.
+llvm::Expected<Architecture> chooseArchitecture(const GgufModel &model) {
+  const GgufValue *value = model.find(architectureKey);
+  auto name = value ? value->string() : std::nullopt;
+  if (!name)
+    return inputError(model.path(), "has no key " + inQuotes(architectureKey) + " with a name",
+                      remedy::fetch);
+  GgufKeys keys(model, *name);
+  const FamilyEntry *found = nullptr;
+  for (const FamilyEntry &entry : familyEntries())
+    if (entry.gguf && entry.gguf->name == *name &&
+        (entry.gguf->isMeant ? entry.gguf->isMeant(keys) : !found))
+      found = &entry;
+  if (!found)
+    return inputError(model.path(),
+                      "has the architecture " + inQuotes(*name) + ", which is not known",
+                      "choose a model of one of the architectures " + knownArchitectures());
+  auto family = found->choose({model.path(), nullptr, nullptr});
+  if (!family)
+    return family.takeError();
+  return Architecture{*found->gguf, **family};
+}
+
+class ConfigReader {
+public:
+  ConfigReader(const GgufModel &model, Architecture architecture)
+      : model(model), row(architecture.row), family(architecture.family), keys(model, row.name) {}
+
+  llvm::Expected<ModelConfig> read();
+
+private:
+  llvm::Error refuse(llvm::StringRef name, const llvm::json::Value &value,
+                     const llvm::Twine &expected) const;
+  llvm::Error checkGeneral(llvm::StringRef key, const GgufValue &value);
+  llvm::Error checkGeneral();
+  llvm::Expected<Hyperparameters> readFacts(const KeyTables &tables);
+  llvm::Error readTensors(Hyperparameters &h) const;
+  llvm::Error readTokens(Hyperparameters &h) const;
+  llvm::Error checkRope(const NamedParameters &rope) const;
+  llvm::Error readSampling(ModelConfig &config) const;
+  llvm::Error checkShape(const ModelConfig &config) const;
+  void applyConversion(ModelConfig &config) const;
+
+  const GgufModel &model;
+  const GgufArchitecture &row;
+  const Family &family;
+  GgufKeys keys;
+  std::vector<IgnoredKey> ignored;
+};
+
+llvm::Error ConfigReader::refuse(llvm::StringRef name, const llvm::json::Value &value,
+                                 const llvm::Twine &expected) const {
+  return inputError(model.path(),
+                    "has " + inQuotes(name) + ": " + shown(value) + ", expected " + expected,
                     remedy::otherModel);
 }
 
-llvm::Error ConfigTranslator::chooseArchitecture() {
-  constexpr llvm::StringLiteral key = "general.architecture";
-  const GgufValue *value = model.find(key);
-  auto name = value ? value->string() : std::nullopt;
-  if (!name)
-    return inputError(path, "has no key " + inQuotes(key) + " with a name", remedy::fetch);
-  for (const GgufArchitecture &row : ggufArchitectures())
-    if (row.name == *name && hasFamily(row) &&
-        (!architecture || (row.isMeant && row.isMeant(model))))
-      architecture = &row;
-  if (!architecture)
-    return inputError(path, "has the architecture " + inQuotes(*name) + ", which is not known",
-                      "choose a model of one of the architectures " + knownArchitectures());
-  set("model_type", architecture->modelType, key);
-  return llvm::Error::success();
-}
-
-/// `origins` is asked from its end on: a key that is set again speaks by its last name.
-void ConfigTranslator::set(llvm::StringRef name, llvm::json::Value value, llvm::StringRef from) {
-  config[name] = std::move(value);
-  origins.emplace_back(name.str(), from.str());
-}
-
-llvm::Error ConfigTranslator::translateOwn(llvm::StringRef key, llvm::StringRef name,
-                                           const GgufValue &value) {
-  if (isGgufRopeKey(name))
-    return llvm::Error::success();
-  for (llvm::ArrayRef<GgufKey> rows : {architecture->own, architecture->keys, ggufCommonKeys()})
-    for (const GgufKey &row : rows) {
-      if (row.name != name)
-        continue;
-      if (!row.reason.empty()) {
-        ignore(key, row.reason);
-      } else if (!row.config.empty()) {
-        set(row.config, toJson(value), key);
-      } else if (!row.values.empty()) {
-        llvm::json::Value allowed = llvm::cantFail(llvm::json::parse(row.values));
-        if (!llvm::is_contained(*allowed.getAsArray(), toJson(value)))
-          return refuse(key, value, "one of " + shown(allowed) + " (nothing else is computed)");
-      }
-      return llvm::Error::success();
-    }
-  return inputError(path,
-                    "has the key " + inQuotes(key) + ", which is not known for " +
-                        architecture->name + " and could change what the model computes",
-                    "remove it if it does not");
-}
-
-llvm::Error ConfigTranslator::checkGeneral(llvm::StringRef key, const GgufValue &value) {
+/// A key without the architecture in front.
+llvm::Error ConfigReader::checkGeneral(llvm::StringRef key, const GgufValue &value) {
+  if (key.starts_with("tokenizer."))
+    return llvm::Error::success(); // its reader judges it
   if (key == "general.type" && value.string() != "model")
-    return refuse(key, value, "\"model\"");
+    return refuse(key, valueOf(value), "\"model\"");
   bool hasBlocks = llvm::any_of(model.tensors(),
                                 [](const GgufTensor &tensor) { return !tensor.type->isPlain(); });
   if (key == "general.quantization_version" && hasBlocks && value.integer() != 2)
-    return refuse(key, value, "2");
-  return llvm::Error::success();
-}
-
-llvm::Error ConfigTranslator::translateKey(llvm::StringRef key, const GgufValue &value) {
-  llvm::StringRef name = key;
-  if (name.consume_front(architecture->name) && name.consume_front("."))
-    return translateOwn(key, name, value);
-  if (key.starts_with("tokenizer."))
-    return llvm::Error::success(); // its reader judges it
-  if (llvm::Error error = checkGeneral(key, value))
-    return error;
-  for (auto [sampling, _] : samplingKeys)
-    if (key == sampling)
-      return llvm::Error::success();
+    return refuse(key, valueOf(value), "2");
+  if (llvm::any_of(samplingKeys, [&](const auto &row) { return row.first == key; }))
+    return llvm::Error::success();
   if (auto reason = whyGgufKeyIsIrrelevant(key)) {
     if (*reason != reasons::used)
-      ignore(key, *reason);
+      ignored.push_back({model.path().str(), key.str(), reason->str()});
     return llvm::Error::success();
   }
-  return inputError(path, "has the key " + inQuotes(key) + ", which is not known",
+  return inputError(model.path(), "has the key " + inQuotes(key) + ", which is not known",
                     "remove it if it has no effect");
 }
 
-llvm::Error ConfigTranslator::translateKeys() {
-  llvm::SmallVector<llvm::StringRef> keys;
+llvm::Error ConfigReader::checkGeneral() {
+  std::vector<llvm::StringRef> names;
+  std::string own = keys.named("");
   for (const auto &entry : model.metadata())
-    keys.push_back(entry.getKey());
-  llvm::sort(keys); // so that of several wrong keys the same one is named every time
-  for (llvm::StringRef key : keys)
-    if (llvm::Error error = translateKey(key, *model.find(key)))
+    if (!entry.getKey().starts_with(own))
+      names.push_back(entry.getKey());
+  llvm::sort(names); // so that of several wrong keys the same one is named every time
+  for (llvm::StringRef name : names)
+    if (llvm::Error error = checkGeneral(name, *model.find(name)))
       return error;
   return llvm::Error::success();
 }
 
-/// llama.cpp, whose files these are, requires the epsilon of the norms: families have defaults for
-/// it, which would be a guess.
-llvm::Error ConfigTranslator::checkComplete() {
-  constexpr llvm::StringLiteral layerNorm = "attention.layer_norm_epsilon";
-  bool isLayerNorm =
-      llvm::any_of(architecture->keys, [&](const GgufKey &row) { return row.name == layerNorm; });
-  llvm::StringRef epsilon = isLayerNorm ? layerNorm : "attention.layer_norm_rms_epsilon";
-  if (!find(epsilon))
-    return inputError(
-        path, "has no key " + inQuotes(own(epsilon)) + ", without which the norms are not known",
-        remedy::fetch);
-  llvm::StringRef name = architecture->lacking ? architecture->lacking(model) : "";
-  if (name.empty())
-    return llvm::Error::success();
-  return inputError(path,
-                    "has no key " + inQuotes(own(name)) +
-                        ", without which a model of so many experts can be one of several",
-                    "choose a file that a newer converter wrote");
-}
-
-void ConfigTranslator::setConstants() {
-  for (const GgufConstant &constant : architecture->constants) {
-    if (config.get(constant.config))
-      continue;
-    if (constant.value.empty())
-      set(constant.config, model.findTensor(constant.tensor) != nullptr, constant.tensor);
-    else
-      set(constant.config, llvm::cantFail(llvm::json::parse(constant.value)),
-          "general.architecture");
-  }
-}
-
-/// What stands in the tensors alone: the vocabulary, and whether the head is the embedding.
-llvm::Error ConfigTranslator::setShape() {
+/// What the tensors alone tell: the vocabulary, whether the head is the embedding, and flags.
+llvm::Error ConfigReader::readTensors(Hyperparameters &h) const {
   const GgufTensor *embedding = model.findTensor(tokenEmbedding);
   if (!embedding || embedding->shape.size() != 2)
-    return inputError(path, "has no matrix " + inQuotes(tokenEmbedding), remedy::fetch);
-  set("vocab_size", embedding->shape.front(), tokenEmbedding);
-  set("tie_word_embeddings", model.findTensor("output.weight") == nullptr, "output.weight");
-  // Heads of latents say themselves what of them turns.
-  if (find("attention.kv_lora_rank"))
-    return llvm::Error::success();
-  // A part of a head that turns is what the family calls a factor.
-  const GgufValue *turning = find("rope.dimension_count"), *head = find("attention.key_length"),
-                  *hidden = find("embedding_length"), *heads = find("attention.head_count");
-  auto width = [](const GgufValue *value) { return value ? value->integer().value_or(0) : 0; };
-  int64_t size = width(head) ? width(head) : width(heads) > 0 ? width(hidden) / width(heads) : 0;
-  bool isPart = !architecture->turnedPart.empty();
-  if (turning && size > 0 && (isPart || width(turning) != size))
-    set(isPart ? architecture->turnedPart : "partial_rotary_factor",
-        double(width(turning)) / double(size), own("rope.dimension_count"));
+    return inputError(model.path(), "has no matrix " + inQuotes(tokenEmbedding), remedy::fetch);
+  auto vocab = embedding->shape.front();
+  if (double(vocab) < ranges::vocab.least || double(vocab) > ranges::vocab.most)
+    return inputError(model.path(),
+                      "has " + llvm::Twine(vocab) + " rows in " + inQuotes(tokenEmbedding) +
+                          ", which no vocabulary has",
+                      remedy::fetch);
+  h.vocab = vocab;
+  h.tiedHead = model.findTensor("output.weight") == nullptr;
+  for (const GgufFlag &flag : row.flags)
+    h.*flag.slot = model.findTensor(flag.tensor) != nullptr;
   return llvm::Error::success();
 }
 
-void ConfigTranslator::setTokens() {
-  if (const GgufValue *begin = model.find(beginKey))
-    set("bos_token_id", toJson(*begin), beginKey);
-  llvm::json::Array ends;
-  for (llvm::StringRef key : endKeys)
-    if (const GgufValue *end = model.find(key)) {
-      ends.push_back(toJson(*end));
-      origins.emplace_back("eos_token_id", key.str());
-    }
-  if (!ends.empty())
-    config["eos_token_id"] = std::move(ends);
+llvm::Error ConfigReader::readTokens(Hyperparameters &h) const {
+  auto read = [&](llvm::StringRef key) -> llvm::Expected<std::optional<int64_t>> {
+    const GgufValue *value = model.find(key);
+    if (!value)
+      return std::nullopt;
+    auto id = readInteger(model.path(), key, valueOf(*value), ranges::token);
+    if (!id)
+      return id.takeError();
+    return *id;
+  };
+  auto begin = read(beginKey);
+  if (!begin)
+    return begin.takeError();
+  h.bos = *begin;
+  for (llvm::StringRef key : endKeys) {
+    auto end = read(key);
+    if (!end)
+      return end.takeError();
+    if (*end)
+      h.eos.push_back(**end);
+  }
+  return llvm::Error::success();
 }
 
-llvm::Error ConfigTranslator::readSampling(ModelConfig &model) {
-  llvm::json::Object sampling;
-  for (auto [key, name] : samplingKeys)
-    if (const GgufValue *value = this->model.find(key)) {
-      sampling[name] = toJson(*value);
-      origins.emplace_back(name.str(), key.str());
-    }
+llvm::Expected<Hyperparameters> ConfigReader::readFacts(const KeyTables &tables) {
+  auto h = readKeys(keys, tables, ignored);
+  if (!h)
+    return h.takeError();
+  if (llvm::Error error = readTensors(*h))
+    return std::move(error);
+  if (llvm::Error error = readTokens(*h))
+    return std::move(error);
+  if (row.derive)
+    if (llvm::Error error = row.derive(keys, *h))
+      return std::move(error);
+  return h;
+}
+
+/// What scales rope has no meaning for a family without it.
+llvm::Error ConfigReader::checkRope(const NamedParameters &rope) const {
+  if (family.traits.rope || *rope.find("rope_type") == llvm::json::Value("default"))
+    return llvm::Error::success();
+  return inputError(model.path(),
+                    "has " + inQuotes(rope.named("rope_type")) + ", but " + row.name +
+                        " has no rope",
+                    remedy::otherModel);
+}
+
+llvm::Error ConfigReader::readSampling(ModelConfig &config) const {
+  NamedParameters sampling(model.path());
+  for (auto [key, parameter] : samplingKeys)
+    if (const GgufValue *value = model.find(key))
+      sampling.add(parameter, valueOf(*value), key);
   // Numbers are there only to be sampled by.
-  if (!sampling.empty())
-    sampling["do_sample"] = true;
-  return readGeneration(sampling, path, model.generation, model.ignored);
+  if (!sampling.keys().empty())
+    config.generation.doSample = true;
+  return readGeneration(sampling, config.generation, config.ignored);
 }
 
 /// Numbers that follow from others. Of latents, newer files say how large heads are that read them
 /// without making keys and values of them.
-llvm::Error ConfigTranslator::checkShape(const ModelConfig &config) {
+llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   using Sizes = llvm::SmallVector<int64_t, 2>;
   const LayerKind &kind = config.kinds.front();
   const AttentionConfig &attention = kind.attention;
-  Sizes keys = {attention.headDim}, values = {attention.valueDim}, heads = {attention.kvHeads};
+  Sizes heads = {attention.kvHeads}, keySizes = {attention.headDim},
+        valueSizes = {attention.valueDim};
   if (const std::optional<LatentConfig> &latent = attention.latent) {
-    keys.push_back(latent->rank + latent->turnedDim);
-    values.push_back(latent->rank);
+    keySizes.push_back(latent->rank + latent->turnedDim);
+    valueSizes.push_back(latent->rank);
     heads.push_back(1);
   }
   llvm::SmallVector<std::pair<llvm::StringLiteral, Sizes>> wanted = {
-      {"attention.key_length", keys},
-      {"attention.value_length", values},
+      {"attention.key_length", keySizes},
+      {"attention.value_length", valueSizes},
       {"attention.head_count_kv", heads},
       {"rope.dimension_count", {attention.rope.dimensions}}};
   if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
     wanted.push_back({"feed_forward_length", {dense->inner}});
   for (const auto &[name, sizes] : wanted)
-    if (const GgufValue *value = find(name); value && llvm::none_of(sizes, [&](int64_t size) {
-                                               return toJson(*value) == llvm::json::Value(size);
-                                             }))
-      return refuse(own(name), *value, llvm::Twine(sizes.front()) + " (nothing else is computed)");
+    if (const llvm::json::Value *value = keys.find(name);
+        value &&
+        llvm::none_of(sizes, [&](int64_t size) { return *value == llvm::json::Value(size); }))
+      return refuse(keys.named(name), *value,
+                    llvm::Twine(sizes.front()) + " (nothing else is computed)");
   return llvm::Error::success();
 }
 
 /// What the converter did to rows of q and k and to gains.
-void ConfigTranslator::applyConversion(ModelConfig &config) const {
-  if (architecture->names)
-    config.names = architecture->names(model);
-  if (architecture->addedToGains)
+void ConfigReader::applyConversion(ModelConfig &config) const {
+  config.gguf = &row;
+  if (row.names)
+    config.names = row.names(model);
+  if (row.addedToGains)
     config.norm.gainOffset = 0;
   for (LayerKind &kind : config.kinds) {
     AttentionConfig &attention = kind.attention;
-    if (architecture->pairing != Pairing::Half)
-      attention.rope.pairing = architecture->pairing;
-    if (architecture->addedToGains)
+    if (row.pairing)
+      attention.rope.pairing = *row.pairing;
+    if (row.addedToGains)
       attention.norm.gainOffset = 0;
   }
 }
 
-/// The family speaks of the keys of config.json: puts those of this file in their places.
-llvm::Error ConfigTranslator::inOwnWords(llvm::Error error) const {
-  return renameQuoted(std::move(error), [&](llvm::StringRef quoted) {
-    for (const auto &[name, key] : llvm::reverse(origins))
-      if (name == quoted)
-        return key;
-    for (llvm::ArrayRef<GgufKey> rows : {architecture->keys, ggufCommonKeys()})
-      for (const GgufKey &row : rows)
-        if (row.config == quoted)
-          return own(row.name);
-    return quoted.str();
-  });
-}
-
-llvm::Expected<ModelConfig> ConfigTranslator::translate() {
-  if (llvm::Error error = chooseArchitecture())
+llvm::Expected<ModelConfig> ConfigReader::read() {
+  if (llvm::Error error = checkGeneral())
     return std::move(error);
-  if (llvm::Error error = translateKeys())
+  // What scales rope is read apart from other facts.
+  llvm::SmallVector<UnreadKey> unread(row.unread);
+  for (llvm::ArrayRef<GgufRopeKey> ropeKeys : {ggufCommonRopeKeys(), row.ropeKeys})
+    for (const GgufRopeKey &key : ropeKeys)
+      unread.push_back({key.name, reasons::used});
+  KeyTables tables = {
+      row.name, {row.keys, row.fixed, unread}, {{}, ggufCommonFixedKeys(), ggufCommonUnreadKeys()}};
+  auto h = readFacts(tables);
+  if (!h)
+    return h.takeError();
+  auto rope = readGgufRope(keys, row, h->theta.value_or(family.traits.defaultTheta));
+  if (!rope)
+    return rope.takeError();
+  if (llvm::Error error = checkRope(*rope))
     return std::move(error);
-  if (llvm::Error error = checkComplete())
+  h->ropeKeys = &*rope;
+  auto config = buildModelConfig(std::move(*h), family, KeyNames(keys, tables));
+  if (!config)
+    return config.takeError();
+  if (llvm::Error error = finishModelConfig(*config, model.path()))
     return std::move(error);
-  setConstants();
-  if (llvm::Error error = setShape())
+  if (llvm::Error error = checkShape(*config))
     return std::move(error);
-  setTokens();
-  if (llvm::Error error = addGgufRopeScaling(model, architecture->name, config, origins))
+  applyConversion(*config);
+  config->ignored = std::move(ignored);
+  if (llvm::Error error = readSampling(*config))
     return std::move(error);
-  if (architecture->derive)
-    architecture->derive(model, config);
-  auto result = modelConfigFrom(config, path, nullptr);
-  if (!result)
-    return inOwnWords(result.takeError());
-  if (llvm::Error error = checkShape(*result))
+  if (llvm::Error error = finishModelConfig(*config, model.path()))
     return std::move(error);
-  applyConversion(*result);
-  if (llvm::Error error = readSampling(*result))
-    return inOwnWords(std::move(error));
-  // Both lists are of this file; that of the family has nothing to say of keys that were set here.
-  llvm::erase_if(result->ignored, [](const IgnoredKey &key) { return key.key == "model_type"; });
-  llvm::append_range(result->ignored, ignored);
-  llvm::sort(result->ignored,
-             [](const IgnoredKey &a, const IgnoredKey &b) { return a.key < b.key; });
-  return result;
+  return config;
 }
 
 } // namespace
 
 llvm::Expected<ModelConfig> readGgufConfig(const GgufModel &model) {
-  return ConfigTranslator(model).translate();
+  auto architecture = chooseArchitecture(model);
+  if (!architecture)
+    return architecture.takeError();
+  return ConfigReader(model, *architecture).read();
 }
 
 } // namespace mica

@@ -1,4 +1,4 @@
-//===- GgufConfig.h - a GGUF file's metadata as a family reads it
+//===- GgufConfig.h - the metadata and tensors of GGUF files
 //----------------------------------===//
 #ifndef MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H
 #define MICA_FRONTEND_CONFIG_GGUF_GGUFCONFIG_H
@@ -8,9 +8,9 @@
 
 namespace mica {
 
-/// Puts the metadata into the words of config.json and has the family read them. Errors name the
-/// file and its own keys. Refused are architectures without a family, keys that are not known, and
-/// factors of rope that no known scaling has.
+/// Reads and checks the metadata by the tables of its architecture, which is its family's. Errors
+/// name the file and the keys that it has. Refused are architectures without a family, keys that
+/// are not known, and factors of rope that no known scaling has.
 llvm::Expected<ModelConfig> readGgufConfig(const GgufModel &model);
 
 /// The tensors of `model` under the names that `config` has for them, those of experts one by one.

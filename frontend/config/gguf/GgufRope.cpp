@@ -1,7 +1,7 @@
 #include "frontend/config/gguf/GgufRope.h"
 
-#include "frontend/families/Family.h"
 #include "frontend/support/InputError.h"
+#include "frontend/support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Endian.h"
@@ -12,125 +12,101 @@
 namespace mica {
 namespace {
 
-constexpr llvm::StringLiteral dictionary = "rope_scaling";
+constexpr llvm::StringLiteral typeKey = "rope.scaling.type";
 constexpr llvm::StringLiteral factorTensor = "rope_freqs.weight",
                               shortTensor = "rope_factors_short.weight",
                               longTensor = "rope_factors_long.weight";
-
-/// A key and what the dictionary calls it; only scalings of `types` have it. Files may say it of
-/// models without any scaling as well.
-struct RopeKey {
-  llvm::StringLiteral name, entry, types;
-  bool isAnywhere = false;
-
-  bool belongsTo(llvm::StringRef type) const {
-    llvm::SmallVector<llvm::StringRef> those;
-    types.split(those, ' ');
-    return types.empty() || llvm::is_contained(those, type);
-  }
-};
-constexpr RopeKey keys[] = {
-    {"rope.scaling.type", "rope_type", ""},
-    {"rope.scaling.factor", "factor", ""},
-    {"rope.scale_linear", "factor", "linear"}, // the older name
-    {"rope.scaling.original_context_length", "original_max_position_embeddings", "yarn longrope",
-     true},
-    {"rope.scaling.attn_factor", "attention_factor", "longrope", true},
-    {"rope.scaling.yarn_attn_factor", "attention_factor", "yarn"},
-    {"rope.scaling.yarn_beta_fast", "beta_fast", "yarn"},
-    {"rope.scaling.yarn_beta_slow", "beta_slow", "yarn"},
-};
 
 /// The factors of Llama 3 that all published models share.
 constexpr double lowFactor = 1, highFactor = 4;
 
 class RopeScalingReader {
 public:
-  RopeScalingReader(const GgufModel &model, llvm::StringRef architecture,
-                    llvm::json::Object &config,
-                    std::vector<std::pair<std::string, std::string>> &origins)
-      : model(model), architecture(architecture), config(config), origins(origins) {}
+  RopeScalingReader(const GgufKeys &keys, const GgufArchitecture &architecture, double theta)
+      : keys(keys), model(keys.model()), architecture(architecture), theta(theta),
+        parameters(keys.path()) {}
 
-  llvm::Error read();
+  llvm::Expected<NamedParameters> read();
 
 private:
-  std::string own(llvm::StringRef name) const { return (architecture + "." + name).str(); }
-  const GgufValue *find(llvm::StringRef name) const { return model.find(own(name)); }
-  llvm::Expected<std::string> readType();
-  llvm::Error readKeys(llvm::StringRef type);
+  llvm::Expected<std::string> readType() const;
+  llvm::Error readKeys();
+  llvm::Error readKey(const GgufRopeKey &key);
   llvm::Expected<llvm::SmallVector<double>> factorsOf(const GgufTensor &tensor) const;
   llvm::Error wrong(const GgufTensor &tensor, const llvm::Twine &what) const;
   llvm::Error readFactors(const GgufTensor &tensor);
-  llvm::Error readLongRope(llvm::json::Object &scaling) const;
-  double theta() const;
+  llvm::Error readLongRope();
   std::optional<int64_t> fitContext(llvm::ArrayRef<double> factors, double largest) const;
   bool matches(llvm::ArrayRef<double> factors, double largest, double context) const;
   double frequency(size_t index, size_t count) const {
-    return std::pow(theta(), -static_cast<double>(index) / static_cast<double>(count));
+    return std::pow(theta, -static_cast<double>(index) / static_cast<double>(count));
   }
 
+  const GgufKeys &keys;
   const GgufModel &model;
-  llvm::StringRef architecture;
-  llvm::json::Object &config;
-  std::vector<std::pair<std::string, std::string>> &origins;
+  const GgufArchitecture &architecture;
+  double theta;
+  std::string type; ///< "none" where the keys say of no scaling
+  NamedParameters parameters;
 };
 
 /// Where the file has a factor and no type, the scaling is linear; a factor of 0 or 1 is none.
-llvm::Expected<std::string> RopeScalingReader::readType() {
-  bool hasBoth = model.findTensor(shortTensor) && model.findTensor(longTensor);
-  if (const GgufValue *value = find("rope.scaling.type")) {
-    auto text = value->string();
+llvm::Expected<std::string> RopeScalingReader::readType() const {
+  if (const llvm::json::Value *value = keys.find(typeKey)) {
+    auto text = value->getAsString();
     if (text && (*text == "none" || *text == "linear" || *text == "yarn" || *text == "longrope"))
       return text->str();
-    return inputError(model.path(),
-                      "has " + inQuotes(own("rope.scaling.type")) + ": " + value->shown() +
+    return inputError(keys.path(),
+                      "has " + inQuotes(keys.named(typeKey)) + ": " + shown(*value) +
                           ", only none, linear, yarn and longrope are computed",
                       remedy::otherModel);
   }
   for (llvm::StringRef name : {"rope.scaling.factor", "rope.scale_linear"})
-    if (const GgufValue *value = find(name))
-      if (auto factor = value->number(); factor && *factor != 0 && *factor != 1)
+    if (const llvm::json::Value *value = keys.find(name))
+      if (auto factor = value->getAsNumber(); factor && *factor != 0 && *factor != 1)
         return "linear";
-  return hasBoth ? "longrope" : "none";
+  return model.findTensor(shortTensor) && model.findTensor(longTensor) ? "longrope" : "none";
 }
 
-llvm::Error RopeScalingReader::readKeys(llvm::StringRef type) {
-  llvm::json::Object scaling;
-  for (const RopeKey &key : keys) {
-    const GgufValue *value = find(key.name);
-    if (!value || (type == "none" && (key.isAnywhere || key.belongsTo("linear"))))
-      continue;
-    if (!key.belongsTo(type))
-      return inputError(model.path(),
-                        "has " + inQuotes(own(key.name)) + ", which a rope scaling of type " +
-                            type + " has not",
-                        remedy::otherModel);
-    if (scaling.get(key.entry))
-      return inputError(model.path(),
-                        "has " + inQuotes(own(key.name)) + " beside another factor of rope",
-                        "keep one");
-    origins.emplace_back((dictionary + "." + key.entry).str(), own(key.name));
-    if (auto whole = value->integer())
-      scaling[key.entry] = *whole;
-    else if (auto number = value->number())
-      scaling[key.entry] = *number;
-    else
-      scaling[key.entry] = value->shown();
-  }
-  if (type == "none")
+llvm::Error RopeScalingReader::readKey(const GgufRopeKey &key) {
+  std::string name = keys.named(key.name);
+  const llvm::json::Value *value = keys.find(key.name);
+  if (!value) {
+    if (key.belongsTo(type) && !parameters.find(key.parameter))
+      parameters.expect(key.parameter, name);
     return llvm::Error::success();
-  if (type == "longrope")
-    if (llvm::Error error = readLongRope(scaling))
-      return error;
-  scaling["rope_type"] = type.str(); // a value keeps no copy of a reference
-  config[dictionary] = std::move(scaling);
+  }
+  if (type == "none" && (key.isAnywhere || key.belongsTo("linear")))
+    return llvm::Error::success();
+  if (!key.belongsTo(type))
+    return inputError(keys.path(),
+                      "has " + inQuotes(name) + ", which a rope scaling of type " + type +
+                          " has not",
+                      remedy::otherModel);
+  if (parameters.find(key.parameter))
+    return inputError(keys.path(), "has " + inQuotes(name) + " beside another factor of rope",
+                      "keep one");
+  if (key.multiplier == 1) {
+    parameters.add(key.parameter, *value, name);
+    return llvm::Error::success();
+  }
+  auto number = readNumber(keys.path(), name, *value, {0, 1e3 / key.multiplier});
+  if (!number)
+    return number.takeError();
+  parameters.add(key.parameter, key.multiplier * *number, name);
   return llvm::Error::success();
 }
 
-double RopeScalingReader::theta() const {
-  const GgufValue *value = find("rope.freq_base");
-  double base = value ? value->number().value_or(0) : 10000;
-  return base > 0 ? base : 10000;
+llvm::Error RopeScalingReader::readKeys() {
+  for (llvm::ArrayRef<GgufRopeKey> rows : {ggufCommonRopeKeys(), architecture.ropeKeys})
+    for (const GgufRopeKey &key : rows)
+      if (key.name != typeKey)
+        if (llvm::Error error = readKey(key))
+          return error;
+  parameters.add("rope_type", type == "none" ? "default" : type, keys.named(typeKey));
+  if (type == "yarn" && !architecture.truncatesYarn)
+    parameters.add("truncate", false, keys.named(typeKey));
+  return type == "longrope" ? readLongRope() : llvm::Error::success();
 }
 
 /// Whether Llama 3's formula gives these factors; they were stored as f32.
@@ -192,19 +168,19 @@ RopeScalingReader::factorsOf(const GgufTensor &tensor) const {
 }
 
 /// The factors of short and of long texts.
-llvm::Error RopeScalingReader::readLongRope(llvm::json::Object &scaling) const {
+llvm::Error RopeScalingReader::readLongRope() {
   for (auto [name, entry] :
        {std::pair(shortTensor, "short_factor"), std::pair(longTensor, "long_factor")}) {
     const GgufTensor *tensor = model.findTensor(name);
     if (!tensor)
-      return inputError(model.path(),
+      return inputError(keys.path(),
                         "has no tensor " + inQuotes(name) +
                             ", which a rope scaling of type longrope needs",
                         remedy::otherModel);
     auto factors = factorsOf(*tensor);
     if (!factors)
       return factors.takeError();
-    scaling[entry] = llvm::json::Array(*factors);
+    parameters.add(entry, llvm::json::Array(*factors), name);
   }
   return llvm::Error::success();
 }
@@ -220,40 +196,40 @@ llvm::Error RopeScalingReader::readFactors(const GgufTensor &tensor) {
   auto context = largest > 1 ? fitContext(factors, largest) : std::nullopt;
   if (!context)
     return wrong(tensor, "scales rope by factors that are not those of Llama 3");
-  if (config.get(dictionary))
+  if (type != "none")
     return wrong(tensor, "scales rope, which its keys do as well");
-  config[dictionary] = llvm::json::Object{{"rope_type", "llama3"},
-                                          {"factor", largest},
-                                          {"low_freq_factor", lowFactor},
-                                          {"high_freq_factor", highFactor},
-                                          {"original_max_position_embeddings", *context}};
+  std::pair<llvm::StringRef, llvm::json::Value> scaling[] = {
+      {"rope_type", "llama3"},
+      {"factor", largest},
+      {"low_freq_factor", lowFactor},
+      {"high_freq_factor", highFactor},
+      {"original_max_position_embeddings", *context}};
+  for (auto &[parameter, value] : scaling)
+    parameters.add(parameter, std::move(value), factorTensor);
   return llvm::Error::success();
 }
 
-llvm::Error RopeScalingReader::read() {
-  auto type = readType();
-  if (!type)
-    return type.takeError();
-  if (llvm::Error error = readKeys(*type))
-    return error;
+llvm::Expected<NamedParameters> RopeScalingReader::read() {
+  auto found = readType();
+  if (!found)
+    return found.takeError();
+  type = std::move(*found);
+  if (llvm::Error error = readKeys())
+    return std::move(error);
   for (llvm::StringRef name : {shortTensor, longTensor})
-    if (const GgufTensor *tensor = model.findTensor(name); tensor && *type != "longrope")
-      return wrong(*tensor, "scales rope, whose scaling is of type " + llvm::Twine(*type));
+    if (const GgufTensor *tensor = model.findTensor(name); tensor && type != "longrope")
+      return wrong(*tensor, "scales rope, whose scaling is of type " + llvm::Twine(type));
   if (const GgufTensor *factors = model.findTensor(factorTensor))
-    return readFactors(*factors);
-  return llvm::Error::success();
+    if (llvm::Error error = readFactors(*factors))
+      return std::move(error);
+  return std::move(parameters);
 }
 
 } // namespace
 
-bool isGgufRopeKey(llvm::StringRef name) {
-  return llvm::any_of(keys, [&](const RopeKey &key) { return key.name == name; });
-}
-
-llvm::Error addGgufRopeScaling(const GgufModel &model, llvm::StringRef architecture,
-                               llvm::json::Object &config,
-                               std::vector<std::pair<std::string, std::string>> &origins) {
-  return RopeScalingReader(model, architecture, config, origins).read();
+llvm::Expected<NamedParameters> readGgufRope(const GgufKeys &keys,
+                                             const GgufArchitecture &architecture, double theta) {
+  return RopeScalingReader(keys, architecture, theta).read();
 }
 
 } // namespace mica

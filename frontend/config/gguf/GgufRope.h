@@ -3,21 +3,15 @@
 #ifndef MICA_FRONTEND_CONFIG_GGUF_GGUFROPE_H
 #define MICA_FRONTEND_CONFIG_GGUF_GGUFROPE_H
 
-#include "frontend/formats/gguf/GgufModel.h"
-
-#include "llvm/Support/JSON.h"
+#include "frontend/families/GgufArchitecture.h"
 
 namespace mica {
 
-/// Whether the key `name`, behind the architecture's, is read here.
-bool isGgufRopeKey(llvm::StringRef name);
-
-/// Adds the dictionary of rope's scaling to `config` where the file has one: by its keys, or by the
-/// factors of Llama 3 in `rope_freqs.weight`. `origins` hears what came from which key. Errors name
-/// the file's own keys.
-llvm::Error addGgufRopeScaling(const GgufModel &model, llvm::StringRef architecture,
-                               llvm::json::Object &config,
-                               std::vector<std::pair<std::string, std::string>> &origins);
+/// The parameters of rope's scaling by transformers' names: what the file's keys say, or the
+/// factors of Llama 3 in `rope_freqs.weight`; of the type "default" where it has no scaling.
+/// `theta` is rope's base. Errors name the file's keys and tensors.
+llvm::Expected<NamedParameters> readGgufRope(const GgufKeys &keys,
+                                             const GgufArchitecture &architecture, double theta);
 
 } // namespace mica
 

@@ -38,13 +38,23 @@ std::optional<TensorName> parse(llvm::StringRef name) {
   return result;
 }
 
-/// The module of `names` that `name` is; null where it is none.
-const GgufModule *moduleOf(const TensorName &name, const NamingTable &names) {
-  for (const GgufModule &module : name.layer ? ggufLayerModules() : ggufModules())
-    if (module.name == name.module && module.isOf(names) &&
-        (module.part.empty() || module.part == name.part))
-      return &module;
-  return nullptr;
+/// The modules that models of `config` have, of layers or of the model; those of the architecture
+/// come first.
+llvm::SmallVector<GgufModule> modulesOf(const ModelConfig &config, bool ofLayers) {
+  llvm::SmallVector<GgufModule> modules;
+  if (ofLayers)
+    llvm::append_range(modules, config.gguf->modules);
+  llvm::append_range(modules, ofLayers ? ggufLayerModules() : ggufModules());
+  llvm::erase_if(modules, [&](const GgufModule &module) { return !module.isOf(*config.names); });
+  return modules;
+}
+
+/// The one of `modules` that `name` is; null where it is none.
+const GgufModule *findModule(llvm::ArrayRef<GgufModule> modules, const TensorName &name) {
+  auto found = llvm::find_if(modules, [&](const GgufModule &module) {
+    return module.name == name.module && (module.part.empty() || module.part == name.part);
+  });
+  return found == modules.end() ? nullptr : found;
 }
 
 /// "mlp.experts.5.up_proj" of the owner "mlp.experts.*".
@@ -106,13 +116,11 @@ llvm::StringMap<GgufPlace> ggufPlaces(const ModelConfig &config) {
     for (llvm::StringRef part : {"", ".weight", ".bias"})
       result.try_emplace((name + part).str(), GgufPlace{fileName + part.str(), matrix, matrices});
   };
-  for (const GgufModule &module : ggufModules())
-    if (module.isOf(names))
-      add(names.*module.module, module, "");
+  for (const GgufModule &module : modulesOf(config, false))
+    add(names.*module.module, module, "");
+  llvm::SmallVector<GgufModule> layerModules = modulesOf(config, true);
   for (auto [layer, kind] : llvm::enumerate(config.layers))
-    for (const GgufModule &module : ggufLayerModules()) {
-      if (!module.isOf(names))
-        continue;
+    for (const GgufModule &module : layerModules) {
       auto *sparse = std::get_if<SparseConfig>(&config.kinds[kind].ffn);
       int64_t count = module.owner != GgufOwner::Experts ? 1 : sparse ? sparse->experts : 0;
       for (int64_t i = 0; i < count; ++i)
@@ -124,11 +132,14 @@ llvm::StringMap<GgufPlace> ggufPlaces(const ModelConfig &config) {
 
 std::vector<TensorInfo> nameGgufTensors(const GgufModel &model, const ModelConfig &config) {
   const NamingTable &names = *config.names;
+  llvm::SmallVector<GgufModule> layerModules = modulesOf(config, true),
+                                modelModules = modulesOf(config, false);
   std::vector<TensorInfo> tensors;
   for (const GgufTensor &tensor : model.tensors()) {
     TensorInfo info = infoOf(tensor);
     auto name = parse(tensor.name);
-    const GgufModule *module = name ? moduleOf(*name, names) : nullptr;
+    const GgufModule *module =
+        name ? findModule(name->layer ? layerModules : modelModules, *name) : nullptr;
     bool isStacked = module && module->owner == GgufOwner::Experts;
     size_t rank = name && name->part == ".bias" ? 2 : 3;
     if (isStacked && info.shape.size() == rank && info.shape.front() > 0) {

@@ -151,8 +151,8 @@ TEST(ConfigReader, RefusesHeadsThatDoNotFit) {
   EXPECT_THAT(llamaProblem(R"({"num_key_value_heads": 16})"), HasSubstr("do not divide"));
   EXPECT_THAT(
       llamaProblem(R"({"hidden_size": 60})"),
-      HasSubstr("has the hidden size 60, which its 8 heads do not divide, and no head_dim, add "
-                "\"head_dim\""));
+      HasSubstr("has the hidden size 60, which its 8 heads do not divide, and no key \"head_dim\", "
+                "add it"));
   EXPECT_THAT(llamaProblem(R"({"head_dim": 9})"),
               HasSubstr("has the head size 9, but rope turns pairs: it must be even"));
   EXPECT_THAT(llamaProblem(R"({"hidden_size": 72})"), HasSubstr("has the head size 9"));

@@ -15,7 +15,7 @@ std::string read(llvm::StringRef text, GenerationDefaults &defaults,
   defaults.bos = 1;
   defaults.eos = {2};
   llvm::json::Value value = llvm::cantFail(parseJson(text, "g.json"));
-  return messageOf(readGeneration(*value.getAsObject(), "g.json", defaults, ignored));
+  return messageOf(readGeneration(JsonKeys(*value.getAsObject(), "g.json"), defaults, ignored));
 }
 
 std::string problemOf(llvm::StringRef text) {

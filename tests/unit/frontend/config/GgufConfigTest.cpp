@@ -17,7 +17,11 @@ GgufWriter keysOf(const std::string &architecture, uint32_t kvHeads = 2) {
   file.u32(own + "context_length", 128).u32(own + "embedding_length", 32);
   file.u32(own + "block_count", 2).u32(own + "feed_forward_length", 64);
   file.u32(own + "attention.head_count", 4).u32(own + "attention.head_count_kv", kvHeads);
-  file.f32(own + "attention.layer_norm_rms_epsilon", 1e-5f).f32(own + "rope.freq_base", 1e4f);
+  bool isLayerNorm = architecture == "stablelm" || architecture == "gptneox";
+  file.f32(own +
+               (isLayerNorm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
+           1e-5f);
+  file.f32(own + "rope.freq_base", 1e4f);
   if (architecture == "qwen3moe")
     file.u32(own + "expert_count", 4).u32(own + "expert_used_count", 2);
   file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
@@ -129,12 +133,13 @@ TEST_F(GgufConfig, TheEpsilonOfNormsIsNotGuessed) {
     file.u32(own + "context_length", 128).u32(own + "embedding_length", 32);
     file.u32(own + "block_count", 2).u32(own + "feed_forward_length", 128);
     file.u32(own + "attention.head_count", 4);
+    if (architecture == std::string("gptneox"))
+      file.boolean(own + "use_parallel_residual", true).u32(own + "rope.dimension_count", 8);
     file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
-    EXPECT_THAT(problem(), testing::EndsWith("m.gguf: has no key \"" + own + key +
-                                             "\", without which the norms are not known, fetch "
-                                             "it again"));
+    EXPECT_THAT(problem(), testing::EndsWith("m.gguf: has no key \"" + own + key + "\", which " +
+                                             architecture + " needs, fetch it again"));
     file.f32(own + key, 1e-5f);
-    EXPECT_THAT(problem(), testing::Not(HasSubstr("epsilon"))) << architecture;
+    EXPECT_EQ(problem(), "") << architecture;
   }
 }
 
@@ -159,13 +164,20 @@ TEST_F(GgufConfig, HeadsOfGptNeoXTurnAsFarAsTheFileSays) {
     EXPECT_EQ(config->names->qkvOrder, QkvOrder::Consecutive) << "the converter sorted it";
   }
   file = whole;
-  file.u32("gptneox.rope.dimension_count", 3);
-  EXPECT_THAT(problem(), HasSubstr("turns 3 of 8 elements of a head"));
+  file.boolean("gptneox.use_parallel_residual", true).u32("gptneox.rope.dimension_count", 3);
+  EXPECT_THAT(problem(), HasSubstr("turns 3 of 8 elements of a head by its "
+                                   "\"gptneox.rope.dimension_count\", but rope turns pairs"));
+  file = whole;
+  file.boolean("gptneox.use_parallel_residual", true).u32("gptneox.rope.dimension_count", 10);
+  EXPECT_THAT(problem(), HasSubstr("turns 10 of 8 elements of a head"));
+  file = whole;
+  file.boolean("gptneox.use_parallel_residual", true);
+  EXPECT_THAT(problem(), HasSubstr("has no key \"gptneox.rope.dimension_count\", which gptneox "
+                                   "needs, fetch it again"));
 }
 
 TEST_F(GgufConfig, WholeHeadsOfStableLmMayTurn) {
   file = keysOf("stablelm");
-  file.f32("stablelm.attention.layer_norm_epsilon", 1e-5f);
   file.u32("stablelm.rope.dimension_count", 8);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
@@ -215,6 +227,13 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
   file.u32("deepseek2.attention.key_length", 15).u32("deepseek2.attention.key_length_mla", 10);
   file.u32("deepseek2.attention.value_length", 6);
   EXPECT_THAT(problem(), HasSubstr("has \"deepseek2.attention.key_length\": 15, expected 10"));
+
+  file = common;
+  EXPECT_THAT(problem(), HasSubstr("has no key \"deepseek2.attention.key_length\", which deepseek2 "
+                                   "needs"));
+  file.u32("deepseek2.attention.key_length", 4).u32("deepseek2.attention.value_length", 6);
+  EXPECT_THAT(problem(), HasSubstr("has heads of 4 elements, of which "
+                                   "\"deepseek2.rope.dimension_count\": 4 leaves too few"));
 }
 
 /// llama.cpp obeys it, which the family does not.
@@ -325,13 +344,14 @@ TEST_F(GgufConfig, RefusesKeysByTheirOwnNames) {
                         "else is computed)"));
   file = whole;
   file.u32("llama.attention.sliding_window", 64);
-  EXPECT_THAT(problem(), HasSubstr("has \"llama.attention.sliding_window\": 64, expected one of"));
+  EXPECT_THAT(problem(), HasSubstr("has the key \"llama.attention.sliding_window\", which is not "
+                                   "known for llama and could change what the model computes"));
   file = whole;
   file.u32("llama.attention.value_length", 16);
   EXPECT_THAT(problem(), HasSubstr("has \"llama.attention.value_length\": 16, expected 8"));
   file = whole;
   file.u32("llama.rope.dimension_count", 4);
-  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.dimension_count\": 0.5, expected one of"));
+  EXPECT_THAT(problem(), HasSubstr("has \"llama.rope.dimension_count\": 4, expected 8"));
   file = whole;
   file.string("general.type", "adapter");
   EXPECT_THAT(problem(), HasSubstr("has \"general.type\": \"adapter\", expected \"model\""));
@@ -359,12 +379,13 @@ TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
   EXPECT_THAT(spoil("llama.attention.head_count_kv", 3),
               HasSubstr("which its 3 key/value heads do not divide"));
   EXPECT_THAT(spoil("llama.attention.head_count", 6),
-              HasSubstr("and no head_dim, add \"llama.attention.key_length\""));
+              HasSubstr("and no key \"llama.attention.key_length\", add it"));
+  file = keysOf("llama");
+  file.entries = file.data = "";
+  file.tensors = 0;
+  EXPECT_THAT(problem(), HasSubstr("has no matrix \"token_embd.weight\""));
   file = GgufWriter();
   file.string("general.architecture", "llama");
-  file.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  EXPECT_THAT(problem(), HasSubstr("has no matrix \"token_embd.weight\""));
-  file.floats("token_embd.weight", {4, 2}, std::vector<float>(8));
   EXPECT_THAT(problem(), HasSubstr("has no key \"llama.embedding_length\", which llama needs"));
   file = keysOf("llama");
   file.list<int32_t>("llama.attention.key_length", GgufKind::I32, {8, 4});
@@ -417,6 +438,88 @@ TEST_F(GgufConfig, ReadsFactorsOfShortAndLongTexts) {
   file.string("llama.rope.scaling.type", "longrope");
   EXPECT_THAT(problem(), HasSubstr("has no tensor \"rope_factors_short.weight\", which a rope "
                                    "scaling of type longrope needs"));
+}
+
+/// What a file leaves out is what llama.cpp takes for it, whatever transformers does.
+TEST_F(GgufConfig, DefaultsAreThoseOfTheFormat) {
+  file = GgufWriter();
+  file.string("general.architecture", "llama").u32("llama.context_length", 128);
+  file.u32("llama.embedding_length", 32).u32("llama.block_count", 2);
+  file.u32("llama.feed_forward_length", 64).u32("llama.attention.head_count", 4);
+  file.u32("llama.expert_count", 4).u32("llama.expert_used_count", 2);
+  file.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->family, "mixtral");
+  EXPECT_EQ(config->kinds[0].attention.kvHeads, 4) << "as many as queries, and not 8";
+  EXPECT_EQ(config->kinds[0].attention.headDim, 8);
+  EXPECT_EQ(config->kinds[0].attention.rope.theta, 1e4) << "and not 1e6";
+}
+
+TEST_F(GgufConfig, ListsKeysWithoutInfluence) {
+  file = keysOf("qwen2");
+  file.u32("qwen2.attention.sliding_window", 64).u32("qwen2.vocab_size", 64);
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_FALSE(config->kinds[0].attention.window);
+  std::vector<std::string> keys;
+  for (const IgnoredKey &key : config->ignored)
+    keys.push_back(key.key + " " + key.reason);
+  EXPECT_THAT(keys, testing::ElementsAre("general.name says who made the file and from what",
+                                         "qwen2.attention.sliding_window acts only together with "
+                                         "use_sliding_window, which such files do not have",
+                                         "qwen2.vocab_size the rows of the embedding are counted"));
+}
+
+TEST_F(GgufConfig, RopesParametersHaveTheirOwnNames) {
+  GgufWriter whole = file;
+  file.string("llama.rope.scaling.type", "linear");
+  EXPECT_THAT(problem(), HasSubstr("m.gguf: has no key \"llama.rope.scaling.factor\", which this "
+                                   "scaling needs, fetch it again"));
+  file = whole;
+  file.string("llama.rope.scaling.type", "yarn").f32("llama.rope.scaling.factor", 2);
+  file.u32("llama.rope.scaling.original_context_length", 64);
+  file.f32("llama.rope.scaling.yarn_beta_fast", 1).f32("llama.rope.scaling.yarn_beta_slow", 2);
+  EXPECT_THAT(problem(), HasSubstr("has a \"llama.rope.scaling.yarn_beta_fast\" below its "
+                                   "\"llama.rope.scaling.yarn_beta_slow\""));
+  file = whole;
+  file.floats("rope_factors_short.weight", {3}, {1, 2, 3});
+  file.floats("rope_factors_long.weight", {4}, {5, 6, 7, 8});
+  EXPECT_THAT(problem(), HasSubstr("has no list of 4 numbers in \"rope_factors_short.weight\""));
+  file = latentKeys();
+  file.u32("deepseek2.attention.key_length", 10).u32("deepseek2.attention.value_length", 6);
+  file.string("deepseek2.rope.scaling.type", "yarn").f32("deepseek2.rope.scaling.factor", 2);
+  file.u32("deepseek2.rope.scaling.original_context_length", 64);
+  GgufWriter scaled = file;
+  file.f32("deepseek2.rope.scaling.yarn_log_multiplier", 0.1f);
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_GT(config->kinds[0].attention.rope.scoreMultiplier, 1) << "mscale_all_dim is 1";
+  file = scaled;
+  file.f32("deepseek2.rope.scaling.yarn_log_multiplier", -1);
+  EXPECT_THAT(problem(), HasSubstr("has \"deepseek2.rope.scaling.yarn_log_multiplier\": -1, "
+                                   "expected a number from 0 to 100"));
+}
+
+TEST_F(GgufConfig, PositionsWithoutRopeAreNotScaled) {
+  file = GgufWriter();
+  file.string("general.architecture", "gpt2").u32("gpt2.context_length", 64);
+  file.u32("gpt2.embedding_length", 32).u32("gpt2.block_count", 1);
+  file.u32("gpt2.attention.head_count", 4).f32("gpt2.attention.layer_norm_epsilon", 1e-5f);
+  file.floats("token_embd.weight", {64, 32}, std::vector<float>(64 * 32));
+  GgufWriter whole = file;
+  file.string("gpt2.rope.scaling.type", "none");
+  EXPECT_EQ(problem(), "");
+  file = whole;
+  file.string("gpt2.rope.scaling.type", "linear").f32("gpt2.rope.scaling.factor", 2);
+  EXPECT_THAT(problem(), HasSubstr("has \"gpt2.rope.scaling.type\", but gpt2 has no rope"));
+  file = whole;
+  file.floats("rope_freqs.weight", {4}, {1, 1, 1, 8});
+  EXPECT_THAT(problem(), HasSubstr("has \"rope_freqs.weight\", but gpt2 has no rope"));
+  file = whole;
+  file.f32("gpt2.rope.freq_base", 1e4f);
+  EXPECT_THAT(problem(), HasSubstr("has the key \"gpt2.rope.freq_base\", which is not known"));
 }
 
 TEST_F(GgufConfig, RefusesUnknownRope) {

@@ -110,7 +110,7 @@ TEST(Rope, RefusesOtherScalingsByName) {
          "computed, choose a model without it")
             .str());
   EXPECT_THAT(problem(R"({"rope_scaling": {"factor": 2}})"),
-              HasSubstr("has no \"rope_scaling.rope_type\", which this scaling needs, add it"));
+              HasSubstr("has no key \"rope_scaling.rope_type\", which this scaling needs, add it"));
 }
 
 TEST(Rope, RefusesUnknownEntries) {
@@ -140,14 +140,14 @@ TEST(Rope, RefusesNumbersThatCannotBe) {
             "config.json: has \"rope_scaling.factor\": 0, expected a number from 1 to 1000000, "
             "correct it");
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "linear"}})"),
-              HasSubstr("has no \"rope_scaling.factor\""));
+              HasSubstr("has no key \"rope_scaling.factor\", which this scaling needs, add it"));
   EXPECT_THAT(problem(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
       "high_freq_factor": 4, "original_max_position_embeddings": 8192}})"),
-              HasSubstr("has a high_freq_factor in \"rope_scaling\" that is not above its "
-                        "low_freq_factor"));
+              HasSubstr("has a \"rope_scaling.high_freq_factor\" that is not above its "
+                        "\"rope_scaling.low_freq_factor\""));
   EXPECT_THAT(
       problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 2}})"),
-      HasSubstr("has a beta_fast in \"rope_scaling\" below its beta_slow"));
+      HasSubstr("has a \"rope_scaling.beta_fast\" below its \"rope_scaling.beta_slow\""));
   EXPECT_THAT(problem(R"({"rope_scaling": {"type": "yarn", "factor": 2, "truncate": 1}})"),
               HasSubstr("has \"rope_scaling.truncate\": 1, expected true or false"));
   EXPECT_THAT(

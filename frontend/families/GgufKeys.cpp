@@ -1,0 +1,87 @@
+#include "frontend/families/GgufKeys.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/GlobPattern.h"
+
+namespace mica {
+
+llvm::json::Value valueOf(const GgufValue &value) {
+  if (auto whole = value.integer())
+    return *whole;
+  if (auto number = value.number())
+    return *number;
+  if (auto flag = value.boolean())
+    return *flag;
+  if (auto text = value.string())
+    return llvm::json::fixUTF8(*text);
+  if (auto integers = value.integers(); integers && !integers->empty()) {
+    if (llvm::all_equal(*integers))
+      return integers->front();
+    return llvm::json::Array(*integers);
+  }
+  return value.shown();
+}
+
+GgufKeys::GgufKeys(const GgufModel &model, llvm::StringRef architecture)
+    : KeySource(model.path()), itsModel(model), prefix((architecture + ".").str()) {
+  for (const auto &entry : model.metadata())
+    if (llvm::StringRef key = entry.getKey(); key.consume_front(prefix))
+      values.emplace(key.str(), valueOf(entry.getValue()));
+}
+
+std::vector<llvm::StringRef> GgufKeys::keys() const {
+  std::vector<llvm::StringRef> keys;
+  for (const auto &[key, _] : values)
+    keys.push_back(key);
+  return keys;
+}
+
+const llvm::json::Value *GgufKeys::find(llvm::StringRef key) const {
+  auto found = values.find(key.str());
+  return found == values.end() ? nullptr : &found->second;
+}
+
+llvm::ArrayRef<FixedKey> ggufCommonFixedKeys() {
+  static constexpr FixedKey keys[] = {
+      {"attention.causal", "[true]"},
+      {"use_parallel_residual", "[false]"},
+      // A dense model may say that it has no experts.
+      {"expert_count", "[0]"},
+      {"expert_used_count", "[0]"},
+  };
+  return keys;
+}
+
+llvm::ArrayRef<UnreadKey> ggufCommonUnreadKeys() {
+  static constexpr UnreadKey keys[] = {
+      // Compared with the model's shape where no rule reads them.
+      {"attention.head_count_kv", reasons::used},
+      {"attention.key_length", reasons::used},
+      {"attention.value_length", reasons::used},
+      {"rope.dimension_count", reasons::used},
+      {"rope.scaling.finetuned", "says how the model was trained"},
+      {"tensor_data_layout", "says how an older tool stored the original"},
+      {"vocab_size", "the rows of the embedding are counted"},
+  };
+  return keys;
+}
+
+std::optional<llvm::StringRef> whyGgufKeyIsIrrelevant(llvm::StringRef key) {
+  constexpr llvm::StringLiteral bookkeeping = "says who made the file and from what";
+  static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> rows[] = {
+      {"general.architecture", reasons::used},
+      {"general.alignment", reasons::used},
+      {"general.file_type", "sums up the types, which every tensor has of its own"},
+      {"general.*", bookkeeping},
+      {"quantize.*", bookkeeping},
+      {"imatrix.*", bookkeeping},
+      {"mradermacher.*", bookkeeping},
+      {"split.*", "says how the file was split"},
+  };
+  for (auto [pattern, reason] : rows)
+    if (llvm::cantFail(llvm::GlobPattern::create(pattern)).match(key))
+      return reason;
+  return std::nullopt;
+}
+
+} // namespace mica
