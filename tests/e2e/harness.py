@@ -168,7 +168,10 @@ class Case(unittest.TestCase):
 
 
 def for_each(names, prefix):
-    """Decorates a class: turns the method `prefix`(self, name) into one test per name."""
+    """Decorates a class: turns the method `prefix`(self, name) into one test per name, of which there must be some."""
+    names = list(names)
+    if not names:
+        raise ValueError(f"{prefix}: there is nothing to test")
 
     def decorate(cls):
         body = getattr(cls, prefix)
