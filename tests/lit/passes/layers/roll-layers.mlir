@@ -19,6 +19,7 @@ func.func @three_layers(%x: tensor<?x32xf32>, %c: !mica.kv_cache<4 x 2 x 8 x f32
   %w0 = mica.get_weight @w0 : tensor<32xf32>
   %w1 = mica.get_weight @w1 : tensor<32xf32>
   %w2 = mica.get_weight @w2 : tensor<32xf32>
+  // CHECK-NOT: mica.get_weight @w
   // CHECK: %[[SHARED:.*]] = mica.get_weight @shared
   // CHECK-NOT: mica.get_weight
   // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
