@@ -59,9 +59,13 @@ func.func @two_kinds(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index
   %3 = arith.constant 3 : index
+  // CHECK-NOT: call
   // CHECK: scf.for
+  // CHECK-NOT: call
   // CHECK: call @dense
+  // CHECK-NOT: call
   // CHECK: scf.for
+  // CHECK-NOT: call
   // CHECK: call @sparse
   // CHECK-NOT: call
   %a = call @dense(%x, %0) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>
