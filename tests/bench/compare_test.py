@@ -111,7 +111,7 @@ class CompareTest(unittest.TestCase):
     def test_mica_gets_its_flags(self):
         result, text = self.compare("--tests", "prefill", "--large-pages")
         benches = [call for call in self.calls("mica") if call[1] == "bench"]
-        self.assertTrue(all("--large-pages" in call for call in benches), benches)
+        self.assertEqual({"--large-pages" in call for call in benches}, {True}, benches)
         self.assertIn("mica 9.9, weights bf16, 7 MB of them in large pages, --large-pages", text)
 
     def test_depth_falls_back_to_the_older_option(self):

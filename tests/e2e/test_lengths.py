@@ -177,7 +177,7 @@ class Turns(Case):
         terminal.some()  # of the answer
         terminal.silence(0.3)
         terminal.write(b"\x03")
-        terminal.read_until(b"mica: note: stopped\r\n", seconds=2)
+        terminal.read_until(b"mica: note: stopped\r\n")
         noted = terminal.read_until(b"> ").decode()
         self.assertIn("answer: 5 tokens", noted)
         again = re.search(r"(\d+) tokens were read again", noted)

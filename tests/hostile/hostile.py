@@ -222,7 +222,8 @@ def check_whole(mica, scratch, name, prepare):
 
 
 def run_cases(label, cases, words):
-    """Runs the (name, check) whose names contain one of the words, prints what they find, and gives the exit status."""
+    """Runs the (name, check) whose names contain one of the words, prints what they find, and gives the exit status: 1 where
+    something failed, or nothing was run."""
     failed = count = 0
     for name, check in cases:
         if words and not any(word in name for word in words):
@@ -233,7 +234,7 @@ def run_cases(label, cases, words):
         for fault in faults:
             print(f"{label}: {name}: {fault}")
     print(f"{label}: {count - failed} of {count} passed")
-    return 1 if failed else 0
+    return 1 if failed or not count else 0
 
 
 WHOLE = [

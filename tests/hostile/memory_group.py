@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import environment
 import folder as model
@@ -109,7 +110,7 @@ class Group:
     def run(self, command, **options):
         """Also kills what would do nothing any more but read the pages of its code again."""
         try:
-            return hostile.run(command, preexec_fn=self.enter, **{"timeout": SECONDS, **options})
+            return hostile.run(command, preexec_fn=self.enter, **options)
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, -signal.SIGKILL, b"", b"")
 
@@ -126,11 +127,14 @@ def ended(result):
 
 
 def below(group, limit, command):
-    """Runs the command with ever less memory until it has lacked some three times: each limit in MB, and the result."""
-    lacked = 0
+    """Runs the command with ever less memory until it has lacked some three times: each limit in MB, and the result. How long it
+    may take follows from the first one, which has enough."""
+    lacked, seconds = 0, None
     while lacked < 3:
         group.limit(int(limit * MB))
-        result = group.run(command)
+        start = time.monotonic()
+        result = group.run(command, timeout=seconds or hostile.SECONDS)
+        seconds = seconds or max(SECONDS, 10 * (time.monotonic() - start))
         lacked += result.returncode != 0
         yield limit, result
         limit *= 0.7

@@ -124,7 +124,7 @@ def main():
             if different == 20:
                 break
     print(f"{count} templates: {rendered} rendered alike, {refused} refused by Mica alone, {different} differ")
-    silent = fuzzing and (refused > LARGEST_REFUSED * count or rendered < LEAST_RENDERED * count)
+    silent = not rendered or fuzzing and (refused > LARGEST_REFUSED * count or rendered < LEAST_RENDERED * count)
     if silent:
         print("too few templates are compared")
     sys.exit(1 if different or silent else 0)

@@ -122,7 +122,9 @@ class Measure(unittest.TestCase):
         # The held-out text begins where the one for calibration ends.
         self.assertEqual((self.folder / "work/text-20000.txt").stat().st_size, 20000)
         self.assertEqual([w[w.index("-f") + 1] for w in self.asked("llama-imatrix", "-f")], [str(self.folder / "work/text-rest.txt")])
-        for words in self.asked("llama-perplexity", "-f"):
+        asked = self.asked("llama-perplexity", "-f")
+        self.assertNotEqual(asked, [])
+        for words in asked:
             self.assertEqual(words[words.index("-f") + 1], str(self.folder / "work/text-20000.txt"))
             self.assertIn("f32", words, "the reference has a cache in f32")
 
@@ -155,7 +157,9 @@ class Measure(unittest.TestCase):
         self.assertIn("| `--kv int8` |", out)
         texts = [words[words.index("--calibrate") + 1] for words in self.asked("mica", "--calibrate")]
         self.assertEqual(set(texts), {str(self.folder / "work/text-rest.txt")}, "never the text that is measured on")
-        for words in self.asked("mica", "--kv"):
+        asked = self.asked("mica", "--kv")
+        self.assertNotEqual(asked, [])
+        for words in asked:
             self.assertNotIn("--rows", words)
             self.assertEqual(words[words.index("--weights") + 1], "f32")
 

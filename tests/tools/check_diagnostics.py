@@ -10,7 +10,7 @@ those that later statements add to a diagnostic that has a name. A message witho
 Every createStringError or inputError with words of its own, and every call with such words of a function that hands its message to one
 (`fail("has no rows")`), must be met by one text that a test below a FOLDER has: an expected-error or mica.expect_error, a
 line of FileCheck's whose prefix a RUN line names, a string of a unit test or of an end-to-end test, with what is added to it
-by `+`. Comments and docstrings are no such texts. Of `condition ? "one" : "other"` both are wanted. checkIndex (whose message is
+by `+`. Comments and docstrings are no such texts, nor is what lies in a folder `Inputs`. Of `condition ? "one" : "other"` both are wanted. checkIndex (whose message is
 `WHAT i is outside of [0, SIZE)`) and refuse (with refuseAt and its like) are among them. Left out is what a comment `// No test: REASON` before the statement says.
 Prints what is missing.
 """
@@ -159,13 +159,17 @@ def choices_of(argument):
     return [argument[: choice.start()] + side + argument[choice.end() :] for side in (choice[1], choice[3])]
 
 
+def expected_diagnostics(text):
+    """Those that MLIR compares with what an input makes, where it is run so."""
+    return EXPECTED.findall(text) if any("verify-diagnostics" in line for line in RUN.findall(text)) else []
+
+
 def expected_of_lit(text):
     runs = " ".join(RUN.findall(text))
     prefixes = {prefix for names in re.findall(r"--?check-prefix(?:es)?[= ]([\w,-]+)", runs) for prefix in names.split(",")}
     if re.search(r"FileCheck(?![^|&]*check-prefix)", runs):
         prefixes.add("CHECK")
-    if "verify-diagnostics" in runs:
-        yield from EXPECTED.findall(text)
+    yield from expected_diagnostics(text)
     yield from map(plain, EXPECTED_BY_MICA.findall(text))
     yield from (line for prefix, line in CHECKED.findall(text) if prefix in prefixes)
 
@@ -197,10 +201,17 @@ def expected_of_python(text):
             yield "".join(part.value for part in node.values if isinstance(part, ast.Constant))
 
 
+def tests_below(folder):
+    """The files that expect something. What lies in an `Inputs` of the folder is given to tests, scripts among it only run them."""
+    for test in folder.rglob("*"):
+        if "Inputs" not in test.relative_to(folder).parts and (test.suffix != ".py" or test.name.startswith("test_")):
+            yield test
+
+
 def expected_values(folder):
     """What the tests below a folder expect of errors, however they say it."""
     readers = {".mlir": expected_of_lit, ".test": expected_of_lit, ".cpp": expected_of_unit_test, ".py": expected_of_python}
-    for test in folder.rglob("*"):
+    for test in tests_below(folder):
         if test.suffix in readers:
             yield from readers[test.suffix](test.read_text(encoding="utf-8"))
 
@@ -224,8 +235,9 @@ def main():
     args = parser.parse_args()
     expected, values = [], []
     for folder in args.tests:
-        for test in folder.rglob("*.mlir"):
-            expected += EXPECTED.findall(test.read_text(encoding="utf-8"))
+        for test in tests_below(folder):
+            if test.suffix == ".mlir":
+                expected += expected_diagnostics(test.read_text(encoding="utf-8"))
         values += expected_values(folder)
     texts = {source: source.read_text(encoding="utf-8") for source in files_of(args.sources)}
     shared = {name for text in texts.values() for name, *_, is_shared in speakers_of(text) if is_shared}

@@ -1,8 +1,8 @@
 // RUN: mica-opt %s --split-input-file --mica-fuse-gated-linear | FileCheck %s
 
-// CHECK-NOT: mica.weight @gate_proj.weight
+// CHECK-NOT: mica.weight
 // CHECK: mica.weight @gate_up_proj.weight from ["gate_proj.weight", "up_proj.weight"] interleave : tensor<256x32xf32>
-// CHECK-NOT: mica.weight @up_proj.weight
+// CHECK-NOT: mica.weight
 mica.weight @"gate_proj.weight" : tensor<72x32xf32>
 mica.weight @"up_proj.weight" : tensor<72x32xf32>
 

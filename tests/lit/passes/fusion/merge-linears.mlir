@@ -2,8 +2,9 @@
 
 // Two layers: each gets its own merged weight; parts that nothing else needs are gone.
 
+// CHECK-NOT: mica.weight
 // CHECK: mica.weight @layers.0.qkv_proj.weight from ["layers.0.q_proj.weight", "layers.0.k_proj.weight", "layers.0.v_proj.weight"] concat : tensor<64x32xf32>
-// CHECK-NOT: mica.weight @layers.0
+// CHECK-NOT: mica.weight
 // CHECK: mica.weight @layers.1.qkv_proj.weight from ["layers.1.q_proj.weight", "layers.1.k_proj.weight", "layers.1.v_proj.weight"] concat : tensor<64x32xf32>
 // CHECK-NOT: mica.weight
 mica.weight @"layers.0.q_proj.weight" : tensor<32x32xf32>

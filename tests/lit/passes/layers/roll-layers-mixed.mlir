@@ -124,11 +124,17 @@ func.func private @both(%x: !x, %z: !x, %layer: index) -> !x
 
 // CHECK-LABEL: func @three_kinds
 // CHECK: scf.for
+// CHECK-NOT: call
 // CHECK: scf.for
+// CHECK-NOT: call
 // CHECK: call @a
+// CHECK-NOT: call
 // CHECK: scf.for
+// CHECK-NOT: call
 // CHECK: call @b
+// CHECK-NOT: call
 // CHECK: scf.for
+// CHECK-NOT: call
 // CHECK: call @c
 // CHECK-NOT: call
 func.func @three_kinds(%x0: !x, %n: index) -> !x {
@@ -169,7 +175,9 @@ func.func @three_kinds(%x0: !x, %n: index) -> !x {
 
 // One kind, whose numbers follow no rule.
 // CHECK-LABEL: func @numbers_in_no_order
+// CHECK-NOT: call
 // CHECK: scf.for
+// CHECK-NOT: call
 // CHECK: scf.for
 // CHECK-NEXT: %[[N:.*]] = mica.select_number [3, 1, 4, 9, 5, 2, 6][
 // CHECK-NEXT: call @a(%{{.*}}, %[[N]])
@@ -216,6 +224,7 @@ func.func @no_mix_of_few(%x0: !x, %n: index) -> !x {
 }
 
 // CHECK-LABEL: func @no_mix_that_takes_turns
+// CHECK-NOT: mica.select_number
 // CHECK: scf.for
 // CHECK-NOT: scf.for
 // CHECK-NOT: mica.select_number

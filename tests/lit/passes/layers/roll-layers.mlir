@@ -19,6 +19,7 @@ func.func @three_layers(%x: tensor<?x32xf32>, %c: !mica.kv_cache<4 x 2 x 8 x f32
   %w0 = mica.get_weight @w0 : tensor<32xf32>
   %w1 = mica.get_weight @w1 : tensor<32xf32>
   %w2 = mica.get_weight @w2 : tensor<32xf32>
+  // CHECK-NOT: mica.get_weight @w
   // CHECK: %[[SHARED:.*]] = mica.get_weight @shared
   // CHECK-NOT: mica.get_weight
   // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
@@ -58,9 +59,13 @@ func.func @two_kinds(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index
   %3 = arith.constant 3 : index
+  // CHECK-NOT: call
   // CHECK: scf.for
+  // CHECK-NOT: call
   // CHECK: call @dense
+  // CHECK-NOT: call
   // CHECK: scf.for
+  // CHECK-NOT: call
   // CHECK: call @sparse
   // CHECK-NOT: call
   %a = call @dense(%x, %0) : (tensor<?x32xf32>, index) -> tensor<?x32xf32>

@@ -138,6 +138,7 @@ TEST(Goldens, AreSmallAndOdd) {
     EXPECT_LE(config.layers.size(), 4u) << name;
     hasOdd[config.family] |= !llvm::isPowerOf2_64(config.kinds.front().attention.heads);
   }
+  EXPECT_FALSE(hasOdd.empty());
   for (const auto &[family, odd] : hasOdd)
     EXPECT_TRUE(odd) << family;
 }

@@ -5,6 +5,7 @@
 #include "tests/unit/RandomBlocks.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -306,11 +307,11 @@ TEST_P(QuantizeBlocks, AreTheSameOnEveryProcessor) {
   constexpr Expected kExpected[] = {{"int8_g32", 4174452866, 1796194928},
                                     {"int6_g32", 707611716, 1653076827},
                                     {"int4_g32", 3760882421, 2499194548}};
-  for (const Expected &expected : kExpected)
-    if (expected.format == format.name) {
-      EXPECT_EQ(hashOf(quantize(row)), expected.plain);
-      EXPECT_EQ(hashOf(quantize(row, importance)), expected.weighted);
-    }
+  const auto *expected =
+      llvm::find_if(kExpected, [&](const Expected &each) { return each.format == format.name; });
+  ASSERT_NE(expected, std::end(kExpected));
+  EXPECT_EQ(hashOf(quantize(row)), expected->plain);
+  EXPECT_EQ(hashOf(quantize(row, importance)), expected->weighted);
 }
 
 TEST(RoundToIntegers, GivesWhatTheIntegersStandFor) {

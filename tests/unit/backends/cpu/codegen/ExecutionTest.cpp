@@ -120,6 +120,9 @@ struct ModelData {
   }
 };
 
+/// So that "every target" is some: what is made for this processor runs on it.
+TEST(Execution, NativeIsATarget) { EXPECT_THAT(runnableTargets(), testing::Contains("native")); }
+
 TEST(Execution, ModelOfTwoEntriesOnEveryTarget) {
   for (const std::string &target : runnableTargets()) {
     SCOPED_TRACE(target);

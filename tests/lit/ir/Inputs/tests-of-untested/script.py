@@ -1,0 +1,1 @@
+print("is the second of two")

@@ -1,0 +1,2 @@
+// RUN: mica-opt %s
+// expected-error @below {{is not tested}}

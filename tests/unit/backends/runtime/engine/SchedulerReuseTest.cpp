@@ -1,0 +1,71 @@
+#include "tests/unit/backends/runtime/engine/SchedulerFixture.h"
+
+#include <deque>
+#include <gmock/gmock.h>
+
+using namespace mica;
+using namespace mica::rt;
+using namespace mica::test;
+using testing::ElementsAre;
+
+namespace {
+using SchedulerReuseTest = SchedulerFixture;
+
+TEST_F(SchedulerReuseTest, WhatASlotHasCachedIsNotComputedAgain) {
+  open({.slots = 2});
+  Recorder first, other;
+  submit(request({9, 9}, 2), other);
+  submit(request({1, 5, 3}, 3), first);
+  finishAll();
+  EXPECT_EQ(scheduler->cachedTokens(1), 5) << "the last token has not been computed";
+  Tokens prompt = {1, 5, 3};
+  prompt.insert(prompt.end(), first.tokens.begin(), first.tokens.end());
+  prompt.push_back(4);
+  fakeCalls.clear();
+  EXPECT_EQ(reused(prompt, 100), 5);
+  EXPECT_THAT(fakeCalls[0].rows, ElementsAre(Row{first.tokens[2], 1, 5}, Row{4, 1, 6}));
+  EXPECT_EQ(scheduler->totals().promptTokens, 2 + 3 + 2);
+}
+
+TEST_F(SchedulerReuseTest, OnlyWhatIsTheSameIsReused) {
+  open({.slots = 1});
+  EXPECT_EQ(reused({1, 5, 3, 8}, 100), 0);
+  EXPECT_EQ(reused({1, 5, 4, 8}, 100), 2);
+  EXPECT_EQ(reused({1, 5, 4, 8}, 100), 3) << "the last row has the logits";
+  EXPECT_EQ(reused({1, 5, 4, 8}, 1), 1);
+  EXPECT_EQ(reused({1, 5, 4, 8}, 0), 0);
+  EXPECT_EQ(reused({1, 5}, 100, 0), 1);
+  EXPECT_EQ(reused({1, 5, 4}, 100), 2) << "and no more, though the slot has had more";
+}
+
+TEST_F(SchedulerReuseTest, TheSlotThatHasMostOfAPromptIsTaken) {
+  open({.slots = 3});
+  std::vector<Tokens> prompts = {{1, 5, 3}, {1, 5, 4, 8}, {7}};
+  std::deque<Recorder> recorders(5);
+  for (size_t i = 0; i < 3; ++i)
+    submit(request(prompts[i], 1), recorders[i]);
+  finishAll();
+  fakeCalls.clear();
+  Request longer = request({1, 5, 4, 8, 6}, 1);
+  longer.maxReused = 4;
+  submit(longer, recorders[3]);
+  finishAll();
+  EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{6, 1, 4})));
+  // What reuses nothing takes the slot with least to reuse.
+  submit(request({9}, 1), recorders[4]);
+  finishAll();
+  EXPECT_THAT(calls()[1], ElementsAre(Row{9, 2, 0}));
+}
+
+TEST_F(SchedulerReuseTest, AFailureLeavesNothingToReuse) {
+  open({.slots = 1});
+  Recorder failing;
+  failing.onToken = [](int32_t, auto) { return Error{"no more"}; };
+  submit(request({1, 5, 3}, 2), failing);
+  finishAll();
+  EXPECT_EQ(failing.result->finish, Finish::Failed);
+  EXPECT_EQ(failing.result->error.message, "no more");
+  EXPECT_EQ(scheduler->cachedTokens(0), 0);
+  EXPECT_EQ(reused({1, 5, 3}, 3), 0);
+}
+} // namespace
