@@ -269,7 +269,8 @@ llvm::Error KernelModule::pack() {
   return error;
 }
 
-llvm::Error KernelModule::reachCode(const cpu::TargetDescription &target) {
+llvm::Error KernelModule::reachCode(const cpu::TargetDescription &target,
+                                    const rt::RuntimeTable &runtime) {
   addDispatcher(*module);
   if (llvm::Error error = runPasses("stage `llvm`", [&](OpPassManager &pm) {
         return cpu::stagesFor(target).buildPipeline(pm, Stage::Loops, Stage::Llvm, {});
@@ -278,7 +279,7 @@ llvm::Error KernelModule::reachCode(const cpu::TargetDescription &target) {
   auto shared = makeSharedObject(*module, target);
   if (!shared)
     return shared.takeError();
-  model = std::make_unique<LoadedModel>(*shared);
+  model = std::make_unique<LoadedModel>(*shared, runtime);
   return model->error.empty() ? llvm::Error::success() : llvm::createStringError(model->error);
 }
 
@@ -305,7 +306,8 @@ llvm::Error KernelModule::lower(StringRef text, const cpu::TargetDescription &ta
 }
 
 llvm::Expected<std::unique_ptr<KernelModule>>
-KernelModule::compile(StringRef text, const cpu::TargetDescription &target, bool unevenWeights) {
+KernelModule::compile(StringRef text, const cpu::TargetDescription &target,
+                      const rt::RuntimeTable &runtime, bool unevenWeights) {
   auto parsed = parse(text);
   if (!parsed)
     return parsed.takeError();
@@ -318,7 +320,7 @@ KernelModule::compile(StringRef text, const cpu::TargetDescription &target, bool
     return error;
   if (llvm::Error error = made->pack())
     return error;
-  if (llvm::Error error = made->reachCode(target))
+  if (llvm::Error error = made->reachCode(target, runtime))
     return error;
   return made;
 }
