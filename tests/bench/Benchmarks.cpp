@@ -5,7 +5,7 @@
 // just before the kernel, by the loops of a program's `bench --profile`.
 #include "tests/bench/UkernelBenchmarks.h"
 
-#include "backends/cpu/device/Exports.h"
+#include "backends/cpu/device/CpuRuntime.h"
 #include "backends/cpu/device/Peaks.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/Threads.h"
@@ -21,7 +21,7 @@ namespace {
 /// The module of one benchmark; only one is kept, because they are large.
 class Compiled {
 public:
-  static llvm::Expected<Compiled *> of(const KernelBenchmark &kernel) {
+  static llvm::Expected<Compiled *> of(const KernelBenchmark &kernel, const rt::Runtime &runtime) {
     static std::unique_ptr<Compiled> last;
     if (last && last->name == kernel.name)
       return last.get();
@@ -29,7 +29,7 @@ public:
     llvm::Expected<cpu::TargetDescription> target = cpu::describeTarget("native");
     if (!target)
       return target.takeError();
-    auto module = test::KernelModule::compile(kernel.text, *target);
+    auto module = test::KernelModule::compile(kernel.text, *target, runtime.table());
     if (!module)
       return module.takeError();
     last.reset(new Compiled{kernel.name, std::move(*target), std::move(*module)});
@@ -68,14 +68,14 @@ void report(benchmark::State &state, const Work &work, const rt::Peaks &peaks) {
 /// Measures the calls, which are made in turn, and the machine's limits for programs of such
 /// products on this target.
 template <typename Call>
-void measure(benchmark::State &state, const std::vector<Call> &calls, const std::string &format,
-             const cpu::TargetDescription &target, const Work &work) {
+void measure(benchmark::State &state, rt::Runtime &runtime, const std::vector<Call> &calls,
+             const std::string &format, const cpu::TargetDescription &target, const Work &work) {
   for (const Call &call : calls)
     call();
   rt::Manifest manifest;
   manifest.weights = format;
   manifest.features = target.features;
-  rt::Peaks peaks = rt::measurePeaks(rt::pool(), manifest);
+  rt::Peaks peaks = rt::measurePeaks(runtime.pool(), manifest);
   if (peaks.bytesPerSecond <= 0) {
     state.SkipWithError("no memory for the measurement of bandwidth");
     return;
@@ -88,22 +88,23 @@ void measure(benchmark::State &state, const std::vector<Call> &calls, const std:
   report(state, work, peaks);
 }
 
-void run(benchmark::State &state, const KernelBenchmark &kernel) {
+void run(benchmark::State &state, rt::Runtime &runtime, const KernelBenchmark &kernel) {
   int64_t rows = state.range(0);
-  llvm::Expected<Compiled *> compiled = Compiled::of(kernel);
+  llvm::Expected<Compiled *> compiled = Compiled::of(kernel, runtime);
   if (!compiled) {
     state.SkipWithError(llvm::toString(compiled.takeError()).c_str());
     return;
   }
   std::vector<test::KernelCall> calls = (*compiled)->calls(kernel, rows);
   double weightBytes = double((*compiled)->module->getWeightBytes()) / double(kernel.functions);
-  measure(state, calls, kernel.format, (*compiled)->target, kernel.work(weightBytes, rows));
+  measure(state, runtime, calls, kernel.format, (*compiled)->target,
+          kernel.work(weightBytes, rows));
 }
 
-void runUkernel(benchmark::State &state, const UkernelBenchmark &ukernel) {
+void runUkernel(benchmark::State &state, rt::Runtime &runtime, const UkernelBenchmark &ukernel) {
   int64_t rows = state.range(0);
   try {
-    measure(state, ukernel.calls(rows), ukernel.format,
+    measure(state, runtime, ukernel.calls(rows), ukernel.format,
             llvm::cantFail(cpu::describeTarget("native")), ukernel.work(rows));
   } catch (const std::exception &error) {
     state.SkipWithError(error.what());
@@ -138,13 +139,16 @@ int main(int argc, char **argv) {
     return 2;
 
   farAboveCaches = megabytes * (1 << 20);
-  if (rt::Status started = rt::startRuntime(threads); !started) {
-    rt::reportError(started.error().message);
+  auto runtime = rt::CpuRuntime::create(threads);
+  if (!runtime) {
+    rt::reportError(runtime.error().message);
     return 1;
   }
-  auto add = [](const auto &made, auto measured) {
-    auto *added = benchmark::RegisterBenchmark(
-        made.name.c_str(), [&made, measured](benchmark::State &state) { measured(state, made); });
+  auto add = [&](const auto &made, auto measured) {
+    auto *added =
+        benchmark::RegisterBenchmark(made.name.c_str(), [&, measured](benchmark::State &state) {
+          measured(state, **runtime, made);
+        });
     added->ArgName("rows")->UseRealTime()->Unit(benchmark::kMicrosecond);
     for (int64_t rows : made.rows)
       added->Arg(rows);
@@ -152,7 +156,7 @@ int main(int argc, char **argv) {
   std::vector<KernelBenchmark> kernels = kernelBenchmarks();
   for (const KernelBenchmark &kernel : kernels)
     add(kernel, run);
-  std::vector<UkernelBenchmark> ukernels = ukernelBenchmarks();
+  std::vector<UkernelBenchmark> ukernels = ukernelBenchmarks((*runtime)->pool());
   for (const UkernelBenchmark &ukernel : ukernels)
     add(ukernel, runUkernel);
   benchmark::RunSpecifiedBenchmarks();

@@ -1,8 +1,6 @@
 // The shapes of linear/onednn in bf16, over the same layout of weights, on the pool.
 #include "tests/bench/UkernelBenchmarks.h"
 
-#include "backends/cpu/device/Exports.h"
-
 #include <cmath>
 #include <cstring>
 #include <oneapi/dnnl/dnnl_ukernel.hpp>
@@ -27,8 +25,8 @@ float floatOf(uint16_t bf16) { return llvm::bit_cast<float>(uint32_t(bf16) << 16
 /// y = x W for `copies` matrices of the same numbers.
 class Product {
 public:
-  Product(Shape shape, int64_t rows)
-      : n(shape.n), k(shape.k), rows(rows), copies(copiesOf(double(n * k * size))),
+  Product(rt::WorkPool &pool, Shape shape, int64_t rows)
+      : pool(pool), n(shape.n), k(shape.k), rows(rows), copies(copiesOf(double(n * k * size))),
         x(rows * k * size, 64), w(copies * n * k * size, 64), y(rows * n * 4, 64),
         offsets(1, {0, 0}) {
     tile = std::min(tileRows, rows);
@@ -51,7 +49,7 @@ public:
       const Product &product;
       const uint8_t *w;
     } context{*this, w.data() + copy * n * k * size};
-    rt::pool().parallelFor(
+    pool.parallelFor(
         [](void *opaque, int64_t begin, int64_t end) {
           auto &self = *static_cast<Context *>(opaque);
           self.product.start.set_hw_context();
@@ -118,19 +116,20 @@ private:
                      result + row * n * 4, nullptr);
   }
 
+  rt::WorkPool &pool;
   int64_t n, k, rows, copies, tile, depth;
   GuardedMemory x, w, y;
   std::vector<std::pair<memory::dim, memory::dim>> offsets;
   brgemm start, goOn; ///< the first piece of a depth, and those that follow
 };
 
-UkernelBenchmark product(Shape shape) {
+UkernelBenchmark product(rt::WorkPool &pool, Shape shape) {
   UkernelBenchmark made;
   made.name = test::fill("linear/ukernel/bf16/{N}x{K}", {{"N", shape.n}, {"K", shape.k}});
   made.format = "bf16";
   made.rows = {std::begin(libraryRows), std::end(libraryRows)};
-  made.calls = [=](int64_t rows) {
-    auto product = std::make_shared<Product>(shape, rows);
+  made.calls = [&pool, shape](int64_t rows) {
+    auto product = std::make_shared<Product>(pool, shape, rows);
     product->run(0);
     if (!product->isRight())
       throw std::runtime_error("a wrong product");
@@ -147,14 +146,14 @@ UkernelBenchmark product(Shape shape) {
 }
 } // namespace
 
-std::vector<UkernelBenchmark> ukernelBenchmarks() {
+std::vector<UkernelBenchmark> ukernelBenchmarks(rt::WorkPool &pool) {
   std::vector<UkernelBenchmark> all;
   for (Shape shape : productShapes)
-    all.push_back(product(shape));
+    all.push_back(product(pool, shape));
   return all;
 }
 #else
-std::vector<UkernelBenchmark> ukernelBenchmarks() { return {}; }
+std::vector<UkernelBenchmark> ukernelBenchmarks(rt::WorkPool &) { return {}; }
 #endif
 
 } // namespace mica::bench

@@ -3,6 +3,8 @@
 
 #include "tests/bench/KernelBenchmarks.h"
 
+#include "backends/runtime/abi/WorkPool.h"
+
 namespace mica::bench {
 
 /// Like KernelBenchmark, of a function of C++.
@@ -14,7 +16,8 @@ struct UkernelBenchmark {
   std::function<Work(int64_t rows)> work;
 };
 
-/// None where oneDNN was built without ukernels, as it is by default (tools/setup/onednn.sh).
-std::vector<UkernelBenchmark> ukernelBenchmarks();
+/// On `pool`, which must outlive them. None where oneDNN was built without ukernels, as it is by
+/// default (tools/setup/onednn.sh).
+std::vector<UkernelBenchmark> ukernelBenchmarks(rt::WorkPool &pool);
 
 } // namespace mica::bench

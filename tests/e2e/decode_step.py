@@ -14,6 +14,29 @@ import sys
 import numpy as np
 
 PAGE = mmap.PAGESIZE
+# backends/runtime/abi/RuntimeCalls.def
+BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, BODY, ctypes.c_void_p, ctypes.c_int64)
+MATMUL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 5, *[ctypes.c_int32] * 2)
+
+
+class RuntimeTable(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_int64), ("runtime", ctypes.c_void_p), ("parallelFor", PARALLEL_FOR),
+                ("matmul", MATMUL), ("probe", ctypes.c_void_p)]
+
+
+class Runtime:
+    """Runs tasks on this thread, and counts products instead of computing them."""
+
+    def __init__(self):
+        self.products = 0
+        self.table = RuntimeTable(ctypes.sizeof(RuntimeTable), None, PARALLEL_FOR(self.parallel_for), MATMUL(self.matmul))
+
+    def parallel_for(self, _, body, context, tasks):
+        body(context, 0, tasks)
+
+    def matmul(self, *_):
+        self.products += 1
 
 
 def region(size):
@@ -59,7 +82,10 @@ def main():
     weights = region(manifest["weight_bytes"])
     scratch = region(manifest["scratch"]["bytes_per_row"] + manifest["scratch"]["bytes_fixed"])
     logits = region(manifest["vocab"] * 4)
-    products, report = ctypes.c_int.in_dll(library, "products"), {}
+    runtime, report = Runtime(), {}
+    needed = ctypes.c_int64.in_dll(library, "mica_runtime_bytes").value
+    if needed > ctypes.sizeof(RuntimeTable):
+        raise ValueError(f"the model needs a table of {needed} bytes")
 
     def step(depth):
         row = [np.array([v], "i4") for v in (5, 0, depth, 0)]
@@ -67,7 +93,8 @@ def main():
         arguments += [descriptor(weights, [weights.size]), descriptor(scratch, [scratch.size]),
                       descriptor(logits, [1, manifest["vocab"]])]
         decode = ctypes.c_int64(0)
-        library.mica_forward((ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments]), decode)
+        library.mica_forward((ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments]), decode,
+                             ctypes.byref(runtime.table))
 
     for depth in depths:
         before, written = [c.copy() for c in caches], np.zeros(scratch.size, bool)
@@ -88,7 +115,7 @@ def main():
             protect(c, other, mmap.PROT_READ | mmap.PROT_WRITE)
             c[:] = b
         report[depth] = {"scratch": int(written.sum()), "caches": changed, "pages": sum(p.size for p in pages),
-                         "read_only_pages": sum(o.size for o in others), "products": products.value}
+                         "read_only_pages": sum(o.size for o in others), "products": runtime.products}
     print(json.dumps(report))
 
 

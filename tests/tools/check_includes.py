@@ -63,7 +63,7 @@ class Tree:
         self.page = (root / PAGE).read_text(encoding="utf-8")
         self.table = {row[1]: CODE.findall(row[2]) for row in ROW.finditer(self.page)}
         self.files = sorted(str(path.relative_to(root)) for top in ROOTS for path in (root / top).rglob("*")
-                            if path.suffix in (".cpp", ".h", ".c", ".td", ".in") and not path.is_symlink())
+                            if path.suffix in (".cpp", ".h", ".c", ".def", ".td", ".in") and not path.is_symlink())
         self.includes = {file: list(self.includes_of(file)) for file in self.files}
 
     def includes_of(self, file):

@@ -1,6 +1,7 @@
 //===- CheckLlvm.cpp - what may be left at stage llvm ---------------------===//
 
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/codegen/RuntimeSlots.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -10,9 +11,8 @@ namespace mica::cpu {
 #define GEN_PASS_DEF_CHECKLLVMPASS
 #include "backends/cpu/codegen/Passes.h.inc"
 
-ArrayRef<StringRef> runtimeSymbols() {
-  static constexpr StringRef symbols[] = {
-      "mica_rt_parallel_for", "mica_rt_matmul", "mica_rt_probe", "memcpy", "memset", "memmove"};
+ArrayRef<StringRef> librarySymbols() {
+  static constexpr StringRef symbols[] = {"memcpy", "memset", "memmove"};
   return symbols;
 }
 } // namespace mica::cpu
@@ -51,13 +51,38 @@ struct CheckLlvm : mica::cpu::impl::CheckLlvmPassBase<CheckLlvm> {
   static LogicalResult checkCall(LLVM::CallOp call) {
     std::optional<StringRef> callee = call.getCallee();
     if (!callee)
-      return success();
+      return checkRuntimeCall(call);
     auto function =
         SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(call, call.getCalleeAttr());
     if (function && function.isExternal() &&
-        !llvm::is_contained(mica::cpu::runtimeSymbols(), *callee))
+        !llvm::is_contained(mica::cpu::librarySymbols(), *callee))
       return call.emitError() << "calls @" << *callee << ", which no program has";
     return success();
+  }
+
+  /// Indirect calls are those of the runtime, by functions that are loaded from its table.
+  static LogicalResult checkRuntimeCall(LLVM::CallOp call) {
+    std::optional<int32_t> word = findWord(call.getCalleeOperands().front());
+    LLVM::LLVMFunctionType type = call.getCalleeFunctionType();
+    for (const mica::cpu::RuntimeSlot &slot : mica::cpu::getRuntimeSlots(call.getContext())) {
+      if (slot.word != word)
+        continue;
+      if (slot.type == type)
+        return success();
+      return call.emitError() << "calls the runtime's " << slot.name << " as " << type
+                              << ", but it is " << slot.type;
+    }
+    return call.emitError("calls a pointer that is none of the runtime's functions");
+  }
+
+  /// The word of a table that `pointer` was loaded from.
+  static std::optional<int32_t> findWord(Value pointer) {
+    auto load = pointer.getDefiningOp<LLVM::LoadOp>();
+    auto place = load ? load.getAddr().getDefiningOp<LLVM::GEPOp>() : nullptr;
+    if (!place || !isa<LLVM::LLVMPointerType>(place.getElemType()) ||
+        place.getRawConstantIndices().size() != 1)
+      return std::nullopt;
+    return place.getRawConstantIndices().front();
   }
 };
 

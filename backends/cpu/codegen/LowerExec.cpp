@@ -1,12 +1,12 @@
 //===- LowerExec.cpp - launches and products as calls of the runtime ------===//
 
 #include "backends/cpu/codegen/Passes.h"
+#include "backends/cpu/codegen/RuntimeSlots.h"
 
 #include "ir/Exec/Exec.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Dialect/LLVMIR/FunctionCallUtils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
@@ -22,12 +22,14 @@ namespace mica::cpu {
 namespace {
 
 using namespace mica;
+using mica::cpu::RuntimeCall;
+using mica::cpu::RuntimeSlot;
 using mica::exec::LaunchOp;
 using mica::exec::MatmulOp;
 using mica::exec::ProbeOp;
 
-constexpr StringLiteral kParallelFor = "mica_rt_parallel_for", kMatmul = "mica_rt_matmul",
-                        kProbe = "mica_rt_probe";
+/// The size of the table of the runtime's functions that the code needs.
+constexpr StringLiteral kRuntimeBytes = "mica_runtime_bytes";
 /// What `bench --profile` reads: the task functions, ended by null; their names, each ended by a
 /// zero byte; of each the word of its context that holds the rows (-1: none) and its cost.
 constexpr StringLiteral kKernelTasks = "mica_kernel_tasks", kKernelNames = "mica_kernel_names",
@@ -141,7 +143,8 @@ class ExecLowering {
 public:
   explicit ExecLowering(ModuleOp module)
       : module(module), converter(module.getContext()),
-        pointer(LLVM::LLVMPointerType::get(module.getContext())), i64(converter.getIndexType()) {}
+        pointer(LLVM::LLVMPointerType::get(module.getContext())), i64(converter.getIndexType()),
+        slots(mica::cpu::getRuntimeSlots(module.getContext())) {}
 
   LogicalResult run() {
     SmallVector<LaunchOp> launches;
@@ -151,6 +154,8 @@ public:
     for (LaunchOp launch : launches)
       if (failed(makeKernel(launch)))
         return failure();
+    if (failed(passTable()))
+      return failure();
     DenseMap<Operation *, Value> contexts = makeContexts(launches);
     for (LaunchOp launch : launches)
       if (failed(lower(launch, contexts)))
@@ -165,12 +170,17 @@ public:
         return failure();
     if (!order.empty())
       makeTables();
+    if (module.lookupSymbol<func::FuncOp>(mica::cpu::kForwardSymbol))
+      makeRuntimeBytes();
     return success();
   }
 
 private:
   LogicalResult makeKernel(LaunchOp launch);
+  LogicalResult passTable();
+  void callRuntime(OpBuilder &builder, Operation *op, RuntimeCall call, ArrayRef<Value> arguments);
   void makeTables();
+  void makeRuntimeBytes();
   int64_t rowsOffset(const Kernel &kernel) const;
   LLVM::LLVMFuncOp convertKernel(func::FuncOp function, const Kernel &kernel);
   LLVM::LLVMFuncOp makeTask(StringRef name, Location loc, const Kernel &kernel);
@@ -178,7 +188,6 @@ private:
   LogicalResult lower(LaunchOp launch, const DenseMap<Operation *, Value> &contexts);
   LogicalResult lower(MatmulOp product);
   LogicalResult lower(ProbeOp probe);
-  FailureOr<LLVM::LLVMFuncOp> declare(OpBuilder &builder, StringRef name, ArrayRef<Type> types);
   Value constant(OpBuilder &builder, Location loc, Type type, int64_t value) {
     return LLVM::ConstantOp::create(builder, loc, type, builder.getIntegerAttr(type, value));
   }
@@ -188,6 +197,8 @@ private:
   Type pointer, i64;
   llvm::StringMap<Kernel> kernels;
   SmallVector<StringRef> order; ///< names of the kernels
+  SmallVector<RuntimeSlot> slots;
+  DenseMap<Operation *, Value> tables; ///< the runtime's, by function
   int64_t probeCount = 0;
 };
 
@@ -228,6 +239,64 @@ LogicalResult ExecLowering::makeKernel(LaunchOp launch) {
   kernel.task = makeTask(name, kernel.function.getLoc(), kernel);
   order.push_back(kernels.insert({name, std::move(kernel)}).first->getKey());
   return success();
+}
+
+/// Appends the runtime's table to the arguments of the functions that call the runtime, of those
+/// that call such functions, and of the entry. A kernel gets none: its tasks only compute.
+LogicalResult ExecLowering::passTable() {
+  SmallVector<func::FuncOp> users;
+  auto add = [&](func::FuncOp function) {
+    if (tables.try_emplace(function).second)
+      users.push_back(function);
+  };
+  if (auto entry = module.lookupSymbol<func::FuncOp>(mica::cpu::kForwardSymbol))
+    add(entry);
+  llvm::StringMap<SmallVector<func::CallOp>> calls;
+  bool ok = true;
+  module.walk([&](Operation *op) {
+    if (auto call = dyn_cast<func::CallOp>(op))
+      calls[call.getCallee()].push_back(call);
+    if (!isa<LaunchOp, MatmulOp, ProbeOp>(op))
+      return;
+    if (auto function = op->getParentOfType<func::FuncOp>())
+      add(function);
+    else
+      ok = succeeded(op->emitError("calls the runtime from a kernel"));
+  });
+  if (!ok)
+    return failure();
+  for (size_t next = 0; next < users.size(); ++next)
+    for (func::CallOp call : calls[users[next].getName()]) {
+      if (auto caller = call->getParentOfType<func::FuncOp>())
+        add(caller);
+      else
+        return call.emitError() << "calls @" << call.getCallee()
+                                << ", which calls the runtime, from a kernel";
+    }
+  for (func::FuncOp function : users) {
+    if (failed(function.insertArgument(function.getNumArguments(), pointer, {}, function.getLoc())))
+      return failure();
+    tables[function] = function.getArguments().back();
+  }
+  for (func::FuncOp function : users)
+    for (func::CallOp call : calls[function.getName()])
+      call.getOperandsMutable().append(tables.at(call->getParentOfType<func::FuncOp>()));
+  return success();
+}
+
+/// Calls a function of the table that the function around `op` has.
+void ExecLowering::callRuntime(OpBuilder &builder, Operation *op, RuntimeCall call,
+                               ArrayRef<Value> arguments) {
+  Location loc = op->getLoc();
+  Value table = tables.at(op->getParentOfType<func::FuncOp>());
+  auto load = [&](int32_t word) -> Value {
+    Value place = LLVM::GEPOp::create(builder, loc, pointer, pointer, table, LLVM::GEPArg(word));
+    return LLVM::LoadOp::create(builder, loc, pointer, place);
+  };
+  const RuntimeSlot &slot = slots[static_cast<unsigned>(call)];
+  SmallVector<Value> operands = {load(slot.word), load(mica::cpu::kRuntimeWord)};
+  llvm::append_range(operands, arguments);
+  LLVM::CallOp::create(builder, loc, slot.type, operands);
 }
 
 /// The byte of the context at which the rows stand, or -1.
@@ -277,6 +346,13 @@ void ExecLowering::makeTables() {
     array = LLVM::InsertValueOp::create(builder, loc, array, task, static_cast<int64_t>(index));
   }
   LLVM::ReturnOp::create(builder, loc, array);
+}
+
+void ExecLowering::makeRuntimeBytes() {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  LLVM::GlobalOp::create(builder, module.getLoc(), i64, /*isConstant=*/true,
+                         LLVM::Linkage::External, kRuntimeBytes,
+                         builder.getI64IntegerAttr(mica::cpu::kRuntimeTableBytes));
 }
 
 /// func.func @k(begin, end, memrefs) => llvm.func @k(begin, end, fields), the memrefs put together
@@ -388,16 +464,13 @@ LogicalResult ExecLowering::lower(LaunchOp launch, const DenseMap<Operation *, V
                                      ArrayRef<LLVM::GEPArg>{0, int32_t(index)});
     LLVM::StoreOp::create(builder, loc, field, slot);
   }
-  FailureOr<LLVM::LLVMFuncOp> parallelFor = declare(builder, kParallelFor, {pointer, pointer, i64});
-  if (failed(parallelFor))
-    return failure();
   Value task = LLVM::AddressOfOp::create(builder, loc, kernel.task);
-  LLVM::CallOp::create(builder, loc, *parallelFor, ValueRange{task, context, tasks});
+  callRuntime(builder, launch, RuntimeCall::parallelFor, {task, context, tasks});
   launch.erase();
   return success();
 }
 
-/// exec.matmul => mica_rt_matmul(x, weight, output, rows, n, k, stride of x, stride of output,
+/// exec.matmul => runtime.matmul(x, weight, output, rows, n, k, stride of x, stride of output,
 /// format, accumulate)
 LogicalResult ExecLowering::lower(MatmulOp product) {
   OpBuilder builder(product);
@@ -422,10 +495,6 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
   if (strides != computeStrides(weightType.getShape()))
     return product.emitError() << "reads a weight that is not contiguous in memory: " << weightType;
   Type i32 = builder.getI32Type();
-  FailureOr<LLVM::LLVMFuncOp> matmul =
-      declare(builder, kMatmul, {pointer, pointer, pointer, i64, i64, i64, i64, i64, i32, i32});
-  if (failed(matmul))
-    return failure();
   auto address = [&](MemRefDescriptor &buffer, Value value) {
     return buffer.bufferPtr(builder, loc, converter, cast<MemRefType>(value.getType()));
   };
@@ -442,12 +511,12 @@ LogicalResult ExecLowering::lower(MatmulOp product) {
                                   output->stride(builder, loc, 0),
                                   constant(builder, loc, i32, format),
                                   constant(builder, loc, i32, product.getAccumulate())};
-  LLVM::CallOp::create(builder, loc, *matmul, arguments);
+  callRuntime(builder, product, RuntimeCall::matmul, arguments);
   product.erase();
   return success();
 }
 
-/// exec.probe => mica_rt_probe(name, its length, layer, x, rows, numbers of a row, stride of rows,
+/// exec.probe => runtime.probe(name, its length, layer, x, rows, numbers of a row, stride of rows,
 /// what they are: see ProbeNumbers in backends/runtime/profile/Probes.h)
 LogicalResult ExecLowering::lower(ProbeOp probe) {
   OpBuilder builder(probe);
@@ -465,31 +534,20 @@ LogicalResult ExecLowering::lower(ProbeOp probe) {
                              << ", whose rows are not contiguous in memory";
   MemRefDescriptor x(Parameter::castTo(builder, loc, probe.getX(), converter.convertType(type)));
   Type i32 = builder.getI32Type(), element = type.getElementType();
-  FailureOr<LLVM::LLVMFuncOp> show =
-      declare(builder, kProbe, {pointer, i64, i64, pointer, i64, i64, i64, i32});
-  if (failed(show))
-    return failure();
   StringRef name = probe.getName();
   std::string symbol = ("probe." + Twine(probeCount++)).str();
   Value text = LLVM::createGlobalString(loc, builder, symbol, name, LLVM::Linkage::Internal);
-  LLVM::CallOp::create(
-      builder, loc, *show,
-      ValueRange{text, constant(builder, loc, i64, static_cast<int64_t>(name.size())),
-                 Parameter::castTo(builder, loc, probe.getLayer(), i64),
-                 x.bufferPtr(builder, loc, converter, type), x.size(builder, loc, 0),
-                 constant(builder, loc, i64, ofRow), x.stride(builder, loc, 0),
-                 constant(builder, loc, i32,
-                          element.isBF16()        ? 1
-                          : element.isInteger(32) ? 2
-                                                  : 0)});
+  callRuntime(builder, probe, RuntimeCall::probe,
+              {text, constant(builder, loc, i64, static_cast<int64_t>(name.size())),
+               Parameter::castTo(builder, loc, probe.getLayer(), i64),
+               x.bufferPtr(builder, loc, converter, type), x.size(builder, loc, 0),
+               constant(builder, loc, i64, ofRow), x.stride(builder, loc, 0),
+               constant(builder, loc, i32,
+                        element.isBF16()        ? 1
+                        : element.isInteger(32) ? 2
+                                                : 0)});
   probe.erase();
   return success();
-}
-
-FailureOr<LLVM::LLVMFuncOp> ExecLowering::declare(OpBuilder &builder, StringRef name,
-                                                  ArrayRef<Type> types) {
-  return LLVM::lookupOrCreateFn(builder, module, name, types,
-                                LLVM::LLVMVoidType::get(module.getContext()));
 }
 
 struct LowerExec : mica::cpu::impl::LowerExecPassBase<LowerExec> {

@@ -19,9 +19,9 @@ void addLoopsToLlvmPasses(mlir::OpPassManager &passes);
 /// Registers the passes, and the pipeline `mica-loops-to-llvm`.
 void registerCodegenPasses();
 
-/// The functions that a program's runtime provides to the model's code. Everything else is an
-/// error.
-llvm::ArrayRef<llvm::StringRef> runtimeSymbols();
+/// The symbols that the model's code may leave undefined: functions of libc that LLVM calls on its
+/// own. Everything else is an error; the runtime is called through a table (RuntimeSlots.h).
+llvm::ArrayRef<llvm::StringRef> librarySymbols();
 
 /// The name of the function that a model's shared object exports.
 inline constexpr const char *kForwardSymbol = "mica_forward";

@@ -10,7 +10,8 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
   let description = [{
     The public functions of stage `loops` take the arguments of the program's ABI as memrefs. Those with
     `mica.max_rows = N` serve up to N rows, the one without serves any number. The pass adds `mica_forward`, which
-    takes an array of pointers to memref descriptors, one per argument, and the role of all rows (0 decode, 1 prompt).
+    takes an array of pointers to memref descriptors, one per argument, and the role of all rows (0 decode, 1 prompt);
+    `cpu-lower-exec` appends the runtime's table.
     It calls the function with the smallest limit that is enough: one with that `mica.role`, where functions have
     roles. All other functions become internal: the object defines one symbol for others. The symbols of the weights
     are dropped: their places are constants in the code.
@@ -90,15 +91,21 @@ def LowerTilesPass : Pass<"cpu-lower-tiles", "::mlir::ModuleOp"> {
 }
 
 def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
-  let summary = "turn launches and products into calls of the program's runtime";
+  let summary = "turn launches, products and probes into calls of the runtime";
   let description = [{
     A kernel, that is a function which `exec.launch` names, becomes an `llvm.func` that takes of each memref only
     the pointer and what its type leaves open, with `llvm.noalias` where the argument said so; and a `.task`
     function that reads these from a context in memory, which stands once per function, on its stack: launches
-    follow one another. `exec.matmul` becomes a call of `mica_rt_matmul`. Three tables, `mica_kernel_tasks`,
-    `mica_kernel_names` and `mica_kernel_costs`, say of each task function which kernel it is, where its context
-    holds the rows of the launch, and its `exec.cost`: a program that measures itself needs no other code than one
-    that does not.
+    follow one another.
+
+    The runtime is called through a table of its functions (`backends/runtime/abi/RuntimeTable.h`): `exec.launch` calls
+    `parallelFor`, `exec.matmul` calls `matmul`, `exec.probe` calls `probe`. The table becomes the last argument of
+    `mica_forward`, of functions that call the runtime and of those that call such functions; kernels may not.
+    `mica_runtime_bytes` says how large a table the code needs.
+
+    Three more tables, `mica_kernel_tasks`, `mica_kernel_names` and `mica_kernel_costs`, say of each task function which
+    kernel it is, where its context holds the rows of the launch, and its `exec.cost`: a program that measures itself
+    needs no other code than one that does not.
 
     ```mlir
     func.func private @scale(%begin: index, %end: index, %x: memref<?x64xf32>, %y: memref<?x64xf32>) {
@@ -117,11 +124,15 @@ def LowerExecPass : Pass<"cpu-lower-exec", "::mlir::ModuleOp"> {
     ...
     llvm.call @scale(%first, %last, ...) : (i64, i64, !llvm.ptr, i64, !llvm.ptr, i64) -> ()
     ...
-    func.func @main(...) {
+    func.func @main(..., %table: !llvm.ptr) {
     ...
-    %place = llvm.alloca ...
+    %context = llvm.alloca ...
     %task = llvm.mlir.addressof @scale.task : !llvm.ptr
-    llvm.call @mica_rt_parallel_for(%task, %place, ...) : (!llvm.ptr, !llvm.ptr, i64) -> ()
+    %slot = llvm.getelementptr %table[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+    %parallelFor = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+    ...
+    %runtime = llvm.load ... : !llvm.ptr -> !llvm.ptr
+    llvm.call %parallelFor(%runtime, %task, %context, ...) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
@@ -243,7 +254,7 @@ def CheckLlvmPass : Pass<"cpu-check-llvm", "::mlir::ModuleOp"> {
   let summary = "check that only the LLVM dialect is left and only the runtime is called";
   let description = [{
     Fails, naming the op and its place, on ops of other dialects, on calls of functions that a program does not have,
-    and on intrinsics that LLVM turns into such calls.
+    of pointers that do not come from a slot of the runtime's table, and on intrinsics that LLVM turns into calls.
 
     ```mlir
     llvm.func @f(%x: f32) -> f32 {

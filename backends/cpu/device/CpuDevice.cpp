@@ -1,5 +1,5 @@
 #include "backends/cpu/device/CpuDevice.h"
-#include "backends/cpu/device/Exports.h"
+#include "backends/cpu/device/CpuRuntime.h"
 #include "backends/cpu/device/Peaks.h"
 #include "backends/cpu/features/Cpu.h"
 
@@ -9,12 +9,12 @@ Status CpuDevice::check(const std::string &target, const std::vector<std::string
   return checkCpu(target, features);
 }
 
-Status CpuDevice::start(unsigned threads) { return startRuntime(threads); }
+Result<std::unique_ptr<Runtime>> CpuDevice::start(unsigned threads) const {
+  return CpuRuntime::create(threads);
+}
 
-WorkPool &CpuDevice::pool() { return rt::pool(); }
-
-Peaks CpuDevice::measurePeaks(const Manifest &manifest) {
-  return rt::measurePeaks(rt::pool(), manifest);
+Peaks CpuDevice::measurePeaks(WorkPool &pool, const Manifest &manifest) const {
+  return rt::measurePeaks(pool, manifest);
 }
 
 } // namespace mica::rt

@@ -8,9 +8,8 @@ namespace mica::rt {
 class CpuDevice final : public Device {
 public:
   Status check(const std::string &target, const std::vector<std::string> &features) const override;
-  Status start(unsigned threads) override;
-  WorkPool &pool() override;
-  Peaks measurePeaks(const Manifest &manifest) override;
+  Result<std::unique_ptr<Runtime>> start(unsigned threads) const override;
+  Peaks measurePeaks(WorkPool &pool, const Manifest &manifest) const override;
 };
 
 } // namespace mica::rt

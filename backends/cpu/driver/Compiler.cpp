@@ -251,7 +251,7 @@ private:
     if (!shared)
       return shared.takeError();
     if (llvm::Error unknown =
-            checkUndefinedSymbols(StringRef(shared->data(), shared->size()), runtimeSymbols()))
+            checkUndefinedSymbols(StringRef(shared->data(), shared->size()), librarySymbols()))
       return unknown;
     program::ProgramWriter &writer = **created;
     auto bytesOf = [](const auto &range) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "backends/runtime/abi/Manifest.h"
-#include "backends/runtime/abi/WorkPool.h"
+#include "backends/runtime/abi/Runtime.h"
+
+#include <memory>
 
 namespace mica::rt {
 
@@ -20,13 +22,11 @@ public:
   /// Succeeds where code can run that was compiled for `target` and uses these of its features.
   virtual Status check(const std::string &target,
                        const std::vector<std::string> &features) const = 0;
-  /// Starts the threads that kernels run on, once, before any call of a model. Error: fewer can be
-  /// started.
-  virtual Status start(unsigned threads) = 0;
-  /// Those threads.
-  virtual WorkPool &pool() = 0;
-  /// Measures the limits, of products by the best instruction that the program may use.
-  virtual Peaks measurePeaks(const Manifest &manifest) = 0;
+  /// A runtime whose pool has so many threads, the caller counted. Error: fewer can be started.
+  virtual Result<std::unique_ptr<Runtime>> start(unsigned threads) const = 0;
+  /// Measures the limits of these threads, of products by the best instruction that the program may
+  /// use.
+  virtual Peaks measurePeaks(WorkPool &pool, const Manifest &manifest) const = 0;
 };
 
 } // namespace mica::rt

@@ -7,7 +7,7 @@
 namespace mica::rt {
 
 /// How the operands are stored. The numbers are part of the model object's interface
-/// (mica_rt_matmul).
+/// (RuntimeCalls.def).
 enum class MatmulFormat : int32_t {
   F32 = 0,  ///< A f32; W f32 as [N/64][K/16][16][64], oneDNN's BA16a64b; K padded to 16, N to 64
             ///< with zeros.

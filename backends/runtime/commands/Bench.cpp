@@ -301,14 +301,14 @@ nlohmann::ordered_json describe(const BenchResult &result) {
 /// What a command writes, test by test.
 class BenchReport {
 public:
-  BenchReport(const Model &model, Device &device, const BenchArguments &arguments)
+  BenchReport(const Model &model, const Device &device, const BenchArguments &arguments)
       : model(model), device(device), arguments(arguments) {}
 
   Status begin() {
     const Manifest &m = model.manifest();
     json = {{"model", m.name},
             {"weights", m.weights},
-            {"threads", device.pool().threads()},
+            {"threads", model.runtime().pool().threads()},
             {"results", nlohmann::json::array()}};
     if (arguments.trace) {
       Result<std::unique_ptr<TraceWriter>> made = TraceWriter::create(*arguments.trace);
@@ -317,7 +317,7 @@ public:
       trace = *std::move(made);
     }
     return print(m.name + ", weights " + m.weights + ", " +
-                 std::to_string(device.pool().threads()) +
+                 std::to_string(model.runtime().pool().threads()) +
                  " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
   }
 
@@ -326,7 +326,7 @@ public:
     if (test.lookup > 0 || !(arguments.profile || trace))
       return add(runBench(model, test, arguments));
     Peaks peaks = limits();
-    Profile profile([this](const char *name) { return model.symbol(name); }, device.pool(),
+    Profile profile([this](const char *name) { return model.symbol(name); }, model.runtime(),
                     trace != nullptr);
     Result<BenchResult> result = runBench(model, test, arguments, &profile);
     if (Status added = add(result); !added)
@@ -366,7 +366,7 @@ private:
   Peaks limits() const {
     Peaks peaks{0, 0, "given"};
     if (!arguments.peakGb || !arguments.peakGflop)
-      peaks = device.measurePeaks(model.manifest());
+      peaks = device.measurePeaks(model.runtime().pool(), model.manifest());
     if (arguments.peakGb)
       peaks.bytesPerSecond = *arguments.peakGb * 1e9;
     if (arguments.peakGflop) {
@@ -377,14 +377,14 @@ private:
   }
 
   const Model &model;
-  Device &device;
+  const Device &device;
   const BenchArguments &arguments;
   nlohmann::ordered_json json;
   std::unique_ptr<TraceWriter> trace;
 };
 } // namespace
 
-Status benchCommand(const Model &model, Device &device, const BenchArguments &arguments) {
+Status benchCommand(const Model &model, const Device &device, const BenchArguments &arguments) {
   Result<std::vector<BenchTest>> tests = benchTests(arguments, model.manifest());
   if (!tests)
     return tests.error();

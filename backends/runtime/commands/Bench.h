@@ -43,6 +43,6 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
                              const BenchArguments &arguments, Profile *profile = nullptr);
 
 /// Runs all tests and writes a table or JSON to stdout.
-Status benchCommand(const Model &model, Device &device, const BenchArguments &arguments);
+Status benchCommand(const Model &model, const Device &device, const BenchArguments &arguments);
 
 } // namespace mica::rt

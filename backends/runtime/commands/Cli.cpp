@@ -32,24 +32,23 @@ void setUpSignals() {
   std::signal(SIGBUS, onBusError);
 }
 
-Status dispatch(Device &device, const char *program, const Arguments &arguments) {
+Status dispatch(const Device &device, const char *program, const Arguments &arguments) {
   Result<program::ProgramFile> file = program::ProgramFile::open(program);
   if (!file)
     return file.error();
   if (arguments.command == Arguments::Command::Info)
     return infoCommand(*file, device, arguments.info);
-  Result<std::unique_ptr<Model>> model =
-      Model::load(*std::move(file), device, arguments.largePages ? Pages::Large : Pages::Small);
+  // Of the threads that the model starts as well.
+  if (Status stacks = allowStacks(program::threadStackBytes); !stacks)
+    return stacks;
+  unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();
+  Result<std::unique_ptr<Model>> model = Model::load(
+      *std::move(file), device, threads, arguments.largePages ? Pages::Large : Pages::Small);
   if (!model)
     return model.error();
   if (arguments.verifyWeights)
     if (Status sound = (*model)->verifyWeights(); !sound)
       return sound;
-  if (Status stacks = allowStacks(program::threadStackBytes); !stacks)
-    return stacks;
-  if (Status started = device.start(arguments.threads ? *arguments.threads : defaultThreads());
-      !started)
-    return started;
   if (arguments.command == Arguments::Command::Bench)
     return benchCommand(**model, device, arguments.bench);
   if (arguments.command == Arguments::Command::Chat)
@@ -60,7 +59,7 @@ Status dispatch(Device &device, const char *program, const Arguments &arguments)
 }
 } // namespace
 
-int runProgram(Device &device, const char *program, int argc, const char *const *argv) {
+int runProgram(const Device &device, const char *program, int argc, const char *const *argv) {
   setProgramName(argc > 0 ? argv[0] : program);
   setUpSignals();
   Parsed parsed = parseArguments(argc, argv);

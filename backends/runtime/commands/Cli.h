@@ -7,6 +7,6 @@ namespace mica::rt {
 
 /// Kernels run on `device`. `program`: the path of the program file. Returns the exit status: 0
 /// done, 1 wrong input or environment, 2 usage.
-int runProgram(Device &device, const char *program, int argc, const char *const *argv);
+int runProgram(const Device &device, const char *program, int argc, const char *const *argv);
 
 } // namespace mica::rt

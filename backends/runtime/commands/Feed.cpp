@@ -60,7 +60,8 @@ private:
 /// Feeds requests to one sequence.
 class Feeder {
 public:
-  Feeder(Session &session, RowRole role, int out) : session(session), role(role), out(out) {}
+  Feeder(Session &session, RowRole role, ProbeListener *probes, int out)
+      : session(session), role(role), probes(probes), out(out) {}
 
   Status answer(const FeedRequest &request) {
     if (request.length > session.length(0))
@@ -83,7 +84,7 @@ public:
 
 private:
   Status run() {
-    if (ProbeListener *probes = activeProbes())
+    if (probes)
       probes->beginCall();
     Result<std::span<const float>> logits = session.run();
     if (!logits)
@@ -93,6 +94,7 @@ private:
 
   Session &session;
   RowRole role;
+  ProbeListener *probes; ///< or null
   int out;
 };
 
@@ -154,9 +156,10 @@ Status feedCommand(const Model &model, const FeedArguments &arguments) {
     if (!created)
       return created.error();
     probes = *std::move(created);
-    probes->start();
+    probes->start(model.runtime());
   }
-  Feeder feeder(**session, arguments.asDecode ? RowRole::Decode : RowRole::Prompt, out);
+  Feeder feeder(**session, arguments.asDecode ? RowRole::Decode : RowRole::Prompt, probes.get(),
+                out);
   LineReader lines;
   for (;;) {
     Result<std::optional<std::string>> line = lines.next();

@@ -46,23 +46,21 @@ Status Model::loadCode() {
   Result<std::vector<std::byte>> code = program.read(program::SectionKind::Code);
   if (!code)
     return code.error();
-  int fd = memoryFile(*code);
-  if (fd < 0) {
+  codeFile = memoryFile(*code);
+  if (codeFile < 0) {
     // A file in memory is bounded as others are.
     const char *remedy = errno == EFBIG ? ", raise the limit of file sizes (ulimit -f)"
                                         : ", free memory or raise the limit (ulimit -v)";
     return Error{std::string("cannot put the model's code into memory: ") + std::strerror(errno) +
                  remedy};
   }
-  library = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  // The message belongs to dlopen; closing first could replace it.
-  const char *reason = library ? nullptr : dlerror();
-  std::string message = reason ? reason : "";
-  close(fd);
-  if (!library)
-    return Error{"cannot load the model's code (" + message +
+  library = dlopen(("/proc/self/fd/" + std::to_string(codeFile)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *reason = dlerror();
+    return Error{std::string("cannot load the model's code (") + (reason ? reason : "") +
                  "), free memory or raise the limit (ulimit -v), "
                  "or compile it again"};
+  }
   entry = reinterpret_cast<Forward>(dlsym(library, "mica_forward"));
   if (!entry)
     return Error{"the model's code has no function mica_forward, compile it again"};
@@ -124,8 +122,22 @@ Status Model::verifyWeights() const {
   return program::verifySection(program::MemorySource(weightBytes), inMemory);
 }
 
+Status Model::start(const Device &device, unsigned threads) {
+  Result<std::unique_ptr<Runtime>> started = device.start(threads);
+  if (!started)
+    return started.error();
+  ownRuntime = *std::move(started);
+  const auto *needed = static_cast<const int64_t *>(symbol("mica_runtime_bytes"));
+  int64_t size = ownRuntime->table().size;
+  if (!needed || *needed > size)
+    return Error{"the model's code needs a table of runtime functions of " +
+                 (needed ? std::to_string(*needed) : "unknown") + " bytes, and this one has " +
+                 std::to_string(size) + ", compile it again"};
+  return {};
+}
+
 Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Device &device,
-                                           Pages weights) {
+                                           unsigned threads, Pages weights) {
   Result<Manifest> manifest = readManifest(file);
   if (!manifest)
     return manifest.error();
@@ -138,14 +150,20 @@ Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Devi
     return there.error();
   if (Status whole = model->checkWeights(); !whole)
     return whole.error();
+  if (Status started = model->start(device, threads); !started)
+    return started.error();
   return model;
 }
 
 const void *Model::symbol(const char *name) const { return dlsym(library, name); }
 
 Model::~Model() {
+  // No thread may be left that could run the code.
+  ownRuntime.reset();
   if (library)
     dlclose(library);
+  if (codeFile >= 0)
+    close(codeFile);
 }
 
 } // namespace mica::rt

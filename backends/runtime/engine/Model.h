@@ -21,13 +21,14 @@ Result<Manifest> readManifest(const program::ProgramFile &file);
 class Model {
 public:
   /// The model object's only entry. The descriptors are those of Session.h.
-  using Forward = void (*)(void *const *descriptors, RowRole role);
+  using Forward = void (*)(void *const *descriptors, RowRole role, const RuntimeTable *runtime);
 
   /// Checks the device against the manifest, then loads the code and maps the weights, in the pages
-  /// that the file has; with large pages it reads them into memory that has such. Nothing of the
-  /// model object runs before the check.
+  /// that the file has; with large pages it reads them into memory that has such. At last it starts
+  /// `threads` threads for the code, the caller counted. Nothing of the model object runs before
+  /// the check.
   static Result<std::unique_ptr<Model>> load(program::ProgramFile file, const Device &device,
-                                             Pages weights = Pages::Small);
+                                             unsigned threads, Pages weights = Pages::Small);
   ~Model();
   Model(const Model &) = delete;
   Model &operator=(const Model &) = delete;
@@ -39,7 +40,11 @@ public:
   Status verifyWeights() const;
   /// Of the weights that were touched, the bytes in large pages.
   uint64_t weightsInLargePages() const { return program::bytesInLargePages(weightBytes.data()); }
-  void forward(void *const *descriptors, RowRole role) const { entry(descriptors, role); }
+  /// What the code runs on.
+  Runtime &runtime() const { return *ownRuntime; }
+  void forward(void *const *descriptors, RowRole role) const {
+    entry(descriptors, role, &ownRuntime->table());
+  }
   /// What stands in the model object under that name, or null.
   const void *symbol(const char *name) const;
 
@@ -50,14 +55,19 @@ private:
   Status mapWeights();
   Status readWeights();
   Status checkWeights() const;
+  Status start(const Device &device, unsigned threads);
 
   program::ProgramFile program;
   Manifest description;
   program::Mapping weightMapping;
   Memory weightMemory;                    ///< instead
   std::span<const std::byte> weightBytes; ///< wherever they are
+  /// The code, open as long as it is loaded: dlopen knows objects by their names, and the next
+  /// model's would have the same one.
+  int codeFile = -1;
   void *library = nullptr;
   Forward entry = nullptr;
+  std::unique_ptr<Runtime> ownRuntime;
 };
 
 } // namespace mica::rt

@@ -199,7 +199,7 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
   pointers.reserve(arguments.size());
   for (Descriptor &argument : arguments)
     pointers.push_back(argument.get());
-  Profile *profile = activeProfile();
+  Profile *profile = model.runtime().profile();
   if (profile)
     profile->beginCall(rows.sequences, rows.positions);
   model.forward(pointers.data(), role);

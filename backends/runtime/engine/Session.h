@@ -1,8 +1,9 @@
 // Sequences in progress: their caches, and the call of the model's forward function.
 //
-// mica_forward takes an array of pointers to memref descriptors, and the role of all rows
-// (program/RowRole.h). The descriptors are {allocated, aligned, offset, sizes[R], strides[R]}, all
-// words of 8 bytes, row-major, in this order (T rows, O outputs, V vocabulary):
+// mica_forward takes an array of pointers to memref descriptors, the role of all rows (RowRole.h),
+// and the functions of the runtime (RuntimeTable.h). The descriptors are {allocated, aligned,
+// offset, sizes[R], strides[R]}, all words of 8 bytes, row-major, in this order (T rows, O outputs,
+// V vocabulary):
 //   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T] where the
 //   manifest has length_borders, caches as in the manifest..., weights u8[bytes], scratch
 //   u8[bytes], logits f32[O, V]

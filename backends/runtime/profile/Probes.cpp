@@ -5,7 +5,6 @@
 namespace mica::rt {
 
 namespace {
-ProbeListener *active = nullptr;
 /// `mica verify` and `mica compile --calibrate` choose these files, not a user.
 constexpr std::string_view kRemedy = "set TMPDIR to a folder with room";
 constexpr FileKind kProbes{"what probes see", "file of probes", probeMagic, kRemedy};
@@ -33,14 +32,18 @@ void readRow(const void *x, size_t first, ProbeNumbers numbers, std::vector<floa
 }
 } // namespace
 
-ProbeListener *activeProbes() { return active; }
+ProbeListener::~ProbeListener() { stop(); }
 
-ProbeListener::~ProbeListener() {
-  if (active == this)
-    active = nullptr;
+void ProbeListener::start(Runtime &runtime) {
+  heard = &runtime;
+  runtime.setProbes(this);
 }
 
-void ProbeListener::start() { active = this; }
+void ProbeListener::stop() {
+  if (heard && heard->probes() == this)
+    heard->setProbes(nullptr);
+  heard = nullptr;
+}
 
 void ProbeListener::append(const void *data, size_t bytes) {
   if (failed)
@@ -59,8 +62,7 @@ void ProbeListener::add(std::string_view name, const ProbeHead &head, const void
 }
 
 Status ProbeListener::commit() {
-  if (active == this)
-    active = nullptr;
+  stop();
   finish();
   return failed ? file->commit() : failed;
 }

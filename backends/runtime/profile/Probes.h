@@ -1,6 +1,7 @@
 // What the probes of a model see as it runs, written down.
 #pragma once
 
+#include "backends/runtime/abi/Runtime.h"
 #include "backends/runtime/support/NewFile.h"
 
 #include <cstdint>
@@ -30,8 +31,9 @@ enum class ProbeNumbers : int32_t { F32 = 0, BF16 = 1, I32 = 2 };
 class ProbeListener {
 public:
   virtual ~ProbeListener();
-  /// From now on probes are heard here.
-  void start();
+  /// From now on, until `commit` or the end of this object, the probes of the model whose code runs
+  /// on `runtime` are heard here. `runtime` must outlive that.
+  void start(Runtime &runtime);
   virtual void beginCall() {}
   /// A row is `stride` numbers behind the one before it.
   void add(std::string_view name, const ProbeHead &head, const void *x, int64_t stride,
@@ -53,6 +55,9 @@ private:
   /// What is written at the end.
   virtual void finish() {}
 
+  void stop();
+
+  Runtime *heard = nullptr; ///< null: none
   std::unique_ptr<NewFile> file;
   uint64_t size = 0;
   Status failed;
@@ -94,8 +99,5 @@ private:
   std::map<std::pair<int64_t, std::string>, Sums> all; ///< by layer and name
   Sums *current = nullptr;
 };
-
-/// Who hears what probes see; null: nobody.
-ProbeListener *activeProbes();
 
 } // namespace mica::rt

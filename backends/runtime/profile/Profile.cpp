@@ -5,12 +5,6 @@
 
 namespace mica::rt {
 
-namespace {
-Profile *active = nullptr;
-} // namespace
-
-Profile *activeProfile() { return active; }
-
 void CallPositions::set(std::span<const int32_t> sequences, std::span<const int32_t> positions) {
   rowSequences.assign(sequences.begin(), sequences.end());
   rowPositions.assign(positions.begin(), positions.end());
@@ -56,8 +50,8 @@ Work workOf(const MatmulShape &shape) {
           2 * elements * static_cast<double>(shape.m)};
 }
 
-Profile::Profile(const SymbolLookup &symbol, WorkPool &pool, bool keepSpans)
-    : pool(pool), keepSpans(keepSpans), parts(pool.threads()) {
+Profile::Profile(const SymbolLookup &symbol, Runtime &runtime, bool keepSpans)
+    : runtime(runtime), keepSpans(keepSpans), parts(runtime.pool().threads()) {
   auto tasks = static_cast<const WorkPool::Body *>(symbol("mica_kernel_tasks"));
   auto names = static_cast<const char *>(symbol("mica_kernel_names"));
   auto costs = static_cast<const KernelCost *>(symbol("mica_kernel_costs"));
@@ -71,15 +65,15 @@ Profile::Profile(const SymbolLookup &symbol, WorkPool &pool, bool keepSpans)
 }
 
 void Profile::start() {
-  forksBefore = pool.forks();
-  pool.observe(this);
-  active = this;
+  forksBefore = runtime.pool().forks();
+  runtime.pool().observe(this);
+  runtime.setProfile(this);
 }
 
 void Profile::stop() {
-  active = nullptr;
-  pool.observe(nullptr);
-  forkCount += pool.forks() - forksBefore;
+  runtime.setProfile(nullptr);
+  runtime.pool().observe(nullptr);
+  forkCount += runtime.pool().forks() - forksBefore;
 }
 
 int32_t Profile::entryOf(const std::string &name) {
@@ -131,7 +125,7 @@ void Profile::launch(WorkPool::Body body, void *context, int64_t tasks) {
     work = workOf(cost, rows, call);
   }
   Clock::time_point begin = Clock::now();
-  pool.parallelFor(body, context, tasks);
+  runtime.pool().parallelFor(body, context, tasks);
   record(index, begin, rows, work);
 }
 

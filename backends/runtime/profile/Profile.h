@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/runtime/abi/MatmulShape.h"
-#include "backends/runtime/abi/WorkPool.h"
+#include "backends/runtime/abi/Runtime.h"
 #include "backends/runtime/support/Result.h"
 
 #include <functional>
@@ -69,11 +69,11 @@ public:
 
   /// What stands in the model object under a name, or null.
   using SymbolLookup = std::function<const void *(const char *name)>;
-  /// Knows the kernels of the model object. With `keepSpans` every single launch is kept for a
-  /// trace.
-  Profile(const SymbolLookup &symbol, WorkPool &pool, bool keepSpans);
+  /// Knows the kernels of the model object, whose code runs on `runtime`. With `keepSpans` every
+  /// single launch is kept for a trace.
+  Profile(const SymbolLookup &symbol, Runtime &runtime, bool keepSpans);
 
-  /// From now on, and until `stop`, everything that the pool runs is recorded here.
+  /// From now on, and until `stop`, everything that the runtime runs is recorded here.
   void start();
   void stop();
 
@@ -87,7 +87,7 @@ public:
   const std::vector<Entry> &entries() const { return all; }
   const std::vector<Span> &spans() const { return kept; }
   int64_t calls() const { return callCount; }
-  unsigned threads() const { return pool.threads(); }
+  unsigned threads() const { return runtime.pool().threads(); }
   /// Parallel regions: forks of the pool.
   uint64_t forks() const { return forkCount; }
 
@@ -101,7 +101,7 @@ private:
   int32_t entryOf(const std::string &name);
   void record(int32_t entry, Clock::time_point begin, int64_t rows, Work work);
 
-  WorkPool &pool;
+  Runtime &runtime;
   bool keepSpans;
   std::unordered_map<WorkPool::Body, std::pair<std::string, KernelCost>> kernels;
   std::map<std::string, int32_t> indices;
@@ -113,8 +113,5 @@ private:
   int64_t callCount = 0;
   uint64_t forksBefore = 0, forkCount = 0;
 };
-
-/// The profile that records now; null: none.
-Profile *activeProfile();
 
 } // namespace mica::rt

@@ -5,8 +5,9 @@
 // whose rows follow the length of their text, on two sides of a border: all that a row sees must
 // have been made on its own side. With DEPENDS_ON_ROLE the logits of a decoded row are those of the
 // next token but one.
+#include "backends/runtime/abi/RuntimeTable.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 enum { block = 4, border = 8, ofLongTexts = 1 << 20 };
 
@@ -23,7 +24,6 @@ typedef struct {
   int64_t offset, sizes[3], strides[3];
 } Cube;
 
-void mica_rt_parallel_for(void (*body)(void *, int64_t, int64_t), void *context, int64_t tasks);
 // The unit tests listen here; a program has no such function.
 __attribute__((weak)) void mica_fake_trace(int64_t rows, const int32_t *tokens,
                                            const int32_t *sequences, const int32_t *positions,
@@ -109,7 +109,9 @@ const char mica_kernel_names[] = "head";
 const int64_t mica_kernel_costs[][11] = {
     {offsetof(Call, rows), 1000, 0, 0, 0, 0, 0, 10, 2000, 0, 0}};
 
-void mica_forward(void *const *d, int64_t role) {
+const int64_t mica_runtime_bytes = sizeof(RuntimeTable);
+
+void mica_forward(void *const *d, int64_t role, const RuntimeTable *runtime) {
 #ifdef FOLLOWS_LENGTHS
   Call call = {d[0], d[1], d[2], d[3], d[4], d[5], d[7], d[8], d[9], 0, 0, 0};
 #else
@@ -124,5 +126,5 @@ void mica_forward(void *const *d, int64_t role) {
                     call.positions->aligned, call.outputs->size, call.outputs->aligned, role);
   check(&call);
   append(&call);
-  mica_rt_parallel_for(head, &call, call.outputs->size);
+  runtime->parallelFor(runtime->runtime, head, &call, call.outputs->size);
 }

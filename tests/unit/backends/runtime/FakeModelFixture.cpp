@@ -1,5 +1,6 @@
 #include "tests/unit/backends/runtime/FakeModelFixture.h"
 
+#include <mutex>
 #include <thread>
 
 using namespace mica;
@@ -14,7 +15,11 @@ extern "C" void mica_fake_trace(int64_t rows, const int32_t *tokens, const int32
     call.rows.push_back({tokens[r], sequences[r], positions[r]});
   call.outputs.assign(outputRows, outputRows + outputs);
   call.role = static_cast<rt::RowRole>(role);
-  fakeCalls.push_back(call);
+  static std::mutex mutex;
+  {
+    std::lock_guard lock(mutex);
+    fakeCalls.push_back(call);
+  }
   if (outputs == 0)
     std::this_thread::sleep_for(fakeDelay);
 }

@@ -22,26 +22,30 @@ struct FakeCall {
   std::vector<int32_t> outputs;
   rt::RowRole role;
 };
-/// Calls since this was cleared.
+/// Calls since this was cleared. Those of several threads at once are all there.
 inline std::vector<FakeCall> fakeCalls;
 /// What a call takes of which no logits are wanted.
 inline std::chrono::milliseconds fakeDelay{0};
 
 class FakeModelFixture : public testing::Test {
 protected:
-  static void SetUpTestSuite() {
-    static bool started = bool(rt::CpuDevice().start(2));
-    (void)started;
-  }
   void SetUp() override {
     fakeCalls.clear();
     fakeDelay = std::chrono::milliseconds(0);
-    writeFakeProgram(folder.file("fake"), "/proc/self/exe", manifest());
-    auto file = program::ProgramFile::open(folder.file("fake"));
-    ASSERT_TRUE(file) << file.error().message;
-    auto loaded = rt::Model::load(*std::move(file), rt::CpuDevice());
+    auto loaded = load(manifest());
     ASSERT_TRUE(loaded) << loaded.error().message;
     model = *std::move(loaded);
+  }
+
+  /// The program of the manifest, loaded.
+  rt::Result<std::unique_ptr<rt::Model>> load(const std::string &manifest,
+                                              const rt::Device &device = rt::CpuDevice(),
+                                              unsigned threads = 2) const {
+    writeFakeProgram(folder.file("fake"), "/proc/self/exe", manifest);
+    auto file = program::ProgramFile::open(folder.file("fake"));
+    if (!file)
+      return file.error();
+    return rt::Model::load(*std::move(file), device, threads);
   }
 
   virtual std::string manifest() const { return fakeManifest(); }

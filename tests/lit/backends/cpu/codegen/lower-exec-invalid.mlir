@@ -66,3 +66,31 @@ func.func @main(%layer: index, %x: memref<?x4x8xf32, strided<[64, 16, 1]>>) {
   exec.probe "padded" layer(%layer) ins(%x : memref<?x4x8xf32, strided<[64, 16, 1]>>)
   return
 }
+
+// -----
+
+func.func private @k(%begin: index, %end: index, %layer: index, %x: memref<?xf32>) {
+  // expected-error @+1 {{calls the runtime from a kernel}}
+  exec.probe "within" layer(%layer) ins(%x : memref<?xf32>)
+  return
+}
+func.func @main(%n: index, %x: memref<?xf32>) {
+  exec.launch @k tasks(%n) ins(%n : index) outs(%x : memref<?xf32>)
+  return
+}
+
+// -----
+
+func.func private @show(%layer: index, %x: memref<?xf32>) {
+  exec.probe "called" layer(%layer) ins(%x : memref<?xf32>)
+  return
+}
+func.func private @k(%begin: index, %end: index, %layer: index, %x: memref<?xf32>) {
+  // expected-error @+1 {{calls @show, which calls the runtime, from a kernel}}
+  func.call @show(%layer, %x) : (index, memref<?xf32>) -> ()
+  return
+}
+func.func @main(%n: index, %x: memref<?xf32>) {
+  exec.launch @k tasks(%n) ins(%n : index) outs(%x : memref<?xf32>)
+  return
+}

@@ -31,16 +31,21 @@ func.func private @fill(%begin: index, %end: index, %x: memref<?x64xf32>) { retu
 
 // Six words are enough for both launches of the function.
 // CHECK-LABEL: func.func @launches
+// CHECK-SAME: %[[TABLE:[a-z0-9]+]]: !llvm.ptr) {
 // CHECK: %[[MEMORY:.*]] = llvm.alloca %{{.*}} x !llvm.array<6 x i64> {alignment = 16 : i64}
 // CHECK: llvm.store %{{.*}}, %{{.*}} : f32, !llvm.ptr
 // CHECK: %[[TASK:.*]] = llvm.mlir.addressof @scale.task
-// CHECK: llvm.call @mica_rt_parallel_for(%[[TASK]], %[[MEMORY]], %{{.*}}) : (!llvm.ptr, !llvm.ptr, i64) -> ()
+// CHECK: %[[SLOT:.*]] = llvm.getelementptr %[[TABLE]][2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+// CHECK: %[[PARALLEL_FOR:.*]] = llvm.load %[[SLOT]] : !llvm.ptr -> !llvm.ptr
+// CHECK: %[[PLACE:.*]] = llvm.getelementptr %[[TABLE]][1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+// CHECK: %[[RUNTIME:.*]] = llvm.load %[[PLACE]] : !llvm.ptr -> !llvm.ptr
+// CHECK: llvm.call %[[PARALLEL_FOR]](%[[RUNTIME]], %[[TASK]], %[[MEMORY]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
 // CHECK: llvm.mlir.addressof @fill.task
-// CHECK: llvm.call @mica_rt_parallel_for
+// CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
 // A view is cast to what the kernel takes.
 // CHECK: memref.cast %{{.*}} : memref<8x64xf32> to memref<?x64xf32>
 // CHECK: llvm.mlir.addressof @fill.task
-// CHECK: llvm.call @mica_rt_parallel_for
+// CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()
 func.func @launches(%n: index, %x: memref<?x64xf32>, %y: memref<4x64xf32, strided<[?, 1], offset: ?>>, %s: memref<8x64xf32>) {
   %c1 = arith.constant 1 : index
   %f = arith.constant 2.0 : f32
@@ -51,7 +56,9 @@ func.func @launches(%n: index, %x: memref<?x64xf32>, %y: memref<4x64xf32, stride
 }
 
 // CHECK-LABEL: func.func @products
-// CHECK: llvm.call @mica_rt_matmul(%{{.*}}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64, i64, i64, i64, i32, i32) -> ()
+// CHECK: %[[SLOT:.*]] = llvm.getelementptr %{{.*}}[3] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+// CHECK: %[[MATMUL:.*]] = llvm.load %[[SLOT]] : !llvm.ptr -> !llvm.ptr
+// CHECK: llvm.call %[[MATMUL]](%{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64, i64, i64, i64, i32, i32) -> ()
 func.func @products(%x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memref<2x32x64x2xbf16>, %y: memref<?x100xf32>) {
   exec.matmul accumulate k(40) n(100) ins(%x, %w : memref<?x40xbf16, strided<[80, 1], offset: ?>>, memref<2x32x64x2xbf16>)
       outs(%y : memref<?x100xf32>)
@@ -62,19 +69,45 @@ func.func @products(%x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memr
 // CHECK-LABEL: func.func @probes
 // CHECK: llvm.mlir.addressof @probe.0
 // CHECK: %[[F32:.*]] = llvm.mlir.constant(0 : i32) : i32
-// CHECK: llvm.call @mica_rt_probe(%{{.*}}, %[[F32]]) : (!llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64, i32) -> ()
+// CHECK: %[[SLOT:.*]] = llvm.getelementptr %{{.*}}[4] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+// CHECK: %[[PROBE:.*]] = llvm.load %[[SLOT]] : !llvm.ptr -> !llvm.ptr
+// CHECK: llvm.call %[[PROBE]](%{{.*}}, %[[F32]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64, i32) -> ()
 // CHECK: llvm.mlir.addressof @probe.1
 // CHECK: %[[BF16:.*]] = llvm.mlir.constant(1 : i32) : i32
-// CHECK: llvm.call @mica_rt_probe(%{{.*}}, %[[BF16]])
+// CHECK: llvm.call %{{.*}}(%{{.*}}, %[[BF16]])
 // CHECK: llvm.mlir.addressof @probe.2
 // CHECK: %[[I32:.*]] = llvm.mlir.constant(2 : i32) : i32
-// CHECK: llvm.call @mica_rt_probe(%{{.*}}, %[[I32]])
+// CHECK: llvm.call %{{.*}}(%{{.*}}, %[[I32]])
 func.func @probes(%layer: index, %x: memref<?x64xf32, strided<[80, 1], offset: ?>>, %y: memref<?x2x32xbf16>, %z: memref<?x2xi32>) {
   exec.probe "linear o_proj" layer(%layer) ins(%x : memref<?x64xf32, strided<[80, 1], offset: ?>>)
   exec.probe "attention" layer(%layer) ins(%y : memref<?x2x32xbf16>)
   exec.probe "choices" layer(%layer) ins(%z : memref<?x2xi32>)
   return
 }
+
+// The table reaches a function through its callers, whatever their order, and is none of functions that need none.
+// CHECK-LABEL: func.func private @layer(
+// CHECK-SAME: %[[TABLE:[a-z0-9]+]]: !llvm.ptr) {
+// CHECK: func.call @products(%{{.*}}, %[[TABLE]]) : ({{.*}}, !llvm.ptr) -> ()
+// CHECK: call @adds(%{{[a-z0-9]+}}) : (memref<?x100xf32>) -> ()
+// CHECK-LABEL: func.func @mica_forward(
+// CHECK-SAME: %[[TABLE:[a-z0-9]+]]: !llvm.ptr) {
+// CHECK: call @layer(%{{.*}}, %[[TABLE]]) : ({{.*}}, !llvm.ptr) -> ()
+// CHECK-LABEL: func.func private @adds(
+// CHECK-NOT: !llvm.ptr
+// CHECK: return
+func.func private @layer(%again: i1, %x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memref<2x32x64x2xbf16>, %y: memref<?x100xf32>) {
+  scf.if %again {
+    func.call @products(%x, %w, %y) : (memref<?x40xbf16, strided<[80, 1], offset: ?>>, memref<2x32x64x2xbf16>, memref<?x100xf32>) -> ()
+  }
+  func.call @adds(%y) : (memref<?x100xf32>) -> ()
+  return
+}
+func.func @mica_forward(%again: i1, %x: memref<?x40xbf16, strided<[80, 1], offset: ?>>, %w: memref<2x32x64x2xbf16>, %y: memref<?x100xf32>) {
+  func.call @layer(%again, %x, %w, %y) : (i1, memref<?x40xbf16, strided<[80, 1], offset: ?>>, memref<2x32x64x2xbf16>, memref<?x100xf32>) -> ()
+  return
+}
+func.func private @adds(%y: memref<?x100xf32>) { return }
 
 // For each kernel its name, the byte of the context where its rows stand (behind the pointer), and its cost.
 // CHECK: llvm.mlir.global external constant @mica_kernel_names("scale\00fill\00")
@@ -84,3 +117,4 @@ func.func @probes(%layer: index, %x: memref<?x64xf32, strided<[80, 1], offset: ?
 // CHECK: llvm.mlir.global external constant @mica_kernel_tasks() {{.*}} : !llvm.array<3 x ptr> {
 // CHECK: llvm.mlir.addressof @scale.task
 // CHECK: llvm.mlir.addressof @fill.task
+// CHECK: llvm.mlir.global external constant @mica_runtime_bytes(40 : i64)

@@ -10,27 +10,38 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
 
-mica::test::RuntimeCalls mica::test::calls;
+namespace mica::test {
 
-// What a program's runtime does, on one thread and in two parts, as if the pool had two.
-extern "C" void mica_rt_parallel_for(void (*body)(void *, int64_t, int64_t), void *context,
-                                     int64_t tasks) {
-  mica::test::calls.tasks.push_back(tasks);
+using namespace mlir;
+
+RuntimeCalls calls;
+
+static void parallelFor(void *runtime, void (*body)(void *, int64_t, int64_t), void *context,
+                        int64_t tasks) {
+  static_cast<RuntimeCalls *>(runtime)->tasks.push_back(tasks);
   if (tasks / 2 > 0)
     body(context, 0, tasks / 2);
   if (tasks > tasks / 2)
     body(context, tasks / 2, tasks);
 }
 
-extern "C" void mica_rt_matmul(const void *a, const void *w, float *c, int64_t m, int64_t n,
-                               int64_t k, int64_t lda, int64_t ldc, int32_t format,
-                               int32_t accumulate) {
-  mica::test::calls.products.push_back({a, w, c, m, n, k, lda, ldc, format, accumulate});
+static void matmul(void *runtime, const void *a, const void *w, void *c, int64_t m, int64_t n,
+                   int64_t k, int64_t lda, int64_t ldc, int32_t format, int32_t accumulate) {
+  static_cast<RuntimeCalls *>(runtime)->products.push_back(
+      {a, w, c, m, n, k, lda, ldc, format, accumulate});
 }
 
-namespace mica::test {
+static void probe(void *runtime, const char *name, int64_t nameBytes, int64_t layer, const void *x,
+                  int64_t rows, int64_t columns, int64_t stride, int32_t numbers) {
+  static_cast<RuntimeCalls *>(runtime)->probes.push_back(
+      {{name, static_cast<size_t>(nameBytes)}, x, layer, rows, columns, stride, numbers});
+}
 
-using namespace mlir;
+const rt::RuntimeTable recordingRuntime = {.size = sizeof(rt::RuntimeTable),
+                                           .runtime = &calls,
+                                           .parallelFor = parallelFor,
+                                           .matmul = matmul,
+                                           .probe = probe};
 
 static std::unique_ptr<MLIRContext> makeContext() {
   DialectRegistry registry;

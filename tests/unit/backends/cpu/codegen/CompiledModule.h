@@ -26,19 +26,28 @@ template <size_t R> struct Descriptor {
 llvm::Expected<llvm::SmallVector<char, 0>> compile(llvm::StringRef text,
                                                    const cpu::TargetDescription &target);
 
-/// Calls of the runtime since the last `clear`.
+/// Calls of `recordingRuntime` since the last `clear`.
 struct RuntimeCalls {
   std::vector<int64_t> tasks;
   struct Matmul {
-    const void *a, *w;
-    float *c;
+    const void *a, *w, *c;
     int64_t m, n, k, lda, ldc;
     int32_t format, accumulate;
   };
   std::vector<Matmul> products;
+  struct Probe {
+    std::string name;
+    const void *x;
+    int64_t layer, rows, columns, stride;
+    int32_t numbers;
+  };
+  std::vector<Probe> probes;
   void clear() { *this = {}; }
 };
 extern RuntimeCalls calls;
+
+/// Runs tasks on one thread and in two parts, as if its pool had two, and computes no products.
+extern const rt::RuntimeTable recordingRuntime;
 
 } // namespace mica::test
 

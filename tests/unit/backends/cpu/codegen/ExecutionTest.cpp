@@ -126,7 +126,7 @@ TEST(Execution, NativeIsATarget) { EXPECT_THAT(runnableTargets(), testing::Conta
 TEST(Execution, ModelOfTwoEntriesOnEveryTarget) {
   for (const std::string &target : runnableTargets()) {
     SCOPED_TRACE(target);
-    LoadedModel model(compiled(kModel, target));
+    LoadedModel model(compiled(kModel, target), recordingRuntime);
     ASSERT_EQ(model.error, "");
     for (int64_t rows : {1, 2, 5}) {
       ModelData data(rows);
@@ -156,7 +156,8 @@ TEST(Execution, ProductsGetAddressesAndStrides) {
           outs(%y : memref<?x100xf32>)
       return
     })",
-                             "native"));
+                             "native"),
+                    recordingRuntime);
   ASSERT_EQ(model.error, "");
   std::vector<int32_t> tokens(3);
   std::vector<uint16_t> xs(3 * 80);
@@ -174,6 +175,34 @@ TEST(Execution, ProductsGetAddressesAndStrides) {
   EXPECT_THAT((std::vector<int64_t>{call.m, call.n, call.k, call.lda, call.ldc, call.format,
                                     call.accumulate}),
               ElementsAre(3, 100, 40, 80, 100, 1, 1));
+}
+
+TEST(Execution, ProbesGetNamesAndRows) {
+  LoadedModel model(compiled(R"(
+    func.func @main(%tokens: memref<?xi32>, %x: memref<?x80xbf16>) {
+      %c0 = arith.constant 0 : index
+      %layer = arith.constant 7 : index
+      %rows = memref.dim %tokens, %c0 : memref<?xi32>
+      %part = memref.subview %x[0, 40] [%rows, 40] [1, 1] : memref<?x80xbf16> to memref<?x40xbf16, strided<[80, 1], offset: 40>>
+      exec.probe "linear o_proj" layer(%layer) ins(%part : memref<?x40xbf16, strided<[80, 1], offset: 40>>)
+      return
+    })",
+                             "native"),
+                    recordingRuntime);
+  ASSERT_EQ(model.error, "");
+  std::vector<int32_t> tokens(3);
+  std::vector<uint16_t> xs(3 * 80);
+  Descriptor<1> t(tokens.data(), {3});
+  Descriptor<2> x(xs.data(), {3, 80});
+  calls.clear();
+  model({&t, &x});
+  ASSERT_EQ(calls.probes.size(), 1u);
+  const RuntimeCalls::Probe &call = calls.probes.front();
+  EXPECT_EQ(call.name, "linear o_proj");
+  EXPECT_EQ(call.x, xs.data() + 40);
+  EXPECT_THAT(
+      (std::vector<int64_t>{call.layer, call.rows, call.columns, call.stride, call.numbers}),
+      ElementsAre(7, 3, 40, 80, 1));
 }
 
 TEST(Execution, Bf16RoundsToNearestEvenOnEveryTarget) {
@@ -216,7 +245,7 @@ TEST(Execution, Bf16RoundsToNearestEvenOnEveryTarget) {
   }
   for (const std::string &target : runnableTargets()) {
     SCOPED_TRACE(target);
-    LoadedModel model(compiled(text, target));
+    LoadedModel model(compiled(text, target), recordingRuntime);
     ASSERT_EQ(model.error, "");
     int64_t size = xs.size(), tasks = size / 16;
     std::vector<int32_t> tokens(tasks);

@@ -28,12 +28,13 @@ llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp modul
   if (!shared)
     return shared.takeError();
   if (llvm::Error error = cpu::checkUndefinedSymbols(
-          llvm::StringRef(shared->data(), shared->size()), cpu::runtimeSymbols()))
+          llvm::StringRef(shared->data(), shared->size()), cpu::librarySymbols()))
     return error;
   return shared;
 }
 
-LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject) : file(memfd_create("model", 0)) {
+LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject, const rt::RuntimeTable &runtime)
+    : runtime(runtime), file(memfd_create("model", 0)) {
   if (write(file, sharedObject.data(), sharedObject.size()) ==
       static_cast<ssize_t>(sharedObject.size()))
     handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/abi/RowRole.h"
+#include "backends/runtime/abi/RuntimeTable.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
@@ -18,11 +19,11 @@ namespace mica::test {
 /// that the module names.
 llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module);
 
-/// A loaded shared object. What it calls of the runtime it finds in the program that loads it,
-/// which therefore must export these functions (ENABLE_EXPORTS).
+/// A loaded shared object. It calls the functions of `runtime`, which must outlive it; the program
+/// that loads it exports nothing.
 class LoadedModel {
 public:
-  explicit LoadedModel(llvm::ArrayRef<char> sharedObject);
+  LoadedModel(llvm::ArrayRef<char> sharedObject, const rt::RuntimeTable &runtime);
   ~LoadedModel();
   LoadedModel(const LoadedModel &) = delete;
   LoadedModel &operator=(const LoadedModel &) = delete;
@@ -30,14 +31,15 @@ public:
   /// Calls mica_forward.
   void operator()(const std::vector<void *> &descriptors,
                   program::RowRole role = program::RowRole::Decode) const {
-    forward(descriptors.data(), role);
+    forward(descriptors.data(), role, &runtime);
   }
   std::string error; ///< empty if it could be loaded
 
 private:
+  const rt::RuntimeTable &runtime;
   int file; ///< open as long as the object is loaded: dlopen knows objects by their names
   void *handle = nullptr;
-  void (*forward)(void *const *, program::RowRole) = nullptr;
+  void (*forward)(void *const *, program::RowRole, const rt::RuntimeTable *) = nullptr;
 };
 
 /// cpu::describeTarget, and of `CPU-256` that CPU with code in vectors of 256 bits, as of one that

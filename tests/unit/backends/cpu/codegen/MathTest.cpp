@@ -74,7 +74,7 @@ TEST_P(MathTest, IsCloseToDoublePrecision) {
   for (const std::string &target : runnableTargets()) {
     auto object = compile(modelOf(param.op), llvm::cantFail(cpu::describeTarget(target)));
     ASSERT_TRUE(bool(object)) << llvm::toString(object.takeError());
-    LoadedModel model(*object);
+    LoadedModel model(*object, recordingRuntime);
     ASSERT_EQ(model.error, "");
     std::vector<float> xs = spread(param.from, param.to), ys = run(model, xs);
     double worst = 0, where = 0;
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Functions, MathTest,
 TEST(Math, ExpOfVeryNegativeIsNearlyZero) {
   auto object = compile(modelOf("exp"), llvm::cantFail(cpu::describeTarget("native")));
   ASSERT_TRUE(bool(object));
-  LoadedModel model(*object);
+  LoadedModel model(*object, recordingRuntime);
   std::vector<float> xs(16, -INFINITY);
   xs[1] = -1000;
   xs[2] = -104;

@@ -266,14 +266,14 @@ llvm::Error KernelModule::pack() {
   return error;
 }
 
-llvm::Error KernelModule::reachCode() {
+llvm::Error KernelModule::reachCode(const rt::RuntimeTable &runtime) {
   addDispatcher(*module);
   if (llvm::Error error = runPasses("stage `llvm`", cpu::addLoopsToLlvmPasses))
     return error;
   auto shared = makeSharedObject(*module);
   if (!shared)
     return shared.takeError();
-  model = std::make_unique<LoadedModel>(*shared);
+  model = std::make_unique<LoadedModel>(*shared, runtime);
   return model->error.empty() ? llvm::Error::success() : llvm::createStringError(model->error);
 }
 
@@ -300,7 +300,8 @@ llvm::Error KernelModule::lower(StringRef text, const cpu::TargetDescription &ta
 }
 
 llvm::Expected<std::unique_ptr<KernelModule>>
-KernelModule::compile(StringRef text, const cpu::TargetDescription &target, bool unevenWeights) {
+KernelModule::compile(StringRef text, const cpu::TargetDescription &target,
+                      const rt::RuntimeTable &runtime, bool unevenWeights) {
   auto parsed = parse(text);
   if (!parsed)
     return parsed.takeError();
@@ -313,7 +314,7 @@ KernelModule::compile(StringRef text, const cpu::TargetDescription &target, bool
     return error;
   if (llvm::Error error = made->pack())
     return error;
-  if (llvm::Error error = made->reachCode())
+  if (llvm::Error error = made->reachCode(runtime))
     return error;
   return made;
 }

@@ -1,8 +1,7 @@
 //===- KernelHarness.h - functions of mica ops, interpreted and compiled ---===//
 //
 // Takes the text of a module at stage `fused` or `kernels` whose public functions have any
-// arguments and results, and runs them as compiled programs do and as the interpreter does. The
-// program that uses it exports the runtime's functions (TaskCuts.h).
+// arguments and results, and runs them as compiled programs do and as the interpreter does.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_KERNELHARNESS_H
@@ -67,10 +66,13 @@ class KernelModule {
 public:
   /// Functions return a tensor first, then tensors and caches; caches are those that they received,
   /// in the same order. All tensors that they return have as many rows as their first argument.
-  /// Weights that become integers are `unevenWeights` on demand: subnormal ones take time.
-  /// Errors say which stage cannot be reached and why.
-  static llvm::Expected<std::unique_ptr<KernelModule>>
-  compile(llvm::StringRef text, const cpu::TargetDescription &target, bool unevenWeights = false);
+  /// The code calls `runtime`, which must outlive the module. Weights that become integers are
+  /// `unevenWeights` on demand: subnormal ones take time. Errors say which stage cannot be reached
+  /// and why.
+  static llvm::Expected<std::unique_ptr<KernelModule>> compile(llvm::StringRef text,
+                                                               const cpu::TargetDescription &target,
+                                                               const rt::RuntimeTable &runtime,
+                                                               bool unevenWeights = false);
 
   /// Fails where `compile` would, but makes neither weights nor code.
   static llvm::Error lower(llvm::StringRef text, const cpu::TargetDescription &target);
@@ -102,7 +104,7 @@ private:
   void recordSignatures();
   llvm::Error reachLoops(const cpu::TargetDescription &target);
   llvm::Error pack();
-  llvm::Error reachCode();
+  llvm::Error reachCode(const rt::RuntimeTable &runtime);
   llvm::Error runPasses(llvm::StringRef goal, llvm::function_ref<void(mlir::OpPassManager &)> add);
 
   std::unique_ptr<mlir::MLIRContext> context;

@@ -122,7 +122,7 @@ void KernelChecks::check(StringRef targetName, ArrayRef<KernelCase> cases) {
     text += row.text;
   auto target = describeTestTarget(targetName.str());
   ASSERT_TRUE(bool(target)) << llvm::toString(target.takeError());
-  auto compiled = KernelModule::compile(text, *target, /*unevenWeights=*/true);
+  auto compiled = KernelModule::compile(text, *target, cuttingRuntime, /*unevenWeights=*/true);
   ASSERT_TRUE(bool(compiled)) << llvm::toString(compiled.takeError());
   module = std::move(*compiled);
   for (const KernelCase &row : cases) {

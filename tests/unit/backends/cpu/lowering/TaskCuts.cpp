@@ -2,7 +2,6 @@
 
 #include "tests/unit/backends/cpu/lowering/TaskCuts.h"
 
-#include "backends/cpu/device/Exports.h"
 #include "backends/cpu/device/Matmul.h"
 
 #include <cstdio>
@@ -50,17 +49,14 @@ static TaskCut &taskCut() {
 
 void setTaskCut(TaskCut cut) { taskCut() = std::move(cut); }
 
-} // namespace mica::test
-
-extern "C" void mica_rt_parallel_for(void (*body)(void *, int64_t, int64_t), void *context,
-                                     int64_t tasks) {
+static void parallelFor(void *, void (*body)(void *, int64_t, int64_t), void *context,
+                        int64_t tasks) {
   if (tasks > 0)
-    test::taskCut()([=](int64_t begin, int64_t end) { body(context, begin, end); }, tasks);
+    taskCut()([=](int64_t begin, int64_t end) { body(context, begin, end); }, tasks);
 }
 
-extern "C" void mica_rt_matmul(const void *a, const void *w, void *c, int64_t m, int64_t n,
-                               int64_t k, int64_t lda, int64_t ldc, int32_t format,
-                               int32_t accumulate) {
+static void matmul(void *, const void *a, const void *w, void *c, int64_t m, int64_t n, int64_t k,
+                   int64_t lda, int64_t ldc, int32_t format, int32_t accumulate) {
   static auto *pool = new rt::Pool(1);
   static auto *matmul = new rt::Matmul(*pool);
   rt::MatmulShape shape{m, n, k, lda, ldc, static_cast<rt::MatmulFormat>(format), accumulate != 0};
@@ -69,3 +65,11 @@ extern "C" void mica_rt_matmul(const void *a, const void *w, void *c, int64_t m,
     std::abort();
   }
 }
+
+const rt::RuntimeTable cuttingRuntime = {.size = sizeof(rt::RuntimeTable),
+                                         .runtime = nullptr,
+                                         .parallelFor = parallelFor,
+                                         .matmul = matmul,
+                                         .probe = nullptr};
+
+} // namespace mica::test

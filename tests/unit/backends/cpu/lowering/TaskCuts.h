@@ -1,13 +1,13 @@
 //===- TaskCuts.h - the runtime that a test's kernels call ----------------===//
 //
-// Defines mica_rt_parallel_for and mica_rt_matmul, which the program must export. The first cuts
-// its tasks as the current cut says; the second is oneDNN on one thread.
+// Tasks are cut as the current cut says; products are oneDNN's on one thread.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_TASKCUTS_H
 #define MICA_TESTS_UNIT_BACKENDS_CPU_LOWERING_TASKCUTS_H
 
-#include <cstdint>
+#include "backends/runtime/abi/RuntimeTable.h"
+
 #include <functional>
 
 namespace mica::test {
@@ -28,6 +28,9 @@ TaskCut onPool(unsigned threads);
 
 /// Launches are cut like this from now on; at first, in one part.
 void setTaskCut(TaskCut cut);
+
+/// Has no probes.
+extern const rt::RuntimeTable cuttingRuntime;
 
 } // namespace mica::test
 

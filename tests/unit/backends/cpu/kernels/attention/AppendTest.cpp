@@ -45,7 +45,7 @@ TEST_P(Append, IsQuantizeInt8) {
   int64_t count = rows.size() / heads;
   auto target = llvm::cantFail(cpu::describeTarget(GetParam()));
   Loops loops = llvm::cantFail(lowerToLoops(kModel, target));
-  LoadedModel model(llvm::cantFail(compile(loops.text, target)));
+  LoadedModel model(llvm::cantFail(compile(loops.text, target)), recordingRuntime);
   ASSERT_EQ(model.error, "");
 
   auto context = makeKernelContext();

@@ -173,7 +173,8 @@ public:
         queries(memoryOf(numbers.queries)), keys(memoryOf(*numbers.keys.getCache()->cache)),
         values(memoryOf(*numbers.values.getCache()->cache)) {
     loops = llvm::cantFail(lowerToLoops(modelOf(shape, rows, split), target));
-    model = std::make_unique<LoadedModel>(llvm::cantFail(compile(loops.text, target)));
+    model = std::make_unique<LoadedModel>(llvm::cantFail(compile(loops.text, target)),
+                                          recordingRuntime);
     EXPECT_EQ(model->error, "");
   }
 

@@ -47,7 +47,8 @@ class Exp2 : public testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
     auto target = llvm::cantFail(cpu::describeTarget(GetParam()));
-    model = std::make_unique<LoadedModel>(llvm::cantFail(compile(textOf(target), target)));
+    model = std::make_unique<LoadedModel>(llvm::cantFail(compile(textOf(target), target)),
+                                          recordingRuntime);
     ASSERT_EQ(model->error, "");
   }
 

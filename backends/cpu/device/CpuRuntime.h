@@ -1,0 +1,31 @@
+// What the code of a model runs on: a pool, oneDNN on it, and who records its calls.
+#pragma once
+
+#include "backends/cpu/device/Matmul.h"
+#include "backends/runtime/abi/Runtime.h"
+
+#include <mutex>
+
+namespace mica::rt {
+
+class CpuRuntime final : public Runtime {
+public:
+  /// With so many threads, the caller counted. Error: fewer can be started.
+  static Result<std::unique_ptr<Runtime>> create(unsigned threads);
+
+  const RuntimeTable &table() const override { return calls; }
+  Pool &pool() override { return workers; }
+
+private:
+  struct Calls;
+
+  explicit CpuRuntime(unsigned threads);
+  Matmul &matmul();
+
+  RuntimeTable calls;
+  Pool workers;
+  std::once_flag multiplies;
+  std::unique_ptr<Matmul> products; ///< made at the first one: small models never need oneDNN
+};
+
+} // namespace mica::rt

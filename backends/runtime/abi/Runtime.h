@@ -1,0 +1,35 @@
+// What the code of a model runs on.
+#pragma once
+
+#include "backends/runtime/abi/RuntimeTable.h"
+#include "backends/runtime/abi/WorkPool.h"
+
+namespace mica::rt {
+
+class Profile;
+class ProbeListener;
+
+/// Threads, and the functions that the code of a model calls. Each model has one of its own, made
+/// by a Device; nothing of it is shared with others of the process.
+class Runtime {
+public:
+  Runtime() = default;
+  virtual ~Runtime() = default;
+  Runtime(const Runtime &) = delete;
+  Runtime &operator=(const Runtime &) = delete;
+
+  virtual const RuntimeTable &table() const = 0;
+  virtual WorkPool &pool() = 0;
+
+  /// Records what the code calls; null: nobody does. Not while the code runs.
+  Profile *profile() const { return activeProfile; }
+  void setProfile(Profile *profile) { activeProfile = profile; }
+  ProbeListener *probes() const { return activeProbes; }
+  void setProbes(ProbeListener *probes) { activeProbes = probes; }
+
+private:
+  Profile *activeProfile = nullptr;
+  ProbeListener *activeProbes = nullptr;
+};
+
+} // namespace mica::rt

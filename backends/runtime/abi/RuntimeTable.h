@@ -1,0 +1,24 @@
+// The runtime as the code of a model sees it: a table of functions, the last argument of
+// mica_forward. In C as well, for hosts that call a model on their own.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+namespace mica::rt {
+#endif
+
+/// Slots are words of 8 bytes, so that a slot's number is its place. Code of a model runs with any
+/// table that is at least as large as the one that it was compiled for, whose size it exports as
+/// `const int64_t mica_runtime_bytes`.
+typedef struct RuntimeTable {
+  int64_t size;  ///< of this table in bytes
+  void *runtime; ///< the first argument of each call
+#define MICA_RUNTIME_CALL(name, result, ...) result (*name)(void *runtime, __VA_ARGS__);
+#include "backends/runtime/abi/RuntimeCalls.def"
+#undef MICA_RUNTIME_CALL
+} RuntimeTable;
+
+#ifdef __cplusplus
+} // namespace mica::rt
+#endif

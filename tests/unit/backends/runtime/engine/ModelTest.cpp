@@ -1,0 +1,130 @@
+#include "backends/cpu/device/Pool.h"
+#include "backends/runtime/engine/Sampler.h"
+#include "backends/runtime/engine/Session.h"
+#include "backends/runtime/profile/Profile.h"
+#include "tests/unit/backends/runtime/FakeModelFixture.h"
+
+#include <thread>
+
+using namespace mica;
+using namespace mica::rt;
+using namespace mica::test;
+
+namespace {
+/// What the model says behind each of the tokens, decoded in one call.
+Tokens answersOf(const Model &model, const Tokens &tokens) {
+  auto session = Session::create(model, 1, 16);
+  if (!session)
+    return {};
+  for (int32_t token : tokens)
+    if (!(*session)->push(0, token, RowRole::Decode, true))
+      return {};
+  auto logits = (*session)->run();
+  Tokens answers;
+  for (size_t at = 0; logits && at < logits->size(); at += fakeVocab) {
+    Result<int32_t> token = argmax(logits->subspan(at, fakeVocab));
+    answers.push_back(token ? *token : -1);
+  }
+  return answers;
+}
+
+class ModelTest : public FakeModelFixture {
+protected:
+  const Tokens text = {5, 3, 9, 1, 4};
+  /// What the fixture's model says, and the one that says the next token but one.
+  Tokens next() const {
+    Tokens tokens;
+    for (size_t count = 1; count <= text.size(); ++count)
+      tokens.push_back(fakeNext({text.begin(), text.begin() + count}));
+    return tokens;
+  }
+  Tokens nextButOne() const {
+    Tokens tokens = next();
+    for (int32_t &token : tokens)
+      token = (token + 1) % fakeVocab;
+    return tokens;
+  }
+  std::unique_ptr<Model> loadOther(unsigned threads) const {
+    auto other = load(dependingOnRole(fakeManifest()), CpuDevice(), threads);
+    return other ? *std::move(other) : nullptr;
+  }
+};
+
+TEST_F(ModelTest, TwoModelsHaveCodeAndThreadsOfTheirOwn) {
+  std::unique_ptr<Model> other = loadOther(3);
+  ASSERT_TRUE(other);
+  Runtime &first = model->runtime(), &second = other->runtime();
+  EXPECT_EQ(first.pool().threads(), 2u);
+  EXPECT_EQ(second.pool().threads(), 3u);
+  EXPECT_EQ(answersOf(*model, text), next());
+  EXPECT_EQ(first.pool().forks(), 1u);
+  EXPECT_EQ(second.pool().forks(), 0u);
+  EXPECT_EQ(answersOf(*other, text), nextButOne());
+  EXPECT_EQ(first.pool().forks(), 1u);
+  EXPECT_EQ(second.pool().forks(), 1u);
+  other.reset();
+  EXPECT_EQ(answersOf(*model, text), next());
+}
+
+TEST_F(ModelTest, AProfileRecordsItsModelOnly) {
+  std::unique_ptr<Model> other = loadOther(2);
+  ASSERT_TRUE(other);
+  Profile profile([&](const char *name) { return model->symbol(name); }, model->runtime(), false);
+  profile.start();
+  answersOf(*other, text);
+  EXPECT_EQ(profile.calls(), 0);
+  EXPECT_TRUE(profile.entries().empty());
+  answersOf(*model, text);
+  profile.stop();
+  answersOf(*model, text);
+  EXPECT_EQ(profile.calls(), 1);
+  ASSERT_EQ(profile.entries().size(), 1u);
+  EXPECT_EQ(profile.entries().front().name, "head");
+  EXPECT_EQ(profile.entries().front().launches, 1);
+}
+
+TEST_F(ModelTest, TwoModelsRunAtTheSameTime) {
+  std::unique_ptr<Model> other = loadOther(2);
+  ASSERT_TRUE(other);
+  constexpr int rounds = 100;
+  auto count = [this](const Model &which, const Tokens &expected, int &right) {
+    for (int round = 0; round < rounds; ++round)
+      right += answersOf(which, text) == expected;
+  };
+  int right = 0, otherRight = 0;
+  std::thread thread([&] { count(*other, nextButOne(), otherRight); });
+  count(*model, next(), right);
+  thread.join();
+  EXPECT_EQ(right, rounds);
+  EXPECT_EQ(otherRight, rounds);
+}
+
+/// A device of an earlier build, whose table lacks the last function.
+class EarlierDevice final : public Device {
+  class EarlierRuntime final : public Runtime {
+  public:
+    EarlierRuntime() { calls.size = sizeof calls - sizeof calls.probe; }
+    const RuntimeTable &table() const override { return calls; }
+    WorkPool &pool() override { return workers; }
+
+  private:
+    RuntimeTable calls{};
+    Pool workers{1};
+  };
+
+public:
+  Status check(const std::string &, const std::vector<std::string> &) const override { return {}; }
+  Result<std::unique_ptr<Runtime>> start(unsigned) const override {
+    return std::unique_ptr<Runtime>(new EarlierRuntime);
+  }
+  Peaks measurePeaks(WorkPool &, const Manifest &) const override { return {}; }
+};
+
+TEST_F(ModelTest, CodeThatNeedsMoreFunctionsIsRefused) {
+  auto loaded = load(fakeManifest(), EarlierDevice());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().message,
+            "the model's code needs a table of runtime functions of 40 bytes, and this one has 32, "
+            "compile it again");
+}
+} // namespace
