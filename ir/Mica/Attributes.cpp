@@ -218,11 +218,6 @@ std::optional<int64_t> mica::lengthBorder(Attribute scaling) {
   return std::nullopt;
 }
 
-bool mica::takesLengths(FunctionType entry) {
-  constexpr unsigned kLengths = 4;
-  return entry.getNumInputs() > kLengths && isa<RankedTensorType>(entry.getInput(kLengths));
-}
-
 SmallVector<int64_t> mica::lengthBorders(ModuleOp module) {
   SmallVector<int64_t> borders;
   module.walk([&](Operation *op) {

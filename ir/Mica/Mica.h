@@ -90,9 +90,6 @@ llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::
 /// ones. None for other scalings and null.
 std::optional<int64_t> lengthBorder(mlir::Attribute scaling);
 
-/// Whether an entry of that type takes the lengths of sequences, behind the outputs.
-bool takesLengths(mlir::FunctionType entry);
-
 /// The borders of all ropes of a module, ascending.
 llvm::SmallVector<int64_t> lengthBorders(mlir::ModuleOp module);
 

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/EntrySignature.h"
 #include "passes/verify/Checks.h"
 
 #include "mlir/Interfaces/InferIntRangeInterface.h"
@@ -271,13 +272,12 @@ private:
 
 /// Results and caches have the same types in the same order: see verifyEntries.
 static LogicalResult verifyEntry(func::FuncOp entry, CacheOrigins &origins) {
-  SmallVector<BlockArgument> caches =
-      llvm::filter_to_vector(entry.getArguments(), [](BlockArgument argument) {
-        return isa<KvCacheType>(argument.getType());
-      });
+  EntrySignature signature(entry);
+  SmallVector<BlockArgument> caches = signature.states();
+  SmallVector<unsigned> results = signature.stateResults();
   WalkResult result = entry.walk([&](func::ReturnOp op) -> WalkResult {
-    for (auto [index, cache] : llvm::enumerate(caches))
-      if (origins.originOf(op.getOperand(index + 1)) != cache)
+    for (auto [index, cache, place] : llvm::enumerate(caches, results))
+      if (origins.originOf(op.getOperand(place)) != cache)
         return op.emitOpError("returns as cache ")
                << index << " another one than it received there: return every cache, appended to, "
                << "in its own place";

@@ -3,6 +3,7 @@
 #include "backends/cpu/driver/DescribeProgram.h"
 
 #include "backends/cpu/lowering/Passes.h"
+#include "ir/Mica/EntrySignature.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
 
@@ -178,7 +179,7 @@ std::string mica::cpu::nameOfRows(Type element) {
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   std::map<std::string, std::string> rows;
   for (auto function : module.getOps<func::FuncOp>())
-    if (StringRef role = roleOf(function); !role.empty())
+    if (StringRef role = rowRoleOf(function); !role.empty())
       function.walk([&](Operation *op) {
         TypeSwitch<Operation *>(op)
             .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>([&](auto product) {
@@ -206,7 +207,7 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"name", module.getName().value_or("model").str()},
       {"weights", nameOf(weights).str()},
       {"kv", nameOf(kv).str()},
-      {"vocab", cast<RankedTensorType>(entry.getResultTypes().front()).getDimSize(1)},
+      {"vocab", EntrySignature(entry).vocabulary()},
       {"max_seq", maxSeq},
       {"target", {{"cpu", target.cpu}, {"features", target.features}}},
       {"position_block", block},
@@ -220,20 +221,25 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
     manifest["kept_blocks"] = blocks;
   if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
     manifest["rows"] = rows;
-  if (takesLengths(entry.getFunctionType())) {
+  if (EntrySignature(entry).argument(EntryRole::Lengths)) {
     SmallVector<int64_t> borders = lengthBorders(module);
     manifest["length_borders"] = std::vector<int64_t>(borders.begin(), borders.end());
   }
   if (auto rows = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
     manifest["exact_rows"] = rows.getInt();
-  if (!roleOf(entry).empty())
+  if (!rowRoleOf(entry).empty())
     manifest["depends_on_role"] = true;
   manifest["cost"] = describeCost(module, caches);
   manifest["caches"] = std::move(caches);
   return manifest;
 }
 
-void mica::cpu::addScratch(json &manifest, ModuleOp module) {
+void mica::cpu::describeCode(json &manifest, ModuleOp module) {
+  func::FuncOp entry = firstEntry(module);
+  json arguments = json::array();
+  for (unsigned index = 0; index < entry.getNumArguments(); ++index)
+    arguments.push_back(std::string(infoOf(*EntrySignature(entry).argumentRole(index)).name));
+  manifest["entry"] = {{"abi", kEntryAbi}, {"arguments", arguments}};
   auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
   manifest["scratch"] = {{"bytes_per_row", number("mica.scratch_per_row")},
                          {"bytes_fixed", number("mica.scratch_fixed")}};

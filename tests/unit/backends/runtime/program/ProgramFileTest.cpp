@@ -167,13 +167,13 @@ TEST_F(ProgramFileTest, DamagedFooter) {
 }
 
 TEST_F(ProgramFileTest, OtherVersionsAreRefused) {
-  // Programs of version 2 knew no roles of rows.
-  EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 2, i.seal(); }),
-              HasSubstr("the program has format version 2, this build reads version 3 (since "
-                        "version 3 weights are stored as !mica.block), compile it again"));
+  // Programs of version 3 did not say what their code takes.
+  EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 3, i.seal(); }),
+              HasSubstr("the program has format version 3, this build reads version 4 (since "
+                        "version 4 the manifest lists what the code takes), compile it again"));
   EXPECT_THAT(
-      errorAfter([](Image &i) { i.footer.version = 4, i.seal(); }),
-      HasSubstr("the program has format version 4, this build reads version 3, compile it again"));
+      errorAfter([](Image &i) { i.footer.version = 5, i.seal(); }),
+      HasSubstr("the program has format version 5, this build reads version 4, compile it again"));
   EXPECT_THAT(errorAfter([](Image &i) { i.header.version = 0, i.seal(); }),
               HasSubstr("format version 0"));
 }
