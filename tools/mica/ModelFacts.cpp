@@ -6,6 +6,7 @@
 #include "backends/cpu/pack/PackWeights.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
 #include "passes/support/Phases.h"
 #include "tools/support/Support.h"
@@ -43,10 +44,7 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main)
     return;
-  if (main.getNumResults() > 0)
-    if (auto logits = dyn_cast<RankedTensorType>(main.getResultTypes().front());
-        logits && logits.getRank() == 2)
-      facts.vocab = logits.getDimSize(1);
+  facts.vocab = EntrySignature(main).vocabulary();
   for (Type type : main.getArgumentTypes())
     if (auto cache = dyn_cast<KvCacheType>(type)) {
       facts.layers = cache.getLayers();
