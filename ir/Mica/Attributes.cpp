@@ -150,6 +150,16 @@ SmallVector<int64_t> KvCacheType::getPhysicalShape() {
                                         : valuesOfBlock(*this)};
 }
 
+RankedTensorType KvCacheType::getPhysicalType() {
+  if (!getLayout())
+    return {};
+  Type element = getElementType();
+  return RankedTensorType::get(
+      getPhysicalShape(), isQuantized(element) ? IntegerType::get(getContext(), 8) : element);
+}
+
+StringRef KvCacheType::getContentName() { return stringifyKvKind(getLayout().getKind()); }
+
 int64_t KvCacheType::getScaleOffset(int64_t inBlock) {
   return valuesOfBlock(*this) + inBlock * kScaleBytes;
 }

@@ -30,7 +30,7 @@ static std::string listRoles(bool ofResults) {
 
 /// Whether `type`, at any stage up to `loops`, is one of `kind`.
 static bool fits(Type type, EntryKind kind) {
-  if (isa<KvCacheType>(type))
+  if (isa<SequenceState>(type))
     return kind == EntryKind::State;
   if (!isa<RankedTensorType, MemRefType>(type))
     return false;

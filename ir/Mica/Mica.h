@@ -7,6 +7,7 @@
 #ifndef MICA_IR_MICA_MICA_H
 #define MICA_IR_MICA_MICA_H
 
+#include "ir/Mica/StateInterfaces.h"
 #include "ir/Quantize/BlockFormats.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"

@@ -59,10 +59,8 @@ private:
   /// The same cache one step earlier, or nothing.
   Value followBack(OpResult cache) {
     Operation *op = cache.getOwner();
-    if (auto append = dyn_cast<KvAppendOp>(op))
-      return append.getCache();
-    if (auto append = dyn_cast<QkvAppendOp>(op))
-      return cache == append.getKNext() ? append.getKCache() : append.getVCache();
+    if (auto update = dyn_cast<UpdatesState>(op))
+      return update.getStateBefore(cache);
     if (auto loop = dyn_cast<scf::ForOp>(op))
       return followLoop(loop, cache.getResultNumber());
     if (auto call = dyn_cast<func::CallOp>(op))
@@ -129,20 +127,20 @@ private:
     for (Operation &op : region.getOps()) {
       LogicalResult done =
           TypeSwitch<Operation *, LogicalResult>(&op)
-              .Case([&](KvAppendOp append) {
-                return write(append, append.getCache(), find(values, append.getLayer()), writes);
-              })
-              .Case([&](QkvAppendOp append) {
-                std::optional<int64_t> layer = find(values, append.getLayer());
-                return failure(failed(write(append, append.getKCache(), layer, writes)) ||
-                               failed(write(append, append.getVCache(), layer, writes)));
-              })
+              .Case([&](UpdatesState update) { return writeAll(update, values, writes); })
               .Case([&](func::CallOp call) { return runCall(call, values, writes); })
               .Case([&](scf::ForOp loop) { return runLoop(loop, values, writes); })
               .Default([&](Operation *other) { return evaluate(other, values, writes); });
       if (failed(done))
         return failure();
     }
+    return success();
+  }
+
+  LogicalResult writeAll(UpdatesState op, const Numbers &values, Writes &writes) {
+    for (const StateUpdate &update : op.getStateUpdates())
+      if (failed(write(op, update.state, find(values, update.layer), writes)))
+        return failure();
     return success();
   }
 
@@ -164,7 +162,7 @@ private:
   bool mayWrite(Region &region) {
     return region
         .walk([&](Operation *op) {
-          bool writes = isa<KvAppendOp, QkvAppendOp>(op);
+          bool writes = isa<UpdatesState>(op);
           if (auto call = dyn_cast<func::CallOp>(op)) {
             auto callee = module.lookupSymbol<func::FuncOp>(call.getCalleeAttr().getAttr());
             auto entry = writing.find(callee);

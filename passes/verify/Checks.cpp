@@ -16,7 +16,7 @@ static LogicalResult verifyTaken(func::FuncOp entry, const EntrySignature &signa
   for (auto [index, type] : llvm::enumerate(entry.getArgumentTypes())) {
     EntryKind kind = infoOf(*signature.argumentRole(index)).kind;
     bool isVector = kind == EntryKind::RowVector || kind == EntryKind::OutputVector;
-    if ((isVector && isa<RankedTensorType>(type)) || isa<KvCacheType>(type))
+    if ((isVector && isa<RankedTensorType>(type)) || isa<SequenceState>(type))
       continue;
     return entry.emitOpError("@") << entry.getSymName() << " takes argument #" << index << ", "
                                   << infoOf(*signature.argumentRole(index)).name << ", as " << type

@@ -139,10 +139,10 @@ public:
         })
         .Case([&](RopeTableOp table) { return verifyTurned(table); })
         .Case([&](SinusoidOp made) { return needs(op, made.getPositions(), Role::Positions); })
-        .Case([&](KvAppendOp append) { return verifyPlaced(append, append.getX()); })
-        .Case([&](QkvAppendOp append) {
-          return failure(failed(verifyPlaced(append, append.getQkv())) ||
-                         failed(needs(op, append.getTable(), Role::TokenRows)));
+        .Case([&](UpdatesState update) {
+          auto fused = dyn_cast<QkvAppendOp>(op);
+          return failure(failed(verifyPlaced(update, update.getWrittenRows())) ||
+                         (fused && failed(needs(op, fused.getTable(), Role::TokenRows))));
         })
         .Case([&](AttentionOp attention) { return verifyPlaced(attention, attention.getQ()); })
         .Case([&](SelectRowsOp select) {

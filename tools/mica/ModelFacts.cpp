@@ -67,9 +67,9 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
     if (!function.isPublic() || facts.cachePerToken != 0)
       continue;
     for (Type type : function.getArgumentTypes())
-      if (auto cache = dyn_cast<KvCacheType>(type)) {
-        facts.cachePerToken += cache.getBytesPerPosition();
-        facts.kv = nameOf(precisionOf(cache.getElementType())).str();
+      if (auto state = dyn_cast<SequenceState>(type)) {
+        facts.cachePerToken += state.getBytesPerPosition();
+        facts.kv = nameOf(precisionOf(state.getElementType())).str();
       }
   }
   facts.keptBlocks = cpu::keptBlocks(module);

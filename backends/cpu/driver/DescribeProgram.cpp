@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
+#include <utility>
 
 using namespace mlir;
 using namespace mica;
@@ -49,26 +50,25 @@ static func::FuncOp firstEntry(ModuleOp module) {
 
 /// Extents as the runtime reads them: -1 stands for the number of sequences, -2 for that of blocks
 /// of positions.
-static json cacheShape(KvCacheType cache) {
-  SmallVector<int64_t> shape = cache.getPhysicalShape();
-  shape[1] = -1;
-  shape[3] = -2;
-  return json(std::vector<int64_t>(shape.begin(), shape.end()));
+static json shapeOf(SequenceState state) {
+  std::vector<int64_t> shape = state.getPhysicalType().getShape().vec();
+  int64_t next = -1;
+  for (int64_t &extent : shape)
+    if (ShapedType::isDynamic(extent))
+      extent = std::exchange(next, -2);
+  return json(shape);
 }
 
 static json describeCaches(func::FuncOp entry) {
   json caches = json::array();
-  std::map<KvKind, int64_t> counts;
-  for (Type type : entry.getArgumentTypes()) {
-    auto cache = dyn_cast<KvCacheType>(type);
-    if (!cache)
-      continue;
-    KvKind kind = cache.getLayout().getKind();
-    std::string name = stringifyKvKind(kind).str() + std::to_string(counts[kind]++);
-    caches.push_back({{"name", name},
-                      {"element", nameOf(precisionOf(cache.getElementType())).str()},
-                      {"shape", cacheShape(cache)},
-                      {"bytes_per_token", cache.getBytesPerPosition()}});
+  llvm::StringMap<int64_t> counts;
+  for (BlockArgument argument : EntrySignature(entry).states()) {
+    auto state = cast<SequenceState>(argument.getType());
+    std::string content = state.getContentName().str();
+    caches.push_back({{"name", content + std::to_string(counts[content]++)},
+                      {"element", nameOf(precisionOf(state.getElementType())).str()},
+                      {"shape", shapeOf(state)},
+                      {"bytes_per_token", state.getBytesPerPosition()}});
   }
   return caches;
 }

@@ -35,13 +35,9 @@ static RankedTensorType bytesOf(RankedTensorType tensor) {
 
 PhysicalTypeConverter::PhysicalTypeConverter() {
   addConversion([](Type type) { return type; });
-  addConversion([](KvCacheType cache) -> Type {
-    if (!cache.getLayout())
-      return cache;
-    Type element = cache.getElementType();
-    if (isQuantized(element))
-      element = IntegerType::get(cache.getContext(), 8);
-    return RankedTensorType::get(cache.getPhysicalShape(), element);
+  addConversion([](SequenceState state) -> Type {
+    RankedTensorType physical = state.getPhysicalType();
+    return physical ? Type(physical) : Type(state);
   });
   addConversion([](RankedTensorType tensor) -> Type {
     // Keys and values of !mica.int8 stay a name for what stands in the cache.
