@@ -13,19 +13,21 @@ class Mica_PrecisionOption<string name, string what> : Option<name, name, "::mic
 def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `model`";
   let description = [{
-    Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the
-    model has, which token begins and which end a text and how to sample, and nothing else; `@main` takes `tokens,
-    sequences, positions, outputs : tensor<?xi32>` (and, for ropes that follow them, `lengths : tensor<?xi32>`) and
-    caches, and returns `logits : tensor<?xVxf32>` of the rows that `mica.select_rows` takes by `outputs`, and each
-    cache in its own place; every op is given those of these that it is made for; calls have an end; the numbers of
-    layers are inside of their caches, and no layer is appended to twice; and a cache is a value that one op consumes:
-    an append, a call or a loop. Any use after that is an error:
+    Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the model
+    has, which token begins and which end a text and how to sample, and nothing else; `@main` takes, by their
+    `mica.role` and in any order, `tokens, sequences, positions, outputs : tensor<?xi32>` (and, for ropes that follow
+    them, `lengths : tensor<?xi32>`) and caches, and returns `logits : tensor<?xVxf32>` of the rows that
+    `mica.select_rows` takes by `outputs`, and each cache in its own place; every op is given those of these that it is
+    made for; calls have an end; the numbers of layers are inside of their caches, and no layer is appended to twice;
+    and a cache is a value that one op consumes: an append, a call or a loop. Any use after that is an error:
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>
     mica.weight @table : tensor<96x16xf32>
-    func.func @main(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %positions: tensor<?xi32>,
-        %outputs: tensor<?xi32>, %cache: !cache) -> (tensor<?x16xf32>, !cache) {
+    func.func @main(%tokens: tensor<?xi32> {mica.role = "tokens"}, %sequences: tensor<?xi32> {mica.role = "sequences"},
+        %positions: tensor<?xi32> {mica.role = "positions"}, %outputs: tensor<?xi32> {mica.role = "outputs"},
+        %cache: !cache {mica.role = "cache"})
+        -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
       %layer = arith.constant 0 : index
       %table = mica.get_weight @table : tensor<96x16xf32>
       %x = mica.embedding %tokens, %table : tensor<?xi32>, tensor<96x16xf32> -> tensor<?x16xf32>
@@ -504,8 +506,8 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
 
     A row's arithmetic follows its role, never the number of rows in its call. In modules with block-quantized weights
     the roles are computed differently, so each has its own functions: `f => f_decode_few, f_decode_several,
-    f_decode_many` with `mica.role = "decode"` for sampled and drafted tokens, and `f_prompt_several, f_prompt_many`
-    with `mica.role = "prompt"`, of which `f_prompt_several` takes short prompts as well.
+    f_decode_many` with `mica.row_role = "decode"` for sampled and drafted tokens, and `f_prompt_several, f_prompt_many`
+    with `mica.row_role = "prompt"`, of which `f_prompt_several` takes short prompts as well.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -553,16 +555,16 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
   let summary = "the activation type of prompts";
   let description = [{
     Rows that multiply weights in blocks are `!mica.int_rows`, which suits decoding: memory binds there, so precision
-    costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.role` is `prompt` these rows become
-    bf16, or f32 where the target's products of bf16 are slow (`exact=f32`), and kernels expand the blocks to the same
-    type; or, in a module that says `mica.prompt_rows = "int8"` (`compile --rows int8`), integers of one limb. Run
+    costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.row_role` is `prompt` these rows
+    become bf16, or f32 where the target's products of bf16 are slow (`exact=f32`), and kernels expand the blocks to the
+    same type; or, in a module that says `mica.prompt_rows = "int8"` (`compile --rows int8`), integers of one limb. Run
     `mica-fuse-casts` afterwards: more ops round their own result to bf16.
 
     ```mlir
     // mica-opt --mica-assign-prompt-rows
     !rows = !mica.int_rows<limbs = 2, group = 32>
     func.func private @layer_prompt_many(%x: tensor<?x32xf32>, %w: tensor<16x32x!mica.block<q8_0>>) -> tensor<?x16xf32>
-        attributes {mica.role = "prompt"} {
+        attributes {mica.row_role = "prompt"} {
       %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!rows>
       %y = mica.linear %c, %w : tensor<?x32x!rows>, tensor<16x32x!mica.block<q8_0>> -> tensor<?x16xf32>
       return %y : tensor<?x16xf32>
@@ -571,7 +573,7 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
     becomes
     ```mlir
     func.func private @layer_prompt_many(%x: tensor<?x32xf32>, %w: tensor<16x32x!mica.block<q8_0>>) -> tensor<?x16xf32>
-        attributes {mica.role = "prompt"} {
+        attributes {mica.row_role = "prompt"} {
       %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32xbf16>
       %y = mica.linear %c, %w : tensor<?x32xbf16>, tensor<16x32x!mica.block<q8_0>> -> tensor<?x16xf32>
       return %y : tensor<?x16xf32>

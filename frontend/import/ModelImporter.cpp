@@ -1,6 +1,7 @@
 #include "frontend/import/ModelImporter.h"
 
 #include "frontend/import/LayerBuilder.h"
+#include "ir/Mica/EntrySignature.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -26,8 +27,8 @@ private:
   void buildLayers();
   void buildMain();
   Value get(const PlannedWeight &weight);
-  Value callLayers(Value x, Block &body, Value &kCache, Value &vCache);
-  Value embed(Block &body, Value table);
+  Value callLayers(Value x, const EntrySignature &main, Value &kCache, Value &vCache);
+  Value embed(const EntrySignature &main, Value table);
   Value projectOut(Value x, Value outputs, Value table);
   DictionaryAttr modelAttr();
   DictionaryAttr generationAttr();
@@ -121,14 +122,15 @@ Value ModelImporter::get(const PlannedWeight &weight) {
   return GetWeightOp::create(builder, at(weight.symbol), typeOf(weight), weight.symbol);
 }
 
-Value ModelImporter::callLayers(Value x, Block &body, Value &kCache, Value &vCache) {
+Value ModelImporter::callLayers(Value x, const EntrySignature &main, Value &kCache, Value &vCache) {
+  Value sequences = main.argument(EntryRole::Sequences),
+        positions = main.argument(EntryRole::Positions);
   for (auto [index, function] : llvm::enumerate(functions)) {
     Location loc = at((model.names->layers + "." + llvm::Twine(index)).str());
     Value layer = arith::ConstantIndexOp::create(builder, loc, index);
-    llvm::SmallVector<Value> operands = {
-        x, kCache, vCache, layer, body.getArgument(1), body.getArgument(2)};
+    llvm::SmallVector<Value> operands = {x, kCache, vCache, layer, sequences, positions};
     if (model.kinds[model.layers[index]].attention.rope.followsLength())
-      operands.push_back(body.getArgument(4));
+      operands.push_back(main.argument(EntryRole::Lengths));
     for (const PlannedWeight &weight : plan.layers[index])
       operands.push_back(get(weight));
     auto call = func::CallOp::create(builder, loc, function, operands);
@@ -156,22 +158,22 @@ Value ModelImporter::projectOut(Value x, Value outputs, Value table) {
 }
 
 /// The rows of the tokens, with what is known of their positions.
-Value ModelImporter::embed(Block &body, Value table) {
+Value ModelImporter::embed(const EntrySignature &main, Value table) {
   Location loc = at(model.names->embedding);
   Type rows = rowsType(builder, model.hidden);
-  Value x = EmbeddingOp::create(builder, loc, rows, body.getArgument(0), table);
+  Value x = EmbeddingOp::create(builder, loc, rows, main.argument(EntryRole::Tokens), table);
   x = buildScale(builder, loc, x, model.embeddingMultiplier);
-  Value positions;
+  Value positions = main.argument(EntryRole::Positions), added;
   if (plan.positions) {
     loc = at(model.names->positions);
-    positions = EmbeddingOp::create(builder, loc, rows, body.getArgument(2), get(*plan.positions));
+    added = EmbeddingOp::create(builder, loc, rows, positions, get(*plan.positions));
   } else if (model.sinusoidOffset) {
-    positions = SinusoidOp::create(
-        builder, loc, rows, body.getArgument(2), builder.getI64IntegerAttr(*model.sinusoidOffset),
+    added = SinusoidOp::create(
+        builder, loc, rows, positions, builder.getI64IntegerAttr(*model.sinusoidOffset),
         model.paddingIdx ? builder.getI64IntegerAttr(*model.paddingIdx) : IntegerAttr());
   }
-  if (positions)
-    x = AddOp::create(builder, loc, x, positions);
+  if (added)
+    x = AddOp::create(builder, loc, x, added);
   if (!plan.embeddingNorm)
     return x;
   Value bias = plan.embeddingNormBias ? get(*plan.embeddingNormBias) : Value();
@@ -183,28 +185,34 @@ Value ModelImporter::embed(Block &body, Value table) {
 /// with lengths in front of the caches where a rope follows them.
 void ModelImporter::buildMain() {
   Type indices = indexRowsType(builder), keys = cacheType(false), values = cacheType(true);
-  llvm::SmallVector<Type> inputs(4, indices);
-  llvm::SmallVector<llvm::StringRef> argumentNames = {"tokens", "sequences", "positions",
-                                                      "outputs"};
+  llvm::SmallVector<EntryRole> roles = {EntryRole::Tokens, EntryRole::Sequences,
+                                        EntryRole::Positions, EntryRole::Outputs};
   if (llvm::any_of(model.kinds,
-                   [](const LayerKind &kind) { return kind.attention.rope.followsLength(); })) {
-    inputs.push_back(indices);
-    argumentNames.push_back("lengths");
-  }
-  size_t caches = inputs.size();
+                   [](const LayerKind &kind) { return kind.attention.rope.followsLength(); }))
+    roles.push_back(EntryRole::Lengths);
+  llvm::SmallVector<Type> inputs(roles.size(), indices);
+  auto argumentNames =
+      llvm::map_to_vector(roles, [](EntryRole role) { return llvm::StringRef(infoOf(role).name); });
+  roles.append({EntryRole::Cache, EntryRole::Cache});
   inputs.append({keys, values});
   argumentNames.append({"k_cache", "v_cache"});
   auto type = builder.getFunctionType(inputs, {rowsType(builder, model.vocab), keys, values});
   auto main = func::FuncOp::create(builder, at("model"), "main", type);
+  EntrySignature signature(main);
+  for (auto [index, role] : llvm::enumerate(roles))
+    signature.setArgumentRole(index, role);
+  for (unsigned cache : {1, 2})
+    signature.setResultRole(cache, EntryRole::Cache);
+  signature.setResultRole(0, EntryRole::Logits);
   Block &body = *main.addEntryBlock();
   nameArguments(main, argumentNames);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&body);
   Value table = get(plan.embedding);
-  Value x = embed(body, table);
-  Value kCache = body.getArgument(caches), vCache = body.getArgument(caches + 1);
-  x = callLayers(x, body, kCache, vCache);
-  Value logits = projectOut(x, body.getArgument(3), table);
+  Value x = embed(signature, table);
+  Value kCache = signature.states()[0], vCache = signature.states()[1];
+  x = callLayers(x, signature, kCache, vCache);
+  Value logits = projectOut(x, signature.argument(EntryRole::Outputs), table);
   func::ReturnOp::create(builder, main.getLoc(), ValueRange{logits, kCache, vCache});
 }
 

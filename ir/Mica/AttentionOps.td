@@ -88,7 +88,7 @@ def Mica_JoinHeadsOp : Mica_PureOp<"join_heads"> {
   let hasVerifier = 1;
 }
 
-def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"]>]> {
+def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"]>, Mica_UpdatesState]> {
   let summary = "the cache with the keys or values of new tokens";
   let description = [{
     Writes `x[t]` at layer `layer`, sequence `sequences[t]`, position `positions[t]`. The op consumes the cache: using
@@ -112,6 +112,10 @@ def Mica_KvAppendOp : Mica_PureOp<"kv_append", [AllTypesMatch<["cache", "result"
   let assemblyFormat = [{
     $x `,` $cache `[` $layer `]` `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
     attr-dict `:` type($x) `,` type($cache)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mica::StateUpdate> getStateUpdates() { return {{getCache(), getResult(), getLayer()}}; }
+    ::mlir::Value getWrittenRows() { return getX(); }
   }];
   let hasVerifier = 1;
 }

@@ -150,6 +150,16 @@ SmallVector<int64_t> KvCacheType::getPhysicalShape() {
                                         : valuesOfBlock(*this)};
 }
 
+RankedTensorType KvCacheType::getPhysicalType() {
+  if (!getLayout())
+    return {};
+  Type element = getElementType();
+  return RankedTensorType::get(
+      getPhysicalShape(), isQuantized(element) ? IntegerType::get(getContext(), 8) : element);
+}
+
+StringRef KvCacheType::getContentName() { return stringifyKvKind(getLayout().getKind()); }
+
 int64_t KvCacheType::getScaleOffset(int64_t inBlock) {
   return valuesOfBlock(*this) + inBlock * kScaleBytes;
 }
@@ -216,11 +226,6 @@ std::optional<int64_t> mica::lengthBorder(Attribute scaling) {
   if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling))
     return dynamic.getOriginalContext();
   return std::nullopt;
-}
-
-bool mica::takesLengths(FunctionType entry) {
-  constexpr unsigned kLengths = 4;
-  return entry.getNumInputs() > kLengths && isa<RankedTensorType>(entry.getInput(kLengths));
 }
 
 SmallVector<int64_t> mica::lengthBorders(ModuleOp module) {

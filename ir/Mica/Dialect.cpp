@@ -1,5 +1,6 @@
 //===- Dialect.cpp - registration of the mica dialect -----------------------===//
 
+#include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -92,6 +93,29 @@ static void printComposition(OpAsmPrinter &printer, WeightOp, ComposeAttr compos
 
 #define GET_OP_CLASSES
 #include "ir/Mica/MicaOps.cpp.inc"
+
+LogicalResult MicaDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kEntryRoleAttr)
+    return op->emitOpError()
+           << "has " << kEntryRoleAttr
+           << ", which arguments and results of entry functions have; the role of "
+              "the rows of a function is mica.row_role";
+  return success();
+}
+
+LogicalResult MicaDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
+                                                    NamedAttribute attribute) {
+  return attribute.getName() == kEntryRoleAttr
+             ? EntrySignature::verifyArgument(op, index, attribute.getValue())
+             : success();
+}
+
+LogicalResult MicaDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index,
+                                                       NamedAttribute attribute) {
+  return attribute.getName() == kEntryRoleAttr
+             ? EntrySignature::verifyResult(op, index, attribute.getValue())
+             : success();
+}
 
 void MicaDialect::initialize() {
   addAttributes<

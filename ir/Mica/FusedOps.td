@@ -45,7 +45,7 @@ def Mica_RopeTableOp : Mica_PureOp<"rope_table"> {
 }
 
 def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
-    AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>]> {
+    AllTypesMatch<["k_cache", "k_next"]>, AllTypesMatch<["v_cache", "v_next"]>, Mica_UpdatesState]> {
   let summary = "q/k norms, rope and the appends to both caches in one pass over a merged q/k/v product";
   let description = [{
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads; or, where their weights are stored in different
@@ -82,6 +82,12 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
     (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)?
     custom<Word>($pairing) (`eps` `(` $eps^ `)`)? (`gain_offset` `(` $gain_offset^ `)`)? attr-dict
     `:` type($qkv) `,` type($table) `,` type($k_cache) `,` type($v_cache) `->` type($q)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mica::StateUpdate> getStateUpdates() {
+      return {{getKCache(), getKNext(), getLayer()}, {getVCache(), getVNext(), getLayer()}};
+    }
+    ::mlir::Value getWrittenRows() { return getQkv(); }
   }];
   let hasVerifier = 1;
 }

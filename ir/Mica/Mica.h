@@ -7,6 +7,7 @@
 #ifndef MICA_IR_MICA_MICA_H
 #define MICA_IR_MICA_MICA_H
 
+#include "ir/Mica/StateInterfaces.h"
 #include "ir/Quantize/BlockFormats.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -89,9 +90,6 @@ llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::
 /// Of a scaling that follows the length of a sequence: up to how many positions it is that of short
 /// ones. None for other scalings and null.
 std::optional<int64_t> lengthBorder(mlir::Attribute scaling);
-
-/// Whether an entry of that type takes the lengths of sequences, behind the outputs.
-bool takesLengths(mlir::FunctionType entry);
 
 /// The borders of all ropes of a module, ascending.
 llvm::SmallVector<int64_t> lengthBorders(mlir::ModuleOp module);

@@ -4,6 +4,7 @@
 #define MICA_ATTRS
 
 include "MicaDialect.td"
+include "StateInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
@@ -264,7 +265,7 @@ def Mica_AttentionTilingAttr : Mica_Attr<"AttentionTiling", "attention_tiling"> 
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
+def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache", [Mica_SequenceState]> {
   let mnemonic = "kv_cache";
   let summary = "the keys or the values of all positions seen so far";
   let description = [{
@@ -287,8 +288,10 @@ def Mica_KvCacheType : TypeDef<Mica_Dialect, "KvCache"> {
     ::llvm::SmallVector<int64_t> getPhysicalShape();
     /// What a block of integers holds before the scale of its position `inBlock`, in bytes; needs a layout.
     int64_t getScaleOffset(int64_t inBlock);
-    /// Bytes that one position of one sequence takes over all layers, without padding.
+    // See SequenceState.
+    ::mlir::RankedTensorType getPhysicalType();
     int64_t getBytesPerPosition();
+    ::llvm::StringRef getContentName();
   }];
 }
 

@@ -17,7 +17,22 @@ def Mica_Dialect : Dialect {
 
     Weights are symbols: their bytes never enter the IR. A key/value cache is a value: an append consumes it and
     yields the next one.
+
+    Every argument and result of an entry function, that is a public one, has a role, `mica.role`, by which everybody
+    finds it; their order is free, only caches are returned in the order in which they were taken:
+
+    | role | of | what it is |
+    |---|---|---|
+    | `tokens`, `sequences`, `positions` | arguments `tensor<?xi32>` | of each row |
+    | `outputs` | an argument `tensor<?xi32>` | the rows whose logits are computed |
+    | `lengths` | an argument `tensor<?xi32>` | of each row, for how many positions its sequence is read |
+    | `cache` | arguments and results `!mica.kv_cache` | what a program keeps between calls |
+    | `logits` | a result `tensor<?xVxf32>` | of each output |
+    | `weights`, `scratch`, `logits` | arguments from stage `loops` on | memory that a program provides |
   }];
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];

@@ -187,12 +187,16 @@ public:
   }
 
   void erase() {
-    for (auto &[op, indices] : operands)
+    for (auto &[op, indices] : operands) {
       op->eraseOperands(indices);
+      // With the attributes, as below.
+      if (isa<func::ReturnOp>(op))
+        (void)op->getParentOfType<func::FuncOp>().eraseResults(indices);
+    }
     for (auto &[call, indices] : results)
       eraseResults(call, indices);
     for (auto &[function, indices] : arguments)
-      function.front().eraseArguments(indices);
+      (void)function.eraseArguments(indices);
     module.walk(updateFunctionType);
   }
 

@@ -38,7 +38,7 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
     // Behind stage `loops` its functions are others, but the module still says where it was cut.
     auto isCopy = [](func::FuncOp function) {
-      return function->hasAttr(kMaxRowsAttr) || function->hasAttr(kRoleAttr);
+      return function->hasAttr(kMaxRowsAttr) || function->hasAttr(kRowRoleAttr);
     };
     if (functions.empty() ? module->hasAttr(kCrossingAttr) : llvm::any_of(functions, isCopy)) {
       module.emitError("has been specialized for few and many rows already");
@@ -62,7 +62,7 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
         if (rows)
           clone->setAttr(kMaxRowsAttr, builder.getI64IntegerAttr(*rows));
         if (!role.empty())
-          clone->setAttr(kRoleAttr, builder.getStringAttr(role));
+          clone->setAttr(kRowRoleAttr, builder.getStringAttr(role));
       }
     };
     bool byRole = dependsOnRole(module);

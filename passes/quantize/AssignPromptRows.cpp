@@ -28,7 +28,7 @@ struct AssignPromptRows : mica::impl::AssignPromptRowsBase<AssignPromptRows> {
       return signalPassFailure();
     Type element = elementFor(*rows, exact, &getContext());
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (roleOf(function) == kPromptRole)
+      if (rowRoleOf(function) == kPromptRole)
         convert(function, element);
   }
 

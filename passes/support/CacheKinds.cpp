@@ -61,20 +61,15 @@ void CacheKinds::appendSame(Value cache, SmallVectorImpl<Value> &open) {
     if (auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
       for (func::CallOp call : calls[function.getSymNameAttr()])
         open.push_back(call.getOperand(argument.getArgNumber()));
-  } else if (auto append = cache.getDefiningOp<KvAppendOp>()) {
-    open.push_back(append.getCache());
-  } else if (auto append = cache.getDefiningOp<QkvAppendOp>()) {
-    open.push_back(cache == append.getKNext() ? append.getKCache() : append.getVCache());
+  } else if (auto update = cache.getDefiningOp<UpdatesState>()) {
+    open.push_back(update.getStateBefore(cache));
   } else if (auto call = cache.getDefiningOp<func::CallOp>()) {
     returned(call, cast<OpResult>(cache).getResultNumber());
   }
   for (OpOperand &use : cache.getUses()) {
     unsigned index = use.getOperandNumber();
     TypeSwitch<Operation *>(use.getOwner())
-        .Case([&](KvAppendOp append) { open.push_back(append.getResult()); })
-        .Case([&](QkvAppendOp append) {
-          open.push_back(cache == append.getKCache() ? append.getKNext() : append.getVNext());
-        })
+        .Case([&](UpdatesState update) { open.push_back(update.getStateAfter(cache)); })
         .Case([&](func::CallOp call) {
           if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
               callee && !callee.isExternal())

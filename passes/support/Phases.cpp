@@ -35,7 +35,7 @@ bool mica::dependsOnRole(ModuleOp module) {
   return found.wasInterrupted();
 }
 
-llvm::StringRef mica::roleOf(Operation *function) {
-  auto role = function->getAttrOfType<StringAttr>(kRoleAttr);
+llvm::StringRef mica::rowRoleOf(Operation *function) {
+  auto role = function->getAttrOfType<StringAttr>(kRowRoleAttr);
   return role ? role.getValue() : llvm::StringRef();
 }

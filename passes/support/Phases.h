@@ -30,7 +30,7 @@ inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
 
 /// On a function: the role of the rows it is called for, kPromptRole or kDecodeRole. Either all
 /// functions have it or none: without it they take rows of both.
-inline constexpr llvm::StringLiteral kRoleAttr = "mica.role";
+inline constexpr llvm::StringLiteral kRowRoleAttr = "mica.row_role";
 inline constexpr llvm::StringLiteral kPromptRole = "prompt", kDecodeRole = "decode";
 
 /// The rows that one of these attributes of a module states; `otherwise` where it has none. An
@@ -41,8 +41,8 @@ mlir::FailureOr<int64_t> rowsStated(mlir::ModuleOp module, llvm::StringRef name,
 /// Whether rows of prompts are computed in another arithmetic than those of decoding.
 bool dependsOnRole(mlir::ModuleOp module);
 
-/// The role stated on a function; empty where there is none.
-llvm::StringRef roleOf(mlir::Operation *function);
+/// The role of rows stated on a function; empty where there is none.
+llvm::StringRef rowRoleOf(mlir::Operation *function);
 
 } // namespace mica
 

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/EntrySignature.h"
 #include "passes/verify/Checks.h"
 
 #include "mlir/Interfaces/InferIntRangeInterface.h"
@@ -58,10 +59,8 @@ private:
   /// The same cache one step earlier, or nothing.
   Value followBack(OpResult cache) {
     Operation *op = cache.getOwner();
-    if (auto append = dyn_cast<KvAppendOp>(op))
-      return append.getCache();
-    if (auto append = dyn_cast<QkvAppendOp>(op))
-      return cache == append.getKNext() ? append.getKCache() : append.getVCache();
+    if (auto update = dyn_cast<UpdatesState>(op))
+      return update.getStateBefore(cache);
     if (auto loop = dyn_cast<scf::ForOp>(op))
       return followLoop(loop, cache.getResultNumber());
     if (auto call = dyn_cast<func::CallOp>(op))
@@ -128,20 +127,20 @@ private:
     for (Operation &op : region.getOps()) {
       LogicalResult done =
           TypeSwitch<Operation *, LogicalResult>(&op)
-              .Case([&](KvAppendOp append) {
-                return write(append, append.getCache(), find(values, append.getLayer()), writes);
-              })
-              .Case([&](QkvAppendOp append) {
-                std::optional<int64_t> layer = find(values, append.getLayer());
-                return failure(failed(write(append, append.getKCache(), layer, writes)) ||
-                               failed(write(append, append.getVCache(), layer, writes)));
-              })
+              .Case([&](UpdatesState update) { return writeAll(update, values, writes); })
               .Case([&](func::CallOp call) { return runCall(call, values, writes); })
               .Case([&](scf::ForOp loop) { return runLoop(loop, values, writes); })
               .Default([&](Operation *other) { return evaluate(other, values, writes); });
       if (failed(done))
         return failure();
     }
+    return success();
+  }
+
+  LogicalResult writeAll(UpdatesState op, const Numbers &values, Writes &writes) {
+    for (const StateUpdate &update : op.getStateUpdates())
+      if (failed(write(op, update.state, find(values, update.layer), writes)))
+        return failure();
     return success();
   }
 
@@ -163,7 +162,7 @@ private:
   bool mayWrite(Region &region) {
     return region
         .walk([&](Operation *op) {
-          bool writes = isa<KvAppendOp, QkvAppendOp>(op);
+          bool writes = isa<UpdatesState>(op);
           if (auto call = dyn_cast<func::CallOp>(op)) {
             auto callee = module.lookupSymbol<func::FuncOp>(call.getCalleeAttr().getAttr());
             auto entry = writing.find(callee);
@@ -271,13 +270,12 @@ private:
 
 /// Results and caches have the same types in the same order: see verifyEntries.
 static LogicalResult verifyEntry(func::FuncOp entry, CacheOrigins &origins) {
-  SmallVector<BlockArgument> caches =
-      llvm::filter_to_vector(entry.getArguments(), [](BlockArgument argument) {
-        return isa<KvCacheType>(argument.getType());
-      });
+  EntrySignature signature(entry);
+  SmallVector<BlockArgument> caches = signature.states();
+  SmallVector<unsigned> results = signature.stateResults();
   WalkResult result = entry.walk([&](func::ReturnOp op) -> WalkResult {
-    for (auto [index, cache] : llvm::enumerate(caches))
-      if (origins.originOf(op.getOperand(index + 1)) != cache)
+    for (auto [index, cache, place] : llvm::enumerate(caches, results))
+      if (origins.originOf(op.getOperand(place)) != cache)
         return op.emitOpError("returns as cache ")
                << index << " another one than it received there: return every cache, appended to, "
                << "in its own place";

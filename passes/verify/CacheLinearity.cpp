@@ -56,7 +56,7 @@ static LogicalResult verifyCache(Value cache) {
 LogicalResult mica::verifyCachesAreLinear(ModuleOp module) {
   auto verifyValues = [](ValueRange values) -> WalkResult {
     for (Value value : values)
-      if (isa<KvCacheType>(value.getType()) && failed(verifyCache(value)))
+      if (isa<SequenceState>(value.getType()) && failed(verifyCache(value)))
         return WalkResult::interrupt();
     return WalkResult::advance();
   };

@@ -1,6 +1,7 @@
 //===- Checks.cpp - entry functions and living ops -------------------------------===//
 
 #include "passes/verify/Checks.h"
+#include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/ModelDescription.h"
 
 #include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
@@ -10,33 +11,55 @@
 using namespace mlir;
 using namespace mica;
 
-/// tensor<?xT> for the index vectors, tensor<?xVxf32> for the logits.
-static bool isRows(Type type, size_t rank, Type element) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.getElementType() == element &&
-         static_cast<size_t>(tensor.getRank()) == rank && tensor.isDynamicDim(0) &&
-         (rank == 1 || !tensor.isDynamicDim(1));
+/// Before stage `loops`, vectors are tensors and states are caches, and nothing else is taken.
+static LogicalResult verifyTaken(func::FuncOp entry, const EntrySignature &signature) {
+  for (auto [index, type] : llvm::enumerate(entry.getArgumentTypes())) {
+    EntryKind kind = infoOf(*signature.argumentRole(index)).kind;
+    bool isVector = kind == EntryKind::RowVector || kind == EntryKind::OutputVector;
+    if ((isVector && isa<RankedTensorType>(type)) || isa<SequenceState>(type))
+      continue;
+    return entry.emitOpError("@") << entry.getSymName() << " takes argument #" << index << ", "
+                                  << infoOf(*signature.argumentRole(index)).name << ", as " << type
+                                  << ", which is of stage `loops`";
+  }
+  return success();
+}
+
+static LogicalResult verifyReturned(func::FuncOp entry, const EntrySignature &signature) {
+  std::optional<unsigned> logits = signature.result(EntryRole::Logits);
+  if (!logits)
+    return entry.emitOpError("@") << entry.getSymName() << " has no result with " << kEntryRoleAttr
+                                  << " = \"logits\"";
+  auto rows = dyn_cast<RankedTensorType>(entry.getResultTypes()[*logits]);
+  if (!rows || rows.getRank() != 2 || !rows.getElementType().isF32())
+    return entry.emitOpError("@") << entry.getSymName() << " returns logits of the type "
+                                  << entry.getResultTypes()[*logits]
+                                  << ", expected tensor<?xVxf32>";
+  auto taken =
+      llvm::map_to_vector(signature.states(), [](BlockArgument state) { return state.getType(); });
+  auto returned = llvm::map_to_vector(signature.stateResults(), [&](unsigned index) {
+    return Type(entry.getResultTypes()[index]);
+  });
+  if (taken != returned)
+    return entry.emitOpError("@") << entry.getSymName()
+                                  << " must return the caches that it takes, in their order";
+  return success();
 }
 
 static LogicalResult verifyEntry(func::FuncOp entry, bool followsLengths) {
-  Builder builder(entry.getContext());
-  ArrayRef<Type> inputs = entry.getFunctionType().getInputs(),
-                 results = entry.getFunctionType().getResults();
-  size_t vectors = takesLengths(entry.getFunctionType()) ? 5 : 4;
-  bool fits = inputs.size() >= vectors && results.size() == inputs.size() - vectors + 1 &&
-              (vectors == 5 || !followsLengths) &&
-              isRows(results.front(), 2, builder.getF32Type()) &&
-              results.drop_front() == inputs.drop_front(vectors) &&
-              llvm::all_of(results.drop_front(), llvm::IsaPred<KvCacheType>) &&
-              llvm::all_of(inputs.take_front(vectors),
-                           [&](Type type) { return isRows(type, 1, builder.getI32Type()); });
-  if (fits)
-    return success();
-  return entry.emitOpError("@")
-         << entry.getSymName() << " must be (tokens, sequences, positions, outputs"
-         << (followsLengths ? ", lengths" : "")
-         << " : tensor<?xi32>, caches...) -> (logits : tensor<?xVxf32>, the same caches...)"
-         << (followsLengths ? ": a scaling of mica.rope follows the lengths" : "");
+  EntrySignature signature(entry);
+  if (failed(signature.verifyComplete()) || failed(verifyTaken(entry, signature)))
+    return failure();
+  for (const EntryRoleInfo &info : kEntryRoles) {
+    bool isVector = info.kind == EntryKind::RowVector || info.kind == EntryKind::OutputVector,
+         isFollowed = info.role == EntryRole::Lengths && followsLengths;
+    if (!isVector || (info.isOptional && !isFollowed) || signature.argument(info.role))
+      continue;
+    return entry.emitOpError("@") << entry.getSymName() << " has no argument with "
+                                  << kEntryRoleAttr << " = \"" << info.name << "\""
+                                  << (isFollowed ? ", which a scaling of mica.rope follows" : "");
+  }
+  return verifyReturned(entry, signature);
 }
 
 LogicalResult mica::verifyEntries(ModuleOp module) {
@@ -60,8 +83,7 @@ int64_t mica::getVocabulary(ModuleOp module) {
   int64_t vocabulary = 0;
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPublic())
-      vocabulary = std::max(
-          vocabulary, cast<RankedTensorType>(function.getResultTypes().front()).getDimSize(1));
+      vocabulary = std::max(vocabulary, EntrySignature(function).vocabulary());
   return vocabulary;
 }
 

@@ -15,10 +15,9 @@ namespace mica {
 /// cache afterwards.
 llvm::LogicalResult verifyCachesAreLinear(mlir::ModuleOp module);
 
-/// Every function that can be entered from outside is a step of the model:
-/// (tokens, sequences, positions, outputs, caches...) -> (logits, the same caches...), with lengths
-/// behind the outputs where a scaling of rope follows them. At least one
-/// must be there.
+/// Every function that can be entered from outside is a step of the model: by their roles it takes
+/// tokens, sequences, positions, outputs, caches and, where a scaling of rope follows them,
+/// lengths, and returns logits and the same caches. At least one must be there.
 llvm::LogicalResult verifyEntries(mlir::ModuleOp module);
 
 /// How many logits a step has: the model's number of tokens.

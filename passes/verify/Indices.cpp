@@ -35,6 +35,14 @@ static LogicalResult verifyIndex(const DataFlowSolver &solver, Operation *op, Va
                     << count - 1;
 }
 
+static LogicalResult verifyLayers(const DataFlowSolver &solver, UpdatesState op) {
+  for (const StateUpdate &update : op.getStateUpdates())
+    if (failed(verifyIndex(solver, op, update.layer,
+                           cast<SequenceState>(update.state.getType()).getLayers(), "layer")))
+      return failure();
+  return success();
+}
+
 /// What makes `value`, which probes may show on its way.
 static Operation *makerOf(Value value) {
   while (auto probe = value.getDefiningOp<ProbeOp>())
@@ -63,14 +71,11 @@ void mica::loadIndexAnalysis(DataFlowSolver &solver) {
 LogicalResult mica::verifyIndices(ModuleOp module, const DataFlowSolver &solver) {
   WalkResult result = module.walk([&](Operation *op) -> WalkResult {
     return TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<KvAppendOp, KvReadOp>([&](auto access) {
-          return verifyIndex(solver, op, access.getLayer(), access.getCache().getType().getLayers(),
+        .Case([&](KvReadOp read) {
+          return verifyIndex(solver, op, read.getLayer(), read.getCache().getType().getLayers(),
                              "layer");
         })
-        .Case([&](QkvAppendOp append) {
-          return verifyIndex(solver, op, append.getLayer(),
-                             append.getKCache().getType().getLayers(), "layer");
-        })
+        .Case([&](UpdatesState update) { return verifyLayers(solver, update); })
         .Case([&](SelectWeightOp select) {
           return verifyIndex(solver, op, select.getIndex(), select.getWeights().size(), "weight");
         })

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/ModelDescription.h"
 #include "passes/verify/Checks.h"
 
@@ -17,8 +18,7 @@ using namespace mlir;
 using namespace mica;
 
 namespace {
-/// What a value is for a step. The first five are the first arguments of an entry, the lengths only
-/// where it takes them.
+/// What a value is for a step. The first five are vectors that an entry takes.
 class Role {
 public:
   enum Kind {
@@ -34,6 +34,28 @@ public:
   };
 
   Role(Kind kind = Unknown) : kind(kind) {} // NOLINT: a kind is a role
+
+  /// What an argument of an entry is.
+  static Role of(EntryRole role) {
+    switch (role) {
+    case EntryRole::Tokens:
+      return Tokens;
+    case EntryRole::Sequences:
+      return Sequences;
+    case EntryRole::Positions:
+      return Positions;
+    case EntryRole::Outputs:
+      return Outputs;
+    case EntryRole::Lengths:
+      return Lengths;
+    case EntryRole::Cache:
+    case EntryRole::Weights:
+    case EntryRole::Scratch:
+    case EntryRole::Logits:
+      return Other;
+    }
+    llvm_unreachable("all roles are handled above");
+  }
 
   static Role join(const Role &a, const Role &b) {
     if (a.kind == Unknown || b.kind == Unknown)
@@ -60,11 +82,6 @@ private:
 
 using RoleLattice = dataflow::Lattice<Role>;
 
-bool isEntryArgument(BlockArgument argument) {
-  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  return function && function.isPublic() && argument.getOwner()->isEntryBlock();
-}
-
 /// Follows roles forward.
 class RoleAnalysis : public dataflow::SparseForwardDataFlowAnalysis<RoleLattice> {
 public:
@@ -79,12 +96,8 @@ public:
   }
 
   void setToEntryState(RoleLattice *lattice) override {
-    Role role = Role::Other;
-    if (auto argument = dyn_cast<BlockArgument>(lattice->getAnchor());
-        argument && isEntryArgument(argument) && isa<RankedTensorType>(argument.getType()) &&
-        argument.getArgNumber() <= Role::Lengths)
-      role = static_cast<Role::Kind>(argument.getArgNumber());
-    propagateIfChanged(lattice, lattice->join(role));
+    std::optional<EntryRole> role = EntrySignature::roleOf(lattice->getAnchor());
+    propagateIfChanged(lattice, lattice->join(role ? Role::of(*role) : Role(Role::Other)));
   }
 
 private:
@@ -126,10 +139,10 @@ public:
         })
         .Case([&](RopeTableOp table) { return verifyTurned(table); })
         .Case([&](SinusoidOp made) { return needs(op, made.getPositions(), Role::Positions); })
-        .Case([&](KvAppendOp append) { return verifyPlaced(append, append.getX()); })
-        .Case([&](QkvAppendOp append) {
-          return failure(failed(verifyPlaced(append, append.getQkv())) ||
-                         failed(needs(op, append.getTable(), Role::TokenRows)));
+        .Case([&](UpdatesState update) {
+          auto fused = dyn_cast<QkvAppendOp>(op);
+          return failure(failed(verifyPlaced(update, update.getWrittenRows())) ||
+                         (fused && failed(needs(op, fused.getTable(), Role::TokenRows))));
         })
         .Case([&](AttentionOp attention) { return verifyPlaced(attention, attention.getQ()); })
         .Case([&](SelectRowsOp select) {
@@ -137,9 +150,9 @@ public:
                          failed(needs(op, select.getRows(), Role::Outputs)));
         })
         .Case([&](func::ReturnOp ret) {
-          return op->getParentOfType<func::FuncOp>().isPublic()
-                     ? needs(op, ret.getOperand(0), Role::OutputRows)
-                     : success();
+          std::optional<unsigned> logits =
+              EntrySignature(op->getParentOfType<func::FuncOp>()).result(EntryRole::Logits);
+          return logits ? needs(op, ret.getOperand(*logits), Role::OutputRows) : success();
         })
         .Default([&](Operation *) { return verifyAlike(op); });
   }
@@ -155,11 +168,10 @@ private:
     Role given = roleOf(value);
     if (given == role || given == Role::Unknown)
       return success();
-    return op->emitOpError("takes ")
-           << role.name() << ", but is given " << given.name()
-           << ": @main(tokens, sequences, positions, outputs, (lengths,) caches...) says what each "
-              "is, and "
-              "mica.select_rows makes rows of outputs of rows of tokens";
+    return op->emitOpError("takes ") << role.name() << ", but is given " << given.name()
+                                     << ": mica.role of each argument of @main says what it is, "
+                                        "and mica.select_rows makes rows "
+                                        "of outputs of rows of tokens";
   }
 
   template <typename Op> LogicalResult verifyTurned(Op op) const {

@@ -88,10 +88,13 @@ def main():
         raise ValueError(f"the model needs a table of {needed} bytes")
 
     def step(depth):
-        row = [np.array([v], "i4") for v in (5, 0, depth, 0)]
-        arguments = [descriptor(r, [1]) for r in row] + [descriptor(c, s) for c, s in zip(caches, shapes)]
-        arguments += [descriptor(weights, [weights.size]), descriptor(scratch, [scratch.size]),
-                      descriptor(logits, [1, manifest["vocab"]])]
+        row = {"tokens": 5, "sequences": 0, "positions": depth, "outputs": 0}
+        row = {role: np.array([value], "i4") for role, value in row.items()}
+        given = {role: descriptor(vector, [1]) for role, vector in row.items()}
+        given |= {"weights": descriptor(weights, [weights.size]), "scratch": descriptor(scratch, [scratch.size]),
+                  "logits": descriptor(logits, [1, manifest["vocab"]])}
+        cache = map(descriptor, caches, shapes)
+        arguments = [next(cache) if role == "cache" else given[role] for role in manifest["entry"]["arguments"]]
         decode = ctypes.c_int64(0)
         library.mica_forward((ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments]), decode,
                              ctypes.byref(runtime.table))

@@ -7,6 +7,7 @@
 #include "frontend/import/ModelInput.h"
 #include "frontend/text/chat/ReadChat.h"
 #include "frontend/text/tokenizer/ReadTokenizer.h"
+#include "ir/Mica/EntrySignature.h"
 #include "tools/mica/Calibrate.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/FileWeights.h"
@@ -99,17 +100,15 @@ static void addTokens(mlir::ModuleOp module, const TokenizerTable &table) {
 /// and a prompt that has one is refused only when it is fed.
 static void noteSurplus(mlir::ModuleOp module, const TokenizerTable &table, StringRef folder) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-  auto logits = main && main.getNumResults() > 0
-                    ? dyn_cast<mlir::RankedTensorType>(main.getResultTypes().front())
-                    : mlir::RankedTensorType();
-  if (!logits || logits.getRank() != 2)
+  int64_t vocabulary = main ? EntrySignature(main).vocabulary() : 0;
+  if (vocabulary == 0)
     return;
-  auto isSurplus = [&](const auto &token) { return token.id >= logits.getDimSize(1); };
+  auto isSurplus = [&](const auto &token) { return token.id >= vocabulary; };
   int64_t count = count_if(table.addedTokens, isSurplus);
   if (count > 0)
     rt::reportNote(formatv("{0}: the tokenizer has {1} added token{2} beyond the model's {3} ids, "
                            "the first is \"{4}\": prompts with {5} will be refused",
-                           folder, count, count > 1 ? "s" : "", logits.getDimSize(1),
+                           folder, count, count > 1 ? "s" : "", vocabulary,
                            find_if(table.addedTokens, isSurplus)->content,
                            count > 1 ? "one of them" : "it")
                        .str());

@@ -2,6 +2,7 @@
 
 #include "tools/mica/Graph.h"
 
+#include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -89,7 +90,7 @@ private:
 
   void addArguments() {
     for (BlockArgument argument : function.getArguments()) {
-      bool tokens = function.isPublic() && argument.getArgNumber() == 0;
+      bool tokens = EntrySignature::roleOf(argument) == EntryRole::Tokens;
       if (!tokens && !isDrawn(argument.getType()))
         continue;
       StringRef title = tokens ? "tokens" : isa<KvCacheType>(argument.getType()) ? "cache" : "rows";

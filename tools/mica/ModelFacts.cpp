@@ -7,6 +7,7 @@
 #include "backends/cpu/target/CpuDialect.h"
 #include "frontend/support/InputError.h"
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
 #include "passes/support/Phases.h"
 #include "tools/support/Support.h"
@@ -44,10 +45,7 @@ static void readShape(ModuleOp module, ModelFacts &facts) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main)
     return;
-  if (main.getNumResults() > 0)
-    if (auto logits = dyn_cast<RankedTensorType>(main.getResultTypes().front());
-        logits && logits.getRank() == 2)
-      facts.vocab = logits.getDimSize(1);
+  facts.vocab = EntrySignature(main).vocabulary();
   for (Type type : main.getArgumentTypes())
     if (auto cache = dyn_cast<KvCacheType>(type)) {
       facts.layers = cache.getLayers();
@@ -70,9 +68,9 @@ static void readKernels(ModuleOp module, ModelFacts &facts) {
     if (!function.isPublic() || facts.cachePerToken != 0)
       continue;
     for (Type type : function.getArgumentTypes())
-      if (auto cache = dyn_cast<KvCacheType>(type)) {
-        facts.cachePerToken += cache.getBytesPerPosition();
-        facts.kv = nameOf(precisionOf(cache.getElementType())).str();
+      if (auto state = dyn_cast<SequenceState>(type)) {
+        facts.cachePerToken += state.getBytesPerPosition();
+        facts.kv = nameOf(precisionOf(state.getElementType())).str();
       }
   }
   facts.keptBlocks = cpu::keptBlocks(module);

@@ -3,6 +3,7 @@
 #include "tools/verify/ReferenceModel.h"
 
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/EntrySignature.h"
 #include "passes/support/Phases.h"
 #include "tools/support/CheckpointWeights.h"
 
@@ -60,12 +61,12 @@ mlir::func::FuncOp ReferenceModel::entryOf(program::RowRole role) const {
     return main;
   StringRef name = nameOf(role);
   for (auto function : module.getOps<mlir::func::FuncOp>())
-    if (function.isPublic() && roleOf(function) == name && !function->hasAttr(kMaxRowsAttr))
+    if (function.isPublic() && rowRoleOf(function) == name && !function->hasAttr(kMaxRowsAttr))
       return function;
   llvm_unreachable("a role without a function for any number of rows");
 }
 
-Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::FunctionType type,
+Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::func::FuncOp entry,
                                                                 ArrayRef<int32_t> ids) const {
   mlir::Type i32 = mlir::IntegerType::get(&context, 32);
   auto count = static_cast<int64_t>(ids.size());
@@ -76,19 +77,35 @@ Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::FunctionTy
     return interp::Value(std::move(tensor));
   };
   auto own = [](int64_t i) { return i; };
-  std::vector<interp::Value> inputs = {
-      numbers([&](int64_t i) { return ids[static_cast<size_t>(i)]; }),
-      numbers([](int64_t) { return 0; }), numbers(own), numbers(own)};
-  if (takesLengths(type))
-    inputs.push_back(numbers([&](int64_t) { return count; }));
-  for (mlir::Type argument : type.getInputs().drop_front(inputs.size())) {
-    auto cache = dyn_cast<KvCacheType>(argument);
-    if (!cache)
-      return createStringError("the entry has an argument that is no cache behind its numbers");
-    if (Error error =
-            interp::checkSize({cache.getLayers(), 1, count, cache.getHeads(), cache.getHeadDim()}))
-      return std::move(error);
-    inputs.push_back(interp::Value::makeCache(cache, 1, count));
+  std::vector<interp::Value> inputs;
+  for (auto [index, type] : enumerate(entry.getArgumentTypes())) {
+    switch (*EntrySignature(entry).argumentRole(index)) {
+    case EntryRole::Tokens:
+      inputs.push_back(numbers([&](int64_t i) { return ids[static_cast<size_t>(i)]; }));
+      break;
+    case EntryRole::Sequences:
+      inputs.push_back(numbers([](int64_t) { return 0; }));
+      break;
+    case EntryRole::Positions:
+    case EntryRole::Outputs:
+      inputs.push_back(numbers(own));
+      break;
+    case EntryRole::Lengths:
+      inputs.push_back(numbers([&](int64_t) { return count; }));
+      break;
+    case EntryRole::Cache: {
+      auto cache = cast<KvCacheType>(type);
+      if (Error error = interp::checkSize(
+              {cache.getLayers(), 1, count, cache.getHeads(), cache.getHeadDim()}))
+        return std::move(error);
+      inputs.push_back(interp::Value::makeCache(cache, 1, count));
+      break;
+    }
+    case EntryRole::Weights:
+    case EntryRole::Scratch:
+    case EntryRole::Logits:
+      llvm_unreachable("stage `fused` takes no memory");
+    }
   }
   return inputs;
 }
@@ -96,7 +113,7 @@ Expected<std::vector<interp::Value>> ReferenceModel::makeInputs(mlir::FunctionTy
 Expected<std::vector<float>> ReferenceModel::logits(ArrayRef<int32_t> ids, program::RowRole role,
                                                     interp::TraceHook trace) const {
   mlir::func::FuncOp entry = entryOf(role);
-  Expected<std::vector<interp::Value>> inputs = makeInputs(entry.getFunctionType(), ids);
+  Expected<std::vector<interp::Value>> inputs = makeInputs(entry, ids);
   if (!inputs)
     return inputs.takeError();
   auto weights = [&](StringRef name) { return storedTensor(*input.weights, name, &context); };
@@ -104,7 +121,7 @@ Expected<std::vector<float>> ReferenceModel::logits(ArrayRef<int32_t> ids, progr
       interp::interpret(entry, *inputs, weights, std::move(trace));
   if (!results)
     return results.takeError();
-  return results->front().getTensor()->floats;
+  return (*results)[*EntrySignature(entry).result(EntryRole::Logits)].getTensor()->floats;
 }
 
 SmallVector<int64_t> ReferenceModel::windows() const {

@@ -9,7 +9,7 @@
 
 namespace mica::tool {
 
-/// The role as `mica.role` of functions names it.
+/// The role as `mica.row_role` of functions names it.
 llvm::StringRef nameOf(program::RowRole role);
 
 /// A model at stage `fused` with probes, as `mica verify` interprets it; with a function for each
@@ -41,7 +41,7 @@ public:
 private:
   ReferenceModel() : context(registry()) {}
   mlir::func::FuncOp entryOf(program::RowRole role) const;
-  llvm::Expected<std::vector<interp::Value>> makeInputs(mlir::FunctionType type,
+  llvm::Expected<std::vector<interp::Value>> makeInputs(mlir::func::FuncOp entry,
                                                         llvm::ArrayRef<int32_t> ids) const;
 
   // The module lives shorter than its context.

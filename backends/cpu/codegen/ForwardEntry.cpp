@@ -3,6 +3,7 @@
 #include "backends/cpu/codegen/Passes.h"
 
 #include "backends/runtime/abi/RowRole.h"
+#include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
 #include "passes/support/Phases.h"
 
@@ -18,10 +19,13 @@ namespace mica::cpu {
 
 namespace {
 
+using mica::EntryRole;
+using mica::EntrySignature;
 using mica::kDecodeRole;
+using mica::kEntryRoleAttr;
 using mica::kMaxRowsAttr;
 using mica::kPromptRole;
-using mica::kRoleAttr;
+using mica::kRowRoleAttr;
 using mica::cpu::kForwardSymbol;
 
 /// The module's entry functions, those with the smallest limits first, the unlimited one last.
@@ -41,7 +45,7 @@ SmallVector<func::FuncOp> entriesOf(ModuleOp module) {
 /// Those of `entries` that take rows of a role, in their order.
 SmallVector<func::FuncOp> entriesOfRole(ArrayRef<func::FuncOp> entries, StringRef role) {
   return llvm::filter_to_vector(entries,
-                                [&](func::FuncOp entry) { return mica::roleOf(entry) == role; });
+                                [&](func::FuncOp entry) { return mica::rowRoleOf(entry) == role; });
 }
 
 /// Whether `entries`, all of one role or of none, serve any number of rows.
@@ -52,8 +56,8 @@ LogicalResult checkLimits(ArrayRef<func::FuncOp> entries) {
       continue;
     InFlightDiagnostic error = func::FuncOp(entry).emitError()
                                << "one entry function, and only one, must have no " << kMaxRowsAttr;
-    if (StringRef role = mica::roleOf(entry); !role.empty())
-      error << " among those with " << kRoleAttr << " = \"" << role << "\"";
+    if (StringRef role = mica::rowRoleOf(entry); !role.empty())
+      error << " among those with " << kRowRoleAttr << " = \"" << role << "\"";
     return error;
   }
   return success();
@@ -62,28 +66,35 @@ LogicalResult checkLimits(ArrayRef<func::FuncOp> entries) {
 /// Whether each row has an entry: those without a role take all, else there are some of each.
 LogicalResult checkRoles(ArrayRef<func::FuncOp> entries) {
   func::FuncOp first = entries.front();
-  bool byRole = first->hasAttr(kRoleAttr);
+  bool byRole = first->hasAttr(kRowRoleAttr);
   for (func::FuncOp entry : entries) {
-    StringRef role = mica::roleOf(entry);
-    if (entry->hasAttr(kRoleAttr) && role != kPromptRole && role != kDecodeRole)
-      return entry.emitError() << "entry function @" << entry.getName() << " has " << kRoleAttr
-                               << " = " << entry->getAttr(kRoleAttr) << ", write \"" << kPromptRole
-                               << "\" or \"" << kDecodeRole << "\"";
-    if (entry->hasAttr(kRoleAttr) != byRole)
+    StringRef role = mica::rowRoleOf(entry);
+    if (entry->hasAttr(kRowRoleAttr) && role != kPromptRole && role != kDecodeRole)
+      return entry.emitError() << "entry function @" << entry.getName() << " has " << kRowRoleAttr
+                               << " = " << entry->getAttr(kRowRoleAttr) << ", write \""
+                               << kPromptRole << "\" or \"" << kDecodeRole << "\"";
+    if (entry->hasAttr(kRowRoleAttr) != byRole)
       return entry.emitError() << "entry functions @" << first.getName() << " and @"
                                << entry.getName() << ": either both or none must have "
-                               << kRoleAttr;
+                               << kRowRoleAttr;
   }
   if (!byRole)
     return checkLimits(entries);
   for (StringRef role : {kPromptRole, kDecodeRole}) {
     SmallVector<func::FuncOp> ofRole = entriesOfRole(entries, role);
     if (ofRole.empty())
-      return first.emitError() << "no entry function has " << kRoleAttr << " = \"" << role << "\"";
+      return first.emitError() << "no entry function has " << kRowRoleAttr << " = \"" << role
+                               << "\"";
     if (failed(checkLimits(ofRole)))
       return failure();
   }
   return success();
+}
+
+SmallVector<std::optional<EntryRole>> rolesOf(func::FuncOp entry) {
+  return llvm::map_to_vector(llvm::seq<unsigned>(entry.getNumArguments()), [&](unsigned index) {
+    return EntrySignature(entry).argumentRole(index);
+  });
 }
 
 LogicalResult checkEntries(ModuleOp module, MutableArrayRef<func::FuncOp> entries) {
@@ -97,15 +108,19 @@ LogicalResult checkEntries(ModuleOp module, MutableArrayRef<func::FuncOp> entrie
     if (entry.getFunctionType() != entries.front().getFunctionType())
       return entry.emitError() << "entry functions @" << entries.front().getName() << " and @"
                                << entry.getName() << " have different types";
+    if (rolesOf(entry) != rolesOf(entries.front()))
+      return entry.emitError() << "entry functions @" << entries.front().getName() << " and @"
+                               << entry.getName() << " have different " << kEntryRoleAttr;
     if (!llvm::all_of(entry.getArgumentTypes(), llvm::IsaPred<MemRefType>))
       return entry.emitError() << "entry function @" << entry.getName()
                                << " takes something that is no memref";
   }
   if (failed(checkRoles(entries)))
     return failure();
-  if (entries.front().getNumArguments() == 0 ||
-      cast<MemRefType>(entries.front().getArgumentTypes()[0]).getRank() != 1)
-    return entries.front().emitError("entry functions begin with the tokens, a memref of rank 1");
+  if (!EntrySignature(entries.front()).rowVector())
+    return entries.front().emitError()
+           << "entry function @" << entries.front().getName() << " has no argument with "
+           << kEntryRoleAttr << " = \"tokens\" or others that have a number of each row";
   return success();
 }
 
@@ -122,9 +137,10 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     builder.setInsertionPointToStart(forward.addEntryBlock());
     SmallVector<Value> arguments =
         loadArguments(builder, loc, forward.getArgument(0), entries.front());
+    unsigned vector = EntrySignature(entries.front()).rowVector().getArgNumber();
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-    Value rows = memref::DimOp::create(builder, loc, arguments.front(), zero);
-    if (entries.front()->hasAttr(kRoleAttr))
+    Value rows = memref::DimOp::create(builder, loc, arguments[vector], zero);
+    if (entries.front()->hasAttr(kRowRoleAttr))
       buildRoleDispatch(builder, loc, entries, forward.getArgument(1), rows, arguments);
     else
       buildDispatch(builder, loc, entries, rows, arguments);
@@ -143,6 +159,7 @@ struct ForwardEntry : mica::cpu::impl::ForwardEntryPassBase<ForwardEntry> {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function == forward || function.isExternal())
         continue;
+      EntrySignature(function).eraseRoles();
       function.setPrivate();
       function->setAttr("llvm.linkage", internal);
     }

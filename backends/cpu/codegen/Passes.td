@@ -12,15 +12,16 @@ def ForwardEntryPass : Pass<"cpu-forward-entry", "::mlir::ModuleOp"> {
     `mica.max_rows = N` serve up to N rows, the one without serves any number. The pass adds `mica_forward`, which
     takes an array of pointers to memref descriptors, one per argument, and the role of all rows (0 decode, 1 prompt);
     `cpu-lower-exec` appends the runtime's table.
-    It calls the function with the smallest limit that is enough: one with that `mica.role`, where functions have
-    roles. All other functions become internal: the object defines one symbol for others. The symbols of the weights
-    are dropped: their places are constants in the code.
+    It calls the function with the smallest limit that is enough: one with that `mica.row_role`, where functions have
+    roles. The descriptors are those of the arguments, in their order, which the manifest lists by their `mica.role`.
+    All other functions become internal: the object defines one symbol for others. The symbols of the weights are
+    dropped: their places are constants in the code.
 
     ```mlir
-    func.func @main_few(%tokens: memref<?xi32>) attributes {mica.max_rows = 16 : i64} {
+    func.func @main_few(%tokens: memref<?xi32> {mica.role = "tokens"}) attributes {mica.max_rows = 16 : i64} {
       return
     }
-    func.func @main_many(%tokens: memref<?xi32>) {
+    func.func @main_many(%tokens: memref<?xi32> {mica.role = "tokens"}) {
       return
     }
     ```

@@ -43,7 +43,7 @@ struct SelectKernels : mica::impl::SelectKernelsBase<SelectKernels> {
     auto headsOf = [](Value value) { return cast<ShapedType>(value.getType()); };
     int64_t group =
         headsOf(attention.getQ()).getDimSize(1) / headsOf(attention.getK()).getDimSize(2);
-    bool decodes = mostRows() && *mostRows() <= fewRows && roleOf(getOperation()) != kPromptRole;
+    bool decodes = mostRows() && *mostRows() <= fewRows && rowRoleOf(getOperation()) != kPromptRole;
     return chooseTiling({decodes, group}, &getContext());
   }
 

@@ -40,8 +40,8 @@ static LogicalResult verifyWeight(WeightOp weight) {
 
 static LogicalResult verifyCacheLayouts(Operation *op) {
   auto hasLayout = [](Type type) {
-    auto cache = dyn_cast<KvCacheType>(type);
-    return !cache || cache.getLayout();
+    auto state = dyn_cast<SequenceState>(type);
+    return !state || state.getPhysicalType();
   };
   bool complete = llvm::all_of(op->getResultTypes(), hasLayout);
   for (Region &region : op->getRegions())

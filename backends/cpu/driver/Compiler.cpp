@@ -12,6 +12,7 @@
 #include "backends/cpu/target/Passes.h"
 #include "backends/runtime/program/ProgramWriter.h"
 #include "backends/runtime/support/Threads.h"
+#include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/ModelDescription.h"
 #include "ir/Mica/Names.h"
 #include "passes/verify/Checks.h"
@@ -65,9 +66,7 @@ static bool goesBeyondItsLength(ModuleOp module) {
     if (auto rope = dyn_cast<RopeOp>(op))
       grows |= isa_and_nonnull<DynamicScalingAttr>(rope.getScalingAttr());
     if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
-      auto tokens = dyn_cast<BlockArgument>(embedding.getTokens());
-      auto function = dyn_cast<func::FuncOp>(embedding->getParentOp());
-      looksUp |= !tokens || tokens.getArgNumber() != 0 || !function || !function.isPublic();
+      looksUp |= EntrySignature::roleOf(embedding.getTokens()) != EntryRole::Tokens;
     }
   });
   return grows && !looksUp;
@@ -146,7 +145,7 @@ private:
     case Stage::Loops:
       if (llvm::Error failed = runPasses(stage))
         return failed;
-      addScratch(manifest, module);
+      describeCode(manifest, module);
       // The packer needs the symbols of the weights, which the way to LLVM drops.
       packed = module.clone();
       return llvm::Error::success();

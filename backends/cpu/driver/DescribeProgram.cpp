@@ -4,6 +4,7 @@
 
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/target/CpuDialect.h"
+#include "ir/Mica/EntrySignature.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
 
@@ -11,6 +12,7 @@
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
+#include <utility>
 
 using namespace mlir;
 using namespace mica;
@@ -49,26 +51,25 @@ static func::FuncOp firstEntry(ModuleOp module) {
 
 /// Extents as the runtime reads them: -1 stands for the number of sequences, -2 for that of blocks
 /// of positions.
-static json cacheShape(KvCacheType cache) {
-  SmallVector<int64_t> shape = cache.getPhysicalShape();
-  shape[1] = -1;
-  shape[3] = -2;
-  return json(std::vector<int64_t>(shape.begin(), shape.end()));
+static json shapeOf(SequenceState state) {
+  std::vector<int64_t> shape = state.getPhysicalType().getShape().vec();
+  int64_t next = -1;
+  for (int64_t &extent : shape)
+    if (ShapedType::isDynamic(extent))
+      extent = std::exchange(next, -2);
+  return json(shape);
 }
 
 static json describeCaches(func::FuncOp entry) {
   json caches = json::array();
-  std::map<KvKind, int64_t> counts;
-  for (Type type : entry.getArgumentTypes()) {
-    auto cache = dyn_cast<KvCacheType>(type);
-    if (!cache)
-      continue;
-    KvKind kind = cache.getLayout().getKind();
-    std::string name = stringifyKvKind(kind).str() + std::to_string(counts[kind]++);
-    caches.push_back({{"name", name},
-                      {"element", nameOf(precisionOf(cache.getElementType())).str()},
-                      {"shape", cacheShape(cache)},
-                      {"bytes_per_token", cache.getBytesPerPosition()}});
+  llvm::StringMap<int64_t> counts;
+  for (BlockArgument argument : EntrySignature(entry).states()) {
+    auto state = cast<SequenceState>(argument.getType());
+    std::string content = state.getContentName().str();
+    caches.push_back({{"name", content + std::to_string(counts[content]++)},
+                      {"element", nameOf(precisionOf(state.getElementType())).str()},
+                      {"shape", shapeOf(state)},
+                      {"bytes_per_token", state.getBytesPerPosition()}});
   }
   return caches;
 }
@@ -179,7 +180,7 @@ std::string mica::cpu::nameOfRows(Type element) {
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   std::map<std::string, std::string> rows;
   for (auto function : module.getOps<func::FuncOp>())
-    if (StringRef role = roleOf(function); !role.empty())
+    if (StringRef role = rowRoleOf(function); !role.empty())
       function.walk([&](Operation *op) {
         TypeSwitch<Operation *>(op)
             .Case<LinearOp, LmHeadOp, GatedLinearOp, HeadLinearOp>([&](auto product) {
@@ -207,7 +208,7 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
       {"name", module.getName().value_or("model").str()},
       {"weights", nameOf(weights).str()},
       {"kv", nameOf(kv).str()},
-      {"vocab", cast<RankedTensorType>(entry.getResultTypes().front()).getDimSize(1)},
+      {"vocab", EntrySignature(entry).vocabulary()},
       {"max_seq", maxSeq},
       {"target", {{"cpu", target.cpu}, {"features", target.features}}},
       {"position_block", block},
@@ -221,20 +222,25 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
     manifest["kept_blocks"] = blocks;
   if (std::map<std::string, std::string> rows = rowsOfRoles(module); !rows.empty())
     manifest["rows"] = rows;
-  if (takesLengths(entry.getFunctionType())) {
+  if (EntrySignature(entry).argument(EntryRole::Lengths)) {
     SmallVector<int64_t> borders = lengthBorders(module);
     manifest["length_borders"] = std::vector<int64_t>(borders.begin(), borders.end());
   }
   if (auto rows = module->getAttrOfType<IntegerAttr>(kCrossingAttr))
     manifest["exact_rows"] = rows.getInt();
-  if (!roleOf(entry).empty())
+  if (!rowRoleOf(entry).empty())
     manifest["depends_on_role"] = true;
   manifest["cost"] = describeCost(module, caches);
   manifest["caches"] = std::move(caches);
   return manifest;
 }
 
-void mica::cpu::addScratch(json &manifest, ModuleOp module) {
+void mica::cpu::describeCode(json &manifest, ModuleOp module) {
+  func::FuncOp entry = firstEntry(module);
+  json arguments = json::array();
+  for (unsigned index = 0; index < entry.getNumArguments(); ++index)
+    arguments.push_back(std::string(infoOf(*EntrySignature(entry).argumentRole(index)).name));
+  manifest["entry"] = {{"abi", kEntryAbi}, {"arguments", arguments}};
   auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
   manifest["scratch"] = {{"bytes_per_row", number("mica.scratch_per_row")},
                          {"bytes_fixed", number("mica.scratch_fixed")}};

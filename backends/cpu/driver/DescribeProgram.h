@@ -26,8 +26,8 @@ std::string nameOfRows(mlir::Type element);
 /// there are none.
 std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 
-/// Adds what only stage `loops` knows: the scratch memory.
-void addScratch(nlohmann::json &manifest, mlir::ModuleOp module);
+/// Adds what only stage `loops` knows: the arguments of the code and its scratch memory.
+void describeCode(nlohmann::json &manifest, mlir::ModuleOp module);
 
 } // namespace mica::cpu
 

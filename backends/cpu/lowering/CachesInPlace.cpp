@@ -2,22 +2,18 @@
 
 #include "backends/cpu/lowering/CachesInPlace.h"
 
+#include "ir/Mica/EntrySignature.h"
+
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
 using namespace mica;
 using namespace mica::cpu;
 
-/// [layers, sequences, heads, blocks, elements of a block]: no other argument of an entry has
-/// rank 5.
-static bool isCache(Type type) {
-  auto buffer = dyn_cast<MemRefType>(type);
-  return buffer && buffer.getRank() == 5;
-}
-
 SmallVector<BlockArgument> mica::cpu::cachesOf(func::FuncOp entry) {
-  return llvm::filter_to_vector(entry.getArguments(),
-                                [](BlockArgument argument) { return isCache(argument.getType()); });
+  return llvm::filter_to_vector(EntrySignature(entry).states(), [](BlockArgument argument) {
+    return isa<MemRefType>(argument.getType());
+  });
 }
 
 namespace {

@@ -7,7 +7,7 @@
 
 namespace mica::cpu {
 
-/// The arguments of an entry that are caches, in order.
+/// The buffers among the arguments of an entry that are caches by their roles, in order.
 mlir::SmallVector<mlir::BlockArgument> cachesOf(mlir::func::FuncOp entry);
 
 /// Fails, naming the append behind it, where a bufferised module copies a cache, or has a buffer of

@@ -3,6 +3,7 @@
 #include "backends/cpu/lowering/Lowering.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/target/CpuDialect.h"
+#include "ir/Mica/EntrySignature.h"
 
 #include "mlir/Dialect/Func/Transforms/FuncConversions.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -35,13 +36,9 @@ static RankedTensorType bytesOf(RankedTensorType tensor) {
 
 PhysicalTypeConverter::PhysicalTypeConverter() {
   addConversion([](Type type) { return type; });
-  addConversion([](KvCacheType cache) -> Type {
-    if (!cache.getLayout())
-      return cache;
-    Type element = cache.getElementType();
-    if (isQuantized(element))
-      element = IntegerType::get(cache.getContext(), 8);
-    return RankedTensorType::get(cache.getPhysicalShape(), element);
+  addConversion([](SequenceState state) -> Type {
+    RankedTensorType physical = state.getPhysicalType();
+    return physical ? Type(physical) : Type(state);
   });
   addConversion([](RankedTensorType tensor) -> Type {
     // Keys and values of !mica.int8 stay a name for what stands in the cache.
@@ -156,18 +153,25 @@ private:
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!isEntry(function))
         continue;
-      auto logits = function.getNumResults() == 0
-                        ? RankedTensorType()
-                        : dyn_cast<RankedTensorType>(function.getResultTypes().front());
+      EntrySignature signature(function);
+      std::optional<unsigned> result = signature.result(EntryRole::Logits);
+      auto logits = result ? dyn_cast<RankedTensorType>(function.getResultTypes()[*result])
+                           : RankedTensorType();
       if (!logits)
         return function.emitOpError("@")
-               << function.getSymName()
-               << " returns no logits: this is not stage `kernels`, from which this pass starts";
+               << function.getSymName() << " has no result with " << kEntryRoleAttr
+               << " = \"logits\": this is not stage `kernels`, from which this pass starts";
       // Logits are f32; a function that is looked at alone may end with rows of integers.
       logits = cast<RankedTensorType>(PhysicalTypeConverter().convertType(logits));
-      Type types[] = {bytes, bytes, MemRefType::get(logits.getShape(), logits.getElementType())};
-      for (Type type : types)
-        (void)function.insertArgument(function.getNumArguments(), type, {}, function.getLoc());
+      std::pair<EntryRole, Type> added[kEntryArguments] = {
+          {EntryRole::Weights, bytes},
+          {EntryRole::Scratch, bytes},
+          {EntryRole::Logits, MemRefType::get(logits.getShape(), logits.getElementType())}};
+      for (auto [role, type] : added) {
+        unsigned last = function.getNumArguments();
+        (void)function.insertArgument(last, type, {}, function.getLoc());
+        signature.setArgumentRole(last, role);
+      }
     }
     return success();
   }
@@ -239,20 +243,21 @@ private:
     });
   }
 
-  /// return %logits, %caches... => the logits stored into the last argument, the caches returned
+  /// return %logits, %caches... => the logits stored into their argument, the caches returned
   void storeLogits() {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!isEntry(function))
         continue;
       auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
       OpBuilder builder(ret);
-      Value target = function.getArguments().back();
+      EntrySignature signature(function);
+      unsigned result = *signature.result(EntryRole::Logits);
+      Value target = signature.argument(EntryRole::Logits);
       bufferization::MaterializeInDestinationOp::create(
-          builder, ret.getLoc(), Type(), ret.getOperand(0), target, /*restrict=*/true,
+          builder, ret.getLoc(), Type(), ret.getOperand(result), target, /*restrict=*/true,
           /*writable=*/true);
-      ret->eraseOperand(0);
-      function.setType(builder.getFunctionType(function.getArgumentTypes(),
-                                               function.getResultTypes().drop_front()));
+      ret->eraseOperand(result);
+      (void)function.eraseResult(result);
     }
   }
 };

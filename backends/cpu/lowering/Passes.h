@@ -26,8 +26,8 @@ namespace mica::cpu {
 #define GEN_PASS_REGISTRATION
 #include "backends/cpu/lowering/Passes.h.inc"
 
-/// Arguments that entry functions receive behind the caches, in this order.
-enum class EntryArgument { Weights, Scratch, Logits };
+/// How many arguments entry functions receive behind the others: weights, scratch memory and the
+/// place for the logits, in this order.
 inline constexpr unsigned kEntryArguments = 3;
 
 /// Whether `function` is an entry of the program: public, with a body.

@@ -9,9 +9,9 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "mica ops => launches of generated kernels and oneDNN products, on tensors";
   let description = [{
     Every op becomes an `exec.launch` of a kernel that is generated beside it for the module's `cpu.target`, or an
-    `exec.matmul`; caches and packed weights become tensors of their physical shapes. Entry functions get the arguments
-    `weights`, `scratch` and `logits`. The rows that a loop over layers carries stay in one buffer: a layer's result is
-    copied there unless the layer writes it there itself.
+    `exec.matmul`; caches and packed weights become tensors of their physical shapes. Entry functions get arguments with
+    the roles `weights`, `scratch` and `logits`. The rows that a loop over layers carries stay in one buffer: a layer's
+    result is copied there unless the layer writes it there itself.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>, %y: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -47,18 +47,19 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
 def VerifyInPlace : Pass<"mica-verify-in-place", "::mlir::ModuleOp"> {
   let summary = "proves that no cache is ever copied";
   let description = [{
-    Follows every cache argument of the entry functions through views, calls, loops and launches. A `memref.copy` from
-    or to one of its buffers is an error that names the append which caused it, and so is any other buffer of a cache's
-    shape, allocated anew or cut from scratch memory: without one there is nowhere to copy a cache to. Entry functions
-    must return the caches that they received, each in its own place; the results are dropped. What a kernel does inside
-    of the buffers that it is given is not looked into.
+    Follows every argument of the entry functions with the role `cache` through views, calls, loops and launches. A
+    `memref.copy` from or to one of its buffers is an error that names the append which caused it, and so is any other
+    buffer of a cache's shape, allocated anew or cut from scratch memory: without one there is nowhere to copy a cache
+    to. Entry functions must return the caches that they received, each in its own place; the results are dropped. What
+    a kernel does inside of the buffers that it is given is not looked into.
 
     ```mlir
     !cache = memref<2x?x2x?x512xf32>
     func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) {
       return
     }
-    func.func @main(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache {
+    func.func @main(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
+        -> (!cache {mica.role = "cache"}) {
       %one = arith.constant 1 : index
       // expected-error @+1 {{a key/value cache would be copied here}}
       %copy = memref.alloc(%n, %n) : !cache
@@ -83,7 +84,8 @@ def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
     func.func private @f(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) {
       return
     }
-    func.func @main(%x: memref<?x16xf32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+    func.func @main(%x: memref<?x16xf32>, %scratch: memref<?xi8> {mica.role = "scratch"},
+        %logits: memref<?x16xf32> {mica.role = "logits"}) {
       %c0 = arith.constant 0 : index
       %rows = memref.dim %x, %c0 : memref<?x16xf32>
       %a = memref.alloc(%rows) : memref<?x16xf32>
@@ -98,7 +100,7 @@ def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
     ```mlir
     module attributes {mica.scratch_fixed = 0 : i64, mica.scratch_per_row = 128 : i64} {
     ...
-    func.func @main(%x: memref<?x16xf32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+    func.func @main(%x: memref<?x16xf32>, %scratch: memref<?xi8> ..., %logits: memref<?x16xf32> ...) {
     %rows = memref.dim %x, ... : memref<?x16xf32>
     %a = memref.view %scratch[...][...] : memref<?xi8> to memref<?x16xf32>
     exec.launch @f ... ins(%x : memref<?x16xf32>) outs(%a : memref<?x16xf32>)
@@ -122,7 +124,7 @@ def VerifyLoops : Pass<"mica-verify-loops", "::mlir::ModuleOp"> {
 
     ```mlir
     !cache = memref<2x?x2x?x512xf32>
-    func.func @main(%tokens: memref<?xi32>, %keys: !cache, %values: !cache) {
+    func.func @main(%keys: !cache {mica.role = "cache"}, %values: !cache {mica.role = "cache"}) {
       // expected-error @+1 {{a key/value cache would be copied here}}
       memref.copy %keys, %values : !cache to !cache
       return

@@ -1,6 +1,7 @@
 //===- PlanBuffers.cpp - allocations => views of one scratch buffer --------------------===//
 
 #include "backends/cpu/lowering/Passes.h"
+#include "ir/Mica/EntrySignature.h"
 
 #include "mlir/Analysis/Liveness.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -38,6 +39,11 @@ struct PlanBuffersPass : mica::cpu::impl::PlanBuffersBase<PlanBuffersPass> {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!isEntry(function))
         continue;
+      if (!scratchOf(function)) {
+        function.emitOpError("@") << function.getSymName() << " has no argument with "
+                                  << kEntryRoleAttr << " = \"scratch\" to place buffers in";
+        return signalPassFailure();
+      }
       std::optional<Need> need = planFunction(function);
       if (!need)
         return signalPassFailure();
@@ -51,9 +57,8 @@ struct PlanBuffersPass : mica::cpu::impl::PlanBuffersBase<PlanBuffersPass> {
 
 private:
   static Value scratchOf(func::FuncOp function) {
-    unsigned fromEnd = kEntryArguments - static_cast<unsigned>(EntryArgument::Scratch);
-    return isEntry(function) ? function.getArgument(function.getNumArguments() - fromEnd)
-                             : function.getArgument(function.getNumArguments() - 1);
+    return isEntry(function) ? EntrySignature(function).argument(EntryRole::Scratch)
+                             : function.getArguments().back();
   }
 
   /// Plans an entry and the functions that it calls, which share the scratch memory behind its own
@@ -290,13 +295,21 @@ private:
     return success();
   }
 
-  /// The number of rows of a call: the leading extent of the first argument that has rows.
+  /// Whether what a layer is given has a row for each of the call.
+  static bool hasRows(BlockArgument argument) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    return type && type.isDynamicDim(0) && !type.getElementType().isInteger(8);
+  }
+
+  /// The number of rows of a call, of which entries say by roles what has it.
   FailureOr<Value> rowsOf(func::FuncOp function, OpBuilder &builder) {
-    for (BlockArgument argument : function.getArguments())
-      if (auto type = dyn_cast<MemRefType>(argument.getType());
-          type && type.isDynamicDim(0) && !type.getElementType().isInteger(8))
-        return memref::DimOp::create(builder, function.getLoc(), argument, 0).getResult();
-    return function.emitError("takes no rows, so that its buffers have no size");
+    Value rows = EntrySignature(function).rowVector();
+    if (const auto *argument = llvm::find_if(function.getArguments(), hasRows);
+        !rows && argument != function.getArguments().end())
+      rows = *argument;
+    if (!rows)
+      return function.emitError("takes no rows, so that its buffers have no size");
+    return memref::DimOp::create(builder, function.getLoc(), rows, 0).getResult();
   }
 
   DenseMap<Operation *, Need> planned;

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/lowering/Lowering.h"
 #include "backends/cpu/lowering/Passes.h"
+#include "ir/Mica/EntrySignature.h"
 
 using namespace mlir;
 using namespace mica;
@@ -12,8 +13,7 @@ static FailureOr<Value> weightsBuffer(Operation *op) {
   auto function = op->getParentOfType<func::FuncOp>();
   if (!isEntry(function))
     return op->emitOpError("fetches a weight outside of an entry function: pass it as an argument");
-  unsigned fromEnd = kEntryArguments - static_cast<unsigned>(EntryArgument::Weights);
-  return function.getArgument(function.getNumArguments() - fromEnd);
+  return Value(EntrySignature(function).argument(EntryRole::Weights));
 }
 
 /// The tensor of `type` that stands at byte `offset` of the weights.

@@ -71,6 +71,36 @@ std::optional<double> number(const Json &object, const std::string &key) {
   return found->get<double>();
 }
 
+EntryRole parseRole(const Json &json, const std::vector<EntryRole> &earlier) {
+  std::string name = text(json, "arguments");
+  std::optional<EntryRole> role = entryRoleNamed(name);
+  if (!role)
+    bad("arguments", "names the unknown role '" + name + "'");
+  if (!infoOf(*role).isRepeated &&
+      std::find(earlier.begin(), earlier.end(), *role) != earlier.end())
+    bad("arguments", "names the role '" + name + "' twice");
+  return *role;
+}
+
+/// What the model's code takes.
+void parseEntry(const Json &json, Manifest &m) {
+  object(json, "entry");
+  int64_t abi = integer(at(json, "abi"), "abi", 1, std::numeric_limits<int32_t>::max());
+  if (abi != kEntryAbi)
+    bad("abi", "is " + std::to_string(abi) + ", expected " + std::to_string(kEntryAbi));
+  for (const Json &role : array(at(json, "arguments"), "arguments"))
+    m.arguments.push_back(parseRole(role, m.arguments));
+  auto count = [&](EntryRole role) {
+    return static_cast<size_t>(std::count(m.arguments.begin(), m.arguments.end(), role));
+  };
+  for (const EntryRoleInfo &info : kEntryRoles)
+    if (!info.isOptional && count(info.role) == 0)
+      bad("arguments", "lacks the role '" + std::string(info.name) + "'");
+  if (count(EntryRole::Cache) != m.caches.size())
+    bad("arguments", "names " + std::to_string(count(EntryRole::Cache)) +
+                         " caches, but 'caches' has " + std::to_string(m.caches.size()));
+}
+
 CacheSpec parseCache(const Json &json) {
   object(json, "caches");
   CacheSpec cache{text(at(json, "name"), "name"), text(at(json, "element"), "element"), {}, 0};
@@ -123,6 +153,7 @@ void parseModel(const Json &json, Manifest &m) {
   m.positionBlock = integer(at(json, "position_block"), "position_block", 1, maxToken);
   for (const Json &cache : array(at(json, "caches"), "caches"))
     m.caches.push_back(parseCache(cache));
+  parseEntry(at(json, "entry"), m);
   const Json &scratch = object(at(json, "scratch"), "scratch");
   m.scratchBytesPerRow = bytes(at(scratch, "bytes_per_row"), "bytes_per_row");
   m.scratchBytesFixed = bytes(at(scratch, "bytes_fixed"), "bytes_fixed");
@@ -138,7 +169,6 @@ void parseModel(const Json &json, Manifest &m) {
     m.dependsOnRole = depends->get<bool>();
   }
   if (auto borders = json.find("length_borders"); borders != json.end()) {
-    m.takesLengths = true;
     for (const Json &border : array(*borders, "length_borders"))
       m.lengthBorders.push_back(integer(border, "length_borders", 1, maxToken));
     std::sort(m.lengthBorders.begin(), m.lengthBorders.end());
@@ -185,6 +215,10 @@ Result<Manifest> parseManifest(std::string_view text) {
   } catch (const Json::exception &) {
     return Error{"the program's manifest is not JSON, compile it again"};
   }
+}
+
+bool Manifest::takesLengths() const {
+  return std::find(arguments.begin(), arguments.end(), EntryRole::Lengths) != arguments.end();
 }
 
 std::string Manifest::orLargerContext() const {

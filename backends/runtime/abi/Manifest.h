@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/runtime/support/Result.h"
+#include "ir/Entry/EntryRoles.h"
 
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,8 @@ struct Manifest {
   std::vector<std::string> keptBlocks;
   /// Types of the rows that multiply them, by role.
   std::vector<std::pair<std::string, std::string>> rows;
+  /// What the forward function takes, in this order; as many caches as `caches` has.
+  std::vector<EntryRole> arguments;
   std::vector<CacheSpec> caches;
   int64_t positionBlock = 64;
   uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
@@ -44,10 +47,9 @@ struct Manifest {
   int64_t exactRows = 1;
   /// Rows of prompts are computed in another arithmetic than those of decoding.
   bool dependsOnRole = false;
-  /// The forward function takes the lengths of sequences. Frequencies of a sequence longer than a
-  /// border are others, for all of its rows.
-  bool takesLengths = false;
-  std::vector<int64_t> lengthBorders; ///< ascending
+  /// Where the forward function takes lengths: frequencies of a sequence longer than a border are
+  /// others, for all of its rows. Ascending.
+  std::vector<int64_t> lengthBorders;
   std::optional<int32_t> bos;
   std::vector<int32_t> eos;
 
@@ -68,6 +70,8 @@ struct Manifest {
   /// For the remedy of what is too long: " or compile with a larger --max-seq" where that is
   /// possible.
   std::string orLargerContext() const;
+
+  bool takesLengths() const;
 
   struct Cost {
     double weightBytesPerToken = 0; ///< Bytes of weights that one decoded token reads.

@@ -66,7 +66,7 @@ Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t seq
                                                  int64_t chunk) {
   std::unique_ptr<Session> session(new Session(model, chunk));
   session->lengths.resize(static_cast<size_t>(sequences));
-  if (model.manifest().takesLengths)
+  if (model.manifest().takesLengths())
     session->followed.resize(static_cast<size_t>(sequences));
   if (Status reserved = session->reserveCaches(sequences); !reserved)
     return reserved.error();
@@ -177,24 +177,46 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits) {
     return grown;
   const Manifest &m = model.manifest();
   std::vector<Descriptor> arguments;
-  auto add = [&](const std::vector<int32_t> &values) {
-    arguments.emplace_back(values.data(),
-                           std::vector<int64_t>{static_cast<int64_t>(values.size())});
+  auto vectorOf = [](const std::vector<int32_t> &values) {
+    return Descriptor(values.data(), {static_cast<int64_t>(values.size())});
   };
-  for (const std::vector<int32_t> *values :
-       {&rows.tokens, &rows.sequences, &rows.positions, &rows.outputs})
-    add(*values);
-  if (m.takesLengths)
-    add(rows.lengths);
-  for (size_t i = 0; i < caches.size(); ++i)
-    arguments.emplace_back(caches[i].data(), cacheShapes[i]);
-  arguments.emplace_back(model.weights().data(),
-                         std::vector<int64_t>{static_cast<int64_t>(model.weights().size())});
-  arguments.emplace_back(scratch.data(),
-                         std::vector<int64_t>{static_cast<int64_t>(scratch.size())});
-  arguments.emplace_back(static_cast<const float *>(logits.data()) +
-                             firstLogits * static_cast<size_t>(m.vocab),
-                         std::vector<int64_t>{static_cast<int64_t>(rows.outputs.size()), m.vocab});
+  auto bytesAt = [](const void *data, size_t size) {
+    return Descriptor(data, {static_cast<int64_t>(size)});
+  };
+  size_t cache = 0;
+  for (EntryRole role : m.arguments)
+    switch (role) {
+    case EntryRole::Tokens:
+      arguments.push_back(vectorOf(rows.tokens));
+      break;
+    case EntryRole::Sequences:
+      arguments.push_back(vectorOf(rows.sequences));
+      break;
+    case EntryRole::Positions:
+      arguments.push_back(vectorOf(rows.positions));
+      break;
+    case EntryRole::Outputs:
+      arguments.push_back(vectorOf(rows.outputs));
+      break;
+    case EntryRole::Lengths:
+      arguments.push_back(vectorOf(rows.lengths));
+      break;
+    case EntryRole::Cache:
+      arguments.emplace_back(caches[cache].data(), cacheShapes[cache]);
+      ++cache;
+      break;
+    case EntryRole::Weights:
+      arguments.push_back(bytesAt(model.weights().data(), model.weights().size()));
+      break;
+    case EntryRole::Scratch:
+      arguments.push_back(bytesAt(scratch.data(), scratch.size()));
+      break;
+    case EntryRole::Logits:
+      arguments.emplace_back(
+          static_cast<const float *>(logits.data()) + firstLogits * static_cast<size_t>(m.vocab),
+          std::vector<int64_t>{static_cast<int64_t>(rows.outputs.size()), m.vocab});
+      break;
+    }
   std::vector<void *> pointers;
   pointers.reserve(arguments.size());
   for (Descriptor &argument : arguments)

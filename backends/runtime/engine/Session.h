@@ -1,12 +1,12 @@
 // Sequences in progress: their caches, and the call of the model's forward function.
 //
-// mica_forward takes an array of pointers to memref descriptors, the role of all rows (RowRole.h),
-// and the functions of the runtime (RuntimeTable.h). The descriptors are {allocated, aligned,
-// offset, sizes[R], strides[R]}, all words of 8 bytes, row-major, in this order (T rows, O outputs,
-// V vocabulary):
-//   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T] where the
-//   manifest has length_borders, caches as in the manifest..., weights u8[bytes], scratch
-//   u8[bytes], logits f32[O, V]
+// mica_forward takes an array of pointers to memref descriptors, the role of all rows
+// (abi/RowRole.h), and the functions of the runtime (abi/RuntimeTable.h). The descriptors are
+// {allocated, aligned, offset, sizes[R], strides[R]}, all words of 8 bytes, row-major. Which they
+// are, and in which order, the manifest says (T rows, O outputs, V vocabulary; see
+// ir/Entry/EntryRoles.h):
+//   tokens i32[T], sequences i32[T], positions i32[T], outputs i32[O], lengths i32[T], each cache
+//   as in the manifest, weights u8[bytes], scratch u8[bytes], logits f32[O, V]
 // Row t holds token tokens[t] of sequence sequences[t] at position positions[t]; lengths[t] is how
 // many positions that sequence is read for, which its frequencies follow. Rows of one sequence are
 // contiguous and in increasing position. Row outputs[o] is the one whose logits are logits[o].

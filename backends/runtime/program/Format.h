@@ -25,7 +25,8 @@ inline constexpr std::array<char, 8> footerMagic = {'M', 'I', 'C', 'A', 'T', 'A'
 /// Raised with every change of this file that an older reader would misread.
 inline constexpr uint32_t formatVersion = 4;
 /// What came with this version, for the message that refuses older programs.
-inline constexpr std::string_view formatChange = "a model calls its runtime through a table";
+inline constexpr std::string_view formatChange =
+    "the manifest lists what the code takes, and the runtime is a table";
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
 /// Where in the header's page the path of the launcher's ELF interpreter stands, up to its end.

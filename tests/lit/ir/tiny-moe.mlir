@@ -81,9 +81,12 @@ module @tiny_moe attributes {mica.model = {max_positions = 64 : i64, bos = 1 : i
     return %x2, %k_next, %v_next : tensor<?x32xf32>, !mica.kv_cache<2 x 2 x 8 x f32>, !mica.kv_cache<2 x 2 x 8 x f32>
   }
 
-  func.func @main(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %positions: tensor<?xi32>, %outputs: tensor<?xi32>,
-      %k_cache: !mica.kv_cache<2 x 2 x 8 x f32>, %v_cache: !mica.kv_cache<2 x 2 x 8 x f32>)
-      -> (tensor<?x96xf32>, !mica.kv_cache<2 x 2 x 8 x f32>, !mica.kv_cache<2 x 2 x 8 x f32>) {
+  func.func @main(%tokens: tensor<?xi32> {mica.role = "tokens"}, %sequences: tensor<?xi32> {mica.role = "sequences"},
+      %positions: tensor<?xi32> {mica.role = "positions"}, %outputs: tensor<?xi32> {mica.role = "outputs"},
+      %k_cache: !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"},
+      %v_cache: !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"})
+      -> (tensor<?x96xf32> {mica.role = "logits"}, !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"},
+          !mica.kv_cache<2 x 2 x 8 x f32> {mica.role = "cache"}) {
     %table = mica.get_weight @"model.embed_tokens.weight" : tensor<96x32xf32>
     %x0 = mica.embedding %tokens, %table : tensor<?xi32>, tensor<96x32xf32> -> tensor<?x32xf32>
     %layer0 = arith.constant 0 : index

@@ -19,10 +19,11 @@
 // CHECK: %[[A:.*]] = mica.attention %[[Q]], %[[KEYS]], %[[VALUES]] {{.*}} causal scale(3.000000e-01) window(7) : {{.*}} -> tensor<?x2x16xf32>
 // CHECK: %[[Y:.*]] = mica.head_linear %[[A]], %[[WV]]
 // CHECK: return %[[Y]], %[[NEXT]]
-// CHECK: func.func @main({{.*}}, %[[MAIN:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32>) -> (tensor<?x2x8xf32>, !mica.kv_cache<2 x 1 x 20 x f32>)
+// CHECK: func.func @main({{.*}}, %[[MAIN:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32> {mica.role = "cache"})
+// CHECK-SAME: -> (!mica.kv_cache<2 x 1 x 20 x f32> {mica.role = "cache"}, tensor<?x2x8xf32> {mica.role = "logits"})
 // CHECK: %[[ONE:.*]]:2 = call @layer({{.*}}, %[[MAIN]], {{.*}}) :
 // CHECK: %[[TWO:.*]]:2 = call @layer({{.*}}, %[[ONE]]#1, {{.*}}) :
-// CHECK: return %[[TWO]]#0, %[[TWO]]#1
+// CHECK: return %[[TWO]]#1, %[[TWO]]#0
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
 !v = !mica.kv_cache<2 x 2 x 8 x f32>
 module {
@@ -46,8 +47,9 @@ module {
         : tensor<?x2x12xf32>, tensor<?x?x2x12xf32>, tensor<?x?x2x8xf32> -> tensor<?x2x8xf32>
     return %y, %kn, %vn : tensor<?x2x8xf32>, !k, !v
   }
-  func.func @main(%c: tensor<?x16xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %kc: !k, %vc: !v)
-      -> (tensor<?x2x8xf32>, !k, !v) {
+  func.func @main(%c: tensor<?x16xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>,
+      %kc: !k {mica.role = "cache"}, %vc: !v {mica.role = "cache"})
+      -> (!v {mica.role = "cache"}, !k {mica.role = "cache"}, tensor<?x2x8xf32> {mica.role = "logits"}) {
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     %qa = mica.split_heads %c : tensor<?x16xf32> to tensor<?x2x8xf32>
@@ -59,7 +61,7 @@ module {
     %wv1 = mica.get_weight @"1.values" : tensor<16x16xf32>
     %b:3 = call @layer(%c, %a#0, %qb, %t, %a#1, %a#2, %one, %s, %p, %wk1, %wv1) : (tensor<?x16xf32>, tensor<?x2x8xf32>, tensor<?x2x4xf32>,
         tensor<?x1x4xf32>, !k, !v, index, tensor<?xi32>, tensor<?xi32>, tensor<16x16xf32>, tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v)
-    return %b#0, %b#1, %b#2 : tensor<?x2x8xf32>, !k, !v
+    return %b#2, %b#1, %b#0 : !v, !k, tensor<?x2x8xf32>
   }
 }
 

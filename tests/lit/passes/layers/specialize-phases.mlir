@@ -57,20 +57,20 @@ module @no_several attributes {mica.crossing = 3 : i64} {
 
 // Rows of blocks are rounded differently in prompts: each role has its functions. They call those of their own.
 // CHECK: module @by_role attributes {mica.crossing = 8 : i64, mica.few_rows = 4 : i64}
-// CHECK: func private @layer_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.role = "decode"}
-// CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.role = "decode"}
+// CHECK: func private @layer_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
+// CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 4 : i64, mica.row_role = "decode"}
 // CHECK: call @layer_decode_few
-// CHECK: func private @layer_decode_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.role = "decode"}
-// CHECK: func @main_decode_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.role = "decode"}
+// CHECK: func private @layer_decode_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "decode"}
+// CHECK: func @main_decode_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "decode"}
 // CHECK: call @layer_decode_several
-// CHECK: func private @layer_decode_many({{.*}} attributes {mica.role = "decode"}
-// CHECK: func @main_decode_many({{.*}} attributes {mica.role = "decode"}
+// CHECK: func private @layer_decode_many({{.*}} attributes {mica.row_role = "decode"}
+// CHECK: func @main_decode_many({{.*}} attributes {mica.row_role = "decode"}
 // CHECK: call @layer_decode_many
-// CHECK: func private @layer_prompt_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.role = "prompt"}
-// CHECK: func @main_prompt_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.role = "prompt"}
+// CHECK: func private @layer_prompt_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "prompt"}
+// CHECK: func @main_prompt_several({{.*}} attributes {mica.max_rows = 8 : i64, mica.row_role = "prompt"}
 // CHECK: call @layer_prompt_several
-// CHECK: func private @layer_prompt_many({{.*}} attributes {mica.role = "prompt"}
-// CHECK: func @main_prompt_many({{.*}} attributes {mica.role = "prompt"}
+// CHECK: func private @layer_prompt_many({{.*}} attributes {mica.row_role = "prompt"}
+// CHECK: func @main_prompt_many({{.*}} attributes {mica.row_role = "prompt"}
 // CHECK: call @layer_prompt_many
 // CHECK-NOT: func
 module @by_role {
@@ -88,11 +88,11 @@ module @by_role {
 
 // Prompts of few rows have the function for several, also where decoding has none.
 // CHECK: module @prompts_of_few_rows attributes {mica.crossing = 3 : i64, mica.few_rows = 3 : i64}
-// CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 3 : i64, mica.role = "decode"}
+// CHECK: func @main_decode_few({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "decode"}
 // CHECK-NOT: decode_several
-// CHECK: func @main_decode_many({{.*}} attributes {mica.role = "decode"}
-// CHECK: func @main_prompt_several({{.*}} attributes {mica.max_rows = 3 : i64, mica.role = "prompt"}
-// CHECK: func @main_prompt_many({{.*}} attributes {mica.role = "prompt"}
+// CHECK: func @main_decode_many({{.*}} attributes {mica.row_role = "decode"}
+// CHECK: func @main_prompt_several({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "prompt"}
+// CHECK: func @main_prompt_many({{.*}} attributes {mica.row_role = "prompt"}
 module @prompts_of_few_rows attributes {mica.crossing = 3 : i64} {
   mica.weight @w : tensor<64x64x!mica.block<q8_0>>
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -104,11 +104,11 @@ module @prompts_of_few_rows attributes {mica.crossing = 3 : i64} {
 
 // Without blocks rows are alike: functions have no role.
 // CHECK: module @alike
-// CHECK-NOT: mica.role
+// CHECK-NOT: mica.row_role
 // CHECK: func @main_few(
-// CHECK-NOT: mica.role
+// CHECK-NOT: mica.row_role
 // CHECK: func @main_many(
-// CHECK-NOT: mica.role
+// CHECK-NOT: mica.row_role
 module @alike {
   mica.weight @w : tensor<64x64xbf16>
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
@@ -120,5 +120,5 @@ module @alike {
 
 // expected-error @+1 {{has been specialized for few and many rows already}}
 module @a_role_says_so {
-  func.func private @layer_prompt_many() attributes {mica.role = "prompt"}
+  func.func private @layer_prompt_many() attributes {mica.row_role = "prompt"}
 }

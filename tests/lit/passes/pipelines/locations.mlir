@@ -12,7 +12,9 @@ func.func private @layer(%x: tensor<?x32xf32>, %wq: tensor<32x32xf32>, %wk: tens
   %y = mica.mul %q, %k : tensor<?x32xf32> loc("model.layers.*.act")
   return %y : tensor<?x32xf32>
 }
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x32xf32> {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x32xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
   %q = mica.get_weight @q : tensor<32x32xf32>

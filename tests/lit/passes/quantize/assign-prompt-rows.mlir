@@ -16,7 +16,7 @@ module {
 // A norm that rounds its own result, a cast, and a function that is called with rounded rows and returns such.
 // CHECK-LABEL: func private @inner_prompt_many(
 // CHECK-SAME: %{{.*}}: tensor<?x32x[[ROWS]]>, {{.*}}) -> (tensor<?x32xf32>, tensor<?x32x[[ROWS]]>)
-func.func private @inner_prompt_many(%x: tensor<?x32x!rows>, %w: !w) -> (tensor<?x32xf32>, tensor<?x32x!rows>) attributes {mica.role = "prompt"} {
+func.func private @inner_prompt_many(%x: tensor<?x32x!rows>, %w: !w) -> (tensor<?x32xf32>, tensor<?x32x!rows>) attributes {mica.row_role = "prompt"} {
   // CHECK: mica.linear {{.*}} : tensor<?x32x[[ROWS]]>, tensor<32x32x!mica.block<q8_0>> -> tensor<?x32xf32>
   %y = mica.linear %x, %w : tensor<?x32x!rows>, !w -> tensor<?x32xf32>
   return %y, %x : tensor<?x32xf32>, tensor<?x32x!rows>
@@ -24,7 +24,7 @@ func.func private @inner_prompt_many(%x: tensor<?x32x!rows>, %w: !w) -> (tensor<
 
 // CHECK-LABEL: func @main_prompt_many
 func.func @main_prompt_many(%x: tensor<?x32xf32>, %g: tensor<32xf32>, %w: !w, %n: index) -> (tensor<?x32xf32>, tensor<?x32xf32>)
-    attributes {mica.role = "prompt"} {
+    attributes {mica.row_role = "prompt"} {
   // CHECK: %[[N:.*]] = mica.rmsnorm {{.*}} -> tensor<?x32x[[ROWS]]>
   %p = mica.rmsnorm %x, %g eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32x!rows>
   // CHECK: call @inner_prompt_many(%[[N]], %{{.*}}) : (tensor<?x32x[[ROWS]]>, tensor<32x32x!mica.block<q8_0>>) -> (tensor<?x32xf32>, tensor<?x32x[[ROWS]]>)
@@ -50,7 +50,7 @@ func.func @main_prompt_many(%x: tensor<?x32xf32>, %g: tensor<32xf32>, %w: !w, %n
 
 // Decoding keeps its rows, and so do functions without a role.
 // CHECK-LABEL: func @main_decode_few
-func.func @main_decode_few(%x: tensor<?x32xf32>, %w: !w) -> tensor<?x32xf32> attributes {mica.role = "decode", mica.max_rows = 4 : i64} {
+func.func @main_decode_few(%x: tensor<?x32xf32>, %w: !w) -> tensor<?x32xf32> attributes {mica.row_role = "decode", mica.max_rows = 4 : i64} {
   // CHECK: mica.cast {{.*}} to tensor<?x32x!mica.int_rows<limbs = 2, group = 32>>
   %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!rows>
   %y = mica.linear %c, %w : tensor<?x32x!rows>, !w -> tensor<?x32xf32>

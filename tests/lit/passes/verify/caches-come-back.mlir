@@ -12,7 +12,10 @@ func.func private @layer(%x: tensor<?x16xf32>, %a: !kc, %b: !kc, %layer: index, 
   %a1 = mica.kv_append %h, %a[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x8xf32>, !kc
   return %b, %a1 : !kc, !kc
 }
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %a: !kc {mica.role = "cache"}, %b: !kc {mica.role = "cache"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}, !kc {mica.role = "cache"}, !kc {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
   %zero = arith.constant 0 : index
@@ -31,7 +34,10 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 !kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %a: !kc {mica.role = "cache"}, %b: !kc {mica.role = "cache"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}, !kc {mica.role = "cache"}, !kc {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -45,7 +51,10 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 #p = #mica.packed<columns = 64, depth = 1, k_block = 16>
 !kc = !mica.kv_cache<2 x 2 x 8 x f32, <keys, block = 64, depth = 1>>
 mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %a: !kc {mica.role = "cache"}, %b: !kc {mica.role = "cache"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}, !kc {mica.role = "cache"}, !kc {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
   %zero = arith.constant 0 : index
@@ -68,7 +77,10 @@ mica.weight @w at 0 bytes 4096 : tensor<16x16xf32, #p>
 func.func private @layer(%a: !kc, %b: !kc) -> (!kc, !kc) {
   return %b, %a : !kc, !kc
 }
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %a: !kc, %b: !kc) -> (tensor<?x16xf32>, !kc, !kc) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %a: !kc {mica.role = "cache"}, %b: !kc {mica.role = "cache"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}, !kc {mica.role = "cache"}, !kc {mica.role = "cache"}) {
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
   %x = mica.embedding %t, %w : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
   %r:2 = call @layer(%a, %b) : (!kc, !kc) -> (!kc, !kc)

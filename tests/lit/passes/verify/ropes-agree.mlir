@@ -3,8 +3,10 @@
 // Queries and keys are turned alike; a rotary_dim of the whole head says nothing new.
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !cache, %v: !cache)
-    -> (tensor<?x32xf32>, !cache, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
+    -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
   %layer = arith.constant 0 : index
@@ -32,8 +34,10 @@ mica.weight @k_proj : tensor<16x32xf32>
 
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !cache, %v: !cache)
-    -> (tensor<?x32xf32>, !cache, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
+    -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
   %layer = arith.constant 0 : index
@@ -64,8 +68,10 @@ mica.weight @k_proj : tensor<16x32xf32>
 
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !cache, %v: !cache)
-    -> (tensor<?x32xf32>, !cache, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
+    -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
   %layer = arith.constant 0 : index
@@ -96,8 +102,10 @@ mica.weight @k_proj : tensor<16x32xf32>
 
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !cache, %v: !cache)
-    -> (tensor<?x32xf32>, !cache, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
+    -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
   %layer = arith.constant 0 : index
@@ -128,8 +136,10 @@ mica.weight @k_proj : tensor<16x32xf32>
 
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !cache, %v: !cache)
-    -> (tensor<?x32xf32>, !cache, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
+    -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
   %layer = arith.constant 0 : index
@@ -160,8 +170,10 @@ mica.weight @k_proj : tensor<16x32xf32>
 
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %n: tensor<?xi32>, %k: !cache, %v: !cache)
-    -> (tensor<?x32xf32>, !cache, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %n: tensor<?xi32> {mica.role = "lengths"}, %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
+    -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<32x32xf32> -> tensor<?x32xf32>
   %layer = arith.constant 0 : index

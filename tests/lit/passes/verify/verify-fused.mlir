@@ -1,7 +1,9 @@
 // RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-verify-fused
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x32xf32>, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %c: !cache {mica.role = "cache"}) -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %keys = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
   // expected-error @+1 {{of a cache is left and would copy it; attention must read the same number of repeated keys and values}}
@@ -15,7 +17,9 @@ mica.weight @table : tensor<16x32xf32>
 
 // -----
 
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %n = arith.constant 3 : index
   // expected-error @+1 {{is not allowed at stage `fused`}}
   %x = tensor.empty(%n) : tensor<?x16xf32>
@@ -26,7 +30,10 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 // -----
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %k: !cache, %v: !cache) -> (tensor<?x64xf32>, !cache, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
+    -> (tensor<?x64xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %table = mica.get_weight @table : tensor<16x64xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x64xf32> -> tensor<?x64xf32>

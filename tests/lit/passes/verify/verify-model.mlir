@@ -2,7 +2,9 @@
 
 // A read before the append sees the cache as it was; that is no use after it.
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %old = mica.kv_read %c[%layer] : !cache -> tensor<?x?x2x8xf32>
   %table = mica.get_weight @table : tensor<16x16xf32>
@@ -17,7 +19,9 @@ mica.weight @table : tensor<16x16xf32>
 // -----
 
 !cache = !mica.kv_cache<2 x 2 x 8 x f32>
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
@@ -42,7 +46,9 @@ func.func private @append(%h: tensor<?x2x8xf32>, %c: !cache, %s: tensor<?xi32>, 
   // expected-error-re @+1 {{the cache is used after mica.kv_append ({{.*}}verify-model.mlir:{{[0-9:]+}}) consumed it}}
   return %c : !cache
 }
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -57,7 +63,9 @@ mica.weight @table : tensor<16x16xf32>
 func.func private @layer(%x: tensor<?x16xf32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
   return %x, %c : tensor<?x16xf32>, !cache
 }
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   // expected-note @+1 {{the cache is consumed here}}
@@ -76,7 +84,9 @@ mica.weight @table : tensor<16x16xf32>
 func.func private @layer(%x: tensor<?x16xf32>, %c: !cache, %d: !cache) -> (tensor<?x16xf32>, !cache) {
   return %x, %c : tensor<?x16xf32>, !cache
 }
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !cache) -> (tensor<?x16xf32>, !cache) {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %c: !cache {mica.role = "cache"}) -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   // expected-note @+2 {{the cache is consumed here}}
@@ -98,8 +108,9 @@ module @no_main {
 
 // -----
 
-// expected-error @+1 {{@main must be (tokens, sequences, positions, outputs : tensor<?xi32>, caches...) -> (logits : tensor<?xVxf32>, the same caches...)}}
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x16xf32> {
+// A model of a version that counted arguments.
+// expected-error @+1 {{@main has no mica.role on argument #0, which says what it is: write {mica.role = "ROLE"} behind its type, where ROLE is one of tokens, sequences, positions, outputs, lengths, cache, weights, scratch, logits}}
+func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   return %x : tensor<?x16xf32>
@@ -108,9 +119,68 @@ mica.weight @table : tensor<16x16xf32>
 
 // -----
 
+// expected-error @+1 {{@main has no mica.role on result #0, which says what it is: write {mica.role = "ROLE"} behind its type, where ROLE is one of cache, logits}}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}) -> tensor<?x16xf32> {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// expected-error @+1 {{@main has no argument with mica.role = "outputs"}}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}) -> (tensor<?x16xf32> {mica.role = "logits"}) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  return %x : tensor<?x16xf32>
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// expected-error @+1 {{@main has no result with mica.role = "logits"}}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{@main returns logits of the type 'tensor<?x2x8xf32>', expected tensor<?xVxf32>}}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x2x8xf32> {mica.role = "logits"}) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  %h = mica.split_heads %y : tensor<?x16xf32> to tensor<?x2x8xf32>
+  return %h : tensor<?x2x8xf32>
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
+// Memory is passed to code, not to models.
+// expected-error @+1 {{@main takes argument #4, scratch, as 'memref<?xi8>', which is of stage `loops`}}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %m: memref<?xi8> {mica.role = "scratch"}) -> (tensor<?x16xf32> {mica.role = "logits"}) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %y = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+mica.weight @table : tensor<16x16xf32>
+
+// -----
+
 // A rope follows the lengths of sequences.
-// expected-error @+1 {{@main must be (tokens, sequences, positions, outputs, lengths : tensor<?xi32>, caches...) -> (logits : tensor<?xVxf32>, the same caches...): a scaling of mica.rope follows the lengths}}
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+// expected-error @+1 {{@main has no argument with mica.role = "lengths", which a scaling of mica.rope follows}}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
@@ -126,8 +196,11 @@ mica.weight @table : tensor<16x16xf32>
 // The caches come back in the order in which they were given.
 !a = !mica.kv_cache<2 x 2 x 8 x f32>
 !b = !mica.kv_cache<2 x 1 x 8 x f32>
-// expected-error @+1 {{@main must be}}
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>, %c: !a, %d: !b) -> (tensor<?x16xf32>, !b, !a) {
+// expected-error @+1 {{@main must return the caches that it takes, in their order}}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %c: !a {mica.role = "cache"}, %d: !b {mica.role = "cache"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}, !b {mica.role = "cache"}, !a {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
@@ -142,7 +215,9 @@ func.func private @layer(%x: tensor<?x16xf32>) -> tensor<?x16xf32>
 
 // -----
 
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %n = arith.constant 3 : index
   // expected-error @+1 {{is not allowed at stage `model`}}
   %x = tensor.empty(%n) : tensor<?x16xf32>
@@ -152,7 +227,9 @@ func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: ten
 
 // -----
 
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
   // expected-error @+1 {{is made by fusion and not allowed at stage `model`}}
   %r = mica.rope_table %p rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
   %table = mica.get_weight @table : tensor<16x16xf32>
@@ -175,7 +252,9 @@ func.func private @odd(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
   %y = call @even(%x) : (tensor<?x16xf32>) -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
-func.func @main(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
   %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>

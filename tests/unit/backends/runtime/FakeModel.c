@@ -11,6 +11,20 @@
 
 enum { block = 4, border = 8, ofLongTexts = 1 << 20 };
 
+// Places of the arguments, in no order that compiled models have: fakeManifest lists them.
+enum {
+  logitsPlace,
+  positionsPlace,
+  keysPlace,
+  weightsPlace,
+  outputsPlace,
+  tokensPlace,
+  valuesPlace,
+  sequencesPlace,
+  scratchPlace,
+  lengthsPlace,
+};
+
 typedef struct {
   void *allocated, *aligned;
   int64_t offset, size, stride;
@@ -112,10 +126,16 @@ const int64_t mica_kernel_costs[][11] = {
 const int64_t mica_runtime_bytes = sizeof(RuntimeTable);
 
 void mica_forward(void *const *d, int64_t role, const RuntimeTable *runtime) {
+  Call call = {.tokens = d[tokensPlace],
+               .sequences = d[sequencesPlace],
+               .positions = d[positionsPlace],
+               .outputs = d[outputsPlace],
+               .cache = d[keysPlace],
+               .weights = d[weightsPlace],
+               .scratch = d[scratchPlace],
+               .logits = d[logitsPlace]};
 #ifdef FOLLOWS_LENGTHS
-  Call call = {d[0], d[1], d[2], d[3], d[4], d[5], d[7], d[8], d[9], 0, 0, 0};
-#else
-  Call call = {d[0], d[1], d[2], d[3], NULL, d[4], d[6], d[7], d[8], 0, 0, 0};
+  call.lengths = d[lengthsPlace];
 #endif
 #ifdef DEPENDS_ON_ROLE
   call.shift = role == 0;

@@ -18,6 +18,8 @@ std::string fakeManifest(const std::string &features, int64_t vocab, int64_t max
          features + R"(]},
     "caches": [{"name": "k", "element": "f32", "shape": [-1, -2, 4], "bytes_per_token": 4},
                {"name": "v", "element": "bf16", "shape": [3, -1, -2, 8], "bytes_per_token": 12}],
+    "entry": {"abi": 1, "arguments": ["logits", "positions", "cache", "weights", "outputs", "tokens",
+                                      "cache", "sequences", "scratch"]},
     "position_block": 4, "scratch": {"bytes_per_row": 256, "bytes_fixed": 1024}, "weight_bytes": 64,
     "parameters": 16, "exact_rows": 6,
     "bos": 1, "eos": [2], "generation": {"temperature": 0.5, "top_k": 7},
@@ -27,6 +29,8 @@ std::string fakeManifest(const std::string &features, int64_t vocab, int64_t max
 
 std::string fakeManifestOfLengths() {
   std::string manifest = fakeManifest();
+  std::string_view last = R"("scratch"])";
+  manifest.replace(manifest.find(last), last.size(), R"("scratch", "lengths"])");
   manifest.insert(manifest.rfind('}'),
                   R"(, "length_borders": [)" + std::to_string(fakeBorder) + "]");
   return manifest;

@@ -1,4 +1,5 @@
 #include "tests/unit/frontend/import/GoldenModel.h"
+#include "ir/Mica/EntrySignature.h"
 #include "tools/support/CheckpointWeights.h"
 
 #include <cmath>
@@ -24,9 +25,10 @@ llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::Array
       module, [&](llvm::StringRef name) { return storedTensor(*model.weights, name, &context); });
   auto main = module.lookupSymbol<func::FuncOp>(entry);
   llvm::SmallVector<interp::Value> caches;
-  bool follows = takesLengths(main.getFunctionType());
-  for (mlir::Type type : main.getArgumentTypes().drop_front(follows ? 5 : 4))
-    caches.push_back(interp::Value::makeCache(llvm::cast<KvCacheType>(type), 1, tokens.size()));
+  EntrySignature signature(main);
+  for (BlockArgument state : signature.states())
+    caches.push_back(
+        interp::Value::makeCache(llvm::cast<KvCacheType>(state.getType()), 1, tokens.size()));
   std::vector<float> logits;
   for (size_t first = 0; first < tokens.size(); first += chunk) {
     llvm::ArrayRef<int64_t> part = tokens.slice(first, std::min(chunk, tokens.size() - first));
@@ -35,20 +37,28 @@ llvm::Expected<std::vector<float>> logitsOf(const ModelInput &model, llvm::Array
       rows.push_back(i);
       positions.push_back(first + i);
     }
-    llvm::SmallVector<interp::Value> arguments{indices(context, part), indices(context, zeros),
-                                               indices(context, positions), indices(context, rows)};
     std::vector<int64_t> own(part.size(), tokens.size());
     if (!lengths.empty())
       own = lengths.slice(first, part.size()).vec();
-    if (follows)
-      arguments.push_back(indices(context, own));
-    llvm::append_range(arguments, caches);
+    llvm::SmallVector<interp::Value> arguments(main.getNumArguments());
+    auto give = [&](EntryRole role, llvm::ArrayRef<int64_t> values) {
+      if (BlockArgument argument = signature.argument(role))
+        arguments[argument.getArgNumber()] = indices(context, values);
+    };
+    give(EntryRole::Tokens, part);
+    give(EntryRole::Sequences, zeros);
+    give(EntryRole::Positions, positions);
+    give(EntryRole::Outputs, rows);
+    give(EntryRole::Lengths, own);
+    for (auto [state, cache] : llvm::zip_equal(signature.states(), caches))
+      arguments[state.getArgNumber()] = cache;
     auto results = interpreter.run(main, arguments);
     if (!results)
       return results.takeError();
-    llvm::append_range(logits, (*results)[0].getTensor()->floats);
-    for (auto [cache, next] : llvm::zip_equal(caches, llvm::drop_begin(*results)))
-      cache = next.clone();
+    llvm::append_range(logits,
+                       (*results)[*signature.result(EntryRole::Logits)].getTensor()->floats);
+    for (auto [cache, next] : llvm::zip_equal(caches, signature.stateResults()))
+      cache = (*results)[next].clone();
   }
   return logits;
 }

@@ -1,11 +1,16 @@
 // RUN: mica-opt --cpu-forward-entry %s | FileCheck %s
 
 // The role decides first, then the number of rows; the two roles have functions of their own for it.
-func.func @main_prompt_many(%tokens: memref<?xi32>) attributes {mica.role = "prompt"} { return }
-func.func @main_prompt_several(%tokens: memref<?xi32>) attributes {mica.max_rows = 32 : i64, mica.role = "prompt"} { return }
-func.func @main_decode_many(%tokens: memref<?xi32>) attributes {mica.role = "decode"} { return }
-func.func @main_decode_several(%tokens: memref<?xi32>) attributes {mica.max_rows = 32 : i64, mica.role = "decode"} { return }
-func.func @main_decode_few(%tokens: memref<?xi32>) attributes {mica.max_rows = 16 : i64, mica.role = "decode"} { return }
+func.func @main_prompt_many(%tokens: memref<?xi32> {mica.role = "tokens"})
+    attributes {mica.row_role = "prompt"} { return }
+func.func @main_prompt_several(%tokens: memref<?xi32> {mica.role = "tokens"})
+    attributes {mica.max_rows = 32 : i64, mica.row_role = "prompt"} { return }
+func.func @main_decode_many(%tokens: memref<?xi32> {mica.role = "tokens"})
+    attributes {mica.row_role = "decode"} { return }
+func.func @main_decode_several(%tokens: memref<?xi32> {mica.role = "tokens"})
+    attributes {mica.max_rows = 32 : i64, mica.row_role = "decode"} { return }
+func.func @main_decode_few(%tokens: memref<?xi32> {mica.role = "tokens"})
+    attributes {mica.max_rows = 16 : i64, mica.row_role = "decode"} { return }
 
 // CHECK-LABEL: func.func @mica_forward(
 // CHECK-SAME: %[[DESCRIPTORS:.*]]: !llvm.ptr, %[[ROLE:.*]]: i64)

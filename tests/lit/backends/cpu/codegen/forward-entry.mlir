@@ -4,14 +4,17 @@
 // CHECK: func.func private @layer() attributes {llvm.linkage = #llvm.linkage<internal>}
 // CHECK: func.func private @external()
 // CHECK-NOT: linkage
-// CHECK: func.func private @main_many({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>}
+// Nor has it roles, which are of what others call.
+// CHECK: func.func private @main_many(%{{[^:]*}}: memref<?xi32>, %{{[^:]*}}: memref<?x8xf32>) attributes {llvm.linkage = #llvm.linkage<internal>}
 // CHECK: func.func private @main_few({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows
 // CHECK: func.func private @main_one({{.*}} attributes {llvm.linkage = #llvm.linkage<internal>, mica.max_rows
 func.func private @layer() { return }
 func.func private @external()
-func.func @main_many(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) { return }
-func.func @main_few(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) attributes {mica.max_rows = 16 : i64} { return }
-func.func @main_one(%tokens: memref<?xi32>, %logits: memref<?x8xf32>) attributes {mica.max_rows = 1 : i64} { return }
+func.func @main_many(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memref<?x8xf32> {mica.role = "logits"}) { return }
+func.func @main_few(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memref<?x8xf32> {mica.role = "logits"})
+    attributes {mica.max_rows = 16 : i64} { return }
+func.func @main_one(%tokens: memref<?xi32> {mica.role = "tokens"}, %logits: memref<?x8xf32> {mica.role = "logits"})
+    attributes {mica.max_rows = 1 : i64} { return }
 
 // CHECK-LABEL: func.func @mica_forward(%{{.*}}: !llvm.ptr, %{{.*}}: i64)
 // CHECK: %[[SLOT0:.*]] = llvm.getelementptr %arg0[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr

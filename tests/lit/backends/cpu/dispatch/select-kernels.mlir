@@ -55,7 +55,7 @@ func.func @expanded(%b: tensor<?x512xbf16>, %x: tensor<?x512xf32>, %w: tensor<51
 // CHECK-LABEL: func @expanded_for_several_rows(
 // TILES-LABEL: func @expanded_for_several_rows(
 func.func @expanded_for_several_rows(%b: tensor<?x512xbf16>, %w: tensor<512x512x!mica.block<q4_k>>) -> tensor<?x512xf32>
-    attributes {mica.max_rows = 16 : i64, mica.role = "prompt"} {
+    attributes {mica.max_rows = 16 : i64, mica.row_role = "prompt"} {
   // CHECK: mica.linear {{.*}} kernel(generated)
   // TILES: mica.linear {{.*}} kernel(generated)
   %y = mica.linear %b, %w : tensor<?x512xbf16>, tensor<512x512x!mica.block<q4_k>> -> tensor<?x512xf32>
@@ -137,7 +137,7 @@ func.func @attention_several(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %
 // Few rows of a prompt are cut as more of them are.
 // CHECK-LABEL: func @attention_prompt
 func.func @attention_prompt(%q: tensor<?x8x64xf32>, %k: tensor<?x?x2x64xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>) -> tensor<?x8x64xf32>
-    attributes {mica.max_rows = 16 : i64, mica.role = "prompt"} {
+    attributes {mica.max_rows = 16 : i64, mica.row_role = "prompt"} {
   // CHECK: mica.attention {{.*}} tiling(<rows = 8, chunk = 512, split = false>) :
   %y = mica.attention %q, %k, %k at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.125)
       : tensor<?x8x64xf32>, tensor<?x?x2x64xf32>, tensor<?x?x2x64xf32> -> tensor<?x8x64xf32>

@@ -8,7 +8,9 @@
 // CHECK: exec.matmul accumulate {{.*}} outs(%arg0 : memref<?x32xf32>)
 // CHECK-NEXT: return
 // CHECK-LABEL: func.func @main_few
-// CHECK-SAME: %[[WEIGHTS:[a-z0-9]+]]: memref<?xi8>, %[[SCRATCH:[a-z0-9]+]]: memref<?xi8>, %[[LOGITS:[a-z0-9]+]]: memref<?x96xf32>)
+// CHECK-SAME: %[[WEIGHTS:[a-z0-9]+]]: memref<?xi8> {mica.role = "weights"},
+// CHECK-SAME: %[[SCRATCH:[a-z0-9]+]]: memref<?xi8> {mica.role = "scratch"},
+// CHECK-SAME: %[[LOGITS:[a-z0-9]+]]: memref<?x96xf32> {mica.role = "logits"})
 // CHECK: memref.view %[[WEIGHTS]]
 // CHECK: scf.for
 // CHECK: func.call @layer_few
@@ -42,7 +44,12 @@ module @tiny attributes {mica.model = {max_positions = 64 : i64}} {
     %x2 = mica.linear %h, %down residual(%x1 : tensor<?x32xf32>) kernel(onednn) : tensor<?x72xf32>, tensor<32x72xf32, #p> -> tensor<?x32xf32>
     return %x2, %k1, %v1 : tensor<?x32xf32>, !kc, !vc
   }
-  func.func @main_few(%tokens: tensor<?xi32>, %sequences: tensor<?xi32>, %positions: tensor<?xi32>, %outputs: tensor<?xi32>, %k_cache: !kc, %v_cache: !vc) -> (tensor<?x96xf32>, !kc, !vc) attributes {mica.max_rows = 16 : i64} {
+  func.func @main_few(%tokens: tensor<?xi32> {mica.role = "tokens"},
+      %sequences: tensor<?xi32> {mica.role = "sequences"}, %positions: tensor<?xi32> {mica.role = "positions"},
+      %outputs: tensor<?xi32> {mica.role = "outputs"}, %k_cache: !kc {mica.role = "cache"},
+      %v_cache: !vc {mica.role = "cache"})
+      -> (tensor<?x96xf32> {mica.role = "logits"}, !kc {mica.role = "cache"},
+          !vc {mica.role = "cache"}) attributes {mica.max_rows = 16 : i64} {
     %t = mica.get_weight @embed : tensor<96x32xf32, #p>
     %table = mica.rope_table %positions rotary_dim(8) theta(1.0e+04) : tensor<?xi32> -> tensor<?x2x4xf32>
     %x0 = mica.embedding %tokens, %t : tensor<?xi32>, tensor<96x32xf32, #p> -> tensor<?x32xf32>

@@ -11,7 +11,9 @@ func.func private @layer(%x: memref<?x16xf32>, %cache: !cache) {
   exec.launch @append tasks(%one) ins(%x : memref<?x16xf32>) outs(%cache : !cache)
   return
 }
-func.func @in_place(%x: memref<?x16xf32>, %n: index, %b: i1, %keys: !cache, %values: !cache) -> (!cache, !cache) {
+func.func @in_place(%x: memref<?x16xf32>, %n: index, %b: i1, %keys: !cache {mica.role = "cache"},
+    %values: !cache {mica.role = "cache"})
+    -> (!cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %turned = scf.for %i = %zero to %n step %one iter_args(%k = %keys) -> !cache {
@@ -40,7 +42,7 @@ func.func private @layer(%x: memref<?x16xf32>, %cache: !cache, %other: !cache) {
   memref.copy %view, %target : memref<?x?x?x?x?xf32> to memref<?x?x?x?x?xf32>
   return
 }
-func.func @planted(%x: memref<?x16xf32>, %cache: !cache, %n: index) {
+func.func @planted(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   // expected-error @+1 {{a key/value cache would be copied here}}
@@ -56,7 +58,8 @@ func.func @planted(%x: memref<?x16xf32>, %cache: !cache, %n: index) {
 // What bufferisation makes of a cache that is used after its append: the error names the append.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cache: !cache) { return }
-func.func @used_after(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache {
+func.func @used_after(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
+    -> (!cache {mica.role = "cache"}) {
   %one = arith.constant 1 : index
   // expected-error @+1 {{a key/value cache would be copied here}}
   %copy = memref.alloc(%n, %n) : !cache
@@ -70,7 +73,8 @@ func.func @used_after(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache
 // -----
 
 !cache = memref<2x?x2x?x1024xf32>
-func.func @returns_another(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache {
+func.func @returns_another(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
+    -> (!cache {mica.role = "cache"}) {
   // expected-error @+1 {{a key/value cache would be copied here}}
   %other = memref.alloca(%n, %n) : !cache
   return %other : !cache
@@ -80,7 +84,8 @@ func.func @returns_another(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !
 
 // Caches of one type that change places: a program would keep them where they are.
 !cache = memref<2x?x2x?x1024xf32>
-func.func @swaps(%x: memref<?x16xf32>, %first: !cache, %second: !cache) -> (!cache, !cache) {
+func.func @swaps(%x: memref<?x16xf32>, %first: !cache {mica.role = "cache"}, %second: !cache {mica.role = "cache"})
+    -> (!cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   // expected-error @+1 {{returns a cache that is not the one it received in this place: every append must happen in place}}
   return %second, %first : !cache, !cache
 }
@@ -90,7 +95,8 @@ func.func @swaps(%x: memref<?x16xf32>, %first: !cache, %second: !cache) -> (!cac
 // A kernel that fills memory of a cache's shape, here on the stack, copies as well.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @fill(%begin: index, %end: index, %from: !cache, %to: memref<2x?x2x?x1024xf32, strided<[16384, 8192, 2048, 1024, 1]>>) { return }
-func.func @filled(%x: memref<?x16xf32>, %cache: !cache, %n: index) -> !cache {
+func.func @filled(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
+    -> (!cache {mica.role = "cache"}) {
   %one = arith.constant 1 : index
   // expected-error @+1 {{a key/value cache would be copied here}}
   %copy = memref.alloca(%n, %n) : memref<2x?x2x?x1024xf32, strided<[16384, 8192, 2048, 1024, 1]>>
@@ -108,7 +114,8 @@ func.func private @kernel(%begin: index, %end: index, %from: !cache, %to: !cache
   memref.copy %from, %to : !cache to !cache
   return
 }
-func.func @copies_in_a_kernel(%x: memref<?x16xf32>, %a: !cache, %b: !cache) -> (!cache, !cache) {
+func.func @copies_in_a_kernel(%x: memref<?x16xf32>, %a: !cache {mica.role = "cache"}, %b: !cache {mica.role = "cache"})
+    -> (!cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %one = arith.constant 1 : index
   exec.launch @kernel tasks(%one) ins(%a : !cache) outs(%b : !cache)
   return %a, %b : !cache, !cache

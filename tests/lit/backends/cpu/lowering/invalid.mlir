@@ -176,7 +176,7 @@ func.func private @leak(%c: !keys, %l: index) -> tensor<?x?x2x8xf32> {
 // -----
 
 mica.weight @w : tensor<32xf32>
-func.func @weight_without_place(%t: tensor<?xi32>) -> tensor<?x32xf32> {
+func.func @weight_without_place(%t: tensor<?xi32>) -> (tensor<?x32xf32> {mica.role = "logits"}) {
   // expected-error @+2 {{fetches @w, which has no place in the program yet}}
   // expected-error @+1 {{failed to legalize operation 'mica.get_weight'}}
   %w = mica.get_weight @w : tensor<32xf32>
@@ -219,7 +219,7 @@ func.func private @gated_product_of_integers(%x: tensor<?x32x!rows>, %w: tensor<
 // -----
 
 // Stage `loops`, where entries have no results any more.
-// expected-error @+1 {{'func.func' op @main returns no logits: this is not stage `kernels`, from which this pass starts}}
+// expected-error @+1 {{'func.func' op @main has no result with mica.role = "logits": this is not stage `kernels`, from which this pass starts}}
 func.func @main(%tokens: memref<?xi32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
   return
 }

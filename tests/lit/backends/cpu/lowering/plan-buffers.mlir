@@ -27,7 +27,8 @@ module {
     return
   }
   // CHECK-LABEL: func.func @main
-  func.func @main(%tokens: memref<?xi32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+  func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}, %weights: memref<?xi8> {mica.role = "weights"},
+      %scratch: memref<?xi8> {mica.role = "scratch"}, %logits: memref<?x8xf32> {mica.role = "logits"}) {
     %zero = arith.constant 0 : index
     %rows = memref.dim %tokens, %zero : memref<?xi32>
     %x = memref.alloc(%rows) : memref<?x16xf32>
@@ -53,7 +54,9 @@ module {
     return %y : memref<?x16xf32>
   }
   // CHECK-LABEL: func.func @turns
-  func.func @turns(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+  func.func @turns(%tokens: memref<?xi32> {mica.role = "tokens"}, %n: index,
+      %weights: memref<?xi8> {mica.role = "weights"}, %scratch: memref<?xi8> {mica.role = "scratch"},
+      %logits: memref<?x8xf32> {mica.role = "logits"}) {
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     %rows = memref.dim %tokens, %zero : memref<?xi32>
@@ -77,7 +80,9 @@ module {
 
 module {
   func.func private @layer(%x: memref<?x16xf32>) -> memref<?x16xf32> { return %x : memref<?x16xf32> }
-  func.func @read_again(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+  func.func @read_again(%tokens: memref<?xi32> {mica.role = "tokens"}, %n: index,
+      %weights: memref<?xi8> {mica.role = "weights"}, %scratch: memref<?xi8> {mica.role = "scratch"},
+      %logits: memref<?x8xf32> {mica.role = "logits"}) {
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     %rows = memref.dim %tokens, %zero : memref<?xi32>
@@ -96,7 +101,9 @@ module {
 // -----
 
 module {
-  func.func @nested(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+  func.func @nested(%tokens: memref<?xi32> {mica.role = "tokens"}, %n: index,
+      %weights: memref<?xi8> {mica.role = "weights"}, %scratch: memref<?xi8> {mica.role = "scratch"},
+      %logits: memref<?x8xf32> {mica.role = "logits"}) {
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     scf.for %i = %zero to %n step %one {
@@ -110,7 +117,9 @@ module {
 // -----
 
 module {
-  func.func @quadratic(%tokens: memref<?xi32>, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x8xf32>) {
+  func.func @quadratic(%tokens: memref<?xi32> {mica.role = "tokens"}, %n: index,
+      %weights: memref<?xi8> {mica.role = "weights"}, %scratch: memref<?xi8> {mica.role = "scratch"},
+      %logits: memref<?x8xf32> {mica.role = "logits"}) {
     // expected-error @+1 {{allocates a buffer whose size is not linear in the number of rows}}
     %x = memref.alloc(%n, %n) : memref<?x?xf32>
     return
@@ -121,10 +130,32 @@ module {
 
 module {
   // expected-error @+1 {{takes no rows, so that its buffers have no size}}
-  func.func @no_rows(%n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<8xf32>) {
+  func.func @no_rows(%n: index, %weights: memref<?xi8> {mica.role = "weights"},
+      %scratch: memref<?xi8> {mica.role = "scratch"}, %logits: memref<8xf32>) {
     %x = memref.alloc(%n) : memref<?x16xf32>
     return
   }
+}
+
+// -----
+
+// expected-error @+1 {{@no_scratch has no argument with mica.role = "scratch" to place buffers in}}
+func.func @no_scratch(%tokens: memref<?xi32> {mica.role = "tokens"}, %weights: memref<?xi8> {mica.role = "weights"}) {
+  return
+}
+
+// -----
+
+// Rows are what an entry's vectors of rows say, wherever these are; outputs are others.
+// CHECK-LABEL: func.func @rows_by_role
+// CHECK-SAME: %[[POSITIONS:[a-z0-9]+]]: memref<?xi32> {mica.role = "positions"}
+// CHECK: %[[ROWS:.*]] = memref.dim %[[POSITIONS]]
+// CHECK: arith.muli %[[ROWS]]
+func.func @rows_by_role(%logits: memref<?x16xf32> {mica.role = "logits"}, %scratch: memref<?xi8> {mica.role = "scratch"},
+    %outputs: memref<?xi32> {mica.role = "outputs"}, %positions: memref<?xi32> {mica.role = "positions"}, %n: index) {
+  %x = memref.alloc(%n) : memref<?x16xf32>
+  %y = memref.alloc() : memref<16xf32>
+  return
 }
 
 // -----
@@ -139,14 +170,16 @@ module {
     return %y : memref<?x16xf32>
   }
   // CHECK-LABEL: func.func @results
-  // CHECK-SAME: %[[TOKENS:.*]]: memref<?x16xf32>, %{{.*}}: memref<?xi8>, %[[MEMORY:.*]]: memref<?xi8>, %[[LOGITS:.*]]: memref<?x16xf32>)
+  // CHECK-SAME: %[[TOKENS:.*]]: memref<?x16xf32>, %{{.*}}: memref<?xi8> {mica.role = "weights"},
+  // CHECK-SAME: %[[MEMORY:.*]]: memref<?xi8> {mica.role = "scratch"}, %[[LOGITS:.*]]: memref<?x16xf32> {mica.role = "logits"})
   // CHECK: %[[A:.*]] = call @norm(%[[TOKENS]],
   // CHECK: %[[OWN:.*]] = memref.view %[[MEMORY]]
   // CHECK: memref.copy %[[A]], %[[OWN]]
   // CHECK: %[[B:.*]] = call @norm(%[[OWN]],
   // CHECK-NOT: memref.view
   // CHECK: memref.copy %[[B]], %[[LOGITS]]
-  func.func @results(%x: memref<?x16xf32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+  func.func @results(%x: memref<?x16xf32>, %weights: memref<?xi8> {mica.role = "weights"},
+      %scratch: memref<?xi8> {mica.role = "scratch"}, %logits: memref<?x16xf32> {mica.role = "logits"}) {
     %a = call @norm(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
     %b = call @norm(%a) : (memref<?x16xf32>) -> memref<?x16xf32>
     memref.copy %b, %logits : memref<?x16xf32> to memref<?x16xf32>
@@ -166,7 +199,8 @@ module {
   // CHECK: memref.copy %[[A]], %[[OWN:.*]] :
   // CHECK: call @norm
   // CHECK: memref.copy %[[OWN]], %{{.*}}
-  func.func @late(%x: memref<?x16xf32>, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+  func.func @late(%x: memref<?x16xf32>, %weights: memref<?xi8> {mica.role = "weights"},
+      %scratch: memref<?xi8> {mica.role = "scratch"}, %logits: memref<?x16xf32> {mica.role = "logits"}) {
     %a = call @norm(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
     %b = call @norm(%x) : (memref<?x16xf32>) -> memref<?x16xf32>
     memref.copy %a, %logits : memref<?x16xf32> to memref<?x16xf32>
@@ -181,7 +215,8 @@ module {
   func.func private @layer(%x: memref<?x16xf32>, %z: memref<?x16xf32>) -> memref<?x16xf32> {
     return %x : memref<?x16xf32>
   }
-  func.func @turns(%rows: index, %n: index, %weights: memref<?xi8>, %scratch: memref<?xi8>, %logits: memref<?x16xf32>) {
+  func.func @turns(%rows: index, %n: index, %weights: memref<?xi8> {mica.role = "weights"},
+      %scratch: memref<?xi8> {mica.role = "scratch"}, %logits: memref<?x16xf32> {mica.role = "logits"}) {
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     %x = memref.alloc(%rows) : memref<?x16xf32>

@@ -23,7 +23,9 @@ func.func private @layer(%x: tensor<?x16xf32>, %norm: tensor<16xf32>, %w: tensor
 // EXEC: %[[Y:.*]] = func.call @layer(%[[CARRIED]]
 // EXEC: %[[KEPT:.*]] = bufferization.materialize_in_destination %[[Y]] in %[[CARRIED]]
 // EXEC: scf.yield %[[KEPT]]
-func.func @in_place(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+func.func @in_place(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32, #p>
   %norm = mica.get_weight @norm : tensor<16xf32>
   %w = mica.get_weight @w : tensor<16x16xf32, #p>
@@ -53,7 +55,9 @@ func.func private @layer(%x: tensor<?x16xf32>, %w: tensor<16xf32>) -> tensor<?x1
 // CHECK: scf.for
 // CHECK: %[[Y:.*]] = func.call @layer(%[[X]]
 // CHECK-NEXT: memref.copy %[[Y]], %[[X]]
-func.func @post_norm(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+func.func @post_norm(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32, #p>
   %w = mica.get_weight @w : tensor<16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>
@@ -106,7 +110,9 @@ func.func private @other(%x: tensor<?x16xf32>) -> tensor<?x16xf32> {
 // EXEC: materialize_in_destination %{{.*}} in %[[SECOND]]
 // EXEC-NOT: materialize_in_destination
 // EXEC: scf.yield %[[ROUND]]
-func.func @rounds(%t: tensor<?xi32>, %s: tensor<?xi32>, %p: tensor<?xi32>, %o: tensor<?xi32>) -> tensor<?x16xf32> {
+func.func @rounds(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
   %table = mica.get_weight @table : tensor<16x16xf32, #p>
   %w = mica.get_weight @w : tensor<16xf32>
   %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32, #p> -> tensor<?x16xf32>

@@ -13,7 +13,7 @@ func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %cac
   vector.store %e, %x[%begin, %none] : memref<?x16xf32>, vector<16xf32>
   return
 }
-func.func @main(%x: memref<?x16xf32>, %cache: memref<2x?x2x?x1024xf32>) {
+func.func @main(%x: memref<?x16xf32>, %cache: memref<2x?x2x?x1024xf32> {mica.role = "cache"}) {
   %one = arith.constant 1 : index
   exec.launch @kernel tasks(%one) ins(%x : memref<?x16xf32>) outs(%cache : memref<2x?x2x?x1024xf32>)
   return
@@ -67,7 +67,7 @@ func.func @circle(%x: memref<?x16xf32>) {
 // -----
 
 // A second cache, cut from scratch memory.
-func.func @planted(%n: index, %scratch: memref<?xi8>, %cache: memref<2x?x2x?x1024xf32>) {
+func.func @planted(%n: index, %scratch: memref<?xi8>, %cache: memref<2x?x2x?x1024xf32> {mica.role = "cache"}) {
   %none = arith.constant 0 : index
   // expected-error @+1 {{a key/value cache would be copied here}}
   %copy = memref.view %scratch[%none][%n, %n] : memref<?xi8> to memref<2x?x2x?x1024xf32>

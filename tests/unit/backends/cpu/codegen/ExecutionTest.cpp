@@ -82,7 +82,7 @@ module {
     exec.launch @gemv tasks(%c2) ins(%view, %x : memref<2x8x16xf32>, memref<?x8xf32>) outs(%y : memref<?x32xf32>)
     return
   }
-  func.func @main_many(%tokens: memref<?xi32>, %x: memref<?x8xf32>, %w: memref<?xi8>, %y: memref<?x32xf32>) {
+  func.func @main_many(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?x8xf32>, %w: memref<?xi8>, %y: memref<?x32xf32>) {
     func.call @layer(%x, %w, %y) : (memref<?x8xf32>, memref<?xi8>, memref<?x32xf32>) -> ()
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -95,7 +95,7 @@ module {
     }
     return
   }
-  func.func @main_one(%tokens: memref<?xi32>, %x: memref<?x8xf32>, %w: memref<?xi8>, %y: memref<?x32xf32>)
+  func.func @main_one(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?x8xf32>, %w: memref<?xi8>, %y: memref<?x32xf32>)
       attributes {mica.max_rows = 1 : i64} {
     func.call @layer(%x, %w, %y) : (memref<?x8xf32>, memref<?xi8>, memref<?x32xf32>) -> ()
     return
@@ -146,7 +146,7 @@ TEST(Execution, ModelOfTwoEntriesOnEveryTarget) {
 
 TEST(Execution, ProductsGetAddressesAndStrides) {
   LoadedModel model(compiled(R"(
-    func.func @main(%tokens: memref<?xi32>, %x: memref<?x80xbf16>, %w: memref<?xi8>, %y: memref<?x100xf32>) {
+    func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?x80xbf16>, %w: memref<?xi8>, %y: memref<?x100xf32>) {
       %c0 = arith.constant 0 : index
       %c64 = arith.constant 64 : index
       %rows = memref.dim %tokens, %c0 : memref<?xi32>
@@ -221,7 +221,7 @@ TEST(Execution, Bf16RoundsToNearestEvenOnEveryTarget) {
       }
       return
     }
-    func.func @main(%tokens: memref<?xi32>, %x: memref<?xf32>, %y: memref<?xbf16>, %z: memref<?xbf16>) {
+    func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?xf32>, %y: memref<?xbf16>, %z: memref<?xbf16>) {
       %c0 = arith.constant 0 : index
       %n = memref.dim %tokens, %c0 : memref<?xi32>
       exec.launch @round tasks(%n) ins(%x : memref<?xf32>) outs(%y, %z : memref<?xbf16>, memref<?xbf16>)

@@ -28,7 +28,7 @@ std::string modelOf(llvm::StringRef op) {
       }
       return
     }
-    func.func @main(%tokens: memref<?xi32>, %x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?xf32>) {
+    func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?xf32>) {
       %c0 = arith.constant 0 : index
       %n = memref.dim %tokens, %c0 : memref<?xi32>
       exec.launch @k tasks(%n) ins(%x : memref<?xf32>) outs(%y, %z : memref<?xf32>, memref<?xf32>)

@@ -8,6 +8,7 @@
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "ir/Mica/Diagnostics.h"
+#include "ir/Mica/EntrySignature.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -145,6 +146,18 @@ llvm::Error KernelModule::runPasses(StringRef goal, llvm::function_ref<void(OpPa
   return llvm::Error::success();
 }
 
+/// Every function is an entry, which keeps its caches and returns its first result as logits.
+static void giveRoles(func::FuncOp function) {
+  EntrySignature signature(function);
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (isa<KvCacheType>(type))
+      signature.setArgumentRole(index, EntryRole::Cache);
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+    if (isa<KvCacheType>(type))
+      signature.setResultRole(index, EntryRole::Cache);
+  signature.setResultRole(0, EntryRole::Logits);
+}
+
 /// Products are generated unless the text says otherwise. What the tensors among the arguments hold
 /// stays as it is, so that a test sees who writes where he should not.
 llvm::Error KernelModule::reachKernels() {
@@ -156,6 +169,7 @@ llvm::Error KernelModule::reachKernels() {
     for (Type type : function.getArgumentTypes())
       attributes.push_back(isTensor(type) ? constant : builder.getDictionaryAttr({}));
     function.setAllArgAttrs(attributes);
+    giveRoles(function);
   }
   return runPasses("stage `kernels`", [](OpPassManager &pm) {
     SelectKernelsOptions generated;
@@ -211,6 +225,7 @@ static void addDispatcher(ModuleOp module) {
   for (func::FuncOp function : functions)
     llvm::append_range(types, function.getArgumentTypes());
   auto entry = func::FuncOp::create(builder, loc, "entry", builder.getFunctionType(types, {}));
+  EntrySignature(entry).setArgumentRole(0, EntryRole::Tokens);
   builder.setInsertionPointToStart(entry.addEntryBlock());
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value number = memref::LoadOp::create(builder, loc, entry.getArgument(0), zero);
@@ -224,6 +239,7 @@ static void addDispatcher(ModuleOp module) {
     ValueRange arguments = entry.getArguments().slice(first, function.getNumArguments());
     func::CallOp::create(builder, loc, function, arguments);
     scf::YieldOp::create(builder, loc);
+    EntrySignature(function).eraseRoles();
     function.setPrivate();
     // Called, as functions of a program's layers are, and so found by their names if they had any.
     function->setAttr("passthrough", builder.getStrArrayAttr({"noinline"}));

@@ -30,6 +30,9 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->maxPositions, 1000);
   EXPECT_EQ(m->cpu, "fake-cpu");
   EXPECT_THAT(m->features, ElementsAre("avx2", "fma"));
+  using enum mica::EntryRole;
+  EXPECT_THAT(m->arguments, ElementsAre(Logits, Positions, Cache, Weights, Outputs, Tokens, Cache,
+                                        Sequences, Scratch));
   ASSERT_EQ(m->caches.size(), 2u);
   EXPECT_EQ(m->caches[1].element, "bf16");
   EXPECT_THAT(m->caches[1].shape, ElementsAre(3, -1, -2, 8));
@@ -70,7 +73,7 @@ TEST(Manifest, NamesALargerContextWhereThereIsOne) {
 
 TEST(Manifest, ErrorsNameTheKey) {
   for (const char *key : {"name", "weights", "kv", "vocab", "max_seq", "max_positions", "target",
-                          "caches", "position_block", "scratch"})
+                          "caches", "position_block", "scratch", "entry"})
     EXPECT_EQ(errorAfter([&](json &m) { m.erase(key); }),
               "the program's manifest: '" + std::string(key) + "' is missing, compile it again");
   EXPECT_THAT(errorAfter([](json &m) { m["max_positions"] = 19; }),
@@ -113,14 +116,42 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_THAT(parseManifest(std::string(100000, '[')).error().message, HasSubstr("is not JSON"));
 }
 
-/// Without the key, even where there is no border, the forward function takes no lengths.
+TEST(Manifest, SaysWhatTheCodeTakes) {
+  auto errorOf = [](auto change) {
+    return errorAfter([&](json &m) { change(m["entry"], m["entry"]["arguments"]); });
+  };
+  EXPECT_EQ(errorOf([](json &, json &roles) { roles.push_back("pages"); }),
+            "the program's manifest: 'arguments' names the unknown role 'pages', compile it again");
+  EXPECT_EQ(errorOf([](json &, json &roles) { roles.push_back("tokens"); }),
+            "the program's manifest: 'arguments' names the role 'tokens' twice, compile it again");
+  EXPECT_EQ(errorOf([](json &, json &roles) { roles.erase(4); }),
+            "the program's manifest: 'arguments' lacks the role 'outputs', compile it again");
+  EXPECT_EQ(errorOf([](json &, json &roles) { roles.push_back("cache"); }),
+            "the program's manifest: 'arguments' names 3 caches, but 'caches' has 2, compile it "
+            "again");
+  EXPECT_EQ(errorOf([](json &entry, json &) { entry["abi"] = 2; }),
+            "the program's manifest: 'abi' is 2, expected 1, compile it again");
+  EXPECT_THAT(errorOf([](json &entry, json &) { entry.erase("abi"); }),
+              HasSubstr("'abi' is missing"));
+  EXPECT_THAT(errorOf([](json &entry, json &) { entry.erase("arguments"); }),
+              HasSubstr("'arguments' is missing"));
+  EXPECT_THAT(errorOf([](json &, json &roles) { roles = "tokens"; }),
+              HasSubstr("'arguments' is not an array"));
+  EXPECT_THAT(errorOf([](json &, json &roles) { roles[0] = 7; }),
+              HasSubstr("'arguments' is not a string"));
+  EXPECT_THAT(errorOf([](json &entry, json &) { entry = 7; }),
+              HasSubstr("'entry' is not an object"));
+}
+
+/// Code may take lengths where there is no border, and then follows none.
 TEST(Manifest, SaysWhereFrequenciesChange) {
   json manifest = json::parse(fakeManifest());
-  EXPECT_FALSE(parseManifest(manifest.dump())->takesLengths);
+  EXPECT_FALSE(parseManifest(manifest.dump())->takesLengths());
+  manifest["entry"]["arguments"].push_back("lengths");
+  EXPECT_TRUE(parseManifest(manifest.dump())->takesLengths());
   manifest["length_borders"] = {128, 64};
   auto m = parseManifest(manifest.dump());
   ASSERT_TRUE(m) << m.error().message;
-  EXPECT_TRUE(m->takesLengths);
   EXPECT_EQ(m->lengthBorders, (std::vector<int64_t>{64, 128}));
 }
 

@@ -167,9 +167,11 @@ TEST_F(ProgramFileTest, DamagedFooter) {
 }
 
 TEST_F(ProgramFileTest, OtherVersionsAreRefused) {
+  // Programs of version 3 did not say what their code takes.
   EXPECT_THAT(errorAfter([](Image &i) { i.footer.version = 3, i.seal(); }),
               HasSubstr("the program has format version 3, this build reads version 4 (since "
-                        "version 4 a model calls its runtime through a table), compile it again"));
+                        "version 4 the manifest lists what the code takes, and the runtime is a "
+                        "table), compile it again"));
   EXPECT_THAT(
       errorAfter([](Image &i) { i.footer.version = 5, i.seal(); }),
       HasSubstr("the program has format version 5, this build reads version 4, compile it again"));

@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char *kModel = R"(
 !keys = !mica.kv_cache<1 x 2 x 20 x !mica.int8, #mica.kv_layout<keys, block = 64, depth = 4>>
-func.func @main(%p: tensor<?xi32>, %s: tensor<?xi32>, %x: tensor<?x2x20xf32>, %k: !keys) -> (tensor<?x2x20xf32>, !keys) {
+func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, %x: tensor<?x2x20xf32>, %k: !keys {mica.role = "cache"})
+    -> (tensor<?x2x20xf32> {mica.role = "logits"}, !keys {mica.role = "cache"}) {
   %layer = arith.constant 0 : index
   %next = mica.kv_append %x, %k[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x2x20xf32>, !keys
   %y = mica.add %x, %x : tensor<?x2x20xf32>

@@ -91,8 +91,9 @@ std::string modelOf(const Shape &shape, int64_t rows, bool split) {
       R"(
 !keys = !mica.kv_cache<2 x $G x $D x $T, #mica.kv_layout<keys, block = 64, depth = $depth>>
 !values = !mica.kv_cache<2 x $G x $D x $T, #mica.kv_layout<values, block = 64, depth = $depth>>
-func.func @main(%p: tensor<?xi32>, %s: tensor<?xi32>, %q: tensor<?x$Hx$Dx$Q>, %k: !keys, %v: !values)
-    -> (tensor<?x$Hx$Wxf32>, !keys, !values) {
+func.func @main(%p: tensor<?xi32> {mica.role = "positions"}, %s: tensor<?xi32>, %q: tensor<?x$Hx$Dx$Q>,
+    %k: !keys {mica.role = "cache"}, %v: !values {mica.role = "cache"})
+    -> (tensor<?x$Hx$Wxf32> {mica.role = "logits"}, !keys {mica.role = "cache"}, !values {mica.role = "cache"}) {
   %layer = arith.constant 1 : index
   %kr = mica.kv_read %k[%layer] : !keys -> tensor<?x?x$Gx$Dx$T>
   %vr = mica.kv_read $cached -> tensor<?x?x$Gx$Wx$T>

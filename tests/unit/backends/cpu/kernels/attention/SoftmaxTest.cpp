@@ -21,7 +21,7 @@ std::string textOf(const cpu::TargetDescription &target) {
   context->loadAllAvailableDialects();
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(R"(
-    func.func @main(%tokens: memref<?xi32>, %x: memref<?xf32>, %y: memref<?xf32>) {
+    func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?xf32>, %y: memref<?xf32>) {
       %c0 = arith.constant 0 : index
       %n = memref.dim %tokens, %c0 : memref<?xi32>
       exec.launch @exp2 tasks(%n) ins(%x : memref<?xf32>) outs(%y : memref<?xf32>)

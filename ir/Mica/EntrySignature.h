@@ -1,0 +1,60 @@
+//===- EntrySignature.h - arguments and results by their roles ----*- C++ -*-===//
+
+#ifndef MICA_IR_MICA_ENTRYSIGNATURE_H
+#define MICA_IR_MICA_ENTRYSIGNATURE_H
+
+#include "ir/Entry/EntryRoles.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace mica {
+
+/// On an argument or a result of an entry function: the name of its role.
+inline constexpr llvm::StringLiteral kEntryRoleAttr = "mica.role";
+
+/// The arguments and results of an entry function, which are found by their roles and never by
+/// their numbers. A view of the function: nothing is stored.
+class EntrySignature {
+public:
+  explicit EntrySignature(mlir::FunctionOpInterface entry) : entry(entry) {}
+
+  /// Nothing where there is no role, or none that is known.
+  std::optional<EntryRole> argumentRole(unsigned index) const;
+  std::optional<EntryRole> resultRole(unsigned index) const;
+  /// The role of an argument of an entry function; nothing for other values.
+  static std::optional<EntryRole> roleOf(mlir::Value value);
+
+  /// The first argument of that role, or null. The function must have a body.
+  mlir::BlockArgument argument(EntryRole role) const;
+  /// The first argument with a number of each row of a call, or null.
+  mlir::BlockArgument rowVector() const;
+  /// The number of the first result of that role.
+  std::optional<unsigned> result(EntryRole role) const;
+  /// What the program keeps between calls: the arguments, and the numbers of the results that are
+  /// their next values, both in the same order.
+  llvm::SmallVector<mlir::BlockArgument> states() const;
+  llvm::SmallVector<unsigned> stateResults() const;
+  /// The tokens that the model knows: columns of the logits. 0 where it returns none.
+  int64_t vocabulary() const;
+
+  void setArgumentRole(unsigned index, EntryRole role);
+  void setResultRole(unsigned index, EntryRole role);
+  /// Leaves the function without roles, as private ones are.
+  void eraseRoles();
+
+  /// Fails at the function unless every argument and every result has a role.
+  mlir::LogicalResult verifyComplete() const;
+  /// Verify that `role`, kEntryRoleAttr of argument or result `index` of `function`, is known, is
+  /// that of no earlier one, and fits the type.
+  static mlir::LogicalResult verifyArgument(mlir::Operation *function, unsigned index,
+                                            mlir::Attribute role);
+  static mlir::LogicalResult verifyResult(mlir::Operation *function, unsigned index,
+                                          mlir::Attribute role);
+
+private:
+  mutable mlir::FunctionOpInterface entry;
+};
+
+} // namespace mica
+
+#endif // MICA_IR_MICA_ENTRYSIGNATURE_H

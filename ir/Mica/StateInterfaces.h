@@ -1,0 +1,21 @@
+//===- StateInterfaces.h - what a program keeps between calls -----*- C++ -*-===//
+
+#ifndef MICA_IR_MICA_STATEINTERFACES_H
+#define MICA_IR_MICA_STATEINTERFACES_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace mica {
+
+/// A state that an op consumes, its next value, and the number of the layer that is written.
+struct StateUpdate {
+  mlir::Value state, next, layer;
+};
+
+} // namespace mica
+
+#include "ir/Mica/StateOpInterfaces.h.inc"
+#include "ir/Mica/StateTypeInterfaces.h.inc"
+
+#endif // MICA_IR_MICA_STATEINTERFACES_H

@@ -1,0 +1,46 @@
+// What a program keeps of sequences between calls, and the ops that make its next value.
+
+#ifndef MICA_STATE_INTERFACES
+#define MICA_STATE_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def Mica_SequenceState : TypeInterface<"SequenceState"> {
+  let cppNamespace = "::mica";
+  let description = [{
+    A value that an entry function takes and returns, and that a program keeps in one buffer which is updated in place.
+    The first extent of the buffer is the number of layers, which is static, as nothing else among the rows that a loop
+    over layers carries; of its dynamic extents the first is the number of sequences, the others are those of blocks
+    of positions.
+  }];
+  let methods = [
+    InterfaceMethod<"How many layers have a part of it.", "int64_t", "getLayers">,
+    InterfaceMethod<"The type of its numbers.", "::mlir::Type", "getElementType">,
+    InterfaceMethod<"Its buffer, with the element type in which it is addressed; null before its layout is chosen.",
+                    "::mlir::RankedTensorType", "getPhysicalType">,
+    InterfaceMethod<"Bytes that one position of one sequence takes over all layers, without padding.",
+                    "int64_t", "getBytesPerPosition">,
+    InterfaceMethod<"What it holds, as manifests name it; needs a layout.", "::llvm::StringRef", "getContentName">,
+  ];
+}
+
+def Mica_UpdatesState : OpInterface<"UpdatesState"> {
+  let cppNamespace = "::mica";
+  let description = [{
+    An op that consumes states and returns their next values, in which one layer has something new for each row.
+  }];
+  let methods = [
+    InterfaceMethod<"The states that the op consumes.", "::llvm::SmallVector<::mica::StateUpdate>", "getStateUpdates">,
+    InterfaceMethod<"What it writes, for each token [T, ...].", "::mlir::Value", "getWrittenRows">,
+    InterfaceMethod<"The sequence of each row [T].", "::mlir::Value", "getSequences">,
+    InterfaceMethod<"The position of each row [T].", "::mlir::Value", "getPositions">,
+  ];
+  let extraClassDeclaration = [{
+    /// The state whose next value `next` is, or null.
+    ::mlir::Value getStateBefore(::mlir::Value next);
+    /// The next value of `state`, or null.
+    ::mlir::Value getStateAfter(::mlir::Value state);
+  }];
+}
+
+#endif // MICA_STATE_INTERFACES

@@ -1,0 +1,64 @@
+#include "ir/Mica/Mica.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gmock/gmock.h>
+
+using namespace mlir;
+using namespace mica;
+
+namespace {
+
+class StateInterfaces : public testing::Test {
+protected:
+  StateInterfaces() { context.loadDialect<MicaDialect, func::FuncDialect>(); }
+
+  SequenceState state(StringRef text) { return cast<SequenceState>(parseType(text, &context)); }
+
+  MLIRContext context;
+};
+
+TEST_F(StateInterfaces, SayWhatAProgramReserves) {
+  SequenceState plain = state("!mica.kv_cache<5 x 4 x 8 x f32>");
+  EXPECT_EQ(plain.getLayers(), 5);
+  EXPECT_EQ(plain.getBytesPerPosition(), 5 * 4 * 8 * 4);
+  EXPECT_FALSE(plain.getPhysicalType()) << "no layout is chosen yet";
+  SequenceState packed = state("!mica.kv_cache<5 x 4 x 8 x bf16, <values, block = 64, depth = 2>>");
+  EXPECT_EQ(packed.getPhysicalType(), parseType("tensor<5x?x4x?x1024xbf16>", &context));
+  EXPECT_EQ(packed.getContentName(), "values");
+  EXPECT_TRUE(packed.getElementType().isBF16());
+  SequenceState bytes = state("!mica.kv_cache<5 x 4 x 8 x !mica.int8, <keys, block = 64, depth = 4>>");
+  EXPECT_EQ(bytes.getPhysicalType(), parseType("tensor<5x?x4x?x1280xi8>", &context));
+  EXPECT_EQ(bytes.getBytesPerPosition(), 5 * 4 * (8 + 4));
+  EXPECT_FALSE(isa<SequenceState>(parseType("tensor<5x?x4x?x1024xf32>", &context)));
+}
+
+TEST_F(StateInterfaces, PairStatesWithTheirNextValues) {
+  auto module = parseSourceString<ModuleOp>(R"(
+!cache = !mica.kv_cache<5 x 4 x 8 x f32>
+func.func @f(%qkv: tensor<?x128xf32>, %table: tensor<?x2x4xf32>, %k: !cache, %v: !cache, %layer: index,
+    %s: tensor<?xi32>, %p: tensor<?xi32>) {
+  %q, %k1, %v1 = mica.qkv_append %qkv, %table, %k, %v[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half
+      : tensor<?x128xf32>, tensor<?x2x4xf32>, !cache, !cache -> tensor<?x8x8xf32>
+  %h = mica.merge_heads %q : tensor<?x8x8xf32> to tensor<?x64xf32>
+  return
+})",
+                                            &context);
+  ASSERT_TRUE(module);
+  auto function = module->lookupSymbol<func::FuncOp>("f");
+  auto append = *function.getOps<QkvAppendOp>().begin();
+  auto update = cast<UpdatesState>(append.getOperation());
+  EXPECT_EQ(update.getStateBefore(append.getKNext()), append.getKCache());
+  EXPECT_EQ(update.getStateBefore(append.getVNext()), append.getVCache());
+  EXPECT_FALSE(update.getStateBefore(append.getQ())) << "the queries are no state";
+  EXPECT_EQ(update.getStateAfter(append.getVCache()), append.getVNext());
+  EXPECT_FALSE(update.getStateAfter(append.getQkv()));
+  EXPECT_EQ(update.getWrittenRows(), append.getQkv());
+  for (const StateUpdate &each : update.getStateUpdates())
+    EXPECT_EQ(each.layer, append.getLayer());
+  EXPECT_FALSE(isa<UpdatesState>(*function.getOps<MergeHeadsOp>().begin()));
+}
+
+} // namespace
