@@ -429,6 +429,6 @@ class Cli(Case):
             self.assertEqual([int(i) for i in out.split()], self.ids("-n", 4, "--temperature", 0))
         done = execute([harness.mica, "run", GOLDENS / "models/llama-gqa", "--bogus"], env={"XDG_CACHE_HOME": cache}, check=False)
         self.assertEqual((done.returncode, done.stderr.decode()), (2, f"mica: error: {GOLDENS / 'models/llama-gqa'}: "
-                         "the argument '--bogus' can have no place here, see --help\n"))
+                         f"unexpected argument '--bogus', see mica run {GOLDENS / 'models/llama-gqa'} --help\n"))
         kept = [n for n in os.listdir(os.path.join(cache, "mica")) if not n.endswith(".lock")]
         self.assertEqual(len(kept), 1, "compiled once")

@@ -1,5 +1,6 @@
 //===- Run.cpp - mica run -------------------------------------------------===//
 
+#include "backends/runtime/commands/Arguments.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/ProgramCache.h"
 #include "tools/support/Support.h"
@@ -9,6 +10,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <unistd.h>
 
@@ -61,6 +63,7 @@ int runRun(const RunArguments &arguments, const char *argv0) {
     return report(arguments.model.model, program.takeError());
   // Errors and --help of the program name what was asked for, not a file of the cache.
   std::string name = arguments.model.model;
+  ::setenv(rt::commandVariable, ("mica run " + name).c_str(), /*overwrite=*/1);
   std::vector<char *> words = {name.data()};
   for (const std::string &argument : arguments.programArguments)
     words.push_back(const_cast<char *>(argument.c_str()));

@@ -169,6 +169,9 @@ static std::string wrongCommand(const CLI::App &app, const std::vector<std::stri
     known.push_back(command->get_name());
   if (!words.empty() && (words[0].starts_with("-") || llvm::is_contained(known, words[0])))
     return {};
+  if (!words.empty())
+    if (std::string closest = rt::closestWord(words[0], known); !closest.empty())
+      return "there is no command '" + words[0] + "'" + rt::didYouMean(closest);
   std::string what =
       words.empty() ? "no command is given" : "there is no command '" + words[0] + "'";
   return what + ", use one of " + llvm::join(known, ", ");
@@ -199,7 +202,7 @@ static int runMain(int argc, char **argv) {
   }
   auto wish = rt::parseWords(app, std::move(words));
   if (!wish)
-    return usage(wish.error().message);
+    return usage(wish.error().message, rt::parsedCommand(app));
   if (*wish)
     return print(**wish);
   if (compileCommand->parsed())

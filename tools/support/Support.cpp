@@ -2,6 +2,7 @@
 
 #include "tools/support/Support.h"
 
+#include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Process.h"
 #include "backends/runtime/support/Report.h"
@@ -75,7 +76,7 @@ int report(StringRef file, Error error, ArrayRef<StringRef> others) {
 }
 
 int usage(const Twine &message, StringRef command) {
-  errs() << "mica: error: " << oneLine(message.str()) << ", see " << command << " --help\n";
+  errs() << "mica: error: " << rt::usageMessage(oneLine(message.str()), command.str()) << "\n";
   return kUsage;
 }
 

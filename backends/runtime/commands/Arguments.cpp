@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace mica::rt {
@@ -304,9 +305,17 @@ CLI::App *addFeed(CLI::App &app, FeedArguments &feed) {
   return sub;
 }
 
-int usageError(const std::string &message) {
-  reportError(message + ", see --help");
+/// `app` has parsed the words.
+int usageError(const CLI::App &app, const std::string &message) {
+  reportError(usageMessage(message, parsedCommand(app)));
   return 2;
+}
+
+/// What is said of options of llama.cpp that a program cannot have.
+std::vector<ForeignOption> foreignOptions() {
+  return {{{"-c", "--ctx-size"},
+           "the context length is set when compiling (mica compile --max-seq N), leave it out"},
+          {{"-m", "--model"}, "the program contains its model, leave it out"}};
 }
 
 /// Help or version: a full disk is an error there as well.
@@ -375,7 +384,8 @@ Parsed parseArguments(int argc, const char *const *argv) {
   Parsed parsed;
   Arguments &arguments = parsed.arguments;
   CLI::App app("A language model, compiled by Mica");
-  app.name(argc > 0 ? argv[0] : "program");
+  const char *command = std::getenv(commandVariable);
+  app.name(command ? command : argc > 0 ? argv[0] : "program");
   app.set_version_flag("--version", "mica " MICA_VERSION);
   addRun(app, arguments.run);
   addMachine(app, arguments);
@@ -387,25 +397,25 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App *feed = addFeed(app, arguments.feed);
   addMachine(*feed, arguments);
   app.require_subcommand(0, 1);
-  auto wish = parseWords(app, {argv + std::min(argc, 1), argv + argc});
+  auto wish = parseWords(app, {argv + std::min(argc, 1), argv + argc}, foreignOptions());
   if (!wish)
-    parsed.exit = usageError(wish.error().message);
+    parsed.exit = usageError(app, wish.error().message);
   else if (*wish)
     parsed.exit = print(**wish);
   else if (auto commands = app.get_subcommands(); !commands.empty())
     if (std::string option = misplacedOption(app); !option.empty())
-      parsed.exit = usageError(option + " goes with generating text, not with " +
-                               commands.front()->get_name());
+      parsed.exit = usageError(app, option + " goes with generating text, not with " +
+                                        commands.front()->get_name());
   if (parsed.exit)
     return parsed;
   if (std::string option = unusableWithBatch(arguments.run); !option.empty()) {
-    parsed.exit = usageError(option + " does not go with --batch");
+    parsed.exit = usageError(app, option + " does not go with --batch");
     return parsed;
   }
   if (arguments.run.special && !arguments.run.chat && !arguments.run.batch) {
     parsed.exit =
-        usageError("--special goes with --chat or --batch: a text of -p may spell special "
-                   "tokens in any case");
+        usageError(app, "--special goes with --chat or --batch: a text of -p may spell special "
+                        "tokens in any case");
     return parsed;
   }
   if (chat->parsed())

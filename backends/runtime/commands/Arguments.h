@@ -78,6 +78,10 @@ struct Parsed {
   Arguments arguments;
 };
 
+/// The environment variable with the command that a user has typed to start the program, where it
+/// is not the program itself: --help and errors of usage name it.
+inline constexpr const char *commandVariable = "MICA_COMMAND";
+
 Parsed parseArguments(int argc, const char *const *argv);
 
 /// "ID=B" of --logit-bias. Errors say what is expected.

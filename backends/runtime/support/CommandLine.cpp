@@ -32,9 +32,102 @@ std::string unexpected(std::vector<std::string> words) {
   std::string list;
   for (const std::string &word : words)
     list += (list.empty() ? "'" : ", '") + printable(word) + "'";
-  return (words.size() == 1 ? "the argument " : "the arguments ") + list +
-         " can have no place here";
+  return (words.size() == 1 ? "unexpected argument " : "unexpected arguments ") + list;
 }
+
+/// As words are compared: without case, dashes before it, and underscores.
+std::string folded(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  std::string out;
+  for (char c : word)
+    out += c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+/// Insertions, deletions, replacements and swaps of neighbors that lead from `a` to `b`.
+size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      size_t replaced = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      cost[i][j] = std::min({replaced, cost[i - 1][j] + 1, cost[i][j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  return cost[a.size()][b.size()];
+}
+
+/// Of every command: what people bring along from programs that run on GPUs.
+const std::vector<ForeignOption> &commonForeignOptions() {
+  static const std::vector<ForeignOption> options = {
+      {{"-ngl", "--gpu-layers", "--n-gpu-layers"}, "there is no GPU backend, leave it out"}};
+  return options;
+}
+
+std::vector<std::string> longNames(const CLI::App &app) {
+  std::vector<std::string> names;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  return names;
+}
+
+/// Finds the first option among words that their command does not have.
+class MistakeFinder {
+public:
+  MistakeFinder(const CLI::App &app, const std::vector<ForeignOption> &foreign)
+      : command(&app), foreign(foreign) {}
+
+  /// What is wrong with it; empty where all are known.
+  std::string find(const std::vector<std::string> &words) {
+    for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+      const std::string &word = words[i];
+      if (word.size() < 2 || word[0] != '-') {
+        enter(word);
+        continue;
+      }
+      size_t equals = word.find('=');
+      std::string name = word.substr(0, equals);
+      if (const CLI::Option *option = command->get_option_no_throw(name)) {
+        // What follows is its value, whatever it looks like.
+        if (equals == word.npos && option->get_items_expected_min() > 0)
+          ++i;
+      } else if (std::string what = mistake(name); !what.empty()) {
+        return what;
+      }
+    }
+    return {};
+  }
+
+private:
+  /// Options after the name of a subcommand are the subcommand's.
+  void enter(const std::string &word) {
+    auto isNamed = [&](const CLI::App *sub) { return sub->get_name() == word; };
+    if (auto found = command->get_subcommands(isNamed); !found.empty())
+      command = found.front();
+  }
+
+  std::string mistake(const std::string &name) const {
+    for (const std::vector<ForeignOption> *list : {&foreign, &commonForeignOptions()})
+      for (const ForeignOption &option : *list)
+        if (std::find(option.names.begin(), option.names.end(), name) != option.names.end())
+          return name + ": " + option.why;
+    bool isLong = name.starts_with("--");
+    if (!isLong && command->get_option_no_throw("-" + name))
+      return unexpected({name}) + didYouMean("-" + name);
+    // A short one with its value, or several flags.
+    if (!isLong && command->get_option_no_throw(name.substr(0, 2)))
+      return {};
+    return unexpected({name}) + didYouMean(closestWord(name, longNames(*command)));
+  }
+
+  const CLI::App *command;
+  const std::vector<ForeignOption> &foreign;
+};
 } // namespace
 
 CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
@@ -63,20 +156,57 @@ CLI::Validator numberBetween(double least, double most) {
       range);
 }
 
-Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words) {
-  std::reverse(words.begin(), words.end());
+Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
+                                              const std::vector<ForeignOption> &foreign) {
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  std::string what;
   try {
-    app.parse(words);
+    app.parse(reversed);
     return std::optional<std::string>();
   } catch (const CLI::Success &wish) {
     std::ostringstream text;
     app.exit(wish, text, text);
     return std::optional(text.str());
   } catch (const CLI::ExtrasError &) {
-    return Error{unexpected(app.remaining(/*recurse=*/true))};
+    what = unexpected(app.remaining(/*recurse=*/true));
   } catch (const CLI::ParseError &error) {
-    return Error{std::string(trimmed(error.what()))};
+    what = trimmed(error.what());
   }
+  std::string mistake = MistakeFinder(app, foreign).find(words);
+  return Error{mistake.empty() ? what : mistake};
+}
+
+std::string parsedCommand(const CLI::App &app) {
+  std::string command = app.get_name();
+  for (const CLI::App *sub = &app; !sub->get_subcommands().empty();) {
+    sub = sub->get_subcommands().back();
+    command += " " + sub->get_name();
+  }
+  return command;
+}
+
+std::string closestWord(std::string_view word, const std::vector<std::string> &known) {
+  std::string wanted = folded(word), closest;
+  size_t least = (wanted.size() + 1) / 3 + 1;
+  for (const std::string &candidate : known)
+    if (size_t distance = editDistance(wanted, folded(candidate)); distance < least) {
+      least = distance;
+      closest = candidate;
+    }
+  if (!closest.empty() || wanted.size() < 3)
+    return closest;
+  auto begins = [&](const std::string &candidate) { return folded(candidate).starts_with(wanted); };
+  auto found = std::find_if(known.begin(), known.end(), begins);
+  return found == known.end() ? "" : *found;
+}
+
+std::string didYouMean(std::string_view word) {
+  return word.empty() ? "" : ", did you mean '" + std::string(word) + "'?";
+}
+
+std::string usageMessage(std::string message, std::string_view command) {
+  message += message.ends_with('?') ? " See " : ", see ";
+  return message + std::string(command) + " --help";
 }
 
 } // namespace mica::rt

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mica::rt {
@@ -19,8 +20,29 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most = std::numeric_limits<i
 /// Accepts finite decimal numbers in [least, most].
 CLI::Validator numberBetween(double least, double most);
 
-/// Parses `words` (without the program's name). Gives the text that was asked for instead, by
-/// --help or --version. Errors are wrong usage, on one line.
-Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words);
+/// An option of other programs that people try, and that no command here has.
+struct ForeignOption {
+  std::vector<std::string> names; ///< "-c", "--ctx-size"
+  std::string why;                ///< "set the context length with `mica compile --max-seq N`"
+};
+
+/// Parses `words` (without the program's name). Returns the text that was asked for instead, by
+/// --help or --version. Errors are wrong usage, on one line; an option that is not known is named
+/// with the one that was probably meant, or with what is said of it in `foreign`.
+Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
+                                              const std::vector<ForeignOption> &foreign = {});
+
+/// The command that was parsed last: "mica compile", or the name of `app` without a subcommand.
+std::string parsedCommand(const CLI::App &app);
+
+/// The one of `known` that `word` is most likely a typo of; empty where none is close. Case does
+/// not count, nor whether words are joined by - or by _.
+std::string closestWord(std::string_view word, const std::vector<std::string> &known);
+
+/// ", did you mean 'WORD'?"; nothing for an empty word.
+std::string didYouMean(std::string_view word);
+
+/// `message` and where to read more: "MESSAGE, see COMMAND --help".
+std::string usageMessage(std::string message, std::string_view command);
 
 } // namespace mica::rt

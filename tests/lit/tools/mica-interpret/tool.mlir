@@ -58,7 +58,7 @@
 // NO-FILE: mica: error: FILE is required, see mica-interpret --help{{$}}
 // RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(['mica-interpret', 'a', '--bogus']).returncode != 2)" 2>&1 | FileCheck %s --check-prefix=USAGE
 // USAGE-NOT: {{.}}
-// USAGE: mica: error: the argument '--bogus' can have no place here, see mica-interpret --help{{$}}
+// USAGE: mica: error: unexpected argument '--bogus', see mica-interpret --help{{$}}
 // USAGE-NOT: {{.}}
 // RUN: echo 'func.func @f( {' > %t/broken.mlir && not mica-interpret %t/broken.mlir 2>&1 | FileCheck %s --check-prefix=BROKEN
 // BROKEN-NOT: {{.}}

@@ -226,11 +226,23 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--seed 18446744073709551616", "is not a whole number from 0");
   expectUsageError("-n 0x10", "'0x10' is not a whole number from 0 to 2147483647");
   expectUsageError("-n 2147483648", "'2147483648' is not a whole number from 0 to 2147483647");
-  expectUsageError("''", "the argument '' can have no place here, see --help");
-  expectUsageError("a 'b\nc'", "the arguments 'a', 'b\\nc' can have no place here");
+  expectUsageError("''", "unexpected argument '', see " + program + " --help");
+  expectUsageError("a 'b\nc'", "unexpected arguments 'a', 'b\\nc'");
   expectUsageError("-p a bench", "--prompt goes with generating text, not with bench");
   expectUsageError("--seed 1 info", "--seed goes with generating text, not with info");
   expectUsageError("--json feed", "--json goes with generating text, not with feed");
+  expectUsageError("chat --top-k -1", ", see " + program + " chat --help");
+  expectUsageError("--temperatur 0.2",
+                   "unexpected argument '--temperatur', did you mean '--temperature'? See " +
+                       program + " --help");
+  expectUsageError("bench --repaet 3", "did you mean '--repeat'? See " + program + " bench --help");
+  expectUsageError("-temperature 1", "unexpected argument '-temperature', did you mean "
+                                     "'--temperature'?");
+  expectUsageError("-ngl 99", "-ngl: there is no GPU backend, leave it out, see");
+  expectUsageError("chat --n-gpu-layers 99", "--n-gpu-layers: there is no GPU backend");
+  expectUsageError("-c 4096",
+                   "-c: the context length is set when compiling (mica compile --max-seq");
+  expectUsageError("-m model.gguf", "-m: the program contains its model, leave it out");
   expectUsageError("--temperature -1", "--temperature");
   expectUsageError("--top-p -0.1", "--top-p");
   expectUsageError("--typical-p 0", "--typical-p");

@@ -1,0 +1,75 @@
+#include "backends/runtime/support/CommandLine.h"
+
+#include <gmock/gmock.h>
+
+using namespace mica::rt;
+using testing::HasSubstr;
+
+namespace {
+class CommandLineTest : public testing::Test {
+protected:
+  CommandLineTest() {
+    app.add_option("--temperature", temperature);
+    app.add_option("-n,--n-predict", count)->transform(wholeNumber(0));
+    app.add_option("-p", prompt);
+    app.add_flag("-v,--verbose", verbose);
+    CLI::App *chat = app.add_subcommand("chat", "");
+    chat->add_option("--history", history);
+  }
+
+  /// The error for these words; empty where there is none.
+  std::string errorOf(std::vector<std::string> words) {
+    auto parsed = parseWords(app, std::move(words), {{{"-c"}, "it is fixed"}});
+    return parsed ? "" : parsed.error().message;
+  }
+
+  CLI::App app{"", "program"};
+  std::string temperature, count, prompt, history;
+  bool verbose = false;
+};
+
+TEST_F(CommandLineTest, SuggestsWhatATypoWasMeantToBe) {
+  EXPECT_EQ(errorOf({"--temperatur", "1"}),
+            "unexpected argument '--temperatur', did you mean '--temperature'?");
+  EXPECT_EQ(errorOf({"--N_predcit=3"}),
+            "unexpected argument '--N_predcit', did you mean '--n-predict'?");
+  EXPECT_EQ(errorOf({"--temp=1"}), "unexpected argument '--temp', did you mean '--temperature'?");
+  EXPECT_EQ(errorOf({"-verbose"}), "unexpected argument '-verbose', did you mean '--verbose'?");
+  EXPECT_EQ(errorOf({"--hlep"}), "unexpected argument '--hlep', did you mean '--help'?");
+  EXPECT_EQ(errorOf({"--quantize"}), "unexpected argument '--quantize'");
+}
+
+TEST_F(CommandLineTest, SuggestsOptionsOfTheSubcommand) {
+  EXPECT_EQ(errorOf({"chat", "--histroy", "f"}),
+            "unexpected argument '--histroy', did you mean '--history'?");
+  EXPECT_EQ(parsedCommand(app), "program chat");
+  EXPECT_EQ(errorOf({"chat", "--temperatur", "1"}), "unexpected argument '--temperatur'");
+}
+
+TEST_F(CommandLineTest, NamesTheFirstUnknownOptionAlone) {
+  EXPECT_EQ(errorOf({"-p", "--bogus", "--other", "x", "--third"}), "unexpected argument '--other'");
+  EXPECT_EQ(errorOf({"x", "y"}), "unexpected arguments 'x', 'y'");
+}
+
+TEST_F(CommandLineTest, SaysWhyAForeignOptionIsMissing) {
+  EXPECT_EQ(errorOf({"-ngl", "99"}), "-ngl: there is no GPU backend, leave it out");
+  EXPECT_EQ(errorOf({"chat", "-c", "99"}), "-c: it is fixed");
+}
+
+TEST_F(CommandLineTest, ValuesAreNoOptions) {
+  EXPECT_EQ(errorOf({"-p", "-ngl", "-n3", "-v"}), "");
+  EXPECT_EQ(prompt, "-ngl");
+  EXPECT_EQ(count, "3");
+  EXPECT_THAT(errorOf({"-p", "-ngl", "-n", "x"}), HasSubstr("'x' is not a whole number"));
+}
+
+TEST(ClosestWordTest, AllowsAMistakePerThreeLetters) {
+  std::vector<std::string> known = {"compile", "run", "inspect"};
+  EXPECT_EQ(closestWord("complie", known), "compile");
+  EXPECT_EQ(closestWord("COMPILE", known), "compile");
+  EXPECT_EQ(closestWord("ins", known), "inspect");
+  EXPECT_EQ(closestWord("rnu", known), "run");
+  EXPECT_EQ(closestWord("pull", known), "");
+  EXPECT_EQ(closestWord("", known), "");
+}
+} // namespace
