@@ -25,6 +25,8 @@ find_package(dnnl 3.7 REQUIRED CONFIG HINTS $ENV{MICA_ONEDNN_PREFIX} ${MICA_ONED
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(Threads REQUIRED)
+# For tools/hub only.
+find_package(CURL 7.85 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc)

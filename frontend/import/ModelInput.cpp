@@ -16,12 +16,17 @@ using namespace mlir;
 
 namespace mica {
 
-/// The folder's own name, also where the path ends with a slash or a dot.
+/// The folder's own name, also where the path ends with a slash or a dot; of a snapshot in
+/// huggingface_hub's cache, models--OWNER--NAME/snapshots/COMMIT, the model's name.
 static std::string nameOfFolder(llvm::StringRef folder) {
   llvm::SmallString<128> real;
   if (llvm::sys::fs::real_path(folder, real))
     real = folder;
   llvm::StringRef name = llvm::sys::path::filename(real);
+  llvm::StringRef snapshots = llvm::sys::path::parent_path(real);
+  llvm::StringRef model = llvm::sys::path::filename(llvm::sys::path::parent_path(snapshots));
+  if (llvm::sys::path::filename(snapshots) == "snapshots" && model.consume_front("models--"))
+    name = model.rsplit("--").second.empty() ? model : model.rsplit("--").second;
   return name.empty() || name == "/" ? "model" : name.str();
 }
 

@@ -64,12 +64,32 @@ struct VerifyArguments {
   bool json = false;
 };
 
+struct PullArguments {
+  std::string model; ///< OWNER/NAME[:SELECTION]
+};
+
+struct ListArguments {
+  bool json = false;
+};
+
+struct RemoveArguments {
+  std::vector<std::string> names; ///< of models on the hub and of compiled programs
+  bool programs = false;          ///< all of these
+};
+
 /// Each prints its own errors and returns the exit status.
-int runCompile(const CompileArguments &arguments, const char *argv0);
+int runCompile(CompileArguments arguments, const char *argv0);
 int runRun(const RunArguments &arguments, const char *argv0);
 int runInspect(const InspectArguments &arguments);
 int runEval(const EvalArguments &arguments);
 int runVerify(const VerifyArguments &arguments, const char *argv0);
+int runPull(const PullArguments &arguments);
+int runList(const ListArguments &arguments);
+int runRemove(const RemoveArguments &arguments);
+
+/// MODEL as a path: itself, if it exists or cannot be OWNER/NAME; else that model of the hub, which
+/// is pulled, with a progress bar, if it is not there yet.
+llvm::Expected<std::string> modelPath(const std::string &model);
 
 /// What `arguments` ask for, of a program: the launcher stands where this tool says.
 llvm::Expected<cpu::CompileOptions> programOptions(const ModelArguments &arguments,

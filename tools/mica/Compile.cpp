@@ -386,7 +386,7 @@ static std::string whyNotCalibrated(const CompileArguments &arguments,
                                     : option + " needs --emit exe: weights are in programs only";
 }
 
-int runCompile(const CompileArguments &arguments, const char *argv0) {
+int runCompile(CompileArguments arguments, const char *argv0) {
   PeakMemory peak;
   std::optional<Stage> emit = parseStage(arguments.emit);
   bool text = emit && *emit <= Stage::Asm;
@@ -411,6 +411,10 @@ int runCompile(const CompileArguments &arguments, const char *argv0) {
     options->launcher = *launcher;
   }
   std::string launcher = options->launcher;
+  Expected<std::string> model = modelPath(arguments.model.model);
+  if (!model)
+    return report(arguments.model.model, model.takeError());
+  arguments.model.model = std::move(*model);
   Expected<CompileResult> result = compileModel(
       arguments.model, std::move(*options), output,
       arguments.verbose ? Messages::Verbose : Messages::Usual, importanceFor(arguments, launcher));

@@ -7,8 +7,9 @@
 #include "backends/runtime/support/TemporaryFile.h"
 #include "frontend/support/MappedFile.h"
 #include "tools/mica/ModelFiles.h"
+#include "tools/support/FileLock.h"
 
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -16,37 +17,50 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <set>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include <tuple>
 
 using namespace llvm;
 
 namespace mica::tool {
 
-Expected<ProgramCache> ProgramCache::open() {
+/// $XDG_CACHE_HOME or ~/.cache.
+static Expected<std::string> cacheHome() {
   SmallString<128> folder;
   if (const char *base = std::getenv("XDG_CACHE_HOME"); base && *base == '/')
-    folder = base;
-  else if (!sys::path::home_directory(folder))
+    return base;
+  if (!sys::path::home_directory(folder))
     return createStringError("neither XDG_CACHE_HOME nor HOME is set, set one of them");
-  else
-    sys::path::append(folder, ".cache");
-  // Two folders at most: what is above is the user's home, or was mistyped.
-  std::error_code error = sys::fs::create_directory(folder);
-  sys::path::append(folder, "mica");
-  if (!error)
-    error = sys::fs::create_directory(folder);
-  if (error)
-    return createStringError(Twine(folder) + ": cannot be made (" + error.message() +
-                             "), set XDG_CACHE_HOME to a folder that exists");
+  sys::path::append(folder, ".cache");
+  return folder.str().str();
+}
+
+Expected<ProgramCache> ProgramCache::locate() {
+  Expected<std::string> home = cacheHome();
+  if (!home)
+    return home.takeError();
   uint64_t bound = uint64_t(16) << 30;
   if (const char *bytes = std::getenv("MICA_CACHE_BYTES");
       bytes && StringRef(bytes).getAsInteger(10, bound))
     return createStringError("MICA_CACHE_BYTES is no number of bytes: \"" + Twine(bytes) +
                              "\", set it to one");
-  return ProgramCache(folder.str().str(), bound);
+  return ProgramCache(*home + "/mica", bound);
+}
+
+Expected<ProgramCache> ProgramCache::open() {
+  Expected<ProgramCache> cache = locate();
+  if (!cache)
+    return cache;
+  // Two folders at most: what is above is the user's home, or was mistyped.
+  std::error_code error = sys::fs::create_directory(sys::path::parent_path(cache->folder));
+  if (!error)
+    error = sys::fs::create_directory(cache->folder);
+  if (error)
+    return createStringError(cache->folder + ": cannot be made (" + error.message() +
+                             "), set XDG_CACHE_HOME to a folder that exists");
+  return cache;
 }
 
 constexpr StringLiteral lockEnding = ".lock";
@@ -57,43 +71,7 @@ static std::string targetOf(StringRef path) {
   return target.empty() ? "" : (sys::path::parent_path(path) + "/" + target).str();
 }
 
-/// Whether `name` is still the file behind `descriptor`: a lock file may have been removed between
-/// its opening and its locking, and a second one would let two compilers in.
-static bool isStill(const std::string &name, int descriptor) {
-  struct stat named, opened;
-  return ::stat(name.c_str(), &named) == 0 && ::fstat(descriptor, &opened) == 0 &&
-         named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
-}
-
-/// The lock file of the program `path`, locked until its descriptor is closed; negative with a
-/// reason in errno where `how`, LOCK_EX with or without LOCK_NB, does not succeed.
-static int tryLock(const std::string &path, int how) {
-  std::string name = path + lockEnding.str();
-  while (true) {
-    int file = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0)
-      return file;
-    int status;
-    while ((status = ::flock(file, how)) < 0 && errno == EINTR)
-      continue;
-    if (status == 0 && isStill(name, file))
-      return file;
-    int reason = errno;
-    ::close(file);
-    errno = reason;
-    if (status < 0)
-      return status;
-  }
-}
-
-/// Waits for the lock of `path`.
-static Expected<int> lock(const std::string &path) {
-  int file = tryLock(path, LOCK_EX);
-  if (file >= 0)
-    return file;
-  return createStringError(path + lockEnding.str() + ": cannot be locked (" + std::strerror(errno) +
-                           "), set XDG_CACHE_HOME to another folder");
-}
+static std::string lockFileOf(StringRef program) { return (program + lockEnding).str(); }
 
 /// The caller has the lock of `program`.
 static void removeTemporariesOf(StringRef program) {
@@ -111,10 +89,11 @@ Expected<std::string> ProgramCache::get(StringRef key,
                                         function_ref<bool(const std::string &)> isWhole,
                                         function_ref<Error(StringRef)> make) {
   std::string path = folder + "/" + key.str();
-  Expected<int> held = lock(path);
+  std::string lockFile = lockFileOf(path);
+  std::optional<FileLock> held = FileLock::take(lockFile, FileLock::Wait::Yes);
   if (!held)
-    return held.takeError();
-  scope_exit unlock([&] { ::close(*held); });
+    return createStringError(lockFile + ": cannot be locked (" + std::strerror(errno) +
+                             "), set XDG_CACHE_HOME to another folder");
   removeLeftovers(path);
   bool present = sys::fs::exists(path);
   if (present && !isWhole(path)) {
@@ -146,26 +125,19 @@ void ProgramCache::removeLeftovers(StringRef held) const {
   }
   for (const std::string &program : programs) {
     bool own = program == held;
-    int file = own ? -1 : tryLock(program, LOCK_EX | LOCK_NB);
-    if (!own && file < 0)
+    std::optional<FileLock> lock;
+    if (!own)
+      lock = FileLock::take(lockFileOf(program), FileLock::Wait::No);
+    if (!own && !lock)
       continue;
     removeTemporariesOf(program);
     if (!own && !sys::fs::exists(program))
-      sys::fs::remove(program + lockEnding.str());
-    if (file >= 0)
-      ::close(file);
+      sys::fs::remove(lockFileOf(program));
   }
 }
 
-void ProgramCache::evict(StringRef keep) const {
-  struct Program {
-    sys::TimePoint<> used;
-    std::string path;
-    uint64_t bytes;
-    bool operator<(const Program &other) const { return used < other.used; }
-  };
-  std::set<Program> programs;
-  uint64_t all = 0;
+std::vector<CachedProgram> ProgramCache::programs() const {
+  std::vector<CachedProgram> programs;
   std::error_code error;
   for (sys::fs::directory_iterator it(folder, error), end; it != end && !error;
        it.increment(error)) {
@@ -176,15 +148,37 @@ void ProgramCache::evict(StringRef keep) const {
     // Temporary files that are still there belong to a compiler at work.
     if (name.ends_with(lockEnding) || !targetOf(name).empty())
       continue;
-    all += status->getSize();
-    if (it->path() != keep)
-      programs.insert({status->getLastModificationTime(), it->path(), status->getSize()});
+    programs.push_back(
+        {name.str(), it->path(), status->getSize(), status->getLastModificationTime()});
   }
-  for (const Program &program : programs) {
-    if (all <= bound)
+  sort(programs, [](const CachedProgram &a, const CachedProgram &b) {
+    return std::tie(a.lastUse, a.path) < std::tie(b.lastUse, b.path);
+  });
+  return programs;
+}
+
+Error ProgramCache::remove(const CachedProgram &program) const {
+  std::optional<FileLock> lock = FileLock::take(lockFileOf(program.path), FileLock::Wait::No);
+  if (!lock)
+    return createStringError(program.path + ": is in use by `mica run` (" + std::strerror(errno) +
+                             "), try again later");
+  if (std::error_code error = sys::fs::remove(program.path))
+    return createStringError(program.path + ": cannot be removed (" + error.message() +
+                             "), check its permissions");
+  sys::fs::remove(lockFileOf(program.path));
+  return Error::success();
+}
+
+void ProgramCache::evict(StringRef keep) const {
+  std::vector<CachedProgram> all = programs();
+  uint64_t bytes = 0;
+  for (const CachedProgram &program : all)
+    bytes += program.bytes;
+  for (const CachedProgram &program : all) {
+    if (bytes <= bound)
       break;
-    if (!sys::fs::remove(program.path))
-      all -= program.bytes;
+    if (program.path != keep && !sys::fs::remove(program.path))
+      bytes -= program.bytes;
   }
 }
 

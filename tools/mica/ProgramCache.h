@@ -5,18 +5,29 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Chrono.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mica::tool {
+
+struct CachedProgram {
+  std::string name; ///< that of the model, `-` and the key
+  std::string path;
+  uint64_t bytes = 0;
+  llvm::sys::TimePoint<> lastUse;
+};
 
 /// A folder of programs, one per key, bounded in size: those unused for the longest time go first.
 class ProgramCache {
 public:
   /// $XDG_CACHE_HOME/mica, or ~/.cache/mica. The bound is 16 GiB, or $MICA_CACHE_BYTES.
   static llvm::Expected<ProgramCache> open();
+  /// The same, without making the folder.
+  static llvm::Expected<ProgramCache> locate();
   ProgramCache(std::string folder, uint64_t bound) : folder(std::move(folder)), bound(bound) {}
 
   /// The path of the program `key`. Where it is not there yet, or `isWhole` finds it damaged,
@@ -25,6 +36,13 @@ public:
   llvm::Expected<std::string> get(llvm::StringRef key,
                                   llvm::function_ref<bool(const std::string &path)> isWhole,
                                   llvm::function_ref<llvm::Error(llvm::StringRef path)> make);
+
+  const std::string &path() const { return folder; }
+  uint64_t limit() const { return bound; } ///< bytes
+  /// The programs, those unused for the longest time first. Empty where the folder is not there.
+  std::vector<CachedProgram> programs() const;
+  /// Refuses a program that another process is about to start or is compiling.
+  llvm::Error remove(const CachedProgram &program) const;
 
 private:
   void evict(llvm::StringRef keep) const;

@@ -32,33 +32,42 @@ static std::string optionsText(const ModelArguments &arguments,
 static std::string nameOf(StringRef model) {
   SmallString<64> path(model);
   sys::path::remove_dots(path, /*remove_dot_dot=*/true);
+  StringRef file = sys::path::filename(path);
+  if (!file.consume_back(".gguf"))
+    file.consume_back(".mlir");
   std::string name;
-  for (char c : sys::path::stem(path))
+  for (char c : file)
     name += isAlnum(c) || c == '-' || c == '_' ? c : '_';
   return name.empty() ? "model" : name.substr(0, 64);
 }
 
-static Expected<std::string> findProgram(const RunArguments &arguments, const char *argv0) {
-  Expected<cpu::CompileOptions> options = programOptions(arguments.model, argv0);
+/// The program of the model at `path`, which `given.model` has named.
+static Expected<std::string> findProgram(const ModelArguments &given, const std::string &path,
+                                         const char *argv0) {
+  ModelArguments arguments = given;
+  arguments.model = path;
+  Expected<cpu::CompileOptions> options = programOptions(arguments, argv0);
   if (!options)
     return options.takeError();
   options->outputRemedy = "set XDG_CACHE_HOME to a folder with room";
   Expected<std::string> key =
-      cacheKey(arguments.model.model, optionsText(arguments.model, *options),
-               {toolPath(argv0), options->launcher});
+      cacheKey(path, optionsText(arguments, *options), {toolPath(argv0), options->launcher});
   if (!key)
     return key.takeError();
   Expected<ProgramCache> cache = ProgramCache::open();
   if (!cache)
     return cache.takeError();
-  auto make = [&](StringRef path) {
-    return compileModel(arguments.model, *options, path, Messages::Usual).takeError();
+  auto make = [&](StringRef output) {
+    return compileModel(arguments, *options, output, Messages::Usual).takeError();
   };
-  return cache->get(nameOf(arguments.model.model) + "-" + *key, isWholeProgram, make);
+  return cache->get(nameOf(given.model) + "-" + *key, isWholeProgram, make);
 }
 
 int runRun(const RunArguments &arguments, const char *argv0) {
-  Expected<std::string> program = findProgram(arguments, argv0);
+  Expected<std::string> path = modelPath(arguments.model.model);
+  if (!path)
+    return report(arguments.model.model, path.takeError());
+  Expected<std::string> program = findProgram(arguments.model, *path, argv0);
   if (!program)
     return report(arguments.model.model, program.takeError());
   // Errors and --help of the program name what was asked for, not a file of the cache.

@@ -12,11 +12,20 @@ using namespace mica::tool;
 
 static const std::string modelHelp =
     "a Hugging Face folder, a GGUF file, or a .mlir file at stage model with its weights beside it";
+static const std::string hubHelp =
+    "; or OWNER/NAME[:FILE or quantization] on the Hugging Face hub, which is pulled";
+
+/// What `list` and `rm` work on.
+static const std::string cachesHelp =
+    "Models are in $HF_HUB_CACHE, by default $HF_HOME/hub or ~/.cache/huggingface/hub, which other "
+    "tools share. Compiled programs are in $XDG_CACHE_HOME/mica, by default ~/.cache/mica; those "
+    "unused for the longest time are removed where all take more than $MICA_CACHE_BYTES, by "
+    "default 16 GiB.";
 
 static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
   CLI::App *command =
       app.add_subcommand("compile", "compile a model to a program, or to any stage before");
-  arguments.model.addTo(*command, modelHelp);
+  arguments.model.addTo(*command, modelHelp + hubHelp);
   std::vector<std::string> stages;
   for (const StageInfo &info : getStages())
     stages.push_back(info.name.str());
@@ -49,8 +58,9 @@ static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
 static CLI::App *addRun(CLI::App &app, RunArguments &arguments) {
   CLI::App *command =
       app.add_subcommand("run", "compile into a cache once, then behave as the program would");
-  arguments.model.addTo(*command, modelHelp);
-  command->footer("Everything else is handed on to the program: see `mica run MODEL --help`.");
+  arguments.model.addTo(*command, modelHelp + hubHelp);
+  command->footer("Everything else is handed on to the program: see `mica run MODEL --help`.\n\n" +
+                  cachesHelp);
   return command;
 }
 
@@ -143,6 +153,41 @@ static CLI::App *addVerify(CLI::App &app, VerifyArguments &arguments) {
   return command;
 }
 
+static CLI::App *addPull(CLI::App &app, PullArguments &arguments) {
+  CLI::App *command = app.add_subcommand("pull", "download a model from the Hugging Face hub");
+  command
+      ->add_option("MODEL", arguments.model,
+                   "OWNER/NAME, of which the configuration, the tokenizer and safetensors are "
+                   "downloaded; or OWNER/NAME:Q4_K_M, the GGUF file whose name ends so; or "
+                   "OWNER/NAME:FILE")
+      ->required();
+  command->footer(
+      "Prints the path of the model. Files go into the cache of huggingface_hub, and what is there "
+      "is not downloaded again; an interrupted download is resumed. Every file is compared with "
+      "its hash.\n\n"
+      "HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE and HF_HUB_DOWNLOAD_TIMEOUT "
+      "have huggingface_hub's meaning.");
+  return command;
+}
+
+static CLI::App *addList(CLI::App &app, ListArguments &arguments) {
+  CLI::App *command = app.add_subcommand("list", "list pulled models and compiled programs");
+  command->add_flag("--json", arguments.json, "as one JSON object");
+  command->footer(cachesHelp);
+  return command;
+}
+
+static CLI::App *addRemove(CLI::App &app, RemoveArguments &arguments) {
+  CLI::App *command = app.add_subcommand("rm", "remove pulled models and compiled programs");
+  command->add_option(
+      "NAME", arguments.names,
+      "OWNER/NAME, a pulled model; OWNER/NAME:FILE or quantization, files of it; or "
+      "the name of a compiled program, with or without its key");
+  command->add_flag("--programs", arguments.programs, "remove all compiled programs");
+  command->footer(cachesHelp);
+  return command;
+}
+
 /// `mica run MODEL ...`: takes MODEL and the options of the compiler out of the arguments; the rest
 /// is the program's.
 static std::vector<std::string> splitRunArguments(std::vector<std::string> given,
@@ -190,6 +235,11 @@ static int runMain(int argc, char **argv) {
   CLI::App *evalCommand = addEval(app, eval);
   VerifyArguments verify;
   CLI::App *verifyCommand = addVerify(app, verify);
+  PullArguments pull;
+  ListArguments list;
+  RemoveArguments remove;
+  CLI::App *pullCommand = addPull(app, pull), *listCommand = addList(app, list),
+           *removeCommand = addRemove(app, remove);
 
   std::vector<std::string> words(argv + 1, argv + argc);
   if (std::string wrong = wrongCommand(app, words); !wrong.empty())
@@ -211,6 +261,12 @@ static int runMain(int argc, char **argv) {
     return runEval(eval);
   if (verifyCommand->parsed())
     return runVerify(verify, argv[0]);
+  if (pullCommand->parsed())
+    return runPull(pull);
+  if (listCommand->parsed())
+    return runList(list);
+  if (removeCommand->parsed())
+    return runRemove(remove);
   return runCommand->parsed() ? runRun(run, argv[0]) : runInspect(inspect);
 }
 

@@ -1,5 +1,6 @@
 #include "frontend/formats/checkpoint/WeightFiles.h"
 
+#include "frontend/formats/checkpoint/WeightForms.h"
 #include "frontend/formats/safetensors/Safetensors.h"
 #include "frontend/formats/safetensors/ShardIndex.h"
 #include "frontend/formats/torch/TorchFile.h"
@@ -13,14 +14,13 @@
 
 namespace mica {
 
-/// What a folder's weights may be, the first that is there: one file, or an index of shards.
+/// What a folder's weights may be, and their reader.
 struct FolderForm {
-  llvm::StringLiteral single, index;
+  WeightForm names;
   decltype(&readSafetensorsHeader) readHeader;
 };
-constexpr FolderForm forms[] = {
-    {"model.safetensors", "model.safetensors.index.json", readSafetensorsHeader},
-    {"pytorch_model.bin", "pytorch_model.bin.index.json", readTorchFile}};
+constexpr FolderForm forms[] = {{kWeightForms[0], readSafetensorsHeader},
+                                {kWeightForms[1], readTorchFile}};
 
 static std::string pathIn(llvm::StringRef folder, llvm::StringRef name) {
   llvm::SmallString<128> path(folder);
@@ -35,15 +35,15 @@ static llvm::Error noWeights(llvm::StringRef folder) {
   if (!llvm::sys::fs::is_directory(folder))
     return inputError(folder, "is not a folder", "name a model folder");
   return inputError(folder,
-                    "holds neither " + forms[0].single + " nor " + forms[0].index + " nor " +
-                        forms[1].single,
+                    "holds neither " + forms[0].names.single + " nor " + forms[0].names.index +
+                        " nor " + forms[1].names.single,
                     "fetch the weights");
 }
 
 bool WeightFiles::present(llvm::StringRef folder) {
   return llvm::any_of(forms, [&](const FolderForm &form) {
-    return llvm::sys::fs::exists(pathIn(folder, form.single)) ||
-           llvm::sys::fs::exists(pathIn(folder, form.index));
+    return llvm::sys::fs::exists(pathIn(folder, form.names.single)) ||
+           llvm::sys::fs::exists(pathIn(folder, form.names.index));
   });
 }
 
@@ -51,13 +51,14 @@ llvm::Expected<WeightFiles> WeightFiles::open(llvm::StringRef folder) {
   WeightFiles weights;
   weights.folderPath = folder.str();
   for (const FolderForm &form : forms) {
-    std::string single = pathIn(folder, form.single), indexPath = pathIn(folder, form.index);
+    std::string single = pathIn(folder, form.names.single),
+                indexPath = pathIn(folder, form.names.index);
     bool isSingle = llvm::sys::fs::exists(single);
     if (!isSingle && !llvm::sys::fs::exists(indexPath))
       continue;
     if (llvm::Error error =
             isSingle ? weights.add(single, form.readHeader)
-                     : weights.addShards(indexPath, llvm::sys::path::extension(form.single),
+                     : weights.addShards(indexPath, llvm::sys::path::extension(form.names.single),
                                          form.readHeader))
       return std::move(error);
     weights.joinScales();

@@ -119,6 +119,32 @@ TEST_F(ProgramCacheTest, LeftoversOfTheDeadAreRemoved) {
   EXPECT_THAT(left, testing::UnorderedElementsAre("a", "a.lock", "b", "b.lock"));
 }
 
+TEST_F(ProgramCacheTest, ProgramsAreListedAndRemoved) {
+  ProgramCache cache(folder.str().str(), 1000);
+  get(cache, "a", 10);
+  get(cache, "b", 20);
+  get(cache, "a", 10);
+  std::vector<CachedProgram> programs = cache.programs();
+  ASSERT_EQ(programs.size(), 2u);
+  EXPECT_EQ(programs[0].name, "b");
+  EXPECT_EQ(programs[0].bytes, 20u);
+  EXPECT_EQ(programs[1].path, path("a"));
+  EXPECT_FALSE(bool(cache.remove(programs[0])));
+  EXPECT_FALSE(llvm::sys::fs::exists(path("b")));
+  EXPECT_FALSE(llvm::sys::fs::exists(path("b.lock")));
+  EXPECT_EQ(cache.programs().size(), 1u);
+  EXPECT_TRUE(ProgramCache(path("none"), 1).programs().empty());
+}
+
+TEST_F(ProgramCacheTest, AProgramAtWorkIsNotRemoved) {
+  ProgramCache cache(folder.str().str(), 1000);
+  llvm::cantFail(cache.get("a", always, [&](llvm::StringRef target) {
+    llvm::Error refused = cache.remove({"a", path("a"), 0, {}});
+    EXPECT_THAT(llvm::toString(std::move(refused)), testing::HasSubstr("is in use"));
+    return write(target, 10);
+  }));
+}
+
 TEST_F(ProgramCacheTest, AFailureIsHandedOnAndTriedAgain) {
   ProgramCache cache(folder.str().str(), 1000);
   auto result =

@@ -1,0 +1,27 @@
+//===- Download.h - a file of the hub to a blob of the cache --------------===//
+#ifndef MICA_TOOLS_HUB_DOWNLOAD_H
+#define MICA_TOOLS_HUB_DOWNLOAD_H
+
+#include "tools/hub/Http.h"
+#include "tools/hub/Listing.h"
+
+namespace mica::hub {
+
+/// What a download tells: the file's name or what it waits for, and how many of its bytes are here.
+using OnProgress = llvm::function_ref<void(llvm::StringRef what, uint64_t bytes)>;
+
+/// The error for a response without the file, such as 404.
+using OnRefusal = llvm::function_ref<llvm::Error(const HttpHead &head)>;
+
+/// Whether `blob` is there in the size of `file`.
+bool isPresent(const std::string &blob, const RemoteFile &file);
+
+/// Reads `url` into `blob`, which appears only when its size and hash are those of `file`. Bytes
+/// are collected in BLOB.incomplete, as huggingface_hub does: what an interrupted download has left
+/// there is taken over. The caller holds the blob's lock. Errors name the file.
+llvm::Error download(HttpClient &http, const std::string &url, const RemoteFile &file,
+                     const std::string &blob, OnProgress progress, OnRefusal refusal);
+
+} // namespace mica::hub
+
+#endif // MICA_TOOLS_HUB_DOWNLOAD_H

@@ -1,0 +1,27 @@
+//===- Pull.h - a model of the hub into the cache -------------------------===//
+#ifndef MICA_TOOLS_HUB_PULL_H
+#define MICA_TOOLS_HUB_PULL_H
+
+#include "tools/hub/HubName.h"
+#include "tools/hub/HubSettings.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstdint>
+
+namespace mica::hub {
+
+/// What is going on, and how many bytes of all are here.
+using OnPullProgress =
+    llvm::function_ref<void(llvm::StringRef what, uint64_t bytes, uint64_t allBytes)>;
+
+/// Brings the files of `name` at the hub's branch main into the cache, as far as they are not
+/// there, and gives the path that is compiled: a snapshot's folder or a GGUF file in it. Files
+/// become part of the snapshot one by one, each whole; refs/main follows when all are. Waits while
+/// another process pulls the same repository.
+llvm::Expected<std::string> pull(const HubName &name, const HubSettings &settings,
+                                 OnPullProgress progress);
+
+} // namespace mica::hub
+
+#endif // MICA_TOOLS_HUB_PULL_H
