@@ -154,8 +154,8 @@ RankedTensorType KvCacheType::getPhysicalType() {
   if (!getLayout())
     return {};
   Type element = getElementType();
-  return RankedTensorType::get(
-      getPhysicalShape(), isQuantized(element) ? IntegerType::get(getContext(), 8) : element);
+  return RankedTensorType::get(getPhysicalShape(),
+                               isQuantized(element) ? IntegerType::get(getContext(), 8) : element);
 }
 
 StringRef KvCacheType::getContentName() { return stringifyKvKind(getLayout().getKind()); }

@@ -29,7 +29,8 @@ TEST_F(StateInterfaces, SayWhatAProgramReserves) {
   EXPECT_EQ(packed.getPhysicalType(), parseType("tensor<5x?x4x?x1024xbf16>", &context));
   EXPECT_EQ(packed.getContentName(), "values");
   EXPECT_TRUE(packed.getElementType().isBF16());
-  SequenceState bytes = state("!mica.kv_cache<5 x 4 x 8 x !mica.int8, <keys, block = 64, depth = 4>>");
+  SequenceState bytes =
+      state("!mica.kv_cache<5 x 4 x 8 x !mica.int8, <keys, block = 64, depth = 4>>");
   EXPECT_EQ(bytes.getPhysicalType(), parseType("tensor<5x?x4x?x1280xi8>", &context));
   EXPECT_EQ(bytes.getBytesPerPosition(), 5 * 4 * (8 + 4));
   EXPECT_FALSE(isa<SequenceState>(parseType("tensor<5x?x4x?x1024xf32>", &context)));
