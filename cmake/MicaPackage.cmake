@@ -31,6 +31,8 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 # Not found by dpkg-shlibdeps, which would ask for the package of LLVM; tests/install/deb.sh installs it where nothing else is.
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libedit2, libffi8, libgcc-s1, libicu72, libsentencepiece0, libstdc++6 (>= 12), libtinfo6, libxml2, libz3-4, libzstd1, zlib1g")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libcurl4 (>= 7.85), libedit2, libffi8, libgcc-s1, libicu72, libsentencepiece0, libstdc++6 (>= 12), libtinfo6, libxml2, libz3-4, libzstd1, zlib1g")
+# For https of `mica pull`.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 include(CPack)

@@ -45,7 +45,7 @@ class Hub:
     def __init__(self):
         self.repositories, self.requests, self.sent = {}, [], {}
         self.token = None
-        self.page_size = 3
+        self.page_size = 3  # so that there are several
         self.knows_ranges = True
         self.respond = lambda path, headers: None
         self.listing = lambda entries: entries

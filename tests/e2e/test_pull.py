@@ -225,9 +225,9 @@ class Pull(Case):
             self.repository.files[name] = whole[:-1] + bytes([whole[-1] ^ 1])
             self.hub.respond = lambda path, headers: None
             if name == "model.safetensors":
-                # The redirect says so before a byte is read; without its header the bytes do.
+                # The redirect says so before a byte is taken; without its header the bytes do.
                 self.refused(name, "is another file than the hub's listing says")
-                self.assertEqual(self.large_requests(), [])
+                self.assertEqual((self.place / "blobs" / f"{expected}.incomplete").stat().st_size, 0)
                 location = {"Location": f"{self.hub.cdn}/{NAME}/{name}"}
                 self.hub.respond = lambda path, headers: (302, location) if path.endswith(name) else None
             error = self.refused(f"mica: error: {NAME}: {name}: has not the hash of the hub's listing", "try again")
@@ -247,7 +247,8 @@ class Pull(Case):
                     entry["lfs"]["size"] += more
             self.hub.listing = lambda _, entries=entries: entries
             self.refused("model.safetensors", "bytes, but the hub's listing says")
-            self.assertEqual(self.hub.sent.get("model.safetensors", 0), 0)
+            (unfinished,) = (self.place / "blobs").glob("*.incomplete")
+            self.assertEqual(unfinished.stat().st_size, 0)
 
     def test_statuses(self):
         answers = []
@@ -312,7 +313,7 @@ class Pull(Case):
         self.assertEqual(self.hub.requests, [])
         # As before where it cannot be such a name.
         for path in ("a/b/c", "./a/b", "a/b.gguf", "a/b.mlir", "/a/b"):
-            self.refused("does not exist, name a model folder", arguments=("compile", path, "-o", self.home / "out"))
+            self.refused(f"mica: error: {path}: ", "does not exist" if not path.endswith(".mlir") else "No such file", arguments=("compile", path, "-o", self.home / "out"))
         self.assertEqual(self.hub.requests, [])
 
     def test_gguf(self):
@@ -359,7 +360,7 @@ class Pull(Case):
         expected = program(MODEL).run(*PROMPT).stdout
         self.assertEqual(self.mica("run", NAME, *PROMPT).stdout, expected)
         (snapshot,) = (self.place / "snapshots").iterdir()
-        self.assertEqual(sorted(os.listdir(snapshot)), sorted({*PULLED, *files} & {*PULLED, "model-00001-of-00001.safetensors", "model.safetensors.index.json"}))
+        self.assertEqual(sorted(os.listdir(snapshot)), sorted({*PULLED, "model-00001-of-00001.safetensors", "model.safetensors.index.json"} - {"model.safetensors"}))
         os.unlink(snapshot / "model-00001-of-00001.safetensors")
         before = len(self.hub.requests)
         self.assertEqual(self.mica("run", NAME, *PROMPT).stdout, expected)
@@ -402,10 +403,10 @@ class Pull(Case):
         self.check_whole(self.pull())
 
     def test_a_transfer_that_stands_still_is_tried_again(self):
-        stops = iter((3,))
+        stops = iter((10,))  # libcurl's mean is that of the last five seconds
         self.hub.pause = lambda path, sent: time.sleep(next(stops, 0)) if sent > 100_000 else None
         self.check_whole(self.pull(env={"HF_HUB_DOWNLOAD_TIMEOUT": "1"}))
-        self.assertEqual(len(self.large_requests()), 2)
+        self.assertGreater(len(self.large_requests()), 1)
 
     def test_a_newer_commit(self):
         """Shares what did not change with the old snapshot; the old one can still be removed."""

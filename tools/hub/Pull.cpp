@@ -102,11 +102,11 @@ Expected<std::string> Puller::readCommit() {
 }
 
 Expected<std::vector<RemoteFile>> Puller::readListing() {
-  constexpr unsigned mostPages = 100;
+  constexpr size_t mostPages = 1000, mostFiles = 100'000;
   std::string url = settings.endpoint + "/api/models/" + name.repository() + "/tree/" + commit +
                     "?recursive=true";
   std::vector<RemoteFile> files;
-  for (unsigned i = 0; i < mostPages; ++i) {
+  for (size_t i = 0; i < mostPages && files.size() < mostFiles; ++i) {
     Expected<Page> page = read(url);
     if (!page)
       return page.takeError();

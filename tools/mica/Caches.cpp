@@ -137,7 +137,8 @@ static std::string textList(const Caches &caches) {
   for (const hub::CachedModel &model : caches.models.models())
     append_range(models, rowsOf(model));
   uint64_t bytes = 0;
-  for (const CachedProgram &program : reverse(caches.programs.programs())) {
+  std::vector<CachedProgram> cached = caches.programs.programs();
+  for (const CachedProgram &program : reverse(cached)) {
     programs.push_back({program.name, sizeText(program.bytes), localTime(program.lastUse)});
     bytes += program.bytes;
   }
