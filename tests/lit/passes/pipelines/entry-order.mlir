@@ -6,7 +6,7 @@
 // Arguments and results have any order: who needs one finds it by its role.
 
 // KERNELS: func.func @main_few(%[[POSITIONS:[a-z0-9]+]]: tensor<?xi32> {mica.role = "positions"},
-// KERNELS: mica.rope_table %[[POSITIONS]]
+// KERNELS: call @layer_few({{.*}}, %[[POSITIONS]], %{{[a-z0-9]+}})
 // KERNELS: return %{{.*}}, %[[LOGITS:.*]], %{{.*}} :
 
 // Rows are counted by a vector that has one number for each, and the logits are stored to the last argument.
@@ -20,7 +20,8 @@
 // LOOPS-SAME: %[[LOGITS:[a-z0-9]+]]: memref<?x96xf32> {mica.role = "logits"}) attributes
 // LOOPS: memref.dim %[[POSITIONS]]
 // LOOPS: exec.launch @embedding{{.*}} ins(%[[TOKENS]]
-// LOOPS: exec.launch @lm_head{{.*}} outs(%[[LOGITS]]
+// LOOPS: %[[STORED:.*]] = memref.cast %[[LOGITS]]
+// LOOPS-NEXT: exec.launch @linear_96x32{{.*}} outs(%[[STORED]] :
 // LOOPS-NEXT: return
 
 // FORWARD-NOT: mica.role
