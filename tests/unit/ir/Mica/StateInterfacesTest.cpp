@@ -59,7 +59,7 @@ func.func @f(%qkv: tensor<?x128xf32>, %table: tensor<?x2x4xf32>, %k: !cache, %v:
   EXPECT_EQ(update.getWrittenRows(), append.getQkv());
   for (const StateUpdate &each : update.getStateUpdates())
     EXPECT_EQ(each.layer, append.getLayer());
-  EXPECT_FALSE(isa<UpdatesState>(*function.getOps<MergeHeadsOp>().begin()));
+  EXPECT_FALSE(isa<UpdatesState>((*function.getOps<MergeHeadsOp>().begin()).getOperation()));
 }
 
 } // namespace
