@@ -5,6 +5,7 @@
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -53,9 +54,16 @@ void addLoopsToLlvmPasses(OpPassManager &passes) {
   passes.addPass(createCheckLlvmPass());
 }
 
+namespace {
+/// A pipeline that is registered without a type of options refuses them without a word.
+struct NoOptions : PassPipelineOptions<NoOptions> {};
+} // namespace
+
 void registerCodegenPasses() {
   registerCpuCodegenPasses();
-  PassPipelineRegistration<>("mica-loops-to-llvm", "stage `loops` -> `llvm`", addLoopsToLlvmPasses);
+  PassPipelineRegistration<NoOptions>(
+      "mica-loops-to-llvm", "stage `loops` -> `llvm`",
+      [](OpPassManager &passes, const NoOptions &) { addLoopsToLlvmPasses(passes); });
 }
 
 } // namespace mica::cpu

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -30,8 +31,14 @@ void mica::cpu::buildLoopsPipeline(OpPassManager &pm) {
   pm.addPass(createVerifyLoops());
 }
 
+namespace {
+/// A pipeline that is registered without a type of options refuses them without a word.
+struct NoOptions : PassPipelineOptions<NoOptions> {};
+} // namespace
+
 void mica::cpu::registerLoweringPasses() {
   registerMicaCpuLoweringPasses();
-  PassPipelineRegistration<>("mica-kernels-to-loops", "stage `kernels` -> `loops`",
-                             buildLoopsPipeline);
+  PassPipelineRegistration<NoOptions>(
+      "mica-kernels-to-loops", "stage `kernels` -> `loops`",
+      [](OpPassManager &pm, const NoOptions &) { buildLoopsPipeline(pm); });
 }

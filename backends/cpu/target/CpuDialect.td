@@ -31,7 +31,7 @@ def Cpu_TargetAttr : AttrDef<Cpu_Dialect, "Target"> {
 
     Example:
     ```mlir
-    #target = #cpu.target<cpu = "x86-64-v3", vector_bits = 256, features = ["64bit", "avx", "avx2", "bmi", "bmi2",
+    #target = #cpu.target<cpu = "x86-64-v3", vector_bits = 256, features = ["avx", "avx2", "bmi", "bmi2",
         "cmov", "crc32", "cx16", "cx8", "f16c", "fma", "fxsr", "lzcnt", "mmx", "movbe", "popcnt", "sahf", "sse", "sse2",
         "sse3", "sse4.1", "sse4.2", "ssse3", "x87"]>
     module attributes {cpu.target = #target} {}
