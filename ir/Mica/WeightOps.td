@@ -74,7 +74,8 @@ def Mica_BalanceOp : Mica_Op<"balance"> {
     mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
     ```
   }];
-  let arguments = (ins Mica_SourceArrayAttr:$rows, Mica_SourceArrayAttr:$columns, DefaultValuedAttr<F64Attr, "0.0">:$offset);
+  let arguments = (ins Mica_SourceArrayAttr:$rows, Mica_SourceArrayAttr:$columns,
+                       DefaultValuedAttr<F64Attr, "0.0">:$offset);
   let assemblyFormat = "`rows` $rows (`offset` `(` $offset^ `)`)? `columns` $columns attr-dict";
   let hasVerifier = 1;
 }
