@@ -115,9 +115,10 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
       return %y, %kn : tensor<?x4x8xf32>, !k
     }
     ```
-    What calls pass as the matrices becomes a stack of parts of the same tensor: of `["kv_b[0:8 of 16]"]` the keys'
-    `["kv_b[0:8 of 64]^T", "kv_b[16:24 of 64]^T", ...] stack`. What a step reads of the caches shrinks with them, 9
-    times for DeepSeek-V2-Lite, 71 times for V3; a score and its part of the sum cost more, 1088 multiply-adds instead
+    What calls pass as the matrices becomes a stack of parts of the same tensor: of the keys'
+    `[#mica.slice<"kv_b", rows 0 to 8 of 16>]` the stack of `#mica.slice<"kv_b", rows 0 to 8 of 64, as_columns>`,
+    `#mica.slice<"kv_b", rows 16 to 24 of 64, as_columns>` and so on. What a step reads of the caches shrinks with them,
+    9 times for DeepSeek-V2-Lite, 71 times for V3; a score and its part of the sum cost more, 1088 multiply-adds instead
     of 320 there, which long prompts feel. Layers share their caches: where one attention is of another kind, or a
     latent is no smaller than what is made of it, all stays as it is.
   }];

@@ -121,7 +121,7 @@ llvm::StringRef storedNameOf(Type element) {
 
 /// Rows of the source that the weight needs are known only for one source, stacks and, up to their
 /// sum, joins.
-llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, llvm::StringRef source,
+llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, const TensorPart &source,
                         llvm::ArrayRef<int64_t> shape) {
   auto tensor = findSource(weights, source, shape);
   if (!tensor)
@@ -129,8 +129,8 @@ llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, llvm::Strin
   llvm::StringRef wanted = storedNameOf(weight.getTensorType().getElementType());
   if (nameOf((*tensor)->type) != wanted)
     return inputError(weights.pathOf(**tensor),
-                      "tensor " + inQuotes(source) + " has the type " + nameOf((*tensor)->type) +
-                          ", but the IR says " + wanted,
+                      "tensor " + inQuotes(source.text()) + " has the type " +
+                          nameOf((*tensor)->type) + ", but the IR says " + wanted,
                       "correct the IR or fetch the weights that belong to it");
   return llvm::Error::success();
 }
@@ -140,11 +140,11 @@ llvm::Error matchSource(WeightOp weight, const WeightFiles &weights, llvm::Strin
 llvm::Error matchConcat(WeightOp weight, const WeightFiles &weights) {
   llvm::ArrayRef<int64_t> shape = weight.getTensorType().getShape();
   int64_t rows = 0;
-  for (llvm::StringRef source : weight.getSourceNames()) {
-    std::optional<TensorPart> part = parseTensorPart(source);
-    const TensorInfo *tensor = part ? weights.find(part->tensor) : nullptr;
+  for (Attribute named : weight.getSourceList()) {
+    TensorPart source = TensorPart::of(named);
+    const TensorInfo *tensor = weights.find(source.tensor);
     llvm::SmallVector<int64_t> expected(shape);
-    if (auto found = tensor ? part->shapeIn(tensor->shape) : std::nullopt)
+    if (auto found = tensor ? source.shapeIn(tensor->shape) : std::nullopt)
       expected.front() = found->front();
     if (llvm::Error error = matchSource(weight, weights, source, expected))
       return error;
@@ -172,8 +172,8 @@ llvm::Error matchWeight(WeightOp weight, const WeightFiles &weights) {
     return matchConcat(weight, weights);
   if (compose == Compose::Stack)
     shape = shape.drop_front();
-  for (llvm::StringRef source : weight.getSourceNames())
-    if (llvm::Error error = matchSource(weight, weights, source, shape))
+  for (Attribute source : weight.getSourceList())
+    if (llvm::Error error = matchSource(weight, weights, TensorPart::of(source), shape))
       return error;
   return llvm::Error::success();
 }
@@ -213,9 +213,10 @@ llvm::Expected<std::vector<IgnoredTensor>> matchModule(ModuleOp module,
   for (WeightOp weight : module.getOps<WeightOp>()) {
     if (llvm::Error error = matchWeight(weight, weights))
       return std::move(error);
-    for (llvm::StringRef source : weight.getSourceNames()) {
-      used.insert(tensorOf(source));
-      const TensorInfo *tensor = weights.find(tensorOf(source));
+    for (Attribute source : weight.getSourceList()) {
+      std::string name = TensorPart::of(source).tensor;
+      used.insert(name);
+      const TensorInfo *tensor = weights.find(name);
       if (const TensorInfo *scales = tensor ? weights.scalesOf(*tensor) : nullptr)
         used.insert(scales->name);
     }

@@ -65,10 +65,12 @@ void ModelImporter::declare(const PlannedWeight &weight) {
   if (weight.stacked || weight.sources.size() > 1)
     compose =
         ComposeAttr::get(builder.getContext(), weight.stacked ? Compose::Stack : Compose::Concat);
-  if (weight.stacked || weight.sources.front() != weight.symbol) {
-    llvm::SmallVector<llvm::StringRef> names(weight.sources.begin(), weight.sources.end());
-    sources = builder.getStrArrayAttr(names);
-  }
+  const TensorPart &first = weight.sources.front();
+  if (weight.stacked || !first.isWhole() || first.tensor != weight.symbol)
+    sources =
+        builder.getArrayAttr(llvm::map_to_vector(weight.sources, [&](const TensorPart &source) {
+          return source.source(builder.getContext());
+        }));
   TypeAttr stored;
   if (weight.blocks)
     stored = TypeAttr::get(BlockType::get(builder.getContext(), weight.blocks));

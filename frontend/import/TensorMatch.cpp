@@ -2,7 +2,6 @@
 
 #include "frontend/families/IrrelevantKeys.h"
 #include "frontend/support/InputError.h"
-#include "ir/Mica/TensorPart.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -37,19 +36,20 @@ void Matcher::findOtherNames() {
   llvm::StringRef base = model.names->baseModel();
   std::string head = (model.names->head + ".weight").str();
   for (PlannedWeight *weight : allWeights(plan))
-    for (std::string &source : weight->sources) {
-      llvm::StringRef other = source;
-      if (!base.empty() && other.consume_front(base) && !weights.find(tensorOf(source)) &&
-          weights.find(tensorOf(other)))
-        source = other.str();
+    for (TensorPart &source : weight->sources) {
+      llvm::StringRef other = source.tensor;
+      if (!base.empty() && other.consume_front(base) && !weights.find(source.tensor) &&
+          weights.find(other))
+        source.tensor = other.str();
     }
-  if (model.tiedHead && !weights.find(plan.embedding.sources.front()) && weights.find(head))
-    plan.embedding.sources = {head};
+  std::string &embedding = plan.embedding.sources.front().tensor;
+  if (model.tiedHead && !weights.find(embedding) && weights.find(head))
+    embedding = head;
 }
 
 llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
   const TensorInfo *first = nullptr;
-  for (llvm::StringRef source : weight.sources) {
+  for (const TensorPart &source : weight.sources) {
     auto tensor = findSource(weights, source, weight.sourceShape(),
                              static_cast<int64_t>(weight.sources.size()));
     if (!tensor)
@@ -57,14 +57,14 @@ llvm::Error Matcher::matchWeight(PlannedWeight &weight) {
     if (!first)
       first = *tensor;
     else if (first->type != (*tensor)->type || first->blocks != (*tensor)->blocks)
-      return inputError(weights.pathOf(**tensor),
-                        "tensor " + inQuotes(source) + " has the type " + storedNameOf(**tensor) +
-                            ", but " + inQuotes(weight.sources.front()) + " has " +
-                            storedNameOf(*first),
-                        "convert the experts to one type");
+      return inputError(
+          weights.pathOf(**tensor),
+          "tensor " + inQuotes(source.text()) + " has the type " + storedNameOf(**tensor) +
+              ", but " + inQuotes(weight.sources.front().text()) + " has " + storedNameOf(*first),
+          "convert the experts to one type");
     weight.type = first->type;
     weight.blocks = first->blocks ? first->blocks->format : nullptr;
-    needed.insert(tensorOf(source));
+    needed.insert(source.tensor);
     if (const TensorInfo *scales = weights.scalesOf(**tensor))
       needed.insert(scales->name);
   }
@@ -80,7 +80,7 @@ llvm::Error Matcher::matchAll() {
 
 /// The head of a tied model may be stored again, but it must be the embedding.
 llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
-  const TensorInfo &embedding = *weights.find(plan.embedding.sources.front());
+  const TensorInfo &embedding = *weights.find(plan.embedding.sources.front().tensor);
   llvm::ArrayRef<uint8_t> a = weights.bytes(head), b = weights.bytes(embedding);
   bool isSame = head.type == embedding.type && head.shape == embedding.shape && a == b;
   weights.release(head);
@@ -171,16 +171,13 @@ std::optional<QuantizedForm> quantizedForm(const WeightFiles &weights, llvm::Str
 
 } // namespace
 
-llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::StringRef source,
+llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, const TensorPart &source,
                                               llvm::ArrayRef<int64_t> shape,
                                               std::optional<int64_t> entries) {
-  std::optional<TensorPart> part = parseTensorPart(source);
-  if (!part)
-    return findTensor(weights, source, shape);
-  const TensorInfo *tensor = weights.find(part->tensor);
+  const TensorInfo *tensor = weights.find(source.tensor);
   int64_t has = tensor && !tensor->shape.empty() ? tensor->shape.front() : 0,
-          count = std::max(entries.value_or(has), part->entry.value_or(-1) + 1);
-  return findTensor(weights, part->tensor, part->shapeAround(shape, count));
+          count = std::max(entries.value_or(has), source.entry.value_or(-1) + 1);
+  return findTensor(weights, source.tensor, source.shapeAround(shape, count));
 }
 
 llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,

@@ -23,9 +23,9 @@ struct IgnoredTensor {
 llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::StringRef name,
                                               llvm::ArrayRef<int64_t> shape);
 
-/// The tensor whose part `source` (ir/Mica/TensorPart.h) has `shape`. Where the part is one of its
+/// The tensor whose part `source` has `shape`. Where the part is one of its
 /// entries, there are `entries` of them, or as many as it has.
-llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, llvm::StringRef source,
+llvm::Expected<const TensorInfo *> findSource(const WeightFiles &weights, const TensorPart &source,
                                               llvm::ArrayRef<int64_t> shape,
                                               std::optional<int64_t> entries = std::nullopt);
 

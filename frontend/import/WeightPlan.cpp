@@ -54,24 +54,24 @@ private:
     weights.push_back({(module + ".bias").str(), {rows}});
     weights.back().source = sourceOf(module, ".bias", of, false);
   }
-  std::string sourceOf(const llvm::Twine &module, llvm::StringRef suffix,
-                       const std::optional<Rows> &of, bool transposed) const {
+  static std::optional<TensorPart> sourceOf(const llvm::Twine &module, llvm::StringRef suffix,
+                                            const std::optional<Rows> &of, bool transposed) {
     if (!of && !transposed)
-      return "";
-    std::string source = (of ? of->tensor.str() : module.str()) + suffix.str();
-    if (transposed)
-      source += "^T";
-    if (of)
-      source += "[" + std::to_string(of->first) + ":" + std::to_string(of->last) + " of " +
-                std::to_string(of->period) + "]";
+      return std::nullopt;
+    TensorPart source{(of ? of->tensor.str() : module.str()) + suffix.str()};
+    source.transposed = transposed;
+    if (of) {
+      source.first = of->first;
+      source.last = of->last;
+      source.period = of->period;
+    }
     return source;
   }
   void attention();
   void projections();
   void qkNorms();
   void latent();
-  void joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::StringRef module,
-                   llvm::StringRef part);
+  void joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::StringRef module, bool transposed);
   void dense(const DenseConfig &dense);
   void sparse(const SparseConfig &sparse);
   void expert(const llvm::Twine &prefix, const DenseConfig &config);
@@ -139,8 +139,8 @@ void LayerLister::latent() {
          Rows{names.latentDown, l.rank, all, all});
   norm(names.latentNorm, l.rank, a.norm);
   if (!names.latentUpKeys.empty()) {
-    joinedHeads("_keys", l.plainDim, names.latentUpKeys, "^T");
-    joinedHeads("_values", a.valueDim, names.latentUpValues, "");
+    joinedHeads("_keys", l.plainDim, names.latentUpKeys, /*transposed=*/true);
+    joinedHeads("_values", a.valueDim, names.latentUpValues, /*transposed=*/false);
     return;
   }
   linear(names.latentUp + "_keys", a.heads * l.plainDim, l.rank, false,
@@ -151,12 +151,13 @@ void LayerLister::latent() {
 
 /// What makes `rows` of every head out of the latent; of each head an entry of one tensor.
 void LayerLister::joinedHeads(llvm::StringRef suffix, int64_t rows, llvm::StringRef module,
-                              llvm::StringRef part) {
+                              bool transposed) {
   const AttentionConfig &a = kind.attention;
-  weights.push_back({.name = (names.latentUp + suffix + ".weight").str(),
-                     .shape = {a.heads * rows, a.latent->rank},
-                     .source = (module + ".weight[*]" + part).str(),
-                     .joined = a.heads});
+  weights.push_back(
+      {.name = (names.latentUp + suffix + ".weight").str(),
+       .shape = {a.heads * rows, a.latent->rank},
+       .source = TensorPart{.tensor = (module + ".weight").str(), .transposed = transposed},
+       .joined = a.heads});
 }
 
 void LayerLister::attention() {
@@ -196,20 +197,23 @@ void LayerLister::expert(const llvm::Twine &prefix, const DenseConfig &config) {
 void LayerLister::stackedExperts(const SparseConfig &sparse) {
   int64_t experts = sparse.experts, inner = sparse.expert.inner;
   auto add = [&](const llvm::Twine &name, llvm::SmallVector<int64_t, 3> shape,
-                 const llvm::Twine &source) {
-    weights.push_back({(names.expert + "." + name).str(), std::move(shape), experts,
-                       (names.expert + "." + source).str()});
+                 const llvm::Twine &tensor, bool transposed, TensorPart part) {
+    part.tensor = (names.expert + "." + tensor).str();
+    part.transposed = transposed;
+    weights.push_back(
+        {(names.expert + "." + name).str(), std::move(shape), experts, std::move(part)});
   };
   auto product = [&](llvm::StringRef name, llvm::StringRef tensor, int64_t rows, int64_t columns,
-                     llvm::StringRef part) {
-    add(name + ".weight", {experts, rows, columns},
-        tensor + names.stackedSuffix + "[*]" + (names.stackedTransposed ? "^T" : "") + part);
+                     const TensorPart &part) {
+    add(name + ".weight", {experts, rows, columns}, tensor + names.stackedSuffix,
+        names.stackedTransposed, part);
     if (sparse.expert.bias)
-      add(name + ".bias", {experts, rows}, tensor + "_bias[*]" + part);
+      add(name + ".bias", {experts, rows}, tensor + "_bias", /*transposed=*/false, part);
   };
-  product(names.expertGate, names.stackedGateUp, inner, hidden, "[0:1 of 2]");
-  product(names.expertUp, names.stackedGateUp, inner, hidden, "[1:2 of 2]");
-  product(names.expertDown, names.stackedDown, hidden, inner, "");
+  TensorPart gate{.first = 0, .last = 1, .period = 2}, up{.first = 1, .last = 2, .period = 2};
+  product(names.expertGate, names.stackedGateUp, inner, hidden, gate);
+  product(names.expertUp, names.stackedGateUp, inner, hidden, up);
+  product(names.expertDown, names.stackedDown, hidden, inner, {});
 }
 
 void LayerLister::sparse(const SparseConfig &sparse) {
@@ -240,14 +244,16 @@ PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
   planned.symbol = (prefix + before + after).str();
   planned.stacked = weight.stacked != 0;
   int64_t count = std::max(weight.stacked, weight.joined);
-  if (count == 0) {
-    planned.sources = {weight.source.empty() ? planned.symbol : (prefix + weight.source).str()};
-    return planned;
+  TensorPart source = weight.source.value_or(TensorPart{weight.name});
+  auto [first, last] = llvm::StringRef(source.tensor).split('*');
+  bool hasStar = first.size() < source.tensor.size();
+  for (int64_t i = 0; i < std::max<int64_t>(count, 1); ++i) {
+    TensorPart &part = planned.sources.emplace_back(source);
+    std::string index = hasStar ? std::to_string(i) : "";
+    part.tensor = (prefix + first + index + last).str();
+    if (count > 0 && !hasStar)
+      part.entry = i;
   }
-  auto [first, last] =
-      llvm::StringRef(weight.source.empty() ? weight.name : weight.source).split('*');
-  for (int64_t i = 0; i < count; ++i)
-    planned.sources.push_back((prefix + first + llvm::Twine(i) + last).str());
   return planned;
 }
 

@@ -9,6 +9,7 @@
 #define MICA_FRONTEND_IMPORT_WEIGHTPLAN_H
 
 #include "frontend/families/ModelConfig.h"
+#include "ir/Mica/TensorPart.h"
 
 #include <optional>
 #include <string>
@@ -21,11 +22,12 @@ namespace mica {
 struct LayerWeight {
   std::string name;
   llvm::SmallVector<int64_t, 3> shape; ///< with E in front where it is stacked
-  int64_t stacked = 0;     ///< number of tensors stacked into it, 0 where it is one tensor
-  std::string source = {}; ///< the tensor or the part of one that it is, with a star where the
-                           ///< index of an expert, or of what is joined, stands; empty where
-                           ///< `name` is its name
-  int64_t joined = 0;      ///< number of sources whose rows follow each other, 0 where it is one
+  int64_t stacked = 0; ///< number of tensors stacked into it, 0 where it is one tensor
+  /// The tensor or the part of one that it is, where that is not the tensor `name`. Of several
+  /// sources each has its index in place of the star in the tensor's name, or, without a star, is
+  /// that entry of the tensor.
+  std::optional<TensorPart> source = {};
+  int64_t joined = 0; ///< number of sources whose rows follow each other, 0 where it is one
 };
 
 /// The weights of a kind of layer, in the order of its function's arguments.
@@ -35,12 +37,12 @@ std::vector<LayerWeight> layerWeights(const ModelConfig &model, const LayerKind 
 std::string sharedExpertName(const NamingTable &names, int64_t index);
 
 /// A weight symbol to be: its name, its shape and the tensors of the checkpoint, or the parts of
-/// tensors (ir/Mica/TensorPart.h), that it is made of. Those of experts are stacked along a new
+/// tensors, that it is made of. Those of experts are stacked along a new
 /// leading axis, even where there is one expert; the rows of others follow each other. `type` is
 /// known once the tensors were matched.
 struct PlannedWeight {
   std::string symbol;
-  llvm::SmallVector<std::string, 1> sources;
+  llvm::SmallVector<TensorPart, 1> sources;
   llvm::SmallVector<int64_t, 3> shape;
   bool stacked = false;
   StoredType type = StoredType::F32;

@@ -30,13 +30,23 @@ void ExecDialect::initialize() {
 }
 
 LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  if (attribute.getName() != kCostAttr)
+  StringRef name = attribute.getName();
+  if (name != kCostAttr && name != kKernelAttr)
     return success();
   if (!isa<FunctionOpInterface>(op))
-    return op->emitOpError() << "has " << kCostAttr << ", which belongs to kernels";
-  if (!isa<CostAttr>(attribute.getValue()))
-    return op->emitOpError() << "has an " << kCostAttr
-                             << " that is no #exec.cost: " << attribute.getValue();
+    return op->emitOpError() << "has " << name << ", which belongs to kernels";
+  bool fits = name == kCostAttr ? isa<CostAttr>(attribute.getValue())
+                                : isa<KernelAttr>(attribute.getValue());
+  if (!fits)
+    return op->emitOpError() << "has an " << name << " that is no #" << name << ": "
+                             << attribute.getValue();
+  return success();
+}
+
+LogicalResult KernelAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef base,
+                                 ArrayAttr) {
+  if (base.empty())
+    return emitError() << "a kernel does not say what it computes";
   return success();
 }
 

@@ -25,7 +25,7 @@
 
 namespace mica::exec {
 
-/// Marks the functions that are kernels.
+/// Marks the functions that are kernels: a KernelAttr.
 inline constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 /// What a launch of the kernel costs, a CostAttr; absent where it reads no weights and no caches.
 inline constexpr llvm::StringLiteral kCostAttr = "exec.cost";

@@ -16,10 +16,32 @@ def Exec_Dialect : Dialect {
   let description = [{
     On tensors, each op returns the new value of its destinations; bufferisation turns that into writes in place.
     The bodies of the kernels are functions on memrefs beside it, made of vector, scf and memref ops. A kernel's
-    attribute `exec.cost` says what a launch of it costs: `bench --profile` of the program divides by the time.
+    attribute `exec.kernel` says what it was made from, `exec.cost` what a launch of it costs: `bench --profile` of the
+    program divides by the time.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+}
+
+def Exec_KernelAttr : AttrDef<Exec_Dialect, "Kernel"> {
+  let mnemonic = "kernel";
+  let summary = "what a generated kernel is made from";
+  let description = [{
+    `exec.kernel` marks a function as a kernel and identifies it: what it computes, and all that its body depends on
+    besides the types of its arguments and the target, as attributes in an order that is the kernel's own. Launches that
+    need the same one share it; functions whose names had to be made unique (`linear_172x64_0`) differ here or in their
+    types.
+
+    Example:
+    ```mlir
+    func.func private @rmsnorm(%begin: index, %end: index, %x: memref<?x64xf32>, %w: memref<64xf32>,
+        %y: memref<?x64xf32>) attributes {exec.kernel = #exec.kernel<"rmsnorm", [1.0e-05, 0.0, true, 0]>}
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"what it computes">:$base,
+                        AttrParameter<"::mlir::ArrayAttr", "what else its body depends on">:$parameters);
+  let assemblyFormat = "`<` $base `,` $parameters `>`";
+  let genVerifyDecl = 1;
 }
 
 class Exec_Count<string summary> : DefaultValuedParameter<"int64_t", "0", summary>;
@@ -35,7 +57,7 @@ def Exec_CostAttr : AttrDef<Exec_Dialect, "Cost"> {
     Example:
     ```mlir
     func.func private @linear_172x64(%begin: index, %end: index, %x: memref<?x64xf32>, %w: memref<3x64x64x1xf32>,
-        %y: memref<?x172xf32>) attributes {exec.kernel, exec.cost = #exec.cost<weight_bytes = 49152, row_flops = 22016>}
+        %y: memref<?x172xf32>) attributes {exec.cost = #exec.cost<weight_bytes = 49152, row_flops = 22016>}
     ```
   }];
   let parameters = (ins

@@ -51,10 +51,10 @@ public:
   const TraceHook &getTrace() const { return trace; }
 
 private:
-  /// A tensor of the checkpoint as weights read it: balanced.
-  llvm::Expected<Tensor> source(llvm::StringRef name);
+  /// A source of weights as they read it: balanced.
+  llvm::Expected<Tensor> source(mlir::Attribute source);
   /// The same before balancing.
-  llvm::Expected<Tensor> unbalanced(llvm::StringRef source);
+  llvm::Expected<Tensor> unbalanced(mlir::Attribute source);
   /// What a mica.balance divides rows by and multiplies columns with.
   llvm::Expected<llvm::SmallVector<float>> factors(BalanceOp op);
   llvm::Expected<llvm::SmallVector<float>> magnitudes(BalanceOp op, bool ofRows);
@@ -62,7 +62,7 @@ private:
   mlir::ModuleOp module;
   WeightProvider weights;
   TraceHook trace;
-  llvm::StringMap<Balancing> balancing;
+  llvm::DenseMap<mlir::Attribute, Balancing> balancing;
   llvm::StringMap<Value> loaded;
   int depth = 0;
 };

@@ -62,7 +62,8 @@ static Tensor composed(WeightOp op, ArrayRef<Tensor> sources) {
 /// or interleaved.
 static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
   bool concats = op.getCompose() == Compose::Concat;
-  for (auto [name, source] : llvm::zip_equal(op.getSourceNames(), sources)) {
+  for (auto [named, source] : llvm::zip_equal(op.getSourceList(), sources)) {
+    std::string name = TensorPart::of(named).text();
     if (!source.isFloat() || source.shape.empty())
       return opError(op, "@" + op.getSymName() + ": source '" + name +
                              "' is no tensor of floats of rank 1 or more");
@@ -74,32 +75,31 @@ static llvm::Error checkSources(WeightOp op, ArrayRef<Tensor> sources) {
   return llvm::Error::success();
 }
 
-/// The part of `whole` that `source` names.
-static llvm::Expected<Tensor> partOf(const Tensor &whole, StringRef source) {
-  std::optional<TensorPart> part = parseTensorPart(source);
-  if (!part || part->isWhole())
+static llvm::Expected<Tensor> partOf(const Tensor &whole, const TensorPart &part) {
+  if (part.isWhole())
     return whole;
-  std::optional<SmallVector<int64_t>> shape = part->shapeIn(whole.shape);
+  std::optional<SmallVector<int64_t>> shape = part.shapeIn(whole.shape);
   if (!shape)
-    return llvm::createStringError("'" + source + "' is no part of the tensor");
+    return llvm::createStringError("'" + part.text() + "' is no part of the tensor");
   Tensor result = Tensor::zeros(whole.elementType, *shape);
   int64_t rows = shape->front(), width = result.rowSize();
-  if (part->turned)
+  if (part.asColumns)
     std::swap(rows, width);
-  int64_t begin = part->entry ? *part->entry * whole.rowSize() : 0;
-  int64_t down = part->transposed ? 1 : width, right = part->transposed ? whole.shape.back() : 1;
+  int64_t begin = part.entry ? *part.entry * whole.rowSize() : 0;
+  int64_t down = part.transposed ? 1 : width, right = part.transposed ? whole.shape.back() : 1;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < width; ++j)
-      result.floats[part->turned ? j * rows + i : i * width + j] =
-          whole.floats[begin + part->rowOf(i) * down + j * right];
+      result.floats[part.asColumns ? j * rows + i : i * width + j] =
+          whole.floats[begin + part.rowOf(i) * down + j * right];
   return result;
 }
 
-llvm::Expected<Tensor> Interpreter::unbalanced(StringRef source) {
-  llvm::Expected<Tensor> tensor = weights(tensorOf(source));
+llvm::Expected<Tensor> Interpreter::unbalanced(Attribute source) {
+  TensorPart part = TensorPart::of(source);
+  llvm::Expected<Tensor> tensor = weights(part.tensor);
   if (!tensor || !tensor->isFloat())
     return tensor;
-  return partOf(*tensor, source);
+  return partOf(*tensor, part);
 }
 
 /// The largest magnitude of each row (of the elements of the first axis), or the largest share of
@@ -120,9 +120,9 @@ static SmallVector<float> largestMagnitudes(const Tensor &x, bool ofRows) {
 /// The largest magnitudes over several tensors, channel by channel.
 llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, bool ofRows) {
   SmallVector<float> largest;
-  ArrayAttr names = ofRows ? op.getRows() : op.getColumns();
-  for (StringRef name : names.getAsValueRange<StringAttr>()) {
-    llvm::Expected<Tensor> tensor = unbalanced(name);
+  for (Attribute source : ofRows ? op.getRows() : op.getColumns()) {
+    std::string name = TensorPart::of(source).text();
+    llvm::Expected<Tensor> tensor = unbalanced(source);
     if (!tensor)
       return opError(op, llvm::toString(tensor.takeError()));
     if (!tensor->isFloat() || tensor->shape.empty())
@@ -141,9 +141,9 @@ llvm::Expected<SmallVector<float>> Interpreter::magnitudes(BalanceOp op, bool of
   return largest;
 }
 
-llvm::Expected<Tensor> Interpreter::source(StringRef name) {
-  llvm::Expected<Tensor> tensor = unbalanced(name);
-  auto found = balancing.find(name);
+llvm::Expected<Tensor> Interpreter::source(Attribute source) {
+  llvm::Expected<Tensor> tensor = unbalanced(source);
+  auto found = balancing.find(source);
   if (!tensor || found == balancing.end())
     return tensor;
   for (bool ofRows : {true, false}) {
@@ -179,8 +179,8 @@ llvm::Expected<Value> Interpreter::weight(WeightOp op) {
   if (!weights)
     return opError(op, "@" + op.getSymName() + " is needed, but no weights were given");
   SmallVector<Tensor> sources;
-  for (StringRef name : op.getSourceNames()) {
-    llvm::Expected<Tensor> source = this->source(name);
+  for (Attribute named : op.getSourceList()) {
+    llvm::Expected<Tensor> source = this->source(named);
     if (!source)
       return opError(op, "@" + op.getSymName() + ": " + llvm::toString(source.takeError()));
     sources.push_back(std::move(*source));

@@ -18,6 +18,24 @@ static LogicalResult requirePositive(EmitError emitError, FloatAttr value, Strin
   return success();
 }
 
+LogicalResult SliceAttr::verify(EmitError emitError, StringRef tensor, std::optional<int64_t> entry,
+                                bool transposed, int64_t first, int64_t last, int64_t period,
+                                bool asColumns) {
+  if (tensor.empty())
+    return emitError() << "a slice names no tensor";
+  if (entry && *entry < 0)
+    return emitError() << "entry " << *entry << " of a slice is negative";
+  bool hasRows = first != 0 || last != 0 || period != 0;
+  if (hasRows && !(0 <= first && first < last && last <= period))
+    return emitError() << "a slice has rows " << first << " to " << last << " of " << period
+                       << ", expected 0 <= first < last <= period";
+  if (asColumns && !hasRows)
+    return emitError() << "a slice without rows has none as columns, say transposed";
+  if (!entry && !transposed && !hasRows)
+    return emitError() << "a slice is a whole tensor, whose name alone is its source";
+  return success();
+}
+
 LogicalResult LinearScalingAttr::verify(EmitError emitError, FloatAttr factor) {
   return requirePositive(emitError, factor, "factor");
 }

@@ -16,13 +16,13 @@ LogicalResult BalanceOp::verify() {
   return success();
 }
 
-llvm::StringMap<Balancing> mica::findBalancing(ModuleOp module) {
-  llvm::StringMap<Balancing> result;
+llvm::DenseMap<Attribute, Balancing> mica::findBalancing(ModuleOp module) {
+  llvm::DenseMap<Attribute, Balancing> result;
   for (BalanceOp op : module.getOps<BalanceOp>()) {
-    for (StringRef name : op.getRows().getAsValueRange<StringAttr>())
-      result[name].rows = op;
-    for (StringRef name : op.getColumns().getAsValueRange<StringAttr>())
-      result[name].columns = op;
+    for (Attribute source : op.getRows())
+      result[source].rows = op;
+    for (Attribute source : op.getColumns())
+      result[source].columns = op;
   }
   return result;
 }

@@ -10,18 +10,18 @@
 #include "ir/Mica/Mica.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace mica {
 
-/// The ops that say how each tensor of the checkpoint is scaled; null where it is not.
+/// The ops that say how a source of weights is scaled; null where it is not.
 struct Balancing {
   BalanceOp rows;    ///< that divides its rows
   BalanceOp columns; ///< that multiplies its columns
 };
 
-/// By the names of tensors.
-llvm::StringMap<Balancing> findBalancing(mlir::ModuleOp module);
+/// By sources.
+llvm::DenseMap<mlir::Attribute, Balancing> findBalancing(mlir::ModuleOp module);
 
 /// What `op` adds to the elements of its rows.
 float rowOffset(BalanceOp op);

@@ -54,6 +54,58 @@ Type BlockType::parse(AsmParser &parser) {
 
 void BlockType::print(AsmPrinter &printer) const { printer << '<' << getFormat()->name << '>'; }
 
+/// <"up", entry 3, transposed, rows 0 to 8 of 32, as_columns>
+Attribute SliceAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  std::string tensor;
+  std::optional<int64_t> entry;
+  int64_t first = 0, last = 0, period = 0;
+  bool transposed = false, asColumns = false;
+  if (parser.parseLess() || parser.parseString(&tensor))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc at = parser.getCurrentLocation();
+    StringRef word;
+    if (parser.parseKeyword(&word))
+      return {};
+    if (word == "entry") {
+      if (parser.parseInteger(entry.emplace()))
+        return {};
+    } else if (word == "transposed") {
+      transposed = true;
+    } else if (word == "rows") {
+      if (parser.parseInteger(first) || parser.parseKeyword("to") || parser.parseInteger(last) ||
+          parser.parseKeyword("of") || parser.parseInteger(period))
+        return {};
+    } else if (word == "as_columns") {
+      asColumns = true;
+    } else {
+      parser.emitError(at) << "'" << word
+                           << "' says nothing of a slice, expected entry, transposed, rows or "
+                              "as_columns";
+      return {};
+    }
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<SliceAttr>(loc, parser.getContext(), tensor, entry, transposed, first,
+                                      last, period, asColumns);
+}
+
+void SliceAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printer.printString(getTensor());
+  if (getEntry())
+    printer << ", entry " << *getEntry();
+  if (getTransposed())
+    printer << ", transposed";
+  if (getPeriod() != 0)
+    printer << ", rows " << getFirst() << " to " << getLast() << " of " << getPeriod();
+  if (getAsColumns())
+    printer << ", as_columns";
+  printer << '>';
+}
+
 Type BlockIntType::parse(AsmParser &parser) {
   parser.emitError(parser.getNameLoc())
       << "!mica.block_int is the type of an earlier version: weights in blocks are of "

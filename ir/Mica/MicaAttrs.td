@@ -131,6 +131,27 @@ def Mica_RopeScaling : AnyAttrOf<[Mica_LinearScalingAttr, Mica_YarnScalingAttr, 
                                   Mica_LongRopeScalingAttr, Mica_DynamicScalingAttr],
                                  "a rope scaling">;
 
+def Mica_SliceAttr : Mica_Attr<"Slice", "slice"> {
+  let summary = "a part of a tensor of the checkpoint";
+  let description = [{
+    It is a source of a weight that is not a whole tensor. What is said of the tensor applies in this order: an `entry`
+    of its first axis; the matrix `transposed`; `rows` first to last (exclusive) of every period; these rows
+    `as_columns`, which transposes the result. At least one of the first three is there.
+
+    ```
+    #mica.slice<"qkv", rows 1 to 3 of 6>:       of 12 rows those numbered 1 2 7 8
+    #mica.slice<"up", entry 3, transposed>:     up[3]^T
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"its name">:$tensor, "std::optional<int64_t>":$entry, "bool":$transposed,
+                        AttrParameter<"int64_t", "of every period">:$first, AttrParameter<"int64_t", "exclusive">:$last,
+                        AttrParameter<"int64_t", "0: all rows">:$period, "bool":$as_columns);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Mica_Source : AnyAttrOf<[StrAttr, Mica_SliceAttr], "the name of a tensor or a #mica.slice of one">;
+def Mica_SourceArrayAttr : TypedArrayAttrBase<Mica_Source, "tensors of the checkpoint and parts of such">;
+
 def Mica_PackedLayoutAttr : Mica_Attr<"PackedLayout", "packed"> {
   let summary = "a matrix [N, K] stored in blocks of columns of the product";
   let description = [{

@@ -1,7 +1,6 @@
 //===- Weight.cpp - weights as symbols ---------------------------------------===//
 
 #include "ir/Mica/Names.h"
-#include "ir/Mica/TensorPart.h"
 #include "ir/Mica/Verify.h"
 
 using namespace mlir;
@@ -9,13 +8,10 @@ using namespace mica;
 
 RankedTensorType WeightOp::getTensorType() { return cast<RankedTensorType>(getType()); }
 
-SmallVector<StringRef> WeightOp::getSourceNames() {
-  SmallVector<StringRef> names;
+SmallVector<Attribute> WeightOp::getSourceList() {
   if (std::optional<ArrayAttr> sources = getSources())
-    llvm::append_range(names, sources->getAsValueRange<StringAttr>());
-  else
-    names.push_back(getSymName());
-  return names;
+    return llvm::to_vector(*sources);
+  return {getSymNameAttr()};
 }
 
 /// Blocks of the type `element` stand along rows, whole ones.
@@ -48,15 +44,15 @@ LogicalResult WeightOp::verify() {
                          << ", expected !mica.block";
   if (getCompose() && !getSources())
     return emitOpError("says how it is composed, but not of what");
-  int64_t count = getSourceNames().size();
+  int64_t count = getSourceList().size();
   if (count == 0)
     return emitOpError("has an empty list of sources");
-  for (StringRef source : getSourceNames())
-    if (getSources() && !parseTensorPart(source))
-      return emitOpError()
-             << "has the source '" << source
-             << "', expected NAME, NAME[entry], NAME^T, NAME[first:last of period] or "
-                "NAME[first:last of period]^T";
+  auto isEmpty = [](Attribute source) {
+    auto name = dyn_cast<StringAttr>(source);
+    return name && name.empty();
+  };
+  if (llvm::any_of(getSourceList(), isEmpty))
+    return emitOpError("has a source without a name");
   if (count > 1 && !getCompose())
     return emitOpError(
         "has several sources and must say how they are composed: concat, stack or interleave");

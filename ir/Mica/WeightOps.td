@@ -12,10 +12,9 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     (`tensor<96x64xbf16, #mica.packed<...>>`), in the symbol as in every value and argument that carries the weight;
     `offset` and `bytes` say where the program stores it.
 
-    A source is a tensor or a part of one: `NAME[e]` is entry e of its first axis, `NAME^T` a matrix read transposed,
-    `NAME[first:last of period]` rows first .. last - 1 of every `period` rows, `NAME[first:last of period]^T` such rows
-    as columns. So a fused tensor of queries, keys and values becomes three weights, whether it holds them one after the
-    other or head by head; several suffixes stand in this order.
+    A source is the name of a tensor or a part of one, `#mica.slice`: an entry of its first axis, a matrix read
+    transposed, or some rows of every period. So a fused tensor of queries, keys and values becomes three weights,
+    whether it holds them one after the other or head by head.
 
     `stored` says that the sources hold blocks of that type: a pass may keep them (`mica-keep-blocks`).
 
@@ -25,13 +24,13 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
     mica.weight @"qkv" from ["q_proj.weight", "k_proj.weight", "v_proj.weight"] concat : tensor<96x64xbf16>
     mica.weight @"gate_up" from ["gate_proj.weight", "up_proj.weight"] interleave : tensor<384x64xbf16>
     mica.weight @"experts" from ["0.down_proj.weight", "1.down_proj.weight"] stack : tensor<2x64x172xf32>
-    mica.weight @"q_proj" from ["qkv_proj.weight[0:64 of 128]"] : tensor<64x64xf32>
-    mica.weight @"c_fc" from ["c_fc.weight^T"] : tensor<256x64xf32>
+    mica.weight @"q_proj" from [#mica.slice<"qkv_proj.weight", rows 0 to 64 of 128>] : tensor<64x64xf32>
+    mica.weight @"c_fc" from [#mica.slice<"c_fc.weight", transposed>] : tensor<256x64xf32>
     mica.weight @"k_proj" {stored = !mica.block<q8_0>} : tensor<32x64xf32>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
-                       OptionalAttr<StrArrayAttr>:$sources, OptionalAttr<Mica_ComposeAttr>:$compose,
+                       OptionalAttr<Mica_SourceArrayAttr>:$sources, OptionalAttr<Mica_ComposeAttr>:$compose,
                        DefaultValuedAttr<I64Attr, "1">:$parts,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$bytes,
                        OptionalAttr<TypeAttr>:$stored);
@@ -42,8 +41,8 @@ def Mica_WeightOp : Mica_Op<"weight", [Symbol]> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType();
-    /// The names of the checkpoint's tensors, in order.
-    ::llvm::SmallVector<::llvm::StringRef> getSourceNames();
+    /// What it is made of, in order: tensors by their names, and slices (TensorPart::of reads both).
+    ::llvm::SmallVector<::mlir::Attribute> getSourceList();
   }];
 }
 
@@ -75,7 +74,8 @@ def Mica_BalanceOp : Mica_Op<"balance"> {
     mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
     ```
   }];
-  let arguments = (ins StrArrayAttr:$rows, StrArrayAttr:$columns, DefaultValuedAttr<F64Attr, "0.0">:$offset);
+  let arguments = (ins Mica_SourceArrayAttr:$rows, Mica_SourceArrayAttr:$columns,
+                       DefaultValuedAttr<F64Attr, "0.0">:$offset);
   let assemblyFormat = "`rows` $rows (`offset` `(` $offset^ `)`)? `columns` $columns attr-dict";
   let hasVerifier = 1;
 }

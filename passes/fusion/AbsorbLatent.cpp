@@ -80,31 +80,31 @@ static StringRef findProduct(Value heads, HeadsOfLatent &made) {
 }
 
 /// Rows of head `head` of `heads`, of `rows` each, in a matrix: of one tensor, or of one with an
-/// entry for each head. Empty where they do not stand together.
-static std::string sourceOfHead(WeightOp weight, int64_t head, int64_t heads, int64_t rows,
-                                bool turned) {
-  SmallVector<StringRef> sources = llvm::to_vector(weight.getSourceNames());
+/// entry for each head. Null where they do not stand together.
+static Attribute sourceOfHead(WeightOp weight, int64_t head, int64_t heads, int64_t rows,
+                              bool turned) {
+  SmallVector<Attribute> sources = weight.getSourceList();
   bool isByHead = sources.size() > 1;
   if (isByHead && static_cast<int64_t>(sources.size()) != heads)
     return {};
-  std::optional<TensorPart> part = parseTensorPart(sources[isByHead ? head : 0]);
-  if (!part || part->turned)
+  TensorPart part = TensorPart::of(sources[isByHead ? head : 0]);
+  if (part.asColumns)
     return {};
   if (isByHead) {
-    part->transposed ^= turned;
-    return part->entry && part->period == 0 ? part->text() : "";
+    part.transposed ^= turned;
+    return part.entry && part.period == 0 ? part.source(weight.getContext()) : Attribute();
   }
-  if (part->period == 0) {
-    part->last = rows;
-    part->period = rows;
+  if (part.period == 0) {
+    part.last = rows;
+    part.period = rows;
   }
-  if (part->last - part->first != rows)
+  if (part.last - part.first != rows)
     return {};
-  part->first += head * part->period;
-  part->last += head * part->period;
-  part->period *= heads;
-  part->turned = turned;
-  return part->text();
+  part.first += head * part.period;
+  part.last += head * part.period;
+  part.period *= heads;
+  part.asColumns = turned;
+  return part.source(weight.getContext());
 }
 
 /// The weights that a layer's calls pass as the matrix, each used there alone.
@@ -119,7 +119,7 @@ static StringRef findWeights(HeadsOfLatent &made, ArrayRef<func::CallOp> calls,
       return "a matrix is no weight, or one with another use";
     auto weight = symbols.lookup<WeightOp>(get.getWeight());
     for (int64_t head = 0; head < made.heads(); ++head)
-      if (sourceOfHead(weight, head, made.heads(), made.headDim(), false).empty())
+      if (!sourceOfHead(weight, head, made.heads(), made.headDim(), false))
         return "the rows of a head do not stand together in a tensor";
     made.gets.push_back(get);
     made.weights.push_back(weight);
@@ -296,12 +296,11 @@ private:
     SmallVector<int64_t> shape{heads, turned ? rank : rows, turned ? rows : rank};
     auto type = RankedTensorType::get(shape, old.getElementType());
     for (WeightOp weight : made.weights) {
-      SmallVector<std::string> sources;
+      SmallVector<Attribute> sources;
       for (int64_t head = 0; head < heads; ++head)
         sources.push_back(sourceOfHead(weight, head, heads, rows, turned));
       Builder builder(weight.getContext());
-      weight.setSourcesAttr(builder.getStrArrayAttr(
-          llvm::map_to_vector(sources, [](const std::string &text) { return StringRef(text); })));
+      weight.setSourcesAttr(builder.getArrayAttr(sources));
       weight.setComposeAttr(ComposeAttr::get(builder.getContext(), Compose::Stack));
       weight.setTypeAttr(TypeAttr::get(type));
     }

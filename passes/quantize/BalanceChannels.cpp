@@ -21,9 +21,9 @@ struct Meeting {
   RmsNormOp norm = {};  ///< that adds an offset to its gains, `rows`
 };
 
-/// The names of their tensors.
-struct Names {
-  SmallVector<StringRef> rows, columns;
+/// What their weights are made of.
+struct Sources {
+  SmallVector<Attribute> rows, columns;
 };
 } // namespace
 
@@ -114,46 +114,47 @@ public:
   explicit Balancer(ModuleOp module) : symbols(module) {
     module.walk([&](GetWeightOp get) { ++gets[get.getWeight()]; });
     for (WeightOp weight : module.getOps<WeightOp>())
-      for (StringRef name : weight.getSourceNames())
-        ++uses[name];
+      for (Attribute source : weight.getSourceList())
+        ++uses[source];
   }
 
   /// For all calls of the meeting's function; a null one is of a function without arguments.
   void write(const Meeting &meeting, ArrayRef<func::CallOp> calls) {
-    SmallVector<std::optional<Names>> names =
-        llvm::map_to_vector(calls, [&](func::CallOp call) { return findNames(meeting, call); });
+    SmallVector<std::optional<Sources>> sources =
+        llvm::map_to_vector(calls, [&](func::CallOp call) { return findSources(meeting, call); });
     double offset = 0;
     if (RmsNormOp norm = meeting.norm) {
       // (offset + w) / b is no offset plus a scaled w: all calls' gains have it added, or none.
-      if (names.empty() || llvm::is_contained(names, std::nullopt))
+      if (sources.empty() || llvm::is_contained(sources, std::nullopt))
         return;
       offset = norm.getGainOffset().convertToDouble();
       norm.setGainOffset(APFloat(0.0));
     }
-    for (auto [call, found] : llvm::zip_equal(calls, names))
+    for (auto [call, found] : llvm::zip_equal(calls, sources))
       if (found)
         write(meeting, *found, offset, lookup(meeting.rows.front(), call));
   }
 
 private:
-  std::optional<Names> findNames(const Meeting &meeting, func::CallOp call) {
-    Names names;
-    bool known = appendTensors(meeting.rows, call, names.rows) &&
-                 appendTensors(meeting.columns, call, names.columns);
-    return known ? std::optional(names) : std::nullopt;
+  std::optional<Sources> findSources(const Meeting &meeting, func::CallOp call) {
+    Sources sources;
+    bool known = appendSources(meeting.rows, call, sources.rows) &&
+                 appendSources(meeting.columns, call, sources.columns);
+    return known ? std::optional(sources) : std::nullopt;
   }
 
   /// Behind `weight`.
-  static void write(const Meeting &meeting, const Names &names, double offset, WeightOp weight) {
+  static void write(const Meeting &meeting, const Sources &sources, double offset,
+                    WeightOp weight) {
     OpBuilder builder(weight->getContext());
     builder.setInsertionPointAfter(weight);
-    auto add = [&](ArrayRef<StringRef> rows, ArrayRef<StringRef> columns) {
-      BalanceOp::create(builder, weight.getLoc(), builder.getStrArrayAttr(rows),
-                        builder.getStrArrayAttr(columns), builder.getF64FloatAttr(offset));
+    auto add = [&](ArrayRef<Attribute> rows, ArrayRef<Attribute> columns) {
+      BalanceOp::create(builder, weight.getLoc(), builder.getArrayAttr(rows),
+                        builder.getArrayAttr(columns), builder.getF64FloatAttr(offset));
     };
     if (!meeting.byEntry)
-      return add(names.rows, names.columns);
-    for (auto [row, column] : llvm::zip(names.rows, names.columns))
+      return add(sources.rows, sources.columns);
+    for (auto [row, column] : llvm::zip(sources.rows, sources.columns))
       add(row, column);
   }
 
@@ -171,8 +172,8 @@ private:
                : WeightOp();
   }
 
-  /// Vectors, matrices and stacks of matrices whose tensors stand in no other weight.
-  bool appendTensors(ValueRange values, func::CallOp call, SmallVectorImpl<StringRef> &tensors) {
+  /// Vectors, matrices and stacks of matrices whose sources are in no other weight.
+  bool appendSources(ValueRange values, func::CallOp call, SmallVectorImpl<Attribute> &sources) {
     for (Value value : values) {
       WeightOp weight = lookup(value, call);
       if (!weight)
@@ -182,17 +183,18 @@ private:
            stacked = weight.getCompose() == Compose::Stack && weight.getParts() == 1 && rank == 3;
       if (!plain && !stacked)
         return false;
-      for (StringRef name : weight.getSourceNames()) {
-        if (uses[name] != 1)
+      for (Attribute source : weight.getSourceList()) {
+        if (uses[source] != 1)
           return false;
-        tensors.push_back(name);
+        sources.push_back(source);
       }
     }
     return true;
   }
 
   SymbolTable symbols;
-  llvm::StringMap<unsigned> gets, uses;
+  llvm::StringMap<unsigned> gets;
+  DenseMap<Attribute, unsigned> uses;
 };
 
 struct BalanceChannels : mica::impl::BalanceChannelsBase<BalanceChannels> {

@@ -17,9 +17,9 @@ static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(va
 
 /// Whether a source of the weight is read across the rows of its tensor.
 static bool isReadAcrossRows(WeightOp weight) {
-  return llvm::any_of(weight.getSourceNames(), [](StringRef source) {
-    std::optional<TensorPart> part = parseTensorPart(source);
-    return part && (part->transposed || part->turned);
+  return llvm::any_of(weight.getSourceList(), [](Attribute source) {
+    TensorPart part = TensorPart::of(source);
+    return part.transposed || part.asColumns;
   });
 }
 
@@ -171,11 +171,9 @@ private:
 
   /// Of one symbol, at the tensor that it is made of.
   void warn(WeightOp symbol, const Class &ofSymbol) {
-    StringRef source = symbol.getSourceNames().front();
-    std::optional<TensorPart> part = parseTensorPart(source);
+    TensorPart part = TensorPart::of(symbol.getSourceList().front());
     Builder builder(symbol.getContext());
-    Location tensor = NameLoc::get(builder.getStringAttr(part ? StringRef(part->tensor) : source),
-                                   symbol.getLoc());
+    Location tensor = NameLoc::get(builder.getStringAttr(part.tensor), symbol.getLoc());
     emitWarning(tensor) << "blocks of " << cast<BlockType>(*symbol.getStored()).getFormat()->name
                         << " become " << nameOf(ofSymbol.isMatrix ? weights : Precision::F32)
                         << ": " << ofSymbol.whyNot;

@@ -153,7 +153,7 @@ StringRef WeightComposer::whyNotAtCall(func::CallOp call, ValueRange weights,
     if (!part)
       return "a call passes something else than a weight";
     Compose how = part.getCompose().value_or(Compose::Concat);
-    size_t sources = part.getSourceNames().size();
+    size_t sources = part.getSourceList().size();
     if (composition == Composition::Concat && how != Compose::Concat)
       return "a weight is composed in another way already";
     if (composition == Composition::Interleave && sources != 1)
@@ -170,19 +170,19 @@ StringRef WeightComposer::whyNotAtCall(func::CallOp call, ValueRange weights,
 }
 
 /// Sources of the composition: part by part, or, of stacks, entry by entry.
-static SmallVector<StringRef> composeSources(ArrayRef<WeightOp> parts, Composition composition) {
-  SmallVector<SmallVector<StringRef>> sources;
+static SmallVector<Attribute> composeSources(ArrayRef<WeightOp> parts, Composition composition) {
+  SmallVector<SmallVector<Attribute>> sources;
   for (WeightOp part : parts)
-    sources.push_back(part.getSourceNames());
-  SmallVector<StringRef> result;
+    sources.push_back(part.getSourceList());
+  SmallVector<Attribute> result;
   if (composition != Composition::StackInterleave) {
-    for (ArrayRef<StringRef> names : sources)
-      llvm::append_range(result, names);
+    for (ArrayRef<Attribute> own : sources)
+      llvm::append_range(result, own);
     return result;
   }
   for (size_t entry = 0; entry < sources.front().size(); ++entry)
-    for (ArrayRef<StringRef> names : sources)
-      result.push_back(names[entry]);
+    for (ArrayRef<Attribute> own : sources)
+      result.push_back(own[entry]);
   return result;
 }
 
@@ -208,7 +208,7 @@ WeightOp WeightComposer::composeSymbols(OpBuilder &builder, ArrayRef<WeightOp> i
   OpBuilder detached(builder.getContext());
   result =
       WeightOp::create(detached, builder.getFusedLoc(locations), composeNames(names), type,
-                       builder.getStrArrayAttr(composeSources(inputs, composition)),
+                       builder.getArrayAttr(composeSources(inputs, composition)),
                        ComposeAttr::get(builder.getContext(), how), stacked ? inputs.size() : 1,
                        /*offset=*/IntegerAttr(), /*bytes=*/IntegerAttr(), /*stored=*/TypeAttr());
   // Beside its parts, so that the weights of a layer stay together; renamed where the name is

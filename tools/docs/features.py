@@ -179,7 +179,7 @@ def parts(count):
         for weight in model.weights:
             name, _, source = weight.partition(" from ")
             if ".weight" in name and "_proj_" not in name:
-                for stored in set(re.findall(r'"([^"\[]+)[^"]*\[\d+:\d+ of \d+\]"', source)):
+                for stored in set(re.findall(r'#mica\.slice<"([^"]+)"[^>]*, rows \d+ to \d+ of \d+>', source)):
                     found.setdefault(stored, set()).add(name)
         return any(len(names) == count for names in found.values())
 
@@ -204,8 +204,8 @@ FEATURES = [Feature(*row) for row in (
     ("q/k norms over all heads", "a norm in front of `split_heads`", norms_over_heads),
     ("grouped heads", "`repeat_kv`", has("repeat_kv")),
     ("latents", "`join_heads`", has("join_heads")),
-    ("fused qkv", "`weight .. from [\"..[a:b of c]\"]`", parts(3)),
-    ("fused gate_up", "`weight .. from [\"..[a:b of c]\"]`", parts(2)),
+    ("fused qkv", "`weight .. from [#mica.slice<.., rows a to b of c>]`", parts(3)),
+    ("fused gate_up", "`weight .. from [#mica.slice<.., rows a to b of c>]`", parts(2)),
     ("biases around attention", "`linear .. bias(..)`", biases(False)),
     ("biases in the network", "`linear .. bias(..)`", biases(True)),
     ("rope of halves", "`rope .. half`", rope(" half ")),
@@ -244,7 +244,7 @@ FEATURES = [Feature(*row) for row in (
     ("bias of the router", "`moe_gate .. bias(..)`", has("moe_gate", word=" bias(")),
     ("biases of experts", "`moe_experts .. biases(..)`", has("moe_experts", word="biases(")),
     ("limits in experts", "`moe_experts .. clamped(..)`", has("moe_experts", word="clamped(")),
-    ("experts stored as mxfp4", "`weight .. from [\".._blocks..\"]`", lambda m: any("_blocks[" in w for w in m.weights)),
+    ("experts stored as mxfp4", "`weight .. from [#mica.slice<\".._blocks\", ..>]`", lambda m: any('_blocks", entry' in w for w in m.weights)),
     ("shared experts", "`linear` of what the gate reads", shared_experts),
     ("gate of the shared expert", "`sigmoid_gate`", has("sigmoid_gate")),
     ("dense layers beside sparse", "functions with `moe_gate` and without",

@@ -76,8 +76,8 @@ private:
     auto weight = get ? symbols.lookup<WeightOp>(get.getWeightAttr().getAttr()) : WeightOp();
     if (!weight)
       return;
-    for (StringRef source : weight.getSourceNames())
-      sources[{layer, probe.getName().str()}].insert(source.str());
+    for (mlir::Attribute source : weight.getSourceList())
+      sources[{layer, probe.getName().str()}].insert(TensorPart::of(source).text());
   }
 
   mlir::SymbolTable symbols;

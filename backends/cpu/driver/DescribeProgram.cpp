@@ -163,7 +163,7 @@ std::vector<std::string> mica::cpu::keptBlocks(ModuleOp module) {
   for (auto weight : module.getOps<WeightOp>())
     if (auto blocks = dyn_cast<BlockType>(weight.getTensorType().getElementType()))
       counts[std::string(blocks.getFormat()->name)] +=
-          static_cast<int64_t>(weight.getSourceNames().size());
+          static_cast<int64_t>(weight.getSourceList().size());
   std::vector<std::string> names;
   names.reserve(counts.size());
   for (const auto &[name, count] : counts)

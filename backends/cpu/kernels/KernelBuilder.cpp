@@ -256,30 +256,28 @@ Value KernelBuilder::eachVector(int64_t columns, Value init,
 KernelLibrary::KernelLibrary(ModuleOp module, KernelTarget target)
     : module(module), target(target), symbols(module) {}
 
-func::FuncOp KernelLibrary::getOrCreate(StringRef base, StringRef spec, ArrayRef<Type> types,
+func::FuncOp KernelLibrary::getOrCreate(exec::KernelAttr identity, ArrayRef<Type> types,
                                         Location loc, Build build, exec::CostAttr cost) {
-  std::string key = (base + "|" + spec).str();
-  llvm::raw_string_ostream stream(key);
-  for (Type type : types)
-    stream << '|' << type;
-  func::FuncOp &known = kernels[key];
-  if (known)
-    return known;
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   SmallVector<Type> inputs(2, builder.getIndexType());
   llvm::append_range(inputs, types);
-  known = func::FuncOp::create(builder, loc, base, builder.getFunctionType(inputs, {}));
-  known.setPrivate();
-  known->setAttr(exec::kKernelAttr, builder.getUnitAttr());
+  FunctionType type = builder.getFunctionType(inputs, {});
+  func::FuncOp &known = kernels[{identity, type}];
+  if (known)
+    return known;
+  auto kernel = func::FuncOp::create(builder, loc, identity.getBase(), type);
+  known = kernel;
+  kernel.setPrivate();
+  kernel->setAttr(exec::kKernelAttr, identity);
   if (cost)
-    known->setAttr(exec::kCostAttr, cost);
+    kernel->setAttr(exec::kCostAttr, cost);
   // Inserting into the symbol table makes the name unique.
-  symbols.insert(known);
-  builder.setInsertionPointToStart(known.addEntryBlock());
+  symbols.insert(kernel);
+  builder.setInsertionPointToStart(kernel.addEntryBlock());
   KernelBuilder body(loc, builder, target);
-  build(body, known.getArguments());
+  build(body, kernel.getArguments());
   func::ReturnOp::create(body);
-  return known;
+  return kernel;
 }
 
 memref::GlobalOp KernelLibrary::getOrCreateTable(StringRef base, DenseElementsAttr values,

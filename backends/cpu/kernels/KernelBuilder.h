@@ -188,19 +188,18 @@ public:
              llvm::function_ref<mlir::Value(mlir::Value, mlir::Value, mlir::Value)> body);
 };
 
-/// Kernels of a module, made once per name.
+/// Kernels of a module, made once per identity and types.
 class KernelLibrary {
 public:
   KernelLibrary(mlir::ModuleOp module, KernelTarget target);
 
   using Build = llvm::function_ref<void(KernelBuilder &, mlir::ValueRange)>;
 
-  /// The kernel over buffers of `types` that `spec` describes in full; its symbol is `base`, or
-  /// `base_N` where several specs share it. `build` receives (begin, end, buffers...) where the
-  /// kernel does not exist yet. `cost` may be null.
-  mlir::func::FuncOp getOrCreate(llvm::StringRef base, llvm::StringRef spec,
-                                 llvm::ArrayRef<mlir::Type> types, mlir::Location loc, Build build,
-                                 exec::CostAttr cost);
+  /// The kernel over buffers of `types` that `identity` describes in full; its symbol is the
+  /// base there, or `base_N` where several share it. `build` receives (begin, end, buffers...)
+  /// where the kernel does not exist yet. `cost` may be null.
+  mlir::func::FuncOp getOrCreate(exec::KernelAttr identity, llvm::ArrayRef<mlir::Type> types,
+                                 mlir::Location loc, Build build, exec::CostAttr cost);
 
   /// A constant table of numbers, made once per content.
   template <typename Number>
@@ -220,7 +219,7 @@ private:
   mlir::ModuleOp module;
   KernelTarget target;
   mlir::SymbolTable symbols;
-  llvm::StringMap<mlir::func::FuncOp> kernels;
+  llvm::DenseMap<std::pair<mlir::Attribute, mlir::Type>, mlir::func::FuncOp> kernels;
   llvm::DenseMap<mlir::Attribute, mlir::memref::GlobalOp> tables;
 };
 

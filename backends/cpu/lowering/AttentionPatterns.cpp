@@ -27,8 +27,9 @@ static Value launchRopeTable(Launcher &launch, Value positions, Value lengths, i
   if (lengths)
     inputs.push_back(lengths);
   return launch("rope_table",
-                specOf(spec.frequencies.getSymName(), spec.amplitude,
-                       spec.lengthThreshold.value_or(0), spec.growth, spec.growth > 0 ? theta : 0),
+                launch.parameters(spec.frequencies.getSymName(), spec.amplitude,
+                                  spec.lengthThreshold.value_or(0), spec.growth,
+                                  spec.growth > 0 ? theta : 0),
                 rows, inputs, launch.empty(type, rows),
                 [&](KernelBuilder &b, ValueRange args) { emitRopeTable(b, args, spec); })[0];
 }
@@ -57,8 +58,8 @@ struct LowerRope : Lowering<RopeOp> {
                         op.getTheta().convertToDouble(), op.getScalingAttr());
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op, launch("rope", stringifyPairing(op.getPairing()), rows, {operands.getX(), table},
-                   launch.empty(op.getType(), rows),
+        op, launch("rope", launch.parameters(stringifyPairing(op.getPairing())), rows,
+                   {operands.getX(), table}, launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) { emitRope(b, args, op.getPairing()); }));
     return success();
   }
@@ -76,12 +77,13 @@ struct LowerSinusoid : Lowering<SinusoidOp> {
     auto offset = static_cast<int64_t>(op.getOffset());
     std::optional<int64_t> paddingIdx = op.getPaddingIdx();
     Value rows = launch.rowsOf(operands.getPositions());
-    rewriter.replaceOp(op, launch("sinusoid",
-                                  specOf(table.getSymName(), offset, paddingIdx.value_or(-1)), rows,
-                                  operands.getPositions(), launch.empty(op.getType(), rows),
-                                  [&](KernelBuilder &b, ValueRange args) {
-                                    emitSinusoid(b, args, table, offset, paddingIdx);
-                                  }));
+    rewriter.replaceOp(
+        op,
+        launch("sinusoid", launch.parameters(table.getSymName(), offset, paddingIdx.value_or(-1)),
+               rows, operands.getPositions(), launch.empty(op.getType(), rows),
+               [&](KernelBuilder &b, ValueRange args) {
+                 emitSinusoid(b, args, table, offset, paddingIdx);
+               }));
     return success();
   }
 };
@@ -95,7 +97,7 @@ struct LowerKvAppend : Lowering<KvAppendOp> {
       return op.emitOpError("appends to a cache without a layout");
     Launcher launch(rewriter, op.getLoc(), kernels);
     rewriter.replaceOp(
-        op, launch("kv_append", specOf(Type(cache)), launch.rowsOf(operands.getX()),
+        op, launch("kv_append", launch.parameters(cache), launch.rowsOf(operands.getX()),
                    {operands.getX(), operands.getSequences(), operands.getPositions(),
                     operands.getLayer()},
                    operands.getCache(),
@@ -125,8 +127,8 @@ struct LowerQkvAppend : Lowering<QkvAppendOp> {
     spec.parts = static_cast<int64_t>(op.getParts().size());
     Launcher launch(rewriter, op.getLoc(), kernels);
     Value rows = launch.rowsOf(operands.getQkv());
-    std::string key = specOf(Type(spec.keys), Type(spec.values), stringifyPairing(spec.pairing),
-                             spec.eps.value_or(0), spec.gainOffset, spec.parts);
+    ArrayAttr key = launch.parameters(spec.keys, spec.values, stringifyPairing(spec.pairing),
+                                      spec.eps.value_or(0), spec.gainOffset, spec.parts);
     rewriter.replaceOp(
         op, launch("qkv_append", key, rows, inputs,
                    {launch.empty(q, rows), operands.getKCache(), operands.getVCache()},
@@ -174,10 +176,9 @@ struct LowerAttention : Lowering<AttentionOp> {
                               keys.getLayer(),
                               operands.getSequences(),
                               operands.getPositions()};
-    std::string key =
-        specOf(Type(spec.keys), Type(spec.values), spec.scale, spec.window.value_or(0),
-               spec.softcap.value_or(0), Attribute(spec.tiling),
-               spec.slopes ? spec.slopes.getSymName() : "", spec.sinks, spec.valuesInKeys);
+    ArrayAttr key = launch.parameters(
+        spec.keys, spec.values, spec.scale, spec.window.value_or(0), spec.softcap.value_or(0),
+        spec.tiling, spec.slopes ? spec.slopes.getSymName() : "", spec.sinks, spec.valuesInKeys);
     Value result = launch.empty(op.getType(), launch.rowsOf(operands.getQ()));
     Value sinks = operands.getSinks();
     rewriter.replaceOp(op, spec.tiling.getSplit()
@@ -246,7 +247,7 @@ private:
   }
 
   /// A task per part of the query heads and tile of rows.
-  static Value launchTiles(Launcher &launch, const AttentionSpec &spec, StringRef key,
+  static Value launchTiles(Launcher &launch, const AttentionSpec &spec, ArrayAttr key,
                            ValueRange inputs, Value sinks, Value result) {
     KernelTarget target;
     KernelBuilder b(launch.loc, launch.rewriter, target);
@@ -262,7 +263,7 @@ private:
 
   /// A task per part of the query heads, chunk and row; then, where a row has more than one chunk,
   /// a task per query head and row that combines them.
-  static Value launchChunks(Launcher &launch, const AttentionSpec &spec, StringRef key,
+  static Value launchChunks(Launcher &launch, const AttentionSpec &spec, ArrayAttr key,
                             ValueRange inputs, Value sinks, Value result) {
     KernelTarget target;
     KernelBuilder b(launch.loc, launch.rewriter, target);

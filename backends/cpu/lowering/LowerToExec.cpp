@@ -102,7 +102,7 @@ LogicalResult mica::cpu::checkProduct(Operation *op, Value x, Value weight) {
   return success();
 }
 
-SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value tasks,
+SmallVector<Value> Launcher::operator()(StringRef base, ArrayAttr identity, Value tasks,
                                         ValueRange inputs, ValueRange outputs,
                                         KernelLibrary::Build build, const LaunchCost &cost) {
   SmallVector<Type> types;
@@ -111,8 +111,9 @@ SmallVector<Value> Launcher::operator()(StringRef base, StringRef spec, Value ta
       auto tensor = dyn_cast<RankedTensorType>(value.getType());
       types.push_back(tensor ? Type(kernelBufferType(tensor)) : value.getType());
     }
-  func::FuncOp kernel =
-      kernels.getOrCreate(base, spec, types, loc, build, cost.attribute(rewriter.getContext()));
+  MLIRContext *context = rewriter.getContext();
+  func::FuncOp kernel = kernels.getOrCreate(exec::KernelAttr::get(context, base, identity), types,
+                                            loc, build, cost.attribute(context));
   auto op = exec::LaunchOp::create(rewriter, loc, outputs.getTypes(),
                                    FlatSymbolRefAttr::get(kernel.getSymNameAttr()), tasks, inputs,
                                    outputs);

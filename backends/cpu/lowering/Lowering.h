@@ -9,24 +9,8 @@
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/DialectConversion.h"
-#include "llvm/Support/Format.h"
 
 namespace mica::cpu {
-
-/// Everything that a kernel depends on as one text; floating point numbers in full precision.
-template <typename... Parts> std::string specOf(const Parts &...parts) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  auto print = [&](const auto &part) {
-    if constexpr (std::is_floating_point_v<std::decay_t<decltype(part)>>)
-      stream << llvm::format("%.17g", static_cast<double>(part));
-    else
-      stream << part;
-    stream << ',';
-  };
-  (print(parts), ...);
-  return text;
-}
 
 /// The name of a product's kernel: `base_NxK`.
 inline std::string productName(llvm::StringRef base, int64_t n, int64_t k) {
@@ -96,12 +80,18 @@ public:
   Launcher(mlir::ConversionPatternRewriter &rewriter, mlir::Location loc, KernelLibrary &kernels)
       : rewriter(rewriter), loc(loc), kernels(kernels) {}
 
-  /// The launch of kernel `base` over `tasks`; returns the new values of the outputs. `spec` names
-  /// all that the kernel depends on besides its types.
-  mlir::SmallVector<mlir::Value> operator()(llvm::StringRef base, llvm::StringRef spec,
+  /// The launch of kernel `base` over `tasks`; returns the new values of the outputs. `identity` is
+  /// all that its body depends on besides its types: see `parameters`.
+  mlir::SmallVector<mlir::Value> operator()(llvm::StringRef base, mlir::ArrayAttr identity,
                                             mlir::Value tasks, mlir::ValueRange inputs,
                                             mlir::ValueRange outputs, KernelLibrary::Build build,
                                             const LaunchCost &cost = {});
+
+  /// Numbers, truth values, words, types and attributes as what identifies a kernel.
+  template <typename... Parts> mlir::ArrayAttr parameters(const Parts &...parts) {
+    std::array<mlir::Attribute, sizeof...(parts)> all{parameter(parts)...};
+    return rewriter.getArrayAttr(all);
+  }
 
   /// Extent of the leading axis.
   mlir::Value rowsOf(mlir::Value tensor);
@@ -112,6 +102,22 @@ public:
   mlir::ConversionPatternRewriter &rewriter;
   mlir::Location loc;
   KernelLibrary &kernels;
+
+private:
+  template <typename Part> mlir::Attribute parameter(const Part &part) {
+    if constexpr (std::is_same_v<Part, bool>)
+      return rewriter.getBoolAttr(part);
+    else if constexpr (std::is_integral_v<Part>)
+      return rewriter.getI64IntegerAttr(part);
+    else if constexpr (std::is_floating_point_v<Part>)
+      return rewriter.getF64FloatAttr(part);
+    else if constexpr (std::is_base_of_v<mlir::Type, Part>)
+      return mlir::TypeAttr::get(part);
+    else if constexpr (std::is_base_of_v<mlir::Attribute, Part>)
+      return part;
+    else
+      return rewriter.getStringAttr(part);
+  }
 };
 
 void populateRowPatterns(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter,

@@ -37,7 +37,8 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
         RankedTensorType::get({ShapedType::kDynamic, spec.experts}, rewriter.getF32Type());
     Value logits =
         launch(productName("linear", spec.experts, product.weight.k),
-               specOf(product.weight.element, spec.experts, product.weight.k, product.bias, false),
+               launch.parameters(product.weight.element, spec.experts, product.weight.k,
+                                 product.bias, false),
                launch.constant(blocksOf(spec.experts)), factors, launch.empty(logitsType, rows),
                [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, product); },
                {.weightBytes = sizeInBytes(operands.getGate()),
@@ -45,8 +46,8 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
     SmallVector<Value> inputs{logits};
     if (op.getCorrection())
       inputs.push_back(operands.getCorrection());
-    std::string key = specOf(stringifyScoring(spec.scoring), spec.normalize, spec.groups,
-                             spec.keptGroups, stringifyGroupScoring(spec.groupScoring));
+    ArrayAttr key = launch.parameters(stringifyScoring(spec.scoring), spec.normalize, spec.groups,
+                                      spec.keptGroups, stringifyGroupScoring(spec.groupScoring));
     rewriter.replaceOp(op,
                        launch("moe_gate", key, rows, inputs,
                               {launch.empty(op.getWeights().getType(), rows),
@@ -75,7 +76,7 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
     Value rows = launch.rowsOf(operands.getX());
     auto starts = RankedTensorType::get({experts + 1}, rewriter.getI32Type());
     SmallVector<Value> routes =
-        launch("moe_route", specOf(experts), launch.constant(1), operands.getExperts(),
+        launch("moe_route", launch.parameters(experts), launch.constant(1), operands.getExperts(),
                {launch.empty(picks, rows), launch.empty(starts, {})},
                [&](KernelBuilder &b, ValueRange args) { emitRoute(b, args, experts, choices); });
     auto tasks = [&](int64_t n) { return launch.constant(experts * blocksOf(n)); };
@@ -106,26 +107,27 @@ struct LowerMoeExperts : Lowering<MoeExpertsOp> {
     Gating::Clamp clamp = gating.clamp.value_or(Gating::Clamp{0, 0});
     Value h = launch(
         productName("experts_up", inner, gate.k),
-        specOf(gate.element, inner, gate.k, stringifyActivation(gating.activation), biased,
-               clamp.alpha, clamp.limit),
+        launch.parameters(gate.element, inner, gate.k, stringifyActivation(gating.activation),
+                          biased, clamp.alpha, clamp.limit),
         tasks(inner), upFactors, perChoice(inner, innerElement),
         [&](KernelBuilder &b, ValueRange args) { emitExpertsUp(b, args, gate, inner, gating); },
         cost(operands.getGate(), 4 * inner * gate.k))[0];
     if (limbs != 0)
-      h = launch("quantize", specOf(inner, limbs), rows, h, perChoice(inner, xElement),
+      h = launch("quantize", launch.parameters(inner, limbs), rows, h, perChoice(inner, xElement),
                  [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, limbs); })[0];
     downFactors.insert(downFactors.begin(), h);
     Value parts = launch(
-        productName("experts_down", down.n, inner), specOf(down.element, down.n, inner, biased),
-        tasks(down.n), downFactors, perChoice(down.n, rewriter.getF32Type()),
+        productName("experts_down", down.n, inner),
+        launch.parameters(down.element, down.n, inner, biased), tasks(down.n), downFactors,
+        perChoice(down.n, rewriter.getF32Type()),
         [&](KernelBuilder &b, ValueRange args) { emitExpertsDown(b, args, down); },
         cost(operands.getDown(), 2 * down.n * inner))[0];
     bool accumulate = !!op.getResidual();
     Value target = accumulate ? operands.getResidual() : launch.empty(op.getType(), rows);
     rewriter.replaceOp(
-        op,
-        launch("experts_combine", specOf(accumulate), rows, {parts, operands.getWeights()}, target,
-               [&](KernelBuilder &b, ValueRange args) { emitCombine(b, args, accumulate); }));
+        op, launch("experts_combine", launch.parameters(accumulate), rows,
+                   {parts, operands.getWeights()}, target,
+                   [&](KernelBuilder &b, ValueRange args) { emitCombine(b, args, accumulate); }));
     return success();
   }
 };

@@ -27,7 +27,7 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
     %empty = tensor.empty(%rows) : tensor<?x32xf32>
     %z = exec.launch @add tasks(%rows) ins(%x, %y : ...) outs(%empty : tensor<?x32xf32>) -> tensor<?x32xf32>
     ...
-    func.func private @add(%begin: index, %end: index, ...) attributes {exec.kernel} {
+    func.func private @add(%begin: index, %end: index, ...) attributes {exec.kernel = #exec.kernel<"add", []>} {
     scf.for %row = %begin to %end step %c1 {
     scf.for %column = %c0 to %c32 step %c16 {
     %a = vector.load ...

@@ -21,7 +21,7 @@ struct LowerEmbedding : Lowering<EmbeddingOp> {
       return op.emitOpError("gathers from a quantised table without a packed layout");
     Value rows = launch.rowsOf(operands.getTokens());
     rewriter.replaceOp(
-        op, launch("embedding", specOf(table.element, table.n, table.k), rows,
+        op, launch("embedding", launch.parameters(table.element, table.n, table.k), rows,
                    operands.getOperands(), launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) { emitEmbedding(b, args, table); },
                    {.rowWeightBytes = sizeInBytes(operands.getTable()) / table.n}));
@@ -105,7 +105,7 @@ private:
     SmallVector<Value> next(scratch);
     if (expands())
       next[1] =
-          launch("expand_blocks", specOf(weight.element, weight.n, weight.k),
+          launch("expand_blocks", launch.parameters(weight.element, weight.n, weight.k),
                  launch.constant(blocks), {packed, first}, next[1],
                  [&](KernelBuilder &b, ValueRange args) { emitExpandBlocks(b, args, weight); })[0];
     Value blocksOfPanel = expands() ? next[1] : slice(first, blocks);
@@ -175,14 +175,16 @@ private:
   }
 
   ProductSpec productSpec() const { return {spec, /*bias=*/!!bias, /*accumulate=*/!!residual}; }
-  std::string key() const { return specOf(spec.element, spec.n, spec.k, !!bias, !!residual); }
+  ArrayAttr key(Launcher &launch) const {
+    return launch.parameters(spec.element, spec.n, spec.k, !!bias, !!residual);
+  }
 
   Value lowerGenerated(Launcher &launch, Value target) const {
     SmallVector<Value> inputs{x, weight};
     if (bias)
       inputs.push_back(bias);
     std::string name = productName(residual ? "linear_residual" : "linear", spec.n, spec.k);
-    return launch(name, key(), launch.constant(blocksOf(spec.n)), inputs, target,
+    return launch(name, key(launch), launch.constant(blocksOf(spec.n)), inputs, target,
                   [&](KernelBuilder &b, ValueRange args) { emitProduct(b, args, productSpec()); },
                   {.weightBytes = sizeInBytes(weight) + sizeInBytes(bias),
                    .rowFlops = 2 * spec.n * spec.k})[0];
@@ -193,7 +195,8 @@ private:
       SmallVector<Value> inputs{panel.sums, panel.first};
       if (bias)
         inputs.push_back(bias);
-      return launch(productName("epilogue", spec.n, spec.k), key(), launch.rowsOf(x), inputs, into,
+      return launch(productName("epilogue", spec.n, spec.k), key(launch), launch.rowsOf(x), inputs,
+                    into,
                     [&](KernelBuilder &b, ValueRange args) {
                       emitEpilogue(b, args, productSpec(), panel.columns);
                     },
@@ -242,7 +245,7 @@ struct LowerHeadLinear : Lowering<HeadLinearOp> {
     int64_t heads = op.getType().getDimSize(1);
     rewriter.replaceOp(
         op, launch(productName("head_linear", weight.n, weight.k),
-                   specOf(weight.element, heads, weight.n, weight.k),
+                   launch.parameters(weight.element, heads, weight.n, weight.k),
                    launch.constant(heads * blocksOf(weight.n)), operands.getOperands(),
                    launch.empty(op.getType(), launch.rowsOf(operands.getX())),
                    [&](KernelBuilder &b, ValueRange args) { emitHeadProduct(b, args, weight); },
@@ -267,8 +270,8 @@ struct LowerGatedLinear : Lowering<GatedLinearOp> {
     int64_t inner = op.getType().getDimSize(1);
     Value x = operands.getX(), packed = operands.getWeight();
     Value target = launch.empty(op.getType(), launch.rowsOf(x));
-    std::string key =
-        specOf(weight.element, inner, weight.k, stringifyActivation(op.getActivation()));
+    ArrayAttr key =
+        launch.parameters(weight.element, inner, weight.k, stringifyActivation(op.getActivation()));
     auto epilogue = [&](PanelProduct::Panel panel, Value into) {
       return launch(productName("gated_epilogue", inner, weight.k), key, launch.rowsOf(x),
                     {panel.sums, panel.first}, into, [&](KernelBuilder &b, ValueRange args) {

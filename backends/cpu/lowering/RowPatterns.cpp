@@ -20,7 +20,8 @@ struct LowerRmsNorm : Lowering<RmsNormOp> {
                      op.getRounding() == NormRounding::BeforeGain, limbsOf(op.getResult())};
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
-        op, launch("rmsnorm", specOf(spec.eps, spec.gainOffset, spec.roundBeforeGain, spec.limbs),
+        op, launch("rmsnorm",
+                   launch.parameters(spec.eps, spec.gainOffset, spec.roundBeforeGain, spec.limbs),
                    rows, {operands.getX(), operands.getWeight()}, launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) { emitRmsNorm(b, args, spec); },
                    {.weightBytes = sizeInBytes(operands.getWeight())}));
@@ -42,7 +43,7 @@ struct LowerLayerNorm : Lowering<LayerNormOp> {
     Value rows = launch.rowsOf(operands.getX());
     rewriter.replaceOp(
         op,
-        launch("layernorm", specOf(eps, bias, limbs), rows, inputs,
+        launch("layernorm", launch.parameters(eps, bias, limbs), rows, inputs,
                launch.empty(op.getType(), rows),
                [&](KernelBuilder &b, ValueRange args) { emitLayerNorm(b, args, eps, bias, limbs); },
                {.weightBytes = sizeInBytes({operands.getWeight(), operands.getBias()})}));
@@ -72,8 +73,8 @@ template <typename Op> struct LowerElementwise : Lowering<Op> {
         return compute(b, elements, static_cast<float>(value));
       });
     };
-    rewriter.replaceOp(op, launch(name, number ? specOf(value) : "", rows, inputs,
-                                  launch.empty(op.getType(), rows), build));
+    rewriter.replaceOp(op, launch(name, number ? launch.parameters(value) : launch.parameters(),
+                                  rows, inputs, launch.empty(op.getType(), rows), build));
     return success();
   }
   Compute compute;
@@ -91,8 +92,8 @@ struct LowerQuantize : Lowering<CastOp> {
     Value rows = launch.rowsOf(operands.getX());
     int64_t limbs = limbsOf(op.getResult());
     rewriter.replaceOp(
-        op, launch("quantize", specOf(op.getType().getDimSize(1), limbs), rows, operands.getX(),
-                   launch.empty(op.getType(), rows),
+        op, launch("quantize", launch.parameters(op.getType().getDimSize(1), limbs), rows,
+                   operands.getX(), launch.empty(op.getType(), rows),
                    [&](KernelBuilder &b, ValueRange args) { emitQuantize(b, args, limbs); }));
     return success();
   }
@@ -121,8 +122,8 @@ template <typename Op> struct LowerRows : Lowering<Op> {
     Launcher launch(rewriter, op.getLoc(), this->kernels);
     Value rows = launch.rowsOf(operands.getOperands().back());
     StringRef name = Op::getOperationName().drop_front(strlen("mica."));
-    rewriter.replaceOp(
-        op, launch(name, "", rows, operands.getOperands(), launch.empty(op.getType(), rows), emit));
+    rewriter.replaceOp(op, launch(name, launch.parameters(), rows, operands.getOperands(),
+                                  launch.empty(op.getType(), rows), emit));
     return success();
   }
   Emit emit;

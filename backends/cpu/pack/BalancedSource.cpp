@@ -3,6 +3,7 @@
 #include "backends/cpu/pack/BalancedSource.h"
 
 #include "backends/cpu/pack/Elements.h"
+#include "ir/Mica/TensorPart.h"
 #include "ir/Quantize/Quantize.h"
 
 #include <cmath>
@@ -62,13 +63,13 @@ static SmallVector<float> largestMagnitudes(const SourceTensor &tensor, bool ofR
 }
 
 /// The largest over several tensors.
-static llvm::Expected<SmallVector<float>> largestMagnitudes(const WeightSource &source,
-                                                            BalanceOp op, bool ofRows,
+static llvm::Expected<SmallVector<float>> largestMagnitudes(const PartSource &source, BalanceOp op,
+                                                            bool ofRows,
                                                             llvm::ThreadPoolInterface &pool) {
   SmallVector<float> largest;
-  ArrayAttr names = ofRows ? op.getRows() : op.getColumns();
-  for (StringRef name : names.getAsValueRange<StringAttr>()) {
-    llvm::Expected<SourceTensor> tensor = source.find(name);
+  for (Attribute part : ofRows ? op.getRows() : op.getColumns()) {
+    std::string name = TensorPart::of(part).text();
+    llvm::Expected<SourceTensor> tensor = source.find(part);
     if (!tensor)
       return tensor.takeError();
     tensor->rowOffset = ofRows ? rowOffset(op) : 0;
@@ -108,9 +109,9 @@ llvm::Expected<const BalancedSource::Factors *> BalancedSource::factorsOf(Balanc
   return factors.get();
 }
 
-llvm::Expected<SourceTensor> BalancedSource::find(StringRef name) const {
-  llvm::Expected<SourceTensor> tensor = source.find(name);
-  auto found = balancing.find(name);
+llvm::Expected<SourceTensor> BalancedSource::find(Attribute part) const {
+  llvm::Expected<SourceTensor> tensor = source.find(part);
+  auto found = balancing.find(part);
   if (!tensor || found == balancing.end())
     return tensor;
   if (BalanceOp op = found->second.rows) {

@@ -12,15 +12,15 @@ namespace mica::cpu {
 
 /// Adds factors to what another source has. They are made from the magnitudes of the tensors when
 /// the first of these is asked for.
-class BalancedSource final : public WeightSource {
+class BalancedSource final : public PartSource {
 public:
   /// All must live as long as this.
-  BalancedSource(mlir::ModuleOp module, const WeightSource &source, llvm::ThreadPoolInterface &pool)
+  BalancedSource(mlir::ModuleOp module, const PartSource &source, llvm::ThreadPoolInterface &pool)
       : source(source), pool(pool), balancing(findBalancing(module)) {}
 
-  llvm::Expected<SourceTensor> find(llvm::StringRef name) const override;
-  std::string fileOf(llvm::StringRef name) const override { return source.fileOf(name); }
-  void release(llvm::StringRef name) const override { source.release(name); }
+  llvm::Expected<SourceTensor> find(mlir::Attribute part) const override;
+  std::string fileOf(mlir::Attribute part) const override { return source.fileOf(part); }
+  void release(mlir::Attribute part) const override { source.release(part); }
 
 private:
   /// What rows and what columns are multiplied with.
@@ -29,9 +29,9 @@ private:
   };
   llvm::Expected<const Factors *> factorsOf(BalanceOp op) const;
 
-  const WeightSource &source;
+  const PartSource &source;
   llvm::ThreadPoolInterface &pool;
-  llvm::StringMap<Balancing> balancing;
+  llvm::DenseMap<mlir::Attribute, Balancing> balancing;
   mutable llvm::DenseMap<mlir::Operation *, std::unique_ptr<Factors>> known;
 };
 

@@ -2,8 +2,6 @@
 
 #include "backends/cpu/pack/CalibratedSource.h"
 
-#include "ir/Mica/TensorPart.h"
-
 #include <cmath>
 
 namespace mica::cpu {
@@ -27,24 +25,25 @@ bool ColumnImportance::add(llvm::StringRef name, std::vector<float> meanSquares)
   return true;
 }
 
-llvm::ArrayRef<float> ColumnImportance::find(llvm::StringRef name) const {
-  auto known = columns.find(name);
+llvm::ArrayRef<float> ColumnImportance::find(const TensorPart &part) const {
+  auto known = columns.find(part.text());
   if (known == columns.end())
-    known = columns.find(tensorOf(name));
+    known = columns.find(part.tensor);
   return known == columns.end() ? llvm::ArrayRef<float>() : llvm::ArrayRef(known->second);
 }
 
-llvm::Expected<SourceTensor> CalibratedSource::find(llvm::StringRef name) const {
-  llvm::Expected<SourceTensor> tensor = source.find(name);
+llvm::Expected<SourceTensor> CalibratedSource::find(mlir::Attribute named) const {
+  llvm::Expected<SourceTensor> tensor = source.find(named);
   if (!tensor || !importance)
     return tensor;
-  llvm::ArrayRef<float> columns = importance->find(name);
+  TensorPart part = TensorPart::of(named);
+  llvm::ArrayRef<float> columns = importance->find(part);
   if (!columns.empty() && !tensor->shape.empty() &&
       static_cast<int64_t>(columns.size()) != tensor->shape.back())
-    return llvm::createStringError("\"" + name + "\" has " + llvm::Twine(tensor->shape.back()) +
-                                   " columns, but the statistics in " + importance->fileName() +
-                                   " are for " + llvm::Twine(columns.size()) +
-                                   ", give those of this model");
+    return llvm::createStringError(
+        "\"" + part.text() + "\" has " + llvm::Twine(tensor->shape.back()) +
+        " columns, but the statistics in " + importance->fileName() + " are for " +
+        llvm::Twine(columns.size()) + ", give those of this model");
   tensor->importance = columns;
   return tensor;
 }

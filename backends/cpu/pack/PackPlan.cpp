@@ -2,6 +2,8 @@
 
 #include "backends/cpu/pack/PackPlan.h"
 
+#include "ir/Mica/TensorPart.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -54,7 +56,7 @@ namespace {
 /// Collects the runs of one weight.
 class Planner {
 public:
-  Planner(WeightOp weight, const WeightSource &source) : weight(weight), source(source) {}
+  Planner(WeightOp weight, const PartSource &source) : weight(weight), source(source) {}
 
   llvm::Expected<PackPlan> plan() {
     RankedTensorType type = weight.getTensorType();
@@ -62,9 +64,9 @@ public:
     plan_.element = type.getElementType();
     if (llvm::Error error = setShape(type))
       return error;
-    plan_.sources = weight.getSourceNames();
-    for (StringRef name : plan_.sources)
-      if (llvm::Error error = addTensor(name))
+    plan_.sources = weight.getSourceList();
+    for (Attribute part : plan_.sources)
+      if (llvm::Error error = addTensor(part))
         return error;
     if (llvm::Error error = compose())
       return error;
@@ -102,10 +104,11 @@ private:
     SourceTensor source;
   };
 
-  llvm::Error addTensor(StringRef name) {
-    llvm::Expected<SourceTensor> tensor = source.find(name);
+  llvm::Error addTensor(Attribute part) {
+    llvm::Expected<SourceTensor> tensor = source.find(part);
     if (!tensor)
       return tensor.takeError();
+    std::string name = TensorPart::of(part).text();
     int64_t elements = 1;
     for (int64_t extent : tensor->shape)
       if (extent < 0 || llvm::MulOverflow(elements, extent, elements))
@@ -177,7 +180,8 @@ private:
       for (auto [index, tensor] : llvm::enumerate(tensors)) {
         if (int64_t rows = rowsOfEntry(); how == Compose::Stack && tensor.rows != rows)
           return fail("stacks matrices of " + llvm::Twine(rows) + " rows, but \"" +
-                      plan_.sources[index] + "\" has " + llvm::Twine(tensor.rows));
+                      TensorPart::of(plan_.sources[index]).text() + "\" has " +
+                      llvm::Twine(tensor.rows));
         addRun(tensor.rows, tensor);
       }
     }
@@ -203,7 +207,7 @@ private:
   }
 
   WeightOp weight;
-  const WeightSource &source;
+  const PartSource &source;
   PackPlan plan_;
   SmallVector<Tensor> tensors;
   int64_t next = 0;
@@ -211,7 +215,7 @@ private:
 
 } // namespace
 
-llvm::Expected<PackPlan> planWeight(WeightOp weight, const WeightSource &source) {
+llvm::Expected<PackPlan> planWeight(WeightOp weight, const PartSource &source) {
   return Planner(weight, source).plan();
 }
 

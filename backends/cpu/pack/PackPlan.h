@@ -39,7 +39,7 @@ struct PackPlan {
   PackedLayoutAttr layout;  ///< null for row-major
   mlir::Type element;       ///< of the weight
   std::vector<RowRun> runs; ///< sorted, the first at row 0
-  llvm::SmallVector<llvm::StringRef> sources;
+  llvm::SmallVector<mlir::Attribute> sources;
 
   /// The format of the weight's blocks; null for floats.
   const BlockFormat *blocks() const {
@@ -61,7 +61,7 @@ struct PackPlan {
 
 /// Errors name the weight and the source: a source is missing, or its shape does not fit into the
 /// weight.
-llvm::Expected<PackPlan> planWeight(WeightOp weight, const WeightSource &source);
+llvm::Expected<PackPlan> planWeight(WeightOp weight, const PartSource &source);
 
 } // namespace mica::cpu
 

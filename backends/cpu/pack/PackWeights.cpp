@@ -5,7 +5,8 @@
 #include "backends/cpu/pack/BalancedSource.h"
 #include "backends/cpu/pack/Elements.h"
 #include "backends/cpu/pack/Panel.h"
-#include "backends/cpu/pack/PartSource.h"
+#include "backends/cpu/pack/SlicedSource.h"
+#include "ir/Mica/TensorPart.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ThreadPool.h"
@@ -84,7 +85,7 @@ struct Batch {
 /// Packs on the threads of a pool while the batch before is being written. Two buffers alternate.
 class WeightPacker {
 public:
-  WeightPacker(WeightOp weight, const PackPlan &plan, const WeightSource &source,
+  WeightPacker(WeightOp weight, const PackPlan &plan, const PartSource &source,
                llvm::ThreadPoolInterface &pool)
       : weight(weight), plan(plan), source(source),
         perBatch(panelsPerBatch(plan.panelBytes(0), pool.getMaxConcurrency())), pool(pool),
@@ -115,14 +116,15 @@ private:
     auto message = [&](const llvm::Twine &place) {
       return (llvm::Twine("holds NaN") + beyond + place + ", check the checkpoint").str();
     };
-    for (StringRef name : plan.sources) {
-      llvm::Expected<SourceTensor> tensor = source.find(name);
+    for (Attribute part : plan.sources) {
+      llvm::Expected<SourceTensor> tensor = source.find(part);
       if (!tensor)
         return tensor.takeError();
       if (std::optional<int64_t> element = findNotFinite(*tensor, to)) {
-        std::string file = source.fileOf(name);
+        std::string file = source.fileOf(part);
         return llvm::createStringError(
-            llvm::Twine(file) + (file.empty() ? "" : ": ") + "tensor \"" + name + "\" " +
+            llvm::Twine(file) + (file.empty() ? "" : ": ") + "tensor \"" +
+            TensorPart::of(part).text() + "\" " +
             message(tensor->blocks
                         ? " in block " + llvm::Twine(*element / tensor->blocks.elements())
                         : llvm::Twine()));
@@ -165,7 +167,7 @@ private:
 
   WeightOp weight;
   const PackPlan &plan;
-  const WeightSource &source;
+  const PartSource &source;
   int64_t perBatch;
   Batch batches[2];
   llvm::ThreadPoolInterface &pool;
@@ -175,7 +177,7 @@ private:
 /// Writes weight after weight.
 class Stream {
 public:
-  Stream(const WeightSource &source, const PackOptions &options, llvm::ThreadPoolInterface &pool,
+  Stream(const PartSource &source, const PackOptions &options, llvm::ThreadPoolInterface &pool,
          uint64_t all)
       : source(source), options(options), pool(pool), all(all) {}
 
@@ -192,8 +194,8 @@ public:
       return error;
     WeightPacker packer(weight, *plan, source, pool);
     llvm::Error error = packer.run([&](ArrayRef<uint8_t> bytes) { return write(bytes); });
-    for (StringRef name : plan->sources)
-      source.release(name);
+    for (Attribute part : plan->sources)
+      source.release(part);
     return error;
   }
 
@@ -216,7 +218,7 @@ private:
     return llvm::Error::success();
   }
 
-  const WeightSource &source;
+  const PartSource &source;
   const PackOptions &options;
   llvm::ThreadPoolInterface &pool;
   uint64_t position = 0, all;
@@ -226,7 +228,7 @@ private:
 
 llvm::Error packWeights(ModuleOp module, const WeightSource &source, const PackOptions &options) {
   llvm::DefaultThreadPool pool(llvm::hardware_concurrency(std::max(options.threads, 1u)));
-  PartSource parts(source);
+  SlicedSource parts(source);
   BalancedSource balanced(module, parts, pool);
   CalibratedSource calibrated(balanced, options.importance);
   Stream stream(calibrated, options, pool, packedBytes(module));

@@ -4,6 +4,7 @@
 
 #include "ir/Quantize/BlockFormats.h"
 
+#include "mlir/IR/Attributes.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -60,6 +61,7 @@ struct SourceTensor {
   StoredAs stored() const { return {type, blocks}; }
 };
 
+/// The tensors of a checkpoint, by their names.
 class WeightSource {
 public:
   virtual ~WeightSource() = default;
@@ -69,6 +71,16 @@ public:
   virtual std::string fileOf(llvm::StringRef name) const { return {}; }
   /// Says that the tensor was consumed: whatever memory it takes may be given back.
   virtual void release(llvm::StringRef name) const = 0;
+};
+
+/// What weights are made of, by the attributes that name it in the IR: tensors and parts of tensors
+/// (TensorPart::of). The functions are those of WeightSource.
+class PartSource {
+public:
+  virtual ~PartSource() = default;
+  virtual llvm::Expected<SourceTensor> find(mlir::Attribute source) const = 0;
+  virtual std::string fileOf(mlir::Attribute source) const = 0;
+  virtual void release(mlir::Attribute source) const = 0;
 };
 
 } // namespace mica::cpu

@@ -12,21 +12,21 @@ mica.weight @concat from ["a", "b", "c"] concat : tensor<5x3xf32>
 mica.weight @stack from ["a", "b"] stack : tensor<2x2x3xf32>
 mica.weight @interleave from ["a", "b"] interleave : tensor<128x3xf32>
 mica.weight @uneven from ["a", "c"] stack : tensor<2x2x3xf32>
-mica.weight @last_row from ["a[1:2 of 2]"] : tensor<1x3xf32>
-mica.weight @every_second from ["t[1:2 of 2]"] : tensor<2x3xf32>
-mica.weight @transposed_rows from ["a^T[1:2 of 3]"] : tensor<1x2xf32>
+mica.weight @last_row from [#mica.slice<"a", rows 1 to 2 of 2>] : tensor<1x3xf32>
+mica.weight @every_second from [#mica.slice<"t", rows 1 to 2 of 2>] : tensor<2x3xf32>
+mica.weight @transposed_rows from [#mica.slice<"a", transposed, rows 1 to 2 of 3>] : tensor<1x2xf32>
 mica.weight @t : tensor<4x3xf32>
-mica.weight @entry_rows from ["e[1]^T[0:1 of 3]", "e[1]^T[1:3 of 3]"] concat : tensor<3x4xf32>
-mica.weight @entry_transposed from ["e[1]^T"] : tensor<3x4xf32>
-mica.weight @no_part from ["a[0:2 of 4]"] : tensor<1x3xf32>
+mica.weight @entry_rows from [#mica.slice<"e", entry 1, transposed, rows 0 to 1 of 3>, #mica.slice<"e", entry 1, transposed, rows 1 to 3 of 3>] concat : tensor<3x4xf32>
+mica.weight @entry_transposed from [#mica.slice<"e", entry 1, transposed>] : tensor<3x4xf32>
+mica.weight @no_part from [#mica.slice<"a", rows 0 to 2 of 4>] : tensor<1x3xf32>
 mica.weight @too_short from ["a", "b"] concat : tensor<3x3xf32>
 mica.weight @missing : tensor<1xf32>
 mica.weight @r : tensor<2x3xf32>
 mica.balance rows ["r", "s"] columns ["after"]
 mica.weight @gains : tensor<3xf32>
-mica.weight @stored_gains from ["gains[0:1 of 1]"] : tensor<3xf32>
+mica.weight @stored_gains from [#mica.slice<"gains", rows 0 to 1 of 1>] : tensor<3xf32>
 mica.weight @q : tensor<2x3xf32>
-mica.weight @stored_q from ["q[0:1 of 1]"] : tensor<2x3xf32>
+mica.weight @stored_q from [#mica.slice<"q", rows 0 to 1 of 1>] : tensor<2x3xf32>
 mica.balance rows ["gains"] offset(1.0) columns ["q"]
 
 func.func private @x() -> tensor<1x3xf32> {

@@ -104,15 +104,50 @@ mica.balance rows ["norm.weight"] columns []
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op has the source 'qkv[4:2 of 8]', expected NAME, NAME[entry], NAME^T, NAME[first:last of period] or NAME[first:last of period]^T}}
-mica.weight @q from ["qkv[4:2 of 8]"] : tensor<2x4xf32>
+// expected-error @+1 {{'mica.weight' op has a source without a name}}
+mica.weight @q from [""] : tensor<2x4xf32>
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op has the source '^T', expected NAME}}
-mica.weight @q from ["^T"] : tensor<2x4xf32>
+// expected-error @+1 {{a slice names no tensor}}
+mica.weight @q from [#mica.slice<"", transposed>] : tensor<2x4xf32>
 
 // -----
 
-// expected-error @+1 {{'mica.weight' op has the source 'experts[-1]', expected NAME}}
-mica.weight @q from ["experts[-1]"] : tensor<2x4xf32>
+// expected-error @+1 {{entry -1 of a slice is negative}}
+mica.weight @q from [#mica.slice<"qkv", entry -1>] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{a slice has rows 4 to 2 of 8, expected 0 <= first < last <= period}}
+mica.weight @q from [#mica.slice<"qkv", rows 4 to 2 of 8>] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{a slice has rows 4 to 9 of 8, expected 0 <= first < last <= period}}
+mica.weight @q from [#mica.slice<"qkv", rows 4 to 9 of 8>] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{a slice without rows has none as columns, say transposed}}
+mica.weight @q from [#mica.slice<"qkv", entry 1, as_columns>] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{a slice is a whole tensor, whose name alone is its source}}
+mica.weight @q from [#mica.slice<"qkv">] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{'turned' says nothing of a slice, expected entry, transposed, rows or as_columns}}
+mica.weight @q from [#mica.slice<"qkv", turned>] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{attribute 'sources' failed to satisfy constraint: tensors of the checkpoint and parts of such}}
+mica.weight @q from [7] : tensor<2x4xf32>
+
+// -----
+
+// expected-error @+1 {{attribute 'columns' failed to satisfy constraint: tensors of the checkpoint and parts of such}}
+mica.balance rows ["norm.weight"] columns [@q]

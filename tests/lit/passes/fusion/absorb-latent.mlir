@@ -2,10 +2,10 @@
 
 // Two calls pass weights of their own; a program keeps no cache of values.
 // CHECK-LABEL: module
-// CHECK: mica.weight @"0.keys" from ["0.kv_b[0:8 of 32]^T", "0.kv_b[16:24 of 32]^T"] stack : tensor<2x16x8xf32>
-// CHECK: mica.weight @"0.values" from ["0.kv_b[8:16 of 32]", "0.kv_b[24:32 of 32]"] stack : tensor<2x8x16xf32>
-// CHECK: mica.weight @"1.keys" from ["1.k_b[0]", "1.k_b[1]"] stack : tensor<2x16x8xf32>
-// CHECK: mica.weight @"1.values" from ["1.values[0:8 of 16]", "1.values[8:16 of 16]"] stack : tensor<2x8x16xf32>
+// CHECK: mica.weight @"0.keys" from [#mica.slice<"0.kv_b", rows 0 to 8 of 32, as_columns>, #mica.slice<"0.kv_b", rows 16 to 24 of 32, as_columns>] stack : tensor<2x16x8xf32>
+// CHECK: mica.weight @"0.values" from [#mica.slice<"0.kv_b", rows 8 to 16 of 32>, #mica.slice<"0.kv_b", rows 24 to 32 of 32>] stack : tensor<2x8x16xf32>
+// CHECK: mica.weight @"1.keys" from [#mica.slice<"1.k_b", entry 0>, #mica.slice<"1.k_b", entry 1>] stack : tensor<2x16x8xf32>
+// CHECK: mica.weight @"1.values" from [#mica.slice<"1.values", rows 0 to 8 of 16>, #mica.slice<"1.values", rows 8 to 16 of 16>] stack : tensor<2x8x16xf32>
 // CHECK: func.func private @layer(%[[C:.*]]: tensor<?x16xf32>, %[[QA:.*]]: tensor<?x2x8xf32>, %[[QB:.*]]: tensor<?x2x4xf32>,
 // CHECK-SAME: %[[T:[a-z0-9]*]]: tensor<?x1x4xf32>, %[[CACHE:[a-z0-9]*]]: !mica.kv_cache<2 x 1 x 20 x f32>, %{{[a-z0-9]*}}: index
 // CHECK-SAME: %[[WK:[a-z0-9]*]]: tensor<2x16x8xf32>, %[[WV:[a-z0-9]*]]: tensor<2x8x16xf32>) -> (tensor<?x2x8xf32>, !mica.kv_cache<2 x 1 x 20 x f32>)
@@ -27,9 +27,9 @@
 !k = !mica.kv_cache<2 x 2 x 12 x f32>
 !v = !mica.kv_cache<2 x 2 x 8 x f32>
 module {
-  mica.weight @"0.keys" from ["0.kv_b[0:8 of 16]"] : tensor<16x16xf32>
-  mica.weight @"0.values" from ["0.kv_b[8:16 of 16]"] : tensor<16x16xf32>
-  mica.weight @"1.keys" from ["1.k_b[0]^T", "1.k_b[1]^T"] concat : tensor<16x16xf32>
+  mica.weight @"0.keys" from [#mica.slice<"0.kv_b", rows 0 to 8 of 16>] : tensor<16x16xf32>
+  mica.weight @"0.values" from [#mica.slice<"0.kv_b", rows 8 to 16 of 16>] : tensor<16x16xf32>
+  mica.weight @"1.keys" from [#mica.slice<"1.k_b", entry 0, transposed>, #mica.slice<"1.k_b", entry 1, transposed>] concat : tensor<16x16xf32>
   mica.weight @"1.values" : tensor<16x16xf32>
   func.func private @layer(%c: tensor<?x16xf32>, %qa: tensor<?x2x8xf32>, %qb: tensor<?x2x4xf32>, %t: tensor<?x1x4xf32>, %kc: !k, %vc: !v,
       %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<16x16xf32>, %wv: tensor<16x16xf32>) -> (tensor<?x2x8xf32>, !k, !v) {

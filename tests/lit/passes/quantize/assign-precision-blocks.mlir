@@ -12,7 +12,7 @@ mica.weight @c : tensor<16x32xf32>
 // Stored in blocks that it could not keep.
 // F32: mica.weight @d {{.*}} : tensor<16x32xf32>
 // INT4: mica.weight @d {{.*}} : tensor<16x32x!mica.block<int4_g32>>
-mica.weight @d from ["w^T"] {stored = !mica.block<q8_0>} : tensor<16x32xf32>
+mica.weight @d from [#mica.slice<"w", transposed>] {stored = !mica.block<q8_0>} : tensor<16x32xf32>
 func.func @main(%x: tensor<?x32xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) {
   %a = mica.get_weight @a : tensor<16x32x!mica.block<q8_0>>
   %b = mica.get_weight @b : tensor<16x32x!mica.block<q4_1>>

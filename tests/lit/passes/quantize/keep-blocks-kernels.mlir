@@ -9,7 +9,7 @@ module @kept {
   mica.weight @table {stored = !mica.block<q4_0>} : tensor<96x32xf32>
   mica.weight @norm : tensor<32xf32>
   mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
-  mica.weight @b from ["b[0:32 of 48]"] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  mica.weight @b from [#mica.slice<"b", rows 0 to 32 of 48>] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
   func.func private @layer(%x: tensor<?x32xf32>, %norm: tensor<32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     %y = mica.linear %n, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>

@@ -11,7 +11,7 @@ module @kept {
   mica.weight @table {stored = !mica.block<q4_0>} : tensor<96x32xf32>
   mica.weight @norm : tensor<32xf32>
   mica.weight @a {stored = !mica.block<q8_0>} : tensor<32x32xf32>
-  mica.weight @b from ["b[0:32 of 48]"] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  mica.weight @b from [#mica.slice<"b", rows 0 to 32 of 48>] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
   func.func private @layer(%x: tensor<?x32xf32>, %norm: tensor<32xf32>, %w: tensor<32x32xf32>) -> tensor<?x32xf32> {
     %n = mica.rmsnorm %x, %norm eps(1.0e-05) : tensor<?x32xf32>, tensor<32xf32> -> tensor<?x32xf32>
     %y = mica.linear %n, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
@@ -36,9 +36,9 @@ module @kept {
 // CHECK-NOT: tensor<{{.*}}!mica.block<
 module @no_blocks {
   // expected-warning @+1 {{blocks of q8_0 become bf16: it is read transposed}}
-  mica.weight @turned from ["w^T"] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
+  mica.weight @turned from [#mica.slice<"w", transposed>] {stored = !mica.block<q8_0>} : tensor<32x32xf32>
   // expected-warning @+1 {{blocks of q8_0 become bf16: its rows are not whole blocks}}
-  mica.weight @short from ["w[0:16 of 32]"] {stored = !mica.block<q8_0>} : tensor<16x48xf32>
+  mica.weight @short from [#mica.slice<"w", rows 0 to 16 of 32>] {stored = !mica.block<q8_0>} : tensor<16x48xf32>
   // expected-warning @+1 {{blocks of q8_0 become f32: it has a use beside products and tables}}
   mica.weight @router {stored = !mica.block<q8_0>} : tensor<4x32xf32>
   // expected-warning @+1 {{blocks of q5_0 become f32: it has a use beside products and tables}}
@@ -102,7 +102,7 @@ module @experts_of_several_formats {
   // expected-warning @+1 {{blocks of q4_0 become bf16: gate and up of the experts are stored in different formats}}
   mica.weight @gate {stored = !mica.block<q4_0>} : tensor<4x64x32xf32>
   // expected-warning @+1 {{blocks of q8_0 become bf16: gate and up of the experts are stored in different formats}}
-  mica.weight @up from ["ups[0:1 of 1]"] {stored = !mica.block<q8_0>} : tensor<4x64x32xf32>
+  mica.weight @up from [#mica.slice<"ups", rows 0 to 1 of 1>] {stored = !mica.block<q8_0>} : tensor<4x64x32xf32>
   // expected-warning @+1 {{blocks of q5_0 become bf16: gate and up of the experts are stored in different formats}}
   mica.weight @down {stored = !mica.block<q5_0>} : tensor<4x32x64xf32>
   func.func @main(%x: tensor<?x32xf32>, %p: tensor<?x2xf32>, %e: tensor<?x2xi32>) -> tensor<?x32xf32> {

@@ -45,7 +45,7 @@ TEST(WeightPlan, StacksExperts) {
   const PlannedWeight &down = plan.layers[2].back();
   EXPECT_EQ(down.symbol, "model.layers.2.mlp.experts.down_proj.weight");
   ASSERT_EQ(down.sources.size(), 8u);
-  EXPECT_EQ(down.sources[7], "model.layers.2.mlp.experts.7.down_proj.weight");
+  EXPECT_EQ(down.sources[7].text(), "model.layers.2.mlp.experts.7.down_proj.weight");
   EXPECT_EQ(shown(down.sourceShape()), "[64, 32]");
   EXPECT_TRUE(plan.head) << "not tied";
 }
@@ -58,7 +58,7 @@ TEST(WeightPlan, UsesMetaNames) {
   EXPECT_FALSE(plan.head) << "tied";
   std::vector<std::string> last;
   for (const PlannedWeight &weight : plan.layers[0])
-    last.push_back(weight.sources.back());
+    last.push_back(weight.sources.back().text());
   EXPECT_THAT(last, ElementsAre("layers.0.attention_norm.weight", "layers.0.attention.wq.weight",
                                 "layers.0.attention.wk.weight", "layers.0.attention.wv.weight",
                                 "layers.0.attention.wo.weight", "layers.0.ffn_norm.weight",

@@ -64,7 +64,7 @@ func.func private @select(%x: tensor<?x40xf32>, %rows: tensor<?xi32>) -> tensor<
 
 // A norm is two loops over a row, the last vector masked where the row is no multiple of 16.
 // CHECK-LABEL: func.func private @rmsnorm(
-// CHECK-SAME: exec.kernel
+// CHECK-SAME: exec.kernel = #exec.kernel<"rmsnorm", [
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: vector.fma

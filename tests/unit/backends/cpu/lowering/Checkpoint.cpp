@@ -63,7 +63,7 @@ void makeUneven(MutableArrayRef<float> numbers, int64_t rowSize) {
 static SmallVector<int64_t> sourceShapeOf(WeightOp weight) {
   SmallVector<int64_t> shape(weight.getTensorType().getShape());
   if (weight.getCompose() == Compose::Concat)
-    shape[0] /= static_cast<int64_t>(weight.getSourceNames().size());
+    shape[0] /= static_cast<int64_t>(weight.getSourceList().size());
   if (weight.getCompose() == Compose::Stack)
     shape.erase(shape.begin());
   if (auto rows = weight->getAttrOfType<IntegerAttr>("test.rows"))
@@ -74,7 +74,8 @@ static SmallVector<int64_t> sourceShapeOf(WeightOp weight) {
 Checkpoint::Checkpoint(ModuleOp module, bool uneven) {
   Type f32 = Float32Type::get(module.getContext());
   for (auto weight : module.getOps<WeightOp>())
-    for (StringRef name : weight.getSourceNames()) {
+    for (Attribute source : weight.getSourceList()) {
+      StringRef name = cast<StringAttr>(source).getValue();
       // Weights may share what they are made of.
       if (tensors.contains(name))
         continue;

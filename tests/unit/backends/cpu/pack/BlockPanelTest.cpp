@@ -174,8 +174,9 @@ TEST_P(BlockPanelTest, StacksAndParts) {
   llvm::ArrayRef<float> all = source.values("all");
   expectStack(llvm::cantFail(pack("mica.weight @all at 0 : " + type("2x" + shapeOf(70, k)))),
               {all.take_front(70 * k).vec(), all.drop_front(70 * k).vec()});
-  std::vector<uint8_t> part = llvm::cantFail(
-      pack("mica.weight @p from [\"e0[3:68 of 70]\"] at 0 : " + type(shapeOf(65, k))));
+  std::vector<uint8_t> part =
+      llvm::cantFail(pack(R"(mica.weight @p from [#mica.slice<"e0", rows 3 to 68 of 70>] at 0 : )" +
+                          type(shapeOf(65, k))));
   expectRows(part, llvm::ArrayRef(source.values("e0")).slice(3 * k, 65 * k), k);
 }
 

@@ -15,24 +15,25 @@ namespace {
 TEST(ColumnImportance, HasAMeanOfOne) {
   ColumnImportance importance;
   EXPECT_TRUE(importance.add("w", {2, 6, 4, 4}));
-  EXPECT_THAT(importance.find("w"), ElementsAre(0.5, 1.5, 1, 1));
-  EXPECT_THAT(importance.find("w[3]"), ElementsAre(0.5, 1.5, 1, 1)) << "parts have the columns";
-  EXPECT_THAT(importance.find("v"), IsEmpty());
+  EXPECT_THAT(importance.find({"w"}), ElementsAre(0.5, 1.5, 1, 1));
+  TensorPart entry{.tensor = "w", .entry = 3};
+  EXPECT_THAT(importance.find(entry), ElementsAre(0.5, 1.5, 1, 1)) << "parts have the columns";
+  EXPECT_THAT(importance.find({"v"}), IsEmpty());
 }
 
 TEST(ColumnImportance, ColumnsThatWereZeroWeighLittle) {
   ColumnImportance importance;
   EXPECT_TRUE(importance.add("some", {0, 2}));
-  EXPECT_THAT(importance.find("some"), ElementsAre(1e-3f, 2));
+  EXPECT_THAT(importance.find({"some"}), ElementsAre(1e-3f, 2));
   EXPECT_TRUE(importance.add("none", {0, 0}));
-  EXPECT_THAT(importance.find("none"), IsEmpty()) << "nothing is known";
+  EXPECT_THAT(importance.find({"none"}), IsEmpty()) << "nothing is known";
 }
 
 TEST(ColumnImportance, RefusesWhatIsNoMeanSquare) {
   ColumnImportance importance;
   for (float value : {-1.0f, INFINITY, NAN})
     EXPECT_FALSE(importance.add("w", {1, value}));
-  EXPECT_THAT(importance.find("w"), IsEmpty());
+  EXPECT_THAT(importance.find({"w"}), IsEmpty());
 }
 
 using ImportanceTest = PackTest;

@@ -104,13 +104,16 @@ TEST_F(PackTest, PartsOfTensors) {
     return llvm::cantFail(pack("mica.weight @w from [" + sources.str() +
                                "] at 0 : " + packedType(rows, columns, false)));
   };
-  expectEqual(packed("\"qkv[4:9 of 12]\"", 5, 33), naive(rowsOf({4, 5, 6, 7, 8}), 5, 33, 1), false);
-  expectEqual(packed("\"qkv[1:3 of 6]\"", 4, 33), naive(rowsOf({1, 2, 7, 8}), 4, 33, 1), false);
+  expectEqual(packed(R"(#mica.slice<"qkv", rows 4 to 9 of 12>)", 5, 33),
+              naive(rowsOf({4, 5, 6, 7, 8}), 5, 33, 1), false);
+  expectEqual(packed(R"(#mica.slice<"qkv", rows 1 to 3 of 6>)", 4, 33),
+              naive(rowsOf({1, 2, 7, 8}), 4, 33, 1), false);
   std::vector<float> transposed;
   for (int64_t row : {2, 3, 7, 8})
     for (int64_t column = 0; column < 31; ++column)
       transposed.push_back(t[column * 10 + row]);
-  expectEqual(packed("\"t^T[2:4 of 5]\"", 4, 31), naive(transposed, 4, 31, 1), false);
+  expectEqual(packed(R"(#mica.slice<"t", transposed, rows 2 to 4 of 5>)", 4, 31),
+              naive(transposed, 4, 31, 1), false);
   // Rows as columns, of a tensor as it is and of its transposed one.
   std::vector<float> turned, twice;
   for (int64_t column = 0; column < 33; ++column)
@@ -119,21 +122,26 @@ TEST_F(PackTest, PartsOfTensors) {
   for (int64_t column = 0; column < 31; ++column)
     for (int64_t row : {2, 3, 7, 8})
       twice.push_back(t[column * 10 + row]);
-  expectEqual(packed("\"qkv[1:3 of 6]^T\"", 33, 4), naive(turned, 33, 4, 1), false);
-  expectEqual(packed("\"t^T[2:4 of 5]^T\"", 31, 4), naive(twice, 31, 4, 1), false);
-  EXPECT_THAT(llvm::toString(
-                  pack("mica.weight @w from [\"qkv[1:3 of 5]\"] at 0 : " + packedType(4, 33, false))
-                      .takeError()),
-              HasSubstr("\"qkv[1:3 of 5]\" is no part of its tensor"));
+  expectEqual(packed(R"(#mica.slice<"qkv", rows 1 to 3 of 6, as_columns>)", 33, 4),
+              naive(turned, 33, 4, 1), false);
+  expectEqual(packed(R"(#mica.slice<"t", transposed, rows 2 to 4 of 5, as_columns>)", 31, 4),
+              naive(twice, 31, 4, 1), false);
   EXPECT_THAT(
-      llvm::toString(pack("mica.weight @w from [\"e[0:1 of 2]\"] at 0 : " + packedType(1, 5, false))
+      llvm::toString(pack(R"(mica.weight @w from [#mica.slice<"qkv", rows 1 to 3 of 5>] at 0 : )" +
+                          packedType(4, 33, false))
+                         .takeError()),
+      HasSubstr("\"qkv[1:3 of 5]\" is no part of its tensor"));
+  EXPECT_THAT(
+      llvm::toString(pack(R"(mica.weight @w from [#mica.slice<"e", rows 0 to 1 of 2>] at 0 : )" +
+                          packedType(1, 5, false))
                          .takeError()),
       HasSubstr("\"e[0:1 of 2]\" is no part of its tensor"));
   EXPECT_THAT(
-      llvm::toString(pack("mica.weight @w from [\"f[0:1 of 2]\"] at 0 : " + packedType(1, 5, false))
+      llvm::toString(pack(R"(mica.weight @w from [#mica.slice<"f", rows 0 to 1 of 2>] at 0 : )" +
+                          packedType(1, 5, false))
                          .takeError()),
       HasSubstr("\"f[0:1 of 2]\" is a part of more than a matrix"));
-  expectEqual(packed("\"e[1]\"", 7, 5),
+  expectEqual(packed(R"(#mica.slice<"e", entry 1>)", 7, 5),
               naive(std::vector<float>(e.begin() + 35, e.begin() + 70), 7, 5, 1), false);
 }
 
@@ -145,9 +153,11 @@ TEST_F(PackTest, TransposedEntriesInBlocks) {
     for (int64_t column = 0; column < 32; ++column)
       for (int64_t row = 0; row < 5; ++row)
         joined.push_back(k[(entry * 5 + row) * 32 + column]);
-  expectEqual(llvm::cantFail(pack(R"(mica.weight @w from ["k[0]^T", "k[1]^T"] concat at 0 : )" +
-                                  packedType(64, 5, false))),
-              naive(joined, 64, 5, 1), false);
+  expectEqual(
+      llvm::cantFail(pack(
+          R"(mica.weight @w from [#mica.slice<"k", entry 0, transposed>, #mica.slice<"k", entry 1, transposed>] concat at 0 : )" +
+          packedType(64, 5, false))),
+      naive(joined, 64, 5, 1), false);
 }
 
 TEST_F(PackTest, PlainMatricesAndVectorsKeepTheirOrder) {
@@ -214,13 +224,14 @@ TEST_F(PackTest, BlocksMeetTheirScales) {
     llvm::append_range(stack, naive(std::vector<float>(expected.begin() + expert * 128,
                                                        expected.begin() + (expert + 1) * 128),
                                     2, 64, 1));
-  expectEqual(llvm::cantFail(pack("mica.weight @w from [\"e[0][1:2 of 2]\", \"e[1][1:2 of 2]\", "
-                                  "\"e[2][1:2 of 2]\"] stack at 0 : tensor<3x2x64xf32, "
-                                  "#mica.packed<columns = 64, depth = 1, k_block = 16>>")),
+  expectEqual(llvm::cantFail(pack(R"(
+mica.weight @w from [#mica.slice<"e", entry 0, rows 1 to 2 of 2>, #mica.slice<"e", entry 1, rows 1 to 2 of 2>,
+    #mica.slice<"e", entry 2, rows 1 to 2 of 2>] stack at 0
+    : tensor<3x2x64xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>)")),
               stack, false);
-  expectEqual(
-      llvm::cantFail(pack("mica.weight @all from [\"e[1]\"] at 0 : " + packedType(4, 64, false))),
-      naive(std::vector<float>(e.begin() + 256, e.begin() + 512), 4, 64, 1), false);
+  expectEqual(llvm::cantFail(pack(R"(mica.weight @all from [#mica.slice<"e", entry 1>] at 0 : )" +
+                                  packedType(4, 64, false))),
+              naive(std::vector<float>(e.begin() + 256, e.begin() + 512), 4, 64, 1), false);
 }
 
 TEST_F(PackTest, StackPacksEachMatrixAndInterleavesParts) {

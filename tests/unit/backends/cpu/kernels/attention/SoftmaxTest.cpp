@@ -30,7 +30,8 @@ std::string textOf(const cpu::TargetDescription &target) {
                                   ParserConfig(context.get(), /*verifyAfterParse=*/false));
   cpu::KernelLibrary kernels(*module, cpu::KernelTarget::of(target));
   Type buffer = MemRefType::get(ShapedType::kDynamic, Float32Type::get(context.get()));
-  kernels.getOrCreate("exp2", "", {buffer, buffer}, module->getLoc(),
+  auto identity = exec::KernelAttr::get(context.get(), "exp2", ArrayAttr::get(context.get(), {}));
+  kernels.getOrCreate(identity, {buffer, buffer}, module->getLoc(),
                       [](cpu::KernelBuilder &b, ValueRange args) {
                         b.loop(args[0], args[1], 1, [&](Value task) {
                           Value at = b.mul(task, cpu::kLanes);

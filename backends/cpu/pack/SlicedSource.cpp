@@ -1,6 +1,6 @@
-//===- PartSource.cpp - parts of tensors as tensors -----------------------===//
+//===- SlicedSource.cpp - parts of tensors as tensors ---------------------===//
 
-#include "backends/cpu/pack/PartSource.h"
+#include "backends/cpu/pack/SlicedSource.h"
 
 #include "ir/Mica/TensorPart.h"
 
@@ -14,12 +14,12 @@ static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPar
                                      llvm::ArrayRef<int64_t> shape) {
   size_t element = sizeOf(tensor.type);
   int64_t rows = shape.front(), columns = shape.size() == 1 ? 1 : shape.back();
-  if (part.turned)
+  if (part.asColumns)
     std::swap(rows, columns);
   int64_t width = tensor.shape.size() == 1 ? 1 : tensor.shape.back();
   size_t rowBytes = tensor.stored().bytesOf(columns);
   std::vector<uint8_t> bytes(rows * rowBytes);
-  bool whole = !part.transposed && !part.turned;
+  bool whole = !part.transposed && !part.asColumns;
   for (int64_t i = 0; i < rows; ++i) {
     int64_t row = part.rowOf(i);
     if (whole) {
@@ -28,7 +28,7 @@ static std::vector<uint8_t> copyPart(const SourceTensor &tensor, const TensorPar
     }
     for (int64_t j = 0; j < columns; ++j) {
       int64_t from = part.transposed ? j * width + row : row * width + j;
-      int64_t to = part.turned ? j * rows + i : i * columns + j;
+      int64_t to = part.asColumns ? j * rows + i : i * columns + j;
       std::memcpy(&bytes[to * element], tensor.bytes.data() + from * element, element);
     }
   }
@@ -80,27 +80,27 @@ static void takeEntry(SourceTensor &tensor, int64_t index) {
   tensor.shape.erase(tensor.shape.begin());
 }
 
-llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
-  std::optional<TensorPart> part = parseTensorPart(name);
-  llvm::Expected<SourceTensor> tensor = whole.find(part ? part->tensor : name);
-  if (!tensor || !part || (part->isWhole() && tensor->scales.empty()))
+llvm::Expected<SourceTensor> SlicedSource::find(mlir::Attribute source) const {
+  TensorPart part = TensorPart::of(source);
+  llvm::Expected<SourceTensor> tensor = whole.find(part.tensor);
+  if (!tensor || (part.isWhole() && tensor->scales.empty()))
     return tensor;
-  std::optional<llvm::SmallVector<int64_t>> shape = part->shapeIn(tensor->shape);
+  std::optional<llvm::SmallVector<int64_t>> shape = part.shapeIn(tensor->shape);
   size_t elements = 1;
   for (int64_t extent : tensor->shape)
     elements *= extent;
-  bool acrossRows = part->transposed || part->turned;
+  bool acrossRows = part.transposed || part.asColumns;
   size_t size = tensor->bytes.size() + tensor->scales.size();
   if (!shape || size != size_t(tensor->stored().bytesOf(elements)) ||
       (acrossRows && !tensor->scales.empty()))
-    return llvm::createStringError("\"" + name + "\" is no part of its tensor");
-  if (part->entry)
-    takeEntry(*tensor, *part->entry);
-  bool together = !acrossRows && (part->period == 0 || part->period == tensor->shape.front());
+    return llvm::createStringError("\"" + part.text() + "\" is no part of its tensor");
+  if (part.entry)
+    takeEntry(*tensor, *part.entry);
+  bool together = !acrossRows && (part.period == 0 || part.period == tensor->shape.front());
   auto takeCopy = [&](auto make) {
-    std::vector<uint8_t> &copy = copies[name];
+    std::vector<uint8_t> &copy = copies[source];
     if (copy.empty())
-      copy = make(*tensor, *part, *shape);
+      copy = make(*tensor, part, *shape);
     tensor->bytes = copy;
   };
   if (!tensor->scales.empty()) {
@@ -108,11 +108,11 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
     tensor->scales = {};
   } else if (together) {
     size_t row = tensor->bytes.size() / tensor->shape.front();
-    if (part->period != 0)
-      tensor->bytes = tensor->bytes.slice(part->first * row, (part->last - part->first) * row);
+    if (part.period != 0)
+      tensor->bytes = tensor->bytes.slice(part.first * row, (part.last - part.first) * row);
   } else {
     if (tensor->shape.size() > 2)
-      return llvm::createStringError("\"" + name + "\" is a part of more than a matrix");
+      return llvm::createStringError("\"" + part.text() + "\" is a part of more than a matrix");
     bool decodes = acrossRows && tensor->blocks;
     takeCopy(decodes ? copyDecoded : copyPart);
     if (decodes) {
@@ -124,11 +124,13 @@ llvm::Expected<SourceTensor> PartSource::find(llvm::StringRef name) const {
   return tensor;
 }
 
-std::string PartSource::fileOf(llvm::StringRef name) const { return whole.fileOf(tensorOf(name)); }
+std::string SlicedSource::fileOf(mlir::Attribute source) const {
+  return whole.fileOf(TensorPart::of(source).tensor);
+}
 
-void PartSource::release(llvm::StringRef name) const {
-  copies.erase(name);
-  whole.release(tensorOf(name));
+void SlicedSource::release(mlir::Attribute source) const {
+  copies.erase(source);
+  whole.release(TensorPart::of(source).tensor);
 }
 
 } // namespace mica::cpu

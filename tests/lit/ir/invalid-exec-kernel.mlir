@@ -20,3 +20,21 @@ func.func @main() {
   %0 = arith.constant {exec.cost = #exec.cost<row_flops = 1>} 1 : index
   return
 }
+
+// -----
+
+// expected-error @+1 {{has an exec.kernel that is no #exec.kernel: unit}}
+func.func private @k(%begin: index, %end: index) attributes {exec.kernel}
+
+// -----
+
+// expected-error @+1 {{a kernel does not say what it computes}}
+func.func private @k(%begin: index, %end: index) attributes {exec.kernel = #exec.kernel<"", []>}
+
+// -----
+
+func.func @main() {
+  // expected-error @+1 {{has exec.kernel, which belongs to kernels}}
+  %0 = arith.constant {exec.kernel = #exec.kernel<"add", []>} 1 : index
+  return
+}
