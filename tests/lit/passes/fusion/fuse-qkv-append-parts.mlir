@@ -6,8 +6,11 @@
 // CHECK-LABEL: func @values_apart
 func.func @values_apart(%x: tensor<?x32xf32>, %wqk: tensor<48x32xf32>, %wv: tensor<16x32xbf16>, %kc: !cache, %vc: !cache, %layer: index,
     %s: tensor<?xi32>, %p: tensor<?xi32>) -> (tensor<?x4x8xf32>, !cache, !cache) {
+  // CHECK-NOT: mica.split
   // CHECK: %[[QK:.*]] = mica.linear %{{.*}} -> tensor<?x48xf32>
+  // CHECK-NOT: mica.split
   // CHECK: %[[V:.*]] = mica.linear %{{.*}} -> tensor<?x16xf32>
+  // CHECK-NOT: mica.split
   // CHECK: %[[T:.*]] = mica.rope_table
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = mica.qkv_append %[[QK]] parts(%[[V]] : tensor<?x16xf32>), %[[T]], %{{.*}} half
   // CHECK-NOT: mica.split

@@ -43,7 +43,9 @@
 // KERNELS-LABEL: func @main_few
 // KERNELS-SAME: !mica.kv_cache<2 x 2 x 8 x bf16, <keys, block = 64, depth = 2>>
 // KERNELS-SAME: attributes {mica.max_rows = 4 : i64}
+// KERNELS-NOT: call
 // KERNELS: scf.for
+// KERNELS-NOT: call
 // KERNELS: mica.select_weight [@model.layers.0.self_attn.qkv_proj.weight, @model.layers.1.self_attn.qkv_proj.weight]
 // KERNELS: call @layer_few
 // KERNELS-NOT: call

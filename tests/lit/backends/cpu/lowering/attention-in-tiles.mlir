@@ -46,6 +46,7 @@ func.func private @several_rows(%q: tensor<?x6x64xbf16>, %k: !keys, %v: !values,
 // CHECK-COUNT-12: vector.fma
 // CHECK: %[[BOTH:.*]] = arith.addf %[[APART]]#0, %[[APART]]#1
 // CHECK: arith.addf %{{.*}}, %[[BOTH]]
+// CHECK-NOT: amx
 func.func private @one_row(%q: tensor<?x6x64xbf16>, %k: !keys, %v: !values, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>)
     -> tensor<?x6x64xbf16> {
   %keys = mica.kv_read %k[%layer] : !keys -> tensor<?x?x2x64xbf16>
