@@ -1,5 +1,5 @@
 // RUN: mica-opt %s | mica-opt | FileCheck %s
-// RUN: mica-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" --canonicalize | FileCheck %s --check-prefix=BUFFERS --implicit-check-not=alloc --implicit-check-not=memref.copy
+// RUN: mica-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" --canonicalize | FileCheck %s --check-prefix=BUFFERS --implicit-check-not=memref.alloc --implicit-check-not=memref.copy
 // RUN: mica-opt %s --cse | FileCheck %s --check-prefix=EFFECTS
 
 // The ops of `exec` on tensors and on buffers; what bufferisation makes of them; what they write.
