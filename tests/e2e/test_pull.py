@@ -217,7 +217,7 @@ class Pull(Case):
             self.check_whole(self.pull())
 
     def test_a_wrong_hash_is_refused(self):
-        for name in ("model.safetensors", "config.json"):
+        for name in ("config.json", "model.safetensors"):  # config.json comes first
             whole = self.repository.files[name]
             expected = hub_server.blob_name(name, whole)
             entries = self.repository.listing()
@@ -347,7 +347,7 @@ class Pull(Case):
         self.mica("rm", f"{name}:F32")
         gone = before - set(os.listdir(blobs))
         self.assertEqual(gone, {hub_server.blob_name("x.gguf", part.read_bytes()) for part in parts})
-        self.assertNotIn("F32", self.mica("list").stdout.decode())
+        self.assertNotIn("mini-F32", self.mica("list").stdout.decode())
         self.assertIn(f"{name}:mini-Q8_0.gguf", self.mica("list").stdout.decode())
         self.refused("not among the pulled files", arguments=("rm", f"{name}:F32"))
 
