@@ -306,6 +306,7 @@ static llvm::Error deriveGgufV3(const GgufKeys &keys, Hyperparameters &h) {
   return deriveGgufLatent(keys, h);
 }
 
+// Converters write it of every model of this generation.
 static constexpr KeyRule ggufOwnOfV3[] = {{"expert_weights_norm", &H::normaliseGate, {}, true}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfV3[] = {
     ggufOwnOfV3, ggufLatentKeys, ggufExpertKeys, gguf::sizeKeys, gguf::rmsNormKeys};

@@ -283,8 +283,6 @@ llvm::Expected<ModelConfig> ConfigReader::read() {
   auto config = buildModelConfig(std::move(*h), family, KeyNames(keys, tables));
   if (!config)
     return config.takeError();
-  if (llvm::Error error = finishModelConfig(*config, model.path()))
-    return std::move(error);
   if (llvm::Error error = checkShape(*config))
     return std::move(error);
   applyConversion(*config);
