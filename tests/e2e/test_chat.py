@@ -122,6 +122,32 @@ class Chat(Case):
         path.write_text("27 + 15")
         self.assertEqual(self.built.run("--chat", "-f", path, "--temperature", 0).stdout, b" 42\n")
 
+    def test_a_prompt_may_be_an_argument_or_come_from_stdin(self):
+        prompt = "Q: 27 + 15 = ?\nA:"
+        self.assertEqual(self.built.run(prompt, "--temp", 0).stdout, b" 42\n")
+        self.assertEqual(self.built.run("--temp", 0, stdin=prompt.encode() + b"\n").stdout, b" 42\n")
+        self.assertEqual(self.built.run("27 + 15", "--chat", "--temp", 0, "-n", 8).stdout, b" 42\n")
+        # Nothing on stdin, or what another prompt leaves there, is no prompt.
+        nothing = self.built.run("--temp", 0, "-n", 4).stdout
+        self.assertEqual(self.built.run("--temp", 0, "-n", 4, stdin=b"").stdout, nothing)
+        self.assertEqual(self.built.run("-p", prompt, "--temp", 0, stdin=b"1 + 1").stdout, b" 42\n")
+
+    def test_system_prompts_of_llama_cpp(self):
+        template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
+        built = program(changed("sys", template))
+        lengths = [self.answers("c\n", "-n", "1", name, "a b", built=built)[0]["prompt_tokens"] for name in ("-sys", "--system")]
+        self.assertEqual(lengths[0], lengths[1])
+
+    def test_without_arguments_on_a_terminal_a_conversation_begins(self):
+        terminal = Terminal([self.built.path])
+        terminal.read_until(b"/help lists")
+        terminal.prompt()
+        terminal.write(b"/exit\r")
+        self.assertEqual(terminal.close(), 0)
+        terminal = Terminal([program(changed("none")).path])
+        terminal.read_until(b"Usage: ")
+        self.assertEqual(terminal.close(), 0)
+
     def test_the_cache_is_reused_and_nothing_else_changes(self):
         """Each turn feeds what is new; the answers are those to the whole conversation fed at once."""
         turns = self.answers("27 + 15\n1 + 2\nsort c a b\n")
@@ -313,7 +339,7 @@ class Chat(Case):
         self.refused(1, ["chat", "--system", "s"], "this model knows users and assistants only", stdin=b"hi\n")
         self.refused(2, ["--system", "s", "-p", "t"], "--chat")
         self.refused(2, ["--chat", "--tokens", "1"], "--tokens")
-        self.refused(2, ["-n", "1", "chat"], "-n goes with generating text, not with chat")
+        self.refused(2, ["-n", "1", "chat"], "--n-predict goes with generating text, not with chat")
         none = program(changed("none"))
         self.refused(1, ["chat"], "the model has no chat template, continue a text with -p instead", built=none)
         self.refused(1, ["--chat", "-p", "x"], "the model has no chat template", built=none)

@@ -148,15 +148,17 @@ static CLI::App *addVerify(CLI::App &app, VerifyArguments &arguments) {
 static std::vector<std::string> splitRunArguments(std::vector<std::string> given,
                                                   std::vector<std::string> &rest) {
   std::vector<std::string> own;
+  bool hasModel = false;
   for (size_t i = 0; i < given.size(); ++i) {
-    bool compilers = false;
-    for (llvm::StringRef name : {"--weights", "--kv", "--max-seq", "--target"}) {
-      if (given[i] == name || llvm::StringRef(given[i]).starts_with((name + "=").str()))
-        compilers = true;
-      if (given[i] == name && i + 1 < given.size())
-        own.push_back(given[i++]);
-    }
-    bool model = i == 0 || (own.empty() && given[i].front() != '-');
+    llvm::StringRef name = llvm::StringRef(given[i]).split('=').first;
+    bool namesModel = name == "-m" || name == "--model";
+    bool compilers = namesModel || llvm::is_contained({"--weights", "--kv", "--rows", "--max-seq",
+                                                       "-c", "--target"},
+                                                      name);
+    bool model = !hasModel && !compilers && (i == 0 || !name.starts_with("-"));
+    hasModel |= model || namesModel;
+    if (compilers && name == given[i] && i + 1 < given.size())
+      own.push_back(given[i++]);
     (compilers || model ? own : rest).push_back(given[i]);
   }
   return own;

@@ -46,7 +46,7 @@ void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
 }
 
 void addPenalties(CLI::App &app, GenerationSettings &settings) {
-  app.add_option("--repetition-penalty", settings.repetitionPenalty,
+  app.add_option("--repetition-penalty,--repeat-penalty", settings.repetitionPenalty,
                  "Divides the logits of tokens seen before; 1: none")
       ->check(within(setting_range::repetitionPenalty));
   app.add_option("--presence-penalty", settings.presencePenalty,
@@ -74,7 +74,7 @@ void addPenalties(CLI::App &app, GenerationSettings &settings) {
 }
 
 void addSampling(CLI::App &app, GenerationSettings &settings) {
-  app.add_option("--temperature", settings.temperature, "0 is greedy")
+  app.add_option("--temperature,--temp", settings.temperature, "0 is greedy")
       ->check(within(setting_range::temperature));
   app.add_option("--top-k", settings.topK, "Sample from the K likeliest tokens; 0: all")
       ->transform(within(setting_range::topK));
@@ -113,7 +113,8 @@ void addStops(CLI::App &app, GenerationSettings &settings) {
 }
 
 CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
-  return app.add_option("--system", system, "What the conversation begins with, as its system")
+  return app.add_option("--system", system,
+                    "What the conversation begins with, as its system; -sys is the same")
       ->type_name("TEXT");
 }
 
@@ -145,6 +146,9 @@ void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
   output->type_name("FILE")->needs(batch);
 }
 
+/// The text to continue as an argument of its own.
+constexpr const char *promptWord = "PROMPT";
+
 void addRun(CLI::App &app, RunArguments &run) {
   auto *prompt =
       app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
@@ -162,8 +166,14 @@ void addRun(CLI::App &app, RunArguments &run) {
   tokens->type_name("IDS")->type_size(1)->expected(1)->allow_extra_args(false);
   tokens->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   prompt->excludes(file)->excludes(tokens);
+  app.add_option(promptWord, run.prompt,
+                 "The text to continue, as after -p; without any, what a pipe or a file on stdin "
+                 "says, without its last line end")
+      ->excludes(prompt)
+      ->excludes(file)
+      ->excludes(tokens);
   file->excludes(tokens);
-  app.add_option("-n", run.settings.maxTokens, "New tokens at most, per sequence")
+  app.add_option("-n,--n-predict", run.settings.maxTokens, "New tokens at most, per sequence")
       ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
       ->transform(within(setting_range::maxTokens));
   addSampling(app, run.settings);
@@ -189,7 +199,7 @@ void addRun(CLI::App &app, RunArguments &run) {
 
 /// What goes with every command that computes.
 void addMachine(CLI::App &app, Arguments &arguments) {
-  app.add_option("--threads", arguments.threads,
+  app.add_option("-t,--threads", arguments.threads,
                  "Threads to compute with; default: the processors that this process may use")
       ->transform(wholeNumber(1, maxThreads));
   app.add_flag(
@@ -208,7 +218,7 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   addSystem(*sub, chat.system);
   addTools(*sub, chat.tools);
   addSpecial(*sub, chat.run);
-  sub->add_option("-n", chat.run.settings.maxTokens,
+  sub->add_option("-n,--n-predict", chat.run.settings.maxTokens,
                   "Maximum number of new tokens per answer; default: as many as fit in the context")
       ->transform(wholeNumber(1, maxCount));
   sub->add_option("--history", chat.history,
@@ -344,6 +354,19 @@ std::string misplacedOption(const CLI::App &app) {
       return option->get_name();
   return {};
 }
+
+/// The error for a prompt of one word that is probably a typo of a subcommand; empty for others.
+std::string mistakenCommand(const CLI::App &app, const RunArguments &run) {
+  if (app.count(promptWord) == 0 || run.prompt->find_first_of(" \t\n") != std::string::npos)
+    return {};
+  std::vector<std::string> known;
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    known.push_back(command->get_name());
+  std::string closest = closestWord(*run.prompt, known);
+  return closest.empty() ? ""
+                         : "there is no command '" + *run.prompt + "' (write a prompt after -p)" +
+                               didYouMean(closest);
+}
 } // namespace
 
 Result<LogitBias> parseLogitBias(const std::string &text) {
@@ -402,10 +425,12 @@ Parsed parseArguments(int argc, const char *const *argv) {
     parsed.exit = usageError(app, wish.error().message);
   else if (*wish)
     parsed.exit = print(**wish);
-  else if (auto commands = app.get_subcommands(); !commands.empty())
+  else if (auto commands = app.get_subcommands(); !commands.empty()) {
     if (std::string option = misplacedOption(app); !option.empty())
       parsed.exit = usageError(app, option + " goes with generating text, not with " +
                                         commands.front()->get_name());
+  } else if (std::string mistake = mistakenCommand(app, arguments.run); !mistake.empty())
+    parsed.exit = usageError(app, mistake);
   if (parsed.exit)
     return parsed;
   if (std::string option = unusableWithBatch(arguments.run); !option.empty()) {

@@ -12,33 +12,56 @@
 #include <cstdio>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace mica::rt {
 
 namespace {
 
+/// Whether stdin is something that text was put into: no terminal, and not /dev/null.
+bool hasInput() {
+  struct stat input;
+  return fstat(STDIN_FILENO, &input) == 0 &&
+         (S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode) || S_ISSOCK(input.st_mode));
+}
+
+/// The text to continue; nothing where there is none. `reads`: whether stdin may say it.
+Result<std::optional<std::string>> promptText(const RunArguments &arguments, bool reads) {
+  if (arguments.prompt)
+    return arguments.prompt;
+  bool piped = !arguments.file;
+  if (piped && !(reads && hasInput()))
+    return std::optional<std::string>();
+  Result<std::string> text = readTextFile(piped ? "-" : *arguments.file, "prompt", "-f");
+  if (!text)
+    return text.error();
+  // What `echo` puts behind a line is not meant.
+  if (piped && text->ends_with('\n'))
+    text->pop_back();
+  return piped && text->empty() ? std::nullopt : std::optional(*std::move(text));
+}
+
 /// The token sequences that the arguments ask for.
 Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifest &m,
                                     const Text *text, const ChatTemplate *chatTemplate) {
   if (!arguments.tokens.empty())
     return arguments.tokens;
-  if (!arguments.prompt && !arguments.file) {
+  Result<std::optional<std::string>> prompt = promptText(arguments, /*reads=*/text != nullptr);
+  if (!prompt)
+    return prompt.error();
+  if (!*prompt) {
     if (!m.bos)
       return Error{"this model has no token to begin with, give a prompt with -p, -f or --tokens"};
     return std::vector<Tokens>{{*m.bos}};
   }
   if (!text)
     return Error{std::string(noTokenizer) + "with --tokens"};
-  Result<std::string> prompt = arguments.prompt ? Result<std::string>(*arguments.prompt)
-                                                : readTextFile(*arguments.file, "prompt", "-f");
-  if (!prompt)
-    return prompt.error();
   std::vector<Message> messages;
   if (arguments.system)
     messages.push_back({"system", *arguments.system});
-  messages.push_back({"user", *prompt});
-  Result<Tokens> ids = chatTemplate ? chatTemplate->encode(messages, true) : text->encode(*prompt);
+  messages.push_back({"user", **prompt});
+  Result<Tokens> ids = chatTemplate ? chatTemplate->encode(messages, true) : text->encode(**prompt);
   if (!ids)
     return ids.error();
   return std::vector<Tokens>{*ids};

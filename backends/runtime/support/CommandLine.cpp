@@ -76,14 +76,34 @@ std::vector<std::string> longNames(const CLI::App &app) {
   return names;
 }
 
-/// Finds the first option among words that their command does not have.
-class MistakeFinder {
+/// Visits the options among words that their command does not have.
+class UnknownOptions {
 public:
-  MistakeFinder(const CLI::App &app, const std::vector<ForeignOption> &foreign)
+  UnknownOptions(const CLI::App &app, const std::vector<ForeignOption> &foreign)
       : command(&app), foreign(foreign) {}
 
-  /// What is wrong with it; empty where all are known.
-  std::string find(const std::vector<std::string> &words) {
+  /// Writes options in the way that CLI11 reads them: it has no long words after one dash.
+  void rewrite(std::vector<std::string> &words) {
+    visit(words, [&](size_t i, const std::string &name) {
+      if (name == "-sys" && command->get_option_no_throw("--system"))
+        words[i].replace(0, name.size(), "--system");
+      return true;
+    });
+  }
+
+  /// What is wrong with the first of them; empty where there is none.
+  std::string firstMistake(const std::vector<std::string> &words) {
+    std::string what;
+    visit(words, [&](size_t /*i*/, const std::string &name) {
+      what = mistake(name);
+      return what.empty();
+    });
+    return what;
+  }
+
+private:
+  /// Calls `hear(i, name)` for each until it returns false: `name` is words[i] without a value.
+  template <typename Hear> void visit(const std::vector<std::string> &words, Hear hear) {
     for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
       const std::string &word = words[i];
       if (word.size() < 2 || word[0] != '-') {
@@ -92,18 +112,15 @@ public:
       }
       size_t equals = word.find('=');
       std::string name = word.substr(0, equals);
-      if (const CLI::Option *option = command->get_option_no_throw(name)) {
-        // What follows is its value, whatever it looks like.
-        if (equals == word.npos && option->get_items_expected_min() > 0)
-          ++i;
-      } else if (std::string what = mistake(name); !what.empty()) {
-        return what;
-      }
+      if (!command->get_option_no_throw(name) && !hear(i, name))
+        return;
+      // What follows an option is its value, whatever it looks like.
+      const CLI::Option *option = command->get_option_no_throw(word.substr(0, equals));
+      if (option && equals == word.npos && option->get_items_expected_min() > 0)
+        ++i;
     }
-    return {};
   }
 
-private:
   /// Options after the name of a subcommand are the subcommand's.
   void enter(const std::string &word) {
     auto isNamed = [&](const CLI::App *sub) { return sub->get_name() == word; };
@@ -158,6 +175,7 @@ CLI::Validator numberBetween(double least, double most) {
 
 Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
                                               const std::vector<ForeignOption> &foreign) {
+  UnknownOptions(app, foreign).rewrite(words);
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   std::string what;
   try {
@@ -172,7 +190,7 @@ Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::st
   } catch (const CLI::ParseError &error) {
     what = trimmed(error.what());
   }
-  std::string mistake = MistakeFinder(app, foreign).find(words);
+  std::string mistake = UnknownOptions(app, foreign).firstMistake(words);
   return Error{mistake.empty() ? what : mistake};
 }
 

@@ -28,7 +28,7 @@ struct ForeignOption {
 
 /// Parses `words` (without the program's name). Returns the text that was asked for instead, by
 /// --help or --version. Errors are wrong usage, on one line; an option that is not known is named
-/// with the one that was probably meant, or with what is said of it in `foreign`.
+/// with the one that was probably meant, or with what is said of it in `foreign`. -sys is --system.
 Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
                                               const std::vector<ForeignOption> &foreign = {});
 

@@ -89,6 +89,11 @@ TEST_F(LauncherTest, BeginsWithBosWithoutAPrompt) {
   EXPECT_EQ(run("-n 3 --temperature 0 --ignore-eos").out, joined(fakeContinuation({fakeBos}, 3)));
 }
 
+TEST_F(LauncherTest, OptionsOfLlamaCppAreAliases) {
+  EXPECT_EQ(run("--tokens 1,5 --n-predict 3 --temp 0 -t 2 --repeat-penalty 1 --ignore-eos").out,
+            run("--tokens 1,5 -n 3 --temperature 0 --threads 2 --ignore-eos").out);
+}
+
 TEST_F(LauncherTest, BatchGivesOneLinePerSequence) {
   Outcome outcome =
       run("--tokens 1,9,4 --tokens 7 -n 4 --temperature 0 --ignore-eos --print-tokens");
@@ -209,7 +214,7 @@ TEST_F(LauncherTest, AFullDiskBehindStdoutIsAnError) {
 
 TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--no-such-option", "--no-such-option");
-  expectUsageError("surplus", "surplus");
+  expectUsageError("info surplus", "unexpected argument 'surplus'");
   expectUsageError("--tokens 1,x", "'x' is not a token id");
   expectUsageError("--tokens 1,,2", "'' is not a token id");
   expectUsageError("--tokens -1", "'-1' is not a token id");
@@ -226,8 +231,13 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--seed 18446744073709551616", "is not a whole number from 0");
   expectUsageError("-n 0x10", "'0x10' is not a whole number from 0 to 2147483647");
   expectUsageError("-n 2147483648", "'2147483648' is not a whole number from 0 to 2147483647");
-  expectUsageError("''", "unexpected argument '', see " + program + " --help");
-  expectUsageError("a 'b\nc'", "unexpected arguments 'a', 'b\\nc'");
+  expectUsageError("info ''", "unexpected argument '', see " + program + " info --help");
+  expectUsageError("info a 'b\nc'", "unexpected arguments 'a', 'b\\nc'");
+  expectUsageError("a b", "unexpected argument 'b'");
+  expectUsageError("a -p b", "--prompt excludes PROMPT");
+  expectUsageError("a info", "PROMPT goes with generating text, not with info");
+  expectUsageError("bnech", "there is no command 'bnech' (write a prompt after -p), did you mean "
+                            "'bench'? See");
   expectUsageError("-p a bench", "--prompt goes with generating text, not with bench");
   expectUsageError("--seed 1 info", "--seed goes with generating text, not with info");
   expectUsageError("--json feed", "--json goes with generating text, not with feed");

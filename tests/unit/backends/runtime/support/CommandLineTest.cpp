@@ -15,6 +15,7 @@ protected:
     app.add_flag("-v,--verbose", verbose);
     CLI::App *chat = app.add_subcommand("chat", "");
     chat->add_option("--history", history);
+    chat->add_option("--system", system);
   }
 
   /// The error for these words; empty where there is none.
@@ -24,7 +25,7 @@ protected:
   }
 
   CLI::App app{"", "program"};
-  std::string temperature, count, prompt, history;
+  std::string temperature, count, prompt, history, system;
   bool verbose = false;
 };
 
@@ -54,6 +55,13 @@ TEST_F(CommandLineTest, NamesTheFirstUnknownOptionAlone) {
 TEST_F(CommandLineTest, SaysWhyAForeignOptionIsMissing) {
   EXPECT_EQ(errorOf({"-ngl", "99"}), "-ngl: there is no GPU backend, leave it out");
   EXPECT_EQ(errorOf({"chat", "-c", "99"}), "-c: it is fixed");
+}
+
+TEST_F(CommandLineTest, KnowsTheSystemPromptOfLlamaCpp) {
+  EXPECT_EQ(errorOf({"-p", "-sys", "chat", "-sys", "Be brief"}), "");
+  EXPECT_EQ(prompt, "-sys");
+  EXPECT_EQ(system, "Be brief");
+  EXPECT_EQ(errorOf({"-sys", "x"}), "unexpected argument '-sys'");
 }
 
 TEST_F(CommandLineTest, ValuesAreNoOptions) {
