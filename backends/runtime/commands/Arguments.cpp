@@ -3,6 +3,7 @@
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -127,8 +128,15 @@ CLI::Option *addTools(CLI::App &app, std::optional<std::string> &tools) {
       ->type_name("FILE");
 }
 
+CLI::Option *addChatTemplate(CLI::App &app, RunArguments &run) {
+  return app
+      .add_option("--chat-template", run.templateFile,
+                  "A chat template (Jinja) instead of the model's own")
+      ->type_name("FILE");
+}
+
 void addSpecial(CLI::App &app, RunArguments &run) {
-  app.add_flag("--special", run.special,
+  app.add_flag("--special", run.chatTemplate.special,
                "Special tokens that a conversation's text spells, such as <|im_end|>, are special "
                "tokens; default: they are text, so that no text can end its turn");
 }
@@ -193,7 +201,8 @@ void addRun(CLI::App &app, RunArguments &run) {
                             "user; with --batch each prompt");
   chat->excludes(tokens);
   addSystem(app, run.system)->needs(chat);
-  addTools(app, run.tools)->needs(chat);
+  addTools(app, run.chatTemplate.tools)->needs(chat);
+  addChatTemplate(app, run);
   addSpecial(app, run);
 }
 
@@ -215,8 +224,9 @@ void addMachine(CLI::App &app, Arguments &arguments) {
 CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   CLI::App *sub = app.add_subcommand(
       "chat", "Converse with the model: on a terminal with line editing, else a line per turn");
-  addSystem(*sub, chat.system);
-  addTools(*sub, chat.tools);
+  addSystem(*sub, chat.run.system);
+  addTools(*sub, chat.run.chatTemplate.tools);
+  addChatTemplate(*sub, chat.run);
   addSpecial(*sub, chat.run);
   sub->add_option("-n,--n-predict", chat.run.settings.maxTokens,
                   "Maximum number of new tokens per answer; default: as many as fit in the context")
@@ -224,6 +234,8 @@ CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   sub->add_option("--history", chat.history,
                   "What is said on a terminal is kept in FILE, for later conversations to recall")
       ->type_name("FILE");
+  sub->add_flag("--context-shift", chat.contextShift,
+                "Drop the oldest turns when the context is full; default: the conversation ends");
   addSampling(*sub, chat.run.settings);
   addStops(*sub, chat.run.settings);
   addPrefillChunk(*sub, chat.run.prefillChunk);
@@ -385,6 +397,29 @@ Result<LogitBias> parseLogitBias(const std::string &text) {
   return out;
 }
 
+Status changeSetting(GenerationSettings &settings, std::string name, const std::string &value) {
+  GenerationSettings changed = settings;
+  CLI::App app;
+  app.set_help_flag();
+  app.add_option("-n,--n-predict", changed.maxTokens)->transform(wholeNumber(1, maxCount));
+  addSampling(app, changed);
+  addStops(app, changed);
+  addLookup(app, changed);
+  std::replace(name.begin(), name.end(), '_', '-');
+  std::string option = (name.size() == 1 ? "-" : "--") + name;
+  if (!app.get_option_no_throw(option)) {
+    std::vector<std::string> known;
+    for (const CLI::Option *each : app.get_options())
+      known.insert(known.end(), each->get_lnames().begin(), each->get_lnames().end());
+    return Error{"there is no setting '" + name + "'" + didYouMean(closestWord(name, known))};
+  }
+  auto parsed = parseWords(app, {option, value});
+  if (!parsed)
+    return parsed.error();
+  settings = std::move(changed);
+  return {};
+}
+
 Result<Tokens> parseTokenList(const std::string &list) {
   Tokens tokens;
   std::string_view rest = list;
@@ -437,12 +472,15 @@ Parsed parseArguments(int argc, const char *const *argv) {
     parsed.exit = usageError(app, option + " does not go with --batch");
     return parsed;
   }
-  if (arguments.run.special && !arguments.run.chat && !arguments.run.batch) {
+  const RunArguments &run = arguments.run;
+  if (run.chatTemplate.special && !run.chat && !run.batch)
     parsed.exit =
         usageError(app, "--special goes with --chat or --batch: a text of -p may spell special "
                         "tokens in any case");
+  else if (run.templateFile && !run.chat && !run.batch)
+    parsed.exit = usageError(app, "--chat-template goes with --chat or --batch");
+  if (parsed.exit)
     return parsed;
-  }
   if (chat->parsed())
     arguments.command = Arguments::Command::Chat;
   else if (bench->parsed())

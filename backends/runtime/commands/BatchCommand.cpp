@@ -259,8 +259,9 @@ void Batch::showProgress() const {
 }
 } // namespace
 
-Status batchCommand(const Model &model, const Text *text, const RunArguments &arguments) {
-  auto requests = BatchRequests::open(text, model.manifest(), arguments);
+Status batchCommand(const Model &model, const Manifest &manifest, const Text *text,
+                    const RunArguments &arguments) {
+  auto requests = BatchRequests::open(text, manifest, arguments);
   if (!requests)
     return requests.error();
   auto results = BatchResults::open(arguments.output);

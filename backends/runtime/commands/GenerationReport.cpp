@@ -5,6 +5,10 @@
 
 namespace mica::rt {
 
+double tokensPerSecond(int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
 const char *nameOf(Finish finish) {
   switch (finish) {
   case Finish::Length:

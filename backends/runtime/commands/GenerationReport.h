@@ -10,6 +10,9 @@ namespace mica::rt {
 /// tokenizer.
 Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text);
 
+/// 0 where no time has passed.
+double tokensPerSecond(int64_t tokens, double seconds);
+
 /// How a sequence ended, in JSON.
 const char *nameOf(Finish finish);
 

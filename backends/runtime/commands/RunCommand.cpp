@@ -116,10 +116,6 @@ private:
   std::string written;
 };
 
-double rate(int64_t tokens, double seconds) {
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-}
-
 std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
                    const GenerateResult &result, const std::deque<Writer> &writers, uint64_t seed,
                    bool lookup) {
@@ -139,11 +135,11 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
       {"prefill",
        {{"tokens", totals.promptTokens},
         {"seconds", totals.promptSeconds},
-        {"tokens_per_s", rate(totals.promptTokens, totals.promptSeconds)}}},
+        {"tokens_per_s", tokensPerSecond(totals.promptTokens, totals.promptSeconds)}}},
       {"decode",
        {{"tokens", totals.decodeTokens},
         {"seconds", totals.decodeSeconds},
-        {"tokens_per_s", rate(totals.decodeTokens, totals.decodeSeconds)}}}};
+        {"tokens_per_s", tokensPerSecond(totals.decodeTokens, totals.decodeSeconds)}}}};
   if (totals.recomputedTokens > 0)
     json["read_again"] = {{"tokens", totals.recomputedTokens},
                           {"seconds", totals.recomputeSeconds}};
@@ -158,8 +154,8 @@ void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
   std::snprintf(
       line, sizeof line,
       "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
-      static_cast<long long>(totals.promptTokens), rate(totals.promptTokens, totals.promptSeconds),
-      static_cast<long long>(totals.decodeTokens), rate(totals.decodeTokens, totals.decodeSeconds));
+      static_cast<long long>(totals.promptTokens), tokensPerSecond(totals.promptTokens, totals.promptSeconds),
+      static_cast<long long>(totals.decodeTokens), tokensPerSecond(totals.decodeTokens, totals.decodeSeconds));
   reportNote(line);
   if (lookup)
     reportNote("lookup: " + std::to_string(totals.accepted) + " of " +
@@ -233,23 +229,23 @@ Result<GenerateResult> generateAll(const Model &model, const RunArguments &argum
 } // namespace
 
 Status runCommand(const Model &model, const RunArguments &arguments) {
-  Result<std::unique_ptr<Text>> text = Text::load(model.file(), model.manifest());
+  Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.templateFile);
+  if (!manifest)
+    return manifest.error();
+  Result<std::unique_ptr<Text>> text = Text::load(model.file(), *manifest);
   if (!text)
     return text.error();
   if (Status usable = checkUsable(arguments.settings, model.manifest(), text->get()); !usable)
     return usable;
   if (arguments.batch)
-    return batchCommand(model, text->get(), arguments);
+    return batchCommand(model, *manifest, text->get(), arguments);
   std::optional<ChatTemplate> chatTemplate;
   Tokens endOfTurn;
   if (arguments.chat) {
-    Result<ChatTemplate> loaded = ChatTemplate::load(model.manifest(), text->get());
+    Result<ChatTemplate> loaded =
+        ChatTemplate::load(*manifest, text->get(), arguments.chatTemplate);
     if (!loaded)
       return loaded.error();
-    loaded->allowSpecial(arguments.special);
-    if (arguments.tools)
-      if (Status used = loaded->useTools(*arguments.tools); !used)
-        return used;
     Result<Tokens> found = loaded->endOfTurn();
     if (!found)
       return found.error();

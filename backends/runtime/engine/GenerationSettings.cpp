@@ -121,4 +121,25 @@ std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptio
           {"repetition_penalty", options.repetitionPenalty}};
 }
 
+std::vector<std::pair<std::string, std::string>>
+describeSettings(const GenerationSettings &settings, const Manifest &manifest) {
+  std::vector<std::pair<std::string, std::string>> all;
+  SamplingOptions options = samplingOptions(settings, manifest);
+  for (const auto &[name, value] : describeSampling(options)) {
+    std::string option = name;
+    std::replace(option.begin(), option.end(), '_', '-');
+    all.emplace_back(option, textOf(value));
+  }
+  all.emplace_back("presence-penalty", textOf(options.presencePenalty));
+  all.emplace_back("frequency-penalty", textOf(options.frequencyPenalty));
+  all.emplace_back("seed", settings.seed ? std::to_string(*settings.seed) : "random");
+  all.emplace_back("n", textOf(settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens)));
+  all.emplace_back("lookup", textOf(settings.lookup.value_or(0)));
+  for (const std::string &stop : settings.stops)
+    all.emplace_back("stop", stop);
+  for (LogitBias bias : settings.logitBias)
+    all.emplace_back("logit-bias", std::to_string(bias.token) + "=" + textOf(double(bias.bias)));
+  return all;
+}
+
 } // namespace mica::rt

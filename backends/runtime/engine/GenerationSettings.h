@@ -68,4 +68,9 @@ uint64_t drawSeed();
 /// The names and values of the options that a model may propose.
 std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
 
+/// The values of all settings in texts, by the names of their options without dashes: those that a
+/// generation with `settings` uses, whoever proposes them.
+std::vector<std::pair<std::string, std::string>>
+describeSettings(const GenerationSettings &settings, const Manifest &manifest);
+
 } // namespace mica::rt

@@ -20,6 +20,10 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most = std::numeric_limits<i
 /// Accepts finite decimal numbers in [least, most].
 CLI::Validator numberBetween(double least, double most);
 
+/// The environment variable with the command that a user has typed to start a program, where it is
+/// not the program itself: --help and errors of usage name it.
+inline constexpr const char *commandVariable = "MICA_COMMAND";
+
 /// An option of other programs that people try, and that no command here has.
 struct ForeignOption {
   std::vector<std::string> names; ///< "-c", "--ctx-size"
