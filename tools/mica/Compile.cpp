@@ -30,7 +30,9 @@ namespace mica::tool {
 void ModelArguments::addTo(CLI::App &app, const std::string &what) {
   command = &app;
   CLI::Option *positional = app.add_option("MODEL", model, what);
-  app.add_option("-m,--model", model, "the same as MODEL")->type_name("MODEL")->excludes(positional);
+  app.add_option("-m,--model", model, "the same as MODEL")
+      ->type_name("MODEL")
+      ->excludes(positional);
   app.callback([this] {
     if (model.empty())
       throw CLI::RequiredError("MODEL");

@@ -152,9 +152,9 @@ static std::vector<std::string> splitRunArguments(std::vector<std::string> given
   for (size_t i = 0; i < given.size(); ++i) {
     llvm::StringRef name = llvm::StringRef(given[i]).split('=').first;
     bool namesModel = name == "-m" || name == "--model";
-    bool compilers = namesModel || llvm::is_contained({"--weights", "--kv", "--rows", "--max-seq",
-                                                       "-c", "--target"},
-                                                      name);
+    bool compilers =
+        namesModel ||
+        llvm::is_contained({"--weights", "--kv", "--rows", "--max-seq", "-c", "--target"}, name);
     bool model = !hasModel && !compilers && (i == 0 || !name.starts_with("-"));
     hasModel |= model || namesModel;
     if (compilers && name == given[i] && i + 1 < given.size())

@@ -16,6 +16,7 @@ constexpr int64_t maxCount = setting_range::maxCount;
 constexpr uint64_t maxThreads = 1024;
 /// Sequences that a measurement may have: more take hours, and memory without an end.
 constexpr int64_t maxBatch = 1024;
+constexpr int64_t maxLogprobs = 1000;
 
 std::string_view trimmed(std::string_view text) {
   size_t first = text.find_first_not_of(" \t\r\n");
@@ -74,6 +75,49 @@ void addPenalties(CLI::App &app, GenerationSettings &settings) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void addDry(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--dry-multiplier", settings.dryMultiplier,
+                 "DRY: a token that would continue a repetition of n tokens loses X * base ^ (n - "
+                 "allowed length); 0: off")
+      ->check(within(setting_range::dryMultiplier));
+  app.add_option("--dry-base", settings.dryBase, "DRY's base; default: 1.75")
+      ->check(within(setting_range::dryBase));
+  app.add_option("--dry-allowed-length", settings.dryAllowedLength,
+                 "Repetitions of fewer tokens lose nothing by DRY; default: 2")
+      ->transform(within(setting_range::dryAllowedLength));
+  app.add_option("--dry-penalty-last-n", settings.dryPenaltyLastN,
+                 "How many tokens DRY looks at; -1: all, which is the default; 0: none")
+      ->transform(CLI::Validator(
+          [](std::string &text) {
+            return text == "-1" ? std::string() : wholeNumber(0, maxCount)(text);
+          },
+          ""));
+  app.add_option_function<std::vector<std::string>>(
+         "--dry-sequence-breaker",
+         [&settings](std::vector<std::string> texts) {
+           std::erase(texts, "none");
+           settings.dryBreakers = std::move(texts);
+         },
+         "No repetition reaches over TEXT; may repeat; none: nothing stops one; default: line end, "
+         "colon, quotation mark, asterisk")
+      ->type_name("TEXT")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void addMirostat(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--mirostat", settings.mirostat,
+                 "Keep the information of tokens near --mirostat-ent by Mirostat, 1 or 2, instead "
+                 "of top-k, top-p, min-p, typical and XTC; 0: off")
+      ->transform(within(setting_range::mirostat));
+  app.add_option("--mirostat-ent", settings.mirostatTau, "Mirostat's target in bits; default: 5")
+      ->check(within(setting_range::mirostatTau));
+  app.add_option("--mirostat-lr", settings.mirostatEta, "Mirostat's learning rate; default: 0.1")
+      ->check(within(setting_range::mirostatEta));
+}
+
 void addSampling(CLI::App &app, GenerationSettings &settings) {
   app.add_option("--temperature,--temp", settings.temperature, "0 is greedy")
       ->check(within(setting_range::temperature));
@@ -88,7 +132,16 @@ void addSampling(CLI::App &app, GenerationSettings &settings) {
                  "Sample from the tokens nearest to the expected information that make up P of the "
                  "probability")
       ->check(within(setting_range::typicalP));
+  app.add_option("--xtc-probability", settings.xtcProbability,
+                 "XTC: how often all tokens above the threshold are dropped but the least likely "
+                 "of them; 0: never")
+      ->check(within(setting_range::xtcProbability));
+  app.add_option("--xtc-threshold", settings.xtcThreshold,
+                 "XTC's threshold of probability; above 0.5: off; default: 0.1")
+      ->check(within(setting_range::xtcThreshold));
+  addMirostat(app, settings);
   addPenalties(app, settings);
+  addDry(app, settings);
   app.add_option("--seed", settings.seed, "Makes sampling repeatable")
       ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
 }
@@ -114,8 +167,9 @@ void addStops(CLI::App &app, GenerationSettings &settings) {
 }
 
 CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
-  return app.add_option("--system", system,
-                    "What the conversation begins with, as its system; -sys is the same")
+  return app
+      .add_option("--system", system,
+                  "What the conversation begins with, as its system; -sys is the same")
       ->type_name("TEXT");
 }
 
@@ -194,7 +248,14 @@ void addRun(CLI::App &app, RunArguments &run) {
   app.add_option("--logits", run.logits,
                  "Write the logits of every position fed as float32 [rows, vocabulary]")
       ->type_name("FILE.npy");
-  app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
+  CLI::Option *json =
+      app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
+  app.add_option("--logprobs", run.logprobs,
+                 "With --json: of each token the logarithm of its probability, and the N likeliest "
+                 "tokens with theirs, as the model computes them before any sampling option")
+      ->type_name("N")
+      ->needs(json)
+      ->transform(wholeNumber(0, maxLogprobs));
   app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
   auto *chat = app.add_flag("--chat", run.chat,
                             "Put the text through the model's chat template, as one turn of a "

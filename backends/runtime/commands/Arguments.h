@@ -20,10 +20,11 @@ struct RunArguments {
   std::optional<std::string> output;   ///< -o, with --batch
   bool printTokens = false;
   std::optional<std::string> logits;
+  std::optional<int64_t> logprobs; ///< --logprobs, with --json
   bool json = false;
   bool verbose = false;
-  bool chat = false;                 ///< --chat: the prompt goes through the chat template
-  std::optional<std::string> system; ///< --system, with --chat
+  bool chat = false;                       ///< --chat: the prompt goes through the chat template
+  std::optional<std::string> system;       ///< --system, with --chat
   std::optional<std::string> templateFile; ///< --chat-template
   ChatTemplate::Options chatTemplate;      ///< --tools, --special
 };
@@ -31,7 +32,7 @@ struct RunArguments {
 struct ChatArguments {
   RunArguments run; ///< How answers are sampled, --system, and what the chat template is.
   std::optional<std::string> history; ///< --history: a file
-  bool contextShift = false; ///< --context-shift: see Conversation::Options
+  bool contextShift = false;          ///< --context-shift: see Conversation::Options
   bool json = false;
 };
 

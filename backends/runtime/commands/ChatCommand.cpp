@@ -117,12 +117,12 @@ private:
       return refuse(Error{"/set needs a value: /set " + argument + " VALUE"});
     GenerationSettings changed = conversation.settings();
     std::string name = argument.substr(0, end), value = argument.substr(end + 1);
-    Status status = changeSetting(changed, name, value);
-    if (status)
-      status = checkUsable(changed, model.manifest(), &text);
-    if (!status)
+    if (Status status = changeSetting(changed, name, value); !status)
       return refuse(status.error());
-    conversation.setSettings(std::move(changed));
+    Result<GenerationSettings> usable = usableSettings(std::move(changed), model.manifest(), &text);
+    if (!usable)
+      return refuse(usable.error());
+    conversation.setSettings(*std::move(usable));
     return {};
   }
 
@@ -147,9 +147,8 @@ private:
   }
 
   Status regenerate(const std::string & /*none*/) {
-    return hear([&](const Conversation::Listener &listener) {
-      return conversation.regenerate(listener);
-    });
+    return hear(
+        [&](const Conversation::Listener &listener) { return conversation.regenerate(listener); });
   }
 
   Status reset(const std::string & /*none*/) {
@@ -332,12 +331,14 @@ Status chatCommand(const Model &model, const ChatArguments &arguments) {
       ChatTemplate::load(*manifest, text->get(), arguments.run.chatTemplate);
   if (!chatTemplate)
     return chatTemplate.error();
-  if (Status usable = checkUsable(arguments.run.settings, model.manifest(), text->get()); !usable)
-    return usable;
+  Result<GenerationSettings> usable =
+      usableSettings(arguments.run.settings, model.manifest(), text->get());
+  if (!usable)
+    return usable.error();
   Result<Tokens> endOfTurn = chatTemplate->endOfTurn();
   if (!endOfTurn)
     return endOfTurn.error();
-  GenerationSettings settings = arguments.run.settings;
+  GenerationSettings settings = *std::move(usable);
   settings.endTokens = *std::move(endOfTurn);
   if (!settings.maxTokens)
     settings.maxTokens = model.manifest().maxSeq;

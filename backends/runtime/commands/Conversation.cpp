@@ -143,8 +143,7 @@ Result<Conversation::Answer> Conversation::answer(Tokens prompt, const Listener 
     // The answer continues behind fewer turns.
     int64_t before = answer.droppedTurns;
     auto length = static_cast<int64_t>(tokens.size());
-    Result<Tokens> shorter =
-        fitted(chatTemplate.encode(said, true), length, answer.droppedTurns);
+    Result<Tokens> shorter = fitted(chatTemplate.encode(said, true), length, answer.droppedTurns);
     if (!shorter)
       return shorter.error();
     shorter->insert(shorter->end(), tokens.begin(), tokens.end());
@@ -196,8 +195,7 @@ Result<Conversation::Answer> Conversation::ask(Message message, const Listener &
 }
 
 Result<Conversation::Answer> Conversation::regenerate(const Listener &listener) {
-  if (said.size() < 2 || said.back().role != "assistant" ||
-      said[said.size() - 2].role == "system")
+  if (said.size() < 2 || said.back().role != "assistant" || said[said.size() - 2].role == "system")
     return Error{"there is no answer to regenerate, say something first"};
   std::vector<Message> before = said;
   said.pop_back();

@@ -2,6 +2,7 @@
 #include "backends/runtime/commands/BatchCommand.h"
 #include "backends/runtime/commands/GenerationReport.h"
 #include "backends/runtime/engine/Generate.h"
+#include "backends/runtime/engine/LogProbabilities.h"
 #include "backends/runtime/support/Npy.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
@@ -73,13 +74,16 @@ class Writer final : public RequestListener {
 public:
   Writer(const RunArguments &arguments, const Text *text, const Tokens &prompt, bool streaming,
          NpyWriter *logitsFile, int64_t sequence)
-      : streaming(streaming), ids(arguments.printTokens || !text),
-        terminal(streaming && isatty(STDOUT_FILENO)), logitsFile(logitsFile), sequence(sequence) {
+      : tokenizer(text), numLogprobs(arguments.logprobs), streaming(streaming),
+        ids(arguments.printTokens || !text), terminal(streaming && isatty(STDOUT_FILENO)),
+        logitsFile(logitsFile), sequence(sequence) {
     if (text)
       decoded.emplace(text->decoderAfter(prompt), arguments.settings.stops);
   }
 
-  Result<bool> token(int32_t token, std::span<const float>) override {
+  Result<bool> token(int32_t token, std::span<const float> logits) override {
+    if (numLogprobs)
+      noteLogprobs(token, logits);
     std::string piece = decoded ? decoded->push(token) : "";
     if (ids)
       piece = (written.empty() ? "" : " ") + std::to_string(token);
@@ -102,6 +106,9 @@ public:
     return writeOut(shown(streaming ? rest : written) + (endLine ? "\n" : ""));
   }
 
+  /// An entry for each token; empty without --logprobs.
+  const nlohmann::ordered_json &logprobs() const { return logprobEntries; }
+
   /// Empty where only ids are written.
   std::string text() const { return ids ? "" : written; }
 
@@ -109,6 +116,25 @@ private:
   /// What a model writes may not move the cursor or set a terminal's colours and title.
   std::string shown(const std::string &text) const { return terminal ? harmless(text) : text; }
 
+  nlohmann::ordered_json entryOf(int32_t token, double logprob) const {
+    nlohmann::ordered_json entry = {{"token", token}, {"logprob", logprob}};
+    if (tokenizer)
+      entry["text"] = tokenizer->textOf(token);
+    return entry;
+  }
+
+  void noteLogprobs(int32_t token, std::span<const float> logits) {
+    LogProbabilities found = logProbabilities(logits, token, static_cast<size_t>(*numLogprobs));
+    nlohmann::ordered_json entry = entryOf(token, found.chosen);
+    entry["top"] = nlohmann::ordered_json::array();
+    for (auto [other, logprob] : found.top)
+      entry["top"].push_back(entryOf(other, logprob));
+    logprobEntries.push_back(std::move(entry));
+  }
+
+  const Text *tokenizer; ///< Null: ids only.
+  std::optional<int64_t> numLogprobs;
+  nlohmann::ordered_json logprobEntries = nlohmann::ordered_json::array();
   bool streaming, ids, terminal;
   NpyWriter *logitsFile;
   int64_t sequence;
@@ -118,7 +144,7 @@ private:
 
 std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
                    const GenerateResult &result, const std::deque<Writer> &writers, uint64_t seed,
-                   bool lookup) {
+                   bool lookup, bool withLogprobs) {
   nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
   for (size_t s = 0; s < prompts.size(); ++s) {
     const RequestResult &generated = result.texts[s];
@@ -126,6 +152,8 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
                          {"tokens", generated.tokens},
                          {"text", writers[s].text()},
                          {"finish", nameOf(generated.finish)}});
+    if (withLogprobs)
+      sequences.back()["logprobs"] = writers[s].logprobs();
   }
   const Scheduler::Totals &totals = result.totals;
   nlohmann::ordered_json json = {
@@ -151,11 +179,12 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
 
 void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
   char line[160];
-  std::snprintf(
-      line, sizeof line,
-      "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
-      static_cast<long long>(totals.promptTokens), tokensPerSecond(totals.promptTokens, totals.promptSeconds),
-      static_cast<long long>(totals.decodeTokens), tokensPerSecond(totals.decodeTokens, totals.decodeSeconds));
+  std::snprintf(line, sizeof line,
+                "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
+                static_cast<long long>(totals.promptTokens),
+                tokensPerSecond(totals.promptTokens, totals.promptSeconds),
+                static_cast<long long>(totals.decodeTokens),
+                tokensPerSecond(totals.decodeTokens, totals.decodeSeconds));
   reportNote(line);
   if (lookup)
     reportNote("lookup: " + std::to_string(totals.accepted) + " of " +
@@ -183,8 +212,9 @@ Status finishRun(const Model &model, const RunArguments &arguments,
       return done;
   bool lookup = arguments.settings.lookup.value_or(0) > 0;
   if (arguments.json)
-    if (Status done = writeOut(report(model.manifest(), sequences, result, writers,
-                                      result.texts.front().seed, lookup));
+    if (Status done =
+            writeOut(report(model.manifest(), sequences, result, writers, result.texts.front().seed,
+                            lookup, arguments.logprobs.has_value()));
         !done)
       return done;
   for (const RequestResult &generated : result.texts)
@@ -228,15 +258,19 @@ Result<GenerateResult> generateAll(const Model &model, const RunArguments &argum
 }
 } // namespace
 
-Status runCommand(const Model &model, const RunArguments &arguments) {
+Status runCommand(const Model &model, const RunArguments &given) {
+  RunArguments arguments = given;
   Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.templateFile);
   if (!manifest)
     return manifest.error();
   Result<std::unique_ptr<Text>> text = Text::load(model.file(), *manifest);
   if (!text)
     return text.error();
-  if (Status usable = checkUsable(arguments.settings, model.manifest(), text->get()); !usable)
-    return usable;
+  Result<GenerationSettings> usable =
+      usableSettings(std::move(arguments.settings), model.manifest(), text->get());
+  if (!usable)
+    return usable.error();
+  arguments.settings = *std::move(usable);
   if (arguments.batch)
     return batchCommand(model, *manifest, text->get(), arguments);
   std::optional<ChatTemplate> chatTemplate;

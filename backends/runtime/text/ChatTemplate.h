@@ -52,7 +52,8 @@ public:
 private:
   ChatTemplate(Manifest::Chat chat, const Text &text, jinja::Template program,
                std::optional<Result<jinja::Template>> toolProgram)
-      : chat(std::move(chat)), text(text), program(std::move(program)), toolProgram(std::move(toolProgram)) {}
+      : chat(std::move(chat)), text(text), program(std::move(program)),
+        toolProgram(std::move(toolProgram)) {}
   using Rendered = Result<jinja::TrackedText>;
   Rendered render(const std::vector<Message> &messages, bool answer) const;
   /// Of a JSON list.

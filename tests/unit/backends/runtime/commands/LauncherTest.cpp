@@ -138,6 +138,31 @@ TEST_F(LauncherTest, JsonTellsEverything) {
   EXPECT_EQ(json["prefill"]["tokens"], 2);
 }
 
+TEST_F(LauncherTest, JsonHasLogprobsOnDemand) {
+  Outcome outcome = run("--tokens 5 -n 2 --temperature 0 --json --logprobs 3");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto sequence = nlohmann::json::parse(outcome.out)["sequences"][0];
+  ASSERT_EQ(sequence["logprobs"].size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    auto entry = sequence["logprobs"][i];
+    EXPECT_EQ(entry["token"], sequence["tokens"][i]);
+    ASSERT_EQ(entry["top"].size(), 3u);
+    EXPECT_EQ(entry["top"][0]["token"], entry["token"]);
+    EXPECT_EQ(entry["top"][0]["logprob"], entry["logprob"]);
+    EXPECT_LE(double(entry["top"][1]["logprob"]), double(entry["logprob"]));
+  }
+  EXPECT_FALSE(nlohmann::json::parse(run("--tokens 5 -n 2 --json").out)["sequences"][0].contains(
+      "logprobs"));
+  expectUsageError("--tokens 5 --logprobs 3", "--logprobs requires --json");
+}
+
+TEST_F(LauncherTest, DryEndsARepetition) {
+  std::string options = "--tokens 3,4,5,3,4 -n 1 --temperature 0 --ignore-eos --logit-bias 5=1000 ";
+  EXPECT_EQ(run(options).out, "5\n");
+  EXPECT_NE(run(options + "--dry-multiplier 10000 --dry-penalty-last-n -1").out, "5\n");
+  EXPECT_EQ(run(options + "--dry-multiplier 10000 --dry-penalty-last-n 3").out, "5\n");
+}
+
 TEST_F(LauncherTest, SeedMakesSamplingRepeatable) {
   std::string options = "--tokens 3 -n 12 --temperature 3 --top-k 0 --top-p 1 --ignore-eos --seed ";
   EXPECT_EQ(run(options + "7").out, run(options + "7").out);
@@ -262,6 +287,9 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--repetition-penalty 0", "--repetition-penalty");
   expectUsageError("--threads 0", "--threads");
   expectUsageError("--prefill-chunk 0", "--prefill-chunk");
+  expectUsageError("--dry-penalty-last-n -2", "'-2' is not a whole number from 0");
+  expectUsageError("--mirostat 3", "'3' is not a whole number from 0 to 2");
+  expectUsageError("--xtc-probability 1.1", "'1.1' is not a number from 0 to 1");
   expectUsageError("--seed x", "--seed");
   expectUsageError("--lookup -1", "--lookup");
   expectUsageError("bench --repeat 0", "--repeat");
