@@ -43,6 +43,7 @@ static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
                     "print seconds and bytes per stage, and the peak of anonymous memory");
   command->add_flag("-v,--verbose", arguments.verbose,
                     "list what is left out of the model, and what the stages cost");
+  command->footer("Example:\n  mica compile model.gguf -o model && ./model chat");
   return command;
 }
 
@@ -50,7 +51,8 @@ static CLI::App *addRun(CLI::App &app, RunArguments &arguments) {
   CLI::App *command =
       app.add_subcommand("run", "compile into a cache once, then behave as the program would");
   arguments.model.addTo(*command, modelHelp);
-  command->footer("Everything else is handed on to the program: see `mica run MODEL --help`.");
+  command->footer("Everything else is handed on to the program: see `mica run MODEL --help`."
+                  "\n\nExample:\n  mica run model.gguf chat");
   return command;
 }
 
@@ -62,6 +64,7 @@ static CLI::App *addInspect(CLI::App &app, InspectArguments &arguments) {
       ->add_option("--graph", arguments.graph, "draw the model's graph into FILE.svg or FILE.dot")
       ->type_name("FILE");
   command->add_flag("--json", arguments.json, "as one JSON object");
+  command->footer("Example:\n  mica inspect model.gguf --graph model.svg");
   return command;
 }
 
@@ -106,7 +109,8 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
       "  RMS delta p  sqrt(mean (p - q)^2), p and q the probabilities of the id that follows in "
       "the text, in percentage points\n"
       "With --context 512, windows, scored positions and definitions are those of llama.cpp's "
-      "llama-perplexity -c 512 --kl-divergence.");
+      "llama-perplexity -c 512 --kl-divergence.\n\n"
+      "Example:\n  mica eval int4-program --text wiki.txt --reference bf16-program");
   return command;
 }
 
@@ -139,7 +143,8 @@ static CLI::App *addVerify(CLI::App &app, VerifyArguments &arguments) {
       "the program's own rows; logits against the interpreter in f32. Exit status 1 where an op is "
       "further off than the order of its sums explains, or logits of f32 or bf16 further than "
       "their precision does: the last line says so. What int8 and int4 lose shows in the distance "
-      "of the logits and is no failure, as it is in the format: `mica eval` measures it.");
+      "of the logits and is no failure, as it is in the format: `mica eval` measures it.\n\n"
+      "Example:\n  mica verify model.gguf --text README.md");
   return command;
 }
 
@@ -181,6 +186,7 @@ static std::string wrongCommand(const CLI::App &app, const std::vector<std::stri
 
 static int runMain(int argc, char **argv) {
   CLI::App app("Mica compiles language models to programs.", "mica");
+  app.formatter(rt::helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
   app.require_subcommand(1);
   CompileArguments compile;

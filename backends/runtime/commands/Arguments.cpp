@@ -118,7 +118,7 @@ void addMirostat(CLI::App &app, GenerationSettings &settings) {
       ->check(within(setting_range::mirostatEta));
 }
 
-void addSampling(CLI::App &app, GenerationSettings &settings) {
+void addChoice(CLI::App &app, GenerationSettings &settings) {
   app.add_option("--temperature,--temp", settings.temperature, "0 is greedy")
       ->check(within(setting_range::temperature));
   app.add_option("--top-k", settings.topK, "Sample from the K likeliest tokens; 0: all")
@@ -140,10 +140,16 @@ void addSampling(CLI::App &app, GenerationSettings &settings) {
                  "XTC's threshold of probability; above 0.5: off; default: 0.1")
       ->check(within(setting_range::xtcThreshold));
   addMirostat(app, settings);
-  addPenalties(app, settings);
-  addDry(app, settings);
   app.add_option("--seed", settings.seed, "Makes sampling repeatable")
       ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
+}
+
+void addSampling(CLI::App &app, GenerationSettings &settings) {
+  addGroup(app, "Sampling", [&] { addChoice(app, settings); });
+  addGroup(app, "Repetition", [&] {
+    addPenalties(app, settings);
+    addDry(app, settings);
+  });
 }
 
 void addLookup(CLI::App &app, GenerationSettings &settings) {
@@ -208,16 +214,18 @@ void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
   output->type_name("FILE")->needs(batch);
 }
 
+constexpr const char *machineGroup = "Machine";
+
 /// The text to continue as an argument of its own.
 constexpr const char *promptWord = "PROMPT";
 
-void addRun(CLI::App &app, RunArguments &run) {
+/// -f, which others need.
+CLI::Option *addPrompt(CLI::App &app, RunArguments &run) {
   auto *prompt =
       app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
   auto *file =
       app.add_option("-f,--file", run.file, "A file with the text to continue; -: what stdin says")
           ->type_name("FILE");
-  addBatch(app, run, file);
   auto *tokens = app.add_option_function<std::vector<std::string>>(
       "--tokens",
       [&run](const std::vector<std::string> &lists) {
@@ -235,14 +243,18 @@ void addRun(CLI::App &app, RunArguments &run) {
       ->excludes(file)
       ->excludes(tokens);
   file->excludes(tokens);
-  app.add_option("-n,--n-predict", run.settings.maxTokens, "New tokens at most, per sequence")
-      ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
-      ->transform(within(setting_range::maxTokens));
-  addSampling(app, run.settings);
-  addStops(app, run.settings);
-  addPrefillChunk(app, run.prefillChunk);
-  addLookup(app, run.settings);
-  app.add_flag("--ignore-eos", run.settings.ignoreEos, "Go on after an end token");
+  auto *chat = app.add_flag("--chat", run.chat,
+                            "Put the text through the model's chat template, as one turn of a "
+                            "user; with --batch each prompt");
+  chat->excludes(tokens);
+  addSystem(app, run.system)->needs(chat);
+  addTools(app, run.chatTemplate.tools)->needs(chat);
+  addChatTemplate(app, run);
+  addSpecial(app, run);
+  return file;
+}
+
+void addOutput(CLI::App &app, RunArguments &run) {
   app.add_flag("--print-tokens", run.printTokens,
                "Write token ids instead of text, one line per sequence");
   app.add_option("--logits", run.logits,
@@ -257,18 +269,26 @@ void addRun(CLI::App &app, RunArguments &run) {
       ->needs(json)
       ->transform(wholeNumber(0, maxLogprobs));
   app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
-  auto *chat = app.add_flag("--chat", run.chat,
-                            "Put the text through the model's chat template, as one turn of a "
-                            "user; with --batch each prompt");
-  chat->excludes(tokens);
-  addSystem(app, run.system)->needs(chat);
-  addTools(app, run.chatTemplate.tools)->needs(chat);
-  addChatTemplate(app, run);
-  addSpecial(app, run);
 }
 
-/// What goes with every command that computes.
-void addMachine(CLI::App &app, Arguments &arguments) {
+void addRun(CLI::App &app, RunArguments &run) {
+  CLI::Option *file = nullptr;
+  addGroup(app, "Prompt", [&] { file = addPrompt(app, run); });
+  addGroup(app, "Generation", [&] {
+    app.add_option("-n,--n-predict", run.settings.maxTokens, "New tokens at most, per sequence")
+        ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
+        ->transform(within(setting_range::maxTokens));
+    addStops(app, run.settings);
+    app.add_flag("--ignore-eos", run.settings.ignoreEos, "Go on after an end token");
+    addLookup(app, run.settings);
+  });
+  addSampling(app, run.settings);
+  addGroup(app, "Output", [&] { addOutput(app, run); });
+  addGroup(app, "Requests in a file", [&] { addBatch(app, run, file); });
+  addGroup(app, machineGroup, [&] { addPrefillChunk(app, run.prefillChunk); });
+}
+
+void addMachineOptions(CLI::App &app, Arguments &arguments) {
   app.add_option("-t,--threads", arguments.threads,
                  "Threads to compute with; default: the processors that this process may use")
       ->transform(wholeNumber(1, maxThreads));
@@ -280,6 +300,11 @@ void addMachine(CLI::App &app, Arguments &arguments) {
   app.add_flag("--verify-weights", arguments.verifyWeights,
                "Check the weights against their checksum before anything is computed: reads them "
                "all, while damaged ones go unnoticed otherwise");
+}
+
+/// What goes with every command that computes.
+void addMachine(CLI::App &app, Arguments &arguments) {
+  addGroup(app, machineGroup, [&] { addMachineOptions(app, arguments); });
 }
 
 CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
@@ -505,6 +530,7 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App app("A language model, compiled by Mica");
   const char *command = std::getenv(commandVariable);
   app.name(command ? command : argc > 0 ? argv[0] : "program");
+  app.formatter(helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
   addRun(app, arguments.run);
   addMachine(app, arguments);
@@ -516,6 +542,13 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App *feed = addFeed(app, arguments.feed);
   addMachine(*feed, arguments);
   app.require_subcommand(0, 1);
+  const std::string &name = app.get_name();
+  app.footer("Examples:\n  " + name + " chat\n  " + name + " 'Once upon a time' -n 100\n  " + name +
+             " --chat -p 'What is a compiler?' --temp 0");
+  chat->footer("Example:\n  " + name + " chat -sys 'Answer in one sentence.' --temp 0.2");
+  bench->footer("Example:\n  " + name + " bench --prompt 512 --gen 64");
+  info->footer("Example:\n  " + name + " info --check");
+  feed->footer("Example:\n  echo '0 2 1 5 3' | " + name + " feed > logits.f32");
   auto wish = parseWords(app, {argv + std::min(argc, 1), argv + argc}, foreignOptions());
   if (!wish)
     parsed.exit = usageError(app, wish.error().message);

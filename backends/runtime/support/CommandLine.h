@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +37,14 @@ struct ForeignOption {
 /// with the one that was probably meant, or with what is said of it in `foreign`. -sys is --system.
 Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
                                               const std::vector<ForeignOption> &foreign = {});
+
+/// How --help looks: at most 80 columns wide where words allow it. An option's type, a default and
+/// the values that it may have are said in one form. Subcommands take it over from the command that
+/// they are added to.
+std::shared_ptr<CLI::FormatterBase> helpFormatter();
+
+/// Puts the options that `add` adds to `app` under a heading of their own in --help.
+void addGroup(CLI::App &app, const char *heading, const std::function<void()> &add);
 
 /// The command that was parsed last: "mica compile", or the name of `app` without a subcommand.
 std::string parsedCommand(const CLI::App &app);
