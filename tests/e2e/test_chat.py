@@ -34,12 +34,12 @@ def changed(name, template=None, **config):
 class Terminal:
     """A program on a terminal of its own."""
 
-    def __init__(self, command):
+    def __init__(self, command, env=None):
         self.screen = b""
         self.fd, child = pty.openpty()
         self.process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-                                        env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+                                        env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", **(env or {})})
         os.close(child)
 
     def more(self, end, text):
@@ -147,6 +147,16 @@ class Chat(Case):
         terminal = Terminal([program(changed("none")).path])
         terminal.read_until(b"Usage: ")
         self.assertEqual(terminal.close(), 0)
+
+    def test_messages_have_colors_on_terminals_only(self):
+        for command in ([self.built.path, "--bogus"], [harness.mica, "compile", "--bogus"]):
+            colored = Terminal(command, env={"NO_COLOR": ""})
+            colored.read_until(b"mica: \x1b[1;31merror:\x1b[0m ")
+            self.assertEqual(colored.close(), 2)
+            for env in ({}, {"NO_COLOR": "", "TERM": "dumb"}):
+                plain = Terminal(command, env=env)
+                plain.read_until(b"mica: error: ")
+                self.assertEqual(plain.close(), 2)
 
     def test_the_cache_is_reused_and_nothing_else_changes(self):
         """Each turn feeds what is new; the answers are those to the whole conversation fed at once."""

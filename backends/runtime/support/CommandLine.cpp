@@ -133,8 +133,8 @@ private:
   static std::string description(const CLI::Option &option) {
     std::string text = option.get_description(), values = typeAndValues(option).second;
     if (values.starts_with('{'))
-      text += "; one of " + CLI::detail::find_and_replace(
-                                values.substr(1, values.find('}') - 1), ",", ", ");
+      text += "; one of " +
+              CLI::detail::find_and_replace(values.substr(1, values.find('}') - 1), ",", ", ");
     else if (!values.empty())
       text += "; " + values;
     if (!option.get_default_str().empty())

@@ -77,27 +77,29 @@ TEST(HelpFormatterTest, WrapsAndGroups) {
   std::string type;
   int64_t count = 3;
   addGroup(app, "Choices", [&] {
-    app.add_option("-t,--type", type, "How it is done, in many words: so many that they cannot stand "
-                                      "on one line")
+    app.add_option("-t,--type", type,
+                   "How it is done, in many words: so many that they cannot stand "
+                   "on one line")
         ->check(CLI::IsMember({"a", "b"}));
     app.add_option("--count-of-something", count, "How many")
         ->transform(wholeNumber(1, 1024))
         ->capture_default_str();
   });
   app.footer("Example:\n  program --type a");
-  EXPECT_EQ(app.help(), "What it is.\n"
-                        "Usage: program [OPTIONS]\n"
-                        "\nOptions:\n"
-                        "  -h, --help              Print this help message and exit\n"
-                        "\n"
-                        "\nChoices:\n"
-                        "  -t, --type TEXT         How it is done, in many words: so many that they\n"
-                        "                          cannot stand on one line; one of a, b\n"
-                        "  --count-of-something N\n"
-                        "                          How many; from 1 to 1024 (default: 3)\n"
-                        "\n"
-                        "Example:\n"
-                        "  program --type a\n");
+  EXPECT_EQ(app.help(),
+            "What it is.\n"
+            "Usage: program [OPTIONS]\n"
+            "\nOptions:\n"
+            "  -h, --help              Print this help message and exit\n"
+            "\n"
+            "\nChoices:\n"
+            "  -t, --type TEXT         How it is done, in many words: so many that they\n"
+            "                          cannot stand on one line; one of a, b\n"
+            "  --count-of-something N\n"
+            "                          How many; from 1 to 1024 (default: 3)\n"
+            "\n"
+            "Example:\n"
+            "  program --type a\n");
 }
 
 TEST(ClosestWordTest, AllowsAMistakePerThreeLetters) {
