@@ -219,7 +219,8 @@ private:
     };
     Result<Conversation::Answer> answer = answering(listener);
     if (!answer)
-      return refuse(answer.error());
+      return refuse(answer.error(),
+                    /*hint=*/conversation.length() > 0 ? "; /reset begins anew" : "");
     total.promptTokens += answer->promptTokens;
     total.heldTokens += answer->heldTokens;
     total.tokens += answer->tokens;
@@ -241,13 +242,13 @@ private:
 
   /// What has gone wrong with one turn does not end a conversation, in which something else is said
   /// next.
-  Status refuse(const Error &error) {
+  Status refuse(const Error &error, const char *hint = "") {
     if (!input.interactive()) {
       refused = true;
       reportError(error.message);
       return {};
     }
-    reportNote(error.message + (conversation.length() > 0 ? "; /reset begins anew" : ""));
+    reportNote(error.message + hint);
     return {};
   }
 
