@@ -61,7 +61,12 @@ std::vector<Tokens> Text::sequencesWriting(const std::vector<std::string> &texts
         Tokens sequence = {id};
         if (Result<Tokens> rest = tokenizer.encode(std::string_view(text).substr(size), false))
           sequence.insert(sequence.end(), rest->begin(), rest->end());
-        found.insert(std::move(sequence));
+        // Some tokenizers put a space before what they encode.
+        std::string spelled;
+        for (int32_t token : sequence)
+          spelled += textOf(token);
+        if (spelled.find(text) != spelled.npos)
+          found.insert(std::move(sequence));
       }
     }
   }

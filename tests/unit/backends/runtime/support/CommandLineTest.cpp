@@ -95,8 +95,7 @@ TEST(HelpFormatterTest, WrapsAndGroups) {
             "\nChoices:\n"
             "  -t, --type TEXT         How it is done, in many words: so many that they\n"
             "                          cannot stand on one line; one of a, b\n"
-            "  --count-of-something N\n"
-            "                          How many; from 1 to 1024 (default: 3)\n"
+            "  --count-of-something N  How many; from 1 to 1024 (default: 3)\n"
             "\n"
             "Example:\n"
             "  program --type a\n");

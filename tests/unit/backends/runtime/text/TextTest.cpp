@@ -88,7 +88,9 @@ TEST_P(TextTest, FindsTheTokensThatWriteAText) {
         written += (*text)->textOf(token);
       EXPECT_THAT(written, HasSubstr(wanted));
     }
-    // Whatever spells it ends with one of them.
+    if (wanted.size() > 1)
+      continue;
+    // What writes a single letter ends with one of them.
     rt::Tokens spelled = *tokenizer->encode("x" + wanted, false);
     auto endsWith = [&](const rt::Tokens &sequence) {
       return sequence.size() <= spelled.size() &&
