@@ -207,7 +207,8 @@ TEST(Sampler, Mirostat2CutsTheTailAndFollowsTheInformation) {
   Sampler sampler(options, 4);
   auto tokens = [&] {
     std::vector<int32_t> found;
-    for (auto &candidate : *sampler.candidates(logits))
+    auto candidates = sampler.candidates(logits);
+    for (auto &candidate : *candidates)
       found.push_back(candidate.token);
     std::sort(found.begin(), found.end());
     return found;
