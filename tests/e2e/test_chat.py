@@ -34,12 +34,12 @@ def changed(name, template=None, **config):
 class Terminal:
     """A program on a terminal of its own."""
 
-    def __init__(self, command):
+    def __init__(self, command, env=None):
         self.screen = b""
         self.fd, child = pty.openpty()
         self.process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-                                        env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+                                        env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", **(env or {})})
         os.close(child)
 
     def more(self, end, text):
@@ -122,6 +122,42 @@ class Chat(Case):
         path.write_text("27 + 15")
         self.assertEqual(self.built.run("--chat", "-f", path, "--temperature", 0).stdout, b" 42\n")
 
+    def test_a_prompt_may_be_an_argument_or_come_from_stdin(self):
+        prompt = "Q: 27 + 15 = ?\nA:"
+        self.assertEqual(self.built.run(prompt, "--temp", 0).stdout, b" 42\n")
+        self.assertEqual(self.built.run("--temp", 0, stdin=prompt.encode() + b"\n").stdout, b" 42\n")
+        self.assertEqual(self.built.run("27 + 15", "--chat", "--temp", 0, "-n", 8).stdout, b" 42\n")
+        # Nothing on stdin, or what another prompt leaves there, is no prompt.
+        nothing = self.built.run("--temp", 0, "-n", 4).stdout
+        self.assertEqual(self.built.run("--temp", 0, "-n", 4, stdin=b"").stdout, nothing)
+        self.assertEqual(self.built.run("-p", prompt, "--temp", 0, stdin=b"1 + 1").stdout, b" 42\n")
+
+    def test_system_prompts_of_llama_cpp(self):
+        template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
+        built = program(changed("sys", template))
+        lengths = [self.answers("c\n", "-n", "1", name, "a b", built=built)[0]["prompt_tokens"] for name in ("-sys", "--system")]
+        self.assertEqual(lengths[0], lengths[1])
+
+    def test_without_arguments_on_a_terminal_a_conversation_begins(self):
+        terminal = Terminal([self.built.path])
+        terminal.read_until(b"/help lists")
+        terminal.prompt()
+        terminal.write(b"/exit\r")
+        self.assertEqual(terminal.close(), 0)
+        terminal = Terminal([program(changed("none")).path])
+        terminal.read_until(b"Usage: ")
+        self.assertEqual(terminal.close(), 0)
+
+    def test_messages_have_colors_on_terminals_only(self):
+        for command in ([self.built.path, "--bogus"], [harness.mica, "compile", "--bogus"]):
+            colored = Terminal(command, env={"NO_COLOR": ""})
+            colored.read_until(b"mica: \x1b[1;31merror:\x1b[0m ")
+            self.assertEqual(colored.close(), 2)
+            for env in ({}, {"NO_COLOR": "", "TERM": "dumb"}):
+                plain = Terminal(command, env=env)
+                plain.read_until(b"mica: error: ")
+                self.assertEqual(plain.close(), 2)
+
     def test_the_cache_is_reused_and_nothing_else_changes(self):
         """Each turn feeds what is new; the answers are those to the whole conversation fed at once."""
         turns = self.answers("27 + 15\n1 + 2\nsort c a b\n")
@@ -151,6 +187,94 @@ class Chat(Case):
         self.assertIn(b"/reset", done.stderr)
         self.assertIn(b"there is no command '/frobnicate'", done.stderr)
         self.assertEqual(len(done.stdout.splitlines()), 1)
+
+    def test_settings_are_shown_and_changed(self):
+        done = self.chat("/set\n/set n 1\n/set top_k 3\n/set temperature 0\n/set\ncount from 7 to 12\n")
+        shown = done.stderr.decode()
+        for line in (r"temperature +0", r"top-k +50", r"top-k +3", r"n +1024", r"n +1", r"seed +\d+"):
+            self.assertRegex(shown, f"(?m)^{line}$")
+        self.assertEqual(done.stdout, b" \n")
+        self.assertIn("the answer was ended after 1 tokens", shown)
+        # What is wrong changes nothing, and is an error of a pipe.
+        for line, words in (("/set temprature 1", "there is no setting 'temprature', did you mean 'temperature'?"),
+                            ("/set temperature hot", "--temperature: 'hot' is not a number from 0"),
+                            ("/set temperature", "/set needs a value: /set temperature VALUE"),
+                            ("/set stop ", "is empty")):
+            done = self.chat(f"{line}\n27 + 15\n", check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, b" 42\n"), line)
+            self.assertIn(words, done.stderr.decode())
+
+    def test_an_answer_can_be_regenerated(self):
+        first, again, after = self.answers("27 + 15\n/regenerate\n1 + 2\n")
+        self.assertEqual((again["content"], again["prompt_tokens"]), (first["content"], first["prompt_tokens"]))
+        self.assertEqual(again["held_tokens"], again["prompt_tokens"] - 1)
+        self.assertEqual(after, self.answers("27 + 15\n1 + 2\n")[1], "the first answer is forgotten")
+        self.refused(1, ["chat"], "there is no answer to regenerate, say something first", stdin=b"/regenerate\n")
+
+    def test_conversations_are_saved_and_loaded(self):
+        path = pathlib.Path(harness.folder("saved")) / "talk.json"
+        whole = self.answers(f"27 + 15\n/save {path}\n1 + 2\n")
+        saved = json.loads(path.read_text())
+        self.assertEqual([m["role"] for m in saved["messages"]], ["user", "assistant"])
+        for text in (json.dumps(saved), json.dumps(saved["messages"])):
+            path.write_text(text)
+            continued = self.answers(f"/load {path}\n1 + 2\n")[0]
+            self.assertEqual((continued["content"], continued["prompt_tokens"]), (whole[1]["content"], whole[1]["prompt_tokens"]))
+        for text, words in (("[1]", "is not a list of messages"), ("{", "is not a list of messages"),
+                            ('[{"role": "user"}]', "is not a list of messages")):
+            path.write_text(text)
+            self.refused(1, ["chat"], words, stdin=f"/load {path}\n".encode())
+        path.write_text("notes")
+        self.refused(1, ["chat"], "it exists and is no saved conversation", stdin=f"/save {path}\n".encode())
+        self.assertEqual(path.read_text(), "notes")
+        self.refused(1, ["chat"], "/save needs an argument: /save FILE", stdin=b"/save\n")
+
+    def test_system_prompts_can_be_replaced(self):
+        template = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
+        built = program(changed("sys", template))
+        count = lambda text, *options: self.answers(text, "-n", "1", *options, built=built)[-1]["prompt_tokens"]
+        self.assertEqual(count("/system a b\nc\n"), count("c\n", "--system", "a b"))
+        self.assertEqual(count("/system a b\nc\n/reset\nc\n", "--system", "x y z"), count("c\n", "--system", "a b"))
+        self.assertEqual(self.chat("/system\n", "--system", "a b", built=built).stderr, b"a b\n")
+
+    def test_statistics(self):
+        shown = self.chat("27 + 15\n/stats\n").stderr.decode()
+        self.assertRegex(shown, r"(?m)^context +\d+ of 1024 positions \(\d+ %\)$")
+        self.assertRegex(shown, r"(?m)^answers +[1-9]\d* tokens, [\d.]+ per second$")
+
+    def test_a_template_from_a_file_replaces_the_model_s(self):
+        path = pathlib.Path(harness.folder("template")) / "own.jinja"
+        path.write_text("{% for m in messages %}{{ m.content }};{% endfor %}")
+        count = lambda built, *words: len(json.loads(built.run("-n", 0, "--json", *words).stdout)["sequences"][0]["prompt_tokens"])
+        for built in (self.built, program(changed("none"))):
+            self.assertEqual(count(built, "--chat", "--chat-template", path, "-p", "c"), count(built, "-p", "c;"))
+            turns = self.answers("c\n", "--chat-template", path, "-n", "1", built=built)
+            self.assertEqual(turns[0]["prompt_tokens"], count(built, "-p", "c;"))
+        path.write_text("{% include 'x' %}")
+        self.refused(1, ["chat", "--chat-template", path], "the chat template cannot be run (line 1")
+        self.refused(1, ["chat", "--chat-template", path.parent], "cannot read the chat template from")
+        self.refused(2, ["--chat-template", path, "-p", "c"], "--chat-template goes with --chat or --batch")
+
+    def test_a_context_that_fills(self):
+        """The user is told before; then the oldest turns are dropped, or what is said is refused."""
+        letter = json.loads((MODEL / "tokenizer.json").read_text())["model"]["vocab"]["Q"]
+        built = program(changed("endless-memory", "{% for m in messages %}{{ m.content }};{% endfor %}"), "--max-seq", "64")
+        always = [f"--logit-bias={letter}=1e9", "-n", "3", "--json"]
+        done = self.chat(20 * "a\n", *always, built=built, check=False)
+        self.assertEqual(done.returncode, 1)
+        lines = done.stderr.decode().splitlines()
+        self.assertRegex(lines[0], r"^mica: warning: the context is 9\d % full \(\d+ of 64 positions\): /reset begins anew, and with "
+                                   r"--context-shift the oldest turns are dropped$")
+        self.assertEqual(sum("warning" in line for line in lines), 1)
+        self.assertRegex(lines[-1], "more than the context of 64 positions")
+        turns = self.answers(20 * "a\n", "--context-shift", *always[:-1], built=built)
+        self.assertEqual([turn["tokens"] for turn in turns], 20 * [3])
+        self.assertGreater(sum(turn["dropped_turns"] for turn in turns), 5)
+        # An answer that fills the context continues behind fewer turns.
+        first, second = self.answers("/set n 20\na\n/set n 200\nb\n", "--context-shift", *always[:1], built=built)
+        self.assertEqual((first["dropped_turns"], second["dropped_turns"], second["finish"]), (0, 1, "context"))
+        self.assertGreater(second["tokens"], 50)
+        self.assertEqual(second["content"], "Q" * second["tokens"])
 
     def test_the_template_names_the_end_of_a_turn(self):
         """An end token that generation_config.json does not know."""
@@ -313,7 +437,7 @@ class Chat(Case):
         self.refused(1, ["chat", "--system", "s"], "this model knows users and assistants only", stdin=b"hi\n")
         self.refused(2, ["--system", "s", "-p", "t"], "--chat")
         self.refused(2, ["--chat", "--tokens", "1"], "--tokens")
-        self.refused(2, ["-n", "1", "chat"], "-n goes with generating text, not with chat")
+        self.refused(2, ["-n", "1", "chat"], "--n-predict goes with generating text, not with chat")
         none = program(changed("none"))
         self.refused(1, ["chat"], "the model has no chat template, continue a text with -p instead", built=none)
         self.refused(1, ["--chat", "-p", "x"], "the model has no chat template", built=none)

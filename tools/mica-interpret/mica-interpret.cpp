@@ -241,6 +241,7 @@ static int runMain(int argc, char **argv) {
   Options options;
   CLI::App app("Runs functions of the mica dialect op by op: the meaning of a model, slowly.",
                "mica-interpret");
+  app.formatter(rt::helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
   app.add_option("FILE", options.file, "IR, or - for standard input")->required();
   app.add_option(

@@ -30,7 +30,14 @@ namespace mica::tool {
 
 void ModelArguments::addTo(CLI::App &app, const std::string &what) {
   command = &app;
-  app.add_option("MODEL", model, what)->required();
+  CLI::Option *positional = app.add_option("MODEL", model, what);
+  app.add_option("-m,--model", model, "the same as MODEL")
+      ->type_name("MODEL")
+      ->excludes(positional);
+  app.callback([this] {
+    if (model.empty())
+      throw CLI::RequiredError("MODEL");
+  });
   app.add_option(
          "--weights", weights,
          "precision of weights: integers have a scale per 32, int4 an offset as well "
@@ -46,7 +53,8 @@ void ModelArguments::addTo(CLI::App &app, const std::string &what) {
          "rows of prompts that multiply weights in blocks: exact expands the blocks to bf16, "
          "int8 rounds rows to 8 bits per 32, which is faster and less precise (default: exact)")
       ->check(CLI::IsMember({"exact", "int8"}));
-  app.add_option("--max-seq", maxSeq, "longest sequence (default: the model's own, at most 8192)")
+  app.add_option("-c,--max-seq", maxSeq,
+                 "longest sequence (default: the model's own, at most 8192)")
       ->transform(rt::wholeNumber(1));
   app.add_option("--target", target, "native, or the name of a CPU")->capture_default_str();
 }

@@ -1,6 +1,6 @@
 //===- Run.cpp - mica run -------------------------------------------------===//
 
-#include "backends/runtime/commands/Arguments.h"
+#include "backends/runtime/support/CommandLine.h"
 #include "tools/mica/Commands.h"
 #include "tools/mica/ProgramCache.h"
 #include "tools/support/Support.h"

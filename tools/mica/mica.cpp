@@ -52,6 +52,7 @@ static CLI::App *addCompile(CLI::App &app, CompileArguments &arguments) {
                     "print seconds and bytes per stage, and the peak of anonymous memory");
   command->add_flag("-v,--verbose", arguments.verbose,
                     "list what is left out of the model, and what the stages cost");
+  command->footer("Example:\n  mica compile model.gguf -o model && ./model chat");
   return command;
 }
 
@@ -60,7 +61,7 @@ static CLI::App *addRun(CLI::App &app, RunArguments &arguments) {
       app.add_subcommand("run", "compile into a cache once, then behave as the program would");
   arguments.model.addTo(*command, modelHelp + hubHelp);
   command->footer("Everything else is handed on to the program: see `mica run MODEL --help`.\n\n" +
-                  cachesHelp);
+                  cachesHelp + "\n\nExample:\n  mica run model.gguf chat");
   return command;
 }
 
@@ -72,6 +73,7 @@ static CLI::App *addInspect(CLI::App &app, InspectArguments &arguments) {
       ->add_option("--graph", arguments.graph, "draw the model's graph into FILE.svg or FILE.dot")
       ->type_name("FILE");
   command->add_flag("--json", arguments.json, "as one JSON object");
+  command->footer("Example:\n  mica inspect model.gguf --graph model.svg");
   return command;
 }
 
@@ -116,7 +118,8 @@ static CLI::App *addEval(CLI::App &app, EvalArguments &arguments) {
       "  RMS delta p  sqrt(mean (p - q)^2), p and q the probabilities of the id that follows in "
       "the text, in percentage points\n"
       "With --context 512, windows, scored positions and definitions are those of llama.cpp's "
-      "llama-perplexity -c 512 --kl-divergence.");
+      "llama-perplexity -c 512 --kl-divergence.\n\n"
+      "Example:\n  mica eval int4-program --text wiki.txt --reference bf16-program");
   return command;
 }
 
@@ -149,7 +152,8 @@ static CLI::App *addVerify(CLI::App &app, VerifyArguments &arguments) {
       "the program's own rows; logits against the interpreter in f32. Exit status 1 where an op is "
       "further off than the order of its sums explains, or logits of f32 or bf16 further than "
       "their precision does: the last line says so. What int8 and int4 lose shows in the distance "
-      "of the logits and is no failure, as it is in the format: `mica eval` measures it.");
+      "of the logits and is no failure, as it is in the format: `mica eval` measures it.\n\n"
+      "Example:\n  mica verify model.gguf --text README.md");
   return command;
 }
 
@@ -193,15 +197,17 @@ static CLI::App *addRemove(CLI::App &app, RemoveArguments &arguments) {
 static std::vector<std::string> splitRunArguments(std::vector<std::string> given,
                                                   std::vector<std::string> &rest) {
   std::vector<std::string> own;
+  bool hasModel = false;
   for (size_t i = 0; i < given.size(); ++i) {
-    bool compilers = false;
-    for (llvm::StringRef name : {"--weights", "--kv", "--max-seq", "--target"}) {
-      if (given[i] == name || llvm::StringRef(given[i]).starts_with((name + "=").str()))
-        compilers = true;
-      if (given[i] == name && i + 1 < given.size())
-        own.push_back(given[i++]);
-    }
-    bool model = i == 0 || (own.empty() && given[i].front() != '-');
+    llvm::StringRef name = llvm::StringRef(given[i]).split('=').first;
+    bool namesModel = name == "-m" || name == "--model";
+    bool compilers =
+        namesModel ||
+        llvm::is_contained({"--weights", "--kv", "--rows", "--max-seq", "-c", "--target"}, name);
+    bool model = !hasModel && !compilers && (i == 0 || !name.starts_with("-"));
+    hasModel |= model || namesModel;
+    if (compilers && name == given[i] && i + 1 < given.size())
+      own.push_back(given[i++]);
     (compilers || model ? own : rest).push_back(given[i]);
   }
   return own;
@@ -224,6 +230,7 @@ static std::string wrongCommand(const CLI::App &app, const std::vector<std::stri
 
 static int runMain(int argc, char **argv) {
   CLI::App app("Mica compiles language models to programs.", "mica");
+  app.formatter(rt::helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
   app.require_subcommand(1);
   CompileArguments compile;

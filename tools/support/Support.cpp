@@ -22,9 +22,6 @@ using namespace llvm;
 
 namespace mica::tool {
 
-/// One line: control characters escaped, a final newline dropped.
-static std::string oneLine(StringRef text) { return rt::printable(text.rtrim("\n")); }
-
 static constexpr const char *noThreads =
     "threads cannot be started, raise the limits of processes (ulimit -u) and memory (ulimit -v)";
 
@@ -43,6 +40,7 @@ static void endByLackOfMemory(void * /*data*/, const char * /*reason*/, bool /*c
 
 int runTool(function_ref<int()> main) {
   program::prepareProcess();
+  rt::setProgramName(""); // Messages name the file that they are about.
   install_fatal_error_handler(endByFatalError);
   install_bad_alloc_error_handler(endByLackOfMemory);
   int status = kFailed;
@@ -58,7 +56,7 @@ int runTool(function_ref<int()> main) {
 }
 
 int report(Error error) {
-  errs() << "mica: error: " << oneLine(toString(std::move(error))) << "\n";
+  rt::reportError(StringRef(toString(std::move(error))).rtrim("\n"));
   return kFailed;
 }
 
@@ -76,7 +74,7 @@ int report(StringRef file, Error error, ArrayRef<StringRef> others) {
 }
 
 int usage(const Twine &message, StringRef command) {
-  errs() << "mica: error: " << rt::usageMessage(oneLine(message.str()), command.str()) << "\n";
+  rt::reportError(rt::usageMessage(StringRef(message.str()).rtrim("\n").str(), command.str()));
   return kUsage;
 }
 

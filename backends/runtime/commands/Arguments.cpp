@@ -3,6 +3,7 @@
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -15,6 +16,7 @@ constexpr int64_t maxCount = setting_range::maxCount;
 constexpr uint64_t maxThreads = 1024;
 /// Sequences that a measurement may have: more take hours, and memory without an end.
 constexpr int64_t maxBatch = 1024;
+constexpr int64_t maxLogprobs = 1000;
 
 std::string_view trimmed(std::string_view text) {
   size_t first = text.find_first_not_of(" \t\r\n");
@@ -46,7 +48,7 @@ void addPrefillChunk(CLI::App &app, std::optional<int64_t> &rows) {
 }
 
 void addPenalties(CLI::App &app, GenerationSettings &settings) {
-  app.add_option("--repetition-penalty", settings.repetitionPenalty,
+  app.add_option("--repetition-penalty,--repeat-penalty", settings.repetitionPenalty,
                  "Divides the logits of tokens seen before; 1: none")
       ->check(within(setting_range::repetitionPenalty));
   app.add_option("--presence-penalty", settings.presencePenalty,
@@ -73,8 +75,51 @@ void addPenalties(CLI::App &app, GenerationSettings &settings) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void addSampling(CLI::App &app, GenerationSettings &settings) {
-  app.add_option("--temperature", settings.temperature, "0 is greedy")
+void addDry(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--dry-multiplier", settings.dryMultiplier,
+                 "DRY: a token that would continue a repetition of n tokens loses X * base ^ (n - "
+                 "allowed length); 0: off")
+      ->check(within(setting_range::dryMultiplier));
+  app.add_option("--dry-base", settings.dryBase, "DRY's base; default: 1.75")
+      ->check(within(setting_range::dryBase));
+  app.add_option("--dry-allowed-length", settings.dryAllowedLength,
+                 "Repetitions of fewer tokens lose nothing by DRY; default: 2")
+      ->transform(within(setting_range::dryAllowedLength));
+  app.add_option("--dry-penalty-last-n", settings.dryPenaltyLastN,
+                 "How many tokens DRY looks at; -1: all, which is the default; 0: none")
+      ->transform(CLI::Validator(
+          [](std::string &text) {
+            return text == "-1" ? std::string() : wholeNumber(0, maxCount)(text);
+          },
+          ""));
+  app.add_option_function<std::vector<std::string>>(
+         "--dry-sequence-breaker",
+         [&settings](std::vector<std::string> texts) {
+           std::erase(texts, "none");
+           settings.dryBreakers = std::move(texts);
+         },
+         "No repetition reaches over TEXT; may repeat; none: nothing stops one; default: line end, "
+         "colon, quotation mark, asterisk")
+      ->type_name("TEXT")
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void addMirostat(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--mirostat", settings.mirostat,
+                 "Keep the information of tokens near --mirostat-ent by Mirostat, 1 or 2, instead "
+                 "of top-k, top-p, min-p, typical and XTC; 0: off")
+      ->transform(within(setting_range::mirostat));
+  app.add_option("--mirostat-ent", settings.mirostatTau, "Mirostat's target in bits; default: 5")
+      ->check(within(setting_range::mirostatTau));
+  app.add_option("--mirostat-lr", settings.mirostatEta, "Mirostat's learning rate; default: 0.1")
+      ->check(within(setting_range::mirostatEta));
+}
+
+void addChoice(CLI::App &app, GenerationSettings &settings) {
+  app.add_option("--temperature,--temp", settings.temperature, "0 is greedy")
       ->check(within(setting_range::temperature));
   app.add_option("--top-k", settings.topK, "Sample from the K likeliest tokens; 0: all")
       ->transform(within(setting_range::topK));
@@ -87,9 +132,24 @@ void addSampling(CLI::App &app, GenerationSettings &settings) {
                  "Sample from the tokens nearest to the expected information that make up P of the "
                  "probability")
       ->check(within(setting_range::typicalP));
-  addPenalties(app, settings);
+  app.add_option("--xtc-probability", settings.xtcProbability,
+                 "XTC: how often all tokens above the threshold are dropped but the least likely "
+                 "of them; 0: never")
+      ->check(within(setting_range::xtcProbability));
+  app.add_option("--xtc-threshold", settings.xtcThreshold,
+                 "XTC's threshold of probability; above 0.5: off; default: 0.1")
+      ->check(within(setting_range::xtcThreshold));
+  addMirostat(app, settings);
   app.add_option("--seed", settings.seed, "Makes sampling repeatable")
       ->transform(wholeNumber(0, std::numeric_limits<uint64_t>::max()));
+}
+
+void addSampling(CLI::App &app, GenerationSettings &settings) {
+  addGroup(app, "Sampling", [&] { addChoice(app, settings); });
+  addGroup(app, "Repetition", [&] {
+    addPenalties(app, settings);
+    addDry(app, settings);
+  });
 }
 
 void addLookup(CLI::App &app, GenerationSettings &settings) {
@@ -113,7 +173,9 @@ void addStops(CLI::App &app, GenerationSettings &settings) {
 }
 
 CLI::Option *addSystem(CLI::App &app, std::optional<std::string> &system) {
-  return app.add_option("--system", system, "What the conversation begins with, as its system")
+  return app
+      .add_option("--system", system,
+                  "What the conversation begins with, as its system; -sys is the same")
       ->type_name("TEXT");
 }
 
@@ -126,8 +188,15 @@ CLI::Option *addTools(CLI::App &app, std::optional<std::string> &tools) {
       ->type_name("FILE");
 }
 
+CLI::Option *addChatTemplate(CLI::App &app, RunArguments &run) {
+  return app
+      .add_option("--chat-template", run.templateFile,
+                  "A chat template (Jinja) instead of the model's own")
+      ->type_name("FILE");
+}
+
 void addSpecial(CLI::App &app, RunArguments &run) {
-  app.add_flag("--special", run.special,
+  app.add_flag("--special", run.chatTemplate.special,
                "Special tokens that a conversation's text spells, such as <|im_end|>, are special "
                "tokens; default: they are text, so that no text can end its turn");
 }
@@ -145,13 +214,18 @@ void addBatch(CLI::App &app, RunArguments &run, CLI::Option *file) {
   output->type_name("FILE")->needs(batch);
 }
 
-void addRun(CLI::App &app, RunArguments &run) {
+constexpr const char *machineGroup = "Machine";
+
+/// The text to continue as an argument of its own.
+constexpr const char *promptWord = "PROMPT";
+
+/// -f, which others need.
+CLI::Option *addPrompt(CLI::App &app, RunArguments &run) {
   auto *prompt =
       app.add_option("-p,--prompt", run.prompt, "The text to continue")->type_name("TEXT");
   auto *file =
       app.add_option("-f,--file", run.file, "A file with the text to continue; -: what stdin says")
           ->type_name("FILE");
-  addBatch(app, run, file);
   auto *tokens = app.add_option_function<std::vector<std::string>>(
       "--tokens",
       [&run](const std::vector<std::string> &lists) {
@@ -162,34 +236,60 @@ void addRun(CLI::App &app, RunArguments &run) {
   tokens->type_name("IDS")->type_size(1)->expected(1)->allow_extra_args(false);
   tokens->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   prompt->excludes(file)->excludes(tokens);
+  app.add_option(promptWord, run.prompt,
+                 "The text to continue, as after -p; without any, what a pipe or a file on stdin "
+                 "says, without its last line end")
+      ->excludes(prompt)
+      ->excludes(file)
+      ->excludes(tokens);
   file->excludes(tokens);
-  app.add_option("-n", run.settings.maxTokens, "New tokens at most, per sequence")
-      ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
-      ->transform(within(setting_range::maxTokens));
-  addSampling(app, run.settings);
-  addStops(app, run.settings);
-  addPrefillChunk(app, run.prefillChunk);
-  addLookup(app, run.settings);
-  app.add_flag("--ignore-eos", run.settings.ignoreEos, "Go on after an end token");
-  app.add_flag("--print-tokens", run.printTokens,
-               "Write token ids instead of text, one line per sequence");
-  app.add_option("--logits", run.logits,
-                 "Write the logits of every position fed as float32 [rows, vocabulary]")
-      ->type_name("FILE.npy");
-  app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
-  app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
   auto *chat = app.add_flag("--chat", run.chat,
                             "Put the text through the model's chat template, as one turn of a "
                             "user; with --batch each prompt");
   chat->excludes(tokens);
   addSystem(app, run.system)->needs(chat);
-  addTools(app, run.tools)->needs(chat);
+  addTools(app, run.chatTemplate.tools)->needs(chat);
+  addChatTemplate(app, run);
   addSpecial(app, run);
+  return file;
 }
 
-/// What goes with every command that computes.
-void addMachine(CLI::App &app, Arguments &arguments) {
-  app.add_option("--threads", arguments.threads,
+void addOutput(CLI::App &app, RunArguments &run) {
+  app.add_flag("--print-tokens", run.printTokens,
+               "Write token ids instead of text, one line per sequence");
+  app.add_option("--logits", run.logits,
+                 "Write the logits of every position fed as float32 [rows, vocabulary]")
+      ->type_name("FILE.npy");
+  CLI::Option *json =
+      app.add_flag("--json", run.json, "Write one JSON object at the end instead of text");
+  app.add_option("--logprobs", run.logprobs,
+                 "With --json: of each token the logarithm of its probability, and the N likeliest "
+                 "tokens with theirs, as the model computes them before any sampling option")
+      ->type_name("N")
+      ->needs(json)
+      ->transform(wholeNumber(0, maxLogprobs));
+  app.add_flag("-v,--verbose", run.verbose, "Speed on stderr at the end");
+}
+
+void addRun(CLI::App &app, RunArguments &run) {
+  CLI::Option *file = nullptr;
+  addGroup(app, "Prompt", [&] { file = addPrompt(app, run); });
+  addGroup(app, "Generation", [&] {
+    app.add_option("-n,--n-predict", run.settings.maxTokens, "New tokens at most, per sequence")
+        ->default_str(std::to_string(GenerationSettings::defaultMaxTokens))
+        ->transform(within(setting_range::maxTokens));
+    addStops(app, run.settings);
+    app.add_flag("--ignore-eos", run.settings.ignoreEos, "Go on after an end token");
+    addLookup(app, run.settings);
+  });
+  addSampling(app, run.settings);
+  addGroup(app, "Output", [&] { addOutput(app, run); });
+  addGroup(app, "Requests in a file", [&] { addBatch(app, run, file); });
+  addGroup(app, machineGroup, [&] { addPrefillChunk(app, run.prefillChunk); });
+}
+
+void addMachineOptions(CLI::App &app, Arguments &arguments) {
+  app.add_option("-t,--threads", arguments.threads,
                  "Threads to compute with; default: the processors that this process may use")
       ->transform(wholeNumber(1, maxThreads));
   app.add_flag(
@@ -202,18 +302,26 @@ void addMachine(CLI::App &app, Arguments &arguments) {
                "all, while damaged ones go unnoticed otherwise");
 }
 
+/// What goes with every command that computes.
+void addMachine(CLI::App &app, Arguments &arguments) {
+  addGroup(app, machineGroup, [&] { addMachineOptions(app, arguments); });
+}
+
 CLI::App *addChat(CLI::App &app, ChatArguments &chat) {
   CLI::App *sub = app.add_subcommand(
       "chat", "Converse with the model: on a terminal with line editing, else a line per turn");
-  addSystem(*sub, chat.system);
-  addTools(*sub, chat.tools);
+  addSystem(*sub, chat.run.system);
+  addTools(*sub, chat.run.chatTemplate.tools);
+  addChatTemplate(*sub, chat.run);
   addSpecial(*sub, chat.run);
-  sub->add_option("-n", chat.run.settings.maxTokens,
+  sub->add_option("-n,--n-predict", chat.run.settings.maxTokens,
                   "Maximum number of new tokens per answer; default: as many as fit in the context")
       ->transform(wholeNumber(1, maxCount));
   sub->add_option("--history", chat.history,
                   "What is said on a terminal is kept in FILE, for later conversations to recall")
       ->type_name("FILE");
+  sub->add_flag("--context-shift", chat.contextShift,
+                "Drop the oldest turns when the context is full; default: the conversation ends");
   addSampling(*sub, chat.run.settings);
   addStops(*sub, chat.run.settings);
   addPrefillChunk(*sub, chat.run.prefillChunk);
@@ -344,6 +452,19 @@ std::string misplacedOption(const CLI::App &app) {
       return option->get_name();
   return {};
 }
+
+/// The error for a prompt of one word that is probably a typo of a subcommand; empty for others.
+std::string mistakenCommand(const CLI::App &app, const RunArguments &run) {
+  if (app.count(promptWord) == 0 || run.prompt->find_first_of(" \t\n") != std::string::npos)
+    return {};
+  std::vector<std::string> known;
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    known.push_back(command->get_name());
+  std::string closest = closestWord(*run.prompt, known);
+  return closest.empty() ? ""
+                         : "there is no command '" + *run.prompt + "' (write a prompt after -p)" +
+                               didYouMean(closest);
+}
 } // namespace
 
 Result<LogitBias> parseLogitBias(const std::string &text) {
@@ -360,6 +481,29 @@ Result<LogitBias> parseLogitBias(const std::string &text) {
     return Error{"'" + text +
                  "' is not a bias for a token, write ID=B such as 13=-2.5, or 13=-inf to ban it"};
   return out;
+}
+
+Status changeSetting(GenerationSettings &settings, std::string name, const std::string &value) {
+  GenerationSettings changed = settings;
+  CLI::App app;
+  app.set_help_flag();
+  app.add_option("-n,--n-predict", changed.maxTokens)->transform(wholeNumber(1, maxCount));
+  addSampling(app, changed);
+  addStops(app, changed);
+  addLookup(app, changed);
+  std::replace(name.begin(), name.end(), '_', '-');
+  std::string option = (name.size() == 1 ? "-" : "--") + name;
+  if (!app.get_option_no_throw(option)) {
+    std::vector<std::string> known;
+    for (const CLI::Option *each : app.get_options())
+      known.insert(known.end(), each->get_lnames().begin(), each->get_lnames().end());
+    return Error{"there is no setting '" + name + "'" + didYouMean(closestWord(name, known))};
+  }
+  auto parsed = parseWords(app, {option, value});
+  if (!parsed)
+    return parsed.error();
+  settings = std::move(changed);
+  return {};
 }
 
 Result<Tokens> parseTokenList(const std::string &list) {
@@ -386,6 +530,7 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App app("A language model, compiled by Mica");
   const char *command = std::getenv(commandVariable);
   app.name(command ? command : argc > 0 ? argv[0] : "program");
+  app.formatter(helpFormatter());
   app.set_version_flag("--version", "mica " MICA_VERSION);
   addRun(app, arguments.run);
   addMachine(app, arguments);
@@ -397,27 +542,39 @@ Parsed parseArguments(int argc, const char *const *argv) {
   CLI::App *feed = addFeed(app, arguments.feed);
   addMachine(*feed, arguments);
   app.require_subcommand(0, 1);
+  const std::string &name = app.get_name();
+  app.footer("Examples:\n  " + name + " chat\n  " + name + " 'Once upon a time' -n 100\n  " + name +
+             " --chat -p 'What is a compiler?' --temp 0");
+  chat->footer("Example:\n  " + name + " chat -sys 'Answer in one sentence.' --temp 0.2");
+  bench->footer("Example:\n  " + name + " bench --prompt 512 --gen 64");
+  info->footer("Example:\n  " + name + " info --check");
+  feed->footer("Example:\n  echo '0 2 1 5 3' | " + name + " feed > logits.f32");
   auto wish = parseWords(app, {argv + std::min(argc, 1), argv + argc}, foreignOptions());
   if (!wish)
     parsed.exit = usageError(app, wish.error().message);
   else if (*wish)
     parsed.exit = print(**wish);
-  else if (auto commands = app.get_subcommands(); !commands.empty())
+  else if (auto commands = app.get_subcommands(); !commands.empty()) {
     if (std::string option = misplacedOption(app); !option.empty())
       parsed.exit = usageError(app, option + " goes with generating text, not with " +
                                         commands.front()->get_name());
+  } else if (std::string mistake = mistakenCommand(app, arguments.run); !mistake.empty())
+    parsed.exit = usageError(app, mistake);
   if (parsed.exit)
     return parsed;
   if (std::string option = unusableWithBatch(arguments.run); !option.empty()) {
     parsed.exit = usageError(app, option + " does not go with --batch");
     return parsed;
   }
-  if (arguments.run.special && !arguments.run.chat && !arguments.run.batch) {
+  const RunArguments &run = arguments.run;
+  if (run.chatTemplate.special && !run.chat && !run.batch)
     parsed.exit =
         usageError(app, "--special goes with --chat or --batch: a text of -p may spell special "
                         "tokens in any case");
+  else if (run.templateFile && !run.chat && !run.batch)
+    parsed.exit = usageError(app, "--chat-template goes with --chat or --batch");
+  if (parsed.exit)
     return parsed;
-  }
   if (chat->parsed())
     arguments.command = Arguments::Command::Chat;
   else if (bench->parsed())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/runtime/engine/GenerationSettings.h"
+#include "backends/runtime/text/ChatTemplate.h"
 
 #include <cstdint>
 #include <optional>
@@ -19,19 +20,19 @@ struct RunArguments {
   std::optional<std::string> output;   ///< -o, with --batch
   bool printTokens = false;
   std::optional<std::string> logits;
+  std::optional<int64_t> logprobs; ///< --logprobs, with --json
   bool json = false;
   bool verbose = false;
-  bool chat = false;                 ///< --chat: the prompt goes through the chat template
-  std::optional<std::string> system; ///< --system, with --chat
-  std::optional<std::string> tools;  ///< --tools, with --chat: a file
-  bool special = false; ///< --special: special tokens that a conversation spells are meant
+  bool chat = false;                       ///< --chat: the prompt goes through the chat template
+  std::optional<std::string> system;       ///< --system, with --chat
+  std::optional<std::string> templateFile; ///< --chat-template
+  ChatTemplate::Options chatTemplate;      ///< --tools, --special
 };
 
 struct ChatArguments {
-  RunArguments run; ///< How answers are sampled.
-  std::optional<std::string> system;
-  std::optional<std::string> tools;   ///< --tools: a file
+  RunArguments run; ///< How answers are sampled, --system, and what the chat template is.
   std::optional<std::string> history; ///< --history: a file
+  bool contextShift = false;          ///< --context-shift: see Conversation::Options
   bool json = false;
 };
 
@@ -78,11 +79,11 @@ struct Parsed {
   Arguments arguments;
 };
 
-/// The environment variable with the command that a user has typed to start the program, where it
-/// is not the program itself: --help and errors of usage name it.
-inline constexpr const char *commandVariable = "MICA_COMMAND";
-
 Parsed parseArguments(int argc, const char *const *argv);
+
+/// Gives a setting of generation the value of a text, as its option does: `name` is that of the
+/// option without dashes before it. Errors: there is no such setting, or it cannot have that value.
+Status changeSetting(GenerationSettings &settings, std::string name, const std::string &value);
 
 /// "ID=B" of --logit-bias. Errors say what is expected.
 Result<LogitBias> parseLogitBias(const std::string &text);

@@ -40,6 +40,14 @@ uint64_t hashOfSettings(const Model &model, const RunArguments &arguments) {
   // A seed that is drawn is another one each time; results say theirs.
   if (settings.seed)
     json["seed"] = *settings.seed;
+  // What is off is left out, so that results from before these settings existed are found.
+  if (sampling.dryMultiplier > 0)
+    json["dry"] = {sampling.dryMultiplier, sampling.dryBase, sampling.dryAllowedLength,
+                   sampling.dryPenaltyLastN, sampling.dryBreakers};
+  if (sampling.xtcProbability > 0)
+    json["xtc"] = {sampling.xtcProbability, sampling.xtcThreshold};
+  if (sampling.mirostat != 0)
+    json["mirostat"] = {sampling.mirostat, sampling.mirostatTau, sampling.mirostatEta};
   for (const LogitBias &bias : sampling.logitBias)
     json["logit_bias"].push_back({bias.token, bias.bias});
   return hashOf(json);
@@ -259,8 +267,9 @@ void Batch::showProgress() const {
 }
 } // namespace
 
-Status batchCommand(const Model &model, const Text *text, const RunArguments &arguments) {
-  auto requests = BatchRequests::open(text, model.manifest(), arguments);
+Status batchCommand(const Model &model, const Manifest &manifest, const Text *text,
+                    const RunArguments &arguments) {
+  auto requests = BatchRequests::open(text, manifest, arguments);
   if (!requests)
     return requests.error();
   auto results = BatchResults::open(arguments.output);

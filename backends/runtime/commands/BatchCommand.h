@@ -8,7 +8,9 @@
 namespace mica::rt {
 
 /// Each text is what the program makes of its prompt alone with the seed that the result states; a
-/// request without a seed gets one that follows from --seed and its line. `text` may be null.
-Status batchCommand(const Model &model, const Text *text, const RunArguments &arguments);
+/// request without a seed gets one that follows from --seed and its line. `manifest` is the
+/// model's, or has another chat template; `text` may be null.
+Status batchCommand(const Model &model, const Manifest &manifest, const Text *text,
+                    const RunArguments &arguments);
 
 } // namespace mica::rt

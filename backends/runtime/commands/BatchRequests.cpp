@@ -90,12 +90,7 @@ Tokens RequestReader::textOf(const Json &text) const {
 void RequestReader::loadTemplate() {
   if (chatTemplate)
     return;
-  ChatTemplate loaded = orThrow(ChatTemplate::load(manifest, tokenizer));
-  loaded.allowSpecial(arguments.special);
-  if (arguments.tools)
-    if (Status used = loaded.useTools(*arguments.tools); !used)
-      throw Bad{used.error().message};
-  chatTemplate.emplace(std::move(loaded));
+  chatTemplate.emplace(orThrow(ChatTemplate::load(manifest, tokenizer, arguments.chatTemplate)));
 }
 
 Tokens RequestReader::conversationOf(const Json &messages, const Json *tools, Tokens &endTokens) {

@@ -1,34 +1,30 @@
 #include "backends/runtime/commands/ChatCommand.h"
 #include "backends/runtime/commands/Conversation.h"
+#include "backends/runtime/commands/ConversationFile.h"
 #include "backends/runtime/commands/GenerationReport.h"
 #include "backends/runtime/commands/OpenChatInput.h"
+#include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace mica::rt {
 
 namespace {
-constexpr std::string_view toolResult = "/tool ";
-constexpr const char *help =
-    "/help   this list\n"
-    "/reset  forget the conversation and begin anew\n"
-    "/tool RESULT  say what a tool that the model has called gives\n"
-    "/exit   leave, as Ctrl-D does\n"
-    "A line that ends with a backslash goes on with the next; lines between \"\"\" and \"\"\" are "
-    "one turn,\nand so is what is pasted. Ctrl-C stops an answer, or leaves a turn unsaid. A turn "
-    "that "
-    "begins with\na slash is written with two.\n";
+/// The share of the context, in percent, from which on it is said to be almost full.
+constexpr int64_t almostFull = 90;
 
 class Chat {
 public:
   Chat(const ChatArguments &arguments, Conversation &conversation, ChatInput &input,
-       int64_t positions)
-      : arguments(arguments), conversation(conversation), input(input), positions(positions),
-        terminal(isatty(STDOUT_FILENO)) {}
+       const Model &model, const Text &text)
+      : arguments(arguments), conversation(conversation), input(input), model(model), text(text),
+        positions(model.manifest().maxSeq), terminal(isatty(STDOUT_FILENO)) {}
 
   Status run() {
     if (input.interactive())
@@ -39,8 +35,7 @@ public:
         return turn.error();
       if (!*turn)
         return end();
-      bool leaves = false;
-      if (Status done = take(**turn, leaves); !done)
+      if (Status done = take(**turn); !done)
         return done;
       if (leaves)
         return end();
@@ -48,28 +43,167 @@ public:
   }
 
 private:
+  struct Command {
+    const char *name, *argument, *help;
+    Status (Chat::*run)(const std::string &argument);
+  };
+  static const std::vector<Command> &commands() {
+    static const std::vector<Command> all = {
+        {"/help", "", "this list", &Chat::showHelp},
+        {"/set", "[NAME VALUE]", "show the settings, or change one: /set temperature 0.2",
+         &Chat::set},
+        {"/system", "[TEXT]", "show or replace the system prompt", &Chat::setSystem},
+        {"/regenerate", "", "answer the last message again", &Chat::regenerate},
+        {"/reset", "", "forget the conversation and begin anew", &Chat::reset},
+        {"/save", "FILE", "write the conversation to a file (JSON)", &Chat::save},
+        {"/load", "FILE", "continue the conversation in a file", &Chat::load},
+        {"/stats", "", "tokens, speed and what is left of the context", &Chat::showStats},
+        {"/tool", "RESULT", "say what a tool that the model has called gives", &Chat::sayResult},
+        {"/exit", "", "leave, as Ctrl-D does", &Chat::leave},
+    };
+    return all;
+  }
+
   /// A command or something said.
-  Status take(const std::string &turn, bool &leaves) {
+  Status take(const std::string &turn) {
     if (turn.find_first_not_of(" \t\r\n") == turn.npos)
       return {};
     if (turn.starts_with("//"))
       return say(turn.substr(1));
     if (!turn.starts_with("/"))
       return say(turn);
-    if (turn.starts_with(toolResult))
-      return say(turn.substr(toolResult.size()), "tool");
-    leaves = turn == "/exit";
-    if (turn == "/help")
-      return writeTo(STDERR_FILENO, help);
-    if (turn == "/reset")
-      conversation.reset();
-    else if (!leaves)
-      reportNote("there is no command '" + turn.substr(0, turn.find(' ')) +
-                 "': /help, /reset, /tool and /exit are known, and // begins a turn with a slash");
+    size_t end = std::min(turn.find_first_of(" \t\n"), turn.size());
+    std::string name = turn.substr(0, end);
+    std::string argument = turn.substr(std::min(end + 1, turn.size()));
+    std::vector<std::string> names;
+    for (const Command &command : commands()) {
+      if (command.name == name)
+        return start(command, argument);
+      names.emplace_back(command.name);
+    }
+    std::string closest = closestWord(name, names);
+    reportNote("there is no command '" + name + "'" +
+               (closest.empty() ? ": /help lists them, and // begins a turn with a slash"
+                                : didYouMean(closest)));
+    return {};
+  }
+
+  Status start(const Command &command, const std::string &argument) {
+    std::string_view expected = command.argument;
+    if (argument.empty() && !expected.empty() && !expected.starts_with('['))
+      return refuse(Error{std::string(command.name) + " needs an argument: " + command.name + " " +
+                          command.argument});
+    return (this->*command.run)(argument);
+  }
+
+  Status showHelp(const std::string & /*none*/) {
+    std::string text;
+    for (const Command &command : commands()) {
+      std::string usage = std::string(command.name) + " " + command.argument;
+      usage.resize(std::max<size_t>(usage.size(), 20), ' ');
+      text += usage + command.help + "\n";
+    }
+    text += "A line that ends with a backslash continues on the next; lines between \"\"\" and "
+            "\"\"\" are\none turn, and so is what is pasted. Ctrl-C stops an answer, or abandons a "
+            "turn. A\nturn that begins with a slash is written with two.\n";
+    return writeTo(STDERR_FILENO, text);
+  }
+
+  Status set(const std::string &argument) {
+    if (argument.empty())
+      return showSettings();
+    size_t end = argument.find(' ');
+    if (end == argument.npos)
+      return refuse(Error{"/set needs a value: /set " + argument + " VALUE"});
+    GenerationSettings changed = conversation.settings();
+    std::string name = argument.substr(0, end), value = argument.substr(end + 1);
+    if (Status status = changeSetting(changed, name, value); !status)
+      return refuse(status.error());
+    Result<GenerationSettings> usable = usableSettings(std::move(changed), model.manifest(), &text);
+    if (!usable)
+      return refuse(usable.error());
+    conversation.setSettings(*std::move(usable));
+    return {};
+  }
+
+  Status showSettings() {
+    std::string all;
+    for (auto &[name, value] : describeSettings(conversation.settings(), model.manifest())) {
+      std::string line = name;
+      line.resize(std::max<size_t>(line.size(), 20), ' ');
+      all += line + value + "\n";
+    }
+    return writeTo(STDERR_FILENO, harmless(all));
+  }
+
+  Status setSystem(const std::string &argument) {
+    if (!argument.empty())
+      conversation.setSystem(argument);
+    else if (conversation.system())
+      return writeTo(STDERR_FILENO, harmless(*conversation.system()) + "\n");
+    else
+      reportNote("there is no system prompt, /system TEXT sets one");
+    return {};
+  }
+
+  Status regenerate(const std::string & /*none*/) {
+    return hear(
+        [&](const Conversation::Listener &listener) { return conversation.regenerate(listener); });
+  }
+
+  Status reset(const std::string & /*none*/) {
+    conversation.reset();
+    warned = false;
+    return {};
+  }
+
+  Status save(const std::string &path) {
+    Status saved = saveConversation(path, conversation.messages());
+    return saved ? Status() : refuse(saved.error());
+  }
+
+  Status load(const std::string &path) {
+    Result<std::vector<Message>> loaded = loadConversation(path);
+    if (!loaded)
+      return refuse(loaded.error());
+    reportNote(path + ": " + std::to_string(loaded->size()) + " messages");
+    conversation.setMessages(*std::move(loaded));
+    warned = false;
+    return {};
+  }
+
+  Status showStats(const std::string & /*none*/) {
+    int64_t used = conversation.length();
+    char lines[240];
+    std::snprintf(lines, sizeof lines,
+                  "context     %lld of %lld positions (%lld %%)\n"
+                  "prompts     %lld tokens, %.1f per second\n"
+                  "answers     %lld tokens, %.1f per second\n",
+                  static_cast<long long>(used), static_cast<long long>(positions),
+                  static_cast<long long>(percent(used)),
+                  static_cast<long long>(total.promptTokens - total.heldTokens),
+                  tokensPerSecond(total.promptTokens - total.heldTokens, total.promptSeconds),
+                  static_cast<long long>(total.tokens),
+                  tokensPerSecond(total.tokens, total.decodeSeconds));
+    return writeTo(STDERR_FILENO, lines);
+  }
+
+  Status sayResult(const std::string &result) { return say(result, "tool"); }
+
+  Status leave(const std::string & /*none*/) {
+    leaves = true;
     return {};
   }
 
   Status say(const std::string &turn, const char *role = "user") {
+    return hear([&](const Conversation::Listener &listener) {
+      return conversation.ask({role, turn}, listener);
+    });
+  }
+
+  /// Writes an answer of the conversation while it comes.
+  Status hear(const std::function<Result<Conversation::Answer>(const Conversation::Listener &)>
+                  &answering) {
     takeInterrupt();
     interrupted = false;
     bool newline = true;
@@ -83,11 +217,22 @@ private:
       }
       return !interrupted;
     };
-    Result<Conversation::Answer> answer = conversation.ask({role, turn}, listener);
+    Result<Conversation::Answer> answer = answering(listener);
     if (!answer)
-      return refuse(answer.error());
-    if (arguments.json)
-      return writeOut(report(*answer));
+      return refuse(answer.error(),
+                    /*hint=*/conversation.length() > 0 ? "; /reset begins anew" : "");
+    total.promptTokens += answer->promptTokens;
+    total.heldTokens += answer->heldTokens;
+    total.tokens += answer->tokens;
+    total.promptSeconds += answer->promptSeconds;
+    total.decodeSeconds += answer->decodeSeconds;
+    if (answer->droppedTurns > 0)
+      warned = false;
+    if (arguments.json) {
+      Status written = writeOut(report(*answer));
+      warnOfContext(*answer);
+      return written;
+    }
     if (!newline || answer->text.empty())
       if (Status done = writeOut("\n"); !done)
         return done;
@@ -97,20 +242,20 @@ private:
 
   /// What has gone wrong with one turn does not end a conversation, in which something else is said
   /// next.
-  Status refuse(const Error &error) {
+  Status refuse(const Error &error, const char *hint = "") {
     if (!input.interactive()) {
       refused = true;
       reportError(error.message);
       return {};
     }
-    reportNote(error.message + (conversation.length() > 0 ? "; /reset begins anew" : ""));
+    reportNote(error.message + hint);
     return {};
   }
 
   /// Each refusal has been reported when it happened.
   Status end() const { return refused ? Status(Error{}) : Status(); }
 
-  void note(const Conversation::Answer &answer) const {
+  void note(const Conversation::Answer &answer) {
     if (interrupted)
       reportNote("stopped");
     else if (answer.finish == Finish::Length)
@@ -119,6 +264,10 @@ private:
     else if (answer.finish == Finish::ContextFull)
       reportNote("the context of " + std::to_string(positions) +
                  " positions is full, /reset begins anew");
+    if (answer.droppedTurns > 0)
+      reportNote("the context is full: the oldest turns were dropped (" +
+                 std::to_string(answer.droppedTurns) + ")");
+    warnOfContext(answer);
     if (!arguments.run.verbose)
       return;
     char line[160];
@@ -132,50 +281,76 @@ private:
     noteReadAgain(answer.readAgain, answer.readAgainSeconds);
   }
 
+  int64_t percent(int64_t used) const { return used * 100 / positions; }
+
+  /// Before the context is full, and once.
+  void warnOfContext(const Conversation::Answer &answer) {
+    int64_t used = conversation.length();
+    if (warned || answer.finish == Finish::ContextFull || percent(used) < almostFull)
+      return;
+    warned = true;
+    reportWarning("the context is " + std::to_string(percent(used)) + " % full (" +
+                  std::to_string(used) + " of " + std::to_string(positions) + " positions): " +
+                  (arguments.contextShift ? "the oldest turns will be dropped"
+                                          : "/reset begins anew, and with --context-shift the "
+                                            "oldest turns are dropped"));
+  }
+
   std::string report(const Conversation::Answer &answer) const {
     return toJsonText({{"role", "assistant"},
                        {"content", answer.text},
                        {"finish", interrupted ? "interrupt" : nameOf(answer.finish)},
                        {"prompt_tokens", answer.promptTokens},
                        {"held_tokens", answer.heldTokens},
-                       {"tokens", answer.tokens}}) +
+                       {"tokens", answer.tokens},
+                       {"dropped_turns", answer.droppedTurns}}) +
            "\n";
   }
 
   const ChatArguments &arguments;
   Conversation &conversation;
   ChatInput &input;
+  const Model &model;
+  const Text &text;
   int64_t positions;
   bool terminal, interrupted = false;
   bool refused = false; ///< A turn of a pipe was.
+  bool leaves = false;
+  bool warned = false;        ///< That the context is almost full.
+  Conversation::Answer total; ///< Counts and seconds of all answers.
 };
 } // namespace
 
 Status chatCommand(const Model &model, const ChatArguments &arguments) {
-  Result<std::unique_ptr<Text>> text = Text::load(model.file(), model.manifest());
+  Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.run.templateFile);
+  if (!manifest)
+    return manifest.error();
+  Result<std::unique_ptr<Text>> text = Text::load(model.file(), *manifest);
   if (!text)
     return text.error();
-  Result<ChatTemplate> chatTemplate = ChatTemplate::load(model.manifest(), text->get());
+  Result<ChatTemplate> chatTemplate =
+      ChatTemplate::load(*manifest, text->get(), arguments.run.chatTemplate);
   if (!chatTemplate)
     return chatTemplate.error();
-  chatTemplate->allowSpecial(arguments.run.special);
-  if (arguments.tools)
-    if (Status used = chatTemplate->useTools(*arguments.tools); !used)
-      return used;
-  if (Status usable = checkUsable(arguments.run.settings, model.manifest(), text->get()); !usable)
-    return usable;
+  Result<GenerationSettings> usable =
+      usableSettings(arguments.run.settings, model.manifest(), text->get());
+  if (!usable)
+    return usable.error();
   Result<Tokens> endOfTurn = chatTemplate->endOfTurn();
   if (!endOfTurn)
     return endOfTurn.error();
-  GenerationSettings settings = arguments.run.settings;
+  GenerationSettings settings = *std::move(usable);
   settings.endTokens = *std::move(endOfTurn);
   if (!settings.maxTokens)
     settings.maxTokens = model.manifest().maxSeq;
-  Conversation conversation(model, **text, *chatTemplate, std::move(settings),
-                            rowsOfChunk(arguments.run.prefillChunk, model.manifest()),
-                            arguments.system);
+  Conversation conversation(
+      model, **text, *chatTemplate,
+      {.settings = std::move(settings),
+       .promptRows = rowsOfChunk(arguments.run.prefillChunk, model.manifest()),
+       .system = arguments.run.system,
+       .contextShift = arguments.contextShift});
   std::unique_ptr<ChatInput> input = openChatInput(arguments.history);
-  return Chat(arguments, conversation, *input, model.manifest().maxSeq).run();
+  return Chat(arguments, conversation, *input, model, **text).run();
 }
 
 } // namespace mica::rt

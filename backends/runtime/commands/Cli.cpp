@@ -32,6 +32,28 @@ void setUpSignals() {
   std::signal(SIGBUS, onBusError);
 }
 
+/// What a program does that is started without arguments on a terminal: a conversation where its
+/// model has a chat template, else it prints its help.
+Result<const char *> argumentForNone(const char *program) {
+  Result<program::ProgramFile> file = program::ProgramFile::open(program);
+  if (!file)
+    return file.error();
+  Result<Manifest> manifest = readManifest(*file);
+  if (!manifest)
+    return manifest.error();
+  return manifest->chat ? "chat" : "--help";
+}
+
+Result<Parsed> parse(const char *program, int argc, const char *const *argv) {
+  if (argc != 1 || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+    return parseArguments(argc, argv);
+  Result<const char *> argument = argumentForNone(program);
+  if (!argument)
+    return argument.error();
+  const char *words[] = {argv[0], *argument};
+  return parseArguments(2, words);
+}
+
 Status dispatch(const Device &device, const char *program, const Arguments &arguments) {
   Result<program::ProgramFile> file = program::ProgramFile::open(program);
   if (!file)
@@ -62,10 +84,11 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
 int runProgram(const Device &device, const char *program, int argc, const char *const *argv) {
   setProgramName(argc > 0 ? argv[0] : program);
   setUpSignals();
-  Parsed parsed = parseArguments(argc, argv);
-  if (parsed.exit)
-    return *parsed.exit;
-  if (Status done = dispatch(device, program, parsed.arguments); !done) {
+  Result<Parsed> parsed = parse(program, argc, argv);
+  if (parsed && parsed->exit)
+    return *parsed->exit;
+  Status done = parsed ? dispatch(device, program, parsed->arguments) : Status(parsed.error());
+  if (!done) {
     if (!done.error().message.empty()) // else it is reported already
       reportError(done.error().message);
     return 1;

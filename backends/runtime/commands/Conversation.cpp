@@ -2,6 +2,8 @@
 #include "backends/runtime/engine/Generate.h"
 #include "backends/runtime/text/TextStream.h"
 
+#include <algorithm>
+
 namespace mica::rt {
 
 namespace {
@@ -43,64 +45,130 @@ private:
 } // namespace
 
 Conversation::Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-                           GenerationSettings settings, int64_t promptRows,
-                           std::optional<std::string> system)
-    : model(model), text(text), chatTemplate(chatTemplate), settings(std::move(settings)),
-      promptRows(promptRows), system(std::move(system)) {
-  if (!this->settings.seed)
-    this->settings.seed = drawSeed();
+                           Options options)
+    : model(model), text(text), chatTemplate(chatTemplate), options(std::move(options)) {
+  if (!this->options.settings.seed)
+    this->options.settings.seed = drawSeed();
   reset();
 }
 
 void Conversation::reset() {
-  messages.clear();
-  if (system)
-    messages.push_back({"system", *system});
+  said.clear();
+  if (options.system)
+    said.push_back({"system", *options.system});
+}
+
+void Conversation::setMessages(std::vector<Message> messages) {
+  said = std::move(messages);
+  options.system = beginsWithSystem() ? std::optional(said.front().content) : std::nullopt;
+}
+
+void Conversation::setSystem(std::string text) {
+  if (!beginsWithSystem())
+    said.insert(said.begin(), Message{"system", ""});
+  said.front().content = text;
+  options.system = std::move(text);
+}
+
+void Conversation::setSettings(GenerationSettings settings) {
+  if (!settings.seed)
+    settings.seed = options.settings.seed;
+  options.settings = std::move(settings);
 }
 
 Status Conversation::reserve() {
   if (scheduler)
     return {};
   Result<std::unique_ptr<Scheduler>> created =
-      Scheduler::create(model, {.slots = 1, .promptRows = promptRows});
+      Scheduler::create(model, {.slots = 1, .promptRows = options.promptRows});
   if (!created)
     return created.error();
   scheduler = *std::move(created);
   return {};
 }
 
-Result<Conversation::Answer> Conversation::answer(const Tokens &prompt, const Listener &listener) {
+/// From the first message that is not a system prompt to the next one of a user. False where only
+/// one turn is left.
+bool Conversation::dropOldestTurn() {
+  auto begin = said.begin() + beginsWithSystem();
+  if (begin == said.end())
+    return false;
+  auto end = std::find_if(begin + 1, said.end(),
+                          [](const Message &message) { return message.role == "user"; });
+  if (end == said.end())
+    return false;
+  said.erase(begin, end);
+  return true;
+}
+
+Result<Tokens> Conversation::fitted(Result<Tokens> prompt, int64_t extra, int64_t &dropped) {
+  int64_t positions = model.manifest().maxSeq;
+  int64_t answer = std::min(positions / 4, options.settings.maxTokens.value_or(positions));
+  auto fits = [&] { return static_cast<int64_t>(prompt->size()) + extra + answer <= positions; };
+  while (options.contextShift && prompt && !fits() && dropOldestTurn()) {
+    ++dropped;
+    prompt = chatTemplate.encode(said, true);
+  }
+  return prompt;
+}
+
+Result<Conversation::Answer> Conversation::answer(Tokens prompt, const Listener &listener) {
   if (prompt.empty())
     return Error{"the chat template makes no text of this conversation, say something else"};
+  GenerationSettings settings = options.settings;
   Decoding decoding(TextStream(text.decoderAfter(prompt), settings.stops), listener);
-  Request request{
-      .prompt = prompt, .settings = settings, .maxReused = static_cast<int64_t>(prompt.size())};
-  Result<GenerateResult> result = generate(*scheduler, {std::move(request)}, {&decoding});
-  if (!result)
-    return result.error();
+  Answer answer;
+  Tokens tokens; // of the answer
+  for (uint64_t part = 0;; ++part) {
+    Request request{.prompt = prompt,
+                    .settings = settings,
+                    .stream = part,
+                    .maxReused = static_cast<int64_t>(prompt.size())};
+    Result<GenerateResult> result = generate(*scheduler, {std::move(request)}, {&decoding});
+    if (!result)
+      return result.error();
+    const RequestResult &made = result->texts[0];
+    tokens.insert(tokens.end(), made.tokens.begin(), made.tokens.end());
+    answer.finish = made.finish;
+    if (part == 0) {
+      answer.promptTokens = made.promptTokens;
+      answer.heldTokens = made.reusedTokens;
+    }
+    answer.promptSeconds += result->totals.promptSeconds;
+    answer.decodeSeconds += result->totals.decodeSeconds;
+    answer.readAgain += result->totals.recomputedTokens;
+    answer.readAgainSeconds += result->totals.recomputeSeconds;
+    if (made.finish != Finish::ContextFull || !options.contextShift)
+      break;
+    // The answer continues behind fewer turns.
+    int64_t before = answer.droppedTurns;
+    auto length = static_cast<int64_t>(tokens.size());
+    Result<Tokens> shorter = fitted(chatTemplate.encode(said, true), length, answer.droppedTurns);
+    if (!shorter)
+      return shorter.error();
+    shorter->insert(shorter->end(), tokens.begin(), tokens.end());
+    if (answer.droppedTurns == before || !checkPrompt(model.manifest(), *shorter))
+      break;
+    prompt = *std::move(shorter);
+    if (settings.maxTokens)
+      *settings.maxTokens -= static_cast<int64_t>(made.tokens.size());
+  }
   if (Status ended = decoding.finish(); !ended)
     return ended.error();
-  const RequestResult &made = result->texts[0];
-  return Answer{std::move(decoding.text),
-                made.finish,
-                made.promptTokens,
-                made.reusedTokens,
-                static_cast<int64_t>(made.tokens.size()),
-                result->totals.promptSeconds,
-                result->totals.decodeSeconds,
-                result->totals.recomputedTokens,
-                result->totals.recomputeSeconds};
+  answer.text = std::move(decoding.text);
+  answer.tokens = static_cast<int64_t>(tokens.size());
+  return answer;
 }
 
 Result<Tokens> Conversation::prompt(const Message &message) {
-  messages.push_back(message);
-  Result<Tokens> with = chatTemplate.encode(messages, true);
+  said.push_back(message);
+  Result<Tokens> with = chatTemplate.encode(said, true);
   if (message.role == "user" || !with)
     return with;
   // Many templates pass over the roles that they do not know.
-  messages.back().content += ".";
-  Result<Tokens> other = chatTemplate.encode(messages, true);
-  messages.back() = message;
+  said.back().content += ".";
+  Result<Tokens> other = chatTemplate.encode(said, true);
+  said.back() = message;
   if (other && *other == *with)
     return Error{"the chat template leaves out what the role '" + message.role +
                  "' says, say it as yourself"};
@@ -110,14 +178,32 @@ Result<Tokens> Conversation::prompt(const Message &message) {
 Result<Conversation::Answer> Conversation::ask(Message message, const Listener &listener) {
   if (Status reserved = reserve(); !reserved)
     return reserved.error();
-  Result<Tokens> prompt = this->prompt(message);
-  Result<Answer> result = prompt ? answer(*prompt, listener) : Result<Answer>(prompt.error());
-  if (result)
-    messages.push_back({"assistant", result->text});
-  else
-    messages.pop_back();
+  std::vector<Message> before = said;
+  int64_t dropped = 0;
+  Result<Tokens> prompt = fitted(this->prompt(message), 0, dropped);
+  Result<Answer> result =
+      prompt ? answer(*std::move(prompt), listener) : Result<Answer>(prompt.error());
+  if (result) {
+    result->droppedTurns += dropped;
+    said.push_back({"assistant", result->text});
+  } else {
+    said = std::move(before);
+  }
   // The next turn draws other numbers.
-  ++*settings.seed;
+  ++*options.settings.seed;
+  return result;
+}
+
+Result<Conversation::Answer> Conversation::regenerate(const Listener &listener) {
+  if (said.size() < 2 || said.back().role != "assistant" || said[said.size() - 2].role == "system")
+    return Error{"there is no answer to regenerate, say something first"};
+  std::vector<Message> before = said;
+  said.pop_back();
+  Message last = std::move(said.back());
+  said.pop_back();
+  Result<Answer> result = ask(std::move(last), listener);
+  if (!result)
+    said = std::move(before);
   return result;
 }
 

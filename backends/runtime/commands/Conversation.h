@@ -12,6 +12,15 @@ namespace mica::rt {
 /// the cache does not hold from the turn before.
 class Conversation {
 public:
+  struct Options {
+    GenerationSettings settings;       ///< Each answer after the first has the next seed.
+    int64_t promptRows = 512;          ///< See Scheduler::Options.
+    std::optional<std::string> system; ///< What the conversation begins with.
+    /// Drop the oldest turns where a message does not fit into the context, or would leave less of
+    /// it for the answer than a quarter or the maximum number of tokens; and where an answer fills
+    /// it, which continues then.
+    bool contextShift = false;
+  };
   struct Answer {
     std::string text;
     Finish finish = Finish::Length;
@@ -20,37 +29,54 @@ public:
     double promptSeconds = 0, decodeSeconds = 0;
     int64_t readAgain = 0; ///< Tokens fed once more, see Session.
     double readAgainSeconds = 0;
+    int64_t droppedTurns = 0; ///< See Options::contextShift.
   };
   /// Hears pieces of the answer, whole characters; false ends it.
   using Listener = std::function<Result<bool>(const std::string &piece)>;
 
-  /// All must outlive the conversation. `settings` are those of the first answer; each further one
-  /// has the next seed. `promptRows`: see Scheduler::Options. `system`: what it begins with.
+  /// `model`, `text` and `chatTemplate` must outlive the conversation.
   Conversation(const Model &model, const Text &text, const ChatTemplate &chatTemplate,
-               GenerationSettings settings, int64_t promptRows, std::optional<std::string> system);
+               Options options);
 
   /// Says `message` and hears the answer, which is kept even where the listener has ended it.
   /// Errors: the template refuses or leaves the message out, the context is too short; nothing is
   /// kept then.
   Result<Answer> ask(Message message, const Listener &listener);
+  /// Says the last message once more: a new answer replaces the one that it had. Errors: there is
+  /// none, and those of `ask`.
+  Result<Answer> regenerate(const Listener &listener);
   /// Begins anew.
   void reset();
   /// Positions filled.
   int64_t length() const { return scheduler ? scheduler->cachedTokens(0) : 0; }
 
+  const std::vector<Message> &messages() const { return said; }
+  /// Continues another conversation. Where it begins with a system prompt, that one holds from now
+  /// on, else none.
+  void setMessages(std::vector<Message> messages);
+  const std::optional<std::string> &system() const { return options.system; }
+  /// Replaces what the conversation begins with; the rest of it stays.
+  void setSystem(std::string text);
+  const GenerationSettings &settings() const { return options.settings; }
+  /// Of the answers from now on; the seed stays where it is absent.
+  void setSettings(GenerationSettings settings);
+
 private:
   Status reserve();
+  bool beginsWithSystem() const { return !said.empty() && said.front().role == "system"; }
   /// The conversation with one message more.
   Result<Tokens> prompt(const Message &message);
-  Result<Answer> answer(const Tokens &prompt, const Listener &listener);
+  bool dropOldestTurn();
+  /// `prompt` of the conversation with `extra` tokens after it, or of its newest turns where
+  /// options want that. Counts the others.
+  Result<Tokens> fitted(Result<Tokens> prompt, int64_t extra, int64_t &dropped);
+  Result<Answer> answer(Tokens prompt, const Listener &listener);
 
   const Model &model;
   const Text &text;
   const ChatTemplate &chatTemplate;
-  GenerationSettings settings;
-  int64_t promptRows;
-  std::optional<std::string> system;
-  std::vector<Message> messages;
+  Options options;
+  std::vector<Message> said;
   std::unique_ptr<Scheduler> scheduler; ///< Of one slot, which keeps what has been said.
 };
 

@@ -5,6 +5,10 @@
 
 namespace mica::rt {
 
+double tokensPerSecond(int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
 const char *nameOf(Finish finish) {
   switch (finish) {
   case Finish::Length:
@@ -34,12 +38,16 @@ void noteReadAgain(int64_t tokens, double seconds) {
   reportNote(line);
 }
 
-Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text) {
+Result<GenerationSettings> usableSettings(GenerationSettings settings, const Manifest &manifest,
+                                          const Text *text) {
   if (Status usable = checkSettings(settings, manifest); !usable)
-    return usable;
+    return usable.error();
   if (!settings.stops.empty() && !text)
     return Error{"the program has no tokenizer to find a stop string with, leave out --stop"};
-  return {};
+  if (text && settings.dryMultiplier.value_or(0) > 0)
+    settings.dryBreakerTokens = text->sequencesWriting(
+        settings.dryBreakers.value_or(GenerationSettings::defaultDryBreakers()));
+  return settings;
 }
 
 } // namespace mica::rt

@@ -6,9 +6,13 @@
 
 namespace mica::rt {
 
-/// Why the settings cannot be used with this model: those of checkSettings, a stop string without a
-/// tokenizer.
-Status checkUsable(const GenerationSettings &settings, const Manifest &manifest, const Text *text);
+/// The settings with what only a tokenizer knows of them: the tokens of DRY's sequence breakers.
+/// `text` may be null. Errors: those of checkSettings, a stop string without a tokenizer.
+Result<GenerationSettings> usableSettings(GenerationSettings settings, const Manifest &manifest,
+                                          const Text *text);
+
+/// 0 where no time has passed.
+double tokensPerSecond(int64_t tokens, double seconds);
 
 /// How a sequence ended, in JSON.
 const char *nameOf(Finish finish);

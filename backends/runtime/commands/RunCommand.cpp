@@ -2,6 +2,7 @@
 #include "backends/runtime/commands/BatchCommand.h"
 #include "backends/runtime/commands/GenerationReport.h"
 #include "backends/runtime/engine/Generate.h"
+#include "backends/runtime/engine/LogProbabilities.h"
 #include "backends/runtime/support/Npy.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Report.h"
@@ -12,33 +13,56 @@
 #include <cstdio>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace mica::rt {
 
 namespace {
 
+/// Whether stdin is something that text was put into: no terminal, and not /dev/null.
+bool hasInput() {
+  struct stat input;
+  return fstat(STDIN_FILENO, &input) == 0 &&
+         (S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode) || S_ISSOCK(input.st_mode));
+}
+
+/// The text to continue; nothing where there is none. `reads`: whether stdin may say it.
+Result<std::optional<std::string>> promptText(const RunArguments &arguments, bool reads) {
+  if (arguments.prompt)
+    return arguments.prompt;
+  bool piped = !arguments.file;
+  if (piped && !(reads && hasInput()))
+    return std::optional<std::string>();
+  Result<std::string> text = readTextFile(piped ? "-" : *arguments.file, "prompt", "-f");
+  if (!text)
+    return text.error();
+  // What `echo` puts behind a line is not meant.
+  if (piped && text->ends_with('\n'))
+    text->pop_back();
+  return piped && text->empty() ? std::nullopt : std::optional(*std::move(text));
+}
+
 /// The token sequences that the arguments ask for.
 Result<std::vector<Tokens>> prompts(const RunArguments &arguments, const Manifest &m,
                                     const Text *text, const ChatTemplate *chatTemplate) {
   if (!arguments.tokens.empty())
     return arguments.tokens;
-  if (!arguments.prompt && !arguments.file) {
+  Result<std::optional<std::string>> prompt = promptText(arguments, /*reads=*/text != nullptr);
+  if (!prompt)
+    return prompt.error();
+  if (!*prompt) {
     if (!m.bos)
       return Error{"this model has no token to begin with, give a prompt with -p, -f or --tokens"};
     return std::vector<Tokens>{{*m.bos}};
   }
   if (!text)
     return Error{std::string(noTokenizer) + "with --tokens"};
-  Result<std::string> prompt = arguments.prompt ? Result<std::string>(*arguments.prompt)
-                                                : readTextFile(*arguments.file, "prompt", "-f");
-  if (!prompt)
-    return prompt.error();
   std::vector<Message> messages;
   if (arguments.system)
     messages.push_back({"system", *arguments.system});
-  messages.push_back({"user", *prompt});
-  Result<Tokens> ids = chatTemplate ? chatTemplate->encode(messages, true) : text->encode(*prompt);
+  messages.push_back({"user", **prompt});
+  Result<Tokens> ids = chatTemplate ? chatTemplate->encode(messages, true) : text->encode(**prompt);
   if (!ids)
     return ids.error();
   return std::vector<Tokens>{*ids};
@@ -50,13 +74,16 @@ class Writer final : public RequestListener {
 public:
   Writer(const RunArguments &arguments, const Text *text, const Tokens &prompt, bool streaming,
          NpyWriter *logitsFile, int64_t sequence)
-      : streaming(streaming), ids(arguments.printTokens || !text),
-        terminal(streaming && isatty(STDOUT_FILENO)), logitsFile(logitsFile), sequence(sequence) {
+      : tokenizer(text), numLogprobs(arguments.logprobs), streaming(streaming),
+        ids(arguments.printTokens || !text), terminal(streaming && isatty(STDOUT_FILENO)),
+        logitsFile(logitsFile), sequence(sequence) {
     if (text)
       decoded.emplace(text->decoderAfter(prompt), arguments.settings.stops);
   }
 
-  Result<bool> token(int32_t token, std::span<const float>) override {
+  Result<bool> token(int32_t token, std::span<const float> logits) override {
+    if (numLogprobs)
+      noteLogprobs(token, logits);
     std::string piece = decoded ? decoded->push(token) : "";
     if (ids)
       piece = (written.empty() ? "" : " ") + std::to_string(token);
@@ -79,6 +106,9 @@ public:
     return writeOut(shown(streaming ? rest : written) + (endLine ? "\n" : ""));
   }
 
+  /// An entry for each token; empty without --logprobs.
+  const nlohmann::ordered_json &logprobs() const { return logprobEntries; }
+
   /// Empty where only ids are written.
   std::string text() const { return ids ? "" : written; }
 
@@ -86,6 +116,25 @@ private:
   /// What a model writes may not move the cursor or set a terminal's colours and title.
   std::string shown(const std::string &text) const { return terminal ? harmless(text) : text; }
 
+  nlohmann::ordered_json entryOf(int32_t token, double logprob) const {
+    nlohmann::ordered_json entry = {{"token", token}, {"logprob", logprob}};
+    if (tokenizer)
+      entry["text"] = tokenizer->textOf(token);
+    return entry;
+  }
+
+  void noteLogprobs(int32_t token, std::span<const float> logits) {
+    LogProbabilities found = logProbabilities(logits, token, static_cast<size_t>(*numLogprobs));
+    nlohmann::ordered_json entry = entryOf(token, found.chosen);
+    entry["top"] = nlohmann::ordered_json::array();
+    for (auto [other, logprob] : found.top)
+      entry["top"].push_back(entryOf(other, logprob));
+    logprobEntries.push_back(std::move(entry));
+  }
+
+  const Text *tokenizer; ///< Null: ids only.
+  std::optional<int64_t> numLogprobs;
+  nlohmann::ordered_json logprobEntries = nlohmann::ordered_json::array();
   bool streaming, ids, terminal;
   NpyWriter *logitsFile;
   int64_t sequence;
@@ -93,13 +142,9 @@ private:
   std::string written;
 };
 
-double rate(int64_t tokens, double seconds) {
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-}
-
 std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
                    const GenerateResult &result, const std::deque<Writer> &writers, uint64_t seed,
-                   bool lookup) {
+                   bool lookup, bool withLogprobs) {
   nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
   for (size_t s = 0; s < prompts.size(); ++s) {
     const RequestResult &generated = result.texts[s];
@@ -107,6 +152,8 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
                          {"tokens", generated.tokens},
                          {"text", writers[s].text()},
                          {"finish", nameOf(generated.finish)}});
+    if (withLogprobs)
+      sequences.back()["logprobs"] = writers[s].logprobs();
   }
   const Scheduler::Totals &totals = result.totals;
   nlohmann::ordered_json json = {
@@ -116,11 +163,11 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
       {"prefill",
        {{"tokens", totals.promptTokens},
         {"seconds", totals.promptSeconds},
-        {"tokens_per_s", rate(totals.promptTokens, totals.promptSeconds)}}},
+        {"tokens_per_s", tokensPerSecond(totals.promptTokens, totals.promptSeconds)}}},
       {"decode",
        {{"tokens", totals.decodeTokens},
         {"seconds", totals.decodeSeconds},
-        {"tokens_per_s", rate(totals.decodeTokens, totals.decodeSeconds)}}}};
+        {"tokens_per_s", tokensPerSecond(totals.decodeTokens, totals.decodeSeconds)}}}};
   if (totals.recomputedTokens > 0)
     json["read_again"] = {{"tokens", totals.recomputedTokens},
                           {"seconds", totals.recomputeSeconds}};
@@ -132,11 +179,12 @@ std::string report(const Manifest &m, const std::vector<Tokens> &prompts,
 
 void noteSpeed(const Scheduler::Totals &totals, bool lookup) {
   char line[160];
-  std::snprintf(
-      line, sizeof line,
-      "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
-      static_cast<long long>(totals.promptTokens), rate(totals.promptTokens, totals.promptSeconds),
-      static_cast<long long>(totals.decodeTokens), rate(totals.decodeTokens, totals.decodeSeconds));
+  std::snprintf(line, sizeof line,
+                "prompt: %lld tokens, %.1f per second; generation: %lld tokens, %.1f per second",
+                static_cast<long long>(totals.promptTokens),
+                tokensPerSecond(totals.promptTokens, totals.promptSeconds),
+                static_cast<long long>(totals.decodeTokens),
+                tokensPerSecond(totals.decodeTokens, totals.decodeSeconds));
   reportNote(line);
   if (lookup)
     reportNote("lookup: " + std::to_string(totals.accepted) + " of " +
@@ -164,8 +212,9 @@ Status finishRun(const Model &model, const RunArguments &arguments,
       return done;
   bool lookup = arguments.settings.lookup.value_or(0) > 0;
   if (arguments.json)
-    if (Status done = writeOut(report(model.manifest(), sequences, result, writers,
-                                      result.texts.front().seed, lookup));
+    if (Status done =
+            writeOut(report(model.manifest(), sequences, result, writers, result.texts.front().seed,
+                            lookup, arguments.logprobs.has_value()));
         !done)
       return done;
   for (const RequestResult &generated : result.texts)
@@ -209,24 +258,28 @@ Result<GenerateResult> generateAll(const Model &model, const RunArguments &argum
 }
 } // namespace
 
-Status runCommand(const Model &model, const RunArguments &arguments) {
-  Result<std::unique_ptr<Text>> text = Text::load(model.file(), model.manifest());
+Status runCommand(const Model &model, const RunArguments &given) {
+  RunArguments arguments = given;
+  Result<Manifest> manifest = withChatTemplate(model.manifest(), arguments.templateFile);
+  if (!manifest)
+    return manifest.error();
+  Result<std::unique_ptr<Text>> text = Text::load(model.file(), *manifest);
   if (!text)
     return text.error();
-  if (Status usable = checkUsable(arguments.settings, model.manifest(), text->get()); !usable)
-    return usable;
+  Result<GenerationSettings> usable =
+      usableSettings(std::move(arguments.settings), model.manifest(), text->get());
+  if (!usable)
+    return usable.error();
+  arguments.settings = *std::move(usable);
   if (arguments.batch)
-    return batchCommand(model, text->get(), arguments);
+    return batchCommand(model, *manifest, text->get(), arguments);
   std::optional<ChatTemplate> chatTemplate;
   Tokens endOfTurn;
   if (arguments.chat) {
-    Result<ChatTemplate> loaded = ChatTemplate::load(model.manifest(), text->get());
+    Result<ChatTemplate> loaded =
+        ChatTemplate::load(*manifest, text->get(), arguments.chatTemplate);
     if (!loaded)
       return loaded.error();
-    loaded->allowSpecial(arguments.special);
-    if (arguments.tools)
-      if (Status used = loaded->useTools(*arguments.tools); !used)
-        return used;
     Result<Tokens> found = loaded->endOfTurn();
     if (!found)
       return found.error();

@@ -19,6 +19,16 @@ GenerationSettings GenerationSettings::orElse(const GenerationSettings &base) co
   fill(all.repetitionPenalty, base.repetitionPenalty);
   fill(all.presencePenalty, base.presencePenalty);
   fill(all.frequencyPenalty, base.frequencyPenalty);
+  fill(all.dryMultiplier, base.dryMultiplier);
+  fill(all.dryBase, base.dryBase);
+  fill(all.dryAllowedLength, base.dryAllowedLength);
+  fill(all.dryPenaltyLastN, base.dryPenaltyLastN);
+  fill(all.dryBreakers, base.dryBreakers);
+  fill(all.xtcProbability, base.xtcProbability);
+  fill(all.xtcThreshold, base.xtcThreshold);
+  fill(all.mirostat, base.mirostat);
+  fill(all.mirostatTau, base.mirostatTau);
+  fill(all.mirostatEta, base.mirostatEta);
   fill(all.topK, base.topK);
   fill(all.seed, base.seed);
   fill(all.maxTokens, base.maxTokens);
@@ -28,6 +38,7 @@ GenerationSettings GenerationSettings::orElse(const GenerationSettings &base) co
       own = other;
   };
   fillList(all.logitBias, base.logitBias);
+  fillList(all.dryBreakerTokens, base.dryBreakerTokens);
   fillList(all.endTokens, base.endTokens);
   fillList(all.stops, base.stops);
   all.ignoreEos |= base.ignoreEos;
@@ -59,6 +70,15 @@ Status checkRanges(const GenerationSettings &settings) {
         checkRange("repetition_penalty", settings.repetitionPenalty, range::repetitionPenalty),
         checkRange("presence_penalty", settings.presencePenalty, range::presencePenalty),
         checkRange("frequency_penalty", settings.frequencyPenalty, range::frequencyPenalty),
+        checkRange("dry_multiplier", settings.dryMultiplier, range::dryMultiplier),
+        checkRange("dry_base", settings.dryBase, range::dryBase),
+        checkRange("dry_allowed_length", settings.dryAllowedLength, range::dryAllowedLength),
+        checkRange("dry_penalty_last_n", settings.dryPenaltyLastN, range::dryPenaltyLastN),
+        checkRange("xtc_probability", settings.xtcProbability, range::xtcProbability),
+        checkRange("xtc_threshold", settings.xtcThreshold, range::xtcThreshold),
+        checkRange("mirostat", settings.mirostat, range::mirostat),
+        checkRange("mirostat_ent", settings.mirostatTau, range::mirostatTau),
+        checkRange("mirostat_lr", settings.mirostatEta, range::mirostatEta),
         checkRange("top_k", settings.topK, range::topK),
         checkRange("max_tokens", settings.maxTokens, range::maxTokens),
         checkRange("lookup", settings.lookup, range::lookup)})
@@ -98,6 +118,16 @@ SamplingOptions samplingOptions(const GenerationSettings &settings, const Manife
   options.presencePenalty = settings.presencePenalty.value_or(options.presencePenalty);
   options.frequencyPenalty = settings.frequencyPenalty.value_or(options.frequencyPenalty);
   options.logitBias = settings.logitBias;
+  options.dryMultiplier = settings.dryMultiplier.value_or(options.dryMultiplier);
+  options.dryBase = settings.dryBase.value_or(options.dryBase);
+  options.dryAllowedLength = settings.dryAllowedLength.value_or(options.dryAllowedLength);
+  options.dryPenaltyLastN = settings.dryPenaltyLastN.value_or(options.dryPenaltyLastN);
+  options.dryBreakers = settings.dryBreakerTokens;
+  options.xtcProbability = settings.xtcProbability.value_or(options.xtcProbability);
+  options.xtcThreshold = settings.xtcThreshold.value_or(options.xtcThreshold);
+  options.mirostat = settings.mirostat.value_or(options.mirostat);
+  options.mirostatTau = settings.mirostatTau.value_or(options.mirostatTau);
+  options.mirostatEta = settings.mirostatEta.value_or(options.mirostatEta);
   options.repetitionPenalty =
       settings.repetitionPenalty.value_or(g.repetitionPenalty.value_or(options.repetitionPenalty));
   options.seed = settings.seed ? *settings.seed : drawSeed();
@@ -119,6 +149,30 @@ std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptio
           {"min_p", options.minP},
           {"typical_p", options.typicalP},
           {"repetition_penalty", options.repetitionPenalty}};
+}
+
+std::vector<std::pair<std::string, std::string>>
+describeSettings(const GenerationSettings &settings, const Manifest &manifest) {
+  std::vector<std::pair<std::string, std::string>> all;
+  SamplingOptions options = samplingOptions(settings, manifest);
+  for (const auto &[name, value] : describeSampling(options)) {
+    std::string option = name;
+    std::replace(option.begin(), option.end(), '_', '-');
+    all.emplace_back(option, textOf(value));
+  }
+  all.emplace_back("presence-penalty", textOf(options.presencePenalty));
+  all.emplace_back("frequency-penalty", textOf(options.frequencyPenalty));
+  all.emplace_back("dry-multiplier", textOf(options.dryMultiplier));
+  all.emplace_back("xtc-probability", textOf(options.xtcProbability));
+  all.emplace_back("mirostat", textOf(options.mirostat));
+  all.emplace_back("seed", settings.seed ? std::to_string(*settings.seed) : "random");
+  all.emplace_back("n", textOf(settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens)));
+  all.emplace_back("lookup", textOf(settings.lookup.value_or(0)));
+  for (const std::string &stop : settings.stops)
+    all.emplace_back("stop", stop);
+  for (LogitBias bias : settings.logitBias)
+    all.emplace_back("logit-bias", std::to_string(bias.token) + "=" + textOf(double(bias.bias)));
+  return all;
 }
 
 } // namespace mica::rt

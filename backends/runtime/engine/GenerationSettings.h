@@ -18,7 +18,13 @@ struct GenerationSettings {
   /// See SamplingOptions.
   std::optional<double> temperature, topP, minP, typicalP;
   std::optional<double> repetitionPenalty, presencePenalty, frequencyPenalty;
-  std::optional<int64_t> topK;
+  std::optional<double> dryMultiplier, dryBase, xtcProbability, xtcThreshold, mirostatTau,
+      mirostatEta;
+  std::optional<int64_t> topK, dryAllowedLength, dryPenaltyLastN, mirostat;
+  /// Texts over which DRY finds no repetition; absent: defaultDryBreakers. The engine knows no
+  /// text: it looks at `dryBreakerTokens`, the sequences that spell them.
+  std::optional<std::vector<std::string>> dryBreakers;
+  std::vector<Tokens> dryBreakerTokens;
   std::vector<LogitBias> logitBias;
   std::optional<uint64_t> seed;     ///< Absent: a random one.
   std::optional<int64_t> maxTokens; ///< New tokens; absent: defaultMaxTokens.
@@ -32,6 +38,7 @@ struct GenerationSettings {
   std::vector<std::string> stops;
 
   static constexpr int64_t defaultMaxTokens = 256;
+  static std::vector<std::string> defaultDryBreakers() { return {"\n", ":", "\"", "*"}; }
 
   /// These settings, and those of `base` where these are absent.
   GenerationSettings orElse(const GenerationSettings &base) const;
@@ -48,9 +55,11 @@ namespace setting_range {
 inline constexpr int64_t maxCount = std::numeric_limits<int32_t>::max();
 inline constexpr SettingRange<double> temperature{0, 1e6}, topP{0, 1}, minP{0, 1},
     typicalP{1e-9, 1}, repetitionPenalty{1e-6, 1e6}, presencePenalty{-1e4, 1e4},
-    frequencyPenalty{-1e4, 1e4};
+    frequencyPenalty{-1e4, 1e4}, dryMultiplier{0, 1e4}, dryBase{1, 1e4}, xtcProbability{0, 1},
+    xtcThreshold{0, 1}, mirostatTau{0, 100}, mirostatEta{0, 100};
 inline constexpr SettingRange<int64_t> topK{0, maxCount}, maxTokens{0, maxCount},
-    lookup{0, maxCount};
+    lookup{0, maxCount}, dryAllowedLength{0, maxCount}, dryPenaltyLastN{-1, maxCount},
+    mirostat{0, 2};
 } // namespace setting_range
 
 /// Errors: a value out of its range, a bias for a token that the model lacks, drafts for a program
@@ -67,5 +76,10 @@ uint64_t drawSeed();
 
 /// The names and values of the options that a model may propose.
 std::vector<std::pair<std::string, double>> describeSampling(const SamplingOptions &options);
+
+/// The values of all settings in texts, by the names of their options without dashes: those that a
+/// generation with `settings` uses, whoever proposes them.
+std::vector<std::pair<std::string, std::string>>
+describeSettings(const GenerationSettings &settings, const Manifest &manifest);
 
 } // namespace mica::rt

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace mica::rt {
 
@@ -14,11 +15,14 @@ uint64_t Random::next() {
 }
 
 Sampler::Sampler(const SamplingOptions &options, int64_t vocab, uint64_t stream)
-    : options(options), random(Random(options.seed ^ Random(stream).next()).next()), vocab(vocab) {}
+    : options(options), random(Random(options.seed ^ Random(stream).next()).next()), vocab(vocab),
+      mu(2 * options.mirostatTau) {}
 
 void Sampler::observe(int32_t token) {
   if (token >= 0 && token < vocab)
     seen.insert(token);
+  if (options.dryMultiplier > 0)
+    history.push_back(token);
 }
 
 void Sampler::append(int32_t token) {
@@ -44,11 +48,75 @@ Result<int32_t> argmax(std::span<const float> logits) {
   return static_cast<int32_t>(index);
 }
 
+/// How long a repetition may be that ends with the history: it begins behind the last sequence
+/// breaker of the last `window` tokens.
+size_t Sampler::dryReach(size_t window) const {
+  for (size_t behind = 0; behind < window; ++behind) {
+    size_t begin = history.size() - 1 - behind;
+    std::optional<size_t> longest; // of the breakers that begin here
+    for (const Tokens &breaker : options.dryBreakers)
+      if (!breaker.empty() && breaker.size() <= behind + 1 &&
+          std::equal(breaker.begin(), breaker.end(), history.begin() + begin))
+        longest = std::max(longest.value_or(0), breaker.size());
+    if (longest)
+      return behind + 1 - *longest;
+  }
+  return window;
+}
+
+/// The tokens that would continue a repetition, and its length: the longest one of each.
+std::map<int32_t, size_t> Sampler::repetitions() const {
+  auto allowed = static_cast<size_t>(options.dryAllowedLength);
+  size_t window = history.size();
+  if (options.dryPenaltyLastN >= 0)
+    window = std::min(window, static_cast<size_t>(options.dryPenaltyLastN));
+  if (window <= allowed)
+    return {};
+  size_t reach = dryReach(window);
+  if (reach < allowed)
+    return {};
+  // The Z function of the window from its end: common[i] is how many tokens before the i-th from
+  // the end, with it, are those at the end.
+  auto at = [&](size_t i) { return history[history.size() - 1 - i]; };
+  std::vector<size_t> common(window);
+  std::map<int32_t, size_t> longest;
+  for (size_t i = 1, left = 0, right = 0; i < window; ++i) {
+    size_t length = i < right ? std::min(right - i, common[i - left]) : 0;
+    while (i + length < window && at(length) == at(i + length))
+      ++length;
+    common[i] = length;
+    if (i + length > right) {
+      left = i;
+      right = i + length;
+    }
+    if (std::min(length, reach) >= allowed) {
+      size_t &known = longest[at(i - 1)];
+      known = std::max(known, std::min(length, reach));
+    }
+  }
+  return longest;
+}
+
+void Sampler::applyDry(std::span<float> logits) const {
+  auto breaks = [&](int32_t token) {
+    return std::find(options.dryBreakers.begin(), options.dryBreakers.end(), Tokens{token}) !=
+           options.dryBreakers.end();
+  };
+  for (auto [token, length] : repetitions()) {
+    if (token < 0 || static_cast<size_t>(token) >= logits.size() || breaks(token))
+      continue;
+    auto exponent = static_cast<double>(length) - static_cast<double>(options.dryAllowedLength);
+    // No more than a logit can lose.
+    double penalty = std::min(options.dryMultiplier * std::pow(options.dryBase, exponent), 1e30);
+    logits[token] -= static_cast<float>(penalty);
+  }
+}
+
 std::span<const float> Sampler::penalised(std::span<const float> logits) {
   bool repetition = options.repetitionPenalty != 1 && !seen.empty();
   bool counts =
       (options.presencePenalty != 0 || options.frequencyPenalty != 0) && !generated.empty();
-  if (!repetition && !counts && options.logitBias.empty())
+  if (!repetition && !counts && options.logitBias.empty() && history.empty())
     return logits;
   // One for all sequences of a thread: of each it lasts no longer than a choice.
   static thread_local std::vector<float> scratch;
@@ -69,6 +137,8 @@ std::span<const float> Sampler::penalised(std::span<const float> logits) {
       if (float *logit = at(token))
         *logit -= static_cast<float>(options.frequencyPenalty * static_cast<double>(count) +
                                      options.presencePenalty);
+  if (!history.empty())
+    applyDry(scratch);
   return scratch;
 }
 
@@ -151,6 +221,76 @@ static Candidates keepTypical(Candidates all, double mass) {
   return all;
 }
 
+static double totalOf(const Candidates &all) {
+  double total = 0;
+  for (const Sampler::Candidate &candidate : all)
+    total += candidate.weight;
+  return total;
+}
+
+void Sampler::applyXtc(Candidates &all) {
+  if (options.xtcProbability <= 0 || options.xtcThreshold > 0.5 || all.size() < 2 ||
+      random.uniform() > options.xtcProbability)
+    return;
+  double total = 0; // at temperature 1
+  auto weight = [&](const Candidate &candidate) {
+    return std::pow(candidate.weight, options.temperature);
+  };
+  for (const Candidate &candidate : all)
+    total += weight(candidate);
+  auto isTop = [&](const Candidate &candidate) {
+    return weight(candidate) >= options.xtcThreshold * total;
+  };
+  std::optional<Candidate> last;
+  for (const Candidate &candidate : all)
+    if (isTop(candidate) && (!last || lessLikely(candidate, *last)))
+      last = candidate;
+  std::erase_if(all, [&](const Candidate &candidate) {
+    return isTop(candidate) && candidate.token != last->token;
+  });
+}
+
+/// How many tokens Mirostat 1 keeps of a vocabulary of `vocab`: it fits Zipf's law to the
+/// `likeliest` ones, sorted, and finds the rank whose information is `mu` bits.
+static size_t mirostatRank(const Candidates &likeliest, int64_t vocab, double mu) {
+  double products = 0, squares = 0;
+  for (size_t i = 0; i + 1 < likeliest.size(); ++i) {
+    if (likeliest[i + 1].weight <= 0)
+      break;
+    auto rank = static_cast<double>(i);
+    double t = std::log((rank + 2) / (rank + 1));
+    products += t * std::log(likeliest[i].weight / likeliest[i + 1].weight);
+    squares += t * t;
+  }
+  double exponent = products / squares, excess = exponent - 1;
+  double rank = std::pow(
+      excess * std::exp2(mu) / (1 - std::pow(static_cast<double>(vocab), -excess)), 1 / exponent);
+  if (!(rank < static_cast<double>(vocab))) // Nor a number, where all are alike.
+    return static_cast<size_t>(vocab);
+  return std::max<size_t>(static_cast<size_t>(rank), 1);
+}
+
+void Sampler::applyMirostat(Candidates &all) const {
+  auto moreLikely = [](const Candidate &a, const Candidate &b) { return lessLikely(b, a); };
+  if (options.mirostat == 1) {
+    constexpr size_t fitted = 100;
+    auto head = all.begin() + static_cast<std::ptrdiff_t>(std::min(fitted, all.size()));
+    std::partial_sort(all.begin(), head, all.end(), moreLikely);
+    size_t kept = mirostatRank(Candidates(all.begin(), head), vocab, mu);
+    if (kept < all.size()) {
+      std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), all.end(),
+                       moreLikely);
+      all.resize(kept);
+    }
+    return;
+  }
+  double least = std::exp2(-mu) * totalOf(all);
+  Candidate first = *std::min_element(all.begin(), all.end(), moreLikely);
+  std::erase_if(all, [&](const Candidate &candidate) {
+    return candidate.weight < least && candidate.token != first.token;
+  });
+}
+
 Result<Candidates> Sampler::candidates(std::span<const float> given) {
   std::span<const float> logits = penalised(given);
   Result<int32_t> likeliest = best(given, logits);
@@ -164,14 +304,22 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
   for (size_t i = 0; i < logits.size(); ++i)
     if (logits[i] > -std::numeric_limits<float>::infinity())
       scores.emplace_back(logits[i], static_cast<int32_t>(i));
-  keepTopK(scores, options.topK);
+  if (options.mirostat == 0)
+    keepTopK(scores, options.topK);
   Candidates all;
   all.reserve(scores.size());
   for (auto [logit, token] : scores)
     all.push_back({token, std::exp((double(logit) - double(top)) / options.temperature)});
+  if (options.mirostat != 0) {
+    applyMirostat(all);
+    return all;
+  }
   if (options.topP < 1 || options.minP > 0)
     all = keepLikely(std::move(all), options.topP, options.minP);
-  return options.typicalP < 1 ? keepTypical(std::move(all), options.typicalP) : std::move(all);
+  if (options.typicalP < 1)
+    all = keepTypical(std::move(all), options.typicalP);
+  applyXtc(all);
+  return all;
 }
 
 Result<int32_t> Sampler::sample(std::span<const float> logits) {
@@ -180,17 +328,19 @@ Result<int32_t> Sampler::sample(std::span<const float> logits) {
   Result<Candidates> choices = candidates(logits);
   if (!choices)
     return choices.error();
-  double total = 0;
-  for (const Candidate &candidate : *choices)
-    total += candidate.weight;
-  double target = random.uniform() * total;
+  double total = totalOf(*choices), target = random.uniform() * total;
+  // Rounding can leave a remainder behind the last one.
+  Candidate chosen = choices->back();
   for (const Candidate &candidate : *choices) {
     target -= candidate.weight;
-    if (target < 0)
-      return candidate.token;
+    if (target < 0) {
+      chosen = candidate;
+      break;
+    }
   }
-  // Rounding can leave a remainder behind the last one.
-  return choices->back().token;
+  if (options.mirostat != 0)
+    mu -= options.mirostatEta * (-std::log2(chosen.weight / total) - options.mirostatTau);
+  return chosen.token;
 }
 
 } // namespace mica::rt

@@ -1,6 +1,7 @@
 // From logits to the next token.
 #pragma once
 
+#include "backends/runtime/abi/Tokens.h"
 #include "backends/runtime/support/Result.h"
 
 #include <cstdint>
@@ -19,7 +20,9 @@ struct LogitBias {
 
 /// The steps, in this order, which is that of transformers' logits processors: logit bias,
 /// repetition penalty, frequency and presence penalty (which transformers lacks; meaning and place
-/// are vLLM's, the meaning is that of OpenAI's API), temperature, top-k, top-p, min-p, typical.
+/// are vLLM's, the meaning is that of OpenAI's API), DRY, temperature, top-k, top-p, min-p,
+/// typical, XTC. With Mirostat, nothing follows the temperature but Mirostat. DRY, XTC and Mirostat
+/// have llama.cpp's meaning.
 struct SamplingOptions {
   double temperature = 0.8; ///< 0: greedy, the lowest index of the largest logit.
   int64_t topK = 0;         ///< Keep logits not below the k-th largest; 0: all.
@@ -34,6 +37,22 @@ struct SamplingOptions {
   double presencePenalty = 0;  ///< Taken from the logits of tokens that were generated before.
   double frequencyPenalty = 0; ///< The same, times how often each was generated.
   std::vector<LogitBias> logitBias = {};
+  /// DRY: a token that would continue a repetition of n tokens loses multiplier * base ^ (n -
+  /// allowed length), where n is at least the allowed length. 0: off.
+  double dryMultiplier = 0;
+  double dryBase = 1.75;
+  int64_t dryAllowedLength = 2;
+  int64_t dryPenaltyLastN = -1; ///< Looks at so many tokens, those of the prompt included; -1: all.
+  std::vector<Tokens> dryBreakers = {}; ///< No repetition reaches over one of these sequences.
+  /// XTC: with this probability, drop all tokens that have at least the threshold's probability (at
+  /// temperature 1), but for the least likely of them. 0, or a threshold above 0.5: off.
+  double xtcProbability = 0;
+  double xtcThreshold = 0.1;
+  /// Mirostat (Basu et al. 2021), version 1 or 2: cut the tail so that the information of tokens
+  /// stays near `mirostatTau` bits. 0: off.
+  int64_t mirostat = 0;
+  double mirostatTau = 5;   ///< Also called entropy.
+  double mirostatEta = 0.1; ///< How fast the cut follows, also called the learning rate.
 };
 
 /// SplitMix64 (Steele, Lea, Flood 2014): the same numbers everywhere, whatever the C++ library
@@ -67,12 +86,16 @@ public:
   void append(int32_t token);
   /// The next token. Errors: a logit is NaN or +inf, or all are -inf, by themselves or by biases.
   Result<int32_t> sample(std::span<const float> logits);
-  /// The tokens that may be drawn: the likeliest first, or in the order of their numbers where
-  /// neither top-p nor min-p is on.
+  /// The tokens that may be drawn, in no order. Draws a random number where XTC is on.
   Result<std::vector<Candidate>> candidates(std::span<const float> logits);
 
 private:
   std::span<const float> penalised(std::span<const float> logits);
+  size_t dryReach(size_t window) const;
+  std::map<int32_t, size_t> repetitions() const;
+  void applyDry(std::span<float> logits) const;
+  void applyXtc(std::vector<Candidate> &all);
+  void applyMirostat(std::vector<Candidate> &all) const;
   /// The largest of `logits`, which `given` have become. Errors as sample.
   static Result<int32_t> best(std::span<const float> given, std::span<const float> logits);
 
@@ -81,6 +104,8 @@ private:
   int64_t vocab;
   std::unordered_set<int32_t> seen;
   std::map<int32_t, int64_t> generated; ///< How often each token was.
+  Tokens history;                       ///< All tokens; empty without DRY.
+  double mu; ///< Of Mirostat: the most information that a token may have, in bits.
 };
 
 /// The lowest index of the largest logit. Errors as Sampler::sample.

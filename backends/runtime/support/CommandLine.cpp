@@ -61,6 +61,100 @@ size_t editDistance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+constexpr size_t kHelpWidth = 80, kHelpIndent = 26;
+
+/// Appends the words of `text` to lines of at most kHelpWidth columns. The first line continues
+/// `out`, the others begin with `indent` spaces.
+void appendWords(std::string &out, std::string_view text, size_t indent) {
+  size_t column = out.size() - (out.rfind('\n') == out.npos ? 0 : out.rfind('\n') + 1);
+  bool isFirst = true;
+  for (size_t at = text.find_first_not_of(' '); at < text.size();) {
+    size_t end = std::min(text.find(' ', at), text.size());
+    std::string_view word = text.substr(at, end - at);
+    if (!isFirst && column + 1 + word.size() > kHelpWidth) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!isFirst) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    isFirst = false;
+    at = std::min(text.find_first_not_of(' ', end), text.size());
+  }
+  out += '\n';
+}
+
+/// Lines of text, each wrapped and its beginning kept.
+std::string wrapped(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    out += std::string(indent, ' ');
+    appendWords(out, line, indent);
+  }
+  return out;
+}
+
+class HelpFormatter final : public CLI::Formatter {
+public:
+  std::string make_option(const CLI::Option *option, bool isPositional) const override {
+    std::string name =
+        CLI::detail::find_and_replace(make_option_name(option, isPositional), ",", ", ");
+    if (!isPositional)
+      name += make_option_opts(option);
+    return entry(name, description(*option));
+  }
+  std::string make_option_opts(const CLI::Option *option) const override {
+    if (option->get_type_size() == 0)
+      return {};
+    std::string type = typeAndValues(*option).first;
+    return type == "UINT" || type == "INT" ? " N" : type == "FLOAT" ? " X" : " " + type;
+  }
+  std::string make_subcommand(const CLI::App *sub) const override {
+    return entry(sub->get_name(), sub->get_description());
+  }
+  std::string make_description(const CLI::App *app) const override {
+    return wrapped(app->get_description());
+  }
+  std::string make_footer(const CLI::App *app) const override { return wrapped(app->get_footer()); }
+
+private:
+  /// CLI11 puts what values are allowed behind the type: "FLOAT:from 0 to 1".
+  static std::pair<std::string, std::string> typeAndValues(const CLI::Option &option) {
+    std::string all = option.get_type_name();
+    size_t colon = std::min(all.find(':'), all.size());
+    return {all.substr(0, colon), all.substr(std::min(colon + 1, all.size()))};
+  }
+
+  static std::string description(const CLI::Option &option) {
+    std::string text = option.get_description(), values = typeAndValues(option).second;
+    if (values.starts_with('{'))
+      text += "; one of " +
+              CLI::detail::find_and_replace(values.substr(1, values.find('}') - 1), ",", ", ");
+    else if (!values.empty())
+      text += "; " + values;
+    if (!option.get_default_str().empty())
+      text += " (default: " + option.get_default_str() + ")";
+    for (const CLI::Option *needed : option.get_needs())
+      text += "; needs " + needed->get_name();
+    return text;
+  }
+
+  static std::string entry(const std::string &name, const std::string &text) {
+    std::string out = "  " + name;
+    if (out.size() + 2 > kHelpIndent)
+      out += "\n" + std::string(kHelpIndent, ' ');
+    else
+      out.resize(kHelpIndent, ' ');
+    appendWords(out, text, kHelpIndent);
+    return out;
+  }
+};
+
 /// Of every command: what people bring along from programs that run on GPUs.
 const std::vector<ForeignOption> &commonForeignOptions() {
   static const std::vector<ForeignOption> options = {
@@ -76,14 +170,34 @@ std::vector<std::string> longNames(const CLI::App &app) {
   return names;
 }
 
-/// Finds the first option among words that their command does not have.
-class MistakeFinder {
+/// Visits the options among words that their command does not have.
+class UnknownOptions {
 public:
-  MistakeFinder(const CLI::App &app, const std::vector<ForeignOption> &foreign)
+  UnknownOptions(const CLI::App &app, const std::vector<ForeignOption> &foreign)
       : command(&app), foreign(foreign) {}
 
-  /// What is wrong with it; empty where all are known.
-  std::string find(const std::vector<std::string> &words) {
+  /// Writes options in the way that CLI11 reads them: it has no long words after one dash.
+  void rewrite(std::vector<std::string> &words) {
+    visit(words, [&](size_t i, const std::string &name) {
+      if (name == "-sys" && command->get_option_no_throw("--system"))
+        words[i].replace(0, name.size(), "--system");
+      return true;
+    });
+  }
+
+  /// What is wrong with the first of them; empty where there is none.
+  std::string firstMistake(const std::vector<std::string> &words) {
+    std::string what;
+    visit(words, [&](size_t /*i*/, const std::string &name) {
+      what = mistake(name);
+      return what.empty();
+    });
+    return what;
+  }
+
+private:
+  /// Calls `hear(i, name)` for each until it returns false: `name` is words[i] without a value.
+  template <typename Hear> void visit(const std::vector<std::string> &words, Hear hear) {
     for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
       const std::string &word = words[i];
       if (word.size() < 2 || word[0] != '-') {
@@ -92,18 +206,15 @@ public:
       }
       size_t equals = word.find('=');
       std::string name = word.substr(0, equals);
-      if (const CLI::Option *option = command->get_option_no_throw(name)) {
-        // What follows is its value, whatever it looks like.
-        if (equals == word.npos && option->get_items_expected_min() > 0)
-          ++i;
-      } else if (std::string what = mistake(name); !what.empty()) {
-        return what;
-      }
+      if (!command->get_option_no_throw(name) && !hear(i, name))
+        return;
+      // What follows an option is its value, whatever it looks like.
+      const CLI::Option *option = command->get_option_no_throw(word.substr(0, equals));
+      if (option && equals == word.npos && option->get_items_expected_min() > 0)
+        ++i;
     }
-    return {};
   }
 
-private:
   /// Options after the name of a subcommand are the subcommand's.
   void enter(const std::string &word) {
     auto isNamed = [&](const CLI::App *sub) { return sub->get_name() == word; };
@@ -134,6 +245,10 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
   bool bounded = most < uint64_t(std::numeric_limits<int64_t>::max());
   std::string range =
       "from " + std::to_string(least) + (bounded ? " to " + std::to_string(most) : "");
+  // In --help, a bound that nobody meets is left out.
+  std::string shown = most < uint64_t(std::numeric_limits<int32_t>::max()) ? range
+                      : least > 0 ? "from " + std::to_string(least)
+                                  : "";
   return CLI::Validator(
       [=](std::string &text) -> std::string {
         std::optional<uint64_t> value = parsed<uint64_t>(text);
@@ -142,7 +257,7 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
         text = std::to_string(*value); // without leading zeros, which CLI11 would take for octal
         return {};
       },
-      range);
+      shown);
 }
 
 CLI::Validator numberBetween(double least, double most) {
@@ -158,6 +273,7 @@ CLI::Validator numberBetween(double least, double most) {
 
 Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
                                               const std::vector<ForeignOption> &foreign) {
+  UnknownOptions(app, foreign).rewrite(words);
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   std::string what;
   try {
@@ -172,8 +288,18 @@ Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::st
   } catch (const CLI::ParseError &error) {
     what = trimmed(error.what());
   }
-  std::string mistake = MistakeFinder(app, foreign).find(words);
+  std::string mistake = UnknownOptions(app, foreign).firstMistake(words);
   return Error{mistake.empty() ? what : mistake};
+}
+
+std::shared_ptr<CLI::FormatterBase> helpFormatter() { return std::make_shared<HelpFormatter>(); }
+
+void addGroup(CLI::App &app, const char *heading, const std::function<void()> &add) {
+  size_t before = app.get_options().size();
+  add();
+  std::vector<CLI::Option *> options = app.get_options();
+  for (size_t i = before; i < options.size(); ++i)
+    options[i]->group(heading);
 }
 
 std::string parsedCommand(const CLI::App &app) {

@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,10 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most = std::numeric_limits<i
 /// Accepts finite decimal numbers in [least, most].
 CLI::Validator numberBetween(double least, double most);
 
+/// The environment variable with the command that a user has typed to start a program, where it is
+/// not the program itself: --help and errors of usage name it.
+inline constexpr const char *commandVariable = "MICA_COMMAND";
+
 /// An option of other programs that people try, and that no command here has.
 struct ForeignOption {
   std::vector<std::string> names; ///< "-c", "--ctx-size"
@@ -28,9 +34,17 @@ struct ForeignOption {
 
 /// Parses `words` (without the program's name). Returns the text that was asked for instead, by
 /// --help or --version. Errors are wrong usage, on one line; an option that is not known is named
-/// with the one that was probably meant, or with what is said of it in `foreign`.
+/// with the one that was probably meant, or with what is said of it in `foreign`. -sys is --system.
 Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::string> words,
                                               const std::vector<ForeignOption> &foreign = {});
+
+/// How --help looks: at most 80 columns wide where words allow it. An option's type, a default and
+/// the values that it may have are said in one form. Subcommands take it over from the command that
+/// they are added to.
+std::shared_ptr<CLI::FormatterBase> helpFormatter();
+
+/// Puts the options that `add` adds to `app` under a heading of their own in --help.
+void addGroup(CLI::App &app, const char *heading, const std::function<void()> &add);
 
 /// The command that was parsed last: "mica compile", or the name of `app` without a subcommand.
 std::string parsedCommand(const CLI::App &app);

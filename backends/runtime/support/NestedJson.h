@@ -19,7 +19,7 @@ inline constexpr int mostNested = 100;
 inline std::string_view loneSurrogate(std::string_view text) {
   auto unitAt = [&](size_t at) {
     uint32_t unit = 0;
-    if (text.substr(at, 2) != "\\u" || at + 6 > text.size())
+    if (at + 6 > text.size() || text.substr(at, 2) != "\\u")
       return unit;
     auto [end, error] = std::from_chars(text.data() + at + 2, text.data() + at + 6, unit, 16);
     return end == text.data() + at + 6 ? unit : 0;

@@ -2,6 +2,7 @@
 #include "backends/runtime/support/SignalCleanup.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -56,15 +57,33 @@ static void writeLine(const std::string &line) {
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
+/// Whether what is written to stderr may have colors.
+static bool hasColors() {
+  const char *off = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
+  return !(off && *off) && terminal && std::string_view(terminal) != "dumb" &&
+         isatty(STDERR_FILENO);
+}
+
+/// `color`: the parameters of SGR.
+static void report(const char *kind, const char *color, std::string_view message) {
+  bool colored = hasColors();
+  std::string line = "mica: ";
+  if (colored)
+    line += std::string("\033[") + color + "m";
+  line += std::string(kind) + ":";
+  if (colored)
+    line += "\033[0m";
+  writeLine(line + " " + printable(message) + "\n");
+}
+
 void reportError(std::string_view message) {
-  writeLine("mica: error: " + printable(programName) + ": " + printable(message) + "\n");
+  std::string place = programName.empty() ? "" : programName + ": ";
+  report("error", "1;31", place + std::string(message));
 }
 
-void reportNote(std::string_view message) { writeLine("mica: note: " + printable(message) + "\n"); }
+void reportNote(std::string_view message) { report("note", "1;36", message); }
 
-void reportWarning(std::string_view message) {
-  writeLine("mica: warning: " + printable(message) + "\n");
-}
+void reportWarning(std::string_view message) { report("warning", "1;35", message); }
 
 void reportFatal(std::string_view message) {
   reportError(message);

@@ -6,7 +6,7 @@
 
 namespace mica::rt {
 
-/// The file that errors name: the program's path as it was called.
+/// The file that errors name: the program's path as it was called. Empty: they name none.
 void setProgramName(std::string name);
 
 /// `text` on one line and without effect on a terminal: control characters become \n, \t or \xNN.
@@ -15,7 +15,8 @@ std::string printable(std::string_view text);
 /// `text` without effect on a terminal but its line ends and tabs; well-formed UTF-8.
 std::string harmless(std::string_view text);
 
-/// Writes `mica: error: PROGRAM: MESSAGE`.
+/// Writes `mica: error: PROGRAM: MESSAGE`. On a terminal the kind of a message has a color, unless
+/// NO_COLOR is set (no-color.org) or the terminal is a dumb one.
 void reportError(std::string_view message);
 /// Writes `mica: note: MESSAGE`.
 void reportNote(std::string_view message);

@@ -20,20 +20,42 @@ bool isListOfObjects(const Json &list) {
 }
 } // namespace
 
-Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const Text *text) {
+Result<Manifest> withChatTemplate(const Manifest &manifest,
+                                  const std::optional<std::string> &file) {
+  Manifest changed = manifest;
+  if (!file)
+    return changed;
+  Result<std::string> text = readTextFile(*file, "chat template", "--chat-template");
+  if (!text)
+    return text.error();
+  if (!changed.chat)
+    changed.chat.emplace();
+  changed.chat->chatTemplate = *std::move(text);
+  changed.chat->toolTemplate.reset();
+  return changed;
+}
+
+Result<ChatTemplate> ChatTemplate::load(const Manifest &manifest, const Text *text,
+                                        const Options &options) {
   // Without a tokenizer no template is kept, whether the model has one or not.
   if (!text)
     return Error{std::string(noTokenizer) + "with --tokens"};
   if (!manifest.chat)
     return Error{"the model has no chat template, continue a text with -p instead"};
-  Result<jinja::Template> program = jinja::Template::parse(manifest.chat->chatTemplate);
+  const Manifest::Chat &chat = *manifest.chat;
+  Result<jinja::Template> program = jinja::Template::parse(chat.chatTemplate);
   if (!program)
     return Error{"the chat template cannot be run (" + program.error().message +
                  "), continue a text with -p instead"};
   std::optional<Result<jinja::Template>> toolProgram;
-  if (manifest.chat->toolTemplate)
-    toolProgram.emplace(jinja::Template::parse(*manifest.chat->toolTemplate));
-  return ChatTemplate(*manifest.chat, *text, *std::move(program), std::move(toolProgram));
+  if (chat.toolTemplate)
+    toolProgram.emplace(jinja::Template::parse(*chat.toolTemplate));
+  ChatTemplate loaded(chat, *text, *std::move(program), std::move(toolProgram));
+  loaded.special = options.special;
+  if (options.tools)
+    if (Status used = loaded.useTools(*options.tools); !used)
+      return used.error();
+  return loaded;
 }
 
 ChatTemplate::Rendered ChatTemplate::render(const std::vector<Message> &messages,

@@ -12,19 +12,25 @@ struct Message {
   std::string content;
 };
 
+/// The manifest with the template in `file` instead of its own one, and instead of that for tools;
+/// itself without a file. Text must be loaded with it as well, which knows what templates write.
+/// Error: the file cannot be read.
+Result<Manifest> withChatTemplate(const Manifest &manifest, const std::optional<std::string> &file);
+
 class ChatTemplate {
 public:
-  /// Errors: the program has no template or no tokenizer, or the template cannot be run.
-  static Result<ChatTemplate> load(const Manifest &manifest, const Text *text);
-
-  /// Makes the tools of a file, a JSON list of objects, known to the template for all
-  /// conversations. Errors: the file is not such a list, the template has no place for tools, or
-  /// the one for them cannot be run.
-  Status useTools(const std::string &path);
-
-  /// From now on a special token that a conversation's text spells is one. Otherwise only what the
-  /// template itself writes becomes special tokens, so that no text can end its turn.
-  void allowSpecial(bool allowed) { special = allowed; }
+  struct Options {
+    /// A file with tools, a JSON list of objects, which the template knows in all conversations.
+    std::optional<std::string> tools;
+    /// A special token that a conversation's text spells is one. Otherwise only what the template
+    /// itself writes becomes special tokens, so that no text can end its turn.
+    bool special = false;
+  };
+  /// Errors: the program has no template or no tokenizer, or the template cannot be run; the tools
+  /// cannot be read or are not such a list, the template has no place for them, or the one for them
+  /// cannot be run.
+  static Result<ChatTemplate> load(const Manifest &manifest, const Text *text,
+                                   const Options &options);
 
   /// The conversation as ids; `answer`: with what an answer begins behind. Errors: the template
   /// refuses it.
@@ -33,7 +39,7 @@ public:
   /// with an answer's beginning behind. Errors: also that they are no such list.
   Result<Tokens> encodeJson(const std::string &messages) const;
   /// Makes tools known to the template, a JSON list of objects, instead of those of a file. Errors:
-  /// as of useTools, without the file; no such list.
+  /// as of Options::tools, without the file; no such list.
   Status setTools(const std::string &list);
   /// Those of the file again, where there is one.
   void forgetTools() { tools = shared; }
@@ -44,9 +50,10 @@ public:
   Result<Tokens> endOfTurn() const;
 
 private:
-  ChatTemplate(const Manifest::Chat &chat, const Text &text, jinja::Template program,
+  ChatTemplate(Manifest::Chat chat, const Text &text, jinja::Template program,
                std::optional<Result<jinja::Template>> toolProgram)
-      : chat(chat), text(text), program(std::move(program)), toolProgram(std::move(toolProgram)) {}
+      : chat(std::move(chat)), text(text), program(std::move(program)),
+        toolProgram(std::move(toolProgram)) {}
   using Rendered = Result<jinja::TrackedText>;
   Rendered render(const std::vector<Message> &messages, bool answer) const;
   /// Of a JSON list.
@@ -57,7 +64,9 @@ private:
                     const std::string &tools, bool answer) const;
   Result<Tokens> idsOf(const Rendered &rendered) const;
 
-  const Manifest::Chat &chat;
+  Status useTools(const std::string &path);
+
+  Manifest::Chat chat;
   const Text &text;
   jinja::Template program;
   /// Of conversations with tools, where there is one for them; it may be one that cannot be run.

@@ -1,6 +1,9 @@
 #include "backends/runtime/text/Text.h"
 #include "backends/runtime/text/jinja/Template.h"
 
+#include <algorithm>
+#include <set>
+
 namespace mica::rt {
 
 /// All that the chat templates write by themselves.
@@ -33,6 +36,41 @@ Result<std::unique_ptr<Text>> Text::load(const program::ProgramFile &file,
 Tokenizer::Decoder Text::decoderAfter(const Tokens &prompt) const {
   // After special tokens only, such as BOS, the text begins with the first new token.
   return Tokenizer::Decoder(tokenizer, !tokenizer.decode(prompt).empty());
+}
+
+std::string Text::textOf(int32_t id) const {
+  Tokenizer::Decoder decoder(tokenizer, /*continuation=*/true, /*printSpecial=*/true);
+  std::string text = decoder.push(id);
+  return text + decoder.finish();
+}
+
+std::vector<Tokens> Text::sequencesWriting(const std::vector<std::string> &texts) const {
+  std::set<Tokens> found;
+  for (int32_t id = 0; id < tokenizer.size(); ++id) {
+    std::string written = textOf(id);
+    for (const std::string &text : texts) {
+      if (text.empty())
+        continue;
+      if (written.find(text) != written.npos) {
+        found.insert({id});
+        continue;
+      }
+      for (size_t size = std::min(text.size() - 1, written.size()); size > 0; --size) {
+        if (!written.ends_with(std::string_view(text).substr(0, size)))
+          continue;
+        Tokens sequence = {id};
+        if (Result<Tokens> rest = tokenizer.encode(std::string_view(text).substr(size), false))
+          sequence.insert(sequence.end(), rest->begin(), rest->end());
+        // Some tokenizers put a space before what they encode.
+        std::string spelled;
+        for (int32_t token : sequence)
+          spelled += textOf(token);
+        if (spelled.find(text) != spelled.npos)
+          found.insert(std::move(sequence));
+      }
+    }
+  }
+  return {found.begin(), found.end()};
 }
 
 } // namespace mica::rt

@@ -31,6 +31,11 @@ public:
     return tokenizer.encode(text, false, untrusted);
   }
   bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
+  /// The text of one token; a part of a character becomes U+FFFD.
+  std::string textOf(int32_t id) const;
+  /// The sequences of tokens that write one of `texts`, as part of what they write: a token that
+  /// contains it, and a token that ends with its beginning before those of its rest.
+  std::vector<Tokens> sequencesWriting(const std::vector<std::string> &texts) const;
   /// A decoder for what follows `prompt`.
   Tokenizer::Decoder decoderAfter(const Tokens &prompt) const;
 

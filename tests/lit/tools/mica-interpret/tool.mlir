@@ -53,7 +53,8 @@
 // WRONG: @wrong result 0 is off by 5.000000e-01, allowed is 1.000000e-06: it is tensor<1x1xf32> {{\[\[}}1]], expected is tensor<1x1xf32> {{\[\[}}2]]
 // RUN: mica-interpret --help | FileCheck %s --check-prefix=HELP
 // HELP: Runs functions of the mica dialect op by op
-// HELP: --output-prefix PREFIX {{.*}} PREFIXN.npy: out/ for out/0.npy
+// HELP: --output-prefix PREFIX {{.*}} PREFIXN.npy:
+// HELP-NEXT: out/ for out/0.npy
 // RUN: not mica-interpret 2>&1 | FileCheck %s --check-prefix=NO-FILE
 // NO-FILE: mica: error: FILE is required, see mica-interpret --help{{$}}
 // RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(['mica-interpret', 'a', '--bogus']).returncode != 2)" 2>&1 | FileCheck %s --check-prefix=USAGE

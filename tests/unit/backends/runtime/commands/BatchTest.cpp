@@ -44,13 +44,13 @@ protected:
   /// The results of `requests`; an error ends the test.
   std::string run(const std::string &requests) {
     write(*arguments.file, requests);
-    Status done = batchCommand(*model, nullptr, arguments);
+    Status done = batchCommand(*model, model->manifest(), nullptr, arguments);
     EXPECT_TRUE(done) << done.error().message;
     return read(*arguments.output);
   }
   std::string refusal(const std::string &requests) {
     write(*arguments.file, requests);
-    Status done = batchCommand(*model, nullptr, arguments);
+    Status done = batchCommand(*model, model->manifest(), nullptr, arguments);
     EXPECT_FALSE(done);
     return done ? "" : done.error().message;
   }
@@ -211,7 +211,7 @@ TEST_F(BatchTest, RequestsFromAPipe) {
   std::thread writer([&] { write(pipe, requests); });
   arguments.file = pipe;
   arguments.output = folder.file("others.jsonl");
-  Status done = batchCommand(*model, nullptr, arguments);
+  Status done = batchCommand(*model, model->manifest(), nullptr, arguments);
   writer.join();
   EXPECT_TRUE(done) << done.error().message;
   EXPECT_EQ(read(*arguments.output), whole);

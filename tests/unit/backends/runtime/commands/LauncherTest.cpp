@@ -89,6 +89,11 @@ TEST_F(LauncherTest, BeginsWithBosWithoutAPrompt) {
   EXPECT_EQ(run("-n 3 --temperature 0 --ignore-eos").out, joined(fakeContinuation({fakeBos}, 3)));
 }
 
+TEST_F(LauncherTest, OptionsOfLlamaCppAreAliases) {
+  EXPECT_EQ(run("--tokens 1,5 --n-predict 3 --temp 0 -t 2 --repeat-penalty 1 --ignore-eos").out,
+            run("--tokens 1,5 -n 3 --temperature 0 --threads 2 --ignore-eos").out);
+}
+
 TEST_F(LauncherTest, BatchGivesOneLinePerSequence) {
   Outcome outcome =
       run("--tokens 1,9,4 --tokens 7 -n 4 --temperature 0 --ignore-eos --print-tokens");
@@ -131,6 +136,31 @@ TEST_F(LauncherTest, JsonTellsEverything) {
   EXPECT_EQ(json["sequences"][1]["finish"], "length");
   EXPECT_EQ(json["sequences"][1]["tokens"], fakeContinuation({5}, 3));
   EXPECT_EQ(json["prefill"]["tokens"], 2);
+}
+
+TEST_F(LauncherTest, JsonHasLogprobsOnDemand) {
+  Outcome outcome = run("--tokens 5 -n 2 --temperature 0 --json --logprobs 3");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  auto sequence = nlohmann::json::parse(outcome.out)["sequences"][0];
+  ASSERT_EQ(sequence["logprobs"].size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    auto entry = sequence["logprobs"][i];
+    EXPECT_EQ(entry["token"], sequence["tokens"][i]);
+    ASSERT_EQ(entry["top"].size(), 3u);
+    EXPECT_EQ(entry["top"][0]["token"], entry["token"]);
+    EXPECT_EQ(entry["top"][0]["logprob"], entry["logprob"]);
+    EXPECT_LE(double(entry["top"][1]["logprob"]), double(entry["logprob"]));
+  }
+  EXPECT_FALSE(nlohmann::json::parse(run("--tokens 5 -n 2 --json").out)["sequences"][0].contains(
+      "logprobs"));
+  expectUsageError("--tokens 5 --logprobs 3", "--logprobs requires --json");
+}
+
+TEST_F(LauncherTest, DryEndsARepetition) {
+  std::string options = "--tokens 3,4,5,3,4 -n 1 --temperature 0 --ignore-eos --logit-bias 5=1000 ";
+  EXPECT_EQ(run(options).out, "5\n");
+  EXPECT_NE(run(options + "--dry-multiplier 10000 --dry-penalty-last-n -1").out, "5\n");
+  EXPECT_EQ(run(options + "--dry-multiplier 10000 --dry-penalty-last-n 3").out, "5\n");
 }
 
 TEST_F(LauncherTest, SeedMakesSamplingRepeatable) {
@@ -209,7 +239,7 @@ TEST_F(LauncherTest, AFullDiskBehindStdoutIsAnError) {
 
 TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--no-such-option", "--no-such-option");
-  expectUsageError("surplus", "surplus");
+  expectUsageError("info surplus", "unexpected argument 'surplus'");
   expectUsageError("--tokens 1,x", "'x' is not a token id");
   expectUsageError("--tokens 1,,2", "'' is not a token id");
   expectUsageError("--tokens -1", "'-1' is not a token id");
@@ -226,8 +256,13 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--seed 18446744073709551616", "is not a whole number from 0");
   expectUsageError("-n 0x10", "'0x10' is not a whole number from 0 to 2147483647");
   expectUsageError("-n 2147483648", "'2147483648' is not a whole number from 0 to 2147483647");
-  expectUsageError("''", "unexpected argument '', see " + program + " --help");
-  expectUsageError("a 'b\nc'", "unexpected arguments 'a', 'b\\nc'");
+  expectUsageError("info ''", "unexpected argument '', see " + program + " info --help");
+  expectUsageError("info a 'b\nc'", "unexpected arguments 'a', 'b\\nc'");
+  expectUsageError("a b", "unexpected argument 'b'");
+  expectUsageError("a -p b", "--prompt excludes PROMPT");
+  expectUsageError("a info", "PROMPT goes with generating text, not with info");
+  expectUsageError("bnech", "there is no command 'bnech' (write a prompt after -p), did you mean "
+                            "'bench'? See");
   expectUsageError("-p a bench", "--prompt goes with generating text, not with bench");
   expectUsageError("--seed 1 info", "--seed goes with generating text, not with info");
   expectUsageError("--json feed", "--json goes with generating text, not with feed");
@@ -252,6 +287,9 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--repetition-penalty 0", "--repetition-penalty");
   expectUsageError("--threads 0", "--threads");
   expectUsageError("--prefill-chunk 0", "--prefill-chunk");
+  expectUsageError("--dry-penalty-last-n -2", "'-2' is not a whole number from 0");
+  expectUsageError("--mirostat 3", "'3' is not a whole number from 0 to 2");
+  expectUsageError("--xtc-probability 1.1", "'1.1' is not a number from 0 to 1");
   expectUsageError("--seed x", "--seed");
   expectUsageError("--lookup -1", "--lookup");
   expectUsageError("bench --repeat 0", "--repeat");

@@ -186,7 +186,7 @@ TEST_F(RolesTest, BatchesReadPromptsAsPrompts) {
   arguments.settings.ignoreEos = true;
   std::ofstream(*arguments.file) << "{\"tokens\": [1, 5, 3]}\n{\"tokens\": [4, 6, 4]}\n"
                                     "{\"tokens\": [9, 9, 9]}\n";
-  Status done = batchCommand(*model, nullptr, arguments);
+  Status done = batchCommand(*model, model->manifest(), nullptr, arguments);
   ASSERT_TRUE(done) << done.error().message;
   expectRoles({3, 3});
 }

@@ -1,6 +1,8 @@
 #include "backends/runtime/engine/Sampler.h"
+#include "backends/runtime/engine/LogProbabilities.h"
 #include "tests/unit/Paths.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -112,6 +114,151 @@ TEST(Sampler, RepetitionPenaltyCountsEachTokenOnce) {
                       {1, std::exp(-2) / total},
                       {2, 1 / total},
                       {3, std::exp(1) / total}});
+}
+
+TEST(Sampler, DryPenalizesWhatContinuesARepetition) {
+  SamplingOptions options = plain(0);
+  options.dryMultiplier = 0.8;
+  options.dryBase = 2;
+  auto penaltyOf = [&](std::vector<int32_t> history, int32_t token) {
+    SamplingOptions warm = options;
+    warm.temperature = 1;
+    // Equal logits but for the penalty.
+    auto found = distribution(warm, std::vector<float>(8, 0), history);
+    return std::log(found[7] / found[token]);
+  };
+  // 1 2 3 was followed by 4: 0.8 * 2 ^ (3 - 2); 2 and 3 before, nothing else.
+  EXPECT_NEAR(penaltyOf({1, 2, 3, 4, 1, 2, 3}, 4), 1.6, 1e-5);
+  EXPECT_NEAR(penaltyOf({1, 2, 3, 4, 1, 2, 3}, 1), 0, 1e-5);
+  // The longest of two repetitions counts: 2 3 was followed by 4 as well.
+  EXPECT_NEAR(penaltyOf({1, 2, 3, 4, 0, 2, 3, 4, 0, 1, 2, 3}, 4), 1.6, 1e-5);
+  // A single token is no repetition of the allowed length.
+  EXPECT_NEAR(penaltyOf({3, 4, 3}, 4), 0, 1e-5);
+  options.dryAllowedLength = 1;
+  EXPECT_NEAR(penaltyOf({3, 4, 3}, 4), 0.8, 1e-5);
+  options.dryAllowedLength = 2;
+  // Only the last tokens count.
+  options.dryPenaltyLastN = 5;
+  EXPECT_NEAR(penaltyOf({1, 2, 3, 4, 1, 2, 3}, 4), 0, 1e-5);
+  options.dryPenaltyLastN = 6;
+  EXPECT_NEAR(penaltyOf({1, 2, 3, 4, 1, 2, 3}, 4), 0.8, 1e-5);
+  options.dryPenaltyLastN = -1;
+  // Repetitions overlap: 1 1 1 1 continues with 1 after three of them.
+  EXPECT_NEAR(penaltyOf({1, 1, 1, 1}, 1), 1.6, 1e-5);
+}
+
+TEST(Sampler, DryStopsAtSequenceBreakers) {
+  SamplingOptions options = plain();
+  options.dryMultiplier = 1;
+  options.dryBase = 2;
+  options.dryAllowedLength = 1;
+  std::vector<int32_t> history = {1, 2, 3, 4, 1, 2, 3};
+  auto penalty = [&] {
+    auto found = distribution(options, std::vector<float>(8, 0), history);
+    return std::log(found[7] / found[4]);
+  };
+  EXPECT_NEAR(penalty(), 4, 1e-5); // 2 ^ (3 - 1)
+  options.dryBreakers = {{1}};
+  EXPECT_NEAR(penalty(), 2, 1e-5); // of 2 3
+  options.dryBreakers = {{1, 2}};
+  EXPECT_NEAR(penalty(), 1, 1e-5); // of 3
+  options.dryBreakers = {{3}};
+  EXPECT_NEAR(penalty(), 0, 1e-5);
+  options.dryBreakers = {{4}}; // is not penalized itself
+  EXPECT_NEAR(penalty(), 0, 1e-5);
+}
+
+TEST(Sampler, XtcDropsTheLikeliestButTheLastAboveTheThreshold) {
+  SamplingOptions options = plain();
+  options.xtcProbability = 1;
+  options.xtcThreshold = 0.15;
+  // 0.4 and 0.3 are dropped, 0.2 is the last above 0.15.
+  expectDistribution(distribution(options, logits), {{0, 1.0 / 3}, {2, 2.0 / 3}});
+  options.xtcThreshold = 0.35; // only one is above
+  EXPECT_EQ(distribution(options, logits).size(), 4u);
+  options.xtcThreshold = 0.51;
+  EXPECT_EQ(distribution(options, logits).size(), 4u);
+  options.xtcThreshold = 0.15;
+  options.xtcProbability = 0;
+  EXPECT_EQ(distribution(options, logits).size(), 4u);
+  // Probabilities are those before the temperature: at 0.5 the third one would be 0.133.
+  options.xtcProbability = 1;
+  options.temperature = 0.5;
+  expectDistribution(distribution(options, logits), {{0, 1.0 / 5}, {2, 4.0 / 5}});
+}
+
+TEST(Sampler, XtcHappensWithItsProbability) {
+  SamplingOptions options = plain();
+  options.xtcProbability = 0.25;
+  options.xtcThreshold = 0.15;
+  Sampler sampler(options, 4);
+  int dropped = 0;
+  for (int i = 0; i < 4000; ++i)
+    dropped += sampler.candidates(logits)->size() == 2;
+  EXPECT_NEAR(dropped, 1000, 100);
+}
+
+TEST(Sampler, Mirostat2CutsTheTailAndFollowsTheInformation) {
+  SamplingOptions options = plain();
+  options.topP = 0.1; // is not looked at
+  options.mirostat = 2;
+  options.mirostatTau = 1; // Tokens of at most 2 bits at first: p >= 0.25.
+  options.mirostatEta = 0.5;
+  Sampler sampler(options, 4);
+  auto tokens = [&] {
+    std::vector<int32_t> found;
+    auto candidates = sampler.candidates(logits);
+    for (auto &candidate : *candidates)
+      found.push_back(candidate.token);
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  EXPECT_THAT(tokens(), ElementsAre(1, 3));
+  double mu = 2;
+  std::vector<double> probabilities = {0.1, 0.4, 0.2, 0.3};
+  for (int step = 0; step < 50; ++step) {
+    double total = 0;
+    std::vector<int32_t> expected;
+    for (int32_t i = 0; i < 4; ++i)
+      if (i == 1 || -std::log2(probabilities[i]) <= mu) {
+        expected.push_back(i);
+        total += probabilities[i];
+      }
+    ASSERT_EQ(tokens(), expected) << step;
+    int32_t chosen = *sampler.sample(logits);
+    mu -= 0.5 * (-std::log2(probabilities[chosen] / total) - 1);
+  }
+}
+
+TEST(Sampler, Mirostat1EstimatesHowManyTokensToKeep) {
+  SamplingOptions options = plain();
+  options.mirostat = 1;
+  options.mirostatTau = 1;
+  // Zipf's law with exponent 2 over 1000 tokens: rank k with e = 1 is sqrt(2^mu / (1 - 1/1000)).
+  std::vector<float> zipf;
+  for (int i = 1; i <= 1000; ++i)
+    zipf.push_back(static_cast<float>(-2 * std::log(i)));
+  Sampler sampler(options, 1000);
+  EXPECT_EQ(sampler.candidates(zipf)->size(), 2u); // sqrt(4 / 0.999) = 2.001
+  options.mirostatTau = 3;
+  EXPECT_EQ(Sampler(options, 1000).candidates(zipf)->size(), 8u); // sqrt(64 / 0.999) = 8.004
+  // Equal probabilities follow no such law: all stay.
+  EXPECT_EQ(Sampler(options, 4).candidates(std::vector<float>(4, 0))->size(), 4u);
+}
+
+TEST(LogProbabilities, AreOfTheRawDistribution) {
+  LogProbabilities found = logProbabilities(logits, 2, 2);
+  EXPECT_NEAR(found.chosen, std::log(0.2), 1e-6);
+  ASSERT_EQ(found.top.size(), 2u);
+  EXPECT_EQ(found.top[0].first, 1);
+  EXPECT_NEAR(found.top[0].second, std::log(0.4), 1e-6);
+  EXPECT_EQ(found.top[1].first, 3);
+  EXPECT_NEAR(found.top[1].second, std::log(0.3), 1e-6);
+  // Ties by number; no more than there are; nothing for nothing.
+  EXPECT_EQ(logProbabilities(std::vector<float>{1, 1, 1}, 0, 5).top[1].first, 1);
+  EXPECT_EQ(logProbabilities(std::vector<float>{1, 1, 1}, 0, 5).top.size(), 3u);
+  EXPECT_TRUE(logProbabilities(logits, 0, 0).top.empty());
+  EXPECT_NEAR(logProbabilities(std::vector<float>{1e30f, 0, -inf}, 1, 0).chosen, -1e30, 1e24);
 }
 
 TEST(Sampler, RepetitionPenaltyHoldsForGreedyToo) {

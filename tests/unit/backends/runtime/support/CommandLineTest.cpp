@@ -15,6 +15,7 @@ protected:
     app.add_flag("-v,--verbose", verbose);
     CLI::App *chat = app.add_subcommand("chat", "");
     chat->add_option("--history", history);
+    chat->add_option("--system", system);
   }
 
   /// The error for these words; empty where there is none.
@@ -24,7 +25,7 @@ protected:
   }
 
   CLI::App app{"", "program"};
-  std::string temperature, count, prompt, history;
+  std::string temperature, count, prompt, history, system;
   bool verbose = false;
 };
 
@@ -56,11 +57,48 @@ TEST_F(CommandLineTest, SaysWhyAForeignOptionIsMissing) {
   EXPECT_EQ(errorOf({"chat", "-c", "99"}), "-c: it is fixed");
 }
 
+TEST_F(CommandLineTest, KnowsTheSystemPromptOfLlamaCpp) {
+  EXPECT_EQ(errorOf({"-p", "-sys", "chat", "-sys", "Be brief"}), "");
+  EXPECT_EQ(prompt, "-sys");
+  EXPECT_EQ(system, "Be brief");
+  EXPECT_EQ(errorOf({"-sys", "x"}), "unexpected argument '-sys'");
+}
+
 TEST_F(CommandLineTest, ValuesAreNoOptions) {
   EXPECT_EQ(errorOf({"-p", "-ngl", "-n3", "-v"}), "");
   EXPECT_EQ(prompt, "-ngl");
   EXPECT_EQ(count, "3");
   EXPECT_THAT(errorOf({"-p", "-ngl", "-n", "x"}), HasSubstr("'x' is not a whole number"));
+}
+
+TEST(HelpFormatterTest, WrapsAndGroups) {
+  CLI::App app("What it is.", "program");
+  app.formatter(helpFormatter());
+  std::string type;
+  int64_t count = 3;
+  addGroup(app, "Choices", [&] {
+    app.add_option("-t,--type", type,
+                   "How it is done, in many words: so many that they cannot stand "
+                   "on one line")
+        ->check(CLI::IsMember({"a", "b"}));
+    app.add_option("--count-of-something", count, "How many")
+        ->transform(wholeNumber(1, 1024))
+        ->capture_default_str();
+  });
+  app.footer("Example:\n  program --type a");
+  EXPECT_EQ(app.help(),
+            "What it is.\n"
+            "Usage: program [OPTIONS]\n"
+            "\nOptions:\n"
+            "  -h, --help              Print this help message and exit\n"
+            "\n"
+            "\nChoices:\n"
+            "  -t, --type TEXT         How it is done, in many words: so many that they\n"
+            "                          cannot stand on one line; one of a, b\n"
+            "  --count-of-something N  How many; from 1 to 1024 (default: 3)\n"
+            "\n"
+            "Example:\n"
+            "  program --type a\n");
 }
 
 TEST(ClosestWordTest, AllowsAMistakePerThreeLetters) {

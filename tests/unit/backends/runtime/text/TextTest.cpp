@@ -1,4 +1,6 @@
 // Text in, text out: the launcher with a tokenizer made by the frontend.
+#include "backends/runtime/text/Text.h"
+#include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/text/tokenizer/Tokenizer.h"
 #include "frontend/text/tokenizer/ReadTokenizer.h"
 #include "tests/unit/Paths.h"
@@ -69,6 +71,34 @@ TEST_P(TextTest, ContinuesText) {
     EXPECT_EQ(outcome.out, expected(*tokenizer->encode(prompt, true), 5)) << prompt;
     EXPECT_EQ(outcome.err, "");
   }
+}
+
+TEST_P(TextTest, FindsTheTokensThatWriteAText) {
+  auto file = program::ProgramFile::open(program);
+  ASSERT_TRUE(file);
+  auto manifest = rt::parseManifest(fakeManifest("", vocab));
+  ASSERT_TRUE(manifest);
+  auto text = rt::Text::load(*file, *manifest);
+  ASSERT_TRUE(text && *text);
+  for (std::string wanted : {"a", "[a", "\n"}) {
+    std::vector<rt::Tokens> found = (*text)->sequencesWriting({wanted});
+    for (const rt::Tokens &sequence : found) {
+      std::string written;
+      for (int32_t token : sequence)
+        written += (*text)->textOf(token);
+      EXPECT_THAT(written, HasSubstr(wanted));
+    }
+    if (wanted.size() > 1)
+      continue;
+    // What writes a single letter ends with one of them.
+    rt::Tokens spelled = *tokenizer->encode("x" + wanted, false);
+    auto endsWith = [&](const rt::Tokens &sequence) {
+      return sequence.size() <= spelled.size() &&
+             std::equal(sequence.rbegin(), sequence.rend(), spelled.rbegin());
+    };
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(), endsWith)) << wanted;
+  }
+  EXPECT_TRUE((*text)->sequencesWriting({""}).empty());
 }
 
 TEST_P(TextTest, ControlCharactersAndBrokenUtf8DoNoHarm) {

@@ -1,0 +1,16 @@
+// A conversation as a file: what /save writes and /load reads.
+#pragma once
+
+#include "backends/runtime/text/ChatTemplate.h"
+
+namespace mica::rt {
+
+/// Writes {"messages": [{"role": "user", "content": "Hello"}, ...]}. Errors: the file cannot be
+/// written, or holds something else than a conversation.
+Status saveConversation(const std::string &path, const std::vector<Message> &messages);
+
+/// Reads what saveConversation writes, or the list of messages alone. Errors: the file cannot be
+/// read, or is not such JSON.
+Result<std::vector<Message>> loadConversation(const std::string &path);
+
+} // namespace mica::rt

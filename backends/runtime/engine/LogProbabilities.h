@@ -1,0 +1,21 @@
+// What the model thinks of tokens, before anything is done to its logits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mica::rt {
+
+/// Natural logarithms of the softmax of logits.
+struct LogProbabilities {
+  double chosen;                               ///< Of the token that the text continues with.
+  std::vector<std::pair<int32_t, double>> top; ///< The likeliest tokens, sorted; ties by number.
+};
+
+/// Of the raw `logits`, `count` of them at most. `token` is one of the vocabulary.
+LogProbabilities logProbabilities(std::span<const float> logits, int32_t token, size_t count);
+
+} // namespace mica::rt
