@@ -98,18 +98,49 @@ def conditions(result):
 
 CHOICES = [
     "## What to choose", "",
+    "Speeds are those of [benchmarks.md](benchmarks.md) at the shape of Llama-3.2-1B, which names machine and commits.", "",
     "- **A GGUF file as it is** (no option): its blocks are preserved. Prompts multiply them with rows of bf16, decoding with rows of",
-    "  16-bit integers; either costs less than the formats themselves (columns *Mica, prefill* and *Mica, decode*).",
-    "- **`--rows int8`**: prompts multiply rows of 8-bit integers with a scale per 32. Prompts are faster, decoding is the same; the",
-    "  column *Mica, int8 rows* has the cost.",
-    "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: 8.3 bits per weight.",
-    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and head. `--calibrate TEXT` computes the model on a text first",
-    "  and weights errors by the activations that they meet; `--imatrix FILE` takes llama.cpp's statistics instead. Use a text of the kind",
-    "  that the model is for; 65,536 ids of it are read.",
+    "  16-bit integers; either costs less than the formats themselves.",
+    "- **`--rows int8`**: prompts multiply rows of 8-bit integers with a scale per 32; decoding is the same. It makes prompts of Q4_K_M",
+    "  1.3 times as fast, and those of Q6_K no faster.",
+    "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the bytes of bf16, and decoding takes half the time where the",
+    "  memory is the limit.",
+    "- **`--weights int4`**: 4.6 bits per weight in the layers, 6 in embedding and head: twice the speed of int8 in decoding.",
+    "  `--calibrate TEXT` computes the model on a text first and weights errors by the activations that they meet;",
+    "  `--imatrix FILE` takes llama.cpp's statistics instead. Use a text of the kind that the model is for; 65,536 ids of it are read.",
     "- Quantizing a file that is already in blocks (`--weights` with a GGUF file) adds the new format's error to the old one's: do not,",
     "  unless memory forces it, and then with `--calibrate`.",
-    "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep what the checkpoint has.", "",
-    "[benchmarks.md](benchmarks.md) has the speeds, each beside the divergence of the same program.", ""]
+    "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep what the checkpoint has.", ""]
+
+#: Choice, row of the model's tables ("rows" or "own" or "caches"), and the cells of its figures for prompts and for decoding.
+CHOICE_ROWS = [("Q4_K_M as it is", "rows", "Q4_K_M", "mica prefill", "mica decode"),
+               ("Q4_K_M, `--rows int8`", "rows", "Q4_K_M", "mica int8 rows", "mica decode"),
+               ("Q8_0 as it is", "rows", "Q8_0", "mica prefill", "mica decode"),
+               ("Q8_0, `--rows int8`", "rows", "Q8_0", "mica int8 rows", "mica decode"),
+               *((name, "own", name, "mica prefill", "mica decode")
+                 for name in ("`--weights bf16`", "`--weights int8`", "`--weights int4`", "`--weights int4 --calibrate TEXT`")),
+               *((name, "caches", name, "mica prefill", "mica decode") for name in ("`--kv bf16`", "`--kv int8`"))]
+
+
+def choice_cells(model, part, name, prompt, decode):
+    """Bits and divergence of one choice on one model; None where it was not measured."""
+    row = next((row for row in model[part] if row["format"] == name), None)
+    figures = [row["cells"].get(cell) for cell in (prompt, decode)] if row else []
+    if not figures or None in figures:
+        return None
+    return bits(row), " / ".join(small(one["kl"]) for one in figures)
+
+
+def choices(models):
+    """What each choice costs on each model, as a table."""
+    rows = []
+    for title, *where in CHOICE_ROWS:
+        cells = [choice_cells(model, *where) for model in models]
+        if any(cells):
+            rows.append([title, *(text for cell in cells for text in cell or ("-", "-"))])
+    head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prompts / decoding: {model['title']}"))]
+    return [*CHOICES, table(head, rows), "",
+            "Of files in blocks the reference is the same file in f32, of weights that Mica quantizes the model before.", ""]
 
 
 def page(result):
@@ -123,7 +154,7 @@ def page(result):
              "cache in f16: its figures have a floor of some 1e-6 to 1e-5.", "",
              "Where the reference is the same file in f32, only arithmetic and repacking count: zero is exact, and the format's own loss "
              "shows in the perplexity of the reference alone.", "",
-             "![KL divergence over bits per weight](quality.svg)", "", *CHOICES]
+             "![KL divergence over bits per weight](quality.svg)", "", *choices([model for model in result["models"] if model["name"] != "outlier"])]
     if result["failed"]:
         lines += ["Not measured:", ""] + [f"- {line}" for line in result["failed"]] + [""]
     return "\n".join(lines) + "\n" + tables(result)

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Makes the Debian package, installs it in a Debian 12 that has nothing but what debootstrap puts there, and uses it.
+# Exits with 77 where that cannot be tried: without root, debootstrap, or Debian's mirror.
+#
+#   deb.sh CPACK BUILD-FOLDER MODEL TOOL...
+set -euo pipefail
+cpack=$1 build=$2 model=$3
+shift 3
+
+skip() {
+  echo "deb: skipped: $*" >&2
+  exit 77
+}
+fail() {
+  echo "deb: $*" >&2
+  exit 1
+}
+
+[ "$(id -u)" = 0 ] || skip "only root can make a root folder of Debian"
+command -v debootstrap > /dev/null || skip "debootstrap is not installed"
+unshare --mount true 2> /dev/null || skip "no namespace of mounts can be made here"
+for tool in "$@"; do
+  [ -x "$build/bin/$tool" ] || skip "$build/bin/$tool has not been built"
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+(cd "$build" && "$cpack" -G DEB -B "$work/package" > "$work/cpack.log" 2>&1) || { cat "$work/cpack.log" >&2; fail "cpack fails"; }
+package=$(echo "$work"/package/mica_*_amd64.deb)
+[ -f "$package" ] || fail "cpack wrote no package"
+
+debootstrap --variant=minbase bookworm "$work/root" > "$work/debootstrap.log" 2>&1 ||
+  skip "debootstrap fails: $(tail -n 1 "$work/debootstrap.log")"
+cp "$package" "$work/root/tmp/mica.deb"
+cp -r "$model" "$work/root/tmp/model"
+# As root of another tree and no more: /proc is needed by programs that find themselves.
+cat > "$work/root/tmp/use.sh" << 'USE'
+set -eu
+export DEBIAN_FRONTEND=noninteractive
+apt-get install -q -y --no-install-recommends /tmp/mica.deb
+for tool in "$@"; do "$tool" --help > /dev/null || { echo "$tool --help does not work" >&2; exit 1; }; done
+cd /tmp
+mica compile model -o program
+./program -p 'count from 7 to 12:' --temperature 0 > text
+apt-get purge -q -y mica
+[ ! -e /usr/lib/mica ] || { echo "/usr/lib/mica is left" >&2; exit 1; }
+# A program needs no package.
+./program -p 'count from 7 to 12:' --temperature 0 | cmp - text
+USE
+unshare --mount bash -c 'mount --make-rprivate / && mount -t proc proc "$0/proc" && exec chroot "$0" bash /tmp/use.sh "$@"' \
+  "$work/root" "$@" > "$work/use.log" 2>&1 || { tail -n 20 "$work/use.log" >&2; fail "the package does not work in a bare Debian 12"; }
+text=$(cat "$work/root/tmp/text")
+[ "$text" = ' 7 8 9 10 11 12' ] || fail "the program wrote '$text'"
