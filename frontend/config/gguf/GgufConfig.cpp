@@ -197,11 +197,11 @@ llvm::Expected<Hyperparameters> ConfigReader::readFacts(const KeyTables &tables)
 
 /// What scales rope has no meaning for a family without it.
 llvm::Error ConfigReader::checkRope(const NamedParameters &rope) const {
-  if (family.traits.rope || *rope.find("rope_type") == llvm::json::Value("default"))
+  constexpr llvm::StringLiteral type = "rope_type";
+  if (family.traits.rope || *rope.find(type) == llvm::json::Value("default"))
     return llvm::Error::success();
   return inputError(model.path(),
-                    "has " + inQuotes(rope.named("rope_type")) + ", but " + row.name +
-                        " has no rope",
+                    "has " + inQuotes(rope.named(type)) + ", but " + row.name + " has no rope",
                     remedy::otherModel);
 }
 

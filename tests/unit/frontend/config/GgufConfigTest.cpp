@@ -233,7 +233,8 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
                                    "needs"));
   file.u32("deepseek2.attention.key_length", 4).u32("deepseek2.attention.value_length", 6);
   EXPECT_THAT(problem(), HasSubstr("has heads of 4 elements, of which "
-                                   "\"deepseek2.rope.dimension_count\": 4 leaves too few"));
+                                   "\"deepseek2.rope.dimension_count\": 4 leaves too few that "
+                                   "rope does not rotate"));
 }
 
 /// llama.cpp obeys it, which the family does not.
@@ -384,6 +385,8 @@ TEST_F(GgufConfig, RefusesValuesByTheirOwnNames) {
   file.entries = file.data = "";
   file.tensors = 0;
   EXPECT_THAT(problem(), HasSubstr("has no matrix \"token_embd.weight\""));
+  file.floats("token_embd.weight", {0, 32}, {});
+  EXPECT_THAT(problem(), HasSubstr("has 0 rows in \"token_embd.weight\", which no vocabulary has"));
   file = GgufWriter();
   file.string("general.architecture", "llama");
   EXPECT_THAT(problem(), HasSubstr("has no key \"llama.embedding_length\", which llama needs"));
