@@ -39,12 +39,16 @@ std::optional<TensorName> parse(llvm::StringRef name) {
 }
 
 /// The modules that models of `config` have, of layers or of the model; those of the architecture
-/// come first.
+/// come first. A folder has none: there those of any architecture follow.
 llvm::SmallVector<GgufModule> modulesOf(const ModelConfig &config, bool ofLayers) {
   llvm::SmallVector<GgufModule> modules;
-  if (ofLayers)
+  if (ofLayers && config.gguf)
     llvm::append_range(modules, config.gguf->modules);
   llvm::append_range(modules, ofLayers ? ggufLayerModules() : ggufModules());
+  if (ofLayers && !config.gguf)
+    for (const FamilyEntry &entry : familyEntries())
+      if (entry.gguf)
+        llvm::append_range(modules, entry.gguf->modules);
   llvm::erase_if(modules, [&](const GgufModule &module) { return !module.isOf(*config.names); });
   return modules;
 }
