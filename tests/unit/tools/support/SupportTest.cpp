@@ -2,6 +2,8 @@
 
 #include "tools/support/Support.h"
 
+#include "backends/runtime/support/Report.h"
+
 #include "gtest/gtest.h"
 
 using namespace mica::tool;
@@ -9,6 +11,7 @@ using namespace mica::tool;
 namespace {
 
 std::string printed(llvm::StringRef file, llvm::StringRef message, llvm::StringRef other = {}) {
+  mica::rt::setProgramName(""); // as tools do
   testing::internal::CaptureStderr();
   EXPECT_EQ(report(file, llvm::createStringError(message), other), kFailed);
   return testing::internal::GetCapturedStderr();
