@@ -179,7 +179,7 @@ TEST(Execution, ProductsGetAddressesAndStrides) {
 
 TEST(Execution, ProbesGetNamesAndRows) {
   LoadedModel model(compiled(R"(
-    func.func @main(%tokens: memref<?xi32>, %x: memref<?x80xbf16>) {
+    func.func @main(%tokens: memref<?xi32> {mica.role = "tokens"}, %x: memref<?x80xbf16>) {
       %c0 = arith.constant 0 : index
       %layer = arith.constant 7 : index
       %rows = memref.dim %tokens, %c0 : memref<?xi32>
