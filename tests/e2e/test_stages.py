@@ -60,9 +60,10 @@ def pipelines(precision, target):
     def flag(name, value):
         return f"{name}={str(value).lower()}"
 
+    exact = "bf16" if bf16 else "f32" if wide or int8 else "int16"
     return (f"--mica-to-fused=weights={precision} kv={precision}",
             "--mica-fused-to-kernels=" + " ".join((flag("onednn-f32", wide), flag("onednn-bf16", wide and bf16),
-                                                   flag("tiles", tiles), f"exact-rows={'bf16' if bf16 else 'f32'}")),
+                                                   flag("tiles", tiles), f"exact-rows={exact}")),
             f"--mica-kernels-to-loops={flag('bf16-dot', bf16)} {flag('int8-dot', int8)} {flag('wide-vectors', wide)} "
             f"fast-bf16-dot=false {flag('tiles', tiles)} {flag('prefetch-pages', pages)}",
             f"--mica-loops-to-llvm=target={target}")
