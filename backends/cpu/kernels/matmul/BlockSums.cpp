@@ -40,12 +40,10 @@ public:
       expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
     if (hasLevels())
       levels.emplace(b, weight);
-    if (!b.target.wide && (weight.limbs == 0 || hasLevels())) {
+    if (hasLevels()) {
       // Of 16 registers a vector takes two. One row takes all columns, whose lines memory sends in
       // order; several rows share what is loaded of few columns.
-      shapes.assign({TileShape{1, kVectors}, {2, 2}, {4, 1}});
-      if (hasLevels())
-        shapes.push_back({6, 1});
+      shapes.assign({TileShape{1, kVectors}, {2, 2}, {4, 1}, {6, 1}});
       return;
     }
     // Accumulators leave half of the registers for the weights and rows. Groups of integers are
@@ -104,11 +102,10 @@ private:
     storeSums(first, end, panels, store);
   }
 
-  /// Rows [first, end): as many as one of these shapes has in a tile, others in steps. So are those
-  /// of shapes with a part of the columns, unless all have one: a panel would be read in pieces.
+  /// Rows [first, end): as many as one of these shapes has in a tile, others in steps.
   void emitGroup(Value first, Value end, ArrayRef<TileShape> ofTiles, ArrayRef<PackedPanel> panels,
                  StoreSums store) {
-    if (ofTiles.empty() || ofTiles.front().vectors < shapes.front().vectors)
+    if (ofTiles.empty())
       return emitInSteps(first, end, panels, store);
     b.either(
         b.isEqual(b.sub(end, first), b.idx(ofTiles.front().rows)),
