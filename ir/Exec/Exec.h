@@ -30,6 +30,9 @@ inline constexpr llvm::StringLiteral kKernelAttr = "exec.kernel";
 /// What a launch of the kernel costs, a CostAttr; absent where it reads no weights and no caches.
 inline constexpr llvm::StringLiteral kCostAttr = "exec.cost";
 
+/// On a loop: LLVM's #llvm.loop_annotation of the loop that it becomes.
+inline constexpr llvm::StringLiteral kLoopAnnotationAttr = "llvm.loop_annotation";
+
 /// Attaches the bufferisation interfaces of the exec ops; call before running one-shot
 /// bufferisation.
 void registerBufferization(mlir::DialectRegistry &registry);

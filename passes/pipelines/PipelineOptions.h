@@ -44,7 +44,7 @@ struct PhaseOptions {
   explicit PhaseOptions(mlir::detail::PassOptions &options)
       : exactRows(options, "exact-rows",
                   llvm::cl::desc("type of rows of prompts that multiply blocks and are exact"),
-                  llvm::cl::init(StageOptions().exactRows), floatPrecisionValues()),
+                  llvm::cl::init(StageOptions().exactRows), exactRowsValues()),
         crossing(options, "crossing", llvm::cl::desc("most rows of a `_several` function"),
                  llvm::cl::init(StageOptions().phases.crossing)),
         fewRows(options, "few-rows", llvm::cl::desc("most rows of a `_few` function"),
@@ -55,7 +55,7 @@ struct PhaseOptions {
     stage.phases = {crossing, fewRows};
   }
 
-  PipelineOption<Precision> exactRows;
+  PipelineOption<ExactRows> exactRows;
   PipelineOption<int64_t> crossing, fewRows;
 };
 

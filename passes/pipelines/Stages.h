@@ -44,7 +44,7 @@ struct StageOptions {
   /// Whether matrices that are stored in blocks keep their format, whatever the precision.
   bool keepBlocks = false;
   /// What rows of prompts that multiply weights in blocks are where they are exact.
-  Precision exactRows = Precision::BF16;
+  ExactRows exactRows = ExactRows::BF16;
   /// What probes show, where there are any.
   std::optional<Probed> probes = {};
 };

@@ -13,9 +13,18 @@ using namespace mlir;
 using namespace mica;
 
 /// The element type that rows of !mica.int_rows have instead, in prompts.
-static Type elementFor(PromptRows rows, Precision exact, MLIRContext *context) {
-  return rows == PromptRows::Int8 ? IntRowsType::get(context, /*limbs=*/1, IntegerRowLayout::group)
-                                  : weightTypeOf(context, exact);
+static Type elementFor(PromptRows rows, ExactRows exact, MLIRContext *context) {
+  if (rows == PromptRows::Int8)
+    return IntRowsType::get(context, /*limbs=*/1, IntegerRowLayout::group);
+  switch (exact) {
+  case ExactRows::F32:
+    return Float32Type::get(context);
+  case ExactRows::BF16:
+    return BFloat16Type::get(context);
+  case ExactRows::Int16:
+    return defaultIntRows(context);
+  }
+  llvm_unreachable("all exact rows are handled above");
 }
 
 namespace {

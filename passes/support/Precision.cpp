@@ -64,9 +64,10 @@ llvm::cl::ValuesClass mica::precisionValues() {
   return llvm::cl::ValuesClass({values[0], values[1], values[2], values[3]});
 }
 
-llvm::cl::ValuesClass mica::floatPrecisionValues() {
-  return llvm::cl::values(clEnumValN(Precision::F32, "f32", "32 bits"),
-                          clEnumValN(Precision::BF16, "bf16", "the upper 16 bits of f32"));
+llvm::cl::ValuesClass mica::exactRowsValues() {
+  return llvm::cl::values(clEnumValN(ExactRows::F32, "f32", "32 bits"),
+                          clEnumValN(ExactRows::BF16, "bf16", "the upper 16 bits of f32"),
+                          clEnumValN(ExactRows::Int16, "int16", "integers, a scale per 32"));
 }
 
 StringRef mica::nameOf(PromptRows rows) { return rows == PromptRows::Int8 ? "int8" : "exact"; }

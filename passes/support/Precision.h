@@ -24,9 +24,13 @@ mlir::Type cacheTypeOf(mlir::MLIRContext *context, Precision precision);
 /// The precision of a matrix or a cache with that element type; of blocks the nearest in bits.
 Precision precisionOf(mlir::Type element);
 
-/// How rows of prompts multiply weights in blocks: with the blocks expanded to floats, or rounded
-/// to integers of 8 bits with a scale per 32.
+/// How rows of prompts multiply weights in blocks: as ExactRows says, or rounded to integers of 8
+/// bits with a scale per 32.
 enum class PromptRows { Exact, Int8 };
+
+/// What rows of prompts that multiply weights in blocks are where they are exact: floats, to which
+/// the blocks are expanded, or the integers of 16 bits that rows of decoding are.
+enum class ExactRows { F32, BF16, Int16 };
 
 /// On a module: its PromptRows by name. Without it they are exact.
 inline constexpr llvm::StringLiteral kPromptRowsAttr = "mica.prompt_rows";
@@ -44,8 +48,8 @@ enum class Probed { Results, ProductRows };
 
 /// What a command line option for a precision accepts.
 llvm::cl::ValuesClass precisionValues();
-/// What a command line option for a precision of floats accepts.
-llvm::cl::ValuesClass floatPrecisionValues();
+/// What a command line option for exact rows accepts.
+llvm::cl::ValuesClass exactRowsValues();
 
 } // namespace mica
 

@@ -544,7 +544,7 @@ class Refused(Case):
     def test_the_epsilon_of_norms(self):
         file = self.file()
         file.keys = [key for key in file.keys if not key[0].endswith("layer_norm_rms_epsilon")]
-        self.refuse(file, 'has no key "qwen3.attention.layer_norm_rms_epsilon", without which the norms are not known')
+        self.refuse(file, 'has no key "qwen3.attention.layer_norm_rms_epsilon", which qwen3 needs')
 
     def test_the_model_is_not_overwritten(self):
         place = pathlib.Path(harness.folder("own"))

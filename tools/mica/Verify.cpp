@@ -159,7 +159,9 @@ Error Verification::openReferences() {
   auto promptRows = PromptRows::Exact;
   for (const auto &[role, type] : findings.manifest.rows)
     if (role == kPromptRole) {
-      stages.exactRows = type == "f32" ? Precision::F32 : Precision::BF16;
+      stages.exactRows = StringRef(type).starts_with("int16") ? ExactRows::Int16
+                         : type == "f32"                      ? ExactRows::F32
+                                                              : ExactRows::BF16;
       promptRows = StringRef(type).starts_with("int8") ? PromptRows::Int8 : PromptRows::Exact;
     }
   // The ops of the program, in f32 as well: balanced where its channels are, and its weights that

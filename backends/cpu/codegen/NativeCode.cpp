@@ -2,6 +2,9 @@
 
 #include "backends/cpu/codegen/NativeCode.h"
 
+#include "ir/Exec/Exec.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -56,6 +59,14 @@ static void addTargetAttributes(Module &module, const TargetDescription &target)
 
 Expected<std::unique_ptr<Module>> translateToLlvmIr(mlir::ModuleOp module, LLVMContext &context,
                                                     TargetMachine &machine) {
+  // What a loop says of itself comes along to the branch back to its begin as an attribute that
+  // translation does not know.
+  module.walk([](mlir::LLVM::BrOp branch) {
+    using mlir::LLVM::LoopAnnotationAttr;
+    if (auto annotation =
+            branch->getAttrOfType<LoopAnnotationAttr>(mica::exec::kLoopAnnotationAttr))
+      branch.setLoopAnnotationAttr(annotation);
+  });
   mlir::DialectRegistry registry;
   mlir::registerAllToLLVMIRTranslations(registry);
   module.getContext()->appendDialectRegistry(registry);

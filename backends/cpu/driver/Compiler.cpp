@@ -395,8 +395,11 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.kv = kvPrecision(options, weights);
   stage.keepBlocks = options.keepBlocks;
   stage.probes = options.probes;
-  // Where products of bf16 are slow, prompts are computed in f32.
-  stage.exactRows = options.target.avx512Bf16 ? Precision::BF16 : Precision::F32;
+  // Where products of bf16 are slow, prompts are computed in f32, or in words: vpmaddwd multiplies
+  // twice as many of them as there are multiply-adds of f32.
+  stage.exactRows = options.target.avx512Bf16                      ? ExactRows::BF16
+                    : KernelTarget::of(options.target).usesWords() ? ExactRows::Int16
+                                                                   : ExactRows::F32;
   return stage;
 }
 

@@ -95,26 +95,34 @@ SmallVector<Value> KernelBuilder::unsignedBytes(Value bytes) {
   return target.int8Dot ? SmallVector<Value>{bytes} : splitBytes(bytes, /*isSigned=*/false);
 }
 
-/// One of the instructions that sum products of bytes or words into `sums` [16 x i32]; where
-/// vectors have 256 bits, for each half.
-static Value dotIntegers(KernelBuilder &b, StringRef name, Value sums, Value x, Value y) {
-  auto call = [&](StringRef bits, Value sums, Value x, Value y) -> Value {
-    return LLVM::CallIntrinsicOp::create(b, sums.getType(), b.getStringAttr(name + bits),
-                                         ValueRange{sums, x, y})
-        .getResult(0);
-  };
-  if (b.target.wide)
-    return call(".512", sums, x, y);
-  auto half = [&](Value whole, int64_t which) -> Value {
-    int64_t lanes = cast<VectorType>(whole.getType()).getDimSize(0) / 2;
-    return vector::ExtractStridedSliceOp::create(b, whole, which * lanes, lanes, /*strides=*/1);
-  };
+/// Calls an intrinsic of vectors of 256 bits for each half of operands of 512 bits.
+static Value callOnHalves(KernelBuilder &b, StringRef name, VectorType result,
+                          ValueRange operands) {
+  Value joined = arith::ConstantOp::create(b, b.getZeroAttr(result));
+  int64_t lanes = result.getDimSize(0) / 2;
   for (int64_t which : {0, 1}) {
-    Value part = call(".256", half(sums, which), half(x, which), half(y, which));
-    sums = vector::InsertStridedSliceOp::create(
-        b, part, sums, which * cast<VectorType>(part.getType()).getDimSize(0), /*strides=*/1);
+    SmallVector<Value> halves;
+    for (Value whole : operands) {
+      int64_t count = cast<VectorType>(whole.getType()).getDimSize(0) / 2;
+      halves.push_back(
+          vector::ExtractStridedSliceOp::create(b, whole, which * count, count, /*strides=*/1));
+    }
+    Value half = LLVM::CallIntrinsicOp::create(b, b.vec(result.getElementType(), lanes),
+                                               b.getStringAttr(name), halves)
+                     .getResult(0);
+    joined = vector::InsertStridedSliceOp::create(b, half, joined, which * lanes, /*strides=*/1);
   }
-  return sums;
+  return joined;
+}
+
+/// One of the instructions that sum products of bytes into `sums` [16 x i32].
+static Value dotIntegers(KernelBuilder &b, StringRef name, Value sums, Value x, Value y) {
+  auto type = cast<VectorType>(sums.getType());
+  if (!b.target.wide)
+    return callOnHalves(b, (name + ".256").str(), type, {sums, x, y});
+  return LLVM::CallIntrinsicOp::create(b, type, b.getStringAttr(name + ".512"),
+                                       ValueRange{sums, x, y})
+      .getResult(0);
 }
 
 Value KernelBuilder::dotBytes(Value sums, ArrayRef<Value> a, ArrayRef<Value> b) {
@@ -125,30 +133,38 @@ Value KernelBuilder::dotBytes(Value sums, ArrayRef<Value> a, ArrayRef<Value> b) 
   return sums;
 }
 
+SmallVector<Value> KernelBuilder::splitWords(Value bytes) {
+  Type i16 = getI16Type();
+  Value both = bitcast(bytes, i16);
+  return {arith::AndIOp::create(*this, both, splatInt(0xff, i16, 2 * kLanes)),
+          arith::ShRUIOp::create(*this, both, splatInt(8, i16, 2 * kLanes))};
+}
+
+Value KernelBuilder::multiplyWords(Value a, Value b) {
+  return callOnHalves(*this, "llvm.x86.avx2.pmadd.wd", vec(getI32Type()), {a, b});
+}
+
+Value KernelBuilder::multiplyBytes(Value a, Value b) {
+  return callOnHalves(*this, "llvm.x86.avx2.pmadd.ub.sw", vec(getI16Type(), 2 * kLanes), {a, b});
+}
+
+Value KernelBuilder::applySigns(Value bytes, Value signs) {
+  return callOnHalves(*this, "llvm.x86.avx2.psign.b", cast<VectorType>(bytes.getType()),
+                      {bytes, signs});
+}
+
 Value KernelBuilder::lookUp(Value codes, ArrayRef<int8_t> table, int64_t added) {
   auto type = cast<VectorType>(codes.getType());
   SmallVector<int8_t> entries; // the table once for each part of 16 bytes
   for (int64_t i = 0; i < type.getDimSize(0); ++i)
     entries.push_back(static_cast<int8_t>(table[i % 16] + added));
-  auto call = [&](StringRef name, Value entries, Value codes) -> Value {
-    return LLVM::CallIntrinsicOp::create(*this, codes.getType(), getStringAttr(name),
-                                         ValueRange{entries, codes})
-        .getResult(0);
-  };
   Value constant =
       arith::ConstantOp::create(*this, DenseElementsAttr::get(type, ArrayRef<int8_t>(entries)));
-  if (target.wide)
-    return call("llvm.x86.avx512.pshuf.b.512", constant, codes);
-  Value result = codes;
-  for (int64_t half : {0, 1}) {
-    constexpr int64_t kHalf = 32;
-    auto part = [&](Value whole) -> Value {
-      return vector::ExtractStridedSliceOp::create(*this, whole, half * kHalf, kHalf, 1);
-    };
-    result = vector::InsertStridedSliceOp::create(
-        *this, call("llvm.x86.avx2.pshuf.b", part(constant), part(codes)), result, half * kHalf, 1);
-  }
-  return result;
+  if (!target.wide)
+    return callOnHalves(*this, "llvm.x86.avx2.pshuf.b", type, {constant, codes});
+  return LLVM::CallIntrinsicOp::create(*this, type, getStringAttr("llvm.x86.avx512.pshuf.b.512"),
+                                       ValueRange{constant, codes})
+      .getResult(0);
 }
 
 Value KernelBuilder::loadVector(Value buffer, ValueRange at, Value live, int64_t lanes) {
@@ -193,6 +209,22 @@ SmallVector<Value> KernelBuilder::carry(Value from, Value to, int64_t step, Valu
   setInsertionPointToStart(op.getBody());
   scf::YieldOp::create(*this, body(op.getInductionVar(), op.getRegionIterArgs()));
   return SmallVector<Value>(op.getResults());
+}
+
+SmallVector<Value> KernelBuilder::carryRolled(Value from, Value to, int64_t step, ValueRange inits,
+                                              CarryBody body) {
+  SmallVector<Value> results = carry(from, to, step, inits, body);
+  auto unroll =
+      LLVM::LoopUnrollAttr::get(getContext(), /*disable=*/getBoolAttr(true), /*count=*/{},
+                                /*runtimeDisable=*/{}, /*full=*/{}, /*followupUnrolled=*/{},
+                                /*followupRemainder=*/{}, /*followupAll=*/{});
+  auto annotation = LLVM::LoopAnnotationAttr::get(
+      getContext(), /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{}, unroll,
+      /*unrollAndJam=*/{}, /*licm=*/{}, /*distribute=*/{}, /*pipeline=*/{}, /*peeled=*/{},
+      /*unswitch=*/{}, /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{},
+      /*parallelAccesses=*/{});
+  results.front().getDefiningOp()->setAttr(exec::kLoopAnnotationAttr, annotation);
+  return results;
 }
 
 void KernelBuilder::hop(Value from, Value to, llvm::function_ref<Value(Value)> body) {

@@ -153,6 +153,15 @@ public:
   /// sums [16 x i32] + products of four neighbouring bytes, a unsigned and b signed.
   mlir::Value dotBytes(mlir::Value sums, mlir::ArrayRef<mlir::Value> a,
                        mlir::ArrayRef<mlir::Value> b);
+  /// The even and the odd bytes of [64 x i8] as unsigned words, each as [32 x i16].
+  mlir::SmallVector<mlir::Value> splitWords(mlir::Value bytes);
+  /// Sums [16 x i32] of the products of two neighbouring words [32 x i16], and sums [32 x i16] of
+  /// the products of two neighbouring bytes [64 x i8], a unsigned and b signed, which must fit in
+  /// 16 bits. Only for targets that usesWords().
+  mlir::Value multiplyWords(mlir::Value a, mlir::Value b);
+  mlir::Value multiplyBytes(mlir::Value a, mlir::Value b);
+  /// Bytes [64 x i8] times the sign of those in `signs`: -1, 0 or 1. Only where usesWords().
+  mlir::Value applySigns(mlir::Value bytes, mlir::Value signs);
   /// table[code] + added for codes [64 x i8] below 16, as unsigned bytes.
   mlir::Value lookUp(mlir::Value codes, llvm::ArrayRef<int8_t> table, int64_t added);
   mlir::Type elementOf(mlir::Value buffer) {
@@ -170,6 +179,10 @@ public:
   /// A loop that carries values.
   llvm::SmallVector<mlir::Value> carry(mlir::Value from, mlir::Value to, int64_t step,
                                        mlir::ValueRange inits, CarryBody body);
+  /// The same for a body that fills the registers: LLVM, which would spread the values of several
+  /// iterations over memory, is told not to unroll it.
+  llvm::SmallVector<mlir::Value> carryRolled(mlir::Value from, mlir::Value to, int64_t step,
+                                             mlir::ValueRange inits, CarryBody body);
   /// Calls `body(at)` for at = from, then for what it returned, while that is below `to`.
   void hop(mlir::Value from, mlir::Value to, llvm::function_ref<mlir::Value(mlir::Value)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);

@@ -21,6 +21,8 @@ struct KernelTarget {
   bool fastBf16Dot = true;
   /// tdpbf16ps: products of tiles of bf16 summed into f32.
   bool tiles = false;
+  /// Whether integers are multiplied as words (vpmaddwd): rows of two limbs are stored as such.
+  bool usesWords() const { return !wide && !int8Dot; }
   /// Whether memory is read faster by asking for lines of several pages in turn, ahead of a loop.
   bool prefetchPages = false;
 

@@ -121,6 +121,17 @@ Value BlockReader::loadQuad(Lines &lines, int64_t quad) const {
   return format.levels ? lookUpLevels(codes, format.unsignedBias()) : codes;
 }
 
+Value BlockReader::loadLevels(Lines &lines, int64_t quad) const {
+  Value codes = loadCodes(lines, quad);
+  // The levels of tables have their sign without a bias to subtract.
+  if (format.levels)
+    return lookUpLevels(codes, /*added=*/0);
+  if (!isSigned())
+    return codes;
+  return b.sub(codes,
+               b.splatInt(static_cast<int8_t>(format.unsignedBias()), b.getI8Type(), 4 * kLanes));
+}
+
 void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value column,
                               llvm::function_ref<void(int64_t, Value)> take) const {
   int64_t groups = groupsOfChunk();
@@ -131,15 +142,7 @@ void BlockReader::eachElement(Value scales, Value offsets, Value chunk, Value co
   }
   Lines lines = linesOf(chunk, column);
   for (int64_t quad = 0; quad < PackedBlocks::kQuads; ++quad) {
-    // The levels of tables have their sign without a bias to subtract.
-    Value bytes = loadCodes(lines, quad);
-    bool isSigned = format.unsignedBias() != 0;
-    if (format.levels)
-      bytes = lookUpLevels(bytes, /*added=*/0);
-    else if (isSigned)
-      bytes = b.sub(
-          bytes, b.splatInt(static_cast<int8_t>(format.unsignedBias()), b.getI8Type(), 4 * kLanes));
-    SmallVector<Value> levels = b.splitBytes(bytes, isSigned);
+    SmallVector<Value> levels = b.splitBytes(loadLevels(lines, quad), isSigned());
     int64_t group = quad * groups / PackedBlocks::kQuads;
     for (int64_t byte = 0; byte < 4; ++byte) {
       Value value = b.mulf(b.toF32(levels[byte]), steps[group]);

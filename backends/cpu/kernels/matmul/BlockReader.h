@@ -44,6 +44,9 @@ public:
   /// Levels of quad `quad` of a chunk, with format.unsignedBias() added: [64 x i8], four neighbours
   /// along K of each of the 16 columns.
   mlir::Value loadQuad(Lines &lines, int64_t quad) const;
+  /// The same without the bias: with their sign, where isSigned().
+  mlir::Value loadLevels(Lines &lines, int64_t quad) const;
+  bool isSigned() const { return format.unsignedBias() != 0; }
 
   /// Groups of a chunk with steps of their own, at least one.
   int64_t groupsOfChunk() const { return std::max<int64_t>(packed.groups, 1); }

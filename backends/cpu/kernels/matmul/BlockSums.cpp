@@ -5,6 +5,7 @@
 #include "backends/cpu/features/PagesInTurn.h"
 #include "backends/cpu/kernels/matmul/AmxTile.h"
 #include "backends/cpu/kernels/matmul/BlockReader.h"
+#include "backends/cpu/kernels/matmul/LevelPanel.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
 #include "ir/Mica/Mica.h"
 
@@ -23,7 +24,8 @@ namespace {
 /// asks for its share of the next step.
 ///
 /// Weights in blocks that rows of floats multiply are expanded into floats step by step, on the
-/// stack: a step is a block along K then, and more rows share it.
+/// stack: a step is a block along K then, and more rows share it. So are those that rows of
+/// integers multiply where there is a LevelPanel.
 class BlockSums {
 public:
   static constexpr int64_t kTogether = 16; ///< rows whose sums are in memory
@@ -32,16 +34,24 @@ public:
   BlockSums(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight, int64_t panels)
       : b(b), rows(rows), weight(weight),
         expands(isa<BlockType>(weight.element) && weight.limbs == 0),
-        together(expands ? kTogetherExpanded : kTogether),
+        together(expands || hasLevels() ? kTogetherExpanded : kTogether),
         memory(b.stackBuffer({panels, together, kBlockColumns}, b.getF32Type())) {
     if (expands)
       expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
+    if (hasLevels())
+      levels.emplace(b, weight);
+    if (hasLevels()) {
+      // Of 16 registers a vector takes two. One row takes all columns, whose lines memory sends in
+      // order; several rows share what is loaded of few columns.
+      shapes.assign({TileShape{1, kVectors}, {2, 2}, {4, 1}, {6, 1}});
+      return;
+    }
     // Accumulators leave half of the registers for the weights and rows. Groups of integers are
     // summed in accumulators of their own.
     int64_t accumulators = b.target.registers() / (weight.limbs != 0 ? 4 : 2);
-    vectors = std::min(kVectors, accumulators);
+    int64_t vectors = std::min(kVectors, accumulators);
     for (int64_t count = 1; count <= accumulators / vectors; count *= 2)
-      tiles.push_back(count);
+      shapes.push_back({count, vectors});
   }
 
   void emit(ArrayRef<PackedPanel> panels, StoreSums store) {
@@ -49,36 +59,69 @@ public:
       Value end = arith::MinSIOp::create(b, b.add(first, together), rows.to);
       if (expands)
         emitExpanded(first, end, panels, store);
+      else if (hasLevels())
+        emitByLevels(first, end, panels, store);
       else
-        emitGroup(first, end, tiles, panels, store);
+        emitGroup(first, end, shapes, panels, store);
     });
   }
 
 private:
+  /// What a tile holds: rows, and vectors of 16 columns.
+  struct TileShape {
+    int64_t rows, vectors;
+  };
   static constexpr int64_t kVectors = kBlockColumns / kLanes, kStepBytes = 8192;
   /// Fewer rows in steps are over before memory is: asking costs them more than it brings.
   static constexpr int64_t kLeastAhead = 5;
   static constexpr int64_t kLine = rt::pages_in_turn::line;
 
-  /// Rows [first, end): of one of these numbers in a tile, of others in steps.
-  void emitGroup(Value first, Value end, ArrayRef<int64_t> counts, ArrayRef<PackedPanel> panels,
-                 StoreSums store) {
-    if (counts.empty())
-      return emitInSteps(first, end, panels, store);
+  /// Whether rows of integers are multiplied by levels that are expanded for several tiles.
+  bool hasLevels() const { return weight.limbs != 0 && b.target.usesWords(); }
+
+  /// Rows [first, end) with levels that are expanded, a few chunks along K after the other. A
+  /// single row of two limbs takes them from the blocks themselves.
+  void emitByLevels(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
+    if (weight.limbs == 1)
+      return emitLevels(first, end, panels, store);
     b.either(
-        b.isEqual(b.sub(end, first), b.idx(counts.front())),
-        [&] { emitTile(first, counts.front(), panels, store); },
-        [&] { emitGroup(first, end, counts.drop_front(), panels, store); });
+        b.isEqual(b.sub(end, first), b.idx(1)),
+        [&] { emitTile(first, shapes.front(), panels, store); },
+        [&] { emitLevels(first, end, panels, store); });
   }
 
-  void emitTile(Value first, int64_t count, ArrayRef<PackedPanel> panels, StoreSums store) {
+  void emitLevels(Value first, Value end, ArrayRef<PackedPanel> panels, StoreSums store) {
+    clearSums(first, end, panels);
+    int64_t chunks = llvm::divideCeil(weight.k, PackedBlocks::kChunk);
+    for (auto [number, panel] : llvm::enumerate(panels))
+      b.loop(b.idx(0), b.idx(chunks), LevelPanel::kChunks, [&](Value from) {
+        Value to = arith::MinSIOp::create(b, b.add(from, LevelPanel::kChunks), b.idx(chunks));
+        levels->expand(panel, from, to);
+        emitStep(first, end, panel, number, {from, to, /*partial=*/false}, {});
+      });
+    storeSums(first, end, panels, store);
+  }
+
+  /// Rows [first, end): as many as one of these shapes has in a tile, others in steps.
+  void emitGroup(Value first, Value end, ArrayRef<TileShape> ofTiles, ArrayRef<PackedPanel> panels,
+                 StoreSums store) {
+    if (ofTiles.empty())
+      return emitInSteps(first, end, panels, store);
+    b.either(
+        b.isEqual(b.sub(end, first), b.idx(ofTiles.front().rows)),
+        [&] { emitTile(first, ofTiles.front(), panels, store); },
+        [&] { emitGroup(first, end, ofTiles.drop_front(), panels, store); });
+  }
+
+  void emitTile(Value first, TileShape shape, ArrayRef<PackedPanel> panels, StoreSums store) {
+    auto [count, vectors] = shape;
     Steps steps = stepsOf(panels.front());
     b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
       // One panel after the other: a thread reads one stream.
       SmallVector<Value> sums;
       for (const PackedPanel &panel : panels) {
         ProductTile tile =
-            tileOf(first, count, panel, column, {b.idx(0), b.idx(steps.groups), steps.partial});
+            tileOf(first, shape, panel, column, {b.idx(0), b.idx(steps.groups), steps.partial});
         // Who comes first finds the panel in memory, others in the cache.
         if (b.target.prefetchPages)
           tile.panel.streams =
@@ -191,22 +234,28 @@ private:
 
   Value load(ValueRange at) { return b.loadRaw(memory, at, kLanes); }
 
-  ProductTile tileOf(Value row, int64_t count, const PackedPanel &panel, Value column,
+  ProductTile tileOf(Value row, TileShape shape, const PackedPanel &panel, Value column,
                      const Range &range) {
-    ProductTile tile{rows.x, weight.k, range.to, range.partial, panel, column, vectors};
+    ProductTile tile{rows.x, weight.k, range.to, range.partial, panel, column, shape.vectors};
     tile.from = range.from;
     tile.limbs = weight.limbs;
-    for (int64_t r = 0; r < count; ++r)
+    for (int64_t r = 0; r < shape.rows; ++r)
       tile.rows.push_back(rows.indicesOf(rows.nameOf(b.add(row, r))));
     return tile;
   }
 
+  /// The rows of a tile, from `first` on.
+  struct TileRows {
+    Value first;
+    TileShape shape;
+  };
+
   /// Covers rows [first, end) by the tiles.
-  void eachTile(Value first, Value end, llvm::function_ref<void(Value, int64_t)> body) {
+  void eachTile(Value first, Value end, llvm::function_ref<void(const TileRows &)> body) {
     Value from = first;
-    for (int64_t count : llvm::reverse(tiles)) {
-      Value to = b.add(from, b.mul(b.div(b.sub(end, from), count), count));
-      b.loop(from, to, count, [&](Value row) { body(row, count); });
+    for (const TileShape &shape : llvm::reverse(shapes)) {
+      Value to = b.add(from, b.mul(b.div(b.sub(end, from), shape.rows), shape.rows));
+      b.loop(from, to, shape.rows, [&](Value row) { body({row, shape}); });
       from = to;
     }
   }
@@ -214,41 +263,37 @@ private:
   /// Rows [first, end) with a step of all panels.
   void emitSteps(Value first, Value end, ArrayRef<PackedPanel> panels, const Range &range,
                  const LinesAhead &ahead) {
-    eachTile(first, end, [&](Value row, int64_t count) {
+    eachTile(first, end, [&](const TileRows &ofTile) {
       for (auto [number, panel] : llvm::enumerate(panels))
-        emitTileOfStep({row, count}, first, panel, number, range, ahead);
+        emitTileOfStep(ofTile, first, panel, number, range, ahead);
     });
   }
 
   /// The same with a step of panel `number`.
   void emitStep(Value first, Value end, const PackedPanel &panel, size_t number, const Range &range,
                 const LinesAhead &ahead) {
-    eachTile(first, end, [&](Value row, int64_t count) {
-      emitTileOfStep({row, count}, first, panel, number, range, ahead);
+    eachTile(first, end, [&](const TileRows &ofTile) {
+      emitTileOfStep(ofTile, first, panel, number, range, ahead);
     });
   }
 
-  /// `count` rows from `first` on.
-  struct TileRows {
-    Value first;
-    int64_t count;
-  };
-
   /// A tile of rows of a group that begins at `first`, with a step of panel `number`.
-  void emitTileOfStep(TileRows ofTile, Value first, const PackedPanel &panel, size_t number,
+  void emitTileOfStep(const TileRows &ofTile, Value first, const PackedPanel &panel, size_t number,
                       const Range &range, const LinesAhead &ahead) {
+    auto [count, vectors] = ofTile.shape;
     b.loop(b.idx(0), b.idx(kBlockColumns), vectors * kLanes, [&](Value column) {
-      ProductTile tile = tileOf(ofTile.first, ofTile.count, panel, column, range);
+      ProductTile tile = tileOf(ofTile.first, ofTile.shape, panel, column, range);
       if (ahead.begin)
-        tile.ahead = sharedBy(ofTile.first, ofTile.count, first, range.from, panel, ahead);
+        tile.ahead = sharedBy(ofTile.first, count, first, range.from, panel, ahead);
       SmallVector<SmallVector<Value>> places;
-      for (int64_t r = 0; r < ofTile.count; ++r)
+      for (int64_t r = 0; r < count; ++r)
         for (int64_t v = 0; v < vectors; ++v) {
           places.push_back(
               place(number, b.sub(b.add(ofTile.first, r), first), b.add(column, v * kLanes)));
           tile.inits.push_back(load(places.back()));
         }
-      for (auto [sum, at] : llvm::zip_equal(emitProductTile(b, tile), places))
+      SmallVector<Value> sums = levels ? levels->emitTile(tile) : emitProductTile(b, tile);
+      for (auto [sum, at] : llvm::zip_equal(sums, places))
         vector::StoreOp::create(b, sum, memory, at);
     });
   }
@@ -275,11 +320,11 @@ private:
   const ProductRows &rows;
   const WeightSpec &weight;
   bool expands;
-  int64_t together;           ///< rows whose sums are in memory
-  Value memory;               ///< [panels][together][64]
-  Value expanded;             ///< a block along K of a panel as floats
-  int64_t vectors;            ///< of 16 columns, of a tile
-  SmallVector<int64_t> tiles; ///< their rows, the smallest first
+  int64_t together; ///< rows whose sums are in memory
+  Value memory;     ///< [panels][together][64]
+  Value expanded;   ///< a block along K of a panel as floats
+  std::optional<LevelPanel> levels;
+  SmallVector<TileShape> shapes; ///< of tiles, the fewest rows first
 };
 } // namespace
 

@@ -5,11 +5,15 @@
 // limbs become 256 * high + low, and what the bias adds too much is in the start of the low sum.
 // Then a sum becomes f32 and is added, times the scale of the row and the step of the weight.
 //
+// Without vpdpbusd rows of two limbs are words, and so become the levels: two neighbours of either
+// are multiplied and summed at once (vpmaddwd), to the same integers.
+//
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/kernels/matmul/BlockTile.h"
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
+#include "backends/cpu/kernels/matmul/IntegerRows.h"
 
 using namespace mlir;
 using namespace mica;
@@ -17,18 +21,11 @@ using namespace mica::cpu;
 
 namespace {
 
-/// The element of `x` whose bytes begin at `byte` of the row that `leading` names, in every lane.
-Value broadcastOfRow(KernelBuilder &b, Value x, ArrayRef<Value> leading, Value byte, Type element) {
-  SmallVector<Value> at(leading);
-  at.push_back(byte);
-  return b.broadcastFromBytes(x, at, element);
-}
-
-/// Emits the sums of one tile. See IntegerRowLayout for the rows.
+/// Emits the sums of one tile.
 class BlockTile {
 public:
   BlockTile(KernelBuilder &b, const ProductTile &tile)
-      : b(b), tile(tile), reader(b, tile.panel), row(tile.limbs, tile.k) {}
+      : b(b), tile(tile), reader(b, tile.panel), rows(b, tile.x, tile.limbs, tile.k) {}
 
   SmallVector<Value> emit() {
     int64_t chunks = llvm::divideCeil(tile.k, PackedBlocks::kChunk),
@@ -72,75 +69,76 @@ private:
     SmallVector<Value> sums;   ///< of numbers, for offsets
   };
 
-  Value loadScalar(ArrayRef<Value> leading, Value byte, Type element) {
-    SmallVector<Value> at(leading);
-    at.push_back(byte);
-    Value bytes = b.loadRaw(tile.x, at, 4);
-    return vector::ExtractOp::create(b, b.bitcast(bytes, element), 0);
-  }
-
   RowChunk loadRow(ArrayRef<Value> leading, Value chunk) {
     const BlockFormat &format = reader.format;
     Type i32 = b.getI32Type();
     RowChunk result;
-    Value scale = loadScalar(leading, b.add(b.mul(chunk, 4), row.scales), b.getF32Type());
+    Value scale = rows.loadScale(leading, chunk);
     result.scale = b.broadcast(scale);
-    constexpr int64_t kSums = PackedBlocks::kChunk / IntegerRowLayout::sumGroup;
-    int64_t groups = reader.groupsOfChunk(), perGroup = kSums / groups;
+    int64_t groups = reader.groupsOfChunk();
     for (int64_t group = 0; group < groups; ++group) {
-      Value negative;
-      for (int64_t i = 0; i < perGroup; ++i) {
-        Value entry = b.add(b.mul(chunk, 4 * kSums), row.sums + 4 * (group * perGroup + i));
-        Value part = loadScalar(leading, entry, i32);
-        negative = negative ? b.add(negative, part) : part;
-      }
+      Value negative = rows.loadNegativeSum(leading, chunk, group, groups);
       result.starts.push_back(
           format.unsignedBias()
               ? b.broadcast(arith::MulIOp::create(
                     b, negative, arith::ConstantIntOp::create(b, i32, format.unsignedBias())))
               : Value());
-      if (format.hasOffsets()) {
-        Value sum = arith::SubIOp::create(b, arith::ConstantIntOp::create(b, i32, 0), negative);
-        Value number = arith::SIToFPOp::create(b, b.getF32Type(), sum);
-        result.sums.push_back(b.broadcast(b.mulf(number, scale)));
-      }
+      if (format.hasOffsets())
+        result.sums.push_back(rows.sumOf(negative, scale));
     }
     return result;
   }
 
-  /// Four bytes of a limb of a row, as dotBytes takes them.
-  SmallVector<Value> loadQuad(ArrayRef<Value> leading, Value chunk, int64_t limb, int64_t quad) {
-    Value byte = b.add(b.mul(chunk, PackedBlocks::kChunk), limb * row.padded + 4 * quad);
-    return b.signedBytes(
-        b.bitcast(broadcastOfRow(b, tile.x, leading, byte, b.getI32Type()), b.getI8Type()));
-  }
+  /// Integers of a row and a vector that are summed apart within a group: one of each limb, unless
+  /// limbs are multiplied together.
+  int64_t parts() const { return b.target.usesWords() ? 1 : tile.limbs; }
 
-  /// Sums of integers over the quads of a group, [rows][limbs][vectors]. Quads are taken one after
+  /// Sums of integers over the quads of a group, [rows][parts][vectors]. Quads are taken one after
   /// the other, so that what is loaded of the rows is used at once: registers hold sums.
   SmallVector<Value> sumGroup(ArrayRef<RowChunk> x, Value chunk, int64_t group,
                               MutableArrayRef<BlockReader::Lines> lines) {
     int64_t count = kQuads / reader.groupsOfChunk();
     SmallVector<Value> sums;
     for (const RowChunk &ofRow : x)
-      for (int64_t limb = 0; limb < tile.limbs; ++limb) {
-        bool isLow = limb == tile.limbs - 1;
+      for (int64_t part = 0; part < parts(); ++part) {
+        bool isLow = part == parts() - 1;
         Value start = isLow ? ofRow.starts[group] : Value();
         sums.append(tile.vectors, start ? start : b.splatInt(0, b.getI32Type()));
       }
-    for (int64_t quad = group * count; quad < (group + 1) * count; ++quad) {
-      SmallVector<SmallVector<Value>> ofRows;
-      for (ArrayRef<Value> leading : tile.rows)
-        for (int64_t limb = 0; limb < tile.limbs; ++limb)
-          ofRows.push_back(loadQuad(leading, chunk, limb, quad));
-      for (auto [v, ofVector] : llvm::enumerate(lines)) {
-        SmallVector<Value> levels = b.unsignedBytes(reader.loadQuad(ofVector, quad));
-        for (auto [i, numbers] : llvm::enumerate(ofRows)) {
-          Value &sum = sums[i * tile.vectors + v];
-          sum = b.dotBytes(sum, levels, numbers);
-        }
+    for (int64_t quad = group * count; quad < (group + 1) * count; ++quad)
+      b.target.usesWords() ? addWords(sums, chunk, quad, lines) : addQuad(sums, chunk, quad, lines);
+    return sums;
+  }
+
+  void addQuad(MutableArrayRef<Value> sums, Value chunk, int64_t quad,
+               MutableArrayRef<BlockReader::Lines> lines) {
+    SmallVector<SmallVector<Value>> ofRows;
+    for (ArrayRef<Value> leading : tile.rows)
+      for (int64_t limb = 0; limb < tile.limbs; ++limb)
+        ofRows.push_back(b.signedBytes(rows.loadQuad(leading, chunk, limb, b.idx(quad))));
+    for (auto [v, ofVector] : llvm::enumerate(lines)) {
+      SmallVector<Value> levels = b.unsignedBytes(reader.loadQuad(ofVector, quad));
+      for (auto [i, numbers] : llvm::enumerate(ofRows)) {
+        Value &sum = sums[i * tile.vectors + v];
+        sum = b.dotBytes(sum, levels, numbers);
       }
     }
-    return sums;
+  }
+
+  void addWords(MutableArrayRef<Value> sums, Value chunk, int64_t quad,
+                MutableArrayRef<BlockReader::Lines> lines) {
+    SmallVector<SmallVector<Value>> ofRows;
+    for (ArrayRef<Value> leading : tile.rows)
+      ofRows.push_back({rows.loadPair(leading, chunk, b.idx(2 * quad)),
+                        rows.loadPair(leading, chunk, b.idx(2 * quad + 1))});
+    for (auto [v, ofVector] : llvm::enumerate(lines)) {
+      SmallVector<Value> levels = b.splitWords(reader.loadQuad(ofVector, quad));
+      for (auto [r, numbers] : llvm::enumerate(ofRows))
+        for (auto [both, pair] : llvm::zip_equal(levels, numbers)) {
+          Value &sum = sums[r * tile.vectors + v];
+          sum = b.add(sum, b.multiplyWords(both, pair));
+        }
+    }
   }
 
   SmallVector<Value> addChunk(Value block, Value inBlock, Value chunk, ArrayRef<Columns> columns,
@@ -159,9 +157,9 @@ private:
         Value step = reader.stepOf(column.scales, at, column.first, group),
               offset = reader.offsetOf(column.offsets, at, column.first, group);
         for (auto [r, ofRow] : llvm::enumerate(x)) {
-          size_t first = r * tile.limbs * tile.vectors + v;
+          size_t first = r * parts() * tile.vectors + v;
           Value integer = integers[first];
-          if (tile.limbs == 2)
+          if (parts() == 2)
             integer = b.add(arith::ShLIOp::create(b, integer, b.splatInt(8, b.getI32Type())),
                             integers[first + tile.vectors]);
           Value &sum = next[r * tile.vectors + v];
@@ -177,7 +175,7 @@ private:
   KernelBuilder &b;
   const ProductTile &tile;
   BlockReader reader;
-  IntegerRowLayout row;
+  IntegerRows rows;
 };
 
 } // namespace

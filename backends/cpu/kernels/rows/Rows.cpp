@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels/rows/Rows.h"
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
+#include "backends/cpu/kernels/matmul/IntegerRows.h"
 #include "backends/cpu/kernels/rows/Int8Row.h"
 
 using namespace mlir;
@@ -54,6 +55,15 @@ static Value bytesOf(KernelBuilder &b, Value q) {
   return arith::TruncIOp::create(b, b.vec(b.getI8Type()), q);
 }
 
+/// 16 integers of a row as words, in the order of wordOfRow.
+static Value wordsOf(KernelBuilder &b, Value q) {
+  Value words = arith::TruncIOp::create(b, b.vec(b.getI16Type()), q);
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < kLanes; ++i)
+    order.push_back(wordOfRow(i));
+  return b.bitcast(vector::ShuffleOp::create(b, words, words, order), b.getI8Type());
+}
+
 /// A row of !mica.int_rows: every group of 32 elements has a scale.
 static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t columns,
                         int64_t limbs, ComputeRow compute) {
@@ -75,11 +85,15 @@ static void storeIntRow(KernelBuilder &b, Value y, ArrayRef<Value> row, int64_t 
     for (auto [v, vector] : llvm::enumerate(numbers)) {
       Value q = scale.integersOf(b, vector), high = q;
       Value column = b.add(first, static_cast<int64_t>(v) * kLanes);
-      if (limbs == 2) { // q = 256 high + low, both with a sign
-        b.storeVector(bytesOf(b, q), y, at(row, b.add(column, parts.padded)));
-        high = arith::ShRSIOp::create(b, b.add(q, b.splatInt(128, i32)), b.splatInt(8, i32));
+      if (limbs == 2 && b.target.usesWords()) {
+        b.storeVector(wordsOf(b, q), y, at(row, b.mul(column, 2)));
+      } else {
+        if (limbs == 2) { // q = 256 high + low, both with a sign
+          b.storeVector(bytesOf(b, q), y, at(row, b.add(column, parts.padded)));
+          high = arith::ShRSIOp::create(b, b.add(q, b.splatInt(128, i32)), b.splatInt(8, i32));
+        }
+        b.storeVector(bytesOf(b, high), y, at(row, column));
       }
-      b.storeVector(bytesOf(b, high), y, at(row, column));
       Value sum = vector::ReductionOp::create(b, vector::CombiningKind::ADD, q);
       sum = b.sub(arith::ConstantIntOp::create(b, i32, 0), sum);
       Value index = b.mul(b.div(column, IntegerRowLayout::sumGroup), 4);

@@ -3,6 +3,7 @@
 // RUN: mica-opt %s --mica-assign-prompt-rows=exact=bf16 --mica-assign-prompt-rows=exact=f32 | FileCheck %s -DROWS=bf16 --check-prefixes=CHECK,CAST
 // RUN: mica-opt %s --mica-assign-prompt-rows=exact=f32 | FileCheck %s -DROWS=f32 --check-prefixes=CHECK,F32
 // RUN: mica-opt %s --mica-assign-prompt-rows=exact=f32 --mica-assign-prompt-rows=exact=bf16 | FileCheck %s -DROWS=f32 --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --mica-assign-prompt-rows=exact=int16 | FileCheck %s "-DROWS=!mica.int_rows<limbs = 2, group = 32>" --check-prefixes=CHECK,CAST
 // RUN: sed 's/^module/module attributes {mica.prompt_rows = "exact"}/' %s | mica-opt --mica-assign-prompt-rows | FileCheck %s -DROWS=bf16 --check-prefixes=CHECK,CAST
 // RUN: sed 's/^module/module attributes {mica.prompt_rows = "int8"}/' %s > %t.mlir
 // RUN: mica-opt %t.mlir --mica-assign-prompt-rows | FileCheck %s "-DROWS=!mica.int_rows<limbs = 1, group = 32>" --check-prefixes=CHECK,CAST,STATED

@@ -1,0 +1,51 @@
+//===- IntegerRows.h - rows of integers in registers ---*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_INTEGERROWS_H
+#define MICA_BACKENDS_CPU_KERNELS_MATMUL_INTEGERROWS_H
+
+#include "backends/cpu/kernels/KernelBuilder.h"
+#include "ir/Mica/Mica.h"
+
+namespace mica::cpu {
+
+/// Which element of a row of two limbs is word `i` of it, where kernels multiply words
+/// (KernelTarget::usesWords): the two planes of IntegerRowLayout are one plane of words then, the
+/// integers themselves. Of four neighbours the first and the third are beside each other, then the
+/// others, as the even and the odd bytes of a quad of codes become words.
+inline int64_t wordOfRow(int64_t i) {
+  constexpr int64_t order[] = {0, 2, 1, 3};
+  return i / 4 * 4 + order[i % 4];
+}
+
+/// Reads rows of !mica.int_rows, of which a buffer has the bytes along its last axis. Rows are
+/// named by their leading indices. Chunks are of 32 elements, the groups of the rows themselves.
+class IntegerRows {
+public:
+  IntegerRows(KernelBuilder &b, mlir::Value x, int64_t limbs, int64_t k)
+      : b(b), x(x), layout(limbs, k) {}
+
+  using Row = llvm::ArrayRef<mlir::Value>;
+
+  /// The scale of a chunk, f32.
+  mlir::Value loadScale(Row row, mlir::Value chunk) const;
+  /// Minus the sum of the integers in group `group` of the `groups` of a chunk, i32.
+  mlir::Value loadNegativeSum(Row row, mlir::Value chunk, int64_t group, int64_t groups) const;
+  /// What integers with that negative sum stand for in total, f32 in every lane.
+  mlir::Value sumOf(mlir::Value negative, mlir::Value scale) const;
+  /// Four bytes [64 x i8] in every lane: quad `quad` of a limb of a chunk, high limbs first.
+  mlir::Value loadQuad(Row row, mlir::Value chunk, int64_t limb, mlir::Value quad) const;
+  /// Two words [32 x i16] in every lane: pair `pair` of a chunk of words.
+  mlir::Value loadPair(Row row, mlir::Value chunk, mlir::Value pair) const;
+
+private:
+  mlir::Value loadScalar(Row row, mlir::Value byte, mlir::Type element) const;
+  mlir::Value loadInEachLane(Row row, mlir::Value byte) const;
+
+  KernelBuilder &b;
+  mlir::Value x;
+  IntegerRowLayout layout;
+};
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_MATMUL_INTEGERROWS_H

@@ -1,0 +1,212 @@
+//===- LevelPanel.cpp - blocks expanded for products with integer rows ---===//
+//
+// Rows of two limbs are words, and so become the levels: vpmaddwd. Rows of one limb are bytes.
+// Levels of few bits multiply them as they are (vpmaddubsw), and what several quads make is summed
+// in words before it becomes part of a sum. Of levels with 8 bits two products would not fit in a
+// word: their magnitudes, up to 128, multiply the row with the signs of the levels, up to 127.
+//
+//===----------------------------------------------------------------------===//
+
+#include "backends/cpu/kernels/matmul/LevelPanel.h"
+
+#include "backends/cpu/kernels/matmul/BlockReader.h"
+#include "backends/cpu/kernels/matmul/IntegerRows.h"
+
+using namespace mlir;
+using namespace mica;
+using namespace mica::cpu;
+
+static constexpr int64_t kChunk = PackedBlocks::kChunk, kQuads = PackedBlocks::kQuads,
+                         kColumns = PackedBlocks::kColumns;
+
+/// Bits of what BlockReader::loadQuad() gives.
+static int64_t bitsOfLevel(const BlockFormat &format) {
+  return format.levels ? 8 : format.codeBits();
+}
+
+LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight)
+    : b(b), format(*cast<BlockType>(weight.element).getFormat()), limbs(weight.limbs), k(weight.k),
+      groups(std::max<int64_t>(PackedBlocks(format).groups, 1)) {
+  int64_t size = kChunks * kChunk * kColumns;
+  levels = b.stackBuffer({size}, hasWords() ? b.getI16Type() : b.getI8Type());
+  steps = b.stackBuffer({kChunks * groups * kColumns}, b.getF32Type());
+  if (format.hasOffsets())
+    offsets = b.stackBuffer({kChunks * groups * kColumns}, b.getF32Type());
+}
+
+int64_t LevelPanel::lanesOfChunk() const { return hasWords() ? 2 * kQuads : kQuads; }
+
+int64_t LevelPanel::exactQuads() const {
+  int64_t largest = ((int64_t(1) << bitsOfLevel(format)) - 1) * 127;
+  return bitsOfLevel(format) == 8 ? 0 : INT16_MAX / (2 * largest);
+}
+
+Value LevelPanel::placeOfGroup(Value inPanel, int64_t group, Value column) const {
+  return b.add(b.add(b.mul(inPanel, groups * kColumns), group * kColumns), column);
+}
+
+void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
+  BlockReader reader(b, panel);
+  int64_t perBlock = reader.packed.chunks;
+  b.loop(from, to, 1, [&](Value chunk) {
+    Value block = reader.blockAt(b.div(chunk, perBlock)),
+          at = reader.chunkAt(block, b.rem(chunk, perBlock)), inPanel = b.sub(chunk, from);
+    b.loop(b.idx(0), b.idx(kColumns), kLanes, [&](Value column) {
+      Value scales = reader.loadScales(block, column), shifts = reader.loadOffsets(block, column);
+      for (int64_t group = 0; group < groups; ++group) {
+        Value place = placeOfGroup(inPanel, group, column);
+        b.storeVector(reader.stepOf(scales, at, column, group), steps, place);
+        if (offsets)
+          b.storeVector(reader.offsetOf(shifts, at, column, group), offsets, place);
+      }
+      BlockReader::Lines lines = reader.linesOf(at, column);
+      auto store = [&](Value vector, int64_t number) {
+        // A lane has 4 bytes.
+        int64_t ofLane = hasWords() ? 2 : 4;
+        Value first = b.mul(b.add(b.mul(inPanel, lanesOfChunk()), number), kColumns * ofLane);
+        vector::StoreOp::create(b, vector, levels, b.add(first, b.mul(column, ofLane)));
+      };
+      for (int64_t quad = 0; quad < kQuads; ++quad) {
+        if (!hasWords()) {
+          store(exactQuads() == 0 ? reader.loadLevels(lines, quad) : reader.loadQuad(lines, quad),
+                quad);
+          continue;
+        }
+        Value bias = b.splatInt(format.unsignedBias(), b.getI16Type(), 2 * kLanes);
+        for (auto [odd, words] : llvm::enumerate(b.splitWords(reader.loadQuad(lines, quad))))
+          store(reader.isSigned() ? b.sub(words, bias) : words,
+                2 * quad + static_cast<int64_t>(odd));
+      }
+    });
+  });
+}
+
+/// Vector `vector` of a tile, of pair or quad `number` of a chunk.
+Value LevelPanel::loadLevels(const ProductTile &tile, Value chunk, Value number,
+                             int64_t vector) const {
+  int64_t ofLane = hasWords() ? 2 : 4;
+  Value inPanel = b.add(b.mul(b.sub(chunk, tile.from), lanesOfChunk()), number),
+        column = b.add(tile.firstColumn, vector * kLanes);
+  return b.loadRaw(levels, b.add(b.mul(inPanel, kColumns * ofLane), b.mul(column, ofLane)),
+                   kLanes * ofLane);
+}
+
+Value LevelPanel::sumOfWords(Value words) const {
+  return b.multiplyWords(words, b.splatInt(1, b.getI16Type(), 2 * kLanes));
+}
+
+SmallVector<Value> LevelPanel::sumWords(const ProductTile &tile, Value chunk, int64_t group) const {
+  IntegerRows rows(b, tile.x, limbs, k);
+  int64_t count = lanesOfGroup();
+  SmallVector<Value> zeros(tile.rows.size() * tile.vectors, b.splatInt(0, b.getI32Type()));
+  return b.carryRolled(b.idx(group * count), b.idx((group + 1) * count), 1, zeros,
+                       [&](Value pair, ValueRange carried) {
+                         SmallVector<Value> sums(carried), words;
+                         for (int64_t v = 0; v < tile.vectors; ++v)
+                           words.push_back(loadLevels(tile, chunk, pair, v));
+                         for (auto [r, row] : llvm::enumerate(tile.rows)) {
+                           Value numbers = rows.loadPair(row, chunk, pair);
+                           for (auto [v, ofVector] : llvm::enumerate(words)) {
+                             Value &sum = sums[r * tile.vectors + v];
+                             sum = b.add(sum, b.multiplyWords(ofVector, numbers));
+                           }
+                         }
+                         return sums;
+                       });
+}
+
+SmallVector<Value> LevelPanel::sumBytes(const ProductTile &tile, Value chunk, int64_t group) const {
+  IntegerRows rows(b, tile.x, limbs, k);
+  Type i16 = b.getI16Type(), i32 = b.getI32Type();
+  int64_t count = lanesOfGroup(), exact = exactQuads();
+  bool inWords = exact >= count;
+  // Where words cannot take a whole group: two quads at most, as registers hold the sums already.
+  int64_t together = inWords ? 1 : std::clamp<int64_t>(exact, 1, 2);
+  Value zero = inWords ? b.splatInt(0, i16, 2 * kLanes) : b.splatInt(0, i32);
+  SmallVector<Value> zeros(tile.rows.size() * tile.vectors, zero);
+  SmallVector<Value> sums = b.carryRolled(
+      b.idx(group * count), b.idx((group + 1) * count), together, zeros,
+      [&](Value first, ValueRange carried) {
+        SmallVector<Value> next(carried);
+        SmallVector<SmallVector<Value>> ofQuads(together), magnitudes(together);
+        for (int64_t i = 0; i < together; ++i)
+          for (int64_t v = 0; v < tile.vectors; ++v) {
+            ofQuads[i].push_back(loadLevels(tile, chunk, b.add(first, i), v));
+            if (exact == 0)
+              magnitudes[i].push_back(math::AbsIOp::create(b, ofQuads[i].back()));
+          }
+        for (auto [r, row] : llvm::enumerate(tile.rows)) {
+          SmallVector<Value> words(tile.vectors);
+          for (int64_t i = 0; i < together; ++i) {
+            Value numbers = rows.loadQuad(row, chunk, /*limb=*/0, b.add(first, i));
+            for (int64_t v = 0; v < tile.vectors; ++v) {
+              Value ofVector = ofQuads[i][v];
+              Value products =
+                  exact == 0 ? b.multiplyBytes(magnitudes[i][v], b.applySigns(numbers, ofVector))
+                             : b.multiplyBytes(ofVector, numbers);
+              words[v] = words[v] ? b.add(words[v], products) : products;
+            }
+          }
+          for (int64_t v = 0; v < tile.vectors; ++v) {
+            Value &sum = next[r * tile.vectors + v];
+            sum = b.add(sum, inWords ? words[v] : sumOfWords(words[v]));
+          }
+        }
+        return next;
+      });
+  if (inWords)
+    for (Value &sum : sums)
+      sum = sumOfWords(sum);
+  return sums;
+}
+
+/// Sums of integers over a group, [rows][vectors]: levels with their sign times the rows.
+SmallVector<Value> LevelPanel::sumGroup(const ProductTile &tile, Value chunk, int64_t group) const {
+  if (hasWords())
+    return sumWords(tile, chunk, group);
+  SmallVector<Value> sums = sumBytes(tile, chunk, group);
+  if (exactQuads() == 0 || format.unsignedBias() == 0)
+    return sums;
+  IntegerRows rows(b, tile.x, limbs, k);
+  Value bias = arith::ConstantIntOp::create(b, b.getI32Type(), format.unsignedBias());
+  for (auto [r, row] : llvm::enumerate(tile.rows)) {
+    Value negative = rows.loadNegativeSum(row, chunk, group, groups);
+    Value tooMuch = b.broadcast(arith::MulIOp::create(b, negative, bias));
+    for (int64_t v = 0; v < tile.vectors; ++v) {
+      Value &sum = sums[r * tile.vectors + v];
+      sum = b.add(sum, tooMuch);
+    }
+  }
+  return sums;
+}
+
+SmallVector<Value> LevelPanel::emitTile(const ProductTile &tile) const {
+  IntegerRows rows(b, tile.x, limbs, k);
+  return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value chunk, ValueRange carried) {
+    SmallVector<Value> sums(carried);
+    Value inPanel = b.sub(chunk, tile.from);
+    for (int64_t group = 0; group < groups; ++group) {
+      SmallVector<Value> integers = sumGroup(tile, chunk, group);
+      SmallVector<Value> ofColumns, shifts;
+      for (int64_t v = 0; v < tile.vectors; ++v) {
+        Value place = placeOfGroup(inPanel, group, b.add(tile.firstColumn, v * kLanes));
+        ofColumns.push_back(b.loadRaw(steps, place, kLanes));
+        if (offsets)
+          shifts.push_back(b.loadRaw(offsets, place, kLanes));
+      }
+      for (auto [r, row] : llvm::enumerate(tile.rows)) {
+        Value scale = rows.loadScale(row, chunk), factor = b.broadcast(scale), total;
+        if (offsets)
+          total = rows.sumOf(rows.loadNegativeSum(row, chunk, group, groups), scale);
+        for (int64_t v = 0; v < tile.vectors; ++v) {
+          Value &sum = sums[r * tile.vectors + v];
+          Value integer = integers[r * tile.vectors + v];
+          sum = b.fma(b.mulf(b.toF32(integer), factor), ofColumns[v], sum);
+          if (offsets)
+            sum = b.fma(total, shifts[v], sum);
+        }
+      }
+    }
+    return sums;
+  });
+}

@@ -1,0 +1,60 @@
+//===- LevelPanel.h - blocks expanded for products with integer rows ---*- C++ -*-===//
+
+#ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H
+#define MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H
+
+#include "backends/cpu/kernels/matmul/ProductTile.h"
+#include "ir/Mica/Mica.h"
+
+namespace mica::cpu {
+
+/// A few chunks along K of a panel in blocks, as several tiles of integer rows multiply them: on
+/// the stack, in the first-level cache. Of targets that usesWords().
+class LevelPanel {
+public:
+  /// Room for levels that rows of `weight.limbs` multiply.
+  LevelPanel(KernelBuilder &b, const WeightSpec &weight);
+
+  /// Chunks that there is room for.
+  static constexpr int64_t kChunks = 2;
+
+  /// Expands the chunks [from, to) of a panel of the weight.
+  void expand(const PackedPanel &panel, mlir::Value from, mlir::Value to) const;
+
+  /// emitProductTile with those chunks: `tile.from` and `tile.groups` are `from` and `to`. The
+  /// same integers times the same numbers as those of emitBlockTile, in the same order.
+  llvm::SmallVector<mlir::Value> emitTile(const ProductTile &tile) const;
+
+private:
+  /// Sums of two neighbouring words [32 x i16], as [16 x i32].
+  mlir::Value sumOfWords(mlir::Value words) const;
+  llvm::SmallVector<mlir::Value> sumGroup(const ProductTile &tile, mlir::Value chunk,
+                                          int64_t group) const;
+  llvm::SmallVector<mlir::Value> sumWords(const ProductTile &tile, mlir::Value chunk,
+                                          int64_t group) const;
+  llvm::SmallVector<mlir::Value> sumBytes(const ProductTile &tile, mlir::Value chunk,
+                                          int64_t group) const;
+  mlir::Value loadLevels(const ProductTile &tile, mlir::Value chunk, mlir::Value number,
+                         int64_t vector) const;
+  mlir::Value placeOfGroup(mlir::Value inPanel, int64_t group, mlir::Value column) const;
+
+  /// Quads whose products of bytes sum up exactly in words; 0: not even one's do.
+  int64_t exactQuads() const;
+  bool hasWords() const { return limbs == 2; }
+  /// Pairs of words or quads of bytes of a chunk and a group.
+  int64_t lanesOfChunk() const;
+  int64_t lanesOfGroup() const { return lanesOfChunk() / groups; }
+
+  KernelBuilder &b;
+  const BlockFormat &format;
+  int64_t limbs, k;
+  int64_t groups; ///< of a chunk
+  /// [kChunks][16 pairs][64][2] of words, levels with their sign, or [kChunks][8 quads][64][4] of
+  /// bytes, as loadQuad() has them or, where those have 8 bits, with their sign.
+  mlir::Value levels;
+  mlir::Value steps, offsets; ///< [kChunks][groups][64]; offsets null without
+};
+
+} // namespace mica::cpu
+
+#endif // MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H

@@ -1,0 +1,66 @@
+// RUN: mica-opt %s --mica-lower-to-exec=wide-vectors=false | FileCheck %s --implicit-check-not=vpdpbusd
+// RUN: mica-opt %s --mica-lower-to-exec="wide-vectors=false int8-dot=true" | FileCheck %s --check-prefix=DOT --implicit-check-not=pmadd
+
+#packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
+!words = !mica.int_rows<limbs = 2, group = 32>
+!bytes = !mica.int_rows<limbs = 1, group = 32>
+
+func.func private @words(%x: tensor<?x64xf32>, %w: tensor<64x64x!mica.block<q4_0>, #packed>) -> tensor<?x64xf32> {
+  %q = mica.cast %x : tensor<?x64xf32> to tensor<?x64x!words>
+  %y = mica.linear %q, %w kernel(generated) : tensor<?x64x!words>, tensor<64x64x!mica.block<q4_0>, #packed> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+func.func private @few_bits(%x: tensor<?x96x!bytes>, %w: tensor<64x96x!mica.block<q4_0>, #packed>) -> tensor<?x64xf32> {
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x96x!bytes>, tensor<64x96x!mica.block<q4_0>, #packed> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+func.func private @eight_bits(%x: tensor<?x128x!bytes>, %w: tensor<64x128x!mica.block<q8_0>, #packed>) -> tensor<?x64xf32> {
+  %y = mica.linear %x, %w kernel(generated) : tensor<?x128x!bytes>, tensor<64x128x!mica.block<q8_0>, #packed> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// Rows are words: of four neighbours the even ones, then the odd ones.
+// CHECK-LABEL: func.func private @quantize(
+// CHECK: %[[WORDS:.*]] = arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
+// CHECK: vector.shuffle %[[WORDS]], %[[WORDS]] [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15]
+// DOT-LABEL: func.func private @quantize(
+// DOT-NOT: vector.shuffle
+// DOT: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
+
+// A single row is multiplied by codes as they are read: even bytes of a lane, then odd ones.
+// CHECK-LABEL: func.func private @linear_64x64(
+// CHECK-NOT: pmadd.ub.sw
+// CHECK: scf.if
+// CHECK: arith.andi %{{.*}}, %{{.*}} : vector<32xi16>
+// CHECK: arith.shrui %{{.*}}, %{{.*}} : vector<32xi16>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// For more rows levels are expanded, two chunks at a time, with their sign. The loop over pairs of them fills the registers.
+// CHECK: else
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c2
+// CHECK: arith.subi %{{.*}}, %{{.*}} : vector<32xi16>
+// CHECK: vector.store %{{.*}} : memref<4096xi16>, vector<32xi16>
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c16{{.*}} step %c1
+// CHECK: vector.load %{{.*}} : memref<4096xi16>, vector<32xi16>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// CHECK: llvm.loop_annotation
+// DOT-LABEL: func.func private @linear_64x64(
+// DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.256"
+
+// Products of bytes with few bits are summed as words over a whole group, and their bias is subtracted from the sum.
+// CHECK-LABEL: func.func private @linear_64x96(
+// CHECK-NOT: psign
+// CHECK: scf.for {{.*}} -> (vector<32xi16>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
+// CHECK: arith.addi %{{.*}}, %{{.*}} : vector<32xi16>
+// CHECK: llvm.loop_annotation
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// CHECK: arith.muli %{{.*}}, %c8_i32
+
+// Those of eight bits: magnitudes, and rows with the signs of the codes.
+// CHECK-LABEL: func.func private @linear_64x128(
+// CHECK: math.absi %{{.*}} : vector<64xi8>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.psign.b"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
