@@ -7,6 +7,7 @@
 #include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/driver/TextOutput.h"
+#include "backends/cpu/kernels/KernelTarget.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/target/Passes.h"
