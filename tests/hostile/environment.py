@@ -284,7 +284,7 @@ def files_that_may_not_grow(place):
 def terminal_escapes(place):
     """Nothing that a user hands in reaches a terminal as a control sequence."""
     red = "\x1b[31m\x9b"
-    for command in ([place.program, red], [place.program, "--tokens", red], [place.program, "-f", red],
+    for command in ([place.program, f"--{red}"], [place.program, "--tokens", red], [place.program, "-f", red],
                     [place.program, "-p", "a", "--logits", f"/{red}/x"], [place.mica, "compile", red, "-o", "x"],
                     [place.mica, red], [place.mica, "compile", place.model, "-o", f"/{red}/x"]):
         result = hostile.run(command)

@@ -189,7 +189,7 @@ def expected_of_unit_test(text):
 
 
 def expected_of_python(text):
-    """The string literals of the test except docstrings; the values that f-strings insert are left out."""
+    """The literals of strings and bytes of the test except docstrings; the values that f-strings insert are left out."""
     tree = ast.parse(text)
     left_out = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -197,6 +197,8 @@ def expected_of_python(text):
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+            yield node.value.decode("utf-8", "replace")
         elif isinstance(node, ast.JoinedStr):
             yield "".join(part.value for part in node.values if isinstance(part, ast.Constant))
 

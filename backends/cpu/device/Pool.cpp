@@ -84,15 +84,17 @@ Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
   bool crowded = threads > processorsAllowed();
   forkSpin = crowded ? std::chrono::microseconds(0) : spinTime;
   joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
-  for (unsigned i = 1; i < threads; ++i) {
-    auto made = std::make_unique<Worker>();
-    Worker &worker = *made;
-    try {
+  // No exception may leave a thread behind that has been started.
+  try {
+    workers.reserve(threads - 1);
+    for (unsigned i = 1; i < threads; ++i) {
+      auto made = std::make_unique<Worker>();
+      Worker &worker = *made;
       worker.thread = std::thread([this, &worker, i] { work(worker, i); });
-    } catch (const std::system_error &) {
-      return;
+      workers.push_back(std::move(made));
     }
-    workers.push_back(std::move(made));
+  } catch (const std::system_error &) {
+  } catch (const std::bad_alloc &) {
   }
 }
 

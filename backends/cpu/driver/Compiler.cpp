@@ -7,7 +7,6 @@
 #include "backends/cpu/dispatch/Passes.h"
 #include "backends/cpu/driver/DescribeProgram.h"
 #include "backends/cpu/driver/TextOutput.h"
-#include "backends/cpu/kernels/KernelTarget.h"
 #include "backends/cpu/lowering/Passes.h"
 #include "backends/cpu/pack/PackWeights.h"
 #include "backends/cpu/target/Passes.h"
@@ -396,11 +395,10 @@ StageOptions mica::cpu::stageOptionsOf(const CompileOptions &options, Precision 
   stage.kv = kvPrecision(options, weights);
   stage.keepBlocks = options.keepBlocks;
   stage.probes = options.probes;
-  // Where products of bf16 are slow, prompts are computed in f32, or in words: vpmaddwd multiplies
-  // twice as many of them as there are multiply-adds of f32.
-  stage.exactRows = options.target.avx512Bf16                      ? ExactRows::BF16
-                    : KernelTarget::of(options.target).usesWords() ? ExactRows::Int16
-                                                                   : ExactRows::F32;
+  // Where products of bf16 are slow, prompts are computed in f32, or in words where that is faster.
+  stage.exactRows = options.target.avx512Bf16    ? ExactRows::BF16
+                    : options.target.usesWords() ? ExactRows::Int16
+                                                 : ExactRows::F32;
   return stage;
 }
 

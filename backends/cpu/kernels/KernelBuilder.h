@@ -157,10 +157,10 @@ public:
   mlir::SmallVector<mlir::Value> splitWords(mlir::Value bytes);
   /// Sums [16 x i32] of the products of two neighbouring words [32 x i16], and sums [32 x i16] of
   /// the products of two neighbouring bytes [64 x i8], a unsigned and b signed, which must fit in
-  /// 16 bits. Only for targets that usesWords().
+  /// 16 bits. Only for targets that words.
   mlir::Value multiplyWords(mlir::Value a, mlir::Value b);
   mlir::Value multiplyBytes(mlir::Value a, mlir::Value b);
-  /// Bytes [64 x i8] times the sign of those in `signs`: -1, 0 or 1. Only where usesWords().
+  /// Bytes [64 x i8] times the sign of those in `signs`: -1, 0 or 1. Only where words.
   mlir::Value applySigns(mlir::Value bytes, mlir::Value signs);
   /// table[code] + added for codes [64 x i8] below 16, as unsigned bytes.
   mlir::Value lookUp(mlir::Value codes, llvm::ArrayRef<int8_t> table, int64_t added);

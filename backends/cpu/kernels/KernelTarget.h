@@ -22,13 +22,13 @@ struct KernelTarget {
   /// tdpbf16ps: products of tiles of bf16 summed into f32.
   bool tiles = false;
   /// Whether integers are multiplied as words (vpmaddwd): rows of two limbs are stored as such.
-  bool usesWords() const { return !wide && !int8Dot; }
+  bool words = false;
   /// Whether memory is read faster by asking for lines of several pages in turn, ahead of a loop.
   bool prefetchPages = false;
 
   static KernelTarget of(const TargetDescription &target) {
-    return {target.avx512Bf16,  target.vnni,  target.vectorBits == 512,
-            target.fastBf16Dot, target.tiles, target.prefetchPages};
+    return {target.avx512Bf16, target.vnni,        target.vectorBits == 512, target.fastBf16Dot,
+            target.tiles,      target.usesWords(), target.prefetchPages};
   }
 };
 

@@ -26,6 +26,9 @@ struct TargetDescription {
   /// loop that reads them.
   bool prefetchPages = false;
 
+  /// Whether integers are multiplied as words of 16 bits (vpmaddwd), for lack of dot products of
+  /// bytes: twice as many per instruction as there are multiply-adds of f32.
+  bool usesWords() const { return vectorBits < 512 && !vnni; }
   bool has(llvm::StringRef feature) const;
   /// Whether there are all four parts of AVX-512 that kernels need for vectors of 512 bits.
   bool hasAvx512() const;

@@ -77,7 +77,7 @@ private:
   static constexpr int64_t kLine = rt::pages_in_turn::line;
 
   /// Whether rows of integers are multiplied by levels that are expanded for several tiles.
-  bool hasLevels() const { return weight.limbs != 0 && b.target.usesWords(); }
+  bool hasLevels() const { return weight.limbs != 0 && b.target.words; }
 
   /// Rows [first, end) with levels that are expanded, a few chunks along K after the other. A
   /// single row of two limbs takes them from the blocks themselves.

@@ -9,7 +9,7 @@
 namespace mica::cpu {
 
 /// A few chunks along K of a panel in blocks, as several tiles of integer rows multiply them: on
-/// the stack, in the first-level cache. Of targets that usesWords().
+/// the stack, in the first-level cache. Of targets that words.
 class LevelPanel {
 public:
   /// Room for levels that rows of `weight.limbs` multiply.
