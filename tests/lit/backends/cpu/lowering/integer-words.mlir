@@ -1,5 +1,5 @@
 // RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --mica-lower-to-exec | FileCheck %s --implicit-check-not=vpdpbusd
-// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake-256 --mica-lower-to-exec | FileCheck %s --check-prefix=DOT --implicit-check-not=pmadd
+// RUN: mica-opt %s --cpu-set-target=cpu=alderlake --mica-lower-to-exec | FileCheck %s --check-prefix=DOT --implicit-check-not=pmadd
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
 !words = !mica.int_rows<limbs = 2, group = 32>
