@@ -15,17 +15,18 @@ def VerifyModel : Pass<"mica-verify-model", "::mlir::ModuleOp"> {
   let description = [{
     Only ops of `mica`, `func` and `arith`, none of them made by fusion; `mica.model` says how many positions the model
     has, which token begins and which end a text and how to sample, and nothing else; `@main` takes, by their
-    `mica.role` and in any order, `tokens, sequences, positions, outputs : tensor<?xi32>` (and, for ropes that follow
-    them, `lengths : tensor<?xi32>`) and caches, and returns `logits : tensor<?xVxf32>` of the rows that
-    `mica.select_rows` takes by `outputs`, and each cache in its own place; every op is given those of these that it is
-    made for; calls have an end; the numbers of layers are inside of their caches, and no layer is appended to twice;
-    and a cache is a value that one op consumes: an append, a call or a loop. Any use after that is an error:
+    `mica.role` and in any order, `tokens, sequences, positions, logit_indices : tensor<?xi32>` (and, for ropes that
+    depend on them, `lengths : tensor<?xi32>`) and caches, and returns `logits : tensor<?xVxf32>` of the rows that
+    `mica.select_rows` takes by `logit_indices`, and the caches in their order; every op takes the arguments that it is
+    made for; calls are not recursive; layer indices are within their caches, and no layer is appended to twice; and a
+    cache is a value that one op consumes: an append, a call or a loop. Any use after that is an error:
 
     ```mlir
     !cache = !mica.kv_cache<2 x 2 x 8 x f32>
     mica.weight @table : tensor<96x16xf32>
     func.func @main(%tokens: tensor<?xi32> {mica.role = "tokens"}, %sequences: tensor<?xi32> {mica.role = "sequences"},
-        %positions: tensor<?xi32> {mica.role = "positions"}, %outputs: tensor<?xi32> {mica.role = "outputs"},
+        %positions: tensor<?xi32> {mica.role = "positions"},
+        %logit_indices: tensor<?xi32> {mica.role = "logit_indices"},
         %cache: !cache {mica.role = "cache"})
         -> (tensor<?x16xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}) {
       %layer = arith.constant 0 : index
@@ -83,14 +84,14 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
         %wk: tensor<32x16xf32>, %wv: tensor<32x16xf32>) -> (tensor<?x4x8xf32>, !k, !v) {
       %0 = mica.linear %c, %wk : tensor<?x16xf32>, tensor<32x16xf32> -> tensor<?x32xf32>
       %1 = mica.split_heads %0 : tensor<?x32xf32> to tensor<?x4x8xf32>
-      %k = mica.join_heads %1, %t : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x12xf32>
+      %k = mica.concat_heads %1, %t : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x12xf32>
       %2 = mica.linear %c, %wv : tensor<?x16xf32>, tensor<32x16xf32> -> tensor<?x32xf32>
       %v = mica.split_heads %2 : tensor<?x32xf32> to tensor<?x4x8xf32>
       %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x4x12xf32>, !k
       %vn = mica.kv_append %v, %vc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x4x8xf32>, !v
       %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x4x12xf32>
       %vr = mica.kv_read %vn[%layer] : !v -> tensor<?x?x4x8xf32>
-      %q = mica.join_heads %qa, %qb : tensor<?x4x8xf32>, tensor<?x4x4xf32> -> tensor<?x4x12xf32>
+      %q = mica.concat_heads %qa, %qb : tensor<?x4x8xf32>, tensor<?x4x4xf32> -> tensor<?x4x12xf32>
       %y = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
           : tensor<?x4x12xf32>, tensor<?x?x4x12xf32>, tensor<?x?x4x8xf32> -> tensor<?x4x8xf32>
       return %y, %kn, %vn : tensor<?x4x8xf32>, !k, !v
@@ -103,12 +104,12 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
         %qb: tensor<?x4x4xf32>, %kc: !k, %layer: index, %s: tensor<?xi32>, %p: tensor<?xi32>, %wk: tensor<4x16x8xf32>,
         %wv: tensor<4x8x16xf32>) -> (tensor<?x4x8xf32>, !k) {
       %l = mica.split_heads %c : tensor<?x16xf32> to tensor<?x1x16xf32>
-      %k = mica.join_heads %l, %t : tensor<?x1x16xf32>, tensor<?x1x4xf32> -> tensor<?x1x20xf32>
+      %k = mica.concat_heads %l, %t : tensor<?x1x16xf32>, tensor<?x1x4xf32> -> tensor<?x1x20xf32>
       %kn = mica.kv_append %k, %kc[%layer] at(%s, %p : tensor<?xi32>, tensor<?xi32>) : tensor<?x1x20xf32>, !k
       %kr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x1x20xf32>
       %vr = mica.kv_read %kn[%layer] : !k -> tensor<?x?x1x16xf32>
       %m = mica.head_linear %qa, %wk : tensor<?x4x8xf32>, tensor<4x16x8xf32> -> tensor<?x4x16xf32>
-      %q = mica.join_heads %m, %qb : tensor<?x4x16xf32>, tensor<?x4x4xf32> -> tensor<?x4x20xf32>
+      %q = mica.concat_heads %m, %qb : tensor<?x4x16xf32>, tensor<?x4x4xf32> -> tensor<?x4x20xf32>
       %a = mica.attention %q, %kr, %vr at(%s, %p : tensor<?xi32>, tensor<?xi32>) causal scale(0.3)
           : tensor<?x4x20xf32>, tensor<?x?x1x20xf32>, tensor<?x?x1x16xf32> -> tensor<?x4x16xf32>
       %y = mica.head_linear %a, %wv : tensor<?x4x16xf32>, tensor<4x8x16xf32> -> tensor<?x4x8xf32>
@@ -125,7 +126,7 @@ def AbsorbLatent : Pass<"mica-absorb-latent", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mica::MicaDialect"];
 }
 
-def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
+def PreserveBlocks : Pass<"mica-preserve-blocks", "::mlir::ModuleOp"> {
   let summary = "block-quantized weights keep their formats";
   let description = [{
     A weight whose sources are stored in blocks (`stored`) takes that type, so that the program computes with what the
@@ -158,14 +159,14 @@ def KeepBlocks : Pass<"mica-keep-blocks", "::mlir::ModuleOp"> {
   let options = [Mica_PrecisionOption<"weights", "matrices that keep no blocks">];
 }
 
-def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
+def EqualizeChannels : Pass<"mica-equalize-channels", "::mlir::ModuleOp"> {
   let summary = "channels of about one size, before they share a scale";
   let description = [{
-    Says with `mica.balance` where one side of a product may be divided, channel by channel, by what the other one
+    Says with `mica.equalize` where one side of a product may be divided, channel by channel, by what the other one
     is multiplied with: the gains of a norm that only products (and gates of experts) read, and their columns; the
     rows of `up` and the columns of `down` in `linear(mul(a, linear(x, up)), down)`, expert by expert in
     `mica.moe_experts`. A weight with another use is left alone, as an embedding table that is the last product's
-    matrix as well, and one that keeps its blocks. A norm's `gain_offset` is added where its gains are read, in f32 as
+    matrix as well, and one that keeps its blocks. A norm's `weight_offset` is added where its gains are read, in f32 as
     the norm would, for all its calls or none. The model's numbers stay the same bit by bit; what is rounded to
     integers later loses less. It runs where weights become integers.
 
@@ -183,7 +184,7 @@ def BalanceChannels : Pass<"mica-balance-channels", "::mlir::ModuleOp"> {
     becomes
     ```mlir
     mica.weight @"norm.weight" : tensor<32xf32>
-    mica.balance rows ["norm.weight"] columns ["q_proj.weight"]
+    mica.equalize rows ["norm.weight"] columns ["q_proj.weight"]
     mica.weight @"q_proj.weight" : tensor<16x32xf32>
     func.func @main(%x: tensor<?x32xf32>) -> tensor<?x16xf32> {
       %norm = mica.get_weight @"norm.weight" : tensor<32xf32>
@@ -499,11 +500,12 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
 def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
   let summary = "copies of the model by the number of rows and, where it matters, their role";
   let description = [{
-    `f => f_few, f_several, f_many` for every function. `f_few` has the attribute `mica.max_rows = few_rows`: it is
-    called for at most so many rows, as in decoding. `f_several` has `mica.max_rows = crossing`: these are mostly rows
-    of one prompt, but so few that generated kernels multiply them faster. `f_many` is for more. Afterwards the module
-    says where it was cut (`mica.few_rows`, `mica.crossing`); where it says so before, its own numbers count. Where the
-    crossing is no more than `few_rows`, that is as many and there is no `f_several`.
+    `f => f_few, f_several, f_many` for every function: decode, small batch and prefill. `f_few` has the attribute
+    `mica.max_rows = few_rows`: it is called for at most that many rows, as in decoding. `f_several` has `mica.max_rows
+    = gemm_threshold`: mostly rows of one prompt, but so few that generated kernels multiply them faster. `f_many` is
+    for more. The pass records both limits on the module (`mica.few_rows`, `mica.gemm_threshold`); limits that a module
+    already has take precedence. Where the GEMM threshold is not larger than `few_rows`, both are the threshold and
+    there is no `f_several`.
 
     A row's arithmetic follows its role, never the number of rows in its call. In modules with block-quantized weights
     the roles are computed differently, so each has its own functions: `f => f_decode_few, f_decode_several,
@@ -521,7 +523,7 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    module attributes {mica.crossing = 32 : i64, mica.few_rows = 16 : i64} {
+    module attributes {mica.gemm_threshold = 32 : i64, mica.few_rows = 16 : i64} {
     func.func private @layer_few(%x: tensor<?x32xf32>) -> tensor<?x32xf32> attributes {mica.max_rows = 16 : i64} {
       return %x : tensor<?x32xf32>
     }
@@ -546,7 +548,7 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"crossing", "crossing", "int64_t", "PhaseRows().crossing",
+  let options = [Option<"gemmThreshold", "gemm-threshold", "int64_t", "PhaseRows().gemmThreshold",
                         "the most rows that generated kernels multiply, where the module does not say">,
                  Option<"fewRows", "few-rows", "int64_t", "PhaseRows().few",
                         "the most rows that `_few` functions are called for, where the module does not say">];
@@ -556,10 +558,10 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
   let summary = "the activation type of prompts";
   let description = [{
     Rows that multiply weights in blocks are `!mica.int_rows`, which suits decoding: memory binds there, so precision
-    costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.row_role` is `prompt` these rows become
-    bf16, or f32 where the target's products of bf16 are slow (`exact=f32`), and kernels expand the blocks to the same
-    type. Where integers of 16 bits are multiplied faster than f32, they stay what they are (`exact=int16`). In a module
-    that says `mica.prompt_rows = "int8"` (`compile --rows int8`) they become integers of one limb. Run
+    costs next to nothing. Prompts are bound by arithmetic: in functions whose `mica.row_role` is `prompt` these rows
+    become bf16, or f32 where the target's products of bf16 are slow (`exact=f32`), and kernels expand the blocks to the
+    same type. Where integers of 16 bits are multiplied faster than f32, they stay what they are (`exact=int16`). In a
+    module that says `mica.prompt_rows = "int8"` (`compile --rows int8`) they become integers of one limb. Run
     `mica-fuse-casts` afterwards: more ops round their own result to bf16.
 
     ```mlir
@@ -596,7 +598,7 @@ def RollLayers : Pass<"mica-roll-layers", "::mlir::ModuleOp"> {
 
     Functions that follow no such pattern, as those of layers whose matrices are stored in one format or another, become
     a loop of rounds where periods would leave more than four calls of each: a round calls every function, in a loop of
-    its own, for as many layers as come one after the other. `mica.select_number` says from which to which, and where
+    its own, for as many layers as come one after the other. `mica.index_table` says from which to which, and where
     each stands in its cache. So what is written does not grow with the layers, only with their kinds. A second tensor
     that layers hand on keeps them from being rolled.
 

@@ -76,7 +76,7 @@ static llvm::Error checkArchitectures(const llvm::json::Object &config, const Fa
                     "has \"architectures\": " + shown(*value) + ", only " +
                         llvm::join(family.architectures, " and ") + " is computed for " +
                         family.name,
-                    remedy::otherModel);
+                    hints::otherModel);
 }
 
 llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, llvm::StringRef path,
@@ -92,8 +92,8 @@ llvm::Expected<ModelConfig> modelConfigFrom(const llvm::json::Object &config, ll
   JsonKeys keys(config, path);
   const llvm::ArrayRef<KeyRule> everyKey[] = {everyKeys()};
   KeyTables tables = {(*family)->name,
-                      {(*family)->keys, (*family)->fixed, (*family)->unread},
-                      {everyKey, commonFixedKeys(), commonUnreadKeys()}};
+                      {(*family)->keys, (*family)->fixed, (*family)->ignoredKeys},
+                      {everyKey, commonFixedKeys(), commonIgnoredKeys()}};
   std::vector<IgnoredKey> ignored;
   auto h = readKeys(keys, tables, ignored);
   if (!h)

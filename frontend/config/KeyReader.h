@@ -1,5 +1,4 @@
-//===- KeyReader.h - the keys of a file, by rule
-//---------------------------------------------------===//
+//===- KeyReader.h - the keys of a file, by rule ----------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_KEYREADER_H
 #define MICA_FRONTEND_CONFIG_KEYREADER_H
 
@@ -12,7 +11,7 @@ namespace mica {
 struct KeyTable {
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys; ///< of the same name, the first counts
   llvm::ArrayRef<FixedKey> fixed;
-  llvm::ArrayRef<UnreadKey> unread;
+  llvm::ArrayRef<IgnoredKeyRow> ignoredKeys;
 };
 
 /// The tables by which a file of a model is read: the family's or architecture's `own`, and those

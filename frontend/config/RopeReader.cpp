@@ -136,7 +136,7 @@ llvm::Error RopeReader::chooseDictionary() {
                             llvm::Twine(hasTwo ? "full_attention and sliding_attention are"
                                                : "full_attention is") +
                             " computed",
-                        remedy::otherModel);
+                        hints::otherModel);
   return use(nested,
              isLocal ? "rope_parameters.sliding_attention" : "rope_parameters.full_attention");
 }
@@ -164,7 +164,7 @@ llvm::Expected<int64_t> RopeReader::readDimensions() {
     return inputError(path,
                       "turns " + llvm::Twine(*h.rotatedDim) + " of " + llvm::Twine(headDim) +
                           " elements of a head by its " + key + ", but rope turns pairs of them",
-                      remedy::correct);
+                      hints::correct);
   }
   constexpr llvm::StringLiteral key = "partial_rotary_factor";
   auto part =
@@ -182,7 +182,7 @@ llvm::Expected<int64_t> RopeReader::readDimensions() {
   return inputError(path,
                     "turns " + llvm::Twine(dimensions) + " of " + llvm::Twine(headDim) +
                         " elements of a head by its partial_rotary_factor, but rope turns pairs",
-                    remedy::correct);
+                    hints::correct);
 }
 
 llvm::Expected<llvm::StringRef> RopeReader::readType() {
@@ -196,7 +196,7 @@ llvm::Expected<llvm::StringRef> RopeReader::readType() {
       return inputError(path,
                         "has " + inQuotes(named(key)) + ": " + shown(*value) +
                             (type.empty() ? ", expected a name" : ", but \"rope_type\" differs"),
-                        type.empty() ? remedy::correct : llvm::StringLiteral("keep one"));
+                        type.empty() ? hints::correct : llvm::StringLiteral("keep one"));
     type = *text;
   }
   return type;
@@ -236,7 +236,7 @@ llvm::Expected<RopeScaling> RopeReader::readLlama3() {
     return inputError(path,
                       "has a " + inQuotes(named("high_freq_factor")) + " that is not above its " +
                           inQuotes(named("low_freq_factor")),
-                      remedy::correct);
+                      hints::correct);
   return Llama3Scaling{*factor, *low, *high, *length};
 }
 
@@ -276,12 +276,12 @@ llvm::Expected<RopeScaling> RopeReader::readYarn() {
     return inputError(path,
                       "has " + inQuotes(named("truncate")) + ": " + shown(*value) +
                           ", expected true or false",
-                      remedy::correct);
+                      hints::correct);
   if (*fast < *slow)
     return inputError(path,
                       "has a " + inQuotes(named("beta_fast")) + " below its " +
                           inQuotes(named("beta_slow")),
-                      remedy::correct);
+                      hints::correct);
   return YarnScaling{*factor, *fast, *slow, *attention, *length, dimensions - 1, *truncate};
 }
 
@@ -312,7 +312,7 @@ llvm::Expected<std::vector<double>> RopeReader::factorList(llvm::StringRef key) 
     return inputError(path,
                       "has no list of " + llvm::Twine(dimensions / 2) + " numbers in " +
                           inQuotes(named(key)) + ", which this scaling needs",
-                      remedy::correct);
+                      hints::correct);
   std::vector<double> factors;
   for (const llvm::json::Value &item : *list) {
     auto factor = readNumber(path, named(key), item, positive);
@@ -375,7 +375,7 @@ llvm::Expected<RopeScaling> RopeReader::readScaling() {
       "has the rope scaling " + inQuotes(*type) + " in " + inQuotes(dictionaryName) + ", only " +
           (isOwn ? "default and yarn" : "default, linear, dynamic, yarn, longrope and llama3") +
           " are computed",
-      remedy::otherModel);
+      hints::otherModel);
 }
 
 llvm::Error RopeReader::refuseUnknown() {

@@ -1,5 +1,4 @@
-//===- RopeReader.h - the rope of a config
-//-------------------------------------------------------===//
+//===- RopeReader.h - the rope of a config ----------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_CONFIG_ROPEREADER_H
 #define MICA_FRONTEND_CONFIG_ROPEREADER_H
 

@@ -1,5 +1,4 @@
-//===- GgufArchitecture.h - a family as llama.cpp stores it
-//----------------------------------------===//
+//===- GgufArchitecture.h - a family as llama.cpp stores it -----*- C++ -*-===//
 //
 // An architecture is data, as a family is, and stands in the family's file: which of its keys is
 // which fact, what its tensors are called, what the converter did to them. The family's description
@@ -24,11 +23,11 @@ struct GgufFlag {
 };
 
 /// A key of rope and the parameter of transformers that it is, once it is multiplied by
-/// `multiplier`; only scalings of `types` have it, all where that is empty. `isAnywhere`: files may
-/// have it beside no scaling as well.
+/// `multiplier`; only scalings of `types` have it, all where that is empty. `isOfAnyType`: files
+/// may have it beside no scaling as well.
 struct GgufRopeKey {
   llvm::StringLiteral name, parameter, types;
-  bool isAnywhere = false;
+  bool isOfAnyType = false;
   double multiplier = 1;
 
   bool belongsTo(llvm::StringRef type) const {
@@ -64,7 +63,7 @@ struct GgufArchitecture {
   /// follow.
   llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys;
   llvm::ArrayRef<FixedKey> fixed = {};
-  llvm::ArrayRef<UnreadKey> unread = {};
+  llvm::ArrayRef<IgnoredKeyRow> ignoredKeys = {};
   llvm::ArrayRef<GgufFlag> flags = {};
   llvm::ArrayRef<GgufRopeKey> ropeKeys = {}; ///< beside those of all architectures
   llvm::ArrayRef<GgufModule> modules = {};   ///< of layers, before those of all architectures

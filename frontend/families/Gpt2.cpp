@@ -37,7 +37,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
       {"scale_attn_by_inverse_layer_idx", &H::scalesByLayer, {}, false},
       {"tie_word_embeddings", &H::tiedHead, {}, true},
   };
-  static constexpr UnreadKey unread[] = {
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"n_ctx", "is the number of positions again"},
       {"reorder_and_upcast_attn", reasons::implementation},
   };
@@ -60,7 +60,7 @@ llvm::Expected<const Family *> chooseGpt2(const FamilyEvidence &) {
             if (!h.scalesScores.value_or(true))
               h.scoreScale = 1;
           },
-      .unread = unread,
+      .ignoredKeys = unread,
   };
   return &family;
 }

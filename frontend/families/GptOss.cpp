@@ -24,7 +24,7 @@ static constexpr NamingTable namesOfBlocks = changed(names, [](NamingTable &name
 });
 
 /// What transformers computes where a config says nothing of rope.
-static const llvm::json::Object &usualRope() {
+static const llvm::json::Object &defaultRope() {
   static const llvm::json::Object rope{
       {"rope_type", "yarn"}, {"factor", 32.0},    {"beta_fast", 32.0},
       {"beta_slow", 1.0},    {"truncate", false}, {"original_max_position_embeddings", 4096}};
@@ -52,7 +52,7 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
       {"swiglu_limit", &H::gateLimit, ranges::multiplier, gateLimit},
       optionalKey("quantization_config", &H::quantization),
   };
-  static constexpr UnreadKey unread[] = {
+  static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"experts_per_token", "is num_experts_per_tok again, which counts"},
       {"initial_context_length", "stands in rope's scaling again, which counts"},
   };
@@ -68,16 +68,17 @@ llvm::Expected<const Family *> chooseGptOss(const FamilyEvidence &evidence) {
                    .routerBias = true,
                    .expertBias = true,
                    .defaultTheta = 150000,
-                   .slides = [](const Hyperparameters &, int64_t layer) { return layer % 2 == 0; }},
+                   .usesSlidingWindow = [](const Hyperparameters &,
+                                           int64_t layer) { return layer % 2 == 0; }},
         .names = &table,
         .derive =
             [](Hyperparameters &h) {
               h.sparse = h.normaliseGate = true;
               h.expertInner = h.inner;
               if (!h.ropeScaling && !h.ropeParameters && !h.ropeKeys)
-                h.ropeParameters = &usualRope();
+                h.ropeParameters = &defaultRope();
             },
-        .unread = unread,
+        .ignoredKeys = unread,
     };
   };
   static const Family plain = familyWith(names), blocks = familyWith(namesOfBlocks);

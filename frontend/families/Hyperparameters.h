@@ -1,5 +1,4 @@
-//===- Hyperparameters.h - the facts about a model, by meaning
-//---------------------------------===//
+//===- Hyperparameters.h - the facts about a model, by meaning --*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_HYPERPARAMETERS_H
 #define MICA_FRONTEND_FAMILIES_HYPERPARAMETERS_H
 
@@ -23,10 +22,10 @@ struct Hyperparameters {
   std::optional<int64_t> experts, expertsPerToken, expertInner, sharedExperts;
   std::optional<int64_t> sparseStep;  ///< every how many layers one has experts
   std::optional<int64_t> sharedInner; ///< of all shared experts together
-  std::optional<int64_t> queryRank, latentRank, plainDim, turnedDim, valueDim;
+  std::optional<int64_t> queryRank, latentRank, qkNopeHeadDim, qkRopeHeadDim, valueDim;
   std::optional<int64_t> firstDense; ///< how many layers at the beginning have no experts
-  std::optional<int64_t> groups, keptGroups;
-  std::optional<int64_t> furtherLayers; ///< behind the last one, and not computed
+  std::optional<int64_t> groups, topkGroup;
+  std::optional<int64_t> numNextnPredictLayers; ///< behind the last one, and not computed
   std::optional<double> routedMultiplier;
   std::optional<std::string> choice;        ///< how experts are chosen
   std::optional<int64_t> originalPositions; ///< before longrope

@@ -16,7 +16,7 @@ constexpr llvm::StringLiteral otherShapes = "belongs to encoder-decoder models";
 constexpr llvm::StringLiteral browser = "configures a browser's runtime";
 
 /// The one table of keys that are known of every family and read by none.
-constexpr UnreadKey unreadKeys[] = {
+constexpr IgnoredKeyRow ignoredKeys[] = {
     {"_name_or_path", bookkeeping},
     {"_attn_implementation", implementation},
     {"_attn_implementation_autoset", implementation},
@@ -140,9 +140,9 @@ constexpr TensorRow tensorRows[] = {
 
 } // namespace
 
-llvm::ArrayRef<UnreadKey> commonUnreadKeys() { return unreadKeys; }
+llvm::ArrayRef<IgnoredKeyRow> commonIgnoredKeys() { return ignoredKeys; }
 
-std::optional<llvm::StringRef> whyIrrelevantTensor(llvm::StringRef name) {
+std::optional<llvm::StringRef> reasonTensorIsIrrelevant(llvm::StringRef name) {
   for (const TensorRow &row : tensorRows)
     if (auto pattern = llvm::GlobPattern::create(row.pattern); pattern && pattern->match(name))
       return row.reason;

@@ -76,7 +76,7 @@ constexpr FixedKey fixedOf2[] = {
     {"tie_word_embeddings", "[true]"},
 };
 
-constexpr UnreadKey unread[] = {{"flash_attn", reasons::implementation}};
+constexpr IgnoredKeyRow ignoredKeys[] = {{"flash_attn", reasons::implementation}};
 
 /// I = m * ceil(int(2 * 4C / 3) / m).
 void deriveOf1(Hyperparameters &h) {
@@ -128,14 +128,14 @@ const Family &generation(unsigned number) {
        .traits = {.pairing = Pairing::Interleaved, .normalisesSingleExpert = false},
        .names = &metaNames,
        .derive = deriveOf1,
-       .unread = unread},
+       .ignoredKeys = unread},
       {.name = "minimind (generation 2)",
        .architectures = architectures,
        .keys = keys2,
        .fixed = fixedOf2,
        .traits = {.ownYarn = &yarn, .normalisesSingleExpert = false, .defaultTheta = 1e6},
        .derive = deriveOf2,
-       .unread = unread},
+       .ignoredKeys = unread},
       {.name = "minimind (generation 3)",
        .architectures = architectures,
        .keys = keys3,
@@ -145,7 +145,7 @@ const Family &generation(unsigned number) {
                   .ownYarn = &yarn,
                   .defaultTheta = 1e6},
        .derive = deriveOf3,
-       .unread = unread},
+       .ignoredKeys = unread},
   };
   return families[number - 1];
 }

@@ -27,7 +27,7 @@ llvm::Expected<const Family *> chooseMixtral(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = {},
-      .traits = {.defaultTheta = 1e6, .slides = everyLayerSlides},
+      .traits = {.defaultTheta = 1e6, .usesSlidingWindow = everyLayerUsesSlidingWindow},
       .names = &names,
       .derive =
           [](Hyperparameters &h) {

@@ -1,5 +1,4 @@
-//===- ModelConfig.h - a decoder, described in general terms
-//------------------------------------===//
+//===- ModelConfig.h - a decoder, described in general terms ----*- C++ -*-===//
 //
 // What a config.json or a GGUF file says, typed and checked, in the dialect's own words (Pairing,
 // NormRounding, Activation, Scoring). No field names a model family: the importer builds from this
@@ -77,10 +76,10 @@ struct RopeConfig {
 
 /// Keys and values made of a latent, and a part of the keys, for all heads one, that rope turns.
 struct LatentConfig {
-  int64_t queryRank = 0;               ///< of the queries' own latent; 0 where they have none
-  int64_t rank = 0;                    ///< of keys and values
-  int64_t plainDim = 0, turnedDim = 0; ///< of a head of queries and keys
-  bool bias = false;                   ///< of the products that make latents
+  int64_t queryRank = 0; ///< of the queries' own latent; 0 where they have none
+  int64_t rank = 0;      ///< of keys and values
+  int64_t qkNopeHeadDim = 0, qkRopeHeadDim = 0; ///< of a head of queries and keys
+  bool bias = false;                            ///< of the products that make latents
 };
 
 enum class NormKind { Rms, Layer };
@@ -89,7 +88,7 @@ struct NormConfig {
   NormKind kind = NormKind::Rms;
   double eps = 0;
   NormRounding rounding = NormRounding::BeforeGain; ///< of Rms
-  double gainOffset = 0;                            ///< of Rms: the gain is w + offset
+  double weightOffset = 0;                          ///< of Rms: the gain is w + offset
   bool bias = false;                                ///< of Layer
 };
 
@@ -144,8 +143,8 @@ struct SparseConfig {
   int64_t experts = 0;         ///< E
   int64_t expertsPerToken = 0; ///< k <= E
   Scoring scoring = Scoring::Softmax;
-  bool routerBias = false, correction = false;
-  int64_t groups = 0, keptGroups = 0; ///< 0: experts stand in no groups
+  bool routerBias = false, correctionBias = false;
+  int64_t groups = 0, topkGroup = 0; ///< 0: experts stand in no groups
   GroupScoring groupScoring = GroupScoring::Best;
   double multiplier = 1;     ///< of the chosen weights
   bool normalise = false;    ///< divide the chosen weights by their sum; already false where the
@@ -202,7 +201,8 @@ struct ModelConfig {
   BlockConfig block;
   std::vector<LayerKind> kinds; ///< in the order of their first layer
   std::vector<unsigned> layers; ///< per layer, its kind
-  int64_t furtherLayers = 0;    ///< that the files have behind these, and that are not computed
+  int64_t numNextnPredictLayers =
+      0; ///< that the files have behind these, and that are not computed
   std::optional<StoredType>
       type; ///< what the file calls its weights' type; the weights themselves decide
   GenerationDefaults generation;

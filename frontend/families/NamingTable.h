@@ -1,5 +1,4 @@
-//===- NamingTable.h - what a family calls its tensors
-//------------------------------------------===//
+//===- NamingTable.h - what a family calls its tensors ----------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FAMILIES_NAMINGTABLE_H
 #define MICA_FRONTEND_FAMILIES_NAMINGTABLE_H
 
@@ -31,7 +30,7 @@ struct NamingTable {
   /// Where set, what `latentUp` makes comes of two tensors of all heads, the keys' [H, rank,
   /// plain], each head's transposed, and the values' [H, D, rank].
   llvm::StringLiteral latentUpKeys = "", latentUpValues = "";
-  llvm::StringLiteral correction = ""; ///< a tensor, not a module
+  llvm::StringLiteral correctionBias = ""; ///< a tensor, not a module
   /// Where set, `expert` has no star, and these are tensors of all experts, with "_bias" behind for
   /// biases and `stackedSuffix` for matrices. The first holds the rows of gate and up in turn.
   llvm::StringLiteral stackedGateUp = "", stackedDown = "", stackedSuffix = "";
@@ -88,7 +87,7 @@ inline constexpr NamingTable latentNames = changed(transformersNames, [](NamingT
   names.latentDown = "self_attn.kv_a_proj_with_mqa";
   names.latentNorm = "self_attn.kv_a_layernorm";
   names.latentUp = "self_attn.kv_b_proj";
-  names.correction = "mlp.gate.e_score_correction_bias";
+  names.correctionBias = "mlp.gate.e_score_correction_bias";
 });
 
 /// The names of Meta's own code, which MiniMind's first generation follows.

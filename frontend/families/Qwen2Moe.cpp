@@ -32,8 +32,10 @@ llvm::Expected<const Family *> chooseQwen2Moe(const FamilyEvidence &) {
       .keys = keys,
       .fixed = {},
       .traits = {.sharedGate = true,
-                 .slides = [](const Hyperparameters &h,
-                              int64_t layer) { return layer % 2 == 0 && layer < *h.windowLayers; }},
+                 .usesSlidingWindow =
+                     [](const Hyperparameters &h, int64_t layer) {
+                       return layer % 2 == 0 && layer < *h.windowLayers;
+                     }},
       .names = &names,
       .derive =
           [](Hyperparameters &h) {
@@ -50,14 +52,14 @@ static constexpr KeyRule ggufOwn[] = {
 };
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {ggufOwn, gguf::expertKeys, gguf::sizeKeys,
                                                        gguf::decoderKeys, gguf::rmsNormKeys};
-static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
+static constexpr IgnoredKeyRow ggufIgnoredKeys[] = {gguf::ignoredWindow};
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
 
 constexpr GgufArchitecture ggufQwen2Moe = {
     .name = "qwen2moe",
     .keys = ggufKeys,
     .fixed = gguf::expertFixedKeys,
-    .unread = ggufUnread,
+    .ignoredKeys = ggufIgnoredKeys,
     .flags = ggufFlags,
     .derive =
         [](const GgufKeys &keys, Hyperparameters &h) {

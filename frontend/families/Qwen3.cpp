@@ -25,8 +25,10 @@ llvm::Expected<const Family *> chooseQwen3(const FamilyEvidence &) {
       .keys = keys,
       .fixed = fixedKeys,
       .traits = {.qkNorm = QkNorm::PerHead,
-                 .slides = [](const Hyperparameters &h,
-                              int64_t layer) { return layer >= h.windowLayers.value_or(28); }},
+                 .usesSlidingWindow =
+                     [](const Hyperparameters &h, int64_t layer) {
+                       return layer >= h.windowLayers.value_or(28);
+                     }},
       .derive = [](Hyperparameters &h) { h.useWindow = h.useWindow.value_or(false); },
   };
   return &qwen3;
@@ -50,7 +52,7 @@ llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
       .architectures = architectures,
       .keys = keys,
       .fixed = fixedKeys,
-      .traits = {.qkNorm = QkNorm::PerHead, .slides = everyLayerSlides},
+      .traits = {.qkNorm = QkNorm::PerHead, .usesSlidingWindow = everyLayerUsesSlidingWindow},
       .derive =
           [](Hyperparameters &h) {
             h.sparse = true;
@@ -63,11 +65,11 @@ llvm::Expected<const Family *> chooseQwen3Moe(const FamilyEvidence &) {
 
 static constexpr llvm::ArrayRef<KeyRule> ggufKeys[] = {gguf::sizeKeys, gguf::decoderKeys,
                                                        gguf::rmsNormKeys};
-static constexpr UnreadKey ggufUnread[] = {gguf::unreadWindow};
+static constexpr IgnoredKeyRow ggufIgnoredKeys[] = {gguf::ignoredWindow};
 static constexpr GgufFlag ggufFlags[] = {{&H::attentionBias, "blk.0.attn_q.bias"}};
 
 constexpr GgufArchitecture ggufQwen3 = {
-    .name = "qwen3", .keys = ggufKeys, .unread = ggufUnread, .flags = ggufFlags};
+    .name = "qwen3", .keys = ggufKeys, .ignoredKeys = ggufIgnoredKeys, .flags = ggufFlags};
 
 static constexpr KeyRule ggufOwnOfMoe[] = {{"expert_weights_norm", &H::normaliseGate, {}, true}};
 static constexpr llvm::ArrayRef<KeyRule> ggufKeysOfMoe[] = {
@@ -77,7 +79,7 @@ constexpr GgufArchitecture ggufQwen3Moe = {
     .name = "qwen3moe",
     .keys = ggufKeysOfMoe,
     .fixed = gguf::expertFixedKeys,
-    .unread = ggufUnread,
+    .ignoredKeys = ggufIgnoredKeys,
     .flags = ggufFlags,
     .derive = deriveGgufExperts,
 };

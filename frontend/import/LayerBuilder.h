@@ -1,5 +1,4 @@
-//===- LayerBuilder.h - the function of a kind of layer
-//--------------------------------------------===//
+//===- LayerBuilder.h - the function of a layer type ------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_IMPORT_LAYERBUILDER_H
 #define MICA_FRONTEND_IMPORT_LAYERBUILDER_H
 

@@ -1,5 +1,4 @@
-//===- ModelImporter.h - a config and its weights to stage `model`
-//----------------------------------===//
+//===- ModelImporter.h - a config and its weights to stage `model` -*- C++ -*-===//
 #ifndef MICA_FRONTEND_IMPORT_MODELIMPORTER_H
 #define MICA_FRONTEND_IMPORT_MODELIMPORTER_H
 

@@ -1,5 +1,4 @@
-//===- ModelInput.h - what `mica compile MODEL` starts from
-//-------------------------------------------===//
+//===- ModelInput.h - what `mica compile MODEL` starts from -----*- C++ -*-===//
 #ifndef MICA_FRONTEND_IMPORT_MODELINPUT_H
 #define MICA_FRONTEND_IMPORT_MODELINPUT_H
 

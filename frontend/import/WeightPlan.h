@@ -1,5 +1,4 @@
-//===- WeightPlan.h - which tensors a model needs
-//-------------------------------------------------===//
+//===- WeightPlan.h - which tensors a model needs ---------------*- C++ -*-===//
 //
 // A model's weights by name and shape, planned from its config alone. The same list gives the
 // arguments of a layer function their order.

@@ -1,5 +1,4 @@
-//===- Json.h - strict, bounded JSON
-//------------------------------------------------------------===//
+//===- Json.h - strict, bounded JSON ----------------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_SUPPORT_JSON_H
 #define MICA_FRONTEND_SUPPORT_JSON_H
 
@@ -17,7 +16,7 @@ struct JsonLimits {
   size_t bytes = 4u << 20;
   size_t values = 1u << 18;
   unsigned depth = 32;
-  llvm::StringRef remedy = remedy::correct;
+  llvm::StringRef hint = hints::correct;
 };
 
 /// Parses `text`, naming `file` in errors. Stricter than JSON asks for: a key that occurs twice in

@@ -1,4 +1,4 @@
-//===- EntryRoles.h - what the arguments of a model are for -------*- C++ -*-===//
+//===- EntryRoles.h - what the arguments of a model are for -----*- C++ -*-===//
 //
 // One row per role that an argument or a result of a model's entry function has. The compiler
 // writes it there as `mica.role`, the manifest of a program lists those of its code in their order,
@@ -53,7 +53,7 @@ inline constexpr std::array<EntryRoleInfo, 9> kEntryRoles{{
     {EntryRole::Tokens, "tokens", EntryKind::RowVector},
     {EntryRole::Sequences, "sequences", EntryKind::RowVector},
     {EntryRole::Positions, "positions", EntryKind::RowVector},
-    {EntryRole::Outputs, "outputs", EntryKind::OutputVector},
+    {EntryRole::LogitIndices, "logit_indices", EntryKind::OutputVector},
     {EntryRole::Lengths, "lengths", EntryKind::RowVector, true},
     {EntryRole::Cache, "cache", EntryKind::State, true, true},
     {EntryRole::Weights, "weights", EntryKind::Memory},

@@ -1,4 +1,4 @@
-//===- Bufferization.cpp - the exec ops as writes into buffers -----------------===//
+//===- Bufferization.cpp - the exec ops as writes into buffers ------------===//
 
 #include "ir/Exec/Exec.h"
 

@@ -1,4 +1,4 @@
-//===- Exec.h - the exec dialect ---------------------------------*- C++ -*-===//
+//===- Exec.h - the exec dialect --------------------------------*- C++ -*-===//
 //
 // Launches of generated kernels and products by oneDNN. See ExecOps.td.
 //

@@ -148,7 +148,7 @@ def Exec_ProbeOp : Exec_Op<"probe", [DeclareOpInterfaceMethods<MemoryEffectsOpIn
   let summary = "shows rows to who asks";
   let description = [{
     Hands the rows of x [T, ...], of f32, bf16 or i32, to the runtime, with the probe's name and the layer that it
-    stands in, -1 where it stands in none. The runtime writes them down where `feed --probes` asks for that.
+    stands in, -1 where it stands in none. The runtime writes them down where `score --probes` asks for that.
 
     Example:
     ```mlir

@@ -1,4 +1,4 @@
-//===- Attention.cpp - positions, caches and attention --------------------------------===//
+//===- Attention.cpp - positions, caches and attention --------------------===//
 
 #include "ir/Interpreter/Caches.h"
 #include "ir/Interpreter/RopeRows.h"
@@ -54,7 +54,7 @@ static llvm::Expected<Tensor> evalSinusoid(SinusoidOp op, Scope &scope) {
 }
 
 // y[t, h] = [a[t, h], b[t, h]].
-static llvm::Expected<Tensor> evalJoinHeads(JoinHeadsOp op, Scope &scope) {
+static llvm::Expected<Tensor> evalConcatHeads(ConcatHeadsOp op, Scope &scope) {
   if (llvm::Error error = checkSameRows(op, scope, {op.getA(), op.getB()}))
     return error;
   Tensor y = Tensor::zerosOf(op.getType(), scope.tensor(op.getA()).shape[0]);
@@ -267,7 +267,7 @@ static llvm::Expected<Tensor> evalAttention(AttentionOp op, Scope &scope) {
 void addAttentionOps(OpTable &table) {
   table.add(evalRope);
   table.add(evalSinusoid);
-  table.add(evalJoinHeads);
+  table.add(evalConcatHeads);
   table.add(evalKvAppend);
   table.add(evalKvRead);
   table.add(evalRepeatKv);

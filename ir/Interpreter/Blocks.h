@@ -1,4 +1,4 @@
-//===- Blocks.h - gate and up in alternating blocks --------------------------*- C++ -*-===//
+//===- Blocks.h - gate and up in alternating blocks -------------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_BLOCKS_H
 #define MICA_IR_INTERPRETER_BLOCKS_H

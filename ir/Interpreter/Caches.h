@@ -1,4 +1,4 @@
-//===- Caches.h - reading and appending, for plain and fused ops -------------*- C++ -*-===//
+//===- Caches.h - reading and appending to caches ---------------*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_CACHES_H
 #define MICA_IR_INTERPRETER_CACHES_H

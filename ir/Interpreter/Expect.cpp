@@ -1,4 +1,4 @@
-//===- Expect.cpp - functions that state their own results ------------------------------===//
+//===- Expect.cpp - functions that state their own results ----------------===//
 
 #include "ir/Interpreter/Expect.h"
 

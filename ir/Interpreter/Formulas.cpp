@@ -1,4 +1,4 @@
-//===- Formulas.cpp - arithmetic that plain and fused ops share --------------------===//
+//===- Formulas.cpp - arithmetic that plain and fused ops share -----------===//
 
 #include "ir/Interpreter/Formulas.h"
 
@@ -75,9 +75,9 @@ void turn(MutableArrayRef<double> head, const Angles &angles, Pairing pairing) {
   for (size_t i = 0; i < pairs; ++i) {
     double &a = pairing == Pairing::Half ? head[i] : head[2 * i];
     double &b = pairing == Pairing::Half ? head[i + pairs] : head[2 * i + 1];
-    double turnedA = a * angles.cosines[i] - b * angles.sines[i];
+    double rotatedA = a * angles.cosines[i] - b * angles.sines[i];
     b = b * angles.cosines[i] + a * angles.sines[i];
-    a = turnedA;
+    a = rotatedA;
   }
 }
 

@@ -1,4 +1,4 @@
-//===- Formulas.h - arithmetic that plain and fused ops share --------------*- C++ -*-===//
+//===- Formulas.h - arithmetic that plain and fused ops share ---*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_FORMULAS_H
 #define MICA_IR_INTERPRETER_FORMULAS_H

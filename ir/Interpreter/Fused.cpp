@@ -1,4 +1,4 @@
-//===- Fused.cpp - what fusion makes of several ops ----------------------------------------===//
+//===- Fused.cpp - what fusion makes of several ops -----------------------===//
 
 #include "ir/Interpreter/Blocks.h"
 #include "ir/Interpreter/Caches.h"
@@ -67,7 +67,7 @@ struct QkvRow {
       SmallVector<double> values;
       for (auto [i, value] : llvm::enumerate(head))
         values.push_back(
-            norm ? (op.getGainOffset().convertToDouble() + scope.tensor(norm).floats[i]) *
+            norm ? (op.getWeightOffset().convertToDouble() + scope.tensor(norm).floats[i]) *
                        (value * scale)
                  : value);
       turn(values, angles, op.getPairing());

@@ -1,4 +1,4 @@
-//===- Moe.h - choices of experts that are as good as others ----------------*- C++ -*-===//
+//===- Moe.h - choices of experts that are as good as others ----*- C++ -*-===//
 
 #ifndef MICA_IR_INTERPRETER_MOE_H
 #define MICA_IR_INTERPRETER_MOE_H

@@ -1,4 +1,4 @@
-//===- Norm.cpp - normalisation ---------------------------------------------------===//
+//===- Norm.cpp - normalisation -------------------------------------------===//
 
 #include "ir/Interpreter/Formulas.h"
 #include "ir/Interpreter/OpTable.h"
@@ -22,10 +22,10 @@ static ArrayRef<float> gainAt(const Tensor &w, int64_t begin, int64_t width) {
   return ArrayRef(w.floats).slice(begin % w.getNumElements(), width);
 }
 
-// y = (gain_offset + w) * (x * rsqrt(mean(x^2) + eps)).
+// y = (weight_offset + w) * (x * rsqrt(mean(x^2) + eps)).
 static llvm::Expected<Tensor> evalRmsNorm(RmsNormOp op, Scope &scope) {
   const Tensor &x = scope.tensor(op.getX()), &w = scope.tensor(op.getWeight());
-  double eps = op.getEps().convertToDouble(), offset = op.getGainOffset().convertToDouble();
+  double eps = op.getEps().convertToDouble(), offset = op.getWeightOffset().convertToDouble();
   bool roundsFirst = op.getRounding() == NormRounding::BeforeGain;
   auto round = [&](double value) { return double(roundTo(x.elementType, value)); };
   Tensor y = Tensor::zeros(op.getType().getElementType(), x.shape);

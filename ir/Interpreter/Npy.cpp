@@ -1,4 +1,4 @@
-//===- Npy.cpp - arrays as NumPy stores them ------------------------------------------===//
+//===- Npy.cpp - arrays as NumPy stores them ------------------------------===//
 
 #include "ir/Interpreter/Npy.h"
 

@@ -1,4 +1,4 @@
-//===- Value.h - what the interpreter computes with -------------------*- C++ -*-===//
+//===- Value.h - what the interpreter computes with -------------*- C++ -*-===//
 //
 // Tensors, index scalars and key/value caches. Floats are stored in f32 whatever their type, but a
 // tensor of bf16 or f16 holds only numbers of that type, and one of rows of integers what these

@@ -1,4 +1,4 @@
-//===- Attention.cpp - rope, caches and attention -------------------------------===//
+//===- Attention.cpp - rope, caches and attention -------------------------===//
 
 #include "ir/Mica/Verify.h"
 
@@ -15,7 +15,7 @@ LogicalResult mica::requireScaling(Operation *op, Attribute scaling, int64_t wid
                              << " frequencies, but turns " << width / 2 << " pairs";
   if (isa_and_nonnull<DynamicScalingAttr>(scaling) && width <= 2)
     return op->emitOpError("scales theta for more pairs than one, but turns only one");
-  bool follows = lengthBorder(scaling).has_value();
+  bool follows = ropeLengthThreshold(scaling).has_value();
   if (follows && !lengths)
     return op->emitOpError("has a scaling that follows the length of a sequence: give it lengths");
   if (!follows && lengths)
@@ -35,7 +35,7 @@ LogicalResult SinusoidOp::verify() {
   return success();
 }
 
-LogicalResult JoinHeadsOp::verify() {
+LogicalResult ConcatHeadsOp::verify() {
   RankedTensorType result = shapeOf(getResult());
   for (Value part : {getA(), getB()}) {
     if (failed(requireSameRows(*this, part, getResult())))

@@ -68,7 +68,7 @@ def Mica_SinusoidOp : Mica_PureOp<"sinusoid"> {
   let hasVerifier = 1;
 }
 
-def Mica_JoinHeadsOp : Mica_PureOp<"join_heads"> {
+def Mica_ConcatHeadsOp : Mica_PureOp<"concat_heads"> {
   let summary = "heads made of two parts";
   let description = [{
     `y[t, h] = [a[t, h], b[t, h]]`: D of the result is the sum of both. A part with a single head is that of all heads,
@@ -76,8 +76,8 @@ def Mica_JoinHeadsOp : Mica_PureOp<"join_heads"> {
 
     Example:
     ```mlir
-    func.func @join_heads(%a: tensor<?x8x16xf32>, %b: tensor<?x1x4xf32>) {
-      %y = mica.join_heads %a, %b : tensor<?x8x16xf32>, tensor<?x1x4xf32> -> tensor<?x8x20xf32>
+    func.func @concat_heads(%a: tensor<?x8x16xf32>, %b: tensor<?x1x4xf32>) {
+      %y = mica.concat_heads %a, %b : tensor<?x8x16xf32>, tensor<?x1x4xf32> -> tensor<?x8x20xf32>
       return
     }
     ```

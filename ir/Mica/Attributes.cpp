@@ -1,4 +1,4 @@
-//===- Attributes.cpp - verifiers of attributes and types, rope frequencies ----===//
+//===- Attributes.cpp - attribute and type verifiers, rope frequencies ----===//
 
 #include "ir/Mica/Mica.h"
 
@@ -238,7 +238,7 @@ static double scaleDynamic(int64_t rotaryDim, double theta, int64_t length,
   return theta * std::pow(grown, double(rotaryDim) / static_cast<double>(rotaryDim - 2));
 }
 
-std::optional<int64_t> mica::lengthBorder(Attribute scaling) {
+std::optional<int64_t> mica::ropeLengthThreshold(Attribute scaling) {
   if (auto longRope = dyn_cast_or_null<LongRopeScalingAttr>(scaling))
     return longRope.getOriginalContext();
   if (auto dynamic = dyn_cast_or_null<DynamicScalingAttr>(scaling))
@@ -246,11 +246,11 @@ std::optional<int64_t> mica::lengthBorder(Attribute scaling) {
   return std::nullopt;
 }
 
-SmallVector<int64_t> mica::lengthBorders(ModuleOp module) {
+SmallVector<int64_t> mica::ropeLengthThresholds(ModuleOp module) {
   SmallVector<int64_t> borders;
   module.walk([&](Operation *op) {
     auto add = [&](auto rope) {
-      if (std::optional<int64_t> border = lengthBorder(rope.getScalingAttr()))
+      if (std::optional<int64_t> border = ropeLengthThreshold(rope.getScalingAttr()))
         borders.push_back(*border);
     };
     TypeSwitch<Operation *>(op).Case<RopeOp, RopeTableOp>(add);

@@ -255,7 +255,7 @@ def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
   let summary = "its operand, which a running program shows to who asks";
   let description = [{
     `y = x`. A program with probes writes what they see, in the order in which it computes, to the file of
-    `PROGRAM feed --probes FILE`; `mica verify` compares that with what the interpreter has at the same probes. `layer`
+    `PROGRAM score --probes FILE`; `mica verify` compares that with what the interpreter has at the same probes. `layer`
     is the number of the layer that the probe stands in.
 
     Example:
@@ -266,8 +266,8 @@ def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>]> {
     }
     ```
   }];
-  let arguments = (ins Mica_Shown:$x, StrAttr:$name, Optional<Index>:$layer);
-  let results = (outs Mica_Shown:$result);
+  let arguments = (ins Mica_Probed:$x, StrAttr:$name, Optional<Index>:$layer);
+  let results = (outs Mica_Probed:$result);
   let assemblyFormat = "$x $name (`layer` `(` $layer^ `)`)? attr-dict `:` type($x)";
 }
 

@@ -1,4 +1,4 @@
-//===- Fused.cpp - verifiers of the ops that fusion makes -------------------------===//
+//===- Fused.cpp - verifiers of the ops that fusion makes -----------------===//
 
 #include "ir/Mica/Verify.h"
 
@@ -60,8 +60,8 @@ LogicalResult QkvAppendOp::verify() {
                          << keys.getHeadDim();
   if (!getQNorm() != !getEps() || !getQNorm() != !getKNorm())
     return emitOpError("has both norms and eps or none of them");
-  if (!getQNorm() && !getGainOffset().isZero())
-    return emitOpError("has a gain_offset, but no norms");
+  if (!getQNorm() && !getWeightOffset().isZero())
+    return emitOpError("has a weight_offset, but no norms");
   for (Value norm : {getQNorm(), getKNorm()})
     if (norm && failed(requireSize(*this, "a norm", lastDim(norm), keys.getHeadDim(), "head_dim")))
       return failure();

@@ -51,7 +51,7 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
     qkv is [T, (H + 2 G) D]: H query heads, G key heads, G value heads; or, where their weights are stored in different
     formats, only the first of several products that have these columns together (`parts`). Queries and keys are
     normalised over D where
-    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `gain_offset`), turned by `table` (formula of
+    `q_norm` and `k_norm` are given (formula of `mica.rmsnorm`, with its `weight_offset`), turned by `table` (formula of
     `mica.rope`), the keys and the values appended to the caches, the queries returned. Everything in between is f32:
     keys and values are rounded once, to the caches' type, and queries once, to the type of `q`. The caches are
     consumed (see `mica.kv_append`).
@@ -74,13 +74,14 @@ def Mica_QkvAppendOp : Mica_PureOp<"qkv_append", [AttrSizedOperandSegments,
                        Index:$layer, Mica_RowIndex:$sequences, Mica_RowIndex:$positions,
                        Optional<Mica_Vector>:$q_norm, Optional<Mica_Vector>:$k_norm,
                        Variadic<Mica_Rows32>:$parts, Mica_PairingAttr:$pairing,
-                       OptionalAttr<F64Attr>:$eps, DefaultValuedAttr<F64Attr, "0.0">:$gain_offset);
+                       OptionalAttr<F64Attr>:$eps, DefaultValuedAttr<F64Attr, "0.0">:$weight_offset);
   let results = (outs Mica_Heads:$q, Mica_KvCacheType:$k_next, Mica_KvCacheType:$v_next);
   let assemblyFormat = [{
     $qkv (`parts` `(` $parts^ `:` type($parts) `)`)? `,` $table `,` $k_cache `,` $v_cache `[` $layer `]`
     `at` `(` $sequences `,` $positions `:` type($sequences) `,` type($positions) `)`
     (`norms` `(` $q_norm^ `,` $k_norm `:` type($q_norm) `,` type($k_norm) `)`)?
-    custom<Word>($pairing) (`eps` `(` $eps^ `)`)? (`gain_offset` `(` $gain_offset^ `)`)? attr-dict
+    custom<Word>($pairing) (`eps` `(` $eps^ `)`)? (`weight_offset` `(` $weight_offset^ `)`)?
+    custom<OldKeyword>("\"weight_offset\"") attr-dict
     `:` type($qkv) `,` type($table) `,` type($k_cache) `,` type($v_cache) `->` type($q)
   }];
   let extraClassDeclaration = [{

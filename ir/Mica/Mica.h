@@ -7,6 +7,7 @@
 #ifndef MICA_IR_MICA_MICA_H
 #define MICA_IR_MICA_MICA_H
 
+#include "ir/Mica/Renamed.h"
 #include "ir/Mica/StateInterfaces.h"
 #include "ir/Quantize/BlockFormats.h"
 
@@ -89,10 +90,10 @@ llvm::SmallVector<float> ropeFrequencies(int64_t rotaryDim, double theta, mlir::
 
 /// Of a scaling that follows the length of a sequence: up to how many positions it is that of short
 /// ones. None for other scalings and null.
-std::optional<int64_t> lengthBorder(mlir::Attribute scaling);
+std::optional<int64_t> ropeLengthThreshold(mlir::Attribute scaling);
 
 /// The borders of all ropes of a module, ascending.
-llvm::SmallVector<int64_t> lengthBorders(mlir::ModuleOp module);
+llvm::SmallVector<int64_t> ropeLengthThresholds(mlir::ModuleOp module);
 
 } // namespace mica
 

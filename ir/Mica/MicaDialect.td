@@ -24,11 +24,17 @@ def Mica_Dialect : Dialect {
     | role | of | what it is |
     |---|---|---|
     | `tokens`, `sequences`, `positions` | arguments `tensor<?xi32>` | of each row |
-    | `outputs` | an argument `tensor<?xi32>` | the rows whose logits are computed |
+    | `logit_indices` | an argument `tensor<?xi32>` | the rows whose logits are computed |
     | `lengths` | an argument `tensor<?xi32>` | of each row, for how many positions its sequence is read |
     | `cache` | arguments and results `!mica.kv_cache` | what a program keeps between calls |
     | `logits` | a result `tensor<?xVxf32>` | of each output |
     | `weights`, `scratch`, `logits` | arguments from stage `loops` on | memory that a program provides |
+
+    Names of earlier versions are refused with their replacement; see [ir-changes.md](ir-changes.md).
+  }];
+  let extraClassDeclaration = [{
+    /// Refuses ops of earlier versions by the names that they have now.
+    std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
   }];
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;

@@ -1,4 +1,4 @@
-//===- ModelDescription.cpp - what a program knows and no op says ---------------===//
+//===- ModelDescription.cpp - what a program knows and no op says ---------===//
 
 #include "ir/Mica/ModelDescription.h"
 

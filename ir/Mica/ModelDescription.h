@@ -1,4 +1,4 @@
-//===- ModelDescription.h - what a program knows and no op says --*- C++ -*-===//
+//===- ModelDescription.h - what a program knows and no op says -*- C++ -*-===//
 //
 // The attribute `mica.model` of a module, as a value. Whoever reads or writes one of its numbers
 // takes the bounds from here.

@@ -1,4 +1,4 @@
-//===- StateInterfaces.h - what a program keeps between calls -----*- C++ -*-===//
+//===- StateInterfaces.h - what a program keeps between calls ---*- C++ -*-===//
 
 #ifndef MICA_IR_MICA_STATEINTERFACES_H
 #define MICA_IR_MICA_STATEINTERFACES_H

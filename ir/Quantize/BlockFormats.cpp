@@ -1,4 +1,4 @@
-//===- BlockFormats.cpp - numbers stored in blocks --------------------------------===//
+//===- BlockFormats.cpp - numbers stored in blocks ------------------------===//
 
 #include "ir/Quantize/BlockFormats.h"
 

@@ -1,4 +1,4 @@
-//===- BlockFormats.h - numbers stored in blocks ------------------*- C++ -*-===//
+//===- BlockFormats.h - numbers stored in blocks ----------------*- C++ -*-===//
 //
 // One description per format, from which everything else follows: the numbers of a block, the
 // packed layout of a weight, the kernels that read it, the type !mica.block<NAME> and its

@@ -1,4 +1,4 @@
-//===- Quantize.h - rows of integers ------------------------------*- C++ -*-===//
+//===- Quantize.h - rows of integers ----------------------------*- C++ -*-===//
 //
 // How numbers become !mica.int8, !mica.int_rows and Mica's own block formats: one formula for the
 // interpreter, which computes with what the integers stand for, and for the packer, which stores

@@ -1,4 +1,4 @@
-//===- FuseQkvAppend.cpp - norms, rope and appends in one pass ----------------===//
+//===- FuseQkvAppend.cpp - norms, rope and appends in one pass ------------===//
 
 #include "passes/Passes.h"
 #include "passes/fusion/Driver.h"
@@ -52,7 +52,7 @@ static bool isSameNorm(RmsNormOp a, RmsNormOp b) {
   auto isVector = [](RmsNormOp norm) {
     return cast<RankedTensorType>(norm.getWeight().getType()).getRank() == 1;
   };
-  return a.getEps() == b.getEps() && a.getGainOffset() == b.getGainOffset() && isVector(a) &&
+  return a.getEps() == b.getEps() && a.getWeightOffset() == b.getWeightOffset() && isVector(a) &&
          isVector(b);
 }
 
@@ -71,7 +71,7 @@ struct Found {
 } // namespace
 
 /// Why both appends and ropes cannot be one op at the place of `op`; empty where they can.
-static StringRef whyNot(Found found, Operation *op) {
+static StringRef rejectionReason(Found found, Operation *op) {
   auto [q, k, valueHeads, keys, values] = found;
   if (!isSameRope(q.rope, k.rope))
     return "queries and keys are turned differently";
@@ -123,7 +123,7 @@ static void fuse(Found found, ValueRange products, PatternRewriter &rewriter) {
       keys.getCache(), values.getCache(), keys.getLayer(), keys.getSequences(), keys.getPositions(),
       q.norm ? q.norm.getWeight() : Value(), q.norm ? k.norm.getWeight() : Value(),
       products.drop_front(), rope.getPairingAttr(), q.norm ? q.norm.getEpsAttr() : FloatAttr(),
-      q.norm ? q.norm.getGainOffsetAttr() : rewriter.getF64FloatAttr(0));
+      q.norm ? q.norm.getWeightOffsetAttr() : rewriter.getF64FloatAttr(0));
   rewriter.replaceAllUsesWith(rope.getResult(), fused.getQ());
   rewriter.replaceAllUsesWith(keys.getResult(), fused.getKNext());
   rewriter.replaceAllUsesWith(values.getResult(), fused.getVNext());
@@ -150,7 +150,7 @@ struct SplitRopeAndAppendAreOne : OpRewritePattern<SplitOp> {
     if (!found.keys || !found.values)
       return rewriter.notifyMatchFailure(split,
                                          "keys or values have another use than their append");
-    if (StringRef reason = whyNot(found, split); !reason.empty())
+    if (StringRef reason = rejectionReason(found, split); !reason.empty())
       return rewriter.notifyMatchFailure(split, reason);
     fuse(found, split.getX(), rewriter);
     rewriter.eraseOp(split);
@@ -183,7 +183,7 @@ struct RopesAndAppendsOfSeveralProductsAreOne : OpRewritePattern<AttentionOp> {
         last = op;
     }
     Operation *place = last->getNextNode();
-    if (StringRef reason = whyNot(found, place); !reason.empty())
+    if (StringRef reason = rejectionReason(found, place); !reason.empty())
       return rewriter.notifyMatchFailure(attention, reason);
     // Nothing may use what the new op makes before it.
     for (Operation *op :

@@ -1,4 +1,4 @@
-//===- HoistRopeTables.cpp - one table per step, not per layer ------------------===//
+//===- HoistRopeTables.cpp - one table per step, not per layer ------------===//
 
 #include "ir/Mica/Names.h"
 #include "passes/Passes.h"

@@ -1,4 +1,4 @@
-//===- LayerCalls.h - calls of layers, to be written as a loop ------*- C++ -*-===//
+//===- LayerCalls.h - calls of layers, to be written as a loop --*- C++ -*-===//
 
 #ifndef MICA_PASSES_LAYERS_LAYERCALLS_H
 #define MICA_PASSES_LAYERS_LAYERCALLS_H

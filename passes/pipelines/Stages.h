@@ -40,9 +40,9 @@ struct StageOptions {
   /// The numbers of rows that functions are made for.
   PhaseRows phases = {};
   /// Whether channels are balanced; where it does not say, they are for integers.
-  std::optional<bool> balance = {};
+  std::optional<bool> equalize = {};
   /// Whether matrices that are stored in blocks keep their format, whatever the precision.
-  bool keepBlocks = false;
+  bool preserveBlocks = false;
   /// What rows of prompts that multiply weights in blocks are where they are exact.
   ExactRows exactRows = ExactRows::BF16;
   /// What probes show, where there are any.

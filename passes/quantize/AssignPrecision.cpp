@@ -1,4 +1,4 @@
-//===- AssignPrecision.cpp - the precision of weights and caches ----------------===//
+//===- AssignPrecision.cpp - the precision of weights and caches ----------===//
 
 #include "passes/Passes.h"
 #include "passes/support/Weights.h"

@@ -1,4 +1,4 @@
-//===- CacheKinds.h - which caches hold keys, which values --------*- C++ -*-===//
+//===- CacheKinds.h - which caches hold keys, which values ------*- C++ -*-===//
 
 #ifndef MICA_PASSES_SUPPORT_CACHEKINDS_H
 #define MICA_PASSES_SUPPORT_CACHEKINDS_H

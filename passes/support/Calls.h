@@ -1,4 +1,4 @@
-//===- Calls.h - functions changed together with their calls -----*- C++ -*-===//
+//===- Calls.h - functions changed together with their calls ----*- C++ -*-===//
 
 #ifndef MICA_PASSES_SUPPORT_CALLS_H
 #define MICA_PASSES_SUPPORT_CALLS_H

@@ -1,4 +1,4 @@
-//===- Checks.h - what the verifiers of several stages check -----*- C++ -*-===//
+//===- Checks.h - what the verifiers of several stages check ----*- C++ -*-===//
 
 #ifndef MICA_PASSES_VERIFY_CHECKS_H
 #define MICA_PASSES_VERIFY_CHECKS_H
@@ -27,12 +27,12 @@ int64_t getVocabulary(mlir::ModuleOp module);
 llvm::LogicalResult verifyDescription(mlir::ModuleOp module);
 
 /// Fails at the first op that is not among `alive`, the names of dialects and of single ops.
-llvm::LogicalResult verifyAlive(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> alive,
-                                llvm::StringRef stage);
+llvm::LogicalResult verifyLegalOps(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> alive,
+                                   llvm::StringRef stage);
 
 /// No function calls itself, nor is there a circle of calls: a step of the model has an end, and
 /// memory can be planned for it.
-llvm::LogicalResult verifyCallsEnd(mlir::ModuleOp module);
+llvm::LogicalResult verifyNoRecursion(mlir::ModuleOp module);
 
 /// Lets `solver` follow what verifyIndices and verifyRoles ask for: one run serves both.
 void loadIndexAnalysis(mlir::DataFlowSolver &solver);
@@ -47,10 +47,10 @@ llvm::LogicalResult verifyIndices(mlir::ModuleOp module, const mlir::DataFlowSol
 llvm::LogicalResult verifyRoles(mlir::ModuleOp module, const mlir::DataFlowSolver &solver);
 
 /// Entries hand back each cache that they receive, in the place in which they received it.
-llvm::LogicalResult verifyCachesComeBack(mlir::ModuleOp module);
+llvm::LogicalResult verifyCachesReturned(mlir::ModuleOp module);
 
 /// A step appends to every layer of a cache once at most.
-llvm::LogicalResult verifyLayersAreWrittenOnce(mlir::ModuleOp module);
+llvm::LogicalResult verifySingleAppend(mlir::ModuleOp module);
 
 /// What the stages that are made of mica ops have in common: entries, calls, caches, indices
 /// and roles.

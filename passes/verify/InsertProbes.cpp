@@ -1,4 +1,4 @@
-//===- InsertProbes.cpp - every op shows its result -----------------------------===//
+//===- InsertProbes.cpp - every op shows its result -----------------------===//
 
 #include "ir/Mica/Names.h"
 #include "passes/Passes.h"

@@ -1,4 +1,4 @@
-//===- Roles.cpp - every op takes the vector of numbers that it is made for ------===//
+//===- Roles.cpp - every op takes the row vector of its role --------------===//
 //
 // The tokens, sequences, positions, outputs and lengths of a step have one type, and so have the
 // rows of tokens and the rows of outputs. Neither a kernel nor the program checks the numbers, and
@@ -44,7 +44,7 @@ public:
       return Sequences;
     case EntryRole::Positions:
       return Positions;
-    case EntryRole::Outputs:
+    case EntryRole::LogitIndices:
       return Outputs;
     case EntryRole::Lengths:
       return Lengths;
@@ -135,9 +135,9 @@ public:
         .Case([&](EmbeddingOp embedding) { return verifyTable(embedding); })
         .Case([&](RopeOp rope) {
           return failure(failed(needs(op, rope.getX(), Role::TokenRows)) ||
-                         failed(verifyTurned(rope)));
+                         failed(verifyRotated(rope)));
         })
-        .Case([&](RopeTableOp table) { return verifyTurned(table); })
+        .Case([&](RopeTableOp table) { return verifyRotated(table); })
         .Case([&](SinusoidOp made) { return needs(op, made.getPositions(), Role::Positions); })
         .Case([&](UpdatesState update) {
           auto fused = dyn_cast<QkvAppendOp>(op);
@@ -174,7 +174,7 @@ private:
                                         "of outputs of rows of tokens";
   }
 
-  template <typename Op> LogicalResult verifyTurned(Op op) const {
+  template <typename Op> LogicalResult verifyRotated(Op op) const {
     return failure(failed(needs(op, op.getPositions(), Role::Positions)) ||
                    (op.getLengths() && failed(needs(op, op.getLengths(), Role::Lengths))));
   }

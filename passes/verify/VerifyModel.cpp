@@ -1,4 +1,4 @@
-//===- VerifyModel.cpp - verify stage model ---------------------------------===//
+//===- VerifyModel.cpp - verify stage model -------------------------------===//
 
 #include "passes/verify/Checks.h"
 
@@ -55,7 +55,7 @@ struct VerifyModel : mica::impl::VerifyModelBase<VerifyModel> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
-    if (failed(verifyAlive(module, {"mica", "func", "arith"}, "model")) ||
+    if (failed(verifyLegalOps(module, {"mica", "func", "arith"}, "model")) ||
         failed(verifyNothingIsFused(module)) || failed(verifyRopesAgree(module)) ||
         failed(verifyStep(module)))
       signalPassFailure();

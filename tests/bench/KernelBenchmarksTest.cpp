@@ -20,8 +20,8 @@ namespace {
 
 /// What becomes no kernel: declarations, views, and what earlier passes replace.
 constexpr llvm::StringRef kNoKernels[] = {
-    "mica.balance",     "mica.get_weight", "mica.kv_read",       "mica.merge_heads",
-    "mica.probe",       "mica.repeat_kv",  "mica.select_number", "mica.select_weight",
+    "mica.equalize",    "mica.get_weight", "mica.kv_read",     "mica.merge_heads",
+    "mica.probe",       "mica.repeat_kv",  "mica.index_table", "mica.select_weight",
     "mica.split_heads", "mica.split",      "mica.weight"};
 
 /// What the benchmarks are made of.

@@ -163,9 +163,9 @@ class Chat(Case):
         turns = self.answers("27 + 15\n1 + 2\nsort c a b\n")
         for before, after in zip(turns, turns[1:]):
             # All that the turn before had fed: its prompt and its answer but the end token.
-            self.assertEqual(after["held_tokens"], before["prompt_tokens"] + before["tokens"] - 1)
-            self.assertGreater(after["prompt_tokens"], after["held_tokens"])
-        self.assertEqual(turns[0]["held_tokens"], 0)
+            self.assertEqual(after["cached_tokens"], before["prompt_tokens"] + before["tokens"] - 1)
+            self.assertGreater(after["prompt_tokens"], after["cached_tokens"])
+        self.assertEqual(turns[0]["cached_tokens"], 0)
         whole = "Q: 27 + 15 = ?\nA: 42\n<|im_end|>Q: 1 + 2 = ?\nA: 3\n<|im_end|>sort: c a b\n->"
         fresh = json.loads(self.built.run("-p", whole, "--temperature", 0, "--json").stdout)["sequences"][0]
         self.assertEqual((fresh["text"], len(fresh["prompt_tokens"])), (turns[2]["content"], turns[2]["prompt_tokens"]))
@@ -173,14 +173,14 @@ class Chat(Case):
     def test_a_template_that_rewrites_the_past_goes_back(self):
         built = program(changed("forgetful", "{{ bos_token }}{{ messages | length }}: {{ messages[-1].content }}"))
         turns = self.answers("1 + 1\n2 + 2\n/reset\n1 + 1\n", "-n", "4", built=built)
-        self.assertEqual(turns[1]["held_tokens"], 1)
+        self.assertEqual(turns[1]["cached_tokens"], 1)
         self.assertEqual(turns[0]["content"], turns[2]["content"])
 
     def test_reset(self):
         turns = self.answers("27 + 15\n/reset\n27 + 15\n")
         self.assertEqual(turns[0]["content"], turns[1]["content"])
         # Only the last position of the same prompt has to be fed for its logits.
-        self.assertEqual(turns[1]["held_tokens"], turns[1]["prompt_tokens"] - 1)
+        self.assertEqual(turns[1]["cached_tokens"], turns[1]["prompt_tokens"] - 1)
 
     def test_commands(self):
         done = self.chat("/help\n/frobnicate now\n//1 + 1\n/exit\n1 + 1\n", "-n", "1")
@@ -207,7 +207,7 @@ class Chat(Case):
     def test_an_answer_can_be_regenerated(self):
         first, again, after = self.answers("27 + 15\n/regenerate\n1 + 2\n")
         self.assertEqual((again["content"], again["prompt_tokens"]), (first["content"], first["prompt_tokens"]))
-        self.assertEqual(again["held_tokens"], again["prompt_tokens"] - 1)
+        self.assertEqual(again["cached_tokens"], again["prompt_tokens"] - 1)
         self.assertEqual(after, self.answers("27 + 15\n1 + 2\n")[1], "the first answer is forgotten")
         self.refused(1, ["chat"], "there is no answer to regenerate, say something first", stdin=b"/regenerate\n")
 

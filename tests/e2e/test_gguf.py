@@ -424,7 +424,7 @@ class Gguf(Case):
                 rows = built.generate([prompt], 1, "--prefill-chunk", chunk)[1][0]
                 self.assertTrue(np.array_equal(rows, wanted), f"{kind}, chunks of {chunk}")
             line = f"0 0 {' '.join(map(str, prompt))}\n".encode()
-            fed = {options: np.frombuffer(built.run("feed", "--prefill-chunk", *options, stdin=line).stdout, "f4")
+            fed = {options: np.frombuffer(built.run("score", "--prefill-chunk", *options, stdin=line).stdout, "f4")
                    for options in (("1",), ("1", "--as-decode"), ("16", "--as-decode"), ("32", "--as-decode"))}
             self.assertTrue(np.array_equal(fed["1",], wanted.ravel()))
             for chunk in ("16", "32"):

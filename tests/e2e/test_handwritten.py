@@ -49,7 +49,7 @@ def interpreted(model, ids):
     place = pathlib.Path(harness.folder("interpreted"))
     inputs = []
     for name, values in (("tokens", ids), ("sequences", [0] * len(ids)), ("positions", range(len(ids))),
-                         ("outputs", range(len(ids)))):
+                         ("logit_indices", range(len(ids)))):
         np.save(place / f"{name}.npy", np.array(values, "<i4"))
         inputs += ["--input", place / f"{name}.npy"]
     execute([pathlib.Path(harness.mica).parent / "mica-interpret", model, "--function", "main", *inputs, "--cache",
@@ -112,7 +112,7 @@ class Handwritten(Case):
         def edit(text):
             return with_other_layer(with_layers(text, functions), lambda layer: self.with_residual(layer, name))
         model = self.check("tiny-model", edit)
-        self.assertIn("mica.select_number", harness.emit(model, "kernels"))
+        self.assertIn("mica.index_table", harness.emit(model, "kernels"))
 
     def test_two_streams(self):
         self.check("tiny-model", with_two_streams)

@@ -24,7 +24,7 @@ class Case:
     model_type: str
     config: dict
     mutants: dict = dataclasses.field(default_factory=dict)  # changes of the config that must show
-    gain_offset: float = 0  # what the family adds to its gains
+    weight_offset: float = 0  # what the family adds to its gains
     older: Callable | None = None  # the config in older names
     strip_prefix: str = ""  # published files have tensors without it
     margin_of: Callable = softmax_margin
@@ -236,7 +236,7 @@ CASES = {
         | EPS,
         older=older,
     ),
-    "gemma": Case("gemma", GEMMA, THETA | EPS | {"gelu": {"hidden_act": "silu"}}, gain_offset=1, older=older),
+    "gemma": Case("gemma", GEMMA, THETA | EPS | {"gelu": {"hidden_act": "silu"}}, weight_offset=1, older=older),
     "gemma2": Case(
         "gemma2",
         GEMMA
@@ -254,7 +254,7 @@ CASES = {
         }
         | THETA
         | EPS,
-        gain_offset=1,
+        weight_offset=1,
         older=older,
     ),
     "gemma3-text": Case(
@@ -280,7 +280,7 @@ CASES = {
             "factor": {"rope_parameters": {"full_attention": {"factor": 1.0}}},
         }
         | EPS,
-        gain_offset=1,
+        weight_offset=1,
         older=older_gemma3,
     ),
     "mixtral": Case(

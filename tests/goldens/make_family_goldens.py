@@ -114,7 +114,7 @@ def published(case, seed, where):
     """(config.json, its model, a function from changes of the config to a model); fills the folder."""
     if case.compose:
         model, written, tensors = case.compose({})
-        fill(model, seed, case.gain_offset)
+        fill(model, seed, case.weight_offset)
         weights = {n: v.detach().contiguous().numpy() for n, v in tensors(model).items()}
         safetensors.numpy.save_file(weights, where / "model.safetensors", metadata={"format": "pt"})
 
@@ -128,7 +128,7 @@ def published(case, seed, where):
     model = transformers.AutoModelForCausalLM.from_config(
         config, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
     ).eval()
-    fill(model, seed, case.gain_offset)
+    fill(model, seed, case.weight_offset)
     model.save_pretrained(where)
     written = json.loads((where / "config.json").read_text())
     config = transformers.AutoConfig.from_pretrained(where)
@@ -152,7 +152,7 @@ def attempt(case, seed, where):
     kinds = {kind_of(n) for n, _ in model.named_parameters()}
     for kind in sorted(kinds - set(case.without_effect)):
         report["mutants"]["no " + kind] = folder.difference(
-            run(without(model, kind, case.gain_offset), prompt), logits
+            run(without(model, kind, case.weight_offset), prompt), logits
         )
     gate = margins(model, prompt, case.margin_of)
     if gate is not None:

@@ -75,13 +75,13 @@ def rmsnorm_case(x, w, eps, rounding="before_gain", offset=0.0, result=None):
     ):  # equal bits are demanded, so no value may hang on the last f32 bit
         assert y.equal(rmsnorm(x, w, eps, rounding, offset, result, torch.float64))
     words = f" rounding({rounding})" if rounding != "before_gain" else ""
-    words += f" gain_offset({offset:e})" if offset else ""
+    words += f" weight_offset({offset:e})" if offset else ""
     return Case(
         "mica.rmsnorm",
         [x, w],
         [y],
         f"mica.rmsnorm {{0}}, {{1}} eps({eps:e}){words} : {{t0}}, {{t1}} -> {{r0}}",
-        {"eps": eps, "rounding": rounding, "gain_offset": offset},
+        {"eps": eps, "rounding": rounding, "weight_offset": offset},
         0.0 if y.dtype == torch.bfloat16 else 1e-6,
         static=(1,),
     )
@@ -111,7 +111,7 @@ def norm_cases():
         "rmsnorm-heads": rmsnorm_case(heads, 1 + 0.2 * normal(g, 8), 1e-6),
         "rmsnorm-bf16-before-gain": rmsnorm_case(low, gain, 1e-5),
         "rmsnorm-bf16-after-gain": rmsnorm_case(low, gain, 1e-5, "after_gain"),
-        "rmsnorm-gain-offset": rmsnorm_case(x, 0.2 * normal(g, 16), 1e-6, "after_gain", 1.0),
+        "rmsnorm-weight-offset": rmsnorm_case(x, 0.2 * normal(g, 16), 1e-6, "after_gain", 1.0),
         "rmsnorm-narrow-result": rmsnorm_case(10 * x, w, 1e-5, result=torch.bfloat16),
         "layernorm": layernorm_case(x, w, None, 1e-5),
         "layernorm-bias": layernorm_case(x + 0.01, w, b, 1e-12),

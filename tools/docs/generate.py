@@ -108,26 +108,26 @@ def few(names, most=4):
     return ", ".join(names) if rest <= 1 else f"{', '.join(names[:most])} and {rest} others"
 
 
-def unread_rows(text, table, reasons):
+def ignored_rows(text, table, reasons):
     """(key, why) of each row of the last table of that name in `text`; a row may be one of another table."""
     rows = []
     for key, why, other, index in re.findall(r'\{"(\w+)",\s*([^{}]+)\}|(\w+)\[(\d+)\]',
-                                             re.findall(rf"UnreadKey {table}\[\] = (.*?);", text, re.S)[-1]):
+                                             re.findall(rf"IgnoredKeyRow {table}\[\] = (.*?);", text, re.S)[-1]):
         if other:
-            rows.append(unread_rows(text, other, reasons)[int(index)])
+            rows.append(ignored_rows(text, other, reasons)[int(index)])
         else:
             rows.append((key, "".join(re.findall(r'"(.*?)"', why)) or reasons[why.strip().removeprefix("reasons::")]))
     return rows
 
 
-def unread_keys(text, name, reasons):
+def ignored_keys(text, name, reasons):
     """The keys without influence on the family that choose`name` of the file `text` chooses."""
     begin = text.index(f"choose{name}(")
     end = text.index("\n}\n", begin)
     # A file of one model_type may describe its families before it chooses.
     alone = len(re.findall(r"\bchoose\w+\(const FamilyEvidence", text)) == 1
-    table = re.search(r"\.unread = (\w+)", text[:end] if alone else text[begin:end])
-    return unread_rows(text[:end], table[1], reasons) if table else []
+    table = re.search(r"\.ignoredKeys = (\w+)", text[:end] if alone else text[begin:end])
+    return ignored_rows(text[:end], table[1], reasons) if table else []
 
 
 def families_without(sources):
@@ -137,7 +137,7 @@ def families_without(sources):
     kinds = {}
     for kind, name in registered():
         text = next(text for text in sources.values() if f"choose{name}(" in text)
-        for row in unread_keys(text, name, reasons):
+        for row in ignored_keys(text, name, reasons):
             kinds.setdefault(row, []).append(f"`{kind}`")
     return [f"| {', '.join(found)} | `{key}` | {why} |" for (key, why), found in kinds.items()]
 

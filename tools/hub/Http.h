@@ -1,4 +1,4 @@
-//===- Http.h - GET by libcurl --------------------------------------------===//
+//===- Http.h - GET by libcurl ----------------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_HUB_HTTP_H
 #define MICA_TOOLS_HUB_HTTP_H
 

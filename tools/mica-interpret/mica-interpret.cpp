@@ -1,4 +1,4 @@
-//===- mica-interpret.cpp - runs functions of the mica dialect by the interpreter ---------===//
+//===- mica-interpret.cpp - runs functions of the mica dialect ------------===//
 
 #include "backends/cpu/target/CpuDialect.h"
 #include "backends/runtime/support/CommandLine.h"
@@ -264,11 +264,11 @@ static int runMain(int argc, char **argv) {
       ->check(rt::numberBetween(0, 1e30));
   app.add_flag("--print", options.print, "Print the results with 6 significant digits");
   app.add_flag("--trace", options.trace, "Print the results of every op to standard error");
-  auto wish = rt::parseWords(app, {argv + 1, argv + argc});
-  if (!wish)
-    return tool::usage(wish.error().message, "mica-interpret");
-  if (*wish)
-    return tool::print(**wish);
+  auto helpText = rt::parseWords(app, {argv + 1, argv + argc});
+  if (!helpText)
+    return tool::usage(helpText.error().message, "mica-interpret");
+  if (*helpText)
+    return tool::print(**helpText);
   DialectRegistry registry;
   // Stage `kernels` names a processor, which the meaning of ops does not depend on.
   registry.insert<MicaDialect, cpu::CpuDialect, arith::ArithDialect, func::FuncDialect,

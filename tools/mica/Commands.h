@@ -1,4 +1,4 @@
-//===- Commands.h - the commands of mica ----------------------------------===//
+//===- Commands.h - the commands of mica ------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_COMMANDS_H
 #define MICA_TOOLS_MICA_COMMANDS_H
 
@@ -102,7 +102,7 @@ struct CompileResult {
 };
 
 /// What is said on stderr while a model is compiled.
-enum class Messages { None, Usual, Verbose };
+enum class Messages { None, Default, Verbose };
 
 /// Prints warnings and notes of passes over `input`, the model MODEL; those that layers have in
 /// common once. Tensors of a GGUF file have their names of the file.

@@ -1,4 +1,4 @@
-//===- Graph.h - a model as a picture -------------------------------------===//
+//===- Graph.h - a model as a picture ---------------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_MICA_GRAPH_H
 #define MICA_TOOLS_MICA_GRAPH_H
 

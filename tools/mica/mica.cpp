@@ -257,11 +257,11 @@ static int runMain(int argc, char **argv) {
     words.assign({"run"});
     words.insert(words.end(), own.begin(), own.end());
   }
-  auto wish = rt::parseWords(app, std::move(words));
-  if (!wish)
-    return usage(wish.error().message, rt::parsedCommand(app));
-  if (*wish)
-    return print(**wish);
+  auto helpText = rt::parseWords(app, std::move(words));
+  if (!helpText)
+    return usage(helpText.error().message, rt::parsedCommand(app));
+  if (*helpText)
+    return print(**helpText);
   if (compileCommand->parsed())
     return runCompile(compile, argv[0]);
   if (evalCommand->parsed())

@@ -1,4 +1,4 @@
-//===- Quality.cpp - perplexity and KL divergence of logits -------------===//
+//===- Quality.cpp - perplexity and KL divergence of logits ---------------===//
 
 #include "tools/quality/Quality.h"
 

@@ -1,4 +1,4 @@
-//===- ScoringProcess.h - a compiled program that answers with logits ------===//
+//===- ScoringProcess.h - a compiled program that answers with logits -*- C++ -*-===//
 #ifndef MICA_TOOLS_QUALITY_SCORINGPROCESS_H
 #define MICA_TOOLS_QUALITY_SCORINGPROCESS_H
 
@@ -14,7 +14,7 @@
 
 namespace mica::tool {
 
-/// A child process that runs `PROGRAM feed` (backends/runtime/commands/Feed.h). Computes only
+/// A child process that runs `PROGRAM score` (backends/runtime/commands/Score.h). Computes only
 /// between `ask` and the last row read: two of them can be asked in turn without disturbing each
 /// other.
 class ScoringProcess {

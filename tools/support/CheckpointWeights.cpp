@@ -1,4 +1,4 @@
-//===- CheckpointWeights.cpp - weights for the interpreter ---------------------------------===//
+//===- CheckpointWeights.cpp - weights for the interpreter ----------------===//
 
 #include "tools/support/CheckpointWeights.h"
 

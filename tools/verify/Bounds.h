@@ -1,4 +1,4 @@
-//===- Bounds.h - how far off a program may be ---===//
+//===- Bounds.h - how far off a program may be ------------------*- C++ -*-===//
 #ifndef MICA_TOOLS_VERIFY_BOUNDS_H
 #define MICA_TOOLS_VERIFY_BOUNDS_H
 
@@ -28,15 +28,15 @@ struct Bounds {
   Bound sameTop; ///< share of positions
 
   /// Why logits have no bound; only where they have none.
-  llvm::StringRef whyFree = "what integers lose is expected, and measured by `mica eval`";
+  llvm::StringRef reasonUnchecked = "what integers lose is expected, and measured by `mica eval`";
 
-  void leaveLogits(llvm::StringRef why) {
-    if (!judgesLogits())
+  void skipLogits(llvm::StringRef why) {
+    if (!checksLogits())
       return;
     logits = kl = sameTop = std::nullopt;
-    whyFree = why;
+    reasonUnchecked = why;
   }
-  bool judgesLogits() const { return logits || kl || sameTop; }
+  bool checksLogits() const { return logits || kl || sameTop; }
 };
 inline constexpr Bounds kBounds[] = {{Precision::F32, 1e-10, 1e-4, 1e-7, 0.99},
                                      {Precision::BF16, 1.3e-5, {}, 1e-3, 0.99},

@@ -1,4 +1,4 @@
-//===- NativeCode.h - from the LLVM dialect to a shared object ------------===//
+//===- NativeCode.h - from the LLVM dialect to a shared object --*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 #define MICA_BACKENDS_CPU_CODEGEN_NATIVECODE_H
 

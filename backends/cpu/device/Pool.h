@@ -1,5 +1,6 @@
 // The work-sharing pool that generated code and oneDNN run on.
-#pragma once
+#ifndef MICA_BACKENDS_CPU_DEVICE_POOL_H
+#define MICA_BACKENDS_CPU_DEVICE_POOL_H
 
 #include "backends/runtime/abi/WorkPool.h"
 
@@ -55,3 +56,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_CPU_DEVICE_POOL_H

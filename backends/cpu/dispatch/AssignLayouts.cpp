@@ -1,4 +1,4 @@
-//===- AssignLayouts.cpp - physical forms and places ----------------------------===//
+//===- AssignLayouts.cpp - physical forms and places ----------------------===//
 
 #include "backends/cpu/dispatch/Passes.h"
 #include "passes/support/CacheKinds.h"

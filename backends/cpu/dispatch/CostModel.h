@@ -1,4 +1,4 @@
-//===- CostModel.h - who computes, and in which pieces ------------*- C++ -*-===//
+//===- CostModel.h - who computes, and in which pieces ----------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
 #define MICA_BACKENDS_CPU_DISPATCH_COSTMODEL_H
@@ -23,7 +23,7 @@ struct ProductShape {
 
 /// Whether tile registers multiply rows with weights of that precision and k columns: pairs of
 /// bf16, none left over.
-bool tilesTake(Precision weights, int64_t k);
+bool tilesSupport(Precision weights, int64_t k);
 
 /// What the choice depends on besides the shape. The defaults of the passes' options are these, of
 /// what is not the target's.
@@ -32,7 +32,7 @@ struct KernelCosts {
   /// are taken whatever the shape. At the shape of a Llama with 1 billion parameters, 2 threads of
   /// a Zen 4, they were 1.2 times as fast as oneDNN in bf16 at 17 rows and as fast at 32
   /// (`bench --prompt N`). A constant: up to it a row's bits depend on no other row.
-  int64_t crossing = PhaseRows().crossing;
+  int64_t gemmThreshold = PhaseRows().gemmThreshold;
   /// Rows that a call of a function for many rows is assumed to have.
   int64_t manyRows = 64;
   /// Whether generated kernels multiply pairs of bf16 in tile registers, which beat oneDNN's at the

@@ -5,7 +5,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
+def SelectKernels : Pass<"cpu-select-kernels", "::mlir::func::FuncOp"> {
   let summary = "who computes each product, and how attention is cut";
   let description = [{
     Writes `kernel(generated)` or `kernel(onednn)` on `linear`, `lm_head` and `gated_linear`, and `tiling` on
@@ -60,7 +60,7 @@ def SelectKernels : Pass<"mica-select-kernels", "::mlir::func::FuncOp"> {
            "multiply-adds below which a library call does not pay">];
 }
 
-def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
+def AssignLayouts : Pass<"cpu-assign-layouts", "::mlir::ModuleOp"> {
   let summary = "physical forms of weights and caches, and where weights are stored";
   let description = [{
     A matrix that rows are multiplied with is packed: the encoding of its type says so (`#mica.packed`), in the symbol
@@ -98,7 +98,7 @@ def AssignLayouts : Pass<"mica-assign-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mica::MicaDialect"];
 }
 
-def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
+def VerifyKernels : Pass<"cpu-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `kernels`";
   let description = [{
     Every product (`linear`, `lm_head`, `gated_linear`) says who computes it, `attention` how it is cut, every weight
@@ -107,7 +107,7 @@ def VerifyKernels : Pass<"mica-verify-kernels", "::mlir::ModuleOp"> {
     ```mlir
     #packed = #mica.packed<columns = 64, depth = 1, k_block = 16>
     func.func private @layer(%x: tensor<?x32xf32>, %w: tensor<64x32xf32, #packed>) -> tensor<?x64xf32> {
-      // expected-error @+1 {{has no kernel: run mica-select-kernels}}
+      // expected-error @+1 {{has no kernel: run cpu-select-kernels}}
       %y = mica.linear %x, %w : tensor<?x32xf32>, tensor<64x32xf32, #packed> -> tensor<?x64xf32>
       return %y : tensor<?x64xf32>
     }

@@ -184,7 +184,8 @@ public:
   llvm::SmallVector<mlir::Value> carryRolled(mlir::Value from, mlir::Value to, int64_t step,
                                              mlir::ValueRange inits, CarryBody body);
   /// Calls `body(at)` for at = from, then for what it returned, while that is below `to`.
-  void hop(mlir::Value from, mlir::Value to, llvm::function_ref<mlir::Value(mlir::Value)> body);
+  void whileLoop(mlir::Value from, mlir::Value to,
+                 llvm::function_ref<mlir::Value(mlir::Value)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
   void either(mlir::Value condition, llvm::function_ref<void()> then,
               llvm::function_ref<void()> otherwise);

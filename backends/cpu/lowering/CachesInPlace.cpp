@@ -1,4 +1,4 @@
-//===- CachesInPlace.cpp - no cache is ever copied ------------------------------------===//
+//===- CachesInPlace.cpp - no cache is ever copied ------------------------===//
 
 #include "backends/cpu/lowering/CachesInPlace.h"
 

@@ -1,4 +1,4 @@
-//===- CachesInPlace.h - no cache is ever copied --------------------*- C++ -*-===//
+//===- CachesInPlace.h - no cache is ever copied ----------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_LOWERING_CACHESINPLACE_H
 #define MICA_BACKENDS_CPU_LOWERING_CACHESINPLACE_H

@@ -1,4 +1,4 @@
-//===- LowerToExec.cpp - mica ops => launches and oneDNN products --------------------===//
+//===- LowerToExec.cpp - mica ops => launches and oneDNN products ---------===//
 
 #include "backends/cpu/lowering/Lowering.h"
 #include "backends/cpu/lowering/Passes.h"
@@ -195,7 +195,7 @@ private:
     target.addIllegalDialect<MicaDialect>();
     // Symbols stay for the packer; reads of caches vanish with the attention that looks through
     // them.
-    target.addLegalOp<WeightOp, BalanceOp, KvReadOp>();
+    target.addLegalOp<WeightOp, EqualizeOp, KvReadOp>();
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     target.addDynamicallyLegalOp<func::FuncOp>(
         [&](func::FuncOp op) { return converter.isSignatureLegal(op.getFunctionType()); });

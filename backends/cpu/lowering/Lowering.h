@@ -1,4 +1,4 @@
-//===- Lowering.h - what the lowering patterns share ----------------*- C++ -*-===//
+//===- Lowering.h - what the lowering patterns share ------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_LOWERING_LOWERING_H
 #define MICA_BACKENDS_CPU_LOWERING_LOWERING_H

@@ -1,4 +1,4 @@
-//===- Passes.h - from stage `kernels` to stage `loops` -----------*- C++ -*-===//
+//===- Passes.h - from stage `kernels` to stage `loops` ---------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_LOWERING_PASSES_H
 #define MICA_BACKENDS_CPU_LOWERING_PASSES_H

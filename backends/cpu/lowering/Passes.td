@@ -5,7 +5,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
+def LowerToExec : Pass<"cpu-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "mica ops => launches of generated kernels and oneDNN products, on tensors";
   let description = [{
     Every op becomes an `exec.launch` of a kernel that is generated beside it for the module's `cpu.target`, or an
@@ -44,7 +44,7 @@ def LowerToExec : Pass<"mica-lower-to-exec", "::mlir::ModuleOp"> {
     "::mlir::x86vector::X86VectorDialect"];
 }
 
-def VerifyInPlace : Pass<"mica-verify-in-place", "::mlir::ModuleOp"> {
+def VerifyInPlace : Pass<"cpu-verify-in-place", "::mlir::ModuleOp"> {
   let summary = "proves that no cache is ever copied";
   let description = [{
     Follows every argument of the entry functions with the role `cache` through views, calls, loops and launches. A
@@ -73,7 +73,7 @@ def VerifyInPlace : Pass<"mica-verify-in-place", "::mlir::ModuleOp"> {
   }];
 }
 
-def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
+def PlanBuffers : Pass<"cpu-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "allocations => views of one scratch buffer";
   let description = [{
     Buffers of a function that are not alive at the same time share memory; functions that are called one after another
@@ -114,13 +114,13 @@ def PlanBuffers : Pass<"mica-plan-buffers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect"];
 }
 
-def VerifyLoops : Pass<"mica-verify-loops", "::mlir::ModuleOp"> {
+def VerifyLoops : Pass<"cpu-verify-loops", "::mlir::ModuleOp"> {
   let summary = "verify the boundary of stage `loops`";
   let description = [{
     Last of the passes to stage `loops` and first of those that start there. Only `exec`, `func`, `scf`, `arith`,
     `math`, `memref`, `vector`, `x86vector`, `amx`, the symbols of weights and calls of LLVM's intrinsics are alive;
     nothing is a tensor and no memory is taken while the model runs; calls have an end; and there is no copy of a cache
-    (see `mica-verify-in-place`):
+    (see `cpu-verify-in-place`):
 
     ```mlir
     !cache = memref<2x?x2x?x512xf32>

@@ -1,4 +1,4 @@
-//===- PlanBuffers.cpp - allocations => views of one scratch buffer --------------------===//
+//===- PlanBuffers.cpp - allocations => views of one scratch buffer -------===//
 
 #include "backends/cpu/lowering/Passes.h"
 #include "ir/Mica/EntrySignature.h"
@@ -133,7 +133,7 @@ private:
   /// An operand of the call of the type of its result which nobody reads after the call, before it
   /// is written as a whole in the same block, where the result is no longer read: a loop carries
   /// it. Null: there is none.
-  static Value findReadForTheLastTime(OpResult result) {
+  static Value findLastUse(OpResult result) {
     Operation *call = result.getOwner();
     for (Value operand : call->getOperands()) {
       if (operand.getType() != result.getType())
@@ -169,7 +169,7 @@ private:
   static void keepResult(OpBuilder &builder, OpResult result) {
     Location loc = result.getLoc();
     auto type = cast<MemRefType>(result.getType());
-    if (Value read = findReadForTheLastTime(result)) {
+    if (Value read = findLastUse(result)) {
       result.replaceAllUsesWith(read);
       memref::CopyOp::create(builder, loc, result, read);
       return;

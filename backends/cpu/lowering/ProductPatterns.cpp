@@ -1,4 +1,4 @@
-//===- ProductPatterns.cpp - products with weights --------------------------------===//
+//===- ProductPatterns.cpp - products with weights ------------------------===//
 
 #include "backends/cpu/kernels/matmul/BlockReader.h"
 #include "backends/cpu/kernels/matmul/Products.h"

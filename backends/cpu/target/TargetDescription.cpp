@@ -54,7 +54,7 @@ static std::set<std::string> featuresOf(StringRef cpu) {
 
 /// What no kernel can use: ciphers, random numbers, cache and context control, and tiles of other
 /// formats than bf16 and bytes.
-static bool isOfNoUse(StringRef feature) {
+static bool isIrrelevant(StringRef feature) {
   static constexpr StringLiteral names[] = {
       "adx",      "aes",       "clflushopt", "clwb",
       "fsgsbase", "movdir64b", "movdiri",    "pclmul",
@@ -68,7 +68,7 @@ static bool isOfNoUse(StringRef feature) {
 /// Code may only use what a program can check when it starts, and a program shall only ask for what
 /// its code can use.
 static bool isNeeded(StringRef feature) {
-  return rt::knownCpuFeature(feature) && !isOfNoUse(feature);
+  return rt::knownCpuFeature(feature) && !isIrrelevant(feature);
 }
 
 /// The rest is taken away from LLVM.

@@ -1,4 +1,4 @@
-//===- TargetDescription.h - the machine compiled for, as data ------------===//
+//===- TargetDescription.h - the machine compiled for, as data --*- C++ -*-===//
 #ifndef MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
 #define MICA_BACKENDS_CPU_TARGET_TARGETDESCRIPTION_H
 

@@ -1,5 +1,6 @@
 // What the code of a model runs on.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
+#define MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H
 
 #include "backends/runtime/abi/RuntimeTable.h"
 #include "backends/runtime/abi/WorkPool.h"
@@ -33,3 +34,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_RUNTIME_H

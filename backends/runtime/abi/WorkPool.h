@@ -1,5 +1,6 @@
 // Threads that share the tasks of a kernel.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H
+#define MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H
 
 #include <chrono>
 #include <cstdint>
@@ -35,3 +36,5 @@ public:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H

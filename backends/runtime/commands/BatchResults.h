@@ -1,6 +1,7 @@
 // The results of `--batch`: one line of JSON for each text, in the order of the requests, on stdout
 // or appended to a file that may hold the first of them already.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_BATCHRESULTS_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_BATCHRESULTS_H
 
 #include "backends/runtime/commands/BatchRequests.h"
 #include "backends/runtime/support/TextFile.h"
@@ -59,3 +60,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_BATCHRESULTS_H

@@ -67,7 +67,7 @@ public:
                                                         const BenchArguments &arguments) {
     Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::create(
         model, {.slots = test.batch,
-                .promptRows = rowsOfChunk(arguments.prefillChunk, model.manifest()),
+                .promptRows = prefillChunkSize(arguments.prefillChunk, model.manifest()),
                 .promptsShareCalls = true,
                 .promptsFirst = true});
     if (!scheduler)
@@ -242,7 +242,7 @@ Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
     if (positionsBefore(test) + test.tokens > manifest.maxSeq)
       return Error{"the test " + test.name() + " does not fit into the context of " +
                    std::to_string(manifest.maxSeq) + " positions, choose smaller numbers" +
-                   manifest.orLargerContext()};
+                   manifest.largerContextHint()};
   if (!arguments.text.empty())
     if (Status fits = checkText(tests, arguments, manifest); !fits)
       return fits.error();
@@ -341,7 +341,7 @@ public:
   }
 
   Status end() {
-    json["weights_in_large_pages"] = model.weightsInLargePages();
+    json["weights_in_huge_pages"] = model.weightsInHugePages();
     if (trace)
       if (Status done = trace->commit(); !done)
         return done;

@@ -1,5 +1,6 @@
 // Where the turns of a conversation come from.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_COMMANDS_CHATINPUT_H
+#define MICA_BACKENDS_RUNTIME_COMMANDS_CHATINPUT_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -46,3 +47,5 @@ void catchInterrupts();
 bool takeInterrupt();
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_COMMANDS_CHATINPUT_H

@@ -17,7 +17,7 @@ const char *nameOf(Finish finish) {
     return "stop";
   case Finish::ContextFull:
     return "context";
-  case Finish::StopText:
+  case Finish::StopSequence:
     return "stop_text";
   case Finish::Cancelled:
     return "cancelled";
@@ -27,7 +27,7 @@ const char *nameOf(Finish finish) {
   return "";
 }
 
-void noteReadAgain(int64_t tokens, double seconds) {
+void noteRecomputed(int64_t tokens, double seconds) {
   if (tokens == 0)
     return;
   char line[120];
@@ -39,7 +39,7 @@ void noteReadAgain(int64_t tokens, double seconds) {
 }
 
 Result<GenerationSettings> usableSettings(GenerationSettings settings, const Manifest &manifest,
-                                          const Text *text) {
+                                          const ProgramTokenizer *text) {
   if (Status usable = checkSettings(settings, manifest); !usable)
     return usable.error();
   if (!settings.stops.empty() && !text)

@@ -98,7 +98,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Dev
   };
   line("model", m.name);
   std::string weights, rows;
-  for (const std::string &format : m.keptBlocks)
+  for (const std::string &format : m.preservedBlocks)
     weights += format + ", ";
   line("weights", weights + (weights.empty() ? "" : "others ") + m.weights);
   line("cache", m.kv);
@@ -109,7 +109,7 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Dev
   line("vocabulary", std::to_string(m.vocab));
   line("context",
        std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) + " each");
-  for (int64_t border : m.lengthBorders)
+  for (int64_t border : m.ropeLengthThresholds)
     if (border < m.maxSeq)
       line("frequencies", "of rope: others for texts of more than " + std::to_string(border) +
                               " positions, which are then read again");

@@ -1,5 +1,6 @@
 // How a text is generated: what command lines and requests can set, and the values it may have.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_GENERATIONSETTINGS_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_GENERATIONSETTINGS_H
 
 #include "backends/runtime/abi/Manifest.h"
 #include "backends/runtime/abi/Tokens.h"
@@ -83,3 +84,5 @@ std::vector<std::pair<std::string, std::string>>
 describeSettings(const GenerationSettings &settings, const Manifest &manifest);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_GENERATIONSETTINGS_H

@@ -1,5 +1,6 @@
 // Guesses how a text goes on from how it went on before.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTLOOKUP_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_PROMPTLOOKUP_H
 
 #include <array>
 #include <cstddef>
@@ -21,10 +22,10 @@ public:
   using Tokens = std::vector<int32_t>;
 
   /// A row is drafted if it is at least as likely to be right as that.
-  explicit PromptLookup(double leastLikelihood);
+  explicit PromptLookup(double minAcceptance);
   /// For a model with weights of that size. One more row costs 0.01 to 0.05 rows of its own where
   /// weights come from memory, up to 0.3 for a small model in the caches.
-  static double leastLikelihoodOf(uint64_t weightBytes);
+  static double defaultMinAcceptance(uint64_t weightBytes);
 
   /// The text grows by a token.
   void observe(int32_t token);
@@ -40,26 +41,28 @@ private:
   };
   /// Where drafts come from: matches by their length, or the text beside which this one runs, after
   /// tokens that differ and after one that is the same.
-  static constexpr size_t matchRecords = 8, differingRecord = 8, besideRecord = 9;
+  static constexpr size_t matchRecords = 8, differingRecord = 8, adjacentRecord = 9;
   /// How drafts after matches of some length have done; old news counts less.
   struct Record {
     double right = 0, wrong = 0;
     int64_t when = 0; ///< the length of the text when it was written
   };
 
-  void followBeside(int32_t token);
+  void followAdjacent(int32_t token);
   Match longestMatch() const;
   double likelihood(size_t record) const;
   static size_t recordOf(int64_t matchLength);
 
-  double leastLikelihood;
+  double minAcceptance;
   Tokens text;
   std::vector<int32_t> before;                 ///< of each token, where the same one stood last; -1
   std::unordered_map<int32_t, int32_t> newest; ///< of each token, where it stands last
   int64_t beside = -1; ///< what follows the last token that the text beside has; -1: there is none
   int64_t differing = 0; ///< tokens since then
-  std::array<Record, besideRecord + 1> records;
+  std::array<Record, adjacentRecord + 1> records;
   size_t used = 0; ///< the record that the last draft relied on
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_PROMPTLOOKUP_H

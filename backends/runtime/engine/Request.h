@@ -1,5 +1,6 @@
 // One text to generate: what is asked for, what is heard of it on the way, and what becomes of it.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_REQUEST_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_REQUEST_H
 
 #include "backends/runtime/engine/GenerationSettings.h"
 
@@ -34,12 +35,12 @@ Status checkRequest(const Manifest &manifest, const Request &request);
 
 /// How a text has ended.
 enum class Finish {
-  Length,      ///< GenerationSettings::maxTokens
-  EndToken,    ///< an end token, which is the last one
-  ContextFull, ///< no position is free for the last token
-  StopText,    ///< the listener wanted no more, as a stop string has come
-  Cancelled,   ///< Scheduler::cancel or RequestListener::shouldContinue
-  Failed,      ///< RequestResult::error says why
+  Length,       ///< GenerationSettings::maxTokens
+  EndToken,     ///< an end token, which is the last one
+  ContextFull,  ///< no position is free for the last token
+  StopSequence, ///< the listener wanted no more, as a stop string has come
+  Cancelled,    ///< Scheduler::cancel or RequestListener::shouldContinue
+  Failed,       ///< RequestResult::error says why
 };
 
 struct RequestResult {
@@ -70,3 +71,5 @@ public:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_REQUEST_H

@@ -1,5 +1,6 @@
 // From logits to the next token.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_ENGINE_SAMPLER_H
+#define MICA_BACKENDS_RUNTIME_ENGINE_SAMPLER_H
 
 #include "backends/runtime/abi/Tokens.h"
 #include "backends/runtime/support/Result.h"
@@ -112,3 +113,5 @@ private:
 Result<int32_t> argmax(std::span<const float> logits);
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_ENGINE_SAMPLER_H

@@ -1,5 +1,6 @@
 // What the probes of a model see as it runs, written down.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
+#define MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H
 
 #include "backends/runtime/abi/Runtime.h"
 #include "backends/runtime/support/NewFile.h"
@@ -101,3 +102,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_PROFILE_PROBES_H

@@ -1,5 +1,6 @@
 // Where the time of the model goes: each launch of a kernel and each product of oneDNN, timed.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROFILE_H
+#define MICA_BACKENDS_RUNTIME_PROFILE_PROFILE_H
 
 #include "backends/runtime/abi/MatmulShape.h"
 #include "backends/runtime/abi/Runtime.h"
@@ -115,3 +116,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_PROFILE_PROFILE_H

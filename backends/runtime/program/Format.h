@@ -9,9 +9,10 @@
 // truncated program from a foreign file. A file that ends within the launcher never starts: the
 // path of the ELF interpreter, without which the kernel starts nothing, stands at the end of the
 // header's page.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROGRAM_FORMAT_H
+#define MICA_BACKENDS_RUNTIME_PROGRAM_FORMAT_H
 
-#include "backends/runtime/support/LargePages.h"
+#include "backends/runtime/support/HugePages.h"
 
 #include <array>
 #include <cstddef>
@@ -23,10 +24,9 @@ namespace mica::program {
 inline constexpr std::array<char, 8> headerMagic = {'M', 'I', 'C', 'A', 'P', 'R', 'O', 'G'};
 inline constexpr std::array<char, 8> footerMagic = {'M', 'I', 'C', 'A', 'T', 'A', 'I', 'L'};
 /// Raised with every change of this file that an older reader would misread.
-inline constexpr uint32_t formatVersion = 4;
+inline constexpr uint32_t formatVersion = 5;
 /// What came with this version, for the message that refuses older programs.
-inline constexpr std::string_view formatChange =
-    "the manifest lists what the code takes, and the runtime is a table";
+inline constexpr std::string_view formatChange = "keys and roles of the manifest have new names";
 inline constexpr uint64_t pageSize = 4096;
 inline constexpr uint32_t maxSections = 16;
 /// Where in the header's page the path of the launcher's ELF interpreter stands, up to its end.
@@ -97,9 +97,9 @@ constexpr uint64_t alignTo(uint64_t offset, uint64_t alignment) {
 constexpr uint64_t alignToPage(uint64_t offset) { return alignTo(offset, pageSize); }
 
 /// What the offset of a section of `size` bytes is a multiple of when it is written: weights of
-/// several large pages can be mapped in such, the room before them is an eighth of them at most.
+/// several huge pages can be mapped in such, the room before them is an eighth of them at most.
 constexpr uint64_t alignmentOf(SectionKind kind, uint64_t size) {
-  return kind == SectionKind::Weights && size >= 8 * largePage ? largePage : pageSize;
+  return kind == SectionKind::Weights && size >= 8 * hugePage ? hugePage : pageSize;
 }
 
 /// The hash that belongs into the structure's own field.
@@ -107,3 +107,5 @@ uint64_t hashOf(Header header);
 uint64_t hashOf(Footer footer);
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_PROGRAM_FORMAT_H

@@ -33,7 +33,7 @@ template <typename T> static Status readStruct(const ByteSource &source, uint64_
 
 /// Where the header of a program would be whose launcher ends as its ELF header says; nothing if
 /// this is no ELF file.
-static std::optional<uint64_t> headerBehindLauncher(const ByteSource &source) {
+static std::optional<uint64_t> headerAfterLauncher(const ByteSource &source) {
   Elf64_Ehdr elf;
   if (!readStruct(source, 0, elf) || std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
       elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_shoff > maxFileSize)
@@ -45,7 +45,7 @@ static std::optional<uint64_t> headerBehindLauncher(const ByteSource &source) {
 /// program.
 static Error noFooter(const ByteSource &source) {
   Header header;
-  std::optional<uint64_t> offset = headerBehindLauncher(source);
+  std::optional<uint64_t> offset = headerAfterLauncher(source);
   if (!offset || !readStruct(source, *offset, header) || header.magic != headerMagic ||
       header.hash != hashOf(header))
     return Error{"holds no Mica program, or only the beginning of one, give a file that `mica "
@@ -210,15 +210,15 @@ Result<Mapping> ProgramFile::map(SectionKind kind, bool large) const {
   if (!section || section->size == 0)
     return Mapping();
   auto offset = static_cast<off_t>(section->offset);
-  bool aligned = section->size >= largePage && section->offset % largePage == 0;
+  bool aligned = section->size >= hugePage && section->offset % hugePage == 0;
   void *address =
-      aligned ? mapAtLargePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
+      aligned ? mapAtHugePage(section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset)
               : mmap(nullptr, section->size, PROT_READ, MAP_PRIVATE, file.descriptor(), offset);
   if (address == MAP_FAILED)
     return Error{"cannot map " + std::to_string(section->size) + " bytes of the program: " +
                  std::strerror(errno) + ", free memory or raise the limit (ulimit -v)"};
   if (aligned && large)
-    askForLargePages(address, section->size);
+    requestHugePages(address, section->size);
   return Mapping(address, section->size);
 }
 

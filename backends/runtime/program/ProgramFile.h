@@ -1,5 +1,6 @@
 // Reads a compiled program and trusts nothing in it.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMFILE_H
+#define MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMFILE_H
 
 #include "backends/runtime/program/Format.h"
 #include "backends/runtime/support/ByteSource.h"
@@ -70,7 +71,7 @@ public:
   /// The section's bytes, hash checked; empty where the section is absent.
   rt::Result<std::vector<std::byte>> read(SectionKind kind) const;
   /// Maps the section privately and read-only, without reading or hashing it. `large`: what is not
-  /// in memory yet is read by large pages, where it begins at one.
+  /// in memory yet is read by huge pages, where it begins at one.
   rt::Result<Mapping> map(SectionKind kind, bool large = false) const;
 
 private:
@@ -82,3 +83,5 @@ private:
 };
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_PROGRAM_PROGRAMFILE_H

@@ -279,9 +279,9 @@ Result<std::optional<std::string>> parseWords(CLI::App &app, std::vector<std::st
   try {
     app.parse(reversed);
     return std::optional<std::string>();
-  } catch (const CLI::Success &wish) {
+  } catch (const CLI::Success &helpText) {
     std::ostringstream text;
-    app.exit(wish, text, text);
+    app.exit(helpText, text, text);
     return std::optional(text.str());
   } catch (const CLI::ExtrasError &) {
     what = unexpected(app.remaining(/*recurse=*/true));

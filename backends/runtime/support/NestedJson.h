@@ -1,5 +1,6 @@
 // JSON that a user hands in.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +13,7 @@
 namespace mica::rt {
 
 /// How deep values may stand in each other: what copies and writes them calls itself.
-inline constexpr int mostNested = 100;
+inline constexpr int kMaxNesting = 100;
 
 /// The first escape of JSON in `text` that names one half of a surrogate pair without the other;
 /// empty: there is none.
@@ -44,8 +45,8 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
     using Event = typename Json::parse_event_t;
     if (!problem.empty())
       return false;
-    if (depth > mostNested)
-      problem = "nested more than " + std::to_string(mostNested) + " deep, shorten it";
+    if (depth > kMaxNesting)
+      problem = "nested more than " + std::to_string(kMaxNesting) + " deep, shorten it";
     else if (event == Event::object_start)
       keys.emplace_back();
     else if (event == Event::object_end)
@@ -61,3 +62,5 @@ template <typename Json> Json parseNested(std::string_view text, std::string &pr
 }
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_NESTEDJSON_H

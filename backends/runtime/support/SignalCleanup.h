@@ -1,5 +1,6 @@
 // Removes temporary files when a signal ends the process.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_SIGNALCLEANUP_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_SIGNALCLEANUP_H
 
 #include <string>
 
@@ -16,3 +17,5 @@ void forgetTemporary(int slot);
 void removeTemporaries();
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_SIGNALCLEANUP_H

@@ -1,5 +1,6 @@
 // A file that gets its name only when it is complete.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H
 
 #include "backends/runtime/support/ByteSource.h"
 #include "backends/runtime/support/Result.h"
@@ -22,7 +23,7 @@ struct Replaceable {
 };
 
 /// "cannot be written (REASON), REMEDY", to stand behind the path. REASON and the beginning of
-/// REMEDY are those of `error`, an errno; `another` is the remedy that always helps, such as
+/// REMEDY are those of `error`, an errno; `another` is the hint that always helps, such as
 /// "choose another -o".
 std::string cannotBeWritten(int error, std::string_view another);
 
@@ -91,3 +92,5 @@ private:
 };
 
 } // namespace mica::program
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_TEMPORARYFILE_H

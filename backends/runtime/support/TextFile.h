@@ -1,5 +1,6 @@
 // Texts that a user hands in as files.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_SUPPORT_TEXTFILE_H
+#define MICA_BACKENDS_RUNTIME_SUPPORT_TEXTFILE_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -45,3 +46,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_SUPPORT_TEXTFILE_H

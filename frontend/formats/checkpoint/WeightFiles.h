@@ -1,5 +1,4 @@
-//===- WeightFiles.h - the weights of a model folder
-//--------------------------------------------===//
+//===- WeightFiles.h - the weights of a model folder ------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_CHECKPOINT_WEIGHTFILES_H
 #define MICA_FRONTEND_FORMATS_CHECKPOINT_WEIGHTFILES_H
 

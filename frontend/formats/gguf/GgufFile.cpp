@@ -65,7 +65,7 @@ public:
   llvm::Expected<GgufHeader> read();
 
 private:
-  llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what, remedy::fetch); }
+  llvm::Error wrong(const llvm::Twine &what) const { return inputError(path, what, hints::fetch); }
   llvm::Error endsIn(const llvm::Twine &what) const {
     return wrong("ends in " + what + " (" + llvm::Twine(size) + " bytes), it is truncated");
   }

@@ -1,5 +1,4 @@
-//===- GgufFile.h - the header of a GGUF file
-//------------------------------------------------------===//
+//===- GgufFile.h - the header of a GGUF file -------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_GGUF_GGUFFILE_H
 #define MICA_FRONTEND_FORMATS_GGUF_GGUFFILE_H
 

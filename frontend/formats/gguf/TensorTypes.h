@@ -1,4 +1,4 @@
-//===- TensorTypes.h - how GGUF files store numbers ---------------*- C++ -*-===//
+//===- TensorTypes.h - how GGUF files store numbers -------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_GGUF_TENSORTYPES_H
 #define MICA_FRONTEND_FORMATS_GGUF_TENSORTYPES_H
 

@@ -1,5 +1,4 @@
-//===- TensorInfo.h - one stored tensor
-//---------------------------------------------------------===//
+//===- TensorInfo.h - one stored tensor -------------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_TENSORS_TENSORINFO_H
 #define MICA_FRONTEND_FORMATS_TENSORS_TENSORINFO_H
 

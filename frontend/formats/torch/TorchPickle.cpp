@@ -55,7 +55,7 @@ enum Opcode : uint8_t {
   Frame = 0x95,
 };
 
-enum class Kind { None, Bool, Integer, Text, Name, List, Dict, Storage, Tensor, MarkOfStack };
+enum class Kind { None, Bool, Integer, Text, Name, List, Dict, Storage, Tensor, Mark };
 
 /// Something that the machine has made. Lists and tuples are alike; entries of dictionaries stand
 /// one behind the other, each key before its value.
@@ -135,9 +135,9 @@ private:
     return text.take_front(end);
   }
   /// The objects above the last mark, which goes with them.
-  std::optional<std::vector<uint32_t>> takeToMark() {
+  std::optional<std::vector<uint32_t>> popToMark() {
     for (size_t i = stack.size(); i-- > 0;)
-      if (objects[stack[i]].kind == Kind::MarkOfStack) {
+      if (objects[stack[i]].kind == Kind::Mark) {
         std::vector<uint32_t> items(stack.begin() + i + 1, stack.end());
         stack.resize(i);
         return items;
@@ -270,7 +270,7 @@ llvm::Error Machine::makeTuple(std::optional<size_t> size) {
   Object tuple;
   tuple.kind = Kind::List;
   if (!size) {
-    auto items = takeToMark();
+    auto items = popToMark();
     if (!items)
       return cut();
     tuple.items = std::move(*items);
@@ -288,7 +288,7 @@ llvm::Error Machine::addItems(bool isDict, bool single) {
   std::vector<uint32_t> items;
   size_t size = isDict ? 2 : 1;
   if (!single) {
-    auto all = takeToMark();
+    auto all = popToMark();
     if (!all)
       return cut();
     items = std::move(*all);
@@ -317,7 +317,7 @@ llvm::Error Machine::step(uint8_t opcode) {
   case Frame:
     return number(8) ? llvm::Error::success() : cut();
   case Mark:
-    return pushKind(Kind::MarkOfStack);
+    return pushKind(Kind::Mark);
   case None:
     return pushKind(Kind::None);
   case NewTrue:

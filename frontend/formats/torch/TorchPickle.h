@@ -1,5 +1,4 @@
-//===- TorchPickle.h - the tensors that a pickle of torch describes
-//------------------------------===//
+//===- TorchPickle.h - the tensors that a pickle of torch describes -*- C++ -*-===//
 //
 // A checkpoint of torch is a pickle: a program for a machine with a stack, which may call anything
 // in Python. This is that machine without Python: it knows the few instructions and the few names

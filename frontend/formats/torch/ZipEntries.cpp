@@ -34,7 +34,7 @@ private:
   };
 
   llvm::Error broken(const llvm::Twine &what) const {
-    return inputError(path, "is no whole zip archive (" + what + ")", remedy::fetch);
+    return inputError(path, "is no whole zip archive (" + what + ")", hints::fetch);
   }
   /// Whether [offset, offset + size) lies in the archive.
   bool has(uint64_t offset, uint64_t size) const {

@@ -1,5 +1,4 @@
-//===- ZipEntries.h - the files in an uncompressed archive
-//--------------------------------------===//
+//===- ZipEntries.h - the files in an uncompressed archive ------*- C++ -*-===//
 #ifndef MICA_FRONTEND_FORMATS_TORCH_ZIPENTRIES_H
 #define MICA_FRONTEND_FORMATS_TORCH_ZIPENTRIES_H
 

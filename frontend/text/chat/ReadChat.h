@@ -1,5 +1,4 @@
-//===- ReadChat.h - a model's chat template
-//------------------------------------------------------------===//
+//===- ReadChat.h - a model's chat template ---------------------*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_CHAT_READCHAT_H
 #define MICA_FRONTEND_TEXT_CHAT_READCHAT_H
 

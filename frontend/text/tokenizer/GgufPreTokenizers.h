@@ -1,5 +1,4 @@
-//===- GgufPreTokenizers.h - what the names of tokenizer.ggml.pre stand for
-//------------------------===//
+//===- GgufPreTokenizers.h - the names of tokenizer.ggml.pre ----*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_GGUFPRETOKENIZERS_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_GGUFPRETOKENIZERS_H
 

@@ -1,5 +1,4 @@
-//===- JsonComponents.h - the parts of a tokenizer.json around its model
-//------------------------===//
+//===- JsonComponents.h - the parts of a tokenizer.json around its model -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_JSONCOMPONENTS_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_JSONCOMPONENTS_H
 

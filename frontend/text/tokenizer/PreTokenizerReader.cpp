@@ -87,7 +87,7 @@ bool isOfDigits(llvm::StringRef pattern) {
   if (pattern.find_first_not_of("[]0123456789-{},+*?()|") != llvm::StringRef::npos)
     return false;
   auto compiled = Regex::compile(pattern.str());
-  return compiled && compiled->leastLength() > 0;
+  return compiled && compiled->minLength() > 0;
 }
 
 /// What stands behind ByteLevel sees the spelling of bytes: of digits those of ASCII, and the bytes
@@ -108,7 +108,7 @@ void readAfterBytes(llvm::StringRef type, const JsonNode &node, TokenizerTable &
 }
 
 /// Whether the character that spells the byte counts as a number: U+00B2 and its like.
-bool isSpeltAsNumber(char byte) {
+bool isSpelledAsNumber(char byte) {
   return llvm::StringRef("\xB2\xB3\xB9\xBC\xBD\xBE").contains(byte);
 }
 
@@ -119,7 +119,7 @@ bool isSpeltAsNumber(char byte) {
 void checkDigitsOfBytes(const JsonNode &node, const TokenizerTable &table) {
   for (const TokenizerTable::Piece &piece : table.pieces)
     for (size_t i = 1; i < piece.bytes.size(); ++i)
-      if (isSpeltAsNumber(piece.bytes[i - 1]) || isSpeltAsNumber(piece.bytes[i]))
+      if (isSpelledAsNumber(piece.bytes[i - 1]) || isSpelledAsNumber(piece.bytes[i]))
         return node.refuseUnsupported(
             "Digits after ByteLevel with pieces that join bytes spelt as numbers");
 }

@@ -179,7 +179,7 @@ std::string refusalOf(sentencepiece::SentencePieceProcessor &library, llvm::Stri
 
 llvm::Expected<TokenizerBuilder> readSentencePieceModel(llvm::StringRef bytes,
                                                         llvm::StringRef file) {
-  auto refuse = [&](const llvm::Twine &what) { return inputError(file, what, remedy::fetch); };
+  auto refuse = [&](const llvm::Twine &what) { return inputError(file, what, hints::fetch); };
   auto refuseKind = [&](const llvm::Twine &what) {
     return inputError(file, what + " is not supported", "use a model with another tokenizer");
   };

@@ -1,5 +1,4 @@
-//===- TokenizerBuilder.h - a table under construction, with the spelling of its pieces
-//---------===//
+//===- TokenizerBuilder.h - a tokenizer table under construction -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERBUILDER_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERBUILDER_H
 

@@ -1,5 +1,4 @@
-//===- TokenizerConfig.h - what tokenizer_config.json adds to a tokenizer
-//-----------------------===//
+//===- TokenizerConfig.h - what tokenizer_config.json adds to a tokenizer -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERCONFIG_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERCONFIG_H
 

@@ -1,5 +1,4 @@
-//===- TokenizerJson.h - the vocabulary files of the tokenizers package
-//-------------------------===//
+//===- TokenizerJson.h - the vocabulary files of the tokenizers package -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERJSON_H
 

@@ -1,5 +1,4 @@
-//===- TokenizerTable.h - a tokenizer in the form that a program carries
-//------------------------===//
+//===- TokenizerTable.h - a tokenizer in the form that a program carries -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERTABLE_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_TOKENIZERTABLE_H
 

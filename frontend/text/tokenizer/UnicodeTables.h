@@ -1,5 +1,4 @@
-//===- UnicodeTables.h - facts about Unicode for the program, taken from ICU
-//--------------------===//
+//===- UnicodeTables.h - facts about Unicode for the program, taken from ICU -*- C++ -*-===//
 #ifndef MICA_FRONTEND_TEXT_TOKENIZER_UNICODETABLES_H
 #define MICA_FRONTEND_TEXT_TOKENIZER_UNICODETABLES_H
 

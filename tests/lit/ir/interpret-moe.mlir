@@ -137,7 +137,7 @@ func.func @correction() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.e
   %x = arith.constant dense<1.0> : tensor<1x1xf32>
   %g = arith.constant dense<[[1.0], [0.5], [2.0], [-1.0]]> : tensor<4x1xf32>
   %c = arith.constant dense<[0.0, 5.0, 0.0, 4.0]> : tensor<4xf32>
-  %w, %e = mica.moe_gate %x, %g correction(%c : tensor<4xf32>) sigmoid k(2) : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
+  %w, %e = mica.moe_gate %x, %g e_score_correction_bias(%c : tensor<4xf32>) sigmoid k(2) : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
   return %w, %e : tensor<1x2xf32>, tensor<1x2xi32>
 }
 

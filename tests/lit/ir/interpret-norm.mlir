@@ -32,11 +32,11 @@ func.func @rmsnorm_rounds_after_the_gain() -> tensor<1x4xbf16> attributes {mica.
 }
 
 // Gemma stores its gains minus one.
-func.func @rmsnorm_gain_offset() -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {mica.expect_pairs} {
+func.func @rmsnorm_weight_offset() -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {mica.expect_pairs} {
   %x = arith.constant dense<[[1.0, -2.0, 0.0, 3.0]]> : tensor<1x4xf32>
   %w = arith.constant dense<[0.0, 0.5, -0.5, 0.25]> : tensor<4xf32>
   %w1 = arith.constant dense<[1.0, 1.5, 0.5, 1.25]> : tensor<4xf32>
-  %y = mica.rmsnorm %x, %w eps(1.0e-05) gain_offset(1.0) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
+  %y = mica.rmsnorm %x, %w eps(1.0e-05) weight_offset(1.0) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
   %z = mica.rmsnorm %x, %w1 eps(1.0e-05) : tensor<1x4xf32>, tensor<4xf32> -> tensor<1x4xf32>
   return %y, %z : tensor<1x4xf32>, tensor<1x4xf32>
 }

@@ -399,32 +399,32 @@ func.func @f(%p: tensor<?xi32>) {
 // -----
 
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<5x4x8xf32>) {
-  // expected-error @+1 {{'mica.join_heads' op operands and results differ in their number of rows: 'tensor<5x4x8xf32>' and 'tensor<?x4x16xf32>'}}
-  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<5x4x8xf32> -> tensor<?x4x16xf32>
+  // expected-error @+1 {{'mica.concat_heads' op operands and results differ in their number of rows: 'tensor<5x4x8xf32>' and 'tensor<?x4x16xf32>'}}
+  %0 = mica.concat_heads %a, %b : tensor<?x4x8xf32>, tensor<5x4x8xf32> -> tensor<?x4x16xf32>
   return
 }
 
 // -----
 
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x4x8xbf16>) {
-  // expected-error @+1 {{'mica.join_heads' op joins heads of its own element type}}
-  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x4x8xbf16> -> tensor<?x4x16xf32>
+  // expected-error @+1 {{'mica.concat_heads' op joins heads of its own element type}}
+  %0 = mica.concat_heads %a, %b : tensor<?x4x8xf32>, tensor<?x4x8xbf16> -> tensor<?x4x16xf32>
   return
 }
 
 // -----
 
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x2x8xf32>) {
-  // expected-error @+1 {{'mica.join_heads' op has a part of 2 heads, but the result has 4}}
-  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x2x8xf32> -> tensor<?x4x16xf32>
+  // expected-error @+1 {{'mica.concat_heads' op has a part of 2 heads, but the result has 4}}
+  %0 = mica.concat_heads %a, %b : tensor<?x4x8xf32>, tensor<?x2x8xf32> -> tensor<?x4x16xf32>
   return
 }
 
 // -----
 
 func.func @f(%a: tensor<?x4x8xf32>, %b: tensor<?x1x4xf32>) {
-  // expected-error @+1 {{'mica.join_heads' op a head of the result has size 13, expected 12 (both parts)}}
-  %0 = mica.join_heads %a, %b : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x13xf32>
+  // expected-error @+1 {{'mica.concat_heads' op a head of the result has size 13, expected 12 (both parts)}}
+  %0 = mica.concat_heads %a, %b : tensor<?x4x8xf32>, tensor<?x1x4xf32> -> tensor<?x4x13xf32>
   return
 }
 

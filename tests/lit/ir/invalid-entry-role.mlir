@@ -46,8 +46,8 @@ func.func @pairs(%t: tensor<?x2xi32> {mica.role = "tokens"}) { return }
 
 // -----
 
-// expected-error @+1 {{argument #0 has mica.role = "outputs" and the type 'index', expected tensor<?xi32> or memref<?xi32>}}
-func.func @scalar(%o: index {mica.role = "outputs"}) { return }
+// expected-error @+1 {{argument #0 has mica.role = "logit_indices" and the type 'index', expected tensor<?xi32> or memref<?xi32>}}
+func.func @scalar(%o: index {mica.role = "logit_indices"}) { return }
 
 // -----
 

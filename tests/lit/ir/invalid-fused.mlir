@@ -231,8 +231,8 @@ func.func @f(%x: tensor<?x4xf32>, %w: tensor<128x4xf32>) {
 func.func @f(
     %x: tensor<?x32xf32>, %t: tensor<?x2x2xf32>, %k: !mica.kv_cache<3 x 2 x 4 x f32>,
     %v: !mica.kv_cache<3 x 2 x 4 x f32>, %l: index, %s: tensor<?xi32>, %p: tensor<?xi32>) {
-  // expected-error @+1 {{'mica.qkv_append' op has a gain_offset, but no norms}}
-  %0, %1, %2 = mica.qkv_append %x, %t, %k, %v[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half gain_offset(1.0)
+  // expected-error @+1 {{'mica.qkv_append' op has a weight_offset, but no norms}}
+  %0, %1, %2 = mica.qkv_append %x, %t, %k, %v[%l] at(%s, %p : tensor<?xi32>, tensor<?xi32>) half weight_offset(1.0)
       : tensor<?x32xf32>, tensor<?x2x2xf32>, !mica.kv_cache<3 x 2 x 4 x f32>, !mica.kv_cache<3 x 2 x 4 x f32> -> tensor<?x4x4xf32>
   return
 }

@@ -1,5 +1,4 @@
-//===- GgufWriter.h - GGUF files made for a test
-//----------------------------------------------------===//
+//===- GgufWriter.h - GGUF files made for a test ----------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_GGUFWRITER_H
 #define MICA_TESTS_UNIT_FRONTEND_GGUFWRITER_H
 

@@ -1,5 +1,4 @@
-//===- ZipWriter.h - zip archives made for a test
-//---------------------------------------------------===//
+//===- ZipWriter.h - zip archives made for a test ---------------*- C++ -*-===//
 #ifndef MICA_TESTS_UNIT_FRONTEND_ZIPWRITER_H
 #define MICA_TESTS_UNIT_FRONTEND_ZIPWRITER_H
 

@@ -117,7 +117,7 @@ TEST_P(GoldenPassTest, FusionKeepsTheLogitsOfBf16) {
 
 TEST_P(GoldenPassTest, KernelsKeepTheLogits) {
   StageOptions options;
-  options.phases = {.crossing = 8, .few = 4};
+  options.phases = {.gemmThreshold = 8, .few = 4};
   SelectKernelsOptions select;
   select.minWork = 0;
   ASSERT_TRUE(run([&](OpPassManager &pm) {

@@ -1,4 +1,4 @@
-//===- Positions.cpp - rope and appends to caches -----------------------------------===//
+//===- Positions.cpp - rope and appends to caches -------------------------===//
 
 #include "backends/cpu/kernels/attention/Positions.h"
 
@@ -155,7 +155,7 @@ void mica::cpu::emitSinusoid(KernelBuilder &b, ValueRange args, memref::GlobalOp
       });
 }
 
-void mica::cpu::emitJoinHeads(KernelBuilder &b, ValueRange args) {
+void mica::cpu::emitConcatHeads(KernelBuilder &b, ValueRange args) {
   Value y = args[4];
   b.loop(args[0], args[1], 1, [&](Value row) {
     b.loop(cast<MemRefType>(y.getType()).getDimSize(1), [&](Value head) {
@@ -182,7 +182,7 @@ struct Head {
   Value offset;               ///< first column of the head
   Value scale;                ///< vector, or null without a norm
   Value gain;                 ///< buffer [D], or null without a norm
-  float gainOffset = 0;       ///< added to the gain
+  float weightOffset = 0;     ///< added to the gain
 
   SmallVector<Value> at(KernelBuilder &b, Value column) const {
     SmallVector<Value> index(leading);
@@ -197,8 +197,8 @@ struct Head {
     Value factor =
         lanes == kLanes ? scale : b.broadcast(vector::ExtractOp::create(b, scale, 0), lanes);
     Value gains = b.loadVector(gain, column, live, lanes);
-    if (gainOffset != 0)
-      gains = b.addf(gains, b.broadcast(b.f32(gainOffset), lanes));
+    if (weightOffset != 0)
+      gains = b.addf(gains, b.broadcast(b.f32(weightOffset), lanes));
     return b.mulf(b.mulf(value, factor), gains);
   }
 };
@@ -214,8 +214,8 @@ std::pair<Value, Value> turn(KernelBuilder &b, Value first, Value second, Value 
 }
 
 /// Turns a head of `headDim` elements by row `row` of `table` [T, 2, pairs].
-void turnHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table, Value row,
-              Pairing pairing, StoreVector store) {
+void rotateHead(KernelBuilder &b, const Head &head, int64_t headDim, Value table, Value row,
+                Pairing pairing, StoreVector store) {
   int64_t pairs = cast<MemRefType>(table.getType()).getDimSize(2);
   b.eachVector(pairs, [&](Value column, Value live) {
     Value cosine = b.loadVector(table, {row, b.idx(0), column}, live);
@@ -305,9 +305,10 @@ void mica::cpu::emitRope(KernelBuilder &b, ValueRange args, Pairing pairing) {
   b.loop(args[0], args[1], 1, [&](Value row) {
     b.loop(shape[1], [&](Value h) {
       Head head{x, {row, h}, b.idx(0), {}, {}};
-      turnHead(b, head, shape[2], table, row, pairing, [&](Value vector, Value column, Value live) {
-        b.storeVector(vector, y, {row, h, column}, live);
-      });
+      rotateHead(b, head, shape[2], table, row, pairing,
+                 [&](Value vector, Value column, Value live) {
+                   b.storeVector(vector, y, {row, h, column}, live);
+                 });
     });
   });
 }
@@ -343,7 +344,7 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
   };
   auto headAt = [&](Value row, int64_t first, Value number, Value gain) {
     auto [product, own] = partOf(first);
-    Head head{product, {row}, b.mul(b.add(number, own), headDim), {}, gain, spec.gainOffset};
+    Head head{product, {row}, b.mul(b.add(number, own), headDim), {}, gain, spec.weightOffset};
     if (spec.eps)
       head.scale = headScale(b, head, headDim, *spec.eps);
     return head;
@@ -353,17 +354,17 @@ void mica::cpu::emitQkvAppend(KernelBuilder &b, ValueRange args, const QkvAppend
   b.loop(args[0], args[1], 1, [&](Value row) {
     Value sequence = b.loadIndex(sequences, row), position = b.loadIndex(positions, row);
     b.loop(spec.heads, [&](Value h) {
-      turnHead(b, headAt(row, 0, h, qGain), headDim, table, row, spec.pairing,
-               [&](Value vector, Value column, Value live) {
-                 b.storeVector(vector, q, {row, h, column}, live);
-               });
+      rotateHead(b, headAt(row, 0, h, qGain), headDim, table, row, spec.pairing,
+                 [&](Value vector, Value column, Value live) {
+                   b.storeVector(vector, q, {row, h, column}, live);
+                 });
     });
     b.loop(groups, [&](Value g) {
       Head head = headAt(row, spec.heads, g, kGain);
-      turnHead(b, head, headDim, table, row, spec.pairing,
-               [&](Value vector, Value column, Value live) {
-                 b.storeVector(vector, turned, column, live);
-               });
+      rotateHead(b, head, headDim, table, row, spec.pairing,
+                 [&](Value vector, Value column, Value live) {
+                   b.storeVector(vector, turned, column, live);
+                 });
       appendHead(b, {kCache, layer, sequence, g, position}, spec.keys,
                  Head{turned, {}, b.idx(0), {}, {}});
       auto [product, own] = partOf(spec.heads + groups);

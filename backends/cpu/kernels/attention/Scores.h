@@ -1,4 +1,4 @@
-//===- Scores.h - what becomes of scores before the softmax ---*- C++ -*-===//
+//===- Scores.h - what becomes of scores before the softmax -----*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_ATTENTION_SCORES_H
 #define MICA_BACKENDS_CPU_KERNELS_ATTENTION_SCORES_H

@@ -1,4 +1,4 @@
-//===- Softmax.cpp - softmax over positions that come piece by piece -----------------===//
+//===- Softmax.cpp - softmax over positions that come piece by piece ------===//
 
 #include "backends/cpu/kernels/attention/Softmax.h"
 

@@ -1,4 +1,4 @@
-//===- AmxTile.cpp - products in tile registers -------------------------------------===//
+//===- AmxTile.cpp - products in tile registers ---------------------------===//
 //
 // Pairs of bf16 are summed into f32. A tile holds 16 rows of 64 bytes. Of rows of x there are 16,
 // however many are live: LLVM configures the registers once per function, for one shape. Rows are
@@ -21,7 +21,7 @@
 #include "backends/cpu/kernels/matmul/AmxTile.h"
 
 #include "backends/cpu/dispatch/CostModel.h"
-#include "backends/cpu/features/PagesInTurn.h"
+#include "backends/cpu/features/InterleavedPages.h"
 #include "backends/cpu/kernels/matmul/Tile.h"
 #include "ir/Mica/Mica.h"
 
@@ -50,7 +50,7 @@ struct Steps {
   Steps(KernelBuilder &b, const WeightSpec &weight, const PackedPanel &panel)
       : depth(panel.depth), values(kGroups * depth), elements(values * kBlockColumns),
         count(llvm::divideCeil(weight.k, values)), rest(weight.k % values),
-        ahead(llvm::divideCeil(rt::pages_in_turn::chunk,
+        ahead(llvm::divideCeil(rt::interleaved_pages::chunk,
                                elements * b.elementOf(panel.memory).getIntOrFloatBitWidth() / 8)) {}
 
   int64_t depth;    ///< neighbours along K that a lane of an instruction takes
@@ -198,7 +198,7 @@ private:
         arith::SelectOp::create(b, b.isEqual(tiles, b.idx(1)), b.idx(kRoom), b.idx(kSteps));
     clearSums(tiles);
     Value end = b.idx(steps.count);
-    b.hop(b.idx(0), end, [&](Value at) {
+    b.whileLoop(b.idx(0), end, [&](Value at) {
       Value taken = arith::MinSIOp::create(b, b.sub(end, at), room);
       Piece piece{at, b.add(at, taken), room};
       copy(from, count, piece);
@@ -210,15 +210,15 @@ private:
   /// Elements between what follows a piece of panel `number` and what is read after it: the same
   /// piece of the next panel, then the next piece of the first one, and when K is done the next
   /// blocks.
-  Value jumpBehind(Value number, const PackedPanel &panel, const Piece &piece) {
+  Value offsetPastEnd(Value number, const PackedPanel &panel, const Piece &piece) {
     Value last = b.isEqual(b.add(number, 1), panelCount);
-    Value goesOn = arith::AndIOp::create(
+    Value isSamePanel = arith::AndIOp::create(
         b, last,
         arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.end, b.idx(steps.count)));
     Value start = arith::SelectOp::create(b, last, b.idx(0), piece.from);
     Value next = b.sub(b.add(offsetOf(b.add(number, 1)), b.mul(start, steps.elements)),
                        b.add(panel.offset, b.mul(piece.end, steps.elements)));
-    return arith::SelectOp::create(b, goesOn, b.sub(first.front().offset, panel.offset), next);
+    return arith::SelectOp::create(b, isSamePanel, b.sub(first.front().offset, panel.offset), next);
   }
 
   /// Asks for what is read 32 KiB after part `part` of `parts` of step `number` of a piece.
@@ -249,7 +249,7 @@ private:
   /// Adds the products of a piece to the sums of `tiles` tiles of rows.
   void multiplyPiece(Value tiles, Value streams, const Piece &piece) {
     eachPanel([&](Value number, PackedPanel panel) {
-      Place place{number, jumpBehind(number, panel, piece)};
+      Place place{number, offsetPastEnd(number, panel, piece)};
       eachSumTiles(b, tiles, kBlockColumns,
                    [&](Value tile, int64_t count, Value column, int64_t vectors) {
                      // Who comes first finds the panel in memory.
@@ -395,7 +395,7 @@ void RowTiles::emit(KernelBuilder &b, Value sums, int64_t columns, bool accumula
 bool mica::cpu::multipliesInTiles(KernelBuilder &b, Value x, const WeightSpec &weight) {
   Type element = b.elementOf(x);
   return b.target.tiles && element.isBF16() && weight.element.isBF16() &&
-         tilesTake(Precision::BF16, weight.k);
+         tilesSupport(Precision::BF16, weight.k);
 }
 
 void mica::cpu::emitSumsInTiles(KernelBuilder &b, const ProductRows &rows, const WeightSpec &weight,

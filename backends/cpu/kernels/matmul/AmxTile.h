@@ -1,4 +1,4 @@
-//===- AmxTile.h - products in tile registers ---*- C++ -*-===//
+//===- AmxTile.h - products in tile registers -------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_AMXTILE_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_AMXTILE_H

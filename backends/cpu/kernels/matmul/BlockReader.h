@@ -1,4 +1,4 @@
-//===- BlockReader.h - packed blocks in registers -----------------*- C++ -*-===//
+//===- BlockReader.h - packed blocks in registers ---------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKREADER_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_BLOCKREADER_H

@@ -1,4 +1,4 @@
-//===- BlockTile.cpp - products of integer rows with weights in blocks -------------===//
+//===- BlockTile.cpp - products of integer rows with weights in blocks ----===//
 //
 // Levels of the weights, made unsigned by a bias, are one operand of vpdpbusd, signed limbs of rows
 // the other one. Within a chunk of 32 elements along K sums of integers are exact: those of two

@@ -1,4 +1,4 @@
-//===- IntegerRows.h - rows of integers in registers ---*- C++ -*-===//
+//===- IntegerRows.h - rows of integers in registers ------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_INTEGERROWS_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_INTEGERROWS_H

@@ -1,4 +1,4 @@
-//===- LevelPanel.h - blocks expanded for products with integer rows ---*- C++ -*-===//
+//===- LevelPanel.h - blocks expanded for integer matmuls -------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H
@@ -42,8 +42,8 @@ private:
   int64_t exactQuads() const;
   bool hasWords() const { return limbs == 2; }
   /// Pairs of words or quads of bytes of a chunk and a group.
-  int64_t lanesOfChunk() const;
-  int64_t lanesOfGroup() const { return lanesOfChunk() / groups; }
+  int64_t lanesPerChunk() const;
+  int64_t lanesOfGroup() const { return lanesPerChunk() / groups; }
 
   KernelBuilder &b;
   const BlockFormat &format;

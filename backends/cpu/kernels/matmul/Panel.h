@@ -1,4 +1,4 @@
-//===- Panel.h - packed values in memory ---*- C++ -*-===//
+//===- Panel.h - packed values in memory ------------------------*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PANEL_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_PANEL_H

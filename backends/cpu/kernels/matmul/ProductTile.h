@@ -1,4 +1,4 @@
-//===- ProductTile.h - what an inner loop of a product holds in registers ---*- C++ -*-===//
+//===- ProductTile.h - the registers of a matmul's inner loop ---*- C++ -*-===//
 
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTTILE_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_PRODUCTTILE_H

@@ -1,4 +1,4 @@
-//===- Rows.cpp - kernels that work row by row ----------------------------------===//
+//===- Rows.cpp - kernels that work row by row ----------------------------===//
 
 #include "backends/cpu/kernels/rows/Rows.h"
 
@@ -141,8 +141,8 @@ void mica::cpu::emitRmsNorm(KernelBuilder &b, ValueRange args, const RmsNormSpec
       if (spec.roundBeforeGain)
         normal = b.toF32(b.fromF32(normal, b.elementOf(x)));
       Value factor = loadGain(b, gain, row, column, live);
-      if (spec.gainOffset != 0)
-        factor = b.addf(factor, b.splat(static_cast<float>(spec.gainOffset)));
+      if (spec.weightOffset != 0)
+        factor = b.addf(factor, b.splat(static_cast<float>(spec.weightOffset)));
       // Rounded to the type of x, whatever a cast that was fused makes of it.
       return b.toF32(b.fromF32(b.mulf(normal, factor), b.elementOf(x)));
     });

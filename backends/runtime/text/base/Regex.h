@@ -1,6 +1,7 @@
 // A compiled pattern of the pre-tokenizer (PCRE2, just-in-time compiled where the system allows
 // it).
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_BASE_REGEX_H
+#define MICA_BACKENDS_RUNTIME_TEXT_BASE_REGEX_H
 
 #include "backends/runtime/support/Result.h"
 
@@ -18,7 +19,7 @@ public:
   };
 
   /// The fewest characters that a match takes from the text, or fewer.
-  size_t leastLength() const { return least; }
+  size_t minLength() const { return least; }
 
   /// Finds matches in one text. One scratch area per searcher: threads use one each.
   class Searcher {
@@ -64,3 +65,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_BASE_REGEX_H

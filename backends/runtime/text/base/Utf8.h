@@ -1,6 +1,7 @@
 // UTF-8 as the tokenizer needs it: lengths, repair of invalid text, and a stream that never emits
 // half a character.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_BASE_UTF8_H
+#define MICA_BACKENDS_RUNTIME_TEXT_BASE_UTF8_H
 
 #include <cstddef>
 #include <cstdint>
@@ -55,3 +56,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_BASE_UTF8_H

@@ -1,5 +1,6 @@
 // How filters are listed.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H
 
 #include "backends/runtime/text/jinja/Interpreter.h"
 
@@ -24,3 +25,5 @@ bool isRefusedFilter(std::string_view name);
 std::optional<double> parseFloat(std::string_view text);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_FILTERTABLES_H

@@ -1,6 +1,7 @@
 // What running a template needs besides its tree: variables, output, and the bounds of what a
 // foreign template may cost.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_INTERPRETER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_INTERPRETER_H
 
 #include "backends/runtime/text/jinja/Ast.h"
 #include "backends/runtime/text/jinja/Limits.h"
@@ -126,3 +127,5 @@ size_t findLastText(Budget &budget, std::string_view text, std::string_view part
 void requireDefined(const Value &value);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_INTERPRETER_H

@@ -264,8 +264,8 @@ private:
 
   void readNumber() {
     size_t whole = digits(at, isDigit), end = whole;
-    bool behindDot = at > 0 && source[at - 1] == '.';
-    if (!behindDot) {
+    bool afterDot = at > 0 && source[at - 1] == '.';
+    if (!afterDot) {
       if (end + 1 < source.size() && source[end] == '.' && isDigit(source[end + 1]))
         end = digits(end + 1, isDigit);
       size_t mark = end;

@@ -1,5 +1,6 @@
 // Which names a block sets for itself: Jinja2 decides that before it runs a template.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_NAMEUSES_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_NAMEUSES_H
 
 #include "backends/runtime/text/jinja/Ast.h"
 
@@ -62,3 +63,5 @@ private:
 };
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_NAMEUSES_H

@@ -1,5 +1,6 @@
 // Words to a tree: Jinja's grammar without inheritance and imports.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H
 
 #include "backends/runtime/text/jinja/Ast.h"
 #include "backends/runtime/text/jinja/Lexer.h"
@@ -86,3 +87,5 @@ private:
 Block parse(std::string_view source);
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_PARSER_H

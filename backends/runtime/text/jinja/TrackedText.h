@@ -1,6 +1,7 @@
 // Text that knows which of its characters a conversation has brought in, so that a tokenizer can
 // tell the special tokens that a template writes from those that somebody only spells.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H
+#define MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H
 
 #include "backends/runtime/text/base/ByteRanges.h"
 
@@ -49,3 +50,5 @@ struct TrackedText {
 };
 
 } // namespace mica::rt::jinja
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_JINJA_TRACKEDTEXT_H

@@ -1,5 +1,6 @@
 // Finds the tokens that stand beside the model's vocabulary (special and added ones) in text.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_ADDEDTOKENS_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_ADDEDTOKENS_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/base/ByteRanges.h"
@@ -45,3 +46,5 @@ private:
 };
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_ADDEDTOKENS_H

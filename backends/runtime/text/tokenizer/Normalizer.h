@@ -1,5 +1,6 @@
 // What happens to text before it is split: the steps that a tokenizer file lists.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_NORMALIZER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_NORMALIZER_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/base/ByteRanges.h"
@@ -87,3 +88,5 @@ std::unique_ptr<NormalizerStage> makeSentencePieceRules(const NormalizerStep &st
                                                         const Table &table);
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_NORMALIZER_H

@@ -216,7 +216,7 @@ NormalizerStep readNormalizerStep(Reader &reader) {
     if (Result<Regex> pattern = Regex::compile(step.text); !pattern)
       reader.fail("a pattern in the normaliser that PCRE2 refuses");
     else
-      step.least = pattern->leastLength();
+      step.least = pattern->minLength();
     break;
   }
   return step;
@@ -230,7 +230,7 @@ void checkGrowth(Reader &reader, const Table &table) {
   auto grow = [&](double &growth, size_t from, size_t to) {
     auto added = static_cast<double>(to);
     growth *= from == 0 ? 1 + added : std::max(1.0, added / static_cast<double>(from));
-    if (growth > static_cast<double>(mostGrowth))
+    if (growth > static_cast<double>(kMaxGrowth))
       reader.fail("replacements that let the text grow without measure");
   };
   double growth = 1, decoderGrowth = 1;

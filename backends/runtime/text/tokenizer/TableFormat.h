@@ -13,7 +13,8 @@
 //   text, list<i32> ids after it decoder       u8 DecoderStart, u32 count, str stripped, str
 //   unknown's text, list<{str from, str to}>
 // A piece's bytes are what it stands for: byte-level vocabularies are stored as plain bytes.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLEFORMAT_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLEFORMAT_H
 
 #include <cstddef>
 #include <cstdint>
@@ -126,3 +127,5 @@ enum class DecoderStart : uint8_t {
 constexpr uint8_t lastDecoderStart = 3;
 
 } // namespace mica::rt::tokenizer
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TABLEFORMAT_H

@@ -1,5 +1,6 @@
 // Text to ids and back, from the table inside a compiled program.
-#pragma once
+#ifndef MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TOKENIZER_H
+#define MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TOKENIZER_H
 
 #include "backends/runtime/support/Result.h"
 #include "backends/runtime/text/base/ByteRanges.h"
@@ -78,3 +79,5 @@ private:
 };
 
 } // namespace mica::rt
+
+#endif // MICA_BACKENDS_RUNTIME_TEXT_TOKENIZER_TOKENIZER_H

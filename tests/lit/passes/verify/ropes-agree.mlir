@@ -4,7 +4,7 @@
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -35,7 +35,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -69,7 +69,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -103,7 +103,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -137,7 +137,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>
@@ -171,7 +171,7 @@ mica.weight @k_proj : tensor<16x32xf32>
 !cache = !mica.kv_cache<1 x 2 x 8 x f32>
 mica.weight @table : tensor<32x32xf32>
 func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
-    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "outputs"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"},
     %n: tensor<?xi32> {mica.role = "lengths"}, %k: !cache {mica.role = "cache"}, %v: !cache {mica.role = "cache"})
     -> (tensor<?x32xf32> {mica.role = "logits"}, !cache {mica.role = "cache"}, !cache {mica.role = "cache"}) {
   %table = mica.get_weight @table : tensor<32x32xf32>

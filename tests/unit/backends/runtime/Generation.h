@@ -1,5 +1,6 @@
 // Texts from prompts, in one batch.
-#pragma once
+#ifndef MICA_TESTS_UNIT_BACKENDS_RUNTIME_GENERATION_H
+#define MICA_TESTS_UNIT_BACKENDS_RUNTIME_GENERATION_H
 
 #include "backends/runtime/engine/Generate.h"
 
@@ -43,3 +44,5 @@ struct Generation {
 };
 
 } // namespace mica::test
+
+#endif // MICA_TESTS_UNIT_BACKENDS_RUNTIME_GENERATION_H

@@ -87,7 +87,7 @@ TEST_F(GgufConfig, GainsOfGemmaAreWhole) {
   file.u32("gemma2.attention.key_length", 16).u32("gemma2.attention.sliding_window", 8);
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
-  EXPECT_EQ(config->norm.gainOffset, 0) << "one was added to them";
+  EXPECT_EQ(config->norm.weightOffset, 0) << "one was added to them";
   EXPECT_EQ(config->kinds[0].attention.scale, 0.25) << "of the head, whatever the family's default";
 }
 
@@ -143,7 +143,7 @@ TEST_F(GgufConfig, TheEpsilonOfNormsIsNotGuessed) {
   }
 }
 
-TEST_F(GgufConfig, HeadsOfGptNeoXTurnAsFarAsTheFileSays) {
+TEST_F(GgufConfig, HeadsOfGptNeoXRotateAsFarAsTheFileSays) {
   GgufWriter whole;
   whole.string("general.architecture", "gptneox").u32("gptneox.context_length", 64);
   whole.u32("gptneox.embedding_length", 32).u32("gptneox.block_count", 1);
@@ -176,7 +176,7 @@ TEST_F(GgufConfig, HeadsOfGptNeoXTurnAsFarAsTheFileSays) {
                                    "needs, fetch it again"));
 }
 
-TEST_F(GgufConfig, WholeHeadsOfStableLmMayTurn) {
+TEST_F(GgufConfig, WholeHeadsOfStableLmMayRotate) {
   file = keysOf("stablelm");
   file.u32("stablelm.rope.dimension_count", 8);
   auto config = read();
@@ -201,7 +201,7 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
   auto made = read();
   ASSERT_TRUE(bool(made)) << messageOf(std::move(made));
   EXPECT_EQ(made->family, "deepseek_v2");
-  EXPECT_EQ(made->kinds[0].attention.latent->plainDim, 6);
+  EXPECT_EQ(made->kinds[0].attention.latent->qkNopeHeadDim, 6);
   EXPECT_EQ(made->kinds[0].attention.latent->queryRank, 0);
   EXPECT_EQ(made->kinds[0].attention.valueDim, 6);
   EXPECT_EQ(std::get<SparseConfig>(made->kinds[1].ffn).groups, 0);
@@ -217,7 +217,7 @@ TEST_F(GgufConfig, HeadsOfLatentsAreAsTheyAreMadeOrAsTheyAreKept) {
   auto later = read();
   ASSERT_TRUE(bool(later)) << messageOf(std::move(later));
   EXPECT_EQ(later->family, "deepseek_v3") << "experts are scored by sigmoids";
-  EXPECT_EQ(later->kinds[0].attention.latent->plainDim, 6);
+  EXPECT_EQ(later->kinds[0].attention.latent->qkNopeHeadDim, 6);
   EXPECT_EQ(later->kinds[0].attention.latent->queryRank, 8);
   EXPECT_EQ(std::get<SparseConfig>(later->kinds[1].ffn).groups, 2);
   EXPECT_EQ(std::get<SparseConfig>(later->kinds[1].ffn).multiplier, 2);

@@ -92,7 +92,7 @@ TEST(Mistral, HasAWindowWhereItsKeyIsAbsent) {
   EXPECT_EQ(none->kinds[0].attention.window, std::nullopt);
 }
 
-TEST(Qwen2, SlidesInItsLaterLayers) {
+TEST(Qwen2, UsesSlidingWindowInItsLaterLayers) {
   auto model =
       asFamily("qwen2", "Qwen2ForCausalLM",
                R"("use_sliding_window": true, "sliding_window": 16, "max_window_layers": 3)");
@@ -112,7 +112,7 @@ TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
   EXPECT_EQ(model->kinds[0].attention.rope.theta, 1e4);
   EXPECT_EQ(model->kinds[1].attention.rope.theta, 1e6);
   EXPECT_EQ(model->embeddingMultiplier, 8);
-  EXPECT_EQ(model->norm.gainOffset, 1);
+  EXPECT_EQ(model->norm.weightOffset, 1);
 }
 
 Activation activationOf(const ModelConfig &model) {

@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GgufGolden, testing::ValuesIn(convertible()),
 
 TEST(Gguf, EveryKindOfGoldenIsConverted) { EXPECT_GE(convertible().size(), 20u); }
 
-TEST(Gguf, RowsOfLlamaTurnWithTheirNeighbours) {
+TEST(Gguf, RowsOfLlamaAreInterleaved) {
   TestFolder folder;
   std::string file =
       folder.write("m.gguf", GgufFolder((goldens / "llama-rope-llama3").string()).write().bytes());

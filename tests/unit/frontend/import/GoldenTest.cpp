@@ -81,7 +81,7 @@ TEST_P(GoldenTest, LogitsOfChunksWithTheCache) {
 /// A rope whose frequencies follow the length of a text, and the length behind which they do.
 class LengthGoldenTest : public testing::TestWithParam<std::pair<const char *, int64_t>> {};
 
-TEST_P(LengthGoldenTest, LogitsBehindTheBorder) {
+TEST_P(LengthGoldenTest, LogitsAboveTheThreshold) {
   Golden golden(GetParam().first, "golden.above");
   std::string path = (goldens / GetParam().first).string();
   EXPECT_LT(distanceOf(path, golden, golden.prompt.size()), 1e-5);
@@ -90,7 +90,7 @@ TEST_P(LengthGoldenTest, LogitsBehindTheBorder) {
 
 /// Up to the border all rows are those of a short text; behind it the text is read anew, and later
 /// rows follow their own length.
-TEST_P(LengthGoldenTest, LogitsAcrossTheBorder) {
+TEST_P(LengthGoldenTest, LogitsAcrossTheThreshold) {
   Golden golden(GetParam().first, "golden.across");
   auto border = static_cast<size_t>(GetParam().second);
   mlir::MLIRContext context;

@@ -62,7 +62,7 @@ TEST(TensorMatch, TellsGptqFromAwqByItsOrderOfColumns) {
   EXPECT_THAT(problemOf(model), HasSubstr("is quantized by GPTQ (there is"));
 }
 
-TEST(TensorMatch, NamesASurplusTensor) {
+TEST(TensorMatch, NamesAnUnexpectedTensor) {
   TinyModel model;
   model.tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {32}});
   EXPECT_THAT(

@@ -1,4 +1,4 @@
-//===- NpyTest.cpp - .npy files, good and hostile ----------------------------------------===//
+//===- NpyTest.cpp - .npy files, good and hostile -------------------------===//
 
 #include "ir/Interpreter/Npy.h"
 

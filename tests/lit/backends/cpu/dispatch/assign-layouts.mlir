@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --split-input-file --verify-diagnostics --mica-assign-layouts | FileCheck %s
+// RUN: mica-opt %s --split-input-file --verify-diagnostics --cpu-assign-layouts | FileCheck %s
 
 // The order of storage is the order of use; the weights of the two layers are 32896 bytes apart, one by one.
 

@@ -1,11 +1,11 @@
 // The library is fast for bf16 where there are products of it, and for anything from AVX-512 on.
-// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
-// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
-// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=NONE --implicit-check-not=onednn
-// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=TILES
+// RUN: mica-opt %s --cpu-set-target=cpu=cooperlake --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,ALL
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v4 --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --cpu-set-target=cpu=x86-64-v3 --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=NONE --implicit-check-not=onednn
+// RUN: mica-opt %s --cpu-set-target=cpu=sapphirerapids --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefix=TILES
 
 // A module that names no target is compiled for x86-64-v4.
-// RUN: mica-opt %s --mica-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
+// RUN: mica-opt %s --cpu-select-kernels="many-rows=32 min-work=1000000" | FileCheck %s --check-prefixes=CHECK,F32
 
 // Tile registers take bf16 at any number of rows, not f32.
 // TILES-LABEL: func @in_tiles

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec | FileCheck %s --implicit-check-not=mica.kv_read "--implicit-check-not=memref.alloc("
+// RUN: mica-opt %s --cpu-lower-to-exec | FileCheck %s --implicit-check-not=mica.kv_read "--implicit-check-not=memref.alloc("
 
 !keys = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<keys, block = 64, depth = 1>>
 !values = !mica.kv_cache<2 x 2 x 8 x f32, #mica.kv_layout<values, block = 64, depth = 1>>

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-verify-in-place --split-input-file --verify-diagnostics
+// RUN: mica-opt %s --cpu-verify-in-place --split-input-file --verify-diagnostics
 
 // What the proof accepts: kernels, views, calls, loops and branches.
 !cache = memref<2x?x2x?x1024xf32>

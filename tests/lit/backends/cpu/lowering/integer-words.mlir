@@ -1,5 +1,5 @@
-// RUN: mica-opt %s --mica-lower-to-exec=wide-vectors=false | FileCheck %s --implicit-check-not=vpdpbusd
-// RUN: mica-opt %s --mica-lower-to-exec="wide-vectors=false int8-dot=true" | FileCheck %s --check-prefix=DOT --implicit-check-not=pmadd
+// RUN: mica-opt %s --cpu-lower-to-exec=wide-vectors=false | FileCheck %s --implicit-check-not=vpdpbusd
+// RUN: mica-opt %s --cpu-lower-to-exec="wide-vectors=false int8-dot=true" | FileCheck %s --check-prefix=DOT --implicit-check-not=pmadd
 
 #packed = #mica.packed<columns = 64, depth = 4, k_block = 64>
 !words = !mica.int_rows<limbs = 2, group = 32>

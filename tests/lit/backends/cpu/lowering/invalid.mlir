@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec --split-input-file --verify-diagnostics
+// RUN: mica-opt %s --cpu-lower-to-exec --split-input-file --verify-diagnostics
 
 func.func private @product_without_layout(%x: tensor<?x32xf32>, %w: tensor<64x32xf32>) -> tensor<?x64xf32> {
   // expected-error @+2 {{'mica.linear' op multiplies by a weight without a packed layout}}

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-lower-to-exec --split-input-file --verify-diagnostics | FileCheck %s --implicit-check-not=mica.moe
+// RUN: mica-opt %s --cpu-lower-to-exec --split-input-file --verify-diagnostics | FileCheck %s --implicit-check-not=mica.moe
 
 #f32 = #mica.packed<columns = 64, depth = 1, k_block = 16>
 

@@ -1,4 +1,4 @@
-// RUN: mica-opt %s --mica-plan-buffers --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: mica-opt %s --cpu-plan-buffers --split-input-file --verify-diagnostics | FileCheck %s
 
 // The buffers of the layer stand behind those of the entry. %a and %c are not alive together and share memory; %b is alive with both.
 // 64 floats per row are 256 bytes, 16 are 64: 320 for the layer, 64 for the entry; 256 fixed bytes for the table.
@@ -152,7 +152,7 @@ func.func @no_scratch(%tokens: memref<?xi32> {mica.role = "tokens"}, %weights: m
 // CHECK: %[[ROWS:.*]] = memref.dim %[[POSITIONS]]
 // CHECK: arith.muli %[[ROWS]]
 func.func @rows_by_role(%logits: memref<?x16xf32> {mica.role = "logits"}, %scratch: memref<?xi8> {mica.role = "scratch"},
-    %outputs: memref<?xi32> {mica.role = "outputs"}, %positions: memref<?xi32> {mica.role = "positions"}, %n: index) {
+    %logit_indices: memref<?xi32> {mica.role = "logit_indices"}, %positions: memref<?xi32> {mica.role = "positions"}, %n: index) {
   %x = memref.alloc(%n) : memref<?x16xf32>
   %y = memref.alloc() : memref<16xf32>
   return

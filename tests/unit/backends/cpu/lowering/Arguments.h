@@ -1,4 +1,4 @@
-//===- Arguments.h - random arguments for functions of mica ops -----------===//
+//===- Arguments.h - random arguments for functions of mica ops -*- C++ -*-===//
 //
 // Attributes of a function's arguments say what their numbers mean; tensors of floats are random
 // without any.

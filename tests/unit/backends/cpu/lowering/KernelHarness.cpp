@@ -66,7 +66,7 @@ SmallVector<interp::Value> KernelCall::getResults() const {
 
 std::string KernelCall::findDamage() const {
   for (const auto &buffer : buffers) {
-    if (!buffer->memory.isIntactAround())
+    if (!buffer->memory.guardsAreIntact())
       return "something was written beside " + buffer->name;
     if (ArrayRef<uint8_t>(buffer->given) != buffer->memory.bytes().take_front(buffer->given.size()))
       return "something was written into " + buffer->name;

@@ -1,4 +1,4 @@
-//===- KernelHarness.h - functions of mica ops, interpreted and compiled ---===//
+//===- KernelHarness.h - functions of mica ops, interpreted and compiled -*- C++ -*-===//
 //
 // Takes the text of a module at stage `fused` or `kernels` whose public functions have any
 // arguments and results, and runs them as compiled programs do and as the interpreter does.

@@ -1,4 +1,4 @@
-//===- KernelTest.cpp - kernels against the interpreter --------------------===//
+//===- KernelTest.cpp - kernels against the interpreter -------------------===//
 
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
 

@@ -39,7 +39,7 @@ GuardedMemory::~GuardedMemory() {
     munmap(mapping, mapped);
 }
 
-bool GuardedMemory::isIntactAround() const {
+bool GuardedMemory::guardsAreIntact() const {
   auto isUntouched = [](uint8_t byte) { return byte == 0xff; };
   return std::all_of(mapping, start, isUntouched) &&
          std::all_of(start + size, mapping + mapped - kPage, isUntouched);

@@ -1,4 +1,4 @@
-//===- PositionsTest.cpp - rope, caches and attention ----------------------===//
+//===- PositionsTest.cpp - rope, caches and attention ---------------------===//
 
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"
 
@@ -174,7 +174,7 @@ TEST_P(KernelTest, QkvAppend) {
   auto eps = [](llvm::StringRef norms, llvm::StringRef pairing) -> std::string {
     if (norms.empty())
       return "";
-    return pairing == "half" ? "eps(1.0e-02)" : "eps(1.0e-02) gain_offset(1.0)";
+    return pairing == "half" ? "eps(1.0e-02)" : "eps(1.0e-02) weight_offset(1.0)";
   };
   std::vector<KernelCase> cases;
   for (const Precision &precision : kPrecisions)
@@ -311,7 +311,7 @@ TEST_P(KernelTest, Sinusoid) {
   check(cases);
 }
 
-TEST_P(KernelTest, JoinHeads) {
+TEST_P(KernelTest, ConcatHeads) {
   std::vector<KernelCase> cases;
   for (auto [heads, plain, turned] :
        {std::tuple(5, 1, 1), std::tuple(3, 20, 2), std::tuple(2, 64, 33)})
@@ -319,7 +319,7 @@ TEST_P(KernelTest, JoinHeads) {
       cases.push_back(makeCase(
           "join_{H}_{A}_{B}_{G}", R"(
   func.func @{name}(%a: tensor<?x{H}x{A}xf32>, %b: tensor<?x{G}x{B}xf32>) -> tensor<?x{H}x{D}xf32> {
-    %y = mica.join_heads %a, %b : tensor<?x{H}x{A}xf32>, tensor<?x{G}x{B}xf32> -> tensor<?x{H}x{D}xf32>
+    %y = mica.concat_heads %a, %b : tensor<?x{H}x{A}xf32>, tensor<?x{G}x{B}xf32> -> tensor<?x{H}x{D}xf32>
     return %y : tensor<?x{H}x{D}xf32>
   })",
           {{"H", heads}, {"A", plain}, {"B", turned}, {"G", own}, {"D", plain + turned}}, 0));

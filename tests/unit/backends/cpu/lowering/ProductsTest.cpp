@@ -1,4 +1,4 @@
-//===- ProductsTest.cpp - products with weights, tables of tokens ----------===//
+//===- ProductsTest.cpp - products with weights, tables of tokens ---------===//
 
 #include "tests/unit/backends/cpu/lowering/Formats.h"
 #include "tests/unit/backends/cpu/lowering/KernelTest.h"

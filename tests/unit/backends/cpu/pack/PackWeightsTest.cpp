@@ -81,10 +81,10 @@ TEST(PanelsPerBatch, AreBounded) {
     for (int64_t k : {1, 33, 4096, 14336, 53248}) {
       int64_t bytes = 64 * k * 4, count = panelsPerBatch(bytes, threads);
       EXPECT_GE(count, 1);
-      EXPECT_LE(count * bytes, kMostBatchBytes) << k << " at " << threads;
-      EXPECT_GE(count, std::min<int64_t>(threads, kMostBatchBytes / bytes)) << "work for each";
+      EXPECT_LE(count * bytes, kMaxBatchBytes) << k << " at " << threads;
+      EXPECT_GE(count, std::min<int64_t>(threads, kMaxBatchBytes / bytes)) << "work for each";
     }
-  EXPECT_EQ(panelsPerBatch(2 * kMostBatchBytes, 4), 1);
+  EXPECT_EQ(panelsPerBatch(2 * kMaxBatchBytes, 4), 1);
 }
 
 /// Rows of a tensor, one after the other, head by head and transposed.
@@ -266,7 +266,7 @@ TEST_F(PackTest, StackPacksEachMatrixAndInterleavesParts) {
               false);
 }
 
-TEST_F(PackTest, RefusesWhatIsNotFiniteAndNamesTheTensor) {
+TEST_F(PackTest, NamesTheTensorWithNonFiniteValues) {
   for (float poison : {NAN, INFINITY, -INFINITY})
     for (bool bf16 : {true, false}) {
       source = MemorySource();

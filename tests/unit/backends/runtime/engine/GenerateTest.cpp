@@ -198,7 +198,7 @@ TEST_F(GenerateTest, LookupVerifiesDraftsInOneCall) {
   EXPECT_THAT(trace[1].outputs, ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST_F(GenerateTest, LookupTakesBackWhatWasWrong) {
+TEST_F(GenerateTest, LookupDiscardsWrongDrafts) {
   repeat(generation, {4, 9, 9, 9});
   settings.maxTokens = 4;
   auto result = run({{3, 4, 5, 3}});
@@ -323,7 +323,7 @@ TEST_F(GenerateTest, AListenerMayEndTheTextOrThePrompt) {
   ending.most = 3; // Two pieces and a token.
   result = run({{1, 5, 3, 4}}, &ending);
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->texts[0].finish, Finish::StopText);
+  EXPECT_EQ(result->texts[0].finish, Finish::StopSequence);
   EXPECT_EQ(result->texts[0].tokens.size(), 2u);
 }
 

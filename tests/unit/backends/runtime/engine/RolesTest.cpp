@@ -241,7 +241,7 @@ class RolesAndLengthsTest : public RolesTest {
   std::string manifest() const override { return dependingOnRole(fakeManifestOfLengths()); }
 };
 
-TEST_F(RolesAndLengthsTest, RowsAreReadAgainInTheirRoles) {
+TEST_F(RolesAndLengthsTest, RowsAreRecomputedInTheirRoles) {
   open(1, 4);
   pushPrompt(0, {5, 3, 9, 1, 4, 4});
   run();
@@ -253,7 +253,7 @@ TEST_F(RolesAndLengthsTest, RowsAreReadAgainInTheirRoles) {
   fakeCalls.clear();
   pushDecode(0, {8});
   EXPECT_THAT(run(), ElementsAre(afterPrompt({5, 3, 9, 1, 4, 4, 7, 6, 8})));
-  EXPECT_EQ(session->readAgain(), 8);
+  EXPECT_EQ(session->recomputedTokens(), 8);
   EXPECT_THAT(calls(),
               ElementsAre(std::pair(RowRole::Prompt, std::vector{Row{5, 0, 0}, Row{3, 0, 1},
                                                                  Row{9, 0, 2}, Row{1, 0, 3}}),

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 namespace {
 using SchedulerTest = SchedulerFixture;
 
-TEST_F(SchedulerTest, TextsGoOnWhileALongPromptIsComputed) {
+TEST_F(SchedulerTest, TextsContinueWhileALongPromptIsComputed) {
   open({.slots = 2, .promptRows = 3});
   Recorder first, second;
   submit(request({1, 5}, 4), first);
@@ -97,7 +97,7 @@ TEST_F(SchedulerTest, TokensComeWithTheLogitsOfTheModel) {
   EXPECT_THAT(tops, ElementsAre(fakeNext({1, 5}), fakeNext({1, 5, 9}), fakeNext({1, 5, 9, 9})));
 }
 
-TEST_F(SchedulerTest, DraftsOfOneTextStandBesideOthers) {
+TEST_F(SchedulerTest, DraftsOfOneTextShareCallsWithOthers) {
   open({.slots = 3});
   Recorder repeating, wrong, plain;
   Request drafts = request({3, 4, 5, 3, 4, 5}, 9);
@@ -123,7 +123,7 @@ TEST_F(SchedulerTest, DraftsOfOneTextStandBesideOthers) {
     EXPECT_LE(call.rows.size(), 6u) << "the program computes six rows alike";
 }
 
-TEST_F(SchedulerTest, WhatCannotBeGeneratedIsRefusedAtOnce) {
+TEST_F(SchedulerTest, ImpossibleRequestsAreRefusedAtOnce) {
   open({.slots = 1});
   Recorder silent;
   auto refusal = [&](const Request &request) {

@@ -270,7 +270,7 @@ TEST_F(ProgramFileTest, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
   EXPECT_FALSE(readSection(source, {SectionKind::Weights, pageSize, uint64_t(1) << 48, 0}));
 }
 
-TEST_F(ProgramFileTest, WhatIsNoFileIsRefused) {
+TEST_F(ProgramFileTest, NonFilesAreRefused) {
   auto errorOfOpen = [](const std::string &name) {
     return ProgramFile::open(name).error().message;
   };

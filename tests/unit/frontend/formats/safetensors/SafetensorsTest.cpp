@@ -139,7 +139,7 @@ TEST(Safetensors, RefusesBrokenHeaders) {
 }
 
 /// Padding is allowed behind the header's object alone.
-TEST(Safetensors, RefusesWhatStandsBeforeTheHeader) {
+TEST(Safetensors, RefusesDataBeforeTheHeader) {
   const std::string entry = R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
   EXPECT_EQ(messageOf(read(lengthPrefixed(entry + "   ", "a"))), "");
   for (const char *before : {"\xEF\xBB\xBF", " ", "\n", "\t"})

@@ -267,13 +267,13 @@ TEST_F(GgufTokenizerRefusal, TakesFilesWithoutATokenizer) {
     folder.write("m.gguf", file.bytes());
     auto table = llvm::cantFail(readTokenizer(folder.path() + "/m.gguf"));
     EXPECT_FALSE(table.has_value());
-    EXPECT_EQ(whyNoTokenizer(folder.path() + "/m.gguf"),
+    EXPECT_EQ(reasonForNoTokenizer(folder.path() + "/m.gguf"),
               "has no tokenizer (the key \"tokenizer.ggml.model\" is missing or \"none\")");
   }
 }
 
 TEST_F(GgufTokenizerRefusal, FoldersWithoutATokenizerNameTheirOwnFiles) {
-  EXPECT_EQ(whyNoTokenizer(folder.path()),
+  EXPECT_EQ(reasonForNoTokenizer(folder.path()),
             "has no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt or a "
             "*.tiktoken file)");
 }

@@ -470,7 +470,7 @@ TEST(HostileTokenizer, OfSeveralRankFilesTheKnownOneIsRead) {
   EXPECT_THAT(errorOf(folder), HasSubstr("\"cl100k_base.tiktoken\" and \"qwen.tiktoken\""));
 }
 
-TEST(TokenizerRanks, ArcadesTokensStandBehindItsRanks) {
+TEST(TokenizerRanks, ArcadesTokensFollowItsRanks) {
   TemporaryFolder folder;
   folder.write("arcade100k.tiktoken", publishedRanks("arcade100k.tiktoken", ranks("YWI= 256\n")));
   auto open = openFolder(folder.path());

@@ -1,4 +1,4 @@
-//===- AppendTest.cpp - appends to caches of integers ----------------------===//
+//===- AppendTest.cpp - appends to caches of integers ---------------------===//
 
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"

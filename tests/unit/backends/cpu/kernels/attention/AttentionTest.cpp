@@ -1,4 +1,4 @@
-//===- AttentionTest.cpp - generated attention against the interpreter -------===//
+//===- AttentionTest.cpp - generated attention against the interpreter ----===//
 
 #include "tests/unit/backends/cpu/kernels/attention/KernelText.h"
 #include "tests/unit/backends/cpu/lowering/Memory.h"

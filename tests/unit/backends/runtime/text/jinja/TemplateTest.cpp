@@ -51,7 +51,7 @@ TEST(JinjaTemplates, LocalTimeHasNoZone) {
   EXPECT_EQ(render("{{ strftime_now('%H%z %Z%%z %%%z%') }}"), "<%H %%z %%%>");
 }
 
-TEST(JinjaTemplates, WhatIsUndefinedIsEmptyWhereJinja2TakesIt) {
+TEST(JinjaTemplates, UndefinedIsEmptyWhereJinja2AcceptsIt) {
   EXPECT_EQ(render("<{{ x|truncate(5) }}{{ 'text' % x }}{{ 'a' is sameas x }}>"), "<textFalse>");
 }
 
@@ -77,7 +77,7 @@ TEST(JinjaTemplates, GroupsHaveNamedParts) {
             "A2('A', [{'k': 'A'}, {'k': 'a'}])b1('b', [{'k': 'b'}])");
 }
 
-TEST(JinjaTemplates, CyclersAndJoinersGoOn) {
+TEST(JinjaTemplates, CyclersAndJoinersContinue) {
   EXPECT_EQ(render("{% set c = cycler('a', 'b') %}{% set j = joiner('|') %}{% for i in range(3) %}"
                    "{{ j() }}{{ c.next() }}{% endfor %}{{ c.current }}{{ c.reset() }}{{ c.pos }}"),
             "a|b|abNone0");
